@@ -2,13 +2,15 @@
 
 use crate::api::exposed::Exposed;
 use crate::api::group::Group;
+use crate::collect::batch::Collected;
 use crate::collect::limits::most_operations;
 use crate::collect::operation::{Collect, Put, SliceSource, SourceData, TargetRegion, WindowKey};
 use crate::collect::outbox::{DISPLACEMENTS, DatatypeOperation, DatatypeSource, Head, code_of};
 use crate::collect::ticket::{Slot, Ticket};
-use crate::exchange::{self, Opened};
+use crate::exchange;
 use crate::kernel::element::{Element, element_type};
 use crate::state::call::Call;
+use crate::state::exchange::Opened;
 use crate::state::window::{Window, WindowCore};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
@@ -36,7 +38,7 @@ type Site = &'static Location<'static>;
 pub struct Access<T: Element> {
     core: Rc<WindowCore>,
     /// `None` once it has ended.
-    opened: RefCell<Option<Opened>>,
+    opened: RefCell<Option<Box<Opened>>>,
     element: PhantomData<fn(T)>,
 }
 
@@ -243,11 +245,11 @@ fn bits(bytes: &[u8]) -> u64 {
 
 /// Returns the operations that are collected for `target`.
 fn batch<'o>(
-    opened: &'o mut Option<Opened>,
+    opened: &'o mut Option<Box<Opened>>,
     core: &WindowCore,
     target: usize,
     site: Site,
-) -> Result<&'o mut crate::collect::batch::Batch> {
+) -> Result<&'o mut Collected> {
     opened.as_mut().and_then(|opened| opened.batch(target)).ok_or_else(|| {
         let message = format!("rank {target} is not one of the targets that the start of this access named");
         core.error(ErrorClass::RmaSync, message, site)

@@ -170,6 +170,7 @@ fn allocate(
         mode: Cell::new(core.mode.get()),
         apply: fence::apply_to(element),
         short: Cell::new(true),
+        reopens: Cell::new(false),
         fast_paths: (0..core.size).map(|_| FastPath::default()).collect(),
         closed: Cell::new(false),
         matching: RefCell::new(None),

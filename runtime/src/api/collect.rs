@@ -21,7 +21,7 @@ impl WindowCore {
     /// the fast path is open to it, else nothing has happened.
     #[inline(always)]
     pub(crate) fn get_one(&self, target: usize, at: usize, into: usize, borrowed: bool) -> bool {
-        let fits = self.short.get()
+        let fits = self.is_short()
             && self.peers.get(target).is_some_and(|peer| at < peer.len)
             && !self.observed.get();
         if fits {
@@ -92,7 +92,7 @@ impl WindowCore {
     ) -> Result<(Slot, usize)> {
         let remote = region.clone().datatype(1);
         let (slot, len) = (Slot::default(), remote.size());
-        if !self.short.get() {
+        if !self.is_short() {
             self.matched(Kind::Get, target, remote, None, &[], Some(slot.clone()), site)?;
             return Ok((slot, len));
         }
@@ -288,7 +288,7 @@ impl WindowCore {
             Some((_, section)) => section.size(),
             None => bytes.len() / self.element.size as usize,
         };
-        if !self.short.get() {
+        if !self.is_short() {
             let remote = region.datatype(count);
             self.sizes(count, remote.size(), site)?;
             return self.matched(kind, target, remote, section, bytes, None, site);
@@ -328,7 +328,7 @@ impl WindowCore {
         site: &'static Location<'static>,
     ) -> Result<()> {
         let (window, section) = into;
-        if !self.short.get() {
+        if !self.is_short() {
             let remote = region.datatype(section.size());
             self.sizes(section.size(), remote.size(), site)?;
             return self.matched(Kind::Get, target, remote, Some((window, section)), &[], None, site);

@@ -12,6 +12,7 @@ use fencepost_planner::{ErrorClass, Result};
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::panic::Location;
+use std::sync::Arc;
 
 type Site = &'static Location<'static>;
 
@@ -105,7 +106,7 @@ impl<T: Element> Window<T> {
         let (elements, site) = (elements.into(), Location::caller());
         let inside = self.core().check_own(None, &elements, site);
         let part = Part::new(if inside.is_ok() { elements } else { Datatype::empty() });
-        let lent = inside.map(|()| Lent::Part(part.clone()));
+        let lent = inside.map(|()| Lent::Part(Arc::new(part.clone())));
         self.posted(sources, lent, lends::Part(part), site)
     }
 

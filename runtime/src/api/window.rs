@@ -34,7 +34,7 @@ impl<T: Element> Window<T> {
     /// others read what an epoch writes, what is direct is staged by its reader.
     pub fn set_mode(&mut self, mode: Mode) {
         self.core.mode.set(mode);
-        self.core.allow(self.core.short.get());
+        self.core.allow(self.core.is_short());
     }
 
     /// Sets what is done with an error of this window's calls before the call returns it; a window begins with the

@@ -1,4 +1,4 @@
-//! [`Batch`]: what an access has collected for one target, in program order.
+//! [`Collected`]: what an access has collected for one target, in program order.
 
 use crate::collect::lent::Lent;
 use crate::collect::outbox::{DATATYPE, DatatypeOperation, Head, Outbox};
@@ -10,13 +10,16 @@ use std::panic::Location;
 
 type Site = &'static Location<'static>;
 
+/// What an access has collected for one target, by a pointer, since it is moved at each step of its access.
+pub(crate) type Batch = Box<Collected>;
+
 /// What an access has collected for one target.
-pub(crate) struct Batch {
+pub(crate) struct Collected {
     pub(crate) target: usize,
     /// Which access of this rank to the target it belongs to, from 0.
     pub(crate) number: u64,
-    /// Puts and accumulates: a record each, on an element or a datatype. It is long, and a batch is moved at each step of its access.
-    pub(crate) outbox: Box<Outbox>,
+    /// Puts and accumulates: a record each, on an element or a datatype.
+    pub(crate) outbox: Outbox,
     /// The lines of the records: how many in a row have each.
     pub(crate) lines: Vec<(u32, Site)>,
     pub(crate) gets: Vec<Get>,
@@ -31,16 +34,11 @@ pub(crate) struct Get {
     pub(crate) site: Site,
 }
 
-impl Batch {
+impl Collected {
     /// Nothing yet; records and elements go to this memory while it has room.
-    pub(crate) fn new(memory: &Memory) -> Self {
-        Self {
-            target: 0,
-            number: 0,
-            outbox: Box::new(Outbox::new(memory)),
-            lines: Vec::new(),
-            gets: Vec::new(),
-        }
+    pub(crate) fn new(memory: &Memory) -> Box<Self> {
+        let (lines, gets) = (Vec::new(), Vec::new());
+        Box::new(Self { target: 0, number: 0, outbox: Outbox::new(memory), lines, gets })
     }
 
     /// For this access to this target, with nothing collected; the memory is kept.

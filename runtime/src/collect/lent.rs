@@ -3,6 +3,7 @@
 use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The elements that a post exposes, and to which operations.
 #[derive(Clone, Debug)]
@@ -12,7 +13,7 @@ pub(crate) enum Lent {
     /// The whole window, to gets only.
     Read,
     /// These elements.
-    Part(Part),
+    Part(Arc<Part>),
 }
 
 /// Some elements of a window.
@@ -98,7 +99,7 @@ impl Lent {
             (2, mut rest) => {
                 let elements = Datatype::decode(&mut rest).ok()?;
                 let inside = elements.low() >= 0 && elements.high() <= len as i64;
-                (rest.is_empty() && inside).then(|| Self::Part(Part::new(elements)))
+                (rest.is_empty() && inside).then(|| Self::Part(Arc::new(Part::new(elements))))
             }
             _ => None,
         }
@@ -125,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_is_lent_is_read_as_it_was_written_and_nothing_else_is() {
-        let part = || Lent::Part(Part::new(Datatype::elements([3, 1])));
+        let part = || Lent::Part(Arc::new(Part::new(Datatype::elements([3, 1]))));
         for lent in [Lent::Whole, Lent::Read, part()] {
             let mut bytes = Vec::new();
             lent.encode(&mut bytes);
@@ -143,7 +144,7 @@ mod tests {
     #[test]
     fn gets_of_what_is_read_only_fit_and_nothing_else_does() {
         let one = Datatype::run(1..2);
-        let part = Lent::Part(Part::new(Datatype::run(0..1)));
+        let part = Lent::Part(Arc::new(Part::new(Datatype::run(0..1))));
         assert_eq!(Lent::Read.misfit(&one, true), None);
         assert_eq!(Lent::Read.misfit(&one, false), Some(ErrorClass::Assert));
         assert_eq!(part.misfit(&one, true), Some(ErrorClass::Disp));

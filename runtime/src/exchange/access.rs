@@ -1,45 +1,36 @@
 //! The calls of an origin: start, complete and drop. [`Opened`] has the operations that it collects in between.
 
-use crate::collect::batch::Batch;
-use crate::exchange::frames::{of_batch, of_failed};
+use crate::collect::batch::{Batch, Collected};
+use crate::exchange::frames::{of_batch, of_failed, short};
 use crate::exchange::{Site, gets, look, look_early, send};
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
-use crate::state::exchange::{Exchange, Ports, Sent, misfit};
+use crate::state::exchange::{Exchange, Opened, Ports, Sent, misfit};
 use crate::state::window::WindowCore;
 use fencepost_planner::{Error, ErrorClass, Result, State};
 use fencepost_transport::{COPIED, Channels, Endpoint, Header, Liveness, Loss, Lost, Memory, Topology};
 use smallvec::SmallVec;
 
-/// An access that is open: what it has collected, by target.
-pub(crate) struct Opened {
-    /// The number of the access, among those of this rank to the window.
-    number: u64,
-    pub(crate) site: Site,
-    /// Ascending targets.
-    pub(crate) batches: Vec<Batch>,
-}
-
 impl Opened {
     /// Returns the operations that are collected for `target`, if that is one of the targets.
     #[inline]
-    pub(crate) fn batch(&mut self, target: usize) -> Option<&mut Batch> {
+    pub(crate) fn batch(&mut self, target: usize) -> Option<&mut Collected> {
         let at = match &self.batches[..] {
             [batch] => (batch.target == target).then_some(0),
             batches => batches.binary_search_by_key(&target, |batch| batch.target).ok(),
         };
-        at.map(|at| &mut self.batches[at])
+        at.map(|at| &mut *self.batches[at])
     }
 }
 
 /// Opens an access to these ranks, ascending. Never waits.
-pub(crate) fn start(window: &WindowCore, targets: &[usize], site: Site) -> Result<Opened> {
+pub(crate) fn start(window: &WindowCore, targets: &[usize], site: Site) -> Result<Box<Opened>> {
     window.is_free("accessed", site)?;
     let ports = window.ports(site)?;
     let exchange = &mut *window.exchange.borrow_mut();
     for &target in targets {
-        if let Some(open) = exchange.to.get(&target).and_then(|to| to.open) {
+        if let Some(open) = exchange.to.get(target).and_then(|to| to.open) {
             let message = format!(
                 "the access to rank {target} that was started at {}:{} is open: complete it before another one is started",
                 open.file(),
@@ -49,47 +40,44 @@ pub(crate) fn start(window: &WindowCore, targets: &[usize], site: Site) -> Resul
         }
     }
     let endpoint = &mut *window.world.endpoint.borrow_mut();
-    let mut batches = exchange.lists.pop().unwrap_or_default();
+    let mut opened = exchange.over.pop().unwrap_or_else(|| Box::new(Opened::new(site)));
     for &target in targets {
-        let to = exchange.to.entry(target).or_default();
+        let to = exchange.to.of(target);
         to.reclaim(target, ports.accesses, endpoint, &mut exchange.spare);
-        let mut batch = exchange.spare.pop().unwrap_or_else(|| Batch::new(&endpoint.memory()));
+        let mut batch = exchange.spare.pop().unwrap_or_else(|| Collected::new(&endpoint.memory()));
         batch.renew(target, to.starts);
         to.starts += 1;
         to.open = Some(site);
-        batches.push(batch);
+        opened.batches.push(batch);
     }
-    let number = exchange.started;
+    (opened.number, opened.site) = (exchange.started, site);
     exchange.started += 1;
-    exchange.open.push((number, site));
+    exchange.open.push((opened.number, site));
     window.accesses.set(exchange.open.len());
     window.plain.set(false); // a fence finds the access then
-    window.allow(false);
-    Ok(Opened { number, site, batches })
+    window.shut_for_access();
+    Ok(opened)
 }
 
 /// Ends an access: waits for the posts that it needs, gets, and sends the rest.
 ///
 /// # Errors
 /// As `Access::complete` says. The access is not open any more.
-pub(crate) fn complete(window: &WindowCore, mut access: Opened, call: &Call) -> Result<()> {
+pub(crate) fn complete(window: &WindowCore, mut access: Box<Opened>, call: &Call) -> Result<()> {
     let world = &window.world;
     let endpoint = &mut *world.endpoint.borrow_mut();
     let exchange = &mut *window.exchange.borrow_mut();
     let result = world.alive().and_then(|()| carry_out(window, endpoint, exchange, &mut access, call));
-    close(window, exchange, &mut access);
+    close(window, exchange, access.number);
+    if exchange.over.len() < 4 && access.batches.is_empty() {
+        exchange.over.push(access);
+    }
     result
 }
 
-fn close(window: &WindowCore, exchange: &mut Exchange, access: &mut Opened) {
-    if exchange.lists.len() < 4 && access.batches.is_empty() {
-        exchange.lists.push(std::mem::take(&mut access.batches));
-    }
-    exchange.open.retain(|(number, _)| *number != access.number);
+fn close(window: &WindowCore, exchange: &mut Exchange, ended: u64) {
+    exchange.open.retain(|(number, _)| *number != ended);
     window.accesses.set(exchange.open.len());
-    if exchange.open.is_empty() {
-        window.allow(!window.closed.get() && window.matching.borrow().is_none());
-    }
 }
 
 fn carry_out(
@@ -104,14 +92,14 @@ fn carry_out(
     let lost = |lost: &Lost| world.lost(lost, call);
     for batch in &access.batches {
         let (target, needed) = (batch.target, batch.number + u64::from(!batch.gets.is_empty()));
-        let to = exchange.to.entry(target).or_default();
+        let to = exchange.to.of(target);
         if batch.gets.is_empty() && to.posts >= needed {
             continue; // nothing is waited for, and the post is looked for below
         }
         let watch = || Watch::new(world, call, windows, target, Awaited::One("posts"));
         wait(endpoint, watch, |endpoint| {
             if target != world.rank
-                && let Err(lost) = look(window, endpoint, target, to, ports.posts)
+                && let Err(lost) = look(window, endpoint, target, to, ports)
                 && (to.posts < needed || !matches!(lost.how, Loss::Left(_)))
             {
                 return Err(lost);
@@ -136,10 +124,10 @@ fn carry_out(
     for target in targets {
         // To look for posts takes as long as a line takes from the target; who waits for the access does not wait for that.
         if sent.is_ok() {
-            sent = look_early(window, endpoint, exchange, target, ports.posts);
+            sent = look_early(window, endpoint, exchange, target, ports);
         }
         if failed.is_none() {
-            failed = exchange.to.get_mut(&target).and_then(|to| to.owed.pop_front());
+            failed = exchange.to.get_mut(target).and_then(|to| to.owed.pop_front());
         }
     }
     endpoint.flush();
@@ -159,13 +147,32 @@ fn end(
     ports: Ports,
 ) -> Result<(), Lost> {
     let (world, target) = (&window.world, batch.target);
-    let to = exchange.to.entry(target).or_default();
+    let to = exchange.to.of(target);
     to.open = None;
     // Posts of accesses before this one have been taken by those.
     let post = to.come.pop_front();
     let wrong = post.as_ref().and_then(|post| batch.misfit(&post.lent));
     if let (Some((class, site)), Some(post)) = (wrong, &post) {
         to.owed.push_back((class, misfit(class, target, &post.line.words(&to.names), site)));
+    }
+    if wrong.is_none()
+        && target != world.rank
+        && let Some(word) = short(&batch, &to.told)
+        && let Some(lines) = to.lines.written(endpoint, target, ports.accesses)
+    {
+        let records = &batch.outbox.records[..];
+        // SAFETY: this rank writes the lines that it has made for the target. That had read access `number - 2` before it made
+        // post `number - 1`, which has been taken (16).
+        unsafe { lines.end(batch.number, word, records) };
+        endpoint.wake(target);
+        world.count_sent(size_of_val(records), 0);
+        let judged = post.is_some();
+        if judged && to.sent.is_empty() {
+            exchange.spare.push(batch);
+        } else {
+            to.sent.push_back(Sent { batch: Some(batch), frame: None, judged });
+        }
+        return Ok(());
     }
     let scratch = &mut exchange.scratch;
     let (head, payload, len) = match wrong {
@@ -181,7 +188,7 @@ fn end(
         let bytes = bytes.map_err(|error| Lost { rank: target, how: Loss::Ended(error.to_string()) })?;
         // SAFETY: both have as many bytes.
         unsafe { bytes.base().copy_from_nonoverlapping(payload, len) };
-        exchange.from.entry(target).or_default().own.push_back((head, bytes));
+        exchange.from.of(target).own.push_back((head, bytes));
     } else if wrong.is_some() {
         send(world, endpoint, (target, ports.accesses), head, scratch, &mut to.frames)?;
     } else {
@@ -230,11 +237,11 @@ pub(crate) fn drop_access(window: &WindowCore, access: &mut Opened) {
         return;
     };
     let (endpoint, exchange) = (&mut *endpoint, &mut *exchange);
-    close(window, exchange, access);
+    close(window, exchange, access.number);
     let Ok(ports) = Ports::of(window.key.window) else { return };
     for batch in access.batches.drain(..) {
         let target = batch.target;
-        let to = exchange.to.entry(target).or_default();
+        let to = exchange.to.of(target);
         to.open = None;
         let judged = to.come.pop_front().is_some();
         let scratch = &mut exchange.scratch;
@@ -243,7 +250,7 @@ pub(crate) fn drop_access(window: &WindowCore, access: &mut Opened) {
             if let Ok(bytes) = Memory::heap().any(scratch.len()) {
                 // SAFETY: both have as many bytes.
                 unsafe { bytes.base().copy_from_nonoverlapping(scratch.as_ptr(), scratch.len()) };
-                exchange.from.entry(target).or_default().own.push_back((head, bytes));
+                exchange.from.of(target).own.push_back((head, bytes));
             }
         } else if world.alive().is_ok() {
             // A world that has ended tells its ranks by itself.

@@ -1,16 +1,16 @@
 //! The calls of a target: post, wait and test.
 
 use crate::collect::lent::Lent;
-use crate::exchange::frames::{Came, access_of, number, of_post};
+use crate::exchange::frames::{Came, access_of, apply_short, frame_of, number, of_post, place};
 use crate::exchange::{Site, gets, send};
 use crate::protocol::exchange::{untouched_by, wait as wait_for};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
-use crate::state::exchange::{Exchange, Line, Ports, Post, Posted};
+use crate::state::exchange::{Exchange, Line, Ports, Post, Posted, Source};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Cause, Channels, Endpoint, Frame, Liveness, Loss, Lost, Topology};
+use fencepost_transport::{Bytes, Cause, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost, Topology};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
@@ -24,12 +24,12 @@ pub(crate) fn post(window: &WindowCore, sources: &Rc<[usize]>, lent: Lent, site:
     let posted = Posted { site, lent, sources: sources.clone() };
     let mut lost = gets::expose(window, endpoint, exchange, &posted);
     for &source in &**sources {
-        let from = exchange.from.entry(source).or_default();
+        let from = exchange.from.of(source);
         from.posts += 1;
         if source == world.rank {
             let post = Post { lent: posted.lent.clone(), line: Line::Own(site) };
-            exchange.to.entry(source).or_default().take(source, post);
-        } else if lost.is_ok() {
+            exchange.to.of(source).take(source, post);
+        } else if lost.is_ok() && !in_lines(endpoint, from, source, ports, &posted) {
             let head = of_post(from.posts - 1, &posted.lent, site, &mut from.told, &mut exchange.scratch);
             let (to, bytes) = ((source, ports.posts), &exchange.scratch);
             lost = send(world, endpoint, to, head, bytes, &mut from.frames);
@@ -42,6 +42,27 @@ pub(crate) fn post(window: &WindowCore, sources: &Rc<[usize]>, lent: Lent, site:
         let call = Call { site, ..Call::named(0, "Window::post") };
         take_back(window, endpoint, exchange, &call, &lost)
     })
+}
+
+/// Writes a post into the lines of its pair; returns whether it did, or a frame is to be posted.
+#[inline]
+fn in_lines(
+    endpoint: &mut Endpoint,
+    from: &mut Source,
+    source: usize,
+    ports: Ports,
+    posted: &Posted,
+) -> bool {
+    if from.dropped || !matches!(posted.lent, Lent::Whole) {
+        return false;
+    }
+    let Some(file) = from.told.known(posted.site.file()) else { return false };
+    let Some(lines) = from.lines.written(endpoint, source, ports.accesses) else { return false };
+    // SAFETY: this rank writes the lines that it has made for the source. The access before this post was ended by a source
+    // which had taken the post before that one (16), or there are no two posts before.
+    unsafe { lines.post(from.posts - 1, place(file, posted.site.line())) };
+    endpoint.wake(source);
+    true
 }
 
 /// Waits until the sources of the post have ended their accesses, and applies what they put and accumulated.
@@ -58,6 +79,11 @@ pub(crate) fn wait(window: &WindowCore, call: &Call) -> Result<()> {
         return Err(error);
     }
     let (ports, windows) = (window.ports(call.site)?, &[window][..]);
+    if let Some(source) = sole(exchange, world)
+        && let Some(result) = wait_for_one(window, endpoint, exchange, (source, ports), call)
+    {
+        return result;
+    }
     let sources = exchange.posted.as_ref().map_or(0, |posted| posted.sources.len());
     exchange.frames.clear();
     for at in 0..sources {
@@ -70,6 +96,56 @@ pub(crate) fn wait(window: &WindowCore, call: &Call) -> Result<()> {
         }
     }
     end(window, endpoint, exchange, ports, call)
+}
+
+/// The only source of the post, if it may access the whole window and is another rank.
+#[inline]
+fn sole(exchange: &Exchange, world: &WorldCore) -> Option<usize> {
+    match &exchange.posted {
+        Some(Posted { lent: Lent::Whole, sources, .. }) => match **sources {
+            [source] if source != world.rank => Some(source),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// [`wait`] for the only source of a post, whose access is applied from where it stands in the lines of the pair. `None` if it
+/// has come as a frame, and nothing has happened yet.
+#[inline]
+fn wait_for_one(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    exchange: &mut Exchange,
+    (source, ports): (usize, Ports),
+    call: &Call,
+) -> Option<Result<()>> {
+    let (world, windows) = (&window.world, &[window][..]);
+    let watch = || Watch::new(world, call, windows, source, Awaited::One("accesses"));
+    let found = wait_for(endpoint, watch, |endpoint| {
+        let from = exchange.from.of(source);
+        let lines = from.lines.read(endpoint, source, ports.accesses);
+        if let Some(access) = lines.and_then(|lines| lines.ended(from.posts - 1)) {
+            return Ok(Some(Some(access)));
+        }
+        Ok(next(exchange, endpoint, world, source, ports)?.map(|_| None))
+    });
+    let access = match found {
+        Ok(access) => access?,
+        Err(lost) => return Some(Err(take_back(window, endpoint, exchange, call, &lost))),
+    };
+    gets::take_back(window);
+    let from = exchange.from.of(source);
+    // SAFETY: the source writes these records again after the next post at the earliest; it has ended its access, and read M
+    // before that; and this rank is in this call with its window.
+    if !unsafe { apply_short(window, access, &from.names) } {
+        let lost = world.refuse(endpoint, source, "it sent an access that no rank sends");
+        return Some(Err(take_back(window, endpoint, exchange, call, &lost)));
+    }
+    from.dropped = false;
+    exchange.posted = None;
+    window.posted.set(false);
+    Some(Ok(()))
 }
 
 /// Does what [`wait`] does if that would not wait; returns whether it did.
@@ -100,24 +176,47 @@ pub(crate) fn test(window: &WindowCore, call: &Call) -> Result<bool> {
     end(window, endpoint, exchange, ports, call).map(|()| true)
 }
 
-/// The frame of the access of `source`, if it has come.
+/// The access of `source` as a frame, if it has come, and whether that is to be released.
+#[inline]
 fn next(
-    exchange: &Exchange,
+    exchange: &mut Exchange,
     endpoint: &mut Endpoint,
     world: &WorldCore,
     source: usize,
     ports: Ports,
-) -> Result<Option<Frame>, Lost> {
+) -> Result<Option<(Frame, bool)>, Lost> {
+    let from = exchange.from.of(source);
     if source != world.rank {
-        return endpoint.poll(source, ports.accesses);
+        let number = from.posts - 1;
+        if let Some(access) = written(endpoint, from, source, ports) {
+            return Ok(Some((access, false)));
+        }
+        let polled = endpoint.poll(source, ports.accesses);
+        if !matches!(&polled, Ok(Some(frame)) if self::number(&frame.header) == number as u32)
+            && !matches!(polled, Ok(None))
+            && let Some(access) = written(endpoint, from, source, ports)
+        {
+            return Ok(Some((access, false))); // it was written before the frame was posted, or before the source left
+        }
+        return Ok(polled?.map(|frame| (frame, true)));
     }
-    let own = exchange.from.get(&source).and_then(|from| from.own.front());
+    let own = from.own.front();
     if own.is_none()
         && let Some(lost) = endpoint.lost(source)
     {
         return Err(lost);
     }
-    Ok(own.map(|(header, bytes)| Frame { header: *header, payload: bytes.base(), len: bytes.len() }))
+    let frame =
+        |header: &Header, bytes: &Bytes| Frame { header: *header, payload: bytes.base(), len: bytes.len() };
+    Ok(own.map(|(header, bytes)| (frame(header, bytes), false)))
+}
+
+/// The access of `source` that belongs to the last post, if it has come in the lines of the pair.
+#[inline]
+fn written(endpoint: &mut Endpoint, from: &mut Source, source: usize, ports: Ports) -> Option<Frame> {
+    let number = from.posts - 1;
+    let lines = from.lines.read(endpoint, source, ports.accesses)?;
+    lines.ended(number).map(|access| frame_of(number, access))
 }
 
 /// All accesses have come: judges them, applies them if all fit, and releases them.
@@ -138,8 +237,8 @@ fn end(
     };
     let mut all: SmallVec<[Came; 4]> = SmallVec::new();
     let mut wrong = None;
-    for (&source, frame) in posted.sources.iter().zip(&exchange.frames) {
-        let from = exchange.from.entry(source).or_default();
+    for (&source, (frame, _)) in posted.sources.iter().zip(&exchange.frames) {
+        let from = exchange.from.of(source);
         let came = access_of(window, frame, &mut from.names, &mut from.description)
             .filter(|_| number(&frame.header) == (from.posts - 1) as u32);
         let Some(came) = came else {
@@ -147,6 +246,7 @@ fn end(
             exchange.posted = Some(posted);
             return Err(take_back(window, endpoint, exchange, call, &lost));
         };
+        from.dropped = matches!(came, Came::Failed(ErrorClass::RmaSync, _));
         if wrong.is_none() {
             wrong = came
                 .error(frame, &from.description, &posted.lent)
@@ -156,17 +256,18 @@ fn end(
     }
     gets::take_back(window);
     if wrong.is_none() {
-        for ((&source, frame), came) in posted.sources.iter().zip(&exchange.frames).zip(&all) {
-            let from = &exchange.from[&source];
-            // SAFETY: the frame is not released yet, and the description is that of its source. All sources have ended
-            // their accesses, and read M before that; this rank is in this call with its window.
+        for ((&source, (frame, _)), came) in posted.sources.iter().zip(&exchange.frames).zip(&all) {
+            let from = exchange.from.of(source);
+            // SAFETY: the frame is not released yet, and the description is that of its source; or it is in lines which the
+            // source writes after the next post at the earliest. All sources have ended their accesses, and read M before
+            // that; this rank is in this call with its window.
             unsafe { came.apply(window, frame, &from.description) };
         }
     }
-    for &source in &*posted.sources {
+    for (&source, (_, is_frame)) in posted.sources.iter().zip(&exchange.frames) {
         if source == world.rank {
-            drop(exchange.from.entry(source).or_default().own.pop_front());
-        } else {
+            drop(exchange.from.of(source).own.pop_front());
+        } else if *is_frame {
             endpoint.release(source, ports.accesses);
         }
     }

@@ -4,7 +4,7 @@
 //! a line by its place among those that the sender has told of, and the class of an access that failed; `extra` is the line.
 //! A payload ends in the names of files that are told of with it.
 
-use crate::collect::batch::{Batch, misfit_record};
+use crate::collect::batch::{Collected, misfit_record};
 use crate::collect::description::{Description, describe, fill, parts, read_description};
 use crate::collect::lent::Lent;
 use crate::collect::operands::{Exposed, Items, Operands};
@@ -14,13 +14,15 @@ use crate::protocol::frames::{header, kind};
 use crate::state::exchange::{Line, Post, Told};
 use crate::state::window::WindowCore;
 use fencepost_planner::{ErrorClass, Result};
-use fencepost_transport::{Frame, Header, Record};
+use fencepost_transport::{Frame, Header, RECORDS, Record};
 use std::panic::Location;
 
 type Site = &'static Location<'static>;
 
 /// Above this bit of the low half of a word is the class.
 const CLASS: u32 = 24;
+/// Below it is the file.
+const FILE: u32 = (1 << CLASS) - 1;
 /// The class of a dropped access is the first.
 const CLASSES: [ErrorClass; 3] = [ErrorClass::RmaSync, ErrorClass::Disp, ErrorClass::Assert];
 
@@ -31,6 +33,76 @@ fn word(number: u64, file: u32, class: u32) -> u64 {
 /// The number that a header has, as far as it is in it.
 pub(super) fn number(header: &Header) -> u32 {
     (header.word >> 32) as u32
+}
+
+/// The word of a post of a whole window in the lines of a pair: the file that the reader was told of, and the line in it.
+#[inline]
+pub(super) fn place(file: u32, line: u32) -> u64 {
+    u64::from(file) << 32 | u64::from(line)
+}
+
+/// The line of a post that has come in such a word.
+#[inline]
+pub(super) fn line_of_post(word: u64, told: &[String]) -> Option<Line> {
+    told_line((word >> 32) as u32, word as u32, told)
+}
+
+/// The word of an access that goes into the lines of a pair; `None` for one that takes a frame.
+#[inline]
+pub(super) fn short(batch: &Collected, told: &Told) -> Option<u64> {
+    let records = batch.outbox.records.len();
+    if records > RECORDS || !batch.outbox.wide.is_empty() {
+        return None;
+    }
+    let (file, line) = match &batch.lines[..] {
+        [] => (0, 0),
+        [(_, site)] => (told.known(site.file())?, site.line()),
+        _ => return None,
+    };
+    Some((records as u64) << (32 + CLASS) | place(file, line))
+}
+
+/// The frame that an access would be which has come in the lines of a pair, with its word and its records.
+#[inline]
+pub(super) fn frame_of(number: u64, (word, records): (u64, *const Record)) -> Frame {
+    let count = (word >> (32 + CLASS)) as usize;
+    let head = header(self::word(number, (word >> 32) as u32 & FILE, 0), kind::RECORDS, word as u32);
+    Frame { header: head, payload: records.cast(), len: count.min(RECORDS) * size_of::<Record>() }
+}
+
+/// Applies an access that has come in the lines of a pair; returns whether it is one that ranks send.
+///
+/// # Safety
+/// Its records can be read, and nobody accesses the window.
+#[inline]
+pub(super) unsafe fn apply_short(
+    window: &WindowCore,
+    (word, records): (u64, *const Record),
+    told: &[String],
+) -> bool {
+    let count = (word >> (32 + CLASS)) as usize;
+    // SAFETY: there is room for as many, and the caller's promise.
+    let records = unsafe { std::slice::from_raw_parts(records, count.min(RECORDS)) };
+    let is_told = count == 0 || ((word >> 32) as u32 & FILE) < told.len() as u32;
+    if !are_good(window, records) || !is_told {
+        return false;
+    }
+    let (base, len) = (window.region.base(), window.peers[window.world.rank].len);
+    // SAFETY: the caller's promise, and all displacements and operators were checked.
+    unsafe { (window.apply)(base, len, window.element, Items::Records(records), &Operands::none()) };
+    true
+}
+
+/// Whether each record is one that ranks send to this rank's part of the window.
+#[inline]
+fn are_good(window: &WindowCore, records: &[Record]) -> bool {
+    let (len, element) = (window.peers[window.world.rank].len, window.element);
+    let fits = |record: &Record| {
+        let head = Head(record.head);
+        let takes = || op_of(head.code()).is_some_and(|op| op.takes(element));
+        head.at() < len && (head.code() == PUT || takes())
+    };
+    records.is_empty() || element.size <= 8 && records.iter().all(fits)
 }
 
 /// Puts the head of a post together; its payload is appended to `bytes`.
@@ -82,11 +154,11 @@ pub(super) fn of_failed(
 /// # Errors
 /// There is no memory for it.
 pub(super) fn of_batch(
-    batch: &mut Batch,
+    batch: &mut Collected,
     told: &mut Told,
     scratch: &mut Vec<u8>,
 ) -> Result<(Header, *const u8, usize)> {
-    let Batch { number, outbox, lines, .. } = batch;
+    let Collected { number, outbox, lines, .. } = batch;
     let one = match &lines[..] {
         [] => Some((0, 0)),
         [(_, site)] => told.known(site.file()).map(|file| (file, site.line())),
@@ -146,14 +218,8 @@ pub(super) fn access_of(
     let mut bytes = payload(frame);
     match frame.header.kind {
         kind::RECORDS => {
-            let (len, element) = (window.peers[window.world.rank].len, window.element);
-            let fits = |record: &Record| {
-                let head = Head(record.head);
-                let takes = || op_of(head.code()).is_some_and(|op| op.takes(element));
-                head.at() < len && (head.code() == PUT || takes())
-            };
             let records = records(frame)?;
-            let good = records.is_empty() || element.size <= 8 && records.iter().all(fits);
+            let good = are_good(window, records);
             let line = if records.is_empty() { Line::Told(0, 0) } else { line_of(&frame.header, told)? };
             good.then_some(Came::Records(line))
         }
@@ -276,7 +342,7 @@ fn records(frame: &Frame) -> Option<&[Record]> {
 
 /// The line that a header names.
 fn line_of(header: &Header, told: &[String]) -> Option<Line> {
-    told_line(header.word as u32 & ((1 << CLASS) - 1), header.extra, told)
+    told_line(header.word as u32 & FILE, header.extra, told)
 }
 
 /// A line of a file that was told of.

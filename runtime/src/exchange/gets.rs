@@ -1,6 +1,6 @@
 //! Gets of accesses: read in place where memory is reached, else asked of the target's attendant.
 
-use crate::collect::batch::{Batch, Get};
+use crate::collect::batch::{Batch, Collected, Get};
 use crate::exchange::frames::number;
 use crate::kernel;
 use crate::protocol::exchange::wait;
@@ -42,7 +42,7 @@ pub(super) fn expose(
     }
     let world = &window.world;
     let far = |source: &&usize| **source != world.rank && !endpoint.reaches(**source);
-    let number = |source: &usize| (*source, exchange.from.get(source).map_or(0, |from| from.posts));
+    let number = |source: &usize| (*source, exchange.from.get(*source).map_or(0, |from| from.posts));
     let sources: Vec<(usize, u64)> = posted.sources.iter().filter(far).map(number).collect();
     if sources.is_empty() {
         return Ok(());
@@ -78,9 +78,12 @@ pub(super) fn fetch(
         return Ok(None);
     }
     let mut failed = None;
-    let mut good = |batch: &Batch, get: &&Get| {
-        let about = &exchange.to[&batch.target];
-        let post = &about.come[0];
+    let mut good = |batch: &Collected, get: &&Get| {
+        let Some((about, post)) =
+            exchange.to.get(batch.target).and_then(|about| Some((about, about.come.front()?)))
+        else {
+            return false; // its post was waited for
+        };
         if let Some(class) = post.lent.misfit(&get.remote, true) {
             get.slot.fail(class, misfit(class, batch.target, &post.line.words(&about.names), get.site));
             return false;

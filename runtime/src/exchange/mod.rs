@@ -6,6 +6,16 @@
 //! each other, since frames of a pair and a port are in order, and a rank ends its accesses to another in the order of their
 //! starts.
 //!
+//! Where memory is reached, a post of the whole window, and an access of two records at most, of a line in a file that was told
+//! of before, are written in the [`PairLines`](fencepost_transport::PairLines) of the pair in place of a frame. Both have their
+//! numbers, and a rank looks for the number that it expects in either place, so those of a pair stay in order. It says there
+//! why none is written while another rank reads it, given that:
+//!
+//! - an access is sent when the post before the one that it belongs to has been taken (16), and that post came after the wait for
+//!   the access before;
+//! - a post is written if the last access of its source was not dropped: then that source had taken the post before the one that
+//!   the access belongs to. After one that was dropped the post is a frame.
+//!
 //! - M is the window at its post, in place. Nobody writes it before the wait, which applies what the sources have sent. An
 //!   origin that gets waits for the post first, reads, and sends its access afterwards; so the frames of all sources say that
 //!   nobody reads M any more, and there is no other wait. Where memory is not reached, the target's attendant reads M
@@ -28,10 +38,11 @@ mod exposure;
 mod frames;
 mod gets;
 
-pub(crate) use access::{Opened, complete, drop_access, start};
+pub(crate) use access::{complete, drop_access, start};
 pub(crate) use exposure::{post, test, wait};
 
-use crate::state::exchange::{Exchange, Target};
+use crate::collect::lent::Lent;
+use crate::state::exchange::{Exchange, Ports, Post, Target};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{ErrorClass, Result};
@@ -101,33 +112,64 @@ fn send(
     }
 }
 
-/// Takes in the posts of `rank` that have come, if it is a target of an access whose post was not seen. That it has left is no
-/// error here, since nothing is waited for.
+/// Takes in the posts of `rank` that have come in frames, if it is a target of an access whose post was not seen: those that lend
+/// a part of a window, or to gets only. That it has left is no error here, since nothing is waited for.
 fn look_early(
     window: &WindowCore,
     endpoint: &mut Endpoint,
     exchange: &mut Exchange,
     rank: usize,
-    port: Port,
+    ports: Ports,
 ) -> Result<(), Lost> {
-    let to = exchange.to.get_mut(&rank).filter(|to| to.posts < to.starts && rank != window.world.rank);
-    let looked = to.map_or(Ok(()), |to| look(window, endpoint, rank, to, port));
+    let to = exchange.to.get_mut(rank).filter(|to| to.posts < to.starts && rank != window.world.rank);
+    let looked = to.map_or(Ok(()), |to| take_frames(window, endpoint, rank, to, ports));
     looked.or_else(|lost| if matches!(lost.how, Loss::Left(_)) { Ok(()) } else { Err(lost) })
 }
 
-/// Takes in the posts of `target` that have come.
+/// Takes in the posts of `target` that have come, in lines and in frames.
+#[inline]
 fn look(
     window: &WindowCore,
     endpoint: &mut Endpoint,
     target: usize,
     about: &mut Target,
-    port: Port,
+    ports: Ports,
 ) -> Result<(), Lost> {
-    while let Some(frame) = endpoint.poll(target, port)? {
+    take_lines(endpoint, target, about, ports);
+    let taken = take_frames(window, endpoint, target, about, ports);
+    if taken.is_err() {
+        take_lines(endpoint, target, about, ports); // what it wrote before it left can be seen now
+    }
+    taken
+}
+
+/// Takes in the posts of `target` that have come in lines, as far as they follow those that were taken.
+#[inline]
+fn take_lines(endpoint: &mut Endpoint, target: usize, about: &mut Target, ports: Ports) {
+    loop {
+        let lines = about.lines.read(endpoint, target, ports.accesses);
+        let Some(word) = lines.and_then(|lines| lines.posted(about.posts)) else { return };
+        let Some(line) = frames::line_of_post(word, &about.names) else { return };
+        about.take(target, Post { lent: Lent::Whole, line });
+    }
+}
+
+/// Takes in the posts of `target` that have come in frames, and those in lines that come before one of these.
+fn take_frames(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    target: usize,
+    about: &mut Target,
+    ports: Ports,
+) -> Result<(), Lost> {
+    while let Some(frame) = endpoint.poll(target, ports.posts)? {
+        if frames::number(&frame.header) != about.posts as u32 {
+            take_lines(endpoint, target, about, ports); // they were written before the frame was posted
+        }
         let expected = frames::number(&frame.header) == about.posts as u32;
         let len = window.peers[target].len;
         let post = frames::post_of(&frame, len, &mut about.names).filter(|_| expected);
-        endpoint.release(target, port);
+        endpoint.release(target, ports.posts);
         let Some(post) = post else {
             return Err(window.world.refuse(endpoint, target, "it sent a post that no rank sends"));
         };

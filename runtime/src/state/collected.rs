@@ -34,7 +34,7 @@ impl WindowCore {
     /// The epoch that begins here begins at this line.
     pub(crate) fn begins(&self, site: &'static Location<'static>) {
         self.history.borrow_mut().begins(std::ptr::from_ref(site).addr(), &self.world.machine);
-        self.allow(self.short.get()); // what may leave early now, and what not
+        self.allow(self.is_short()); // what may leave early now, and what not
     }
 
     /// Keep how much the epoch that has ended sent to ranks whose memory is not reached, single elements apart.
@@ -104,7 +104,7 @@ impl WindowCore {
         record: Record,
         site: &'static Location<'static>,
     ) -> bool {
-        let open = self.checked.is_on() && self.short.get() && !self.world.explains.get();
+        let open = self.checked.is_on() && self.is_short() && !self.world.explains.get();
         let peer = &self.peers[target];
         let fits = open && !peer.base.is_null() && at < peer.len.min(DISPLACEMENTS as usize);
         let pushed = fits && self.fast_paths[target].writer.write(record);

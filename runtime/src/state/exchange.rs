@@ -3,10 +3,12 @@
 use crate::collect::batch::Batch;
 use crate::collect::description::Description;
 use crate::collect::lent::Lent;
+use crate::state::by_rank::ByRank;
+use crate::state::lines::Lines;
 use crate::state::ports::ports_of;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Bytes, Channels, Endpoint, Frame, Header, Port};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::panic::Location;
 use std::rc::Rc;
 
@@ -22,16 +24,31 @@ pub(crate) struct Exchange {
     /// The number of accesses that were started.
     pub(crate) started: u64,
     /// What this rank knows of its targets, from its first start on.
-    pub(crate) to: BTreeMap<usize, Target>,
+    pub(crate) to: ByRank<Target>,
     /// What this rank knows of its sources, from its first post on.
-    pub(crate) from: BTreeMap<usize, Source>,
+    pub(crate) from: ByRank<Source>,
     /// Batches for accesses to come.
     pub(crate) spare: Vec<Batch>,
-    /// Lists for accesses to come, empty.
-    pub(crate) lists: Vec<Vec<Batch>>,
-    /// Room for the frames of a wait, and for the bytes of a frame.
-    pub(crate) frames: Vec<Frame>,
+    /// Accesses that are over, for those to come.
+    pub(crate) over: Vec<Box<Opened>>,
+    /// Room for the frames of a wait, and whether each is to be released; and for the bytes of a frame.
+    pub(crate) frames: Vec<(Frame, bool)>,
     pub(crate) scratch: Vec<u8>,
+}
+
+/// An access that is open: what it has collected, by target.
+pub(crate) struct Opened {
+    /// The number of the access, among those of this rank to the window.
+    pub(crate) number: u64,
+    pub(crate) site: Site,
+    /// Ascending targets.
+    pub(crate) batches: Vec<Batch>,
+}
+
+impl Opened {
+    pub(crate) fn new(site: Site) -> Self {
+        Self { number: 0, site, batches: Vec::new() }
+    }
 }
 
 /// A post of this rank that has not been waited for.
@@ -63,6 +80,7 @@ pub(crate) struct Target {
     pub(crate) told: Told,
     /// The files that it has told of.
     pub(crate) names: Vec<String>,
+    pub(crate) lines: Lines,
 }
 
 /// A post that has come.
@@ -117,6 +135,9 @@ pub(crate) struct Source {
     pub(crate) told: Told,
     /// The files that it has told of.
     pub(crate) names: Vec<String>,
+    pub(crate) lines: Lines,
+    /// Whether the last access that has come was dropped: which posts its source had taken is not known.
+    pub(crate) dropped: bool,
 }
 
 /// The files of lines that another rank has been told of: it knows each by its place in this list.

@@ -3,6 +3,7 @@
 pub(crate) mod assertions;
 pub(crate) mod attendants;
 pub(crate) mod bounds;
+pub(crate) mod by_rank;
 pub(crate) mod call;
 pub(crate) mod call_sites;
 pub(crate) mod calls;
@@ -16,6 +17,7 @@ pub(crate) mod handler;
 pub(crate) mod history;
 pub(crate) mod key;
 pub(crate) mod lendings;
+pub(crate) mod lines;
 pub(crate) mod locks;
 pub(crate) mod messages;
 pub(crate) mod placement;

@@ -73,8 +73,10 @@ pub struct WindowCore {
     pub(crate) mode: Cell<Mode>,
     /// Applies records to a window of this element type.
     pub(crate) apply: Apply,
-    /// Whether small operations go the fast path: not while calls are matched with a plan.
+    /// Whether small operations go the fast path: not while calls are matched with a plan. Read by [`is_short`](Self::is_short).
     pub(crate) short: Cell<bool>,
+    /// Whether an access has shut the fast paths, which are opened again when they are asked for.
+    pub(crate) reopens: Cell<bool>,
     /// The fast paths, by target.
     pub(crate) fast_paths: Rc<[FastPath]>,
     /// Whether NOSUCCEED was asserted for this epoch.
@@ -161,6 +163,7 @@ impl WindowCore {
     /// Let small operations go the fast path, or not; and nothing be collected while an access is open, or once the world has
     /// ended.
     pub(crate) fn allow(&self, short: bool) {
+        self.reopens.set(self.accesses.get() > 0);
         let short = short && self.accesses.get() == 0 && self.world.alive().is_ok();
         self.short.set(short);
         let holds_until_fence = self.holds_until_fence();
@@ -169,6 +172,29 @@ impl WindowCore {
             let open = short && (holds_until_fence || !peer.base.is_null()) && !self.observed.get();
             let below = if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };
             fast_path.lead(peer.base, below);
+        }
+    }
+
+    /// Whether small operations go the fast path. After an access it is opened by the first that asks: a window that is only
+    /// posted and accessed does not pay for that.
+    #[inline(always)]
+    pub(crate) fn is_short(&self) -> bool {
+        self.short.get() || self.reopens.get() && self.opens_again()
+    }
+
+    #[cold]
+    fn opens_again(&self) -> bool {
+        if self.accesses.get() == 0 {
+            self.allow(!self.closed.get() && self.matching.borrow().is_none());
+        }
+        self.short.get()
+    }
+
+    /// An access was opened: nothing goes the fast path.
+    #[inline]
+    pub(crate) fn shut_for_access(&self) {
+        if !self.reopens.get() || self.short.get() {
+            self.allow(false);
         }
     }
 
@@ -341,7 +367,7 @@ impl WindowCore {
             // Dropped inside a call of the transport: kept for good.
             return std::mem::forget(exchange);
         };
-        for (to, mut target) in exchange.to {
+        for (to, mut target) in exchange.to.into_iter() {
             for Sent { batch, frame, .. } in target.sent.drain(..) {
                 if let (Some(mut batch), Some(frame)) = (batch, frame) {
                     let memory = [batch.outbox.records.take_memory(), batch.outbox.bytes.take_memory()];

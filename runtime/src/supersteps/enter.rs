@@ -348,7 +348,7 @@ impl Scope {
 /// Let `window` prefer this mode; the one that it preferred before.
 fn prefer(window: &WindowCore, mode: Mode) -> Mode {
     let before = window.mode.replace(mode);
-    window.allow(window.short.get());
+    window.allow(window.is_short());
     before
 }
 

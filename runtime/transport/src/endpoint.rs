@@ -2,12 +2,13 @@
 
 use crate::{
     Attendant, Bytes, Cause, Channels, CreateJoin, Frame, Header, Leave, Liveness, LocalEnd, Lost, Memory,
-    Meter, Notification, Notify, Number, Pause, Port, SimEnd, Topology, Until, deadlock,
+    Meter, Notification, Notify, Number, PairLines, Pause, Port, SimEnd, Topology, Until, deadlock,
 };
 #[cfg(not(loom))]
 use crate::{HybridEnd, ShmEnd, TcpEnd};
 use enum_dispatch::enum_dispatch;
 use std::io;
+use std::ptr::NonNull;
 
 /// One rank's end of a world of any transport. A call costs a branch that always goes the same way.
 #[allow(clippy::large_enum_variant, reason = "there is one for each world, and it is not moved")]

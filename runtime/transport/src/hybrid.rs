@@ -17,6 +17,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::auth::{Secret, random_bytes};
@@ -24,7 +25,8 @@ use crate::deadlock::{Table, Waits};
 use crate::tcp::{Settings, listen};
 use crate::{
     Attendant, Bytes, Cause, Channels, CreateJoin, Endpoint, Fabric, Frame, Header, Leave, Liveness, Loss,
-    Lost, Memory, Meter, Notification, Notify, Number, Pause, Port, Segment, ShmEnd, TcpEnd, Topology, Until,
+    Lost, Memory, Meter, Notification, Notify, Number, PairLines, Pause, Port, Segment, ShmEnd, TcpEnd,
+    Topology, Until,
 };
 
 /// One rank's end of a world of several hosts.
@@ -336,6 +338,14 @@ impl Channels for HybridEnd {
             Some(host_rank) => self.intra_node.released(host_rank, port),
             None => self.inter_node.released(to, port),
         }
+    }
+
+    fn lines(&mut self, to: usize, port: Port) -> Option<NonNull<PairLines>> {
+        self.intra_node.lines(self.host_map.intra_node[to]?, port)
+    }
+
+    fn lines_of(&mut self, from: usize, port: Port) -> Option<NonNull<PairLines>> {
+        self.intra_node.lines_of(self.host_map.intra_node[from]?, port)
     }
 
     fn close(&mut self, port: Port) {

@@ -56,6 +56,7 @@ pub use local::{LocalEnd, local};
 pub use memory::{Bytes, Done, Memory, Until};
 pub use meter::{Count, Meter};
 pub use shared::fair::{FairLock, Hold, Next, Position};
+pub use shared::pair::{PairLines, RECORDS};
 pub use shared::waker::Pause;
 #[cfg(not(loom))]
 pub use shm::{Segment, ShmEnd, shm};

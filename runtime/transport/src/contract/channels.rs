@@ -7,7 +7,8 @@
 //!   reader has released the frame (W2, W4).
 //! - Memory of a rank that others may read remains unchanged until they have released it: leaving lifts no obligation.
 
-use crate::{Attendant, Bytes, Frame, Header, Lost, Memory, Meter, Port, Until};
+use crate::{Attendant, Bytes, Frame, Header, Lost, Memory, Meter, PairLines, Port, Until};
+use std::ptr::NonNull;
 
 /// A receiver that has released this many frames of a sender on a port, or frames of [this many bytes](UNREPORTED_BYTES), reports
 /// them with what it sends or flushes next. So [`released`](Channels::released) lacks fewer frames, and fewer bytes, once
@@ -100,6 +101,21 @@ pub trait Channels {
     /// Returns how many of the frames that this rank posted to `to` on this port have been released there, in total; all
     /// of them, once `to` has left or has [closed](Self::close) the port.
     fn released(&mut self, to: usize, port: Port) -> u64;
+
+    /// Returns the lines that go with the queue of frames to `to` on this port, which this rank writes and `to` reads; `None`
+    /// where `to` is not reached, or there is no room. They stay until this rank has closed the port or left. It
+    /// [wakes](crate::Liveness::wake) `to` after it has written them.
+    fn lines(&mut self, to: usize, port: Port) -> Option<NonNull<PairLines>> {
+        let _ = (to, port);
+        None
+    }
+
+    /// Returns the lines that `from` has made for this rank with its queue on this port, if it has. They stay until this rank
+    /// has closed the port or left.
+    fn lines_of(&mut self, from: usize, port: Port) -> Option<NonNull<PairLines>> {
+        let _ = (from, port);
+        None
+    }
 
     /// Closes a port that is neither [`Port::FENCE`] nor [`Port::SERVICE`]: this rank neither posts nor polls on it again. Frames on it that have
     /// arrived are released, and those that arrive later are dropped; those that this rank posted still arrive. A rank

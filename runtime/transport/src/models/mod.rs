@@ -9,6 +9,7 @@ mod direct;
 mod epochs;
 mod frames;
 mod locks;
+mod pairs;
 mod sleeping;
 
 use std::sync::Once;

@@ -3,6 +3,7 @@
 //! Notifications are cells, and frames are descriptors of memory; the reader reads both in place.
 
 use std::io;
+use std::ptr::NonNull;
 
 use crate::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::shared::slice::{KeepAlive, Placement};
 use crate::shared::waker::{Pause, Wakers};
 use crate::{
     Bytes, Cause, Channels, CreateJoin, Done, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Memory,
-    Notification, Notify, Number, Port, Topology, Until,
+    Notification, Notify, Number, PairLines, Port, Topology, Until,
 };
 
 /// Why nobody posts to [`Port::SERVICE`] here.
@@ -348,6 +349,14 @@ impl<G: Backend> Channels for SharedEnd<G> {
         // A rank that has left reads nothing any more.
         let (posted, released) = self.senders.counts(to, port);
         if released < posted && self.membership.gone(to) { posted } else { released }
+    }
+
+    fn lines(&mut self, to: usize, port: Port) -> Option<NonNull<PairLines>> {
+        self.senders.lines(to, port, self.backend.placement()).ok()
+    }
+
+    fn lines_of(&mut self, from: usize, port: Port) -> Option<NonNull<PairLines>> {
+        self.receivers.lines(from, port)
     }
 
     fn close(&mut self, port: Port) {

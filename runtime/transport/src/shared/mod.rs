@@ -4,6 +4,7 @@ pub(crate) mod end;
 pub(crate) mod fair;
 pub(crate) mod members;
 pub(crate) mod notify;
+pub(crate) mod pair;
 pub(crate) mod queue;
 pub(crate) mod slice;
 pub(crate) mod waker;

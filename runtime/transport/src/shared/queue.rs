@@ -21,6 +21,7 @@ use std::io;
 use std::ptr::NonNull;
 
 use crate::ports::ClosedPorts;
+use crate::shared::pair::PairLines;
 use crate::shared::slice::{KeepAlive, Placement, SharedSlice};
 use crate::sync::{AtomicBool, AtomicU64, Line, Ordering, SLOTS, UnsafeCell};
 use crate::{Frame, Header, Port};
@@ -71,6 +72,8 @@ struct QueueState {
     before: AtomicU64,
     /// Whether the reader has closed the port: it accesses neither the queue nor its frames any more.
     closed: AtomicBool,
+    /// The address of the queue's [`PairLines`]; 0 while there are none.
+    lines: AtomicU64,
 }
 
 /// For each rank of a world, the address of the queue that was linked into its inbox last, and which it has not taken yet;
@@ -126,6 +129,25 @@ impl Senders {
             self.to[to] = Some(link(placement)?);
         }
         Ok(self.to[to].as_mut().expect("it was just made"))
+    }
+
+    /// Returns the lines that go with the queue to `to` on this port, and makes both if they are not there.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub(crate) fn lines(
+        &mut self,
+        to: usize,
+        port: Port,
+        placement: &mut impl Placement,
+    ) -> io::Result<NonNull<PairLines>> {
+        let sender = self.open(to, port, placement)?;
+        if sender.lines.is_none() {
+            let lines = placement.place(1, PairLines::default)?;
+            sender.queue[0].0.lines.store(lines.address(), Ordering::Release); // the load in `Receivers::lines`
+            sender.lines = Some(lines);
+        }
+        Ok(NonNull::from(&sender.lines.as_ref().expect("they were just made")[0]))
     }
 
     /// Returns the numbers of frames that were posted to `to` on this port, and that were released there.
@@ -194,6 +216,16 @@ impl Receivers {
         self.receiver(from, port)?.peek()
     }
 
+    /// Returns the lines that go with the queue of `from` on this port, if they were made.
+    pub(crate) fn lines(&mut self, from: usize, port: Port) -> Option<NonNull<PairLines>> {
+        if self.receiver(from, port).is_none() {
+            self.look();
+        }
+        // The store in `Senders::lines`.
+        let lines = self.receiver(from, port)?.state().lines.load(Ordering::Acquire);
+        NonNull::new(lines as *mut PairLines)
+    }
+
     /// Releases the frame that `peek` returned. Returns whether there was one.
     #[inline]
     pub(crate) fn release(&mut self, from: usize, port: Port) -> bool {
@@ -260,6 +292,8 @@ pub(crate) struct Sender {
     released: u64,
     /// This rank has closed the port.
     closing: bool,
+    /// What goes past the rings, from when it was asked for.
+    lines: Option<SharedSlice<PairLines>>,
 }
 
 /// The reading side.
@@ -284,8 +318,15 @@ impl Sender {
     ) -> io::Result<Self> {
         let zero = || AtomicU64::new(0);
         let (origin, port, closed) = (origin as u64, port.into(), AtomicBool::new(false));
-        let mut state =
-            Some(QueueState { released: zero(), start: zero(), origin, port, before: zero(), closed });
+        let mut state = Some(QueueState {
+            released: zero(),
+            start: zero(),
+            origin,
+            port,
+            before: zero(),
+            closed,
+            lines: zero(),
+        });
         let queue = placement.place(1, || Line(state.take().expect("one is placed")))?;
         let mut last = inbox.load(Ordering::Relaxed);
         loop {
@@ -296,7 +337,8 @@ impl Sender {
                 Err(other) => last = other,
             }
         }
-        Ok(Self { queue, ring: None, old: Vec::new(), posted: 0, released: 0, closing: false })
+        let (old, lines) = (Vec::new(), None);
+        Ok(Self { queue, ring: None, old, posted: 0, released: 0, closing: false, lines })
     }
 
     /// Posts a frame; never waits.
@@ -372,7 +414,7 @@ impl Sender {
     fn into_kept(self) -> impl Iterator<Item = KeepAlive> {
         let rings = self.old.into_iter().map(|(ring, _)| ring).chain(self.ring);
         let rings = rings.flat_map(|ring| [ring.head.into_kept(), ring.slots.into_kept()]);
-        rings.chain([self.queue.into_kept()])
+        rings.chain([self.queue.into_kept()]).chain(self.lines.map(SharedSlice::into_kept))
     }
 
     /// Returns whether the slot of the next frame is free: it was never used, or its last frame was released.

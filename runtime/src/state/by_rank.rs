@@ -1,0 +1,75 @@
+//! [`ByRank`]: what a rank knows of some others.
+
+/// A value for each of some ranks, made when its rank is first named. The rank that was asked for last is found at once, and so
+/// is the one after it.
+#[derive(Default)]
+pub(crate) struct ByRank<T> {
+    /// Ascending ranks.
+    all: Vec<(usize, Box<T>)>,
+    /// Where the last one was found.
+    last: std::cell::Cell<usize>,
+}
+
+impl<T: Default> ByRank<T> {
+    /// Where a rank is, or else where it belongs.
+    #[inline]
+    fn find(&self, rank: usize) -> Result<usize, usize> {
+        let last = self.last.get();
+        for at in [last, last + 1] {
+            if self.all.get(at).is_some_and(|(known, _)| *known == rank) {
+                self.last.set(at);
+                return Ok(at);
+            }
+        }
+        let found = self.all.binary_search_by_key(&rank, |(known, _)| *known);
+        if let Ok(at) = found {
+            self.last.set(at);
+        }
+        found
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, rank: usize) -> Option<&T> {
+        self.find(rank).ok().map(|at| &*self.all[at].1)
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, rank: usize) -> Option<&mut T> {
+        self.find(rank).ok().map(|at| &mut *self.all[at].1)
+    }
+
+    /// The value of a rank, which is made if there is none.
+    #[inline]
+    pub(crate) fn of(&mut self, rank: usize) -> &mut T {
+        let at = self.find(rank).unwrap_or_else(|at| {
+            self.all.insert(at, (rank, Box::default()));
+            at
+        });
+        &mut self.all[at].1
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(crate) fn into_iter(self) -> impl Iterator<Item = (usize, T)> {
+        self.all.into_iter().map(|(rank, value)| (rank, *value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ByRank;
+
+    #[test]
+    fn each_rank_has_its_value_in_whatever_order_they_are_named() {
+        let mut values = ByRank::<usize>::default();
+        for rank in [5, 6, 2, 9, 6, 5, 0, 2, 3, 9] {
+            *values.of(rank) += 10 + rank;
+        }
+        assert_eq!((values.get(6), values.get(0), values.get(4)), (Some(&32), Some(&10), None));
+        assert_eq!(values.get_mut(3).copied(), Some(13));
+        let all: Vec<(usize, usize)> = values.into_iter().collect();
+        assert_eq!(all, [(0, 10), (2, 24), (3, 13), (5, 30), (6, 32), (9, 38)]);
+    }
+}

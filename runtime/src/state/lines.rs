@@ -1,0 +1,43 @@
+//! [`Lines`]: the lines that two ranks write for each other, as one of them knows them.
+
+use fencepost_transport::{Channels, Endpoint, PairLines, Port, Topology};
+use std::ptr::NonNull;
+
+/// The [`PairLines`] of two ranks for one window: those that this rank writes, and those that it reads.
+#[derive(Default)]
+pub(crate) struct Lines {
+    written: Option<NonNull<PairLines>>,
+    read: Option<NonNull<PairLines>>,
+    /// Whether those that this rank writes were asked for.
+    asked: bool,
+}
+
+impl Lines {
+    /// Returns the lines that this rank writes for `to`, if it reaches that rank. The port stays open while the window is used.
+    #[inline]
+    pub(crate) fn written(&mut self, endpoint: &mut Endpoint, to: usize, port: Port) -> Option<&PairLines> {
+        if !self.asked {
+            self.asked = true;
+            self.written = if endpoint.reaches(to) { endpoint.lines(to, port) } else { None };
+        }
+        // SAFETY: lines stay until this rank closes the port, in the drop of the window that has this.
+        self.written.map(|lines| unsafe { lines.as_ref() })
+    }
+
+    /// Returns the lines that `from` writes for this rank, if it has made them.
+    #[inline]
+    pub(crate) fn read(&mut self, endpoint: &mut Endpoint, from: usize, port: Port) -> Option<&PairLines> {
+        if self.read.is_none() {
+            self.find(endpoint, from, port);
+        }
+        // SAFETY: as above.
+        self.read.map(|lines| unsafe { lines.as_ref() })
+    }
+
+    #[cold]
+    fn find(&mut self, endpoint: &mut Endpoint, from: usize, port: Port) {
+        if endpoint.reaches(from) {
+            self.read = endpoint.lines_of(from, port);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The lines of a pair: what was written with a number is seen with it, and neither post nor access is written over one that the
+//! other rank has not read.
+
+use loom::thread;
+
+use super::{model, rejected};
+use crate::sync::{Arc, AtomicU64, Ordering};
+use crate::{PairLines, Record};
+
+/// What is taken away.
+#[derive(Clone, Copy, PartialEq)]
+enum Without {
+    Nothing,
+    /// An access is ended before the post before it was taken.
+    PostBefore,
+    /// A rank takes the access that it waits for before it has come.
+    Access,
+    /// A post is written in the lines although the last access was dropped.
+    Dropped,
+}
+
+fn record(number: u64) -> Record {
+    Record { head: number, value: 10 * number }
+}
+
+/// The target of the accesses: it posts, and takes the access of each post. Returns how many it has taken.
+fn expose(rounds: u64, (posts, accesses): (&PairLines, &PairLines), without: Without) -> u64 {
+    let mut taken = 0;
+    for number in 0..rounds {
+        // SAFETY: the source has taken the post before the last, since it has ended an access later.
+        unsafe { posts.post(number, 100 + number) };
+        loop {
+            match accesses.ended(number) {
+                Some((word, records)) => {
+                    // SAFETY: the source writes it again when it has taken a post that comes after this.
+                    assert_eq!((word, unsafe { *records }), (number, record(number)));
+                    taken += 1;
+                    break;
+                }
+                None if without == Without::Access => break,
+                None => thread::yield_now(),
+            }
+        }
+    }
+    taken
+}
+
+/// The origin of the accesses, which puts only: each waits for the post before its own.
+fn access(rounds: u64, (posts, accesses): (&PairLines, &PairLines), without: Without) {
+    let mut taken = 0;
+    for number in 0..rounds {
+        while taken < number && without != Without::PostBefore {
+            match posts.posted(taken) {
+                Some(word) => {
+                    assert_eq!(word, 100 + taken);
+                    taken += 1;
+                }
+                None => thread::yield_now(),
+            }
+        }
+        // SAFETY: that post came after the target had read the access before the last. Otherwise loom reports it.
+        unsafe { accesses.end(number, number, &[record(number)]) };
+    }
+}
+
+/// A target and an origin, each with a thread.
+fn one_way(rounds: u64, without: Without) {
+    let lines = Arc::new([PairLines::default(), PairLines::default()]);
+    let others = Arc::clone(&lines);
+    let origin = thread::spawn(move || access(rounds, (&others[0], &others[1]), without));
+    let taken = expose(rounds, (&lines[0], &lines[1]), without);
+    assert_eq!((taken, origin.join().is_ok()), (rounds, true), "an access was not taken");
+}
+
+/// Two ranks that post to each other and access each other by turns, each in one of the lines.
+fn both_ways(rounds: u64) {
+    let lines = Arc::new([PairLines::default(), PairLines::default()]);
+    let rank = move |rounds: u64, written: &PairLines, read: &PairLines| {
+        let mut posts = 0;
+        for number in 0..rounds {
+            // SAFETY: the other rank has taken the post before the last, since it has ended an access later.
+            unsafe { written.post(number, 100 + number) };
+            while posts < number {
+                match read.posted(posts) {
+                    Some(_) => posts += 1,
+                    None => thread::yield_now(),
+                }
+            }
+            // SAFETY: the post that was taken last came after the other rank had read the access before the last.
+            unsafe { written.end(number, number, &[record(number)]) };
+            let access = loop {
+                match read.ended(number) {
+                    Some(access) => break access,
+                    None => thread::yield_now(),
+                }
+            };
+            // SAFETY: the other rank writes it again when it has taken a post that comes after this.
+            assert_eq!((access.0, unsafe { *access.1 }), (number, record(number)));
+        }
+    };
+    let others = Arc::clone(&lines);
+    let other = thread::spawn(move || rank(rounds, &others[1], &others[0]));
+    rank(rounds, &lines[0], &lines[1]);
+    assert!(other.join().is_ok());
+}
+
+/// A rank posts three times to one that drops two accesses, which wait for nothing, and then looks for the first post. The third
+/// post is a frame, for which a number stands here.
+fn dropped(without: Without) {
+    let shared = Arc::new((PairLines::default(), AtomicU64::new(0), AtomicU64::new(0)));
+    let others = Arc::clone(&shared);
+    let source = thread::spawn(move || {
+        let (lines, drops, frames) = &*others;
+        for number in 0..2 {
+            drops.store(number + 1, Ordering::Release);
+        }
+        let mut posts = 0;
+        while posts < 3 {
+            let come =
+                lines.posted(posts).or_else(|| (frames.load(Ordering::Acquire) == posts).then_some(posts));
+            match come {
+                Some(word) => {
+                    assert_eq!(word, posts);
+                    posts += 1;
+                }
+                None => thread::yield_now(),
+            }
+        }
+    });
+    let (lines, drops, frames) = &*shared;
+    for number in 0..3 {
+        while drops.load(Ordering::Acquire) < number {
+            thread::yield_now();
+        }
+        if number < 2 || without == Without::Dropped {
+            // SAFETY: there are no two posts before. Otherwise loom reports it.
+            unsafe { lines.post(number, number) };
+        } else {
+            frames.store(number, Ordering::Release);
+        }
+    }
+    drop(source.join());
+}
+
+#[test]
+fn posts_and_accesses_are_seen_whole_and_in_order() {
+    model(3, || one_way(3, Without::Nothing));
+    model(2, || both_ways(3));
+}
+
+#[test]
+fn w4_an_access_that_does_not_wait_for_the_post_before_is_caught() {
+    let complaint = rejected(3, || one_way(3, Without::PostBefore));
+    assert!(complaint.contains("Causality violation"), "{complaint}");
+}
+
+#[test]
+fn w3_a_rank_that_does_not_wait_for_the_access_is_caught() {
+    let complaint = rejected(3, || one_way(3, Without::Access));
+    assert!(complaint.contains("Causality violation") || complaint.contains("not taken"), "{complaint}");
+}
+
+#[test]
+fn a_post_after_dropped_accesses_is_a_frame() {
+    model(3, || dropped(Without::Nothing));
+}
+
+#[test]
+fn w4_a_post_over_one_that_a_source_of_dropped_accesses_has_not_read_is_caught() {
+    let complaint = rejected(3, || dropped(Without::Dropped));
+    assert!(complaint.contains("Causality violation") || complaint.contains("assertion"), "{complaint}");
+}
