@@ -1,12 +1,13 @@
 //! The calls of an origin: start, complete and drop. [`Opened`] has the operations that it collects in between.
 
 use crate::collect::batch::{Batch, Collected};
+use crate::collect::lent::Lent;
 use crate::exchange::frames::{of_batch, of_failed, short};
-use crate::exchange::{Site, gets, look, look_early, send};
+use crate::exchange::{Site, gets, look, look_early, send, take_frames, take_lines};
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
-use crate::state::exchange::{Exchange, Opened, Ports, Sent, misfit};
+use crate::state::exchange::{Exchange, Opened, Ports, Sent, Target, misfit};
 use crate::state::window::WindowCore;
 use fencepost_planner::{Error, ErrorClass, Result, State};
 use fencepost_transport::{COPIED, Channels, Endpoint, Header, Liveness, Loss, Lost, Memory, Topology};
@@ -67,7 +68,10 @@ pub(crate) fn complete(window: &WindowCore, mut access: Box<Opened>, call: &Call
     let world = &window.world;
     let endpoint = &mut *world.endpoint.borrow_mut();
     let exchange = &mut *window.exchange.borrow_mut();
-    let result = world.alive().and_then(|()| carry_out(window, endpoint, exchange, &mut access, call));
+    let result = match short_cut(window, endpoint, exchange, &mut access, call) {
+        Some(result) => result,
+        None => world.alive().and_then(|()| carry_out(window, endpoint, exchange, &mut access, call)),
+    };
     close(window, exchange, access.number);
     if exchange.over.len() < 4 && access.batches.is_empty() {
         exchange.over.push(access);
@@ -78,6 +82,69 @@ pub(crate) fn complete(window: &WindowCore, mut access: Box<Opened>, call: &Call
 fn close(window: &WindowCore, exchange: &mut Exchange, ended: u64) {
     exchange.open.retain(|(number, _)| *number != ended);
     window.accesses.set(exchange.open.len());
+}
+
+/// [`carry_out`] of an access to one other rank that gets nothing, goes into the lines of the pair, and waits for nothing. `None`
+/// for any other, and nothing has happened.
+#[inline(always)]
+fn short_cut(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    exchange: &mut Exchange,
+    access: &mut Opened,
+    call: &Call,
+) -> Option<Result<()>> {
+    let world = &window.world;
+    let [batch] = &access.batches[..] else { return None };
+    let target = batch.target;
+    if target == world.rank || !batch.gets.is_empty() || !world.goes_on() {
+        return None;
+    }
+    let ports = window.ports(call.site).ok()?;
+    let to = exchange.to.of(target);
+    let word = short(batch, &to.told)?;
+    to.lines.written(endpoint, target, ports.accesses)?;
+    take_lines(endpoint, target, to, ports);
+    if to.posts < batch.number || to.come.front().is_some_and(|post| !matches!(post.lent, Lent::Whole)) {
+        return None;
+    }
+    let (batch, judged) = (access.batches.pop()?, to.come.pop_front().is_some());
+    to.open = None;
+    write(window, endpoint, to, &batch, word, ports);
+    if judged && to.sent.is_empty() {
+        exchange.spare.push(batch);
+    } else {
+        to.sent.push_back(Sent { batch: Some(batch), frame: None, judged });
+    }
+    // To look for posts takes as long as a line takes from the target; who waits for the access does not wait for that.
+    if to.posts < to.starts
+        && let Err(lost) = take_frames(window, endpoint, target, to, ports)
+        && !matches!(lost.how, Loss::Left(_))
+    {
+        return Some(Err(world.lost(&lost, call).leaving(State::Mixed)));
+    }
+    let failed = to.owed.pop_front();
+    Some(failed.map_or(Ok(()), |(class, message)| Err(window.error(class, message, call.site))))
+}
+
+/// Writes an access into the lines that this rank has made for its target.
+#[inline(always)]
+fn write(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    to: &mut Target,
+    batch: &Collected,
+    word: u64,
+    ports: Ports,
+) {
+    let records = &batch.outbox.records[..];
+    if let Some(lines) = to.lines.written(endpoint, batch.target, ports.accesses) {
+        // SAFETY: this rank writes the lines that it has made for the target. That had read access `number - 2` before it made
+        // post `number - 1`, which has been taken (16).
+        unsafe { lines.end(batch.number, word, records) };
+        endpoint.wake(batch.target);
+        window.world.count_sent(size_of_val(records), 0);
+    }
 }
 
 fn carry_out(
@@ -158,14 +225,9 @@ fn end(
     if wrong.is_none()
         && target != world.rank
         && let Some(word) = short(&batch, &to.told)
-        && let Some(lines) = to.lines.written(endpoint, target, ports.accesses)
+        && to.lines.written(endpoint, target, ports.accesses).is_some()
     {
-        let records = &batch.outbox.records[..];
-        // SAFETY: this rank writes the lines that it has made for the target. That had read access `number - 2` before it made
-        // post `number - 1`, which has been taken (16).
-        unsafe { lines.end(batch.number, word, records) };
-        endpoint.wake(target);
-        world.count_sent(size_of_val(records), 0);
+        write(window, endpoint, to, &batch, word, ports);
         let judged = post.is_some();
         if judged && to.sent.is_empty() {
             exchange.spare.push(batch);

@@ -10,7 +10,9 @@ use crate::state::exchange::{Exchange, Line, Ports, Post, Posted, Source};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Bytes, Cause, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost, Topology};
+use fencepost_transport::{
+    Bytes, Cause, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost, Record, Topology,
+};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
@@ -122,16 +124,14 @@ fn wait_for_one(
 ) -> Option<Result<()>> {
     let (world, windows) = (&window.world, &[window][..]);
     let watch = || Watch::new(world, call, windows, source, Awaited::One("accesses"));
-    let found = wait_for(endpoint, watch, |endpoint| {
-        let from = exchange.from.of(source);
-        let lines = from.lines.read(endpoint, source, ports.accesses);
-        if let Some(access) = lines.and_then(|lines| lines.ended(from.posts - 1)) {
-            return Ok(Some(Some(access)));
-        }
-        Ok(next(exchange, endpoint, world, source, ports)?.map(|_| None))
-    });
+    let from = exchange.from.of(source);
+    if let Some(lines) = from.lines.read(endpoint, source, ports.accesses) {
+        lines.expect_post(); // the access after this looks for the post that belongs to this one
+    }
+    let found = wait_for(endpoint, watch, |endpoint| next_of(endpoint, from, source, ports));
     let access = match found {
-        Ok(access) => access?,
+        Ok(Arrived::Short(access)) => access,
+        Ok(Arrived::Frame(_)) => return None,
         Err(lost) => return Some(Err(take_back(window, endpoint, exchange, call, &lost))),
     };
     gets::take_back(window);
@@ -188,17 +188,11 @@ fn next(
     let from = exchange.from.of(source);
     if source != world.rank {
         let number = from.posts - 1;
-        if let Some(access) = written(endpoint, from, source, ports) {
-            return Ok(Some((access, false)));
-        }
-        let polled = endpoint.poll(source, ports.accesses);
-        if !matches!(&polled, Ok(Some(frame)) if self::number(&frame.header) == number as u32)
-            && !matches!(polled, Ok(None))
-            && let Some(access) = written(endpoint, from, source, ports)
-        {
-            return Ok(Some((access, false))); // it was written before the frame was posted, or before the source left
-        }
-        return Ok(polled?.map(|frame| (frame, true)));
+        return Ok(match next_of(endpoint, from, source, ports)? {
+            None => None,
+            Some(Arrived::Short(access)) => Some((frame_of(number, access), false)),
+            Some(Arrived::Frame(frame)) => Some((frame, true)),
+        });
     }
     let own = from.own.front();
     if own.is_none()
@@ -211,12 +205,37 @@ fn next(
     Ok(own.map(|(header, bytes)| (frame(header, bytes), false)))
 }
 
-/// The access of `source` that belongs to the last post, if it has come in the lines of the pair.
-#[inline]
-fn written(endpoint: &mut Endpoint, from: &mut Source, source: usize, ports: Ports) -> Option<Frame> {
+/// How the access of another rank has come.
+enum Arrived {
+    /// In the lines of the pair: its word and its records.
+    Short((u64, *const Record)),
+    Frame(Frame),
+}
+
+/// The access of another rank, if it has come.
+#[inline(always)]
+fn next_of(
+    endpoint: &mut Endpoint,
+    from: &mut Source,
+    source: usize,
+    ports: Ports,
+) -> Result<Option<Arrived>, Lost> {
     let number = from.posts - 1;
-    let lines = from.lines.read(endpoint, source, ports.accesses)?;
-    lines.ended(number).map(|access| frame_of(number, access))
+    let mut written = |endpoint: &mut Endpoint| {
+        from.lines.read(endpoint, source, ports.accesses).and_then(|lines| lines.ended(number))
+    };
+    if let Some(access) = written(endpoint) {
+        return Ok(Some(Arrived::Short(access)));
+    }
+    match endpoint.poll(source, ports.accesses) {
+        Ok(None) => Ok(None),
+        Ok(Some(frame)) if self::number(&frame.header) == number as u32 => Ok(Some(Arrived::Frame(frame))),
+        // What is in the lines was written before a later frame was posted, or before the source left.
+        other => match written(endpoint) {
+            Some(access) => Ok(Some(Arrived::Short(access))),
+            None => other.map(|frame| frame.map(Arrived::Frame)),
+        },
+    }
 }
 
 /// All accesses have come: judges them, applies them if all fit, and releases them.

@@ -54,8 +54,19 @@ type Site = &'static Location<'static>;
 impl WindowCore {
     /// Checks that the window may be posted or accessed: nothing of it is collected for a fence, and no calls are compared with
     /// a plan.
+    #[inline(always)]
     fn is_free(&self, what: &str, site: Site) -> Result<()> {
         self.world.alive()?;
+        // What is open has nothing collected, and cannot have.
+        let is_pending = !self.is_open() && self.is_pending();
+        if self.matching.borrow().is_none() && !is_pending && !self.world.is_named_elsewhere(self.key) {
+            return Ok(());
+        }
+        self.is_not_free(what, site)
+    }
+
+    #[cold]
+    fn is_not_free(&self, what: &str, site: Site) -> Result<()> {
         let refuse = |why: String| Err(self.error(ErrorClass::RmaSync, why, site));
         if self.matching.borrow().is_some() {
             let why = format!(
@@ -64,14 +75,10 @@ impl WindowCore {
             );
             return refuse(why);
         }
-        if self.is_pending() || self.world.is_named_elsewhere(self.key) {
-            let why = format!(
-                "operations on window {} wait for a fence of this rank, and the window cannot be {what} before: fence it first",
-                self.key.window
-            );
-            return refuse(why);
-        }
-        Ok(())
+        refuse(format!(
+            "operations on window {} wait for a fence of this rank, and the window cannot be {what} before: fence it first",
+            self.key.window
+        ))
     }
 }
 
@@ -144,7 +151,7 @@ fn look(
 }
 
 /// Takes in the posts of `target` that have come in lines, as far as they follow those that were taken.
-#[inline]
+#[inline(always)]
 fn take_lines(endpoint: &mut Endpoint, target: usize, about: &mut Target, ports: Ports) {
     loop {
         let lines = about.lines.read(endpoint, target, ports.accesses);

@@ -12,16 +12,18 @@ pub(crate) struct ByRank<T> {
 
 impl<T: Default> ByRank<T> {
     /// Where a rank is, or else where it belongs.
-    #[inline]
+    #[inline(always)]
     fn find(&self, rank: usize) -> Result<usize, usize> {
         let last = self.last.get();
-        for at in [last, last + 1] {
-            if self.all.get(at).is_some_and(|(known, _)| *known == rank) {
-                self.last.set(at);
-                return Ok(at);
-            }
-        }
-        let found = self.all.binary_search_by_key(&rank, |(known, _)| *known);
+        if self.all.get(last).is_some_and(|(known, _)| *known == rank) { Ok(last) } else { self.search(rank) }
+    }
+
+    #[inline(never)]
+    fn search(&self, rank: usize) -> Result<usize, usize> {
+        let next = self.last.get() + 1;
+        let is_next = self.all.get(next).is_some_and(|(known, _)| *known == rank);
+        let by_key = || self.all.binary_search_by_key(&rank, |(known, _)| *known);
+        let found = if is_next { Ok(next) } else { by_key() };
         if let Ok(at) = found {
             self.last.set(at);
         }
@@ -39,13 +41,16 @@ impl<T: Default> ByRank<T> {
     }
 
     /// The value of a rank, which is made if there is none.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(&mut self, rank: usize) -> &mut T {
-        let at = self.find(rank).unwrap_or_else(|at| {
-            self.all.insert(at, (rank, Box::default()));
-            at
-        });
+        let at = self.find(rank).unwrap_or_else(|at| self.make(rank, at));
         &mut self.all[at].1
+    }
+
+    #[cold]
+    fn make(&mut self, rank: usize, at: usize) -> usize {
+        self.all.insert(at, (rank, Box::default()));
+        at
     }
 
     pub(crate) fn is_empty(&self) -> bool {

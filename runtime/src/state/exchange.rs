@@ -30,6 +30,7 @@ pub(crate) struct Exchange {
     /// Batches for accesses to come.
     pub(crate) spare: Vec<Batch>,
     /// Accesses that are over, for those to come.
+    #[expect(clippy::vec_box, reason = "an access is moved by its pointer")]
     pub(crate) over: Vec<Box<Opened>>,
     /// Room for the frames of a wait, and whether each is to be released; and for the bytes of a frame.
     pub(crate) frames: Vec<(Frame, bool)>,

@@ -14,24 +14,29 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// Returns the lines that this rank writes for `to`, if it reaches that rank. The port stays open while the window is used.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn written(&mut self, endpoint: &mut Endpoint, to: usize, port: Port) -> Option<&PairLines> {
         if !self.asked {
-            self.asked = true;
-            self.written = if endpoint.reaches(to) { endpoint.lines(to, port) } else { None };
+            self.make(endpoint, to, port);
         }
         // SAFETY: lines stay until this rank closes the port, in the drop of the window that has this.
         self.written.map(|lines| unsafe { lines.as_ref() })
     }
 
     /// Returns the lines that `from` writes for this rank, if it has made them.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(&mut self, endpoint: &mut Endpoint, from: usize, port: Port) -> Option<&PairLines> {
         if self.read.is_none() {
             self.find(endpoint, from, port);
         }
         // SAFETY: as above.
         self.read.map(|lines| unsafe { lines.as_ref() })
+    }
+
+    #[cold]
+    fn make(&mut self, endpoint: &mut Endpoint, to: usize, port: Port) {
+        self.asked = true;
+        self.written = if endpoint.reaches(to) { endpoint.lines(to, port) } else { None };
     }
 
     #[cold]

@@ -5,7 +5,8 @@
 //! rank drafts a notification to every rank (itself included), publishes them together, and reads the notifications of
 //! the others. *Frames* travel first in, first out, for each ordered pair of ranks and each [`Port`]. Posting, polling and
 //! waiting are separate: only [`Liveness::idle`] ever waits, so the waiting caller decides what it polls meanwhile. Frames
-//! of [`Port::SERVICE`] are requests, which an [`Attendant`] serves whatever its rank does.
+//! of [`Port::SERVICE`] are requests, which an [`Attendant`] serves whatever its rank does. Two ranks that reach each other's
+//! memory may also have [lines](PairLines), in which the one writes what would be a short frame.
 //!
 //! The contract is one trait for each of its parts: [`Topology`], [`Notify`], [`Channels`], [`Liveness`],
 //! [`CreateJoin`] and [`Attendant`], each with its rules at its top.

@@ -1,10 +1,9 @@
-//! [`PairLines`]: what one rank tells another of posts and accesses: two cache lines, used in turn, that the one writes and the
-//! other reads.
+//! [`PairLines`]: what one rank tells another of posts and accesses: cache lines that the one writes and the other reads.
 //!
-//! A line has the post of a number and the access of a number, each stored before its number; the reader waits for the numbers
-//! that it expects. Posts and accesses of even numbers are in the first line, and the others in the second. A rank that posts
-//! its window to another one and accesses that one's window at about the same time writes one line for both, and the other
-//! rank fetches it once.
+//! There is room for two posts and for two accesses, used in turn: those of even numbers are in the first place, and the others in
+//! the second. Each is stored before its number, and the reader waits for the numbers that it expects. Posts are in one line, and
+//! each access in one of its own: a rank that waits for an access reads its line again and again, and would take it away from
+//! one that has written its post there and not yet its access.
 //!
 //! # Why nothing is written that is still read (W4)
 //!
@@ -22,23 +21,28 @@ use crate::sync::{AtomicU64, Line, Ordering, UnsafeCell};
 /// The most records of an access that a line has room for.
 pub const RECORDS: usize = 2;
 
-/// A post and an access.
-#[repr(C, align(64))]
 #[derive(Default)]
-struct PairLine {
+struct Post {
     /// One more than the number of the post; 0 before the first.
-    post: AtomicU64,
-    post_word: UnsafeCell<u64>,
+    number: AtomicU64,
+    word: UnsafeCell<u64>,
+}
+
+#[derive(Default)]
+struct Access {
     /// One more than the number of the access; 0 before the first.
-    access: AtomicU64,
-    access_word: UnsafeCell<u64>,
+    number: AtomicU64,
+    word: UnsafeCell<u64>,
     records: UnsafeCell<[Record; RECORDS]>,
 }
 
 /// The lines that one rank writes for another, for one window.
 #[repr(C)]
 #[derive(Default)]
-pub struct PairLines([Line<PairLine>; 2]);
+pub struct PairLines {
+    posts: Line<[Post; 2]>,
+    accesses: [Line<Access>; 2],
+}
 
 // SAFETY: one rank writes the words and records, and one reads them. A read follows the Acquire load of the number that was
 // stored with Release afterwards; the next write follows that read, as `post` and `end` have their callers promise.
@@ -46,34 +50,46 @@ unsafe impl Sync for PairLines {}
 // SAFETY: words and records are plain data.
 unsafe impl Send for PairLines {}
 
-impl PairLines {
-    #[inline(always)]
-    fn line(&self, number: u64) -> &PairLine {
-        &self.0[(number & 1) as usize].0
-    }
+/// The place of a number.
+#[inline(always)]
+fn turn(number: u64) -> usize {
+    (number & 1) as usize
+}
 
+impl PairLines {
     /// Tells the reader of the post of this number.
     ///
     /// # Safety
     /// This rank alone writes these lines. The reader has read post `number - 2`, if that was in them, and this rank has
     /// since read something that it stored afterwards.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn post(&self, number: u64, word: u64) {
-        let line = self.line(number);
+        let post = &self.posts.0[turn(number)];
         // SAFETY: the reader has finished with the word, as the caller promises, and reads it again after the store below.
-        line.post_word.with_mut(|to| unsafe { *to = word });
-        line.post.store(number + 1, Ordering::Release); // the load in `posted`
+        post.word.with_mut(|to| unsafe { *to = word });
+        post.number.store(number + 1, Ordering::Release); // the load in `posted`
     }
 
     /// Returns the word of the post of this number, if it is here.
-    #[inline]
+    #[inline(always)]
     pub fn posted(&self, number: u64) -> Option<u64> {
-        let line = self.line(number);
-        if line.post.load(Ordering::Acquire) != number + 1 {
+        let post = &self.posts.0[turn(number)];
+        if post.number.load(Ordering::Acquire) != number + 1 {
             return None;
         }
         // SAFETY: it was stored before its number, and is not written before this rank has read it.
-        Some(line.post_word.with(|word| unsafe { *word }))
+        Some(post.word.with(|word| unsafe { *word }))
+    }
+
+    /// Has the line of the posts fetched, which this rank will read soon.
+    #[inline(always)]
+    pub fn expect_post(&self) {
+        #[cfg(all(target_arch = "x86_64", not(loom)))]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: to prefetch is no access.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(&self.posts).cast()) };
+        }
     }
 
     /// Tells the reader of the access of this number that has ended, with these records.
@@ -83,28 +99,29 @@ impl PairLines {
     ///
     /// # Panics
     /// If there are more than [`RECORDS`].
-    #[inline]
+    #[inline(always)]
     pub unsafe fn end(&self, number: u64, word: u64, records: &[Record]) {
-        let line = self.line(number);
+        let access = &self.accesses[turn(number)].0;
         assert!(records.len() <= RECORDS, "more records than a line has room for");
-        // SAFETY: as in `post`. By a loop, since to copy a slice of any length takes a call.
-        line.records
-            .with_mut(|to| unsafe { (*to).iter_mut().zip(records).for_each(|(to, record)| *to = *record) });
+        // By a loop, since to copy a slice of any length takes a call.
+        let copy = |to: &mut [Record; RECORDS]| to.iter_mut().zip(records).for_each(|(to, from)| *to = *from);
+        // SAFETY: as in `post`.
+        access.records.with_mut(|to| copy(unsafe { &mut *to }));
         // SAFETY: as above.
-        line.access_word.with_mut(|to| unsafe { *to = word });
-        line.access.store(number + 1, Ordering::Release); // the load in `ended`
+        access.word.with_mut(|to| unsafe { *to = word });
+        access.number.store(number + 1, Ordering::Release); // the load in `ended`
     }
 
     /// Returns the word of the access of this number, if it is here, and its records, which stay as they are until this
     /// rank's next post to the writer was taken.
-    #[inline]
+    #[inline(always)]
     pub fn ended(&self, number: u64) -> Option<(u64, *const Record)> {
-        let line = self.line(number);
-        if line.access.load(Ordering::Acquire) != number + 1 {
+        let access = &self.accesses[turn(number)].0;
+        if access.number.load(Ordering::Acquire) != number + 1 {
             return None;
         }
         // SAFETY: as in `posted`.
-        let word = line.access_word.with(|word| unsafe { *word });
-        Some((word, line.records.with(|records| records.cast())))
+        let word = access.word.with(|word| unsafe { *word });
+        Some((word, access.records.with(|records| records.cast())))
     }
 }

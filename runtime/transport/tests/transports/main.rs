@@ -5,6 +5,7 @@
 mod attendants;
 mod copied;
 mod ends;
+mod lines;
 mod planted;
 mod ports;
 
