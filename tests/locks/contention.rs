@@ -29,7 +29,7 @@ fn on_each(sizes: &[usize], test: impl Fn(&World, u64) -> Result<()> + Sync) {
     }
 }
 
-const TIMES: u64 = if cfg!(debug_assertions) { 5_000 } else { 25_000 };
+const TIMES: u64 = 25_000;
 
 #[test]
 fn accumulates_under_shared_locks_are_all_there() {

@@ -1,13 +1,13 @@
 //! Who waits for what, and what is said of it: leaks, drops, panics, stalls, and ranks that are elsewhere.
 
 use crate::meaning::{everywhere, transports};
-use fencepost::{ErrorClass, ErrorHandler, Op, Stall, ranks};
+use fencepost::{ErrorClass, ErrorHandler, LockType, Op, Stall, TransportKind, ranks};
 use std::hint::spin_loop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_target_that_computes_holds_nobody_up() {
@@ -37,6 +37,62 @@ fn a_target_that_computes_holds_nobody_up() {
         run.unwrap_or_else(|error| panic!("{transport:?}: {error:?}"));
         assert!(seen.load(Ordering::Acquire));
     }
+}
+
+/// A rank posts a window and has another one under locks, and then computes for 2 s and calls nothing. What the others ask of it
+/// ends meanwhile. An origin waits only for what it has asked, so it waits for as many round trips as it sends frames, at most.
+#[test]
+fn gets_locks_and_completes_end_while_their_target_computes_for_two_seconds_after_four_round_trips_at_most() {
+    const COMPUTES: Duration = Duration::from_secs(2);
+    let check = |transport: TransportKind| {
+        let others = AtomicUsize::new(0);
+        let run = ranks(3).transport(transport.clone()).run(|world| {
+            let (mut u, locks) = (world.window::<u64>(3)?, world.lock_window::<u64>(3)?);
+            u[0] = 7;
+            if world.rank() == 0 {
+                let exposed = u.post(&world.group([1, 2])?)?;
+                let since = Instant::now();
+                while since.elapsed() < COMPUTES || others.load(Ordering::Acquire) < 2 {
+                    assert!(
+                        since.elapsed() < 30 * COMPUTES,
+                        "{transport:?}: what others ask for has not ended"
+                    );
+                    spin_loop();
+                }
+                assert_eq!(exposed.wait()?[..], [7, 3, 0]);
+                assert_eq!(locks.into_window()?[..], [0, 6, 0]);
+                return Ok(());
+            }
+            let sent = || world.meter().total().frames;
+            let before = sent();
+            let access = u.start(&world.group([0])?)?;
+            let ticket = access.fetch(0, 0..3)?;
+            access.accumulate([world.rank() as u64], Op::Sum).to(0, 1)?;
+            access.complete()?;
+            assert_eq!(ticket.take()?, [7, 0, 0]);
+            assert!(
+                sent() - before <= 4,
+                "{transport:?}: a get and its complete sent {} frames",
+                sent() - before
+            );
+            for kind in [LockType::Exclusive, LockType::Shared, LockType::Exclusive] {
+                let before = sent();
+                let lock = locks.lock(0, kind)?;
+                lock.accumulate([1], Op::Sum, 1)?;
+                lock.unlock()?;
+                assert!(sent() - before <= 4, "{transport:?}: an epoch sent {} frames", sent() - before);
+            }
+            others.fetch_add(1, Ordering::AcqRel);
+            drop(locks.into_window()?);
+            Ok(())
+        });
+        run.unwrap_or_else(|error| panic!("{transport:?}: {error:?}"));
+    };
+    std::thread::scope(|scope| {
+        for transport in transports(3) {
+            scope.spawn(|| check(transport));
+        }
+    });
 }
 
 #[test]
