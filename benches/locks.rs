@@ -116,20 +116,21 @@ fn contended(iterations: u64) -> Duration {
     )
 }
 
-/// Epochs of [`far_puts`] in an iteration: where the target computes, the first ones wait some 2 ms for its attendant.
+/// Epochs of [`far_puts`] in an iteration.
 const FAR: usize = 1024;
 
-/// Rank 0 puts an element to rank 1 over TCP, in each of [`FAR`] epochs. Rank 1 waits in a call, or computes and calls nothing.
-fn far_puts(computes: bool, iterations: u64) -> Duration {
+/// Rank 0 puts an element to rank 1 over TCP, in each of [`FAR`] epochs, `round` of them at a time. Rank 1 waits in a call, or computes
+/// and calls nothing until the round is over; then both meet at a barrier.
+fn far_puts(computes: bool, round: usize, iterations: u64) -> Duration {
     let rounds = [AtomicU64::new(0), AtomicU64::new(0)];
     ours::team_over(
         TransportKind::TcpThreads,
         2,
-        iterations,
+        iterations * (FAR / round) as u64,
         |world| world.lock_window::<u64>(64),
         |world, u: &mut LockWindow<u64>, k| {
             if world.rank() == 0 {
-                for _ in 0..FAR {
+                for _ in 0..round {
                     let lock = u.lock(1, LockType::Exclusive)?;
                     lock.put([k as u64], 7)?;
                     lock.unlock()?;
@@ -139,7 +140,7 @@ fn far_puts(computes: bool, iterations: u64) -> Duration {
             while computes && rounds[0].load(Ordering::Relaxed) <= mine {
                 std::hint::spin_loop();
             }
-            Ok(())
+            if round < FAR { world.barrier() } else { Ok(()) }
         },
     )
 }
@@ -164,7 +165,8 @@ fn main() {
             .held("the same, shm", 2.0, ours::shm(contended)),
         Contest::new("tcp: lock, put, unlock", FAR)
             .side("64 bytes there and back", move |n| wire.round_trip(64, n * FAR as u64))
-            .held("the target waits", 1.5, |n| far_puts(false, n))
-            .held("the target computes", 4.0, |n| far_puts(true, n)),
+            .held("the target waits", 1.5, |n| far_puts(false, FAR, n))
+            .held("the target computes", 4.0, |n| far_puts(true, FAR, n))
+            .held("the same, rounds of 64", 4.0, |n| far_puts(true, 64, n)),
     ]);
 }
