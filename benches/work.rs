@@ -3,8 +3,8 @@
 //! Each rank works for 100 us, then exchanges. The work alone, the exchange alone, and both in turn are measured in the
 //! same rounds. A step that takes longer than the sum has waited for work of another rank.
 //!
-//! Over a simulated link with a latency the same is asked of an exchange in two halves, with the work between them: a step
-//! takes the longer of the two then, not their sum.
+//! Over a link with a latency, simulated or of TCP with a delay line in it, the same is asked of an exchange in two halves, with the
+//! work between them: a step takes the longer of the two then, not their sum.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -14,6 +14,7 @@ use fencepost::{TransportKind, superstep};
 use fencepost_benches::contest::{short, wanted};
 use fencepost_benches::draws::next;
 use fencepost_benches::{Contest, Harness, ours};
+use fencepost_tests_support::delayed::Delayed;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,9 @@ const BUDGET: f64 = 1.2;
 
 /// The time that bytes travel on the simulated link.
 const LATENCY: Duration = Duration::from_micros(400);
+
+/// The time that bytes travel on the delayed link of TCP: several wake-ups of its threads are little compared with it.
+const TCP_LATENCY: Duration = Duration::from_millis(2);
 
 /// A step in two halves may take as long as the longer of work and exchange, times this.
 const HALVES: f64 = 1.1;
@@ -175,19 +179,37 @@ fn main() {
 
 /// Work of a half, of all and of twice the latency of a link, between the halves of an exchange over it.
 fn halves(harness: &mut Harness, turns: u64) {
-    let transport = TransportKind::Sim(SimConfig {
-        max_delay: 0,
-        short_reads: false,
-        link_bytes: 1 << 20,
-        latency: LATENCY,
-        ..SimConfig::default()
-    });
-    for (words, spells) in [(1, 2), (1, 4), (1, 8), (8 << 10, 4)] {
+    let sim = || {
+        TransportKind::Sim(SimConfig {
+            max_delay: 0,
+            short_reads: false,
+            link_bytes: 1 << 20,
+            latency: LATENCY,
+            ..SimConfig::default()
+        })
+    };
+    let rows = [(1, 2), (1, 4), (1, 8), (8 << 10, 4)];
+    halves_over(harness, turns, ("a simulated link", LATENCY), sim, &rows);
+    let tcp = || Delayed::over(2, TCP_LATENCY);
+    let rows = [(1, 10), (1, 20), (1, 40), (8 << 10, 20), (128 << 10, 20)];
+    halves_over(harness, turns, ("tcp, a link", TCP_LATENCY), tcp, &rows);
+}
+
+/// The same for messages of these words, and work of these times [`WORK`].
+fn halves_over(
+    harness: &mut Harness,
+    turns: u64,
+    (name, latency): (&str, Duration),
+    link: impl Fn() -> TransportKind,
+    rows: &[(usize, u64)],
+) {
+    for &(words, spells) in rows {
         let work = spells as f64 * WORK.as_secs_f64() * 1e6;
-        let title = format!("a link of {LATENCY:?}: 2 ranks, {} bytes, {work:.0} us of work", 8 * words);
+        let title = format!("{name} of {latency:?}: 2 ranks, {} bytes, {work:.0} us of work", 8 * words);
         if !wanted(&title) {
             continue;
         }
+        let transport = link();
         let question = || Question { transport: transport.clone(), ranks: 2, pattern: Pattern::Ring, words };
         let (a, b, c, d) = (question(), question(), question(), question());
         let mut contest = Contest::new(title, 1)

@@ -184,6 +184,8 @@ pub mod scoped {
 
 /// The parts of transports that a program may set and read: the simulated network, its faults, and counts of what was sent.
 pub mod transport {
+    #[doc(hidden)]
+    pub use fencepost_runtime::Route;
     pub use fencepost_runtime::{Count, Fault, FaultKind, Lose, Meter, SimConfig};
 }
 

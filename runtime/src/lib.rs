@@ -32,6 +32,8 @@ pub use api::scoped;
 pub use collect::operation::{Get, Put, Section, SliceSource, Source, TargetRegion, WindowSection};
 pub use collect::ticket::Ticket;
 pub use fencepost_planner::reference::LockType;
+#[doc(hidden)]
+pub use fencepost_transport::Route;
 pub use fencepost_transport::{Count, Fault, FaultKind, Lose, Meter, SimConfig};
 pub use kernel::element::{Element, ValueAt};
 pub use state::assertions::Assertions;

@@ -3,12 +3,16 @@
 
 use fencepost::prelude::*;
 use fencepost::{Assertions, Ranks, World, ranks};
+use fencepost_tests_support::delayed::Delayed;
 use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::transports::transports;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
 
 fn worlds(size: usize) -> Vec<Ranks> {
-    transports([5, 6]).into_iter().map(|t| ranks(size).transport(t)).collect()
+    // On the last one bytes are under way as a rank leaves.
+    let late = Delayed::over(size, Duration::from_millis(1));
+    transports([5, 6]).into_iter().chain([late]).map(|t| ranks(size).transport(t)).collect()
 }
 
 /// Elements 0..1000 of each rank go to 1000..2000 of the next one.

@@ -3,10 +3,17 @@
 
 use fencepost::prelude::*;
 use fencepost::{Op, Ranks, World, ranks};
+use fencepost_tests_support::delayed::Delayed;
 use fencepost_tests_support::transports::transports;
+use std::time::Duration;
 
 fn worlds(size: usize) -> Vec<Ranks> {
     transports([1, 2]).into_iter().map(|t| ranks(size).transport(t)).collect()
+}
+
+/// TCP over links on which bytes are under way while ranks compute.
+fn late(size: usize) -> Ranks {
+    ranks(size).transport(Delayed::over(size, Duration::from_millis(1)))
 }
 
 #[superstep]
@@ -59,7 +66,7 @@ fn two_halves_leave_the_bits_of_one_piece() -> Result<()> {
         for wraps in [false, true] {
             for mode in Mode::ALL {
                 let whole = ranks(size).mode(mode).collect(|world| smooth(world, false, wraps))?;
-                for world in worlds(size) {
+                for world in worlds(size).into_iter().chain((mode == Mode::Auto).then(|| late(size))) {
                     let halves = world.mode(mode).collect(|world| smooth(world, true, wraps))?;
                     assert!(halves == whole, "{size} ranks, {mode}, wraps: {wraps}");
                 }
@@ -428,7 +435,7 @@ fn computes_until_the_other_is_through(
             let mut u = world.window::<u64>(8192)?;
             u.fill(world.rank() as u64 + 7);
             let compute = || {
-                let told = told.lock().expect("no panic").recv_timeout(std::time::Duration::from_secs(60));
+                let told = told.lock().expect("no panic").recv_timeout(Duration::from_secs(60));
                 told.expect("the other rank needs nothing more of this one");
             };
             let u = begin(world, u, &compute)?;
@@ -446,7 +453,7 @@ fn computes_until_the_other_is_through(
 #[test]
 fn a_rank_that_computes_between_the_halves_keeps_nobody_waiting() -> Result<()> {
     for mode in [Mode::Aggressive, Mode::Aggregated, Mode::Pipelined] {
-        let worlds = worlds(2).into_iter().map(|world| world.mode(mode)).collect();
+        let worlds = worlds(2).into_iter().chain([late(2)]).map(|world| world.mode(mode)).collect();
         computes_until_the_other_is_through(worlds, |world, u, compute| {
             let mut swap = swap::prepare(world)?;
             let running = swap.begin(u)?;

@@ -2,7 +2,8 @@
 
 use crate::state::environment;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Endpoint, SimConfig, local, sim};
+use fencepost_transport::{Endpoint, Route, Settings, SimConfig, local, sim};
+use std::sync::Arc;
 
 /// The way in which the ranks of a world reach each other.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +23,9 @@ pub enum TransportKind {
     /// Threads that exchange bytes over TCP on loopback: for tests.
     #[doc(hidden)]
     TcpThreads,
+    /// The same, by the addresses of a route: for tests, which put something between ranks.
+    #[doc(hidden)]
+    TcpThreadsBy(Arc<dyn Route>),
     /// Threads of made-up hosts: this is the host of each rank, over and over: for tests.
     #[doc(hidden)]
     MixedThreads(Vec<u32>),
@@ -55,6 +59,10 @@ impl TransportKind {
             }
             TransportKind::TcpThreads => {
                 fencepost_transport::tcp(size)?.into_iter().map(Endpoint::Tcp).collect()
+            }
+            TransportKind::TcpThreadsBy(route) => {
+                let ends = fencepost_transport::tcp_by(size, Settings::default(), &**route)?;
+                ends.into_iter().map(Endpoint::Tcp).collect()
             }
             TransportKind::MixedThreads(hosts) => {
                 let hosts: Vec<u32> = hosts.iter().copied().cycle().take(size).collect();

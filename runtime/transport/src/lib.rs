@@ -73,7 +73,7 @@ pub use stream::decode;
 #[cfg(not(loom))]
 pub use tcp::fuzz;
 #[cfg(not(loom))]
-pub use tcp::{Fabric, Settings, TcpEnd, listen, tcp, tcp_with};
+pub use tcp::{Fabric, Route, Settings, TcpEnd, listen, tcp, tcp_by, tcp_with};
 
 /// One record: a one-element operation in wire form.
 #[repr(C)]

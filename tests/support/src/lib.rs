@@ -4,6 +4,8 @@
 pub mod cases;
 pub mod counting;
 #[cfg(feature = "worlds")]
+pub mod delayed;
+#[cfg(feature = "worlds")]
 pub mod ends;
 pub mod golden;
 #[cfg(feature = "worlds")]

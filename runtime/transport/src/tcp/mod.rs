@@ -42,7 +42,7 @@ mod room;
 mod send;
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;
 
 pub use end::TcpEnd;
@@ -111,6 +111,32 @@ pub fn tcp(size: usize) -> io::Result<Vec<TcpEnd>> {
 /// # Errors
 /// As [`tcp`].
 pub fn tcp_with(size: usize, settings: Settings) -> io::Result<Vec<TcpEnd>> {
+    tcp_by(size, settings, &Straight)
+}
+
+/// Where the ranks of a world connect to: for tests, which put something between them.
+#[doc(hidden)]
+pub trait Route: std::fmt::Debug + Send + Sync {
+    /// Returns the addresses that `rank` connects to, by rank, given those that ranks listen on.
+    fn table(&self, rank: usize, addresses: &[SocketAddr]) -> Vec<SocketAddr>;
+}
+
+/// Nothing is between them.
+#[derive(Debug)]
+struct Straight;
+
+impl Route for Straight {
+    fn table(&self, _: usize, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+        addresses.to_vec()
+    }
+}
+
+/// [`tcp_with`], where ranks connect to the addresses of a route.
+///
+/// # Errors
+/// As [`tcp`].
+#[doc(hidden)]
+pub fn tcp_by(size: usize, settings: Settings, route: &dyn Route) -> io::Result<Vec<TcpEnd>> {
     let (secret, job) = (Secret::new()?, random_bytes()?);
     let fabrics: Vec<_> = (0..size)
         .map(|rank| Fabric::new(listen(None)?, secret.clone(), job, rank, settings))
@@ -120,7 +146,7 @@ pub fn tcp_with(size: usize, settings: Settings) -> io::Result<Vec<TcpEnd>> {
         .into_iter()
         .enumerate()
         .map(|(rank, mut fabric)| {
-            fabric.table(&addresses)?;
+            fabric.table(&route.table(rank, &addresses))?;
             TcpEnd::of_job(&fabric.into(), 0, rank, size)
         })
         .collect()
