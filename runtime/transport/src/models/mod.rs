@@ -8,6 +8,7 @@ mod census;
 mod direct;
 mod epochs;
 mod frames;
+mod halves;
 mod locks;
 mod pairs;
 mod sleeping;
