@@ -52,8 +52,8 @@ use proc_macro2::TokenStream;
 ///   of windows (ranges, datatypes, `v.section(..)`). Values that are put (slices, and parts of them), tickets, and work on elements are in no plan: then
 ///   `replay` is a compile error where the body shows it, and else an error of class `PLAN` on all ranks.
 /// - `begin` is the first half: it takes the windows by value, and returns a `Running`; `finish` of that is the second half, and
-///   returns them, several as a tuple. Where there is a `replay` it takes the windows alone, and is the first half of that. Else
-///   it takes what the function takes, and is the first half of a `run`: it runs the body up to its last fence, copies the
+///   returns them, several as a tuple. Where there is a `replay` it takes the windows alone, and is the first half of that. Else,
+///   and where a source is an argument of a generic type, which may be values, it takes what the function takes, and is the first half of a `run`: it runs the body up to its last fence, copies the
 ///   slices that are put, and `finish` returns what the body has returned as well, where that is not `()`. Epochs before the
 ///   last one are run whole. `begin` does not wait in the last one; only where the body goes on after its last fence (other
 ///   than with an `Ok` of names and literals), or asserts something there, all of it is run by `begin`.

@@ -103,6 +103,19 @@ fn a_body_of_operations_is_its_own_pattern() {
     assert!(replays(&with_body(HALO)));
 }
 
+/// Of a source whose type the caller chooses: a section is in the plan, and values are not.
+#[test]
+fn a_generic_source_is_replayed_and_begun_with_its_arguments() {
+    let body = "(u: &mut Window<f64>, from: S, to: usize) -> Result<()> { u.put(from).to(to, 0) }";
+    let generic = |source: &str| match outcome(source) {
+        Outcome::Described(slice) => (slice.replays, slice.generic),
+        Outcome::Dynamic(reason) => panic!("dynamic: `{}` {}", reason.text, reason.why),
+    };
+    assert_eq!(generic(&format!("fn f<S: Source<f64>>{body}")), (true, true));
+    assert_eq!(generic(&format!("fn f{}", body.replace("from: S", "from: Datatype"))), (true, false));
+    assert_eq!(generic(&format!("fn f{}", body.replace("from: S", "from: &[f64]"))), (false, false));
+}
+
 #[test]
 fn what_no_target_needs_is_left_out() {
     let body = "

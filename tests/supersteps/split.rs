@@ -2,7 +2,7 @@
 //! `tests/epochs/differential.rs`.
 
 use fencepost::prelude::*;
-use fencepost::{Op, Ranks, World, ranks};
+use fencepost::{Op, Ranks, Source, World, ranks};
 use fencepost_tests_support::delayed::Delayed;
 use fencepost_tests_support::transports::transports;
 use std::time::Duration;
@@ -483,4 +483,54 @@ fn copies_to_a_rank_that_has_begun_are_made_in_the_first_half() -> Result<()> {
         compute();
         running.finish()
     })
+}
+
+/// A source of any type.
+#[superstep]
+fn any_source<S: Source<f64>>(u: &mut Window<f64>, source: S, to: usize) -> Result<()> {
+    u.put(source).to(to, 4..6)
+}
+
+/// What a function makes, which may be of any type.
+#[superstep]
+fn made(u: &mut Window<f64>, to: usize) -> Result<()> {
+    u.put(&doubled(to)).to(to, 4..6)
+}
+
+fn doubled(to: usize) -> Vec<f64> {
+    vec![2.0 * to as f64; 2]
+}
+
+/// Where the caller chooses whether a source is a section or values, `begin` takes it, as `run` does.
+#[test]
+fn whatever_the_source_is_a_superstep_is_split() -> Result<()> {
+    for world in worlds(2) {
+        world.run(|world| {
+            let mut u = world.window::<f64>(10)?;
+            (0..10).for_each(|element| u[element] = element as f64);
+            let other = 1 - world.rank();
+            let values = vec![0.5, 1.5, 2.5];
+            u = any_source::prepare(world, &values[..2], other)?.begin(u, &values[..2], other)?.finish()?;
+            assert_eq!(u[4..6], [0.5, 1.5]);
+            u = any_source::prepare(world, vec![3.5; 2], other)?.begin(u, vec![3.5; 2], other)?.finish()?;
+            assert_eq!(u[4..6], [3.5; 2]);
+            let picked = || (&values, Datatype::elements([2, 0]));
+            u = any_source::prepare(world, picked(), other)?.begin(u, picked(), other)?.finish()?;
+            assert_eq!(u[4..6], [2.5, 0.5]);
+            // A section: other ranks read it, so it is kept for reading only.
+            let mut sections = any_source::prepare(world, 0..2, other)?;
+            for _ in 0..2 {
+                let mut running = sections.begin(u, 0..2, other)?;
+                assert_eq!(running.kept(0..2)?, [0.0, 1.0]);
+                running.kept_mut(0..2).expect_err("it is read");
+                u = running.finish()?;
+                assert_eq!(u[4..6], [0.0, 1.0]);
+                sections.replay(&mut u)?;
+            }
+            u = made::prepare(world, other)?.begin(u, other)?.finish()?;
+            assert_eq!(u[4..6], [2.0 * world.rank() as f64; 2]);
+            Ok(())
+        })?;
+    }
+    Ok(())
 }

@@ -63,7 +63,7 @@ pub(super) fn described(
         (0..superstep.arguments().count()).map(|index| hidden(&format!("argument{index}")).to_token_stream());
     let once = call_pattern(superstep, &recording, names);
     let prepared_generics = type_names(superstep);
-    let prepared_type = prepared_type(superstep, Halves::of(superstep, body, slice), cfgs);
+    let prepared_type = prepared_type(superstep, (slice.replays, Halves::of(superstep, body, slice)), cfgs);
     quote! {
         #prepared_type
 

@@ -53,7 +53,7 @@ pub(super) fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute
     };
     let prepared = prepared_name(superstep);
     let prepared_generics = type_names(superstep);
-    let prepared_type = prepared_type(superstep, Halves::Whole, cfgs);
+    let prepared_type = prepared_type(superstep, (false, Halves::Whole), cfgs);
     quote! {
         #prepared_type
 

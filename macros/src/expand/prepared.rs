@@ -28,7 +28,7 @@ pub(super) enum Halves {
 impl Halves {
     /// Those of a superstep that can be described.
     pub(super) fn of(superstep: &Superstep, body: &Body, slice: &Slice) -> Self {
-        if slice.replays {
+        if slice.replays && !slice.generic {
             Self::Replayed
         } else if ends_in_fence(superstep, body) {
             Self::Body
@@ -39,7 +39,11 @@ impl Halves {
 }
 
 /// The type that `prepare` and `load` give.
-pub(super) fn prepared_type(superstep: &Superstep, halves: Halves, cfgs: &[&Attribute]) -> TokenStream {
+pub(super) fn prepared_type(
+    superstep: &Superstep,
+    (replays, halves): (bool, Halves),
+    cfgs: &[&Attribute],
+) -> TokenStream {
     let Superstep { facade, vis, sig, returns, .. } = superstep;
     let (name, prepared) = (&sig.ident, prepared_name(superstep));
     let (types, lifetimes): (Vec<&GenericParam>, Vec<&GenericParam>) =
@@ -56,11 +60,11 @@ pub(super) fn prepared_type(superstep: &Superstep, halves: Halves, cfgs: &[&Attr
     let windows = superstep.params.iter().enumerate().filter(is_window);
     let windows = windows.map(|(index, _)| hidden(&format!("argument{index}")));
     let bound = hidden("bound");
-    let replay = if halves == Halves::Replayed {
-        [replay(superstep, &lifetimes), begin_replay(superstep, &lifetimes)]
-    } else {
-        [no_replay(superstep, &lifetimes), begin_body(superstep, &lifetimes, halves)]
+    let begin = match halves {
+        Halves::Replayed => begin_replay(superstep, &lifetimes),
+        _ => begin_body(superstep, &lifetimes, halves),
     };
+    let replay = if replays { replay(superstep, &lifetimes) } else { no_replay(superstep, &lifetimes) };
     quote! {
         #(#cfgs)*
         #[doc = #doc]
@@ -84,7 +88,9 @@ pub(super) fn prepared_type(superstep: &Superstep, halves: Halves, cfgs: &[&Attr
                 #name #turbofish (#(#passed),*)
             }
 
-            #(#replay)*
+            #replay
+
+            #begin
 
             /// Operations of all ranks that touch the same elements in ways whose order matters. Where one rank has
             /// planned for all processes, since their calls are many and all different, each other rank has those on its

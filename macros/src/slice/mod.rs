@@ -47,6 +47,8 @@ pub struct Slice {
     pub statements: TokenStream,
     /// Whether the body is nothing but operations between sections, as far as syntax shows: replaying needs no body.
     pub replays: bool,
+    /// Whether a source is of a type that the caller chooses, so that it may be values, for which the body has to run.
+    pub generic: bool,
 }
 
 /// Slice the body, or say which line keeps it from being sliced.
@@ -118,11 +120,11 @@ fn describe(
     let mut needs = BTreeMap::new();
     loop {
         let known = Known { scope: &body.scope, needs: &needs, exits: stay, lists: &lists, states };
-        let Round { statements, found, whole } = round(superstep, &idle, known)?;
+        let Round { statements, found, whole, generic } = round(superstep, &idle, known)?;
         if found == needs {
             unknown_changes(superstep, &needs)?;
             no_states(superstep, &needs)?;
-            return Ok((Slice { statements, replays: whole }, needs));
+            return Ok((Slice { statements, replays: whole, generic }, needs));
         }
         needs = found;
     }

@@ -12,7 +12,7 @@ use crate::exprs::{
     bound_by, children, in_tokens, is_compound, is_err, is_ok, mentioned, name_of, root_of, roots_of, strip,
 };
 use crate::known::{Effect, effect, macro_arguments};
-use crate::parse::Superstep;
+use crate::parse::{Superstep, strip_type};
 use crate::source::place_of;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use syn::spanned::Spanned;
 use syn::visit::Visit;
 use syn::visit_mut::VisitMut;
-use syn::{BinOp, Block, Expr, Local, Macro, Pat, Stmt};
+use syn::{BinOp, Block, Expr, Local, Macro, Pat, Stmt, Type};
 
 type Sliced = Result<TokenStream, Reason>;
 
@@ -32,14 +32,16 @@ pub struct Round {
     pub found: BTreeMap<String, Need>,
     /// Nothing was left out, and no operation has a buffer of its own.
     pub whole: bool,
+    /// A source is of a type that the caller chooses.
+    pub generic: bool,
 }
 
 /// Slice the body once; fences at the places `idle` are left out.
 pub fn round(superstep: &Superstep, idle: &[(usize, usize)], known: Known<'_>) -> Result<Round, Reason> {
     let whole = superstep.returns_unit;
-    let mut slicer = Slicer { superstep, idle, known, found: known.needs.clone(), whole };
+    let mut slicer = Slicer { superstep, idle, known, found: known.needs.clone(), whole, generic: false };
     let statements = slicer.block(&superstep.body, true)?;
-    Ok(Round { statements, found: slicer.found, whole: slicer.whole })
+    Ok(Round { statements, found: slicer.found, whole: slicer.whole, generic: slicer.generic })
 }
 
 struct Slicer<'s> {
@@ -50,6 +52,8 @@ struct Slicer<'s> {
     found: BTreeMap<String, Need>,
     /// Nothing was left out, and no operation has a buffer of its own.
     whole: bool,
+    /// A source is of a type that the caller chooses.
+    generic: bool,
 }
 
 impl Slicer<'_> {
@@ -479,11 +483,25 @@ impl Slicer<'_> {
                     self.need(name.to_string(), Need::Shape);
                     return Ok(local.to_token_stream());
                 }
+                self.generic |= self.is_generic(name);
                 // It may be a range or a datatype: which elements it names is more than how many.
                 self.keep(local)
             }
             None => self.keep(local),
         }
+    }
+
+    /// Whether this is an argument of a type that the caller chooses.
+    fn is_generic(&self, name: &Ident) -> bool {
+        let superstep = self.superstep;
+        let chosen = |ty: &Type| match strip_type(ty) {
+            Type::Path(path) => {
+                superstep.sig.generics.type_params().any(|param| path.path.is_ident(&param.ident))
+            }
+            _ => false,
+        };
+        let is_named = |pat: &Pat| matches!(pat, Pat::Ident(pat) if pat.ident == *name);
+        superstep.arguments().any(|param| is_named(&param.pat) && chosen(&param.ty))
     }
 
     fn mac(&mut self, mac: &Macro) -> Sliced {

@@ -43,7 +43,7 @@ pub struct Prepared {
 #[diagnostic::on_unimplemented(
     message = "this superstep cannot be replayed: its body does more than operations between sections of its windows",
     label = "its body has to run",
-    note = "call `run`, which takes the parameters of the superstep's function"
+    note = "call `run`, which takes the parameters of the superstep's function; of a source by reference (`&values`) the macro sees that the body has to run, and `begin` takes them too"
 )]
 pub trait Replays {
     /// Nothing has it.
