@@ -1,5 +1,6 @@
 //! `#[superstep]`: what it runs, what its slicer makes of any body, what plans hold, and ranks that are not in step.
 
+mod kept;
 mod plans;
 mod programs;
 mod pscw;
