@@ -29,6 +29,11 @@ impl World {
     /// part; no rank has the window then. `RMA_SYNC` where another rank is in another call. `NO_MEM` where the world
     /// has made 2^32 - 1 windows and splits before.
     ///
+    /// # Cost
+    /// A part of 2 MiB or more is backed by large pages, of which a sweep over it needs fewer, where the kernel has them: for threads and over
+    /// TCP on request (`/sys/kernel/mm/transparent_hugepage/enabled`), for processes that share memory only where its administrator has set
+    /// `shmem_enabled` to `always` or `within_size`.
+    ///
     /// # Source
     /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
     #[track_caller]
