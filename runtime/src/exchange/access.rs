@@ -104,7 +104,8 @@ fn short_cut(
     let to = exchange.to.of(target);
     let word = short(batch, &to.told)?;
     to.lines.written(endpoint, target, ports.accesses)?;
-    take_lines(endpoint, target, to, ports);
+    // Not the post of this access: its target may just be writing it.
+    take_lines(endpoint, target, to, ports, batch.number);
     if to.posts < batch.number || to.come.front().is_some_and(|post| !matches!(post.lent, Lent::Whole)) {
         return None;
     }

@@ -124,9 +124,10 @@ fn wait_for_one(
 ) -> Option<Result<()>> {
     let (world, windows) = (&window.world, &[window][..]);
     let watch = || Watch::new(world, call, windows, source, Awaited::One("accesses"));
+    let number = exchange.to.get(source).map_or(0, |to| to.posts);
     let from = exchange.from.of(source);
     if let Some(lines) = from.lines.read(endpoint, source, ports.accesses) {
-        lines.expect_post(); // the access after this looks for the post that belongs to this one
+        lines.expect_post(number); // the next access of this rank looks for it
     }
     let found = wait_for(endpoint, watch, |endpoint| next_of(endpoint, from, source, ports));
     let access = match found {

@@ -142,18 +142,18 @@ fn look(
     about: &mut Target,
     ports: Ports,
 ) -> Result<(), Lost> {
-    take_lines(endpoint, target, about, ports);
+    take_lines(endpoint, target, about, ports, u64::MAX);
     let taken = take_frames(window, endpoint, target, about, ports);
     if taken.is_err() {
-        take_lines(endpoint, target, about, ports); // what it wrote before it left can be seen now
+        take_lines(endpoint, target, about, ports, u64::MAX); // what it wrote before it left can be seen now
     }
     taken
 }
 
-/// Takes in the posts of `target` that have come in lines, as far as they follow those that were taken.
+/// Takes in the posts of `target` that have come in lines, as far as they follow those that were taken, until there are so many.
 #[inline(always)]
-fn take_lines(endpoint: &mut Endpoint, target: usize, about: &mut Target, ports: Ports) {
-    loop {
+fn take_lines(endpoint: &mut Endpoint, target: usize, about: &mut Target, ports: Ports, until: u64) {
+    while about.posts < until {
         let lines = about.lines.read(endpoint, target, ports.accesses);
         let Some(word) = lines.and_then(|lines| lines.posted(about.posts)) else { return };
         let Some(line) = frames::line_of_post(word, &about.names) else { return };
@@ -171,7 +171,7 @@ fn take_frames(
 ) -> Result<(), Lost> {
     while let Some(frame) = endpoint.poll(target, ports.posts)? {
         if frames::number(&frame.header) != about.posts as u32 {
-            take_lines(endpoint, target, about, ports); // they were written before the frame was posted
+            take_lines(endpoint, target, about, ports, u64::MAX); // they were written before the frame was posted
         }
         let expected = frames::number(&frame.header) == about.posts as u32;
         let len = window.peers[target].len;

@@ -1,9 +1,9 @@
 //! [`PairLines`]: what one rank tells another of posts and accesses: cache lines that the one writes and the other reads.
 //!
 //! There is room for two posts and for two accesses, used in turn: those of even numbers are in the first place, and the others in
-//! the second. Each is stored before its number, and the reader waits for the numbers that it expects. Posts are in one line, and
-//! each access in one of its own: a rank that waits for an access reads its line again and again, and would take it away from
-//! one that has written its post there and not yet its access.
+//! the second. Each is stored before its number, and the reader waits for the numbers that it expects. Each has a line of its own:
+//! a rank that waits for an access reads its line again and again, and would take it away from one that has written its post there
+//! and not yet its access; and one that looks for the post before would wait for the line of a post that is just being written.
 //!
 //! # Why nothing is written that is still read (W4)
 //!
@@ -40,7 +40,7 @@ struct Access {
 #[repr(C)]
 #[derive(Default)]
 pub struct PairLines {
-    posts: Line<[Post; 2]>,
+    posts: [Line<Post>; 2],
     accesses: [Line<Access>; 2],
 }
 
@@ -64,7 +64,7 @@ impl PairLines {
     /// since read something that it stored afterwards.
     #[inline(always)]
     pub unsafe fn post(&self, number: u64, word: u64) {
-        let post = &self.posts.0[turn(number)];
+        let post = &self.posts[turn(number)].0;
         // SAFETY: the reader has finished with the word, as the caller promises, and reads it again after the store below.
         post.word.with_mut(|to| unsafe { *to = word });
         post.number.store(number + 1, Ordering::Release); // the load in `posted`
@@ -73,7 +73,7 @@ impl PairLines {
     /// Returns the word of the post of this number, if it is here.
     #[inline(always)]
     pub fn posted(&self, number: u64) -> Option<u64> {
-        let post = &self.posts.0[turn(number)];
+        let post = &self.posts[turn(number)].0;
         if post.number.load(Ordering::Acquire) != number + 1 {
             return None;
         }
@@ -81,15 +81,17 @@ impl PairLines {
         Some(post.word.with(|word| unsafe { *word }))
     }
 
-    /// Has the line of the posts fetched, which this rank will read soon.
+    /// Has the line of the post of this number fetched, which this rank will read soon.
     #[inline(always)]
-    pub fn expect_post(&self) {
+    pub fn expect_post(&self, number: u64) {
         #[cfg(all(target_arch = "x86_64", not(loom)))]
         {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let post = &self.posts[turn(number)];
             // SAFETY: to prefetch is no access.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(&self.posts).cast()) };
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(post).cast()) };
         }
+        let _ = number; // elsewhere it is fetched when it is read
     }
 
     /// Tells the reader of the access of this number that has ended, with these records.
