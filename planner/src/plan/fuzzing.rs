@@ -2,28 +2,19 @@
 
 use super::layout::{self, SECTIONS};
 use super::{Plan, from_bytes, to_bytes};
+use crate::ids::{Id, Rank};
 use crate::ir::pattern::Patterns;
 use crate::ir::schedule::Schedule;
-use crate::verify::verify;
+use crate::share::Share;
+use crate::verify::{verify, verify_share};
 
 /// Reads bytes that may be a plan file. If the first byte is not zero, the bytes after it are the sections of a file,
 /// each after three bytes of length; valid checksums and a valid digest are then added, so that the fuzzer reaches
 /// the code behind these checks. The bytes are refused, or they are a plan that is written as it was read and on
 /// which the verifier reaches a verdict. Returns whether they are a plan.
 pub fn plan(data: &[u8]) -> bool {
-    let Some((&kind, mut rest)) = data.split_first() else { return false };
-    let file = if kind == 0 {
-        rest.to_vec()
-    } else {
-        let mut sections: layout::Sections<Vec<u8>> = Default::default();
-        for section in &mut sections {
-            let Some((&[a, b, c], bytes)) = rest.split_first_chunk() else { break };
-            let len = u32::from_le_bytes([a, b, c, 0]) as usize;
-            let bytes = bytes.split_at(len.min(bytes.len()));
-            (*section, rest) = (bytes.0.to_vec(), bytes.1);
-        }
-        layout::assemble(&sections)
-    };
+    let Some((&kind, rest)) = data.split_first() else { return false };
+    let file = if kind == 0 { rest.to_vec() } else { assembled(rest) };
     let Ok(Plan { schedule, digest, .. }) = from_bytes(&file) else { return false };
     assert_eq!(digest, schedule.digest());
     let again = to_bytes(&schedule).and_then(|bytes| from_bytes(&bytes));
@@ -33,6 +24,37 @@ pub fn plan(data: &[u8]) -> bool {
         drop(verify(&asked_by(&schedule), schedule));
     }
     true
+}
+
+/// Reads bytes that may be the share of a rank: 32 of its digest and 8 of windows, before a plan as [`plan`] has it; the first byte is its
+/// kind there. They are refused, or are a share on which the verifier reaches a verdict. Returns whether they are a share.
+pub fn share(data: &[u8]) -> bool {
+    let Some((&kind, rest)) = data.split_first() else { return false };
+    let (head, rest) = rest.split_at(rest.len().min(40));
+    let file = if kind == 0 { rest.to_vec() } else { assembled(rest) };
+    let bytes = [head, &file].concat();
+    let ranks = from_bytes(&file).map_or(1, |plan| plan.schedule.class_of.len());
+    for rank in [0, 1, ranks - 1, ranks].map(Rank::new) {
+        let Ok(share) = Share::from_bytes(&bytes, rank) else { continue };
+        assert!(rank.index() < ranks && !share.is_whole() && share.rank() == rank);
+        share.windows.ids().for_each(|window| _ = share.names_window(window));
+        if ranks <= 4096 {
+            drop(verify_share(share));
+        }
+    }
+    Share::from_bytes(&bytes, Rank(0)).is_ok()
+}
+
+/// A file of these sections, each after three bytes of length, with valid checksums and a valid digest.
+fn assembled(mut rest: &[u8]) -> Vec<u8> {
+    let mut sections: layout::Sections<Vec<u8>> = Default::default();
+    for section in &mut sections {
+        let Some((&[a, b, c], bytes)) = rest.split_first_chunk() else { break };
+        let len = u32::from_le_bytes([a, b, c, 0]) as usize;
+        let bytes = bytes.split_at(len.min(bytes.len()));
+        (*section, rest) = (bytes.0.to_vec(), bytes.1);
+    }
+    layout::assemble(&sections)
 }
 
 /// The patterns for which the programs claim to be.
@@ -65,7 +87,36 @@ pub fn by_sections(file: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::share::Shares;
     use fencepost_tests_support::random::Random;
+
+    #[test]
+    fn changed_shares_are_refused_or_are_shares() {
+        let file = include_bytes!("../../tests/golden/halo-6-ranks.plan");
+        let whole = from_bytes(file).expect("a plan").schedule;
+        let shares = Shares::of(&whole);
+        for rank in 0..6 {
+            let bytes = shares.bytes(Rank(rank)).expect("a share");
+            let sections = by_sections(&bytes[40..]);
+            let good = [&[1], &bytes[..40], &sections[1..]].concat();
+            assert!(share(&good) && share(&[&[0], &bytes[..]].concat()));
+            let (mut random, mut shares) = (Random::new(u64::from(rank)), 0);
+            for _ in 0..1500 {
+                let mut changed = good.clone();
+                for _ in 0..1 + random.below(3) {
+                    let at = 1 + random.below(changed.len() - 1);
+                    match random.below(4) {
+                        0 => changed[at] = random.bits() as u8,
+                        1 => changed.truncate(at + 1),
+                        2 => drop(changed.splice(at..at, [random.bits() as u8, 0, 255])),
+                        _ => changed[at] ^= 1 << random.below(8),
+                    }
+                }
+                shares += usize::from(share(&changed));
+            }
+            assert!((1..1500).contains(&shares), "{shares} are shares");
+        }
+    }
 
     #[test]
     fn changed_plans_are_refused_or_are_plans() {
