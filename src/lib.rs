@@ -170,7 +170,7 @@ pub use fencepost_planner::{Error, ErrorClass, Machine, Options, Result, State};
 pub use fencepost_runtime::__private;
 pub use fencepost_runtime::{
     Access, Any, AnyWindow, Assertions, Check, Compiled, Element, EpochKind, ErrorHandler, Exposed, Get,
-    Group, KeptRow, Lent, LocalPart, Lock, LockAll, LockType, LockWindow, Locked, Process, Put, Ranks,
+    Group, Hints, KeptRow, Lent, LocalPart, Lock, LockAll, LockType, LockWindow, Locked, Process, Put, Ranks,
     Refused, Returns, Running, Section, SliceSource, Source, Sources, Stall, Status, Tags, Taken,
     TargetRegion, Tested, Ticket, Traffic, TransportKind, ValueAt, Window, WindowSection, Windows, World,
     collect, launch, lends, process, ranks, run,

@@ -39,6 +39,7 @@ pub use kernel::element::{Element, ValueAt};
 pub use state::assertions::Assertions;
 pub use state::check::Check;
 pub use state::handler::ErrorHandler;
+pub use state::hints::Hints;
 pub use state::messages::status::{Any, Sources, Status, Tags};
 pub use state::stalls::Stall;
 pub use state::traffic::{EpochKind, Traffic};

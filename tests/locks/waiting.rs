@@ -75,6 +75,114 @@ fn who_waits_is_woken_when_the_lock_is_left_and_sends_nothing_before() {
     }
 }
 
+/// Why nothing predicts that an epoch is better held from its first operation: it is one request more, and none less later.
+#[test]
+fn an_epoch_that_is_held_before_it_has_to_be_asks_once_more() {
+    for kind in [TransportKind::TcpThreads, TransportKind::Sim(Default::default())] {
+        let run = ranks(2).transport(kind.clone()).run(|world| {
+            let u = world.lock_window::<u64>(8)?;
+            if world.rank() == 0 {
+                let requests = |flushes: &[bool]| {
+                    let before = world.meter().total().frames;
+                    let lock = u.lock(1, LockType::Exclusive)?;
+                    for &flushes in flushes {
+                        lock.put([1], 3)?;
+                        if flushes {
+                            lock.flush()?;
+                        }
+                    }
+                    lock.unlock()?;
+                    Ok::<_, Error>(world.meter().total().frames - before)
+                };
+                assert_eq!(requests(&[false, false])?, 1, "collected");
+                assert_eq!(requests(&[true, false])?, 2, "held from its first operation on");
+                // Where it is flushed, the first flush takes the locks and does what was collected.
+                assert_eq!(requests(&[false, true, false])?, 2);
+                assert_eq!(requests(&[true, true, false])?, 3);
+            }
+            u.into_window()?;
+            Ok(())
+        });
+        run.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+    }
+}
+
+/// Rank 1 holds the part of rank 0 by a shared lock, rank 2 waits for it by an exclusive one, and rank 3 by a shared one behind
+/// that: each is told who holds the lock, and rank 3 also who goes before it.
+#[test]
+fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
+    for kind in kinds() {
+        let stage = &AtomicU64::new(0);
+        let lines = [(); 4].map(|()| AtomicU64::new(0));
+        let stalls = Arc::new(Mutex::new(Vec::new()));
+        let told = stalls.clone();
+        let world = ranks(4).transport(kind.clone()).stall(Some(Duration::ZERO));
+        let world = world.on_stall(move |stall: &Stall| {
+            if stall.what == "turns at a lock" {
+                told.lock().unwrap().push(stall.clone());
+            }
+        });
+        let named = |rank: usize, words: &[String]| {
+            let stalls = stalls.lock().unwrap();
+            let all = |stall: &&Stall| words.iter().all(|words| stall.peer.contains(words));
+            stalls.iter().find(|stall| stall.rank == rank && all(stall)).map(|stall| stall.awaited)
+        };
+        let line = |rank: usize| format!("waiting.rs:{}", lines[rank].load(Ordering::Acquire));
+        let run = world.run(|world| {
+            let (u, me) = (world.lock_window::<u64>(1)?, world.rank());
+            match me {
+                1 => {
+                    lines[1].store(u64::from(line!()) + 1, Ordering::Release);
+                    let lock = u.lock(0, LockType::Shared)?;
+                    lock.put([7], 0)?;
+                    lock.flush()?;
+                    stage.store(1, Ordering::Release);
+                    // Until both have said what they wait for.
+                    reach(stage, 2);
+                    let waits = || "rank 2 waits for it at".to_owned();
+                    while named(2, &[line(1)]).is_none() || named(3, &[line(1), waits()]).is_none() {
+                        yield_now();
+                    }
+                    lock.unlock()?;
+                }
+                2 => {
+                    reach(stage, 1);
+                    lines[2].store(u64::from(line!()) + 1, Ordering::Release);
+                    let lock = u.lock(0, LockType::Exclusive)?;
+                    lock.accumulate([1], Op::Sum, 0)?;
+                    lock.unlock()?;
+                }
+                3 => {
+                    reach(stage, 1);
+                    // Rank 2 waits.
+                    while named(2, &[line(1)]) != Some(1) {
+                        yield_now();
+                    }
+                    stage.store(2, Ordering::Release);
+                    let lock = u.lock(0, LockType::Shared)?;
+                    let ticket = lock.get(0)?;
+                    lock.unlock()?;
+                    assert_eq!(ticket.take()?, [8], "rank 2 went before");
+                    assert_eq!(named(3, &["rank 1 holds".to_owned(), "rank 2 waits".to_owned()]), Some(1));
+                }
+                _ => reach(stage, 2), // the target computes
+            }
+            u.into_window()?;
+            Ok(())
+        });
+        run.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+        // An attendant knows the line of the lock, and a rank that reaches the part that of its wait.
+        let two = [0, 2].map(|after| format!("waiting.rs:{},", lines[2].load(Ordering::Acquire) + after));
+        assert!(two.into_iter().any(|line| named(3, &[line]).is_some()), "{kind:?}");
+        let stalls = stalls.lock().unwrap();
+        let second = stalls.iter().filter(|stall| stall.rank == 2 && stall.peer.contains("rank 1 holds"));
+        assert!(
+            second.clone().count() > 0 && second.clone().all(|stall| !stall.peer.contains("rank 3")),
+            "{kind:?}"
+        );
+    }
+}
+
 /// Rank 1 holds the part of rank 0 and waits for that of rank 3, and rank 2 the other way round.
 #[test]
 fn holders_that_wait_for_each_other_at_other_ranks_are_told() {

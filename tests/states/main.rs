@@ -54,7 +54,7 @@ const STATES: [(&str, &str); 12] = [
 ];
 
 /// The calls: on the window `u`, or what the state has made of it, and on what the state has opened, `a`.
-const CALLS: [(&str, &str); 30] = [
+const CALLS: [(&str, &str); 33] = [
     ("`u[0]`", "let _: u32 = u[0];"),
     ("`u[0] = 1`", "u[0] = 1;"),
     ("`u.put(..)`", "u.put([1]).to(0, 0)?;"),
@@ -78,6 +78,9 @@ const CALLS: [(&str, &str); 30] = [
     ("`u.lock_all()`", "u.lock_all()?.unlock()?;"),
     ("`u.local(..)`", "u.local(|part| part.get(0))?;"),
     ("`u.local_mut(..)`", "u.local_mut(|part| { part[0] = 1; Ok(()) })?;"),
+    ("`u.into_vec()`", "u.into_vec()?;"),
+    ("`u.set_attribute(..)`", "u.set_attribute(1);"),
+    ("`u.free()`", "u.free()?;"),
     ("`drop(u)`", "drop(u);"),
     ("`a.put(..).to(..)`", "a.put([1]).to(0, 0)?;"),
     ("`a.put(.., 0)`", "a.put([1], 0)?;"),

@@ -1,5 +1,6 @@
 //! Makes a window: each rank allocates its part, and every rank learns of every part.
 
+use crate::api::refused::Refused;
 use crate::collect::checked::Checked;
 use crate::collect::fast_path::FastPath;
 use crate::collect::log::LogWriter;
@@ -8,16 +9,19 @@ use crate::collect::pending::Pending;
 use crate::collect::region::Region;
 use crate::fence;
 use crate::kernel::element::{Element, element_type};
+use crate::state::attributes::Attributes;
 use crate::state::call::Call;
 use crate::state::handler::Handler;
+use crate::state::hints::Hints;
 use crate::state::remembered::Remembered;
 use crate::state::window::{Peer, Window, WindowCore};
 use crate::state::world::{World, WorldCore};
 use fencepost_planner::adaptive::run_bytes;
 use fencepost_planner::element::{ElementKind, ElementType};
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Channels, Topology, Until};
+use fencepost_transport::{Channels, Memory, Topology, Until};
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -39,16 +43,59 @@ impl World {
     #[track_caller]
     pub fn window<T: Element>(&self, len: usize) -> Result<Window<T>> {
         let call = Call::named(0, "World::window");
-        let handler = &self.core().handler;
         self.core().calls.begin();
-        let window = handler.report(self.window_in(len, &call))?;
-        window.on_error(handler.get());
+        self.core().handler.report(self.window_in(len, &call)).map(|window| self.handed(window))
+    }
+
+    /// [`window`](Self::window), with what the program promises of it, and expects.
+    ///
+    /// # Errors
+    /// As [`window`](Self::window); `ARG` where ranks give different hints, or one gives hints that cannot be.
+    #[track_caller]
+    pub fn window_with<T: Element>(&self, len: usize, hints: Hints) -> Result<Window<T>> {
+        let call = Call::named(0x10f, "World::window_with");
+        self.core().calls.begin();
+        let made = zeroed::<T>(self.core(), len, hints, hints.expected, &call);
+        self.core().handler.report(made).map(|window| self.handed(window))
+    }
+
+    /// Make a window whose part on this rank has the elements of a vector. Every rank calls it; lengths may differ.
+    ///
+    /// Where ranks do not reach this rank's memory, or are threads of one process, the elements stay where they are. They are copied
+    /// where processes share memory, which has to be of a segment of theirs, and where the vector's memory is not aligned to
+    /// 16 bytes. [`Window::into_vec`] is the way back.
+    ///
+    /// ```
+    /// # fencepost_runtime::ranks(2).run(|world| {
+    /// let mut u = world.window_from(vec![world.rank(); 3])?;
+    /// u.put([7]).to(1 - world.rank(), 2)?;
+    /// u.fence()?;
+    /// assert_eq!(u.into_vec()?, [world.rank(), world.rank(), 7]);
+    /// # Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`window`](Self::window). The vector is given back.
+    ///
+    /// # Source
+    /// MPI 4.1, section 12.2.1 (MPI_WIN_CREATE).
+    #[track_caller]
+    pub fn window_from<T: Element>(&self, elements: Vec<T>) -> Result<Window<T>, Refused<Vec<T>>> {
+        let call = Call::named(0x110, "World::window_from");
+        self.core().calls.begin();
+        let window = filled(self.core(), elements, &call);
+        window.map(|window| self.handed(window)).map_err(|refused| refused.reported(&self.core().handler))
+    }
+
+    /// A window that was made by a call of the program.
+    fn handed<T: Element>(&self, window: Window<T>) -> Window<T> {
+        window.on_error(self.core().handler.get());
         if self.core().checks.is_on() {
             window.core().checked.begin();
             window.core().observed.set(true);
             window.core().allow(true);
         }
-        Ok(window)
+        window
     }
 
     /// Make a window as a part of `call`.
@@ -59,15 +106,93 @@ impl World {
 
 /// Make a window in this world as a part of `call`.
 pub(super) fn window_of<T: Element>(core: &Rc<WorldCore>, len: usize, call: &Call) -> Result<Window<T>> {
-    allocate(core, len, element_type::<T>(), std::any::type_name::<T>(), call).map(Window::new)
+    zeroed(core, len, Hints::new(), 0, call)
+}
+
+/// The same, by these hints, with room for `room` operations for each target.
+pub(super) fn zeroed<T: Element>(
+    core: &Rc<WorldCore>,
+    len: usize,
+    hints: Hints,
+    room: usize,
+    call: &Call,
+) -> Result<Window<T>> {
+    let memory = core.endpoint.borrow().memory();
+    let region = region_of::<T>(len, core.size, &memory).and_then(|region| {
+        // SAFETY: nobody has the region yet.
+        let has_room = room == 0 || unsafe { region.reserve(room) };
+        let what = || io::Error::other(format!("nor for {room} operations on each rank"));
+        if has_room { Ok(region) } else { Err(what()) }
+    });
+    allocate::<T>(core, len, region.map(Arc::new), hints, call)
+}
+
+/// Makes a window of words, unless there is a reason of this rank to refuse it: then no rank has it.
+pub(super) fn words_of(
+    core: &Rc<WorldCore>,
+    len: usize,
+    refusal: Option<String>,
+    call: &Call,
+) -> Result<Window<u64>> {
+    let memory = core.endpoint.borrow().memory();
+    let region = match refusal {
+        None => region_of::<u64>(len, core.size, &memory).map(Arc::new),
+        Some(why) => Err(io::Error::other(why)),
+    };
+    allocate(core, len, region, Hints::new(), call)
+}
+
+/// Makes a window of the elements of a vector.
+fn filled<T: Element>(
+    core: &Rc<WorldCore>,
+    elements: Vec<T>,
+    call: &Call,
+) -> Result<Window<T>, Refused<Vec<T>>> {
+    let (len, memory) = (elements.len(), core.endpoint.borrow().memory());
+    let (region, copied) = match Region::adopt(elements, core.size, &memory) {
+        Ok(region) => (Ok(region), None),
+        Err(elements) => {
+            let region = region_of::<T>(len, core.size, &memory);
+            if let Ok(region) = &region {
+                // SAFETY: there are as many elements, and nobody has the region yet.
+                unsafe { region.base().cast::<T>().copy_from_nonoverlapping(elements.as_ptr(), len) };
+            }
+            (region, Some(elements))
+        }
+    };
+    let region = region.map(Arc::new);
+    let own = region.as_ref().ok().filter(|_| copied.is_none()).cloned();
+    allocate::<T>(core, len, region, Hints::new(), call).map_err(|error| {
+        // SAFETY: the window was not made on this rank, so this rank never enters a call in which others would access it.
+        let adopted = || own.and_then(|region| unsafe { region.take_vec() });
+        Refused::new(copied.or_else(adopted).unwrap_or_default(), error)
+    })
+}
+
+/// Memory for `len` elements.
+fn region_of<T: Element>(len: usize, ranks: usize, memory: &Memory) -> io::Result<Region> {
+    let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
+    Region::new(bytes.ok_or(io::ErrorKind::OutOfMemory)?, ranks, memory)
+}
+
+/// Makes a window of elements of this type in this memory, if there is some, together with all ranks.
+fn allocate<T: Element>(
+    core: &Rc<WorldCore>,
+    len: usize,
+    region: io::Result<Arc<Region>>,
+    hints: Hints,
+    call: &Call,
+) -> Result<Window<T>> {
+    let (element, name) = (element_type::<T>(), std::any::type_name::<T>());
+    made(core, (len, element, name), region, hints, call).map(Window::new)
 }
 
 /// A window of elements of this type, which has this name.
-fn allocate(
+fn made(
     core: &Rc<WorldCore>,
-    len: usize,
-    element: ElementType,
-    name: &'static str,
+    (len, element, name): (usize, ElementType, &'static str),
+    region: io::Result<Arc<Region>>,
+    hints: Hints,
     call: &Call,
 ) -> Result<Rc<WindowCore>> {
     let site = call.site;
@@ -76,15 +201,10 @@ fn allocate(
     let number = core.next_made(call)?;
     let attempt = (core.id, core.calls.position(), number);
     let key = WindowKey { world: core.id, window: number };
-    let bytes = len.checked_mul(element.size as usize).filter(|bytes| isize::try_from(*bytes).is_ok());
-    let memory = core.endpoint.borrow().memory();
-    let region = match bytes {
-        Some(bytes) => Region::new(bytes, core.size, &memory).map(Arc::new),
-        None => Err(std::io::ErrorKind::OutOfMemory.into()),
-    };
     let refusal = region.as_ref().err().map_or(String::new(), ToString::to_string);
     let base = region.as_ref().map_or(0, |region| region.base() as u64);
-    let mut mine = Description { len: len as u64, element, made: region.is_ok(), base }.to_bytes().to_vec();
+    let own = Description { len: len as u64, element, made: region.is_ok(), base, hints: hints.word() };
+    let mut mine = own.to_bytes().to_vec();
     mine.extend_from_slice(&(name.len() as u64).to_le_bytes());
     mine.extend_from_slice(name.as_bytes());
     mine.extend_from_slice(refusal.as_bytes());
@@ -115,6 +235,21 @@ fn allocate(
                 format!("rank {rank} sent an invalid description of its part of a window"),
             );
         };
+        let their_hints = Hints::of_word(description.hints);
+        if !their_hints.are_possible() {
+            return error(
+                ErrorClass::Arg,
+                format!("rank {rank} has made a window with hints that cannot be: {their_hints}"),
+            );
+        }
+        if description.hints != hints.word() {
+            return error(
+                ErrorClass::Arg,
+                format!(
+                    "this rank's window has the hints: {hints}; and rank {rank}'s has: {their_hints}; all ranks must give the same"
+                ),
+            );
+        }
         if description.element != element {
             return error(
                 ErrorClass::Type,
@@ -191,6 +326,8 @@ fn allocate(
         posted: Cell::new(false),
         accesses: Cell::new(0),
         exchange: RefCell::default(),
+        hints,
+        attributes: Attributes::default(),
     });
     made.allow(true);
     made.fill(0);
@@ -226,11 +363,16 @@ struct Description {
     made: bool,
     /// Where its elements begin; 0 where they were not made.
     base: u64,
+    /// What all ranks say of the window.
+    hints: u64,
 }
 
+/// The bytes of a [`Description`].
+const DESCRIBED: usize = 32;
+
 impl Description {
-    fn to_bytes(&self) -> [u8; 24] {
-        let mut bytes = [0; 24];
+    fn to_bytes(&self) -> [u8; DESCRIBED] {
+        let mut bytes = [0; DESCRIBED];
         bytes[..8].copy_from_slice(&self.len.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.element.size.to_le_bytes());
         let (a, b) = match self.element.kind {
@@ -239,14 +381,15 @@ impl Description {
             ElementKind::ValueAt(value, index) => (1 + value as u8, 1 + index as u8),
         };
         bytes[12..15].copy_from_slice(&[a, b, u8::from(self.made)]);
-        bytes[16..].copy_from_slice(&self.base.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.base.to_le_bytes());
+        bytes[24..].copy_from_slice(&self.hints.to_le_bytes());
         bytes
     }
 
     /// A description, and what follows it: the name of the element's type, and why the part was not made.
     fn from_bytes(bytes: &[u8]) -> Option<(Self, &[u8], &[u8])> {
         use fencepost_planner::element::Scalar;
-        let (bytes, rest) = bytes.split_first_chunk::<24>()?;
+        let (bytes, rest) = bytes.split_first_chunk::<DESCRIBED>()?;
         let (len, rest) = rest.split_first_chunk::<8>()?;
         let (name, refusal) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
         let kind = match (bytes[12], bytes[13]) {
@@ -262,7 +405,8 @@ impl Description {
             len: u64::from_le_bytes(bytes[..8].try_into().ok()?),
             element: ElementType { size: u32::from_le_bytes(bytes[8..12].try_into().ok()?), kind },
             made: bytes[14] == 1,
-            base: u64::from_le_bytes(bytes[16..].try_into().ok()?),
+            base: u64::from_le_bytes(bytes[16..24].try_into().ok()?),
+            hints: u64::from_le_bytes(bytes[24..].try_into().ok()?),
         };
         Some((description, name, refusal))
     }

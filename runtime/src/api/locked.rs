@@ -103,10 +103,8 @@ impl<'w, T: Element> Locked<'w, T> {
         let (data, site) = (&self.core.data, Location::caller());
         if size_of::<T>() <= 8 && at < self.core.len(self.target) {
             let operands = [expected, value].map(|value| bits_of(&[value]));
-            return Ok(Ticket::new(
-                self.core.fetch_one(self.target, Action::CompareAndSwap, at, &operands),
-                1,
-            ));
+            let slot = self.core.fetch_one(self.target, Action::CompareAndSwap, at, &operands, site);
+            return data.handler.report(slot).map(|slot| Ticket::new(slot, 1));
         }
         let operands = [bytemuck::bytes_of(&expected), bytemuck::bytes_of(&value)];
         let swapped = data
@@ -152,8 +150,10 @@ impl<'w, T: Element> Locked<'w, T> {
         site: &'static Location<'static>,
     ) -> Result<()> {
         if let Some((value, at)) = self.one(action, &source, &region) {
-            self.core.visit_one(self.target, action, at, value);
-            return Ok(());
+            return match self.core.visit_one(self.target, action, at, value) {
+                true => Ok(()),
+                false => self.core.data.handler.report(Err(self.core.no_room(self.target, site))),
+            };
         }
         let sent = self.send_wide(action, source.data(), region, site);
         sent.map(drop)
@@ -170,7 +170,8 @@ impl<'w, T: Element> Locked<'w, T> {
     ) -> Result<Ticket<T>> {
         let action = Action::Fetch(op);
         if let Some((value, at)) = self.one(action, &source, &region) {
-            return Ok(Ticket::new(self.core.fetch_one(self.target, action, at, &[value]), 1));
+            let slot = self.core.fetch_one(self.target, action, at, &[value], site);
+            return self.core.data.handler.report(slot).map(|slot| Ticket::new(slot, 1));
         }
         let sent = self.send_wide(action, source.data(), region, site);
         sent.map(|(slot, len)| Ticket::new(slot, len))

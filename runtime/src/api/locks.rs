@@ -1,12 +1,13 @@
 //! [`LockWindow`]: a window that ranks access without a call of its owner, and the epochs on it.
 
-use crate::api::allocate::window_of;
+use crate::api::allocate::{words_of, zeroed};
 use crate::api::locked::Locked;
 use crate::api::refused::Refused;
 use crate::kernel::element::Element;
 use crate::locks::LockCore;
 use crate::state::call::Call;
 use crate::state::handler::ErrorHandler;
+use crate::state::hints::Hints;
 use crate::state::locks::words::site_text;
 use crate::state::window::{Window, WindowCore};
 use crate::state::world::{World, WorldCore};
@@ -89,12 +90,24 @@ impl World {
     /// much again for up to 16 regions of the part.
     #[track_caller]
     pub fn lock_window<T: Element>(&self, len: usize) -> Result<LockWindow<T>> {
-        let call = Call::named(0x10c, "World::lock_window");
+        self.locks_in(len, Hints::new(), &Call::named(0x10c, "World::lock_window"))
+    }
+
+    /// [`lock_window`](Self::lock_window), with what the program promises of it, and expects.
+    ///
+    /// # Errors
+    /// As [`lock_window`](Self::lock_window); `ARG` where ranks give different hints, or one gives hints that cannot be.
+    #[track_caller]
+    pub fn lock_window_with<T: Element>(&self, len: usize, hints: Hints) -> Result<LockWindow<T>> {
+        self.locks_in(len, hints, &Call::named(0x111, "World::lock_window_with"))
+    }
+
+    fn locks_in<T: Element>(&self, len: usize, hints: Hints, call: &Call) -> Result<LockWindow<T>> {
         let handler = &self.core().handler;
         self.core().calls.begin();
-        let window = self.window_in(len, &call).and_then(|window| {
+        let window = zeroed(self.core(), len, hints, 0, call).and_then(|window| {
             window.on_error(handler.get());
-            Ok(locked(window, &call)?)
+            Ok(locked(window, call)?)
         });
         handler.report(window)
     }
@@ -107,9 +120,13 @@ impl World {
 /// accessed this rank's part.
 fn locked<T: Element>(window: Window<T>, call: &Call) -> Result<LockWindow<T>, Refused<Window<T>>> {
     let data = window.core();
-    let len = LockCore::words(data, window.len());
-    let made = window_of::<u64>(&data.world, len, call)
-        .and_then(|words| Ok((LockCore::new(data.clone(), words.core())?, words)));
+    let (len, rooms) = (LockCore::words(data, window.len()), LockCore::rooms(data));
+    let refusal = match rooms {
+        Some(_) => None,
+        None => Some(format!("nor for {} operations on each rank", data.hints.expected)),
+    };
+    let made = words_of(&data.world, len, refusal, call)
+        .and_then(|words| Ok((LockCore::new(data.clone(), words.core(), rooms.unwrap_or_default())?, words)));
     let (core, words) = match made {
         Ok(made) => made,
         Err(error) => return Err(Refused::new(window, error)),
@@ -133,7 +150,7 @@ fn locked<T: Element>(window: Window<T>, call: &Call) -> Result<LockWindow<T>, R
 }
 
 /// All ranks say whether something of theirs is in the way of `call`, and what.
-fn agree(world: &WorldCore, call: &Call, mine: Option<String>) -> Result<()> {
+pub(super) fn agree(world: &WorldCore, call: &Call, mine: Option<String>) -> Result<()> {
     let all = world.meet(call, mine.as_deref().unwrap_or_default().as_bytes())?;
     match all.iter().position(|why| !why.is_empty()) {
         None => Ok(()),
@@ -156,12 +173,7 @@ impl<T: Element> Window<T> {
         let call = Call::named(0x10d ^ u64::from(self.core().key.window) << 16, "Window::into_locked");
         let core = self.core().clone();
         core.world.calls.begin();
-        let open = if core.is_pending() || core.world.is_named_elsewhere(core.key) {
-            Some("has collected operations on the window for its next fence: fence it first")
-        } else {
-            (core.accesses.get() > 0).then_some("has an access to the window open: complete it first")
-        };
-        let locked = match agree(&core.world, &call, open.map(str::to_owned)) {
+        let locked = match agree(&core.world, &call, core.still_open().map(str::to_owned)) {
             Ok(()) => locked(self, &call),
             Err(error) => Err(Refused::new(self, error)),
         };
@@ -180,14 +192,20 @@ impl<T: Element> LockWindow<T> {
         let data = self.core.data.clone();
         let call = Call::named(0x10e ^ u64::from(data.key.window) << 16, "LockWindow::into_window");
         data.world.calls.begin();
-        let open = self.core.first_open().map(|(target, site)| {
-            format!("has locked the part of rank {target} since {} and has not unlocked it", site_text(site))
-        });
+        let open = self.still_open();
         if let Err(error) = data.handler.report(agree(&data.world, &call, open)) {
             return Err(Refused::new(self, error));
         }
         // All ranks have given up their locks, and those that have returned from this call may use their parts.
         Ok(self.window.take().expect("it is taken here only"))
+    }
+
+    /// The lock of this rank that is in the way of a call of all, if one is, in words.
+    pub(super) fn still_open(&self) -> Option<String> {
+        let since = |(target, site)| {
+            format!("has locked the part of rank {target} since {} and has not unlocked it", site_text(site))
+        };
+        self.core.first_open().map(since)
     }
 
     /// This rank.
@@ -224,7 +242,7 @@ impl<T: Element> LockWindow<T> {
         self.data().handler.set(handler);
     }
 
-    fn data(&self) -> &WindowCore {
+    pub(super) fn data(&self) -> &WindowCore {
         &self.core.data
     }
 

@@ -7,6 +7,7 @@ mod collect;
 pub(crate) mod collectives;
 pub(crate) mod exposed;
 pub(crate) mod group;
+mod keep;
 pub(crate) mod launch;
 pub(crate) mod locked;
 pub(crate) mod locks;

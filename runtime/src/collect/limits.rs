@@ -36,6 +36,15 @@ pub(crate) fn most_operations() -> usize {
     MOST.get()
 }
 
+/// How many times all of a window one rank may have of it in one epoch.
+pub(crate) const MOST_TIMES: usize = 256;
+
+/// The most bytes that one rank gets in one epoch from another's window of `len` elements. Few bytes can ask for very much,
+/// since a datatype may name an element many times, so there has to be a limit: 256 times all there is, and 16 MiB at least.
+pub(crate) fn most_answered(len: usize, size: usize) -> usize {
+    len.saturating_mul(size).saturating_mul(MOST_TIMES).clamp(16 << 20, isize::MAX as usize)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

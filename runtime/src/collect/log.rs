@@ -18,6 +18,8 @@ pub(crate) struct Log<R> {
     room: usize,
     store: Option<Box<Bytes>>,
     memory: Memory,
+    /// The most records that there is ever room for.
+    most: usize,
 }
 
 /// Writes to a log, until it finds no more room.
@@ -37,7 +39,7 @@ impl<R> Default for Log<R> {
 impl<R> Log<R> {
     /// No records yet; records go to this memory while it has room, else to the heap.
     pub(crate) fn on(memory: Memory) -> Self {
-        Self { start: NonNull::dangling(), len: 0, room: 0, store: None, memory }
+        Self { start: NonNull::dangling(), len: 0, room: 0, store: None, memory, most: usize::MAX }
     }
 
     /// Whether ranks that do not share values may read the records.
@@ -85,10 +87,18 @@ impl<R: Copy> Log<R> {
         more <= self.room - self.len || self.grow(more)
     }
 
+    /// From here on there is never room for records of more than this many bytes, those that are there excepted.
+    pub(crate) fn limit(&mut self, bytes: usize) {
+        self.most = bytes / size_of::<R>();
+        self.room = self.room.min(self.most.max(self.len));
+    }
+
     #[cold]
     fn grow(&mut self, more: usize) -> bool {
-        let Some(least) = self.len.checked_add(more) else { return false };
-        let room = least.max(2 * self.room).max(FIRST / size_of::<R>());
+        let Some(least) = self.len.checked_add(more).filter(|&least| least <= self.most) else {
+            return false;
+        };
+        let room = least.max(2 * self.room).max(FIRST / size_of::<R>()).min(self.most);
         let bytes = room.saturating_mul(size_of::<R>());
         let store = self.memory.any(bytes).or_else(|_| Memory::heap().any(bytes));
         let Ok(store) = store else { return false };

@@ -6,8 +6,10 @@
 //! many need that count no more: a rank touches the memory of one other rank to drop a window, and not that of all.
 
 use crate::collect::outbox::Outbox;
+use crate::kernel::element::Element;
 use fencepost_transport::{Bytes, Done, Memory};
 use std::alloc::{Layout, handle_alloc_error};
+use std::cell::UnsafeCell;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,8 +28,10 @@ struct Counts {
 
 /// One rank's part of a window.
 pub(crate) struct Region {
-    /// `None` only while it is being dropped.
-    memory: Option<Bytes>,
+    /// `None` once it was given away. Its owner alone touches it, and who drops the region.
+    memory: UnsafeCell<Option<Bytes>>,
+    /// Whether the memory is that of a vector: only ranks that share values reach it then, and there are no `Counts`.
+    is_adopted: bool,
     base: NonNull<u8>,
     /// `[set][target]`, two sets used in turn. Raw, because other ranks read one set while the owner fills the other.
     outboxes: NonNull<Outbox>,
@@ -51,15 +55,56 @@ impl Region {
         let elements = memory.zeroed(all)?;
         // SAFETY: there are `HEAD` bytes and more.
         let base = unsafe { NonNull::new_unchecked(elements.base().add(HEAD)) };
+        Ok(Self::of(elements, false, base, ranks, memory))
+    }
+
+    /// The elements of a vector, for a world of `ranks`: in place where the memory allows.
+    ///
+    /// # Errors
+    /// The vector: its elements have to be copied.
+    pub(crate) fn adopt<T: Element>(vec: Vec<T>, ranks: usize, memory: &Memory) -> Result<Self, Vec<T>> {
+        let elements = memory.adopt(vec)?;
+        let base = NonNull::new(elements.base()).unwrap_or(NonNull::dangling());
+        Ok(Self::of(elements, true, base, ranks, memory))
+    }
+
+    fn of(elements: Bytes, is_adopted: bool, base: NonNull<u8>, ranks: usize, memory: &Memory) -> Self {
         let boxes: Box<[Outbox]> = (0..2 * ranks).map(|_| Outbox::new(memory)).collect();
         let outboxes = NonNull::new(Box::into_raw(boxes).cast::<Outbox>())
             .unwrap_or_else(|| handle_alloc_error(Layout::new::<Outbox>()));
-        Ok(Self { memory: Some(elements), base, outboxes, ranks })
+        Self { memory: UnsafeCell::new(Some(elements)), is_adopted, base, outboxes, ranks }
+    }
+
+    /// Makes room for as many operations on single elements for each target; returns whether there is memory.
+    ///
+    /// # Safety
+    /// Nobody else has the region yet.
+    pub(crate) unsafe fn reserve(&self, operations: usize) -> bool {
+        // SAFETY: there are as many outboxes, and the caller's.
+        (0..2 * self.ranks)
+            .all(|outbox| unsafe { (*self.outboxes.as_ptr().add(outbox)).records.reserve(operations) })
+    }
+
+    /// Whether the elements are those of a vector, in place.
+    pub(crate) fn is_adopted(&self) -> bool {
+        self.is_adopted
+    }
+
+    /// Gives away the vector whose elements these are, if they are.
+    ///
+    /// # Safety
+    /// The caller is the owner, and nobody accesses the elements from here on, as if the window had been dropped.
+    pub(crate) unsafe fn take_vec<T: Element>(&self) -> Option<Vec<T>> {
+        // SAFETY: the owner alone touches it while the region is shared.
+        let memory = unsafe { &mut *self.memory.get() };
+        let taken = memory.take_if(|_| self.is_adopted)?;
+        taken.into_vec().map_err(|bytes| *memory = Some(bytes)).ok()
     }
 
     /// A region of no rank.
     pub(crate) fn none() -> Self {
-        Self { memory: None, base: NonNull::dangling(), outboxes: NonNull::dangling(), ranks: 0 }
+        let memory = UnsafeCell::new(None);
+        Self { memory, is_adopted: true, base: NonNull::dangling(), outboxes: NonNull::dangling(), ranks: 0 }
     }
 
     /// The first byte.
@@ -84,7 +129,7 @@ impl Region {
             [outbox.records.take_memory(), outbox.bytes.take_memory()]
         });
         let memory: Vec<Bytes> = logs.flatten().collect();
-        self.memory.take().into_iter().chain(memory).collect()
+        self.memory.get_mut().take().into_iter().chain(memory).collect()
     }
 }
 

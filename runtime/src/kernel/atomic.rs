@@ -88,6 +88,48 @@ pub unsafe fn store_bytes(size: usize, at: *mut u8, bits: u64) {
     }
 }
 
+/// The number of bytes that are accessed at once in an element of `size` bytes at `at`.
+fn grain(at: *mut u8, size: usize) -> usize {
+    let fits = |grain: &usize| size.is_multiple_of(*grain) && at.addr().is_multiple_of(*grain);
+    [8, 4, 2].into_iter().find(fits).unwrap_or(1)
+}
+
+/// Copies an element of any size, part by part: each part atomically, and not all of them together.
+///
+/// # Safety
+/// `at` is an element of as many bytes, in memory that each thread which accesses it meanwhile accesses by this function, by
+/// [`store_each`], or by [`load`] and its like.
+pub unsafe fn load_bytes(at: *mut u8, into: &mut [u8]) {
+    let grain = grain(at, into.len());
+    for (part, into) in into.chunks_exact_mut(grain).enumerate() {
+        let from = at.wrapping_add(part * grain);
+        // SAFETY: the caller's, for a part of the element, aligned to its size.
+        let bits = unsafe {
+            match grain {
+                1 => load::<u8>(from),
+                2 => load::<u16>(from),
+                4 => load::<u32>(from),
+                _ => load::<u64>(from),
+            }
+        };
+        into.copy_from_slice(&bits.to_ne_bytes()[..grain]);
+    }
+}
+
+/// Replaces an element of any size, part by part.
+///
+/// # Safety
+/// As [`load_bytes`].
+pub unsafe fn store_each(at: *mut u8, bytes: &[u8]) {
+    let grain = grain(at, bytes.len());
+    for (part, bytes) in bytes.chunks_exact(grain).enumerate() {
+        let mut bits = [0; 8];
+        bits[..grain].copy_from_slice(bytes);
+        // SAFETY: the caller's, for a part of the element, aligned to its size.
+        unsafe { store_bytes(grain, at.wrapping_add(part * grain), u64::from_ne_bytes(bits)) };
+    }
+}
+
 /// Replaces an element that has the bits `expected`, and returns the bits that it had.
 ///
 /// # Safety

@@ -5,6 +5,11 @@
 //! flush and holds them until it ends, so that what it did stays on one side of every exclusive epoch; since it then has all,
 //! it takes no further lock later, and ranks wait for each other in a circle only where a program has them hold two parts.
 //!
+//! Whether an epoch is held or collected follows from what it calls, and nothing is learnt of those before it. One that is not
+//! flushed is collected: to hold it would take a request more where the part is not reached, which a test counts, and more locks
+//! where it is. One that is flushed has to be held from its first flush on, which takes the locks and does the operations in one
+//! request: to ask for the locks before would be a request more, and bring forward nothing but the time from which others wait.
+//!
 //! Exclusive epochs, which are alone in their regions, visit elements as a fence does. Shared ones visit *atomic* elements (of 1,
 //! 2, 4 or 8 bytes) by atomic operations, and others under a second lock of their region. Which of the two it is follows from
 //! the type of the elements, so all ranks do the same.
@@ -16,10 +21,12 @@ mod remote;
 mod take;
 mod target;
 
+use crate::collect::log::Log;
 use crate::collect::ticket::Slot;
 use crate::collect::visits::Action;
 use crate::protocol::frames::kind;
 use crate::state::call::Call;
+use crate::state::hints::Hints;
 use crate::state::locks::request::Request;
 use crate::state::locks::service::{Served, Service};
 use crate::state::locks::visit::{Others, Part};
@@ -29,7 +36,7 @@ use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::reference::LockType;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Hold, Liveness, Port};
+use fencepost_transport::{Hold, Liveness, Port, Record};
 use remote::{Asking, Attends, answers, divide};
 use std::cell::Cell;
 use std::panic::Location;
@@ -59,26 +66,37 @@ fn attend(world: &WorldCore) -> Arc<Service> {
 impl LockCore {
     /// Returns how many words the locks of a part of `len` elements take.
     pub(crate) fn words(data: &WindowCore, len: usize) -> usize {
-        Layout::new(data.world.size, len, data.element).words()
+        Layout::new(data.world.size, len, data.element, data.hints).words()
     }
 
-    /// Makes the locks of the window `data`, whose words are the elements of the window `words`: as many as
-    /// [`words`](Self::words) says, zero and of nobody else.
+    /// Makes room for as many operations as the program expects, for each rank; `None` where there is no memory.
+    pub(crate) fn rooms(data: &WindowCore) -> Option<Vec<Log<Record>>> {
+        let Hints { expected, memory, .. } = data.hints;
+        let most = memory.map_or(usize::MAX, |bytes| bytes / size_of::<Record>());
+        let room = |_| {
+            let mut log = Log::default();
+            log.reserve(expected.min(most)).then_some(log)
+        };
+        (0..data.world.size).map(room).collect()
+    }
+
+    /// Makes the locks of the window `data`, with these logs for what is collected. Their words are the elements of the window
+    /// `words`: as many as [`words`](Self::words) says, zero and of nobody else.
     ///
     /// # Errors
     /// `NO_MEM` for a window that is beyond the numbers that ports have.
-    pub(crate) fn new(data: Rc<WindowCore>, words: &WindowCore) -> Result<Self> {
+    pub(crate) fn new(data: Rc<WindowCore>, words: &WindowCore, mut rooms: Vec<Log<Record>>) -> Result<Self> {
         let port = answers(data.key.window)?;
         data.answered.set(true);
         let target = |rank: usize| {
             let len = data.peers[rank].len;
             let part = Part { base: data.peers[rank].base, len, element: data.element };
-            let layout = Layout::new(data.world.size, len, data.element);
+            let layout = Layout::new(data.world.size, len, data.element, data.hints);
             debug_assert_eq!(layout.words(), words.peers[rank].len);
             // SAFETY: the owner of this value keeps both windows, and no rank's part is freed before all ranks have dropped
             // theirs.
             let words = unsafe { Words::new(words.peers[rank].base.cast(), layout) };
-            Target::new(part, words)
+            Target::new(part, words, rooms.pop().unwrap_or_default(), data.hints)
         };
         let targets: Vec<Target> = (0..data.world.size).map(target).collect();
         if !data.world.reaches_all {
@@ -153,17 +171,35 @@ impl LockCore {
         self.targets[target].part.len
     }
 
-    /// Collects an operation on one element of at most eight bytes, which is one of the target's, and which finds nothing.
+    /// Collects an operation on one element of at most eight bytes, which is one of the target's, and which finds nothing;
+    /// returns whether there was room for it.
     #[inline]
-    pub(crate) fn visit_one(&self, target: usize, action: Action, at: usize, operand: u64) {
-        self.targets[target].push(action, at, operand);
+    pub(crate) fn visit_one(&self, target: usize, action: Action, at: usize, operand: u64) -> bool {
+        self.targets[target].push(action, at, operand)
     }
 
     /// The same, of one that finds what was there: a compare-and-swap has two operands.
-    pub(crate) fn fetch_one(&self, target: usize, action: Action, at: usize, operands: &[u64]) -> Slot {
-        let target = &self.targets[target];
-        operands.iter().for_each(|&operand| target.push(action, at, operand));
-        target.lands()
+    pub(crate) fn fetch_one(
+        &self,
+        target: usize,
+        action: Action,
+        at: usize,
+        operands: &[u64],
+        site: &'static Location<'static>,
+    ) -> Result<Slot> {
+        let to = &self.targets[target];
+        let has_room = operands.len() == 1 || to.makes_room(operands.len());
+        if has_room && operands.iter().all(|&operand| to.push(action, at, operand)) {
+            return Ok(to.lands());
+        }
+        Err(self.no_room(target, site))
+    }
+
+    /// The error of an operation for which there is no room.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn no_room(&self, target: usize, site: &'static Location<'static>) -> Error {
+        self.error(ErrorClass::NoMem, self.targets[target].collected(|epoch| epoch.no_room(target)), site)
     }
 
     /// Collects an operation on these elements, which are the target's, with what it compares with and its operands.
@@ -181,9 +217,13 @@ impl LockCore {
             return Ok(slot);
         }
         at.collected(|epoch| {
-            if action.returns() && !slot.reserve(bytes) || !epoch.visits.push_wide(action, remote, operands) {
+            if action.returns() && !slot.reserve(bytes) {
                 let message =
                     format!("there is no memory for {bytes} bytes of an operation on rank {target}");
+                return Err(self.error(ErrorClass::NoMem, message, site));
+            }
+            if !Target::push_wide(epoch, action, remote, operands) {
+                let message = epoch.no_room(target);
                 return Err(self.error(ErrorClass::NoMem, message, site));
             }
             epoch.regions |= at.words.layout.regions(remote.low() as usize, remote.high() as usize);
@@ -267,15 +307,17 @@ impl LockCore {
         let mut request = open.request(epoch.regions);
         let mut done = Ok(());
         let mut held = open.held;
-        for (i, (records, wide)) in parts.into_iter().enumerate() {
-            request = Request { records, wide, holds: holds && i == 0, ends: ends && i == last, ..request };
+        for (i, (records, wide, forms)) in parts.into_iter().enumerate() {
+            let (holds, ends) = (holds && i == 0, ends && i == last);
+            request = Request { records, wide, forms, holds, ends, ..request };
             done = done.and_then(|()| asking.ask(&request, &mut found));
             if request.holds && done.is_ok() {
                 held = true;
             }
         }
         if ends && held && (epoch.visits.is_empty() || done.is_err()) {
-            let end = Request { holds: false, ends, records: Vec::new(), wide: Vec::new(), ..request };
+            let (records, wide, forms) = Default::default();
+            let end = Request { holds: false, ends, records, wide, forms, ..request };
             done = done.and(asking.ask(&end, &mut Vec::new()));
         }
         done = done.and_then(|()| epoch.land(&found, &self.data, call));
@@ -288,14 +330,17 @@ impl LockCore {
     }
 
     fn asking<'a>(&'a self, target: usize, call: &'a Call) -> Asking<'a> {
-        Asking { window: &self.data, target, call, port: self.port, asked: &self.targets[target].asked }
+        let Target { asked, named, .. } = &self.targets[target];
+        Asking { window: &self.data, target, call, port: self.port, asked, named }
     }
 
     /// Takes all regions of the part of `target`, for its open epoch. A shared epoch at all parts takes those of each part, in
     /// ascending order: if it took one part after another as it is flushed, two such epochs, and two exclusive ones that
     /// wait in between, could wait for each other.
     fn hold(&self, target: usize, open: Open, call: &Call) -> Result<bool> {
-        let targets = if open.of_all { 0..self.targets.len() } else { target..target + 1 };
+        // Nobody waits for parts of sole origins, and those that this rank has nothing to do with are not its own.
+        let is_of_all = open.of_all && !self.targets[target].words.layout.is_sole;
+        let targets = if is_of_all { 0..self.targets.len() } else { target..target + 1 };
         for each in targets {
             let Target { words, open: now, .. } = &self.targets[each];
             // A flush before this one may have been refused at another part.
@@ -370,19 +415,16 @@ impl LockCore {
             Some(epoch.found),
             "each call was checked"
         );
-        let is_shared = kind == LockType::Shared;
-        if is_shared && at.words.layout.is_atomic {
-            // SAFETY: each call was checked against the length of the part, which is reached; shared epochs are together here, and
-            // an exclusive one is not.
-            unsafe { list.carry_out(part, Others::Atomic, found) };
-            return Ok(());
-        }
-        if is_shared {
+        let (hold, layout) = (hold_of(kind), at.words.layout);
+        let is_second = layout.takes_second(hold);
+        if is_second {
             at.take(epoch.regions, Hold::Exclusive, true)?;
         }
-        // SAFETY: as above; an exclusive epoch is alone in its regions, and so is a shared one that holds the second locks.
-        unsafe { list.carry_out(part, Others::Nobody, found) };
-        if is_shared {
+        // SAFETY: each call was checked against the length of the part, which is reached. An exclusive epoch is alone in its
+        // regions, and so are a shared one that holds the second locks, and one of the only origin. Other shared ones are together
+        // here, without an exclusive one, and all access elements in the same way, which follows from the window.
+        unsafe { list.carry_out(part, Others::of(&layout, hold), found) };
+        if is_second {
             at.leave(epoch.regions, Hold::Exclusive, true);
         }
         Ok(())
@@ -451,14 +493,18 @@ impl LockCore {
     pub(crate) fn load(&self, at: usize, call: &Call, into: &mut [u8]) -> Result<()> {
         let me = self.me();
         let Target { part, words, .. } = &self.targets[me];
-        let remote = Datatype::run(at..at + 1);
-        self.data.check(me, &remote, call.site)?;
+        self.data.region(me, at.into(), 1, call.site)?;
         let size = part.element.size as usize;
         let from = part.base.wrapping_add(at * size);
         if words.layout.is_atomic {
-            // SAFETY: an element of this rank; nobody is here alone, since this rank holds the part.
+            // SAFETY: an element of this rank; nobody is here alone but this rank, since it holds the part.
             let bits = unsafe { crate::kernel::atomic::load_one(part.element, from) };
             into.copy_from_slice(&bits.to_ne_bytes()[..size]);
+            return Ok(());
+        }
+        if !words.layout.takes_second(Hold::Shared) {
+            // SAFETY: as above; others access it part by part as well.
+            unsafe { crate::kernel::atomic::load_bytes(from, into) };
             return Ok(());
         }
         let (at, regions) =

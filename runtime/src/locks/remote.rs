@@ -10,6 +10,7 @@ use crate::protocol::exchange::wait;
 use crate::protocol::frames::{header, kind};
 use crate::protocol::stall::{Awaited, LockQueue, Watch};
 use crate::state::call::Call;
+use crate::state::datatypes::Named;
 use crate::state::locks::request::{CHUNK, Outcome, Request, read_answer};
 use crate::state::locks::service::{Effects, Service};
 use crate::state::locks::visit::List;
@@ -20,7 +21,7 @@ use fencepost_planner::{Error, ErrorClass, Result, State};
 use fencepost_transport::{
     Answers, Attendant, Channels, Endpoint, Header, Leave, Liveness, Loss, Lost, Port, Record,
 };
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -46,6 +47,8 @@ pub(super) struct Asking<'a> {
     pub(super) port: Port,
     /// The number of requests so far.
     pub(super) asked: &'a Cell<u64>,
+    /// The numbers of datatypes.
+    pub(super) named: &'a RefCell<Named>,
 }
 
 /// The time after which a rank that waits asks again who is in its way, at the earliest.
@@ -64,6 +67,8 @@ struct Queue {
     asked_at: Cell<Option<Instant>>,
     /// Questions, and answers that were released.
     asked: Cell<u64>,
+    /// What the attendant says of the holder.
+    text: RefCell<String>,
 }
 
 impl LockQueue for Queue {
@@ -72,7 +77,7 @@ impl LockQueue for Queue {
     }
 
     fn since(&self, rank: usize) -> Option<String> {
-        (self.holder.get() == Some(rank)).then(|| "a line that is known on its host".to_owned())
+        (self.holder.get() == Some(rank)).then(|| self.text.borrow().clone())
     }
 
     fn lasts(&self, number: u64) {
@@ -103,7 +108,8 @@ impl Queue {
     }
 
     /// This rank was in the way when the attendant read the question.
-    fn answered(&self, holder: Option<usize>) {
+    fn answered(&self, holder: Option<usize>, text: &[u8]) {
+        *self.text.borrow_mut() = String::from_utf8_lossy(text).into_owned();
         let number = self.asks.take().unwrap_or_default();
         self.asked.set(self.asked.get() + 1);
         let is_same = self.holder.replace(holder) == holder;
@@ -122,11 +128,23 @@ impl Asking<'_> {
     pub(super) fn ask(&self, request: &Request, found: &mut Vec<u8>) -> Result<()> {
         let world = &*self.window.world;
         world.alive()?;
-        let number = self.asked.get() + 1;
-        self.asked.set(number);
-        let mut bytes = Vec::new();
-        request.write(&mut bytes);
-        let outcome = self.exchange(number, bytes, found);
+        let mut in_the_way = None;
+        let mut ask = || {
+            let number = self.asked.get() + 1;
+            self.asked.set(number);
+            let mut bytes = Vec::new();
+            request.write(&mut self.named.borrow_mut(), &mut bytes);
+            let outcome = self.exchange(number, bytes, found, &mut in_the_way);
+            if !matches!(outcome, Ok(Outcome::Done)) {
+                // It may not have read them.
+                self.named.borrow_mut().begin_again();
+            }
+            outcome
+        };
+        let mut outcome = ask();
+        if let Ok(Outcome::Missing) = outcome {
+            outcome = ask();
+        }
         match outcome.map_err(|lost| world.lost(&lost, self.call).leaving(State::Mixed))? {
             Outcome::Done => Ok(()),
             Outcome::Dropped => {
@@ -140,12 +158,20 @@ impl Asking<'_> {
                 let lost = await_loss(self.window, self.target, self.call, endpoint);
                 Err(world.lost(&lost, self.call).leaving(State::Mixed))
             }
-            Outcome::Waits | Outcome::Refused => {
+            Outcome::NotSole => Err(not_sole(self.window, self.target, in_the_way, self.call)),
+            Outcome::NoMemory => {
                 let message = format!(
-                    "rank {} could not carry out what this rank asked for: it has no memory for what was to be found, or a frame was altered",
+                    "rank {} has no memory for what an epoch finds there: nothing was done",
                     self.target
                 );
                 Err(self.call.error(world, ErrorClass::NoMem, message))
+            }
+            Outcome::Waits | Outcome::Missing | Outcome::Refused => {
+                let message = format!(
+                    "rank {} has refused a request of this rank as one that no rank sends: nothing was done; a frame was altered on its way",
+                    self.target
+                );
+                Err(self.call.error(world, ErrorClass::Intern, message))
             }
         }
     }
@@ -156,7 +182,13 @@ impl Asking<'_> {
         unsafe { endpoint.post_copy(self.target, Port::SERVICE, header, bytes.as_ptr(), bytes.len()) }
     }
 
-    fn exchange(&self, number: u64, mut bytes: Vec<u8>, found: &mut Vec<u8>) -> Result<Outcome, Lost> {
+    fn exchange(
+        &self,
+        number: u64,
+        mut bytes: Vec<u8>,
+        found: &mut Vec<u8>,
+        blamed: &mut Option<usize>,
+    ) -> Result<Outcome, Lost> {
         let world = &*self.window.world;
         let port = self.port;
         let endpoint = &mut *world.endpoint.borrow_mut();
@@ -172,11 +204,12 @@ impl Asking<'_> {
                 let answer = read_answer(payload).filter(|_| is_new);
                 let outcome = answer.map(|(outcome, in_the_way, bytes)| {
                     if outcome == Outcome::Waits {
-                        queue.answered(in_the_way);
+                        queue.answered(in_the_way, bytes);
                     }
                     if outcome == Outcome::Done {
                         found.extend_from_slice(bytes);
                     }
+                    *blamed = in_the_way;
                     outcome
                 });
                 endpoint.release(self.target, port);
@@ -230,21 +263,36 @@ pub(super) fn dropped(window: &WindowCore, target: usize, call: &Call) -> Error 
     call.error(&window.world, ErrorClass::RmaSync, message)
 }
 
+/// The error of an epoch on a part that another rank accesses, where the program has promised that one only does.
+#[cold]
+pub(super) fn not_sole(window: &WindowCore, target: usize, sole: Option<usize>, call: &Call) -> Error {
+    let sole = sole.map_or_else(|| "another rank".to_owned(), |rank| format!("rank {rank}"));
+    let message = format!(
+        "{sole} has accessed the part of rank {target} of window {}, which was made with the hint that each part has a sole origin: nothing was done; make the window without that hint",
+        window.key.window
+    );
+    call.error(&window.world, ErrorClass::Assert, message)
+}
+
+/// What a request asks for: records, the bytes of wide operations, and the length of the datatype of each.
+type Piece = (Vec<Record>, Vec<u8>, Vec<usize>);
+
 /// Divides what was collected into requests of about [`CHUNK`] bytes, of which none finds more, in order; `size` is that of an
 /// element.
-pub(super) fn divide(visits: &Visits, size: usize) -> Vec<(Vec<Record>, Vec<u8>)> {
+pub(super) fn divide(visits: &Visits, size: usize) -> Vec<Piece> {
     let list = List { records: &visits.records, wide: &visits.wide };
-    let mut parts: Vec<(Vec<Record>, Vec<u8>)> = vec![Default::default()];
+    let mut parts: Vec<Piece> = vec![Default::default()];
     let mut found = 0;
-    let mut add = |records: &[Record], wide: &[u8], finds: usize| {
-        let (last_records, last_wide) = parts.last_mut().expect("there is one");
+    let mut add = |records: &[Record], wide: &[u8], form: Option<usize>, finds: usize| {
+        let (last_records, last_wide, _) = parts.last_mut().expect("there is one");
         let bytes = size_of_val(records) + wide.len();
         let filled = size_of_val(&last_records[..]) + last_wide.len();
         if !last_records.is_empty() && (filled + bytes > CHUNK || found + finds > CHUNK) {
             parts.push(Default::default());
             found = 0;
         }
-        let (last_records, last_wide) = parts.last_mut().expect("there is one");
+        let (last_records, last_wide, forms) = parts.last_mut().expect("there is one");
+        forms.extend(form);
         let moved = |record: &Record| match Code::of_head(record.head).is_wide() {
             true => Record { value: last_wide.len() as u64, ..*record },
             false => *record,
@@ -260,7 +308,7 @@ pub(super) fn divide(visits: &Visits, size: usize) -> Vec<(Vec<Record>, Vec<u8>)
         let finds = if action.returns() { size } else { 0 };
         if !code.is_wide() {
             let taken = if action == Action::CompareAndSwap { 2 } else { 1 };
-            add(&records[..taken], &[], finds);
+            add(&records[..taken], &[], None, finds);
             records = &records[taken..];
             continue;
         }
@@ -274,9 +322,10 @@ pub(super) fn divide(visits: &Visits, size: usize) -> Vec<(Vec<Record>, Vec<u8>)
             let of = |bytes| <[u8]>::get(bytes, places.start * size..places.end * size).unwrap_or_default();
             let mut bytes = Vec::new();
             part.encode(&mut bytes);
+            let form = bytes.len();
             bytes.extend_from_slice(of(wide.expected));
             bytes.extend_from_slice(of(wide.operands));
-            add(std::slice::from_ref(first), &bytes, finds * places.len());
+            add(std::slice::from_ref(first), &bytes, Some(form), finds * places.len());
         }
     }
     if parts[0].0.is_empty() {

@@ -1,6 +1,6 @@
 //! Taking the locks of a part, and leaving them.
 
-use crate::locks::remote::{await_loss, dropped};
+use crate::locks::remote::{await_loss, dropped, not_sole};
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, LockQueue, Watch};
 use crate::state::call::Call;
@@ -27,6 +27,8 @@ struct Queue<'a> {
     words: &'a Words,
     me: usize,
     second: bool,
+    lock: FairLock<'a>,
+    turn: Position,
 }
 
 impl LockQueue for Queue<'_> {
@@ -35,7 +37,8 @@ impl LockQueue for Queue<'_> {
     }
 
     fn since(&self, rank: usize) -> Option<String> {
-        self.words.held_since(rank)
+        self.words.held_since(rank)?;
+        Some(self.words.queue(rank, (self.me, self.lock, self.turn)))
     }
 }
 
@@ -69,12 +72,18 @@ impl At<'_> {
     /// As [`begin`](Self::begin).
     pub(super) fn take_all(&self, hold: Hold, site: &Location<'_>) -> Result<()> {
         self.begin(self.words.layout.all(), hold)?;
+        if self.words.layout.is_sole {
+            return Ok(()); // nobody waits for it
+        }
         self.words.note_holding(self.window.world.rank, &site_text(site));
         Ok(())
     }
 
     /// Leaves all regions, which were taken.
     pub(super) fn leave_all(&self, hold: Hold) {
+        if self.words.layout.is_sole {
+            return;
+        }
         self.words.note(self.window.world.rank, Presence::Passing);
         self.end(self.words.layout.all(), hold);
     }
@@ -87,12 +96,26 @@ impl At<'_> {
     pub(super) fn begin(&self, regions: u32, hold: Hold) -> Result<()> {
         let me = self.window.world.rank;
         self.window.world.alive()?;
+        if self.words.layout.is_sole {
+            return self.begin_alone();
+        }
         self.words.note(me, Presence::Passing);
         self.take(regions, hold, false).inspect_err(|_| self.words.note(me, Presence::Absent))?;
         if self.words.is_open() {
             return Ok(());
         }
         self.await_opening().inspect_err(|_| self.end(regions, hold))
+    }
+
+    /// Begins to access a part that one rank only accesses.
+    ///
+    /// # Errors
+    /// `ASSERT` if that is another one; the owner has dropped the part, or was lost.
+    fn begin_alone(&self) -> Result<()> {
+        if !self.words.is_of(self.window.world.rank) {
+            return Err(not_sole(self.window, self.target, self.words.sole_rank(), self.call));
+        }
+        if self.words.is_open() { Ok(()) } else { self.await_opening() }
     }
 
     /// Waits until the owner has opened the part: it is about to do so, or to give up.
@@ -124,6 +147,9 @@ impl At<'_> {
     /// Leaves the regions that [`begin`](Self::begin) has taken.
     #[inline]
     pub(super) fn end(&self, regions: u32, hold: Hold) {
+        if self.words.layout.is_sole {
+            return;
+        }
         self.leave(regions, hold, false);
         self.words.note(self.window.world.rank, Presence::Absent);
     }
@@ -188,10 +214,15 @@ impl At<'_> {
     ) -> Result<Option<Next>, Lost> {
         let world = &*self.window.world;
         let windows = [self.window];
-        let queue = Queue { words: self.words, me: world.rank, second };
+        let queue = Queue { words: self.words, me: world.rank, second, lock, turn };
+        // A rank that waits for a second lock may hold the others.
+        let is_noted = !second && self.words.presence(world.rank) == Presence::Passing;
+        if is_noted {
+            self.words.note_waiting(world.rank, hold, &site_text(self.call.site));
+        }
         let watch = || Watch::new(world, self.call, &windows, self.target, Awaited::Lock(&queue));
         let mut looks = 0;
-        wait(&mut world.endpoint.borrow_mut(), watch, |endpoint| {
+        let entered = wait(&mut world.endpoint.borrow_mut(), watch, |endpoint| {
             if let Some(next) = lock.enter(turn, hold) {
                 return Ok(Some(Some(next)));
             }
@@ -204,7 +235,11 @@ impl At<'_> {
             }
             // Nobody serves those that wait at a part that was dropped.
             Ok(is_closed.then_some(None))
-        })
+        });
+        if is_noted {
+            self.words.note(world.rank, Presence::Passing);
+        }
+        entered
     }
 
     /// Returns the loss of a rank that is at this part, or the end of the world.

@@ -3,15 +3,18 @@
 //! The common epoch is one put or accumulate of a small element on memory that is reached, and nobody is in the way:
 //! [`Target::pass`] carries it out without a list, regions and notes of its line. Everything else is done by the way of all epochs.
 
-use crate::collect::log::LogWriter;
+use crate::collect::log::{Log, LogWriter};
 use crate::collect::ticket::Slot;
 use crate::collect::visits::{Action, Code, Visits, place, record};
 use crate::locks::take::wake;
 use crate::state::call::Call;
+use crate::state::datatypes::Named;
+use crate::state::hints::Hints;
 use crate::state::locks::request::Request;
 use crate::state::locks::visit::{List, Others, Part, visit_one};
 use crate::state::locks::words::{Presence, Words, site_text};
 use crate::state::window::WindowCore;
+use fencepost_planner::datatype::Datatype;
 use fencepost_planner::reference::LockType;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{Hold, Next, Record};
@@ -29,6 +32,8 @@ pub(super) struct Target {
     epoch: RefCell<Epoch>,
     /// The number of requests to its attendant so far.
     pub(super) asked: Cell<u64>,
+    /// The numbers that datatypes have there.
+    pub(super) named: RefCell<Named>,
 }
 
 /// The operations that this rank has collected for one target.
@@ -39,6 +44,8 @@ pub(super) struct Epoch {
     pub(super) regions: u32,
     /// The bytes that the visits find.
     pub(super) found: usize,
+    /// The most bytes that are collected.
+    most: Option<usize>,
 }
 
 /// An epoch that is open.
@@ -115,6 +122,7 @@ impl Open {
             regions,
             records: Vec::new(),
             wide: Vec::new(),
+            forms: Vec::new(),
             site: site_text(self.site),
         }
     }
@@ -129,24 +137,63 @@ pub(super) fn hold_of(kind: LockType) -> Hold {
 }
 
 impl Target {
-    pub(super) fn new(part: Part, words: Words) -> Self {
-        let (writer, epoch) = Default::default();
-        Self { part, words, open: Opening::new(), writer, epoch, asked: Cell::new(0) }
+    pub(super) fn new(part: Part, words: Words, room: Log<Record>, hints: Hints) -> Self {
+        let visits = Visits { records: room, ..Visits::default() };
+        let mut epoch = Epoch { visits, most: hints.memory, ..Epoch::default() };
+        epoch.clear();
+        let (open, epoch) = (Opening::new(), RefCell::new(epoch));
+        Self {
+            part,
+            words,
+            open,
+            writer: LogWriter::default(),
+            epoch,
+            asked: Cell::new(0),
+            named: RefCell::default(),
+        }
     }
 
-    /// Collects an operation on one element of at most eight bytes, which is one of the part.
+    /// Collects an operation on one element of at most eight bytes, which is one of the part; returns whether there was room
+    /// for it, and otherwise nothing has happened.
     #[inline]
-    pub(super) fn push(&self, action: Action, at: usize, operand: u64) {
+    pub(super) fn push(&self, action: Action, at: usize, operand: u64) -> bool {
         let record = record(action, at, operand);
-        if !self.writer.write(record) {
-            self.push_slow(record);
-        }
+        self.writer.write(record) || self.push_slow(record)
     }
 
     #[cold]
     #[inline(never)]
-    fn push_slow(&self, record: Record) {
-        self.collected(|epoch| epoch.visits.records.push(record));
+    fn push_slow(&self, record: Record) -> bool {
+        self.makes_room(1) && self.writer.write(record)
+    }
+
+    /// Makes room for `more` records; returns whether there is.
+    pub(super) fn makes_room(&self, more: usize) -> bool {
+        self.collected(|epoch| epoch.visits.records.reserve(more))
+    }
+
+    /// Collects an operation on these elements, with what it compares with and its operands; returns whether there was room for
+    /// it, and otherwise nothing has happened.
+    pub(super) fn push_wide(
+        epoch: &mut Epoch,
+        action: Action,
+        remote: &Datatype,
+        operands: [&[u8]; 2],
+    ) -> bool {
+        let Visits { records, wide, .. } = &mut epoch.visits;
+        let (before, wide_before) = (records.len(), wide.len());
+        if !records.reserve(1) || !epoch.visits.push_wide(action, remote, operands) {
+            return false;
+        }
+        let Some(most) = epoch.most else { return true };
+        let Visits { records, wide, .. } = &mut epoch.visits;
+        let fits = size_of_val(&records[..]) + wide.len() <= most;
+        if !fits {
+            records.truncate(before);
+            wide.truncate(wide_before);
+        }
+        records.limit(most.saturating_sub(wide.len()));
+        fits
     }
 
     /// Notes that the last operation finds an element, and returns the slot that this one lands in.
@@ -182,7 +229,7 @@ impl Target {
         {
             return false;
         }
-        let others = if kind == LockType::Shared { Others::Atomic } else { Others::Nobody };
+        let others = Others::of(&words.layout, hold_of(kind));
         if open.is_held() {
             // SAFETY: it was checked against the length of the part at its call, and this rank holds all regions.
             unsafe { visit_one(part, record, others) };
@@ -193,6 +240,16 @@ impl Target {
             return false;
         }
         let (me, hold) = (window.world.rank, hold_of(kind));
+        if words.layout.is_sole {
+            let passes = words.is_of(me) && words.is_open();
+            if passes {
+                // SAFETY: as above, and no other rank accesses the part.
+                unsafe { visit_one(part, record, Others::Nobody) };
+                writer.rewind(records);
+                open.end();
+            }
+            return passes;
+        }
         let lock = words.lock(words.layout.region(place(record)), false);
         words.note(me, Presence::Passing);
         if !lock.take_free(hold) {
@@ -239,9 +296,24 @@ impl Epoch {
         Ok(())
     }
 
+    /// The error of an operation that takes more memory than there is, or than may be used.
+    #[cold]
+    pub(super) fn no_room(&self, rank: usize) -> String {
+        let most = match self.most {
+            None => "there is no memory for it".to_owned(),
+            Some(most) => format!("the window was made for at most {most} bytes of operations on one rank"),
+        };
+        format!(
+            "an operation on the part of rank {rank} cannot be collected: {most}; flush the epoch first, or unlock"
+        )
+    }
+
     pub(super) fn clear(&mut self) {
         self.visits.clear();
         (self.regions, self.found) = (0, 0);
+        if let Some(most) = self.most {
+            self.visits.records.limit(most);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod assertions;
 pub(crate) mod attendants;
+pub(crate) mod attributes;
 pub(crate) mod bounds;
 pub(crate) mod by_rank;
 pub(crate) mod call;
@@ -10,10 +11,12 @@ pub(crate) mod calls;
 pub(crate) mod census;
 pub mod check;
 mod collected;
+pub(crate) mod datatypes;
 pub(crate) mod environment;
 pub(crate) mod exchange;
 pub(crate) mod explained;
 pub(crate) mod handler;
+pub(crate) mod hints;
 pub(crate) mod history;
 pub(crate) mod key;
 pub(crate) mod lendings;

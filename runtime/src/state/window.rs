@@ -9,9 +9,11 @@ use crate::collect::outbox::{DISPLACEMENTS, Outbox};
 use crate::collect::pending::{Get as One, Pending};
 use crate::collect::region::{Region, let_go};
 use crate::kernel::element::Element;
+use crate::state::attributes::Attributes;
 use crate::state::exchange::{Exchange, Ports, Sent};
 use crate::state::explained::Note;
 use crate::state::handler::Handler;
+use crate::state::hints::Hints;
 use crate::state::history::History;
 use crate::state::remembered::Remembered;
 use crate::state::supersteps::Planned;
@@ -21,7 +23,7 @@ use fencepost_planner::adaptive::Departure;
 use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::Mode;
-use fencepost_transport::{Channels, Until};
+use fencepost_transport::{Channels, Done, Until};
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -107,6 +109,10 @@ pub struct WindowCore {
     pub(crate) accesses: Cell<usize>,
     /// Posts and accesses.
     pub(crate) exchange: RefCell<Exchange>,
+    /// The promises and expectations of the program.
+    pub(crate) hints: Hints,
+    /// The values that the program keeps with the window.
+    pub(crate) attributes: Attributes,
 }
 
 /// The data that a rank has of another's part of a window.
@@ -244,6 +250,14 @@ impl WindowCore {
         if self.is_open() { self.opened_at() } else { None }
     }
 
+    /// The doings of this rank that are in the way of a call that takes the window, in words.
+    pub(crate) fn still_open(&self) -> Option<&'static str> {
+        if self.is_pending() || self.world.is_named_elsewhere(self.key) {
+            return Some("has collected operations on the window for its next fence: fence it first");
+        }
+        (self.accesses.get() > 0).then_some("has an access to the window open: complete it first")
+    }
+
     #[cold]
     fn opened_at(&self) -> Option<String> {
         let exchange = self.exchange.borrow();
@@ -341,8 +355,12 @@ impl Drop for WindowCore {
         let Some(first) = reached.next() else { return };
         let reaching = 1 + reached.count();
         let region = std::mem::replace(&mut self.region, Arc::new(Region::none()));
-        // SAFETY: the part is reached, this rank drops the window only here, and keeps its part as the function says, or for good.
-        let done = unsafe { let_go(region.base(), first, reaching) };
+        let done: Done = if region.is_adopted() {
+            Box::new(|| true) // nobody else has reached it
+        } else {
+            // SAFETY: the part is reached, this rank drops the window only here, and keeps its part as the function says, or for good.
+            unsafe { let_go(region.base(), first, reaching) }
+        };
         if let Some(memory) = Arc::into_inner(region).map(Region::into_memory) {
             match self.world.endpoint.try_borrow_mut() {
                 Ok(mut endpoint) => endpoint.keep(memory, Until::Done(done)),
@@ -384,6 +402,7 @@ impl WindowCore {
 impl<T: Element> Drop for Window<T> {
     fn drop(&mut self) {
         self.core.world.forget_window(self.core.key);
+        self.core.attributes.drop_all();
     }
 }
 

@@ -1,6 +1,7 @@
 //! [`Memory`]: an allocator of memory that other ranks may reach, and [`Bytes`] allocated from it.
 
 use crate::Port;
+use bytemuck::Pod;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::io;
 use std::ptr::NonNull;
@@ -28,6 +29,8 @@ pub struct Bytes {
 
 enum Storage {
     Heap(Layout),
+    /// What was allocated for a vector.
+    Vector(Layout),
     Nothing,
     #[cfg(not(loom))]
     Allocation(#[expect(dead_code, reason = "held for its drop")] Allocation),
@@ -54,6 +57,8 @@ pub enum Until {
 
 /// The alignment of memory: a cache line.
 const ALIGN: usize = 64;
+/// That of the elements of a vector that is [adopted](Memory::adopt): elements of 1, 2, 4 and 8 bytes are aligned to their size then.
+const ADOPTED_ALIGN: usize = 16;
 
 /// Zeroed memory of at least this length is aligned to it, and the kernel is asked to back it with pages as large, where it backs
 /// memory of a process on request: a stencil over it then misses fewer translations of addresses, and takes 0.7 to 0.85 of the time.
@@ -89,6 +94,22 @@ impl Memory {
     /// As [`zeroed`](Self::zeroed).
     pub fn any(&self, len: usize) -> io::Result<Bytes> {
         self.bytes(len, false)
+    }
+
+    /// Takes over the elements of a vector, where they are: only on a heap, and only if there are some and they are aligned to
+    /// 16 bytes.
+    ///
+    /// # Errors
+    /// The vector: its elements have to be copied.
+    pub fn adopt<T: Pod>(&self, mut vec: Vec<T>) -> Result<Bytes, Vec<T>> {
+        let is_heap = matches!(self.0, Backing::Heap);
+        let len = size_of_val(&vec[..]);
+        let Some(first) = NonNull::new(vec.as_mut_ptr().cast::<u8>()) else { return Err(vec) };
+        let layout = Layout::array::<T>(vec.capacity());
+        let fits = is_heap && len > 0 && first.as_ptr().addr().is_multiple_of(ADOPTED_ALIGN);
+        let (true, Ok(layout)) = (fits, layout) else { return Err(vec) };
+        std::mem::forget(vec);
+        Ok(Bytes { first, len, storage: Storage::Vector(layout) })
     }
 
     fn bytes(&self, len: usize, zeroed: bool) -> io::Result<Bytes> {
@@ -157,7 +178,23 @@ impl Bytes {
 
     /// Returns whether ranks that share no values with the owner may reach these bytes.
     pub fn are_reached(&self) -> bool {
-        !matches!(self.storage, Storage::Heap(_) | Storage::Nothing)
+        !matches!(self.storage, Storage::Heap(_) | Storage::Vector(_) | Storage::Nothing)
+    }
+
+    /// Hands back the vector that was [adopted](Memory::adopt), with what is in its elements now.
+    ///
+    /// # Errors
+    /// The bytes, if they were no vector of such elements.
+    pub fn into_vec<T: Pod>(self) -> Result<Vec<T>, Self> {
+        let Storage::Vector(layout) = self.storage else { return Err(self) };
+        let (size, first, len) = (size_of::<T>(), self.first, self.len);
+        if size == 0 || layout.align() != align_of::<T>() || !layout.size().is_multiple_of(size) {
+            return Err(self);
+        }
+        std::mem::forget(self);
+        // SAFETY: the memory was allocated for a vector, with the layout of as many elements as fit it exactly; the first `len`
+        // bytes are whole elements of a type of that layout, and any bytes are good for `T`.
+        Ok(unsafe { Vec::from_raw_parts(first.as_ptr().cast::<T>(), len / size, layout.size() / size) })
     }
 
     /// Returns the length in bytes.
@@ -173,7 +210,7 @@ impl Bytes {
 
 impl Drop for Bytes {
     fn drop(&mut self) {
-        if let Storage::Heap(layout) = self.storage {
+        if let Storage::Heap(layout) | Storage::Vector(layout) = self.storage {
             // SAFETY: allocated with this layout, and freed once.
             unsafe { dealloc(self.first.as_ptr(), layout) };
         }

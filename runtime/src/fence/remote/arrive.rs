@@ -159,14 +159,7 @@ fn of_epoch(frames: &[u8], epoch: u32) -> impl Iterator<Item = &[u8]> {
     staged::frames(frames).filter(move |payload| payload.get(16..20) == Some(&epoch.to_le_bytes()[..]))
 }
 
-/// How many times all of a window one rank may have of it in one epoch.
-pub(crate) const MOST_TIMES: usize = 256;
-
-/// The most bytes that one rank gets in one epoch from another's window of `len` elements. Few bytes can ask for very much,
-/// since a datatype may name an element many times, so there has to be a limit: 256 times all there is, and 16 MiB at least.
-pub(crate) fn most_answered(len: usize, size: usize) -> usize {
-    len.saturating_mul(size).saturating_mul(MOST_TIMES).clamp(16 << 20, isize::MAX as usize)
-}
+pub(crate) use crate::collect::limits::{MOST_TIMES, most_answered};
 
 /// Whether all that is described is within this rank's window and in the bytes of elements that came besides the records.
 pub(crate) fn check(

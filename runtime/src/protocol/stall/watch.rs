@@ -47,7 +47,7 @@ pub(crate) trait LockQueue {
     /// Returns the rank that holds the lock and does not leave by itself, if there is one: this rank waits for that one.
     fn holder(&self) -> Option<usize>;
 
-    /// Returns since which line a rank holds it.
+    /// Returns what is known of a rank that holds it: since which line, and who goes before this rank.
     fn since(&self, rank: usize) -> Option<String>;
 
     /// The wait lasts, and the holder was read to be in its wait of this number, or in none that is known: 0.
@@ -331,10 +331,10 @@ impl<'a> Watch<'a> {
         let peer = self.peer;
         if let Awaited::Lock(queue) = self.awaited {
             let waiting = waiting.map_or(String::new(), |Waiting { awaited, text, .. }| {
-                format!(", and waits for rank {awaited} of all, in {text}")
+                format!("; rank {peer} itself waits, for rank {awaited} of all, in {text}")
             });
             return match queue.since(peer) {
-                Some(site) => format!("rank {peer} holds the lock since {site}{waiting}"),
+                Some(text) => format!("{text}{waiting}"),
                 None => format!("a lock of the part of rank {peer}; no rank is known to hold it for long"),
             };
         }

@@ -2,11 +2,14 @@
 //!
 //! ```text
 //! request  0 flags, 1 length of the line, 4 regions (u32), 8 records (u32), 12 bytes of wide operations (u32)
-//!          16 the records, the bytes of wide operations, and since which line the lock is held
+//!          16 the records, the bytes of wide operations, and since which line the lock is held; a wide operation is its
+//!          datatype, [perhaps by number](crate::state::datatypes), what it compares with, and its operands
 //! answer   0 how it went, 4 the rank that is in the way, plus one (u32)
 //!          8 what was found
 //! ```
 
+use crate::collect::visits::{Action, Code};
+use crate::state::datatypes::{Named, Numbered, Unread};
 use crate::state::locks::visit::List;
 use fencepost_transport::{Hold, Record};
 
@@ -34,9 +37,17 @@ pub(crate) struct Request {
     /// The regions of the operations.
     pub(crate) regions: u32,
     pub(crate) records: Vec<Record>,
+    /// At the origin, and once it was [expanded](Self::expand), as the records say; as it was read, one after another.
     pub(crate) wide: Vec<u8>,
+    /// The length of each wide operation's datatype, at the origin.
+    pub(crate) forms: Vec<usize>,
     /// Since which line the lock is held.
     pub(crate) site: String,
+}
+
+/// The records of wide operations.
+pub(crate) fn wide_records(records: &[Record]) -> impl Iterator<Item = &Record> {
+    records.iter().filter(|record| Code::of_head(record.head).is_wide())
 }
 
 /// A message that arrives on the port of attendants.
@@ -50,22 +61,61 @@ impl Request {
         List { records: &self.records, wide: &self.wide }
     }
 
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    /// Writes it, with the numbers that datatypes have at the target.
+    pub(crate) fn write(&self, named: &mut Named, out: &mut Vec<u8>) {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let flags =
             flag(self.hold == Hold::Exclusive, EXCLUSIVE) | flag(self.holds, HOLDS) | flag(self.ends, ENDS);
         let site = &self.site.as_bytes()[self.site.len().saturating_sub(usize::from(u8::MAX))..];
         out.clear();
         out.extend_from_slice(&[flags, site.len() as u8, 0, 0]);
-        for number in [self.regions, self.records.len() as u32, self.wide.len() as u32] {
+        for number in [self.regions, self.records.len() as u32, 0] {
             out.extend_from_slice(&number.to_le_bytes());
         }
         for Record { head, value } in &self.records {
             out.extend_from_slice(&head.to_le_bytes());
             out.extend_from_slice(&value.to_le_bytes());
         }
-        out.extend_from_slice(&self.wide);
+        let wide = out.len();
+        let mut rest = &self.wide[..];
+        let mut begins = wide_records(&self.records).map(|record| record.value as usize).skip(1);
+        let mut before = 0;
+        for form in &self.forms {
+            let end = begins.next().unwrap_or(self.wide.len());
+            let (one, others) = rest.split_at(end - before);
+            let (form, operands) = one.split_at(*form);
+            named.write(form, out);
+            out.extend_from_slice(operands);
+            (rest, before) = (others, end);
+        }
+        let written = (out.len() - wide) as u32;
+        out[12..REQUEST].copy_from_slice(&written.to_le_bytes());
         out.extend_from_slice(site);
+    }
+
+    /// Has all datatypes in it, of elements of `size` bytes, by what is known of the origin's numbers.
+    ///
+    /// # Errors
+    /// A number is not known; or no origin writes this. Then nothing of it may be used.
+    pub(crate) fn expand(&mut self, numbered: &mut Numbered, size: usize) -> Result<(), Unread> {
+        let (mut rest, mut wide) = (&self.wide[..], Vec::new());
+        for record in self.records.iter_mut().filter(|record| Code::of_head(record.head).is_wide()) {
+            let action = Code::of_head(record.head).action().ok_or(Unread::Invalid)?;
+            let (form, elements) = numbered.read(&mut rest)?;
+            let each = if action == Action::CompareAndSwap { 2 } else { usize::from(action.takes()) };
+            let bytes = elements.checked_mul(size).and_then(|bytes| bytes.checked_mul(each));
+            let (operands, others) =
+                bytes.and_then(|bytes| rest.split_at_checked(bytes)).ok_or(Unread::Invalid)?;
+            record.value = wide.len() as u64;
+            wide.extend_from_slice(&form);
+            wide.extend_from_slice(operands);
+            rest = others;
+        }
+        if !rest.is_empty() {
+            return Err(Unread::Invalid);
+        }
+        self.wide = wide;
+        Ok(())
     }
 
     /// Writes the question who is in the way of a request that waits.
@@ -102,6 +152,7 @@ impl Asked {
             regions: number(4) as u32,
             records: records.map(|r| Record { head: word(&r[..8]), value: word(&r[8..]) }).collect(),
             wide: wide.to_vec(),
+            forms: Vec::new(),
             site: String::from_utf8_lossy(site).into_owned(),
         }))
     }
@@ -116,10 +167,16 @@ pub(crate) enum Outcome {
     Waits = 1,
     /// The part was dropped: nothing was done.
     Dropped = 2,
-    /// No origin asks so, or there is no memory for what it finds: nothing was done.
+    /// No origin asks so: nothing was done.
     Refused = 3,
     /// The part was dropped when its owner knew that the world was over: nothing was done.
     Over = 4,
+    /// Another rank accesses the part, which one rank only may: nothing was done.
+    NotSole = 5,
+    /// There is no memory for what it finds: nothing was done.
+    NoMemory = 6,
+    /// A datatype has a number that is not known: nothing was done.
+    Missing = 7,
 }
 
 /// The head of an answer.
@@ -137,6 +194,9 @@ pub(crate) fn read_answer(bytes: &[u8]) -> Option<(Outcome, Option<usize>, &[u8]
         2 => Outcome::Dropped,
         3 => Outcome::Refused,
         4 => Outcome::Over,
+        5 => Outcome::NotSole,
+        6 => Outcome::NoMemory,
+        7 => Outcome::Missing,
         _ => return None,
     };
     let rank = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
@@ -146,21 +206,50 @@ pub(crate) fn read_answer(bytes: &[u8]) -> Option<(Outcome, Option<usize>, &[u8]
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collect::visits::{Visits, record};
+    use fencepost_planner::datatype::Datatype;
 
     #[test]
     fn a_request_is_read_as_it_was_written_and_no_part_of_it_is() {
-        let request = Request {
+        let mut visits = Visits::default();
+        let strided = Datatype::nest(3, &[(4, 7), (2, 100)], 2);
+        visits.records.push(record(Action::Put, 5, u64::MAX));
+        for action in [Action::Put, Action::Get, Action::CompareAndSwap, Action::Put] {
+            let operand = [7; 32];
+            let expected = if action == Action::CompareAndSwap { &[6; 32][..] } else { &[] };
+            assert!(visits.push_wide(
+                action,
+                &strided,
+                [expected, if action.takes() { &operand } else { &[] }]
+            ));
+        }
+        let mut form = Vec::new();
+        strided.encode(&mut form);
+        let mut request = Request {
             hold: Hold::Exclusive,
             holds: true,
             ends: false,
             regions: 0x8001,
-            records: vec![Record { head: 5, value: u64::MAX }, Record { head: 1 << 50, value: 0 }],
-            wide: vec![1, 2, 3],
+            records: visits.records.to_vec(),
+            wide: visits.wide.clone(),
+            forms: vec![form.len(); 4],
             site: "src/main.rs:7".to_owned(),
         };
-        let mut bytes = Vec::new();
-        request.write(&mut bytes);
-        assert!(matches!(Asked::read(&bytes), Some(Asked::New(read)) if read == request));
+        let (mut bytes, mut again, mut named, mut numbered) = Default::default();
+        request.write(&mut named, &mut bytes);
+        request.write(&mut named, &mut again);
+        let forms = std::mem::take(&mut request.forms);
+        assert_eq!(bytes.len() - again.len(), form.len(), "its datatype travels once");
+        for bytes in [&bytes, &again] {
+            let Some(Asked::New(mut read)) = Asked::read(bytes) else { panic!("a request") };
+            assert_eq!(read.expand(&mut numbered, 2), Ok(()));
+            assert_eq!(read, request);
+        }
+        let Some(Asked::New(mut read)) = Asked::read(&again) else { panic!("a request") };
+        assert_eq!(read.expand(&mut Numbered::default(), 2), Err(Unread::Missing));
+        let Some(Asked::New(mut read)) = Asked::read(&again) else { panic!("a request") };
+        assert_eq!(read.expand(&mut numbered, 4), Err(Unread::Invalid), "there are fewer operands");
+        assert_eq!(forms.len(), 4);
         for len in 0..bytes.len() {
             assert!(Asked::read(&bytes[..len]).is_none(), "{len} bytes");
         }

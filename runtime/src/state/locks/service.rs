@@ -5,6 +5,8 @@
 //! attendant itself, this rank, which then has it go on, or a rank of this host, which nudges it. An origin that waits for long
 //! asks who is in its way; nothing goes on because of that.
 
+use crate::collect::limits::most_answered;
+use crate::state::datatypes::{Numbered, Unread};
 use crate::state::locks::request::{Asked, Outcome, Request, answer};
 use crate::state::locks::visit::{Others, Part};
 use crate::state::locks::words::{Presence, Words};
@@ -12,6 +14,9 @@ use fencepost_transport::{FairLock, Hold, Next, Position};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The most bytes of the text that says who is in the way.
+const TEXT_MAX: usize = 600;
 
 /// The parts of one rank.
 #[derive(Default)]
@@ -28,6 +33,17 @@ pub(crate) struct Served {
     jobs: Vec<Job>,
     /// The origins that hold all regions.
     held: BTreeMap<usize, Hold>,
+    /// What is known of each origin that has asked.
+    origins: BTreeMap<usize, Origin>,
+}
+
+/// What is known of an origin.
+#[derive(Default)]
+struct Origin {
+    /// The number of its last request.
+    asked: u64,
+    /// Its datatypes.
+    numbered: Numbered,
 }
 
 // SAFETY: the pointers are those of a window that stays where it is while it is in the list, which is read under a lock. What
@@ -60,7 +76,7 @@ impl Served {
     /// # Safety
     /// The part is reached, and stays where it is until it is [forgotten](Service::forget); the words are its own.
     pub(crate) unsafe fn new(part: Part, words: Words) -> Self {
-        Self { part, words, jobs: Vec::new(), held: BTreeMap::new() }
+        Self { part, words, jobs: Vec::new(), held: BTreeMap::new(), origins: BTreeMap::new() }
     }
 }
 
@@ -106,11 +122,15 @@ impl Service {
         };
         match Asked::read(bytes) {
             None => reply(Outcome::Refused),
-            Some(Asked::Holder) => served.report(from, window, &mut effects),
+            Some(Asked::Holder) => served.report((from, number), window, &mut effects),
             Some(Asked::New(request)) => match served.job(from, number, request) {
-                None => reply(Outcome::Refused),
-                Some(job) => {
-                    if !served.held.contains_key(&from) {
+                Err(Outcome::NotSole) => {
+                    let reply = answer(Outcome::NotSole, served.words.sole_rank());
+                    effects.answers.push((from, window, number, reply));
+                }
+                Err(outcome) => reply(outcome),
+                Ok(job) => {
+                    if !served.held.contains_key(&from) && !served.words.layout.is_sole {
                         served.words.note(from, Presence::Passing);
                     }
                     served.jobs.push(job);
@@ -130,16 +150,43 @@ impl Service {
 }
 
 impl Served {
-    /// Returns a job for this request; `None` if no origin asks so.
-    fn job(&self, from: usize, number: u64, request: Request) -> Option<Job> {
+    /// Returns a job for this request.
+    ///
+    /// # Errors
+    /// No origin asks so, a datatype is not known, or another rank has the part.
+    fn job(&mut self, from: usize, number: u64, mut request: Request) -> Result<Job, Outcome> {
+        if !self.words.layout.has_rank(from) {
+            return Err(Outcome::Refused);
+        }
+        let origin = self.origins.entry(from).or_default();
+        // Each is sent once, and they arrive in order.
+        if number != origin.asked + 1 {
+            return Err(Outcome::Refused);
+        }
+        origin.asked = number;
+        if self.words.layout.is_sole && !self.words.is_of(from) {
+            return Err(Outcome::NotSole);
+        }
+        let size = self.part.element.size as usize;
+        request.expand(&mut origin.numbered, size).map_err(|unread| match unread {
+            Unread::Missing => Outcome::Missing,
+            Unread::Invalid => Outcome::Refused,
+        })?;
+        let job = self.admitted(from, number, request).ok_or(Outcome::Refused)?;
+        // A datatype may name an element many times: few bytes could ask for very much.
+        if job.found > most_answered(self.part.len, size) { Err(Outcome::NoMemory) } else { Ok(job) }
+    }
+
+    /// A job for a request that was read.
+    fn admitted(&self, from: usize, number: u64, request: Request) -> Option<Job> {
         let layout = self.words.layout;
         let held = self.held.get(&from).copied();
-        let fits = layout.has_rank(from)
-            && self.jobs.iter().all(|job| job.from != from)
+        let fits = self.jobs.iter().all(|job| job.from != from)
             && request.regions & !layout.all() == 0
             && held.is_none_or(|hold| hold == request.hold && !request.holds);
         let found = request.list().fits(&self.part, request.regions, &layout).filter(|_| fits)?;
         let left = match held {
+            _ if layout.is_sole => 0,
             Some(_) => 0,
             None if request.holds => layout.all(),
             None => request.regions,
@@ -148,12 +195,27 @@ impl Served {
     }
 
     /// Says to `from` that its request waits, if it does, and who is in its way.
-    fn report(&self, from: usize, window: u32, effects: &mut Effects) {
-        if let Some(job) = self.jobs.iter().find(|job| job.from == from) {
-            // Second locks are held for a moment only.
-            let holder = self.words.holder(from).filter(|_| !job.second);
-            effects.answers.push((from, window, job.number, answer(Outcome::Waits, holder)));
-        }
+    fn report(&self, (from, number): (usize, u64), window: u32, effects: &mut Effects) {
+        let waits = self.jobs.iter().find(|job| job.from == from);
+        let reply = match waits {
+            Some(job) => {
+                // Second locks are held for a moment only.
+                let holder = self.words.holder(from).filter(|_| !job.second);
+                let text = holder.zip(job.position).map(|(holder, at)| {
+                    let lock = self.words.lock(job.left.trailing_zeros() as usize, job.second);
+                    self.words.queue(holder, (from, lock, at))
+                });
+                let mut reply = answer(Outcome::Waits, holder);
+                reply.extend(text.unwrap_or_default().bytes().take(TEXT_MAX));
+                (job.number, reply)
+            }
+            // It has never come, and never will, since requests come in order.
+            None if self.origins.get(&from).is_none_or(|origin| origin.asked < number) => {
+                (number, answer(Outcome::Refused, None))
+            }
+            None => return, // it was answered
+        };
+        effects.answers.push((from, window, reply.0, reply.1));
     }
 
     /// Carries on all jobs as far as they go without waiting.
@@ -179,17 +241,24 @@ impl Served {
 
     /// Takes locks for a job; returns whether it has all that it needs.
     fn takes(&self, job: &mut Job, effects: &mut Effects) -> bool {
-        let is_shared = job.request.hold == Hold::Shared;
         loop {
             let hold = if job.second { Hold::Exclusive } else { job.request.hold };
             while job.left != 0 {
                 let lock: FairLock<'_> = self.words.lock(job.left.trailing_zeros() as usize, job.second);
                 match job.position {
-                    None => job.position = lock.take_nudged(hold, self.words.attendant()).err(),
+                    None => {
+                        job.position = lock.take_nudged(hold, self.words.attendant()).err();
+                        if job.position.is_some() && !self.held.contains_key(&job.from) {
+                            self.words.note_waiting(job.from, hold, &job.request.site);
+                        }
+                    }
                     Some(position) => match lock.enter(position, hold) {
                         Some(Next(next)) => {
                             effects.wakes.extend(next);
                             job.position = None;
+                            if !self.held.contains_key(&job.from) {
+                                self.words.note(job.from, Presence::Passing);
+                            }
                         }
                         None => return false,
                     },
@@ -198,7 +267,8 @@ impl Served {
                     job.left &= job.left - 1;
                 }
             }
-            if job.second || !is_shared || self.words.layout.is_atomic || job.request.records.is_empty() {
+            let takes_second = self.words.layout.takes_second(job.request.hold);
+            if job.second || !takes_second || job.request.records.is_empty() {
                 return true;
             }
             (job.second, job.left) = (true, job.request.regions);
@@ -219,13 +289,9 @@ impl Served {
         let Job { from, request, found, second, .. } = job;
         let mut reply = answer(Outcome::Done, None);
         let mut keeps = request.holds && !request.ends;
-        let others = if request.hold == Hold::Shared && !second && !request.records.is_empty() {
-            Others::Atomic
-        } else {
-            Others::Nobody
-        };
+        let others = Others::of(&self.words.layout, request.hold);
         if reply.try_reserve_exact(found).is_err() {
-            reply = answer(Outcome::Refused, None);
+            reply = answer(Outcome::NoMemory, None);
             keeps = false;
         } else {
             // SAFETY: the operations fit the part, are in the regions that are held for them, and shared epochs are together there
@@ -237,7 +303,14 @@ impl Served {
         }
         let held = self.held.contains_key(&from);
         let all = self.words.layout.all();
-        if keeps {
+        if self.words.layout.is_sole {
+            // It holds no lock, and its requests say so.
+            if keeps {
+                self.held.insert(from, request.hold);
+            } else if request.ends {
+                self.held.remove(&from);
+            }
+        } else if keeps {
             self.held.insert(from, request.hold);
             self.words.note_holding(from, &request.site);
         } else if !held || request.ends {
@@ -258,11 +331,15 @@ impl Served {
 mod tests {
     use super::*;
     use crate::collect::visits::{Action, Visits, record};
-    use crate::state::locks::request::read_answer;
+    use crate::state::datatypes::Named;
+    use crate::state::hints::Hints;
+    use crate::state::locks::request::{read_answer, wide_records};
     use crate::state::locks::words::Layout;
     use fencepost_planner::datatype::Datatype;
     use fencepost_planner::element::{ElementType, Op, Scalar};
     use fencepost_tests_support::random::Random;
+    use fencepost_transport::Record;
+    use std::cell::RefCell;
 
     const LEN: usize = 2000;
     const I64: ElementType = ElementType::scalar(Scalar::I64);
@@ -273,10 +350,21 @@ mod tests {
         words: Words,
         memory: Vec<i64>,
         _words: Vec<u64>,
+        /// The last number of each origin.
+        asked: RefCell<[u64; 5]>,
+    }
+
+    impl Fixture {
+        /// Has this asked, with the next number of its origin; a question about a request has the number of that.
+        fn ask(&self, from: usize, bytes: &[u8]) -> Effects {
+            let number = &mut self.asked.borrow_mut()[from];
+            *number += u64::from(!matches!(Asked::read(bytes), Some(Asked::Holder)));
+            self.service.ask(from, 5, *number, bytes)
+        }
     }
 
     fn fixture() -> Fixture {
-        let (mut memory, layout) = (vec![0_i64; LEN + 8], Layout::new(4, LEN, I64));
+        let (mut memory, layout) = (vec![0_i64; LEN + 8], Layout::new(4, LEN, I64, Hints::new()));
         let mut all = vec![0_u64; layout.words()];
         // SAFETY: as many words as the layout says, which the value keeps.
         let words = unsafe { Words::new(all.as_mut_ptr(), layout) };
@@ -284,7 +372,18 @@ mod tests {
         let part = Part { base: memory.as_mut_ptr().cast(), len: LEN, element: I64 };
         // SAFETY: the value keeps the memory longer than the service.
         service.serve(5, unsafe { Served::new(part, words) });
-        Fixture { service, words, memory, _words: all }
+        Fixture { service, words, memory, _words: all, asked: RefCell::default() }
+    }
+
+    /// The length of the datatype of each wide operation.
+    fn forms(records: &[Record], wide: &[u8]) -> Vec<usize> {
+        let length = |record: &Record| {
+            let rest = &wide[record.value as usize..];
+            let mut after = rest;
+            drop(Datatype::decode(&mut after));
+            rest.len() - after.len()
+        };
+        wide_records(records).map(length).collect()
     }
 
     fn request(hold: Hold, holds: bool, ends: bool, fill: impl FnOnce(&mut Visits)) -> Vec<u8> {
@@ -292,8 +391,11 @@ mod tests {
         fill(&mut visits);
         let Visits { records, wide, .. } = visits;
         let records = records.to_vec();
-        let regions = Layout::new(4, LEN, I64).all();
-        Request { hold, holds, ends, regions, records, wide, site: "a.rs:1".into() }.write(&mut bytes);
+        let forms = forms(&records, &wide);
+        let regions = Layout::new(4, LEN, I64, Hints::new()).all();
+        let site = "a.rs:1".into();
+        Request { hold, holds, ends, regions, records, wide, forms, site }
+            .write(&mut Named::default(), &mut bytes);
         bytes
     }
 
@@ -324,7 +426,7 @@ mod tests {
     #[test]
     fn requests_wait_for_exclusive_holders_and_go_on_when_they_leave() {
         let fixture = fixture();
-        let ask = |from, bytes: &[u8]| answered(&fixture.service.ask(from, 5, 1, bytes));
+        let ask = |from, bytes: &[u8]| answered(&fixture.ask(from, bytes));
         let shared = request(Hold::Shared, false, true, add(7, 5));
         assert_eq!(ask(0, &shared), [(0, Outcome::Done, Some(0))]);
         // Rank 1 itself holds the first region.
@@ -344,7 +446,7 @@ mod tests {
         // Rank 3 holds all regions until it ends.
         assert_eq!(fixture.words.held_since(3).as_deref(), Some("a.rs:1"));
         assert_eq!(ask(0, &shared), []);
-        assert_eq!(answers_of(&fixture.service.ask(0, 5, 1, &holder)), [(0, Some(3))]);
+        assert_eq!(answers_of(&fixture.ask(0, &holder)), [(0, Some(3))]);
         assert_eq!(ask(3, &holding), [(3, Outcome::Refused, None)], "it holds them");
         assert_eq!(ask(3, &request(Hold::Shared, false, true, add(7, 1)))[0].1, Outcome::Refused);
         assert_eq!(
@@ -372,18 +474,26 @@ mod tests {
         let of = |regions: u32| {
             let site = String::new();
             let (records, wide) = (Vec::new(), Vec::new());
-            let request =
-                Request { hold: Hold::Shared, holds: false, ends: true, regions, records, wide, site };
+            let request = Request {
+                hold: Hold::Shared,
+                holds: false,
+                ends: true,
+                regions,
+                records,
+                wide,
+                forms: Vec::new(),
+                site,
+            };
             let mut bytes = Vec::new();
-            request.write(&mut bytes);
+            request.write(&mut Named::default(), &mut bytes);
             bytes
         };
         for region in 0..3 {
             assert_eq!(fixture.words.lock(region, false).take(Hold::Exclusive, 1), Ok(()));
         }
         // Rank 2 waits at region 0, and then comes after rank 3 at region 1.
-        assert_eq!(answered(&fixture.service.ask(2, 5, 1, &of(0b011))), []);
-        assert_eq!(answered(&fixture.service.ask(3, 5, 1, &of(0b110))), []);
+        assert_eq!(answered(&fixture.ask(2, &of(0b011))), []);
+        assert_eq!(answered(&fixture.ask(3, &of(0b110))), []);
         for region in 0..2 {
             assert_eq!(fixture.words.lock(region, false).leave(Hold::Exclusive), Next(Some(4)));
         }
@@ -412,15 +522,11 @@ mod tests {
             request(Hold::Exclusive, true, false, wide(Datatype::run(outside..outside + 1), vec![1; 8])),
         ];
         for (i, bytes) in bad.iter().enumerate() {
-            let effects = fixture.service.ask(0, 5, 1, bytes);
+            let effects = fixture.ask(0, bytes);
             assert_eq!(answered(&effects), [(0, Outcome::Refused, None)], "{i}");
         }
         let good = request(Hold::Shared, false, true, add(3, 0));
-        assert_eq!(
-            answered(&fixture.service.ask(4, 5, 1, &good)),
-            [(4, Outcome::Refused, None)],
-            "no rank 4"
-        );
+        assert_eq!(answered(&fixture.ask(4, &good)), [(4, Outcome::Refused, None)], "no rank 4");
         assert!(fixture.memory.iter().all(|value| *value == 0));
         assert_eq!(fixture.words.lock(0, false).take(Hold::Exclusive, 1), Ok(()), "no lock was taken");
     }
@@ -449,7 +555,7 @@ mod tests {
             if dice.once_in(4) {
                 bytes.truncate(dice.below(bytes.len()));
             }
-            drop(fixture.service.ask(dice.below(4), 5, 1, &bytes));
+            drop(fixture.ask(dice.below(4), &bytes));
             assert!(fixture.memory[LEN..].iter().all(|value| *value == 0));
         }
     }

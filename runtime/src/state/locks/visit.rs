@@ -5,7 +5,7 @@ use crate::kernel::{self, Task, Values, atomic, with_values};
 use crate::state::locks::words::Layout;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
-use fencepost_transport::Record;
+use fencepost_transport::{Hold, Record};
 
 /// The elements of one rank.
 #[derive(Clone, Copy)]
@@ -23,6 +23,21 @@ pub(crate) enum Others {
     Nobody,
     /// They are atomic as well.
     Atomic,
+    /// Others access other elements, by what the program promises; if that is untrue, they do it as here.
+    Elsewhere,
+}
+
+impl Others {
+    /// Those of an epoch that holds all its locks so.
+    #[inline]
+    pub(crate) fn of(layout: &Layout, hold: Hold) -> Self {
+        match hold {
+            Hold::Shared if layout.is_sole => Self::Nobody,
+            Hold::Shared if layout.is_disjoint => Self::Elsewhere,
+            Hold::Shared if layout.is_atomic => Self::Atomic,
+            _ => Self::Nobody,
+        }
+    }
 }
 
 /// A list of operations.
@@ -129,7 +144,7 @@ impl<'a> List<'a> {
     ///
     /// # Safety
     /// The part's elements are memory of this type, aligned as a window's, and `others` says who accesses them meanwhile;
-    /// with `Atomic` elements are [atomic](atomic::is_atomic).
+    /// with `Atomic` elements are [atomic](atomic::is_atomic), and with `Elsewhere` others access them so, too.
     pub(crate) unsafe fn carry_out(&self, part: &Part, others: Others, found: &mut Vec<u8>) {
         struct CarryOut<'a>(&'a List<'a>, &'a Part, Others, &'a mut Vec<u8>);
         impl Task for CarryOut<'_> {
@@ -141,6 +156,7 @@ impl<'a> List<'a> {
                     match others {
                         Others::Nobody => list.visit::<V, Alone>(part, found),
                         Others::Atomic => list.visit::<V, Together>(part, found),
+                        Others::Elsewhere => list.visit::<V, Apart>(part, found),
                     }
                 }
             }
@@ -235,6 +251,9 @@ struct Alone;
 
 /// Others access them atomically.
 struct Together;
+
+/// Others access other elements: loads and stores are atomic in case that they do not, and what is between is not.
+struct Apart;
 
 /// # Safety
 /// `size_of::<V>()` bytes, at most 8, may be read.
@@ -396,6 +415,91 @@ impl How for Together {
                 }
             };
             found.extend_from_slice(&was.to_ne_bytes()[..size]);
+        }
+    }
+}
+
+impl How for Apart {
+    #[inline(always)]
+    unsafe fn load<V: Values>(at: *mut u8) -> u64 {
+        // SAFETY: the caller's, here and below.
+        unsafe { atomic::load::<V>(at) }
+    }
+
+    #[inline(always)]
+    unsafe fn store<V: Values>(at: *mut u8, bits: u64) {
+        // SAFETY: as above.
+        unsafe { atomic::store::<V>(at, bits) };
+    }
+
+    #[inline(always)]
+    unsafe fn combine<V: Values>(op: Op, _: ElementType, at: *mut u8, bits: u64) -> u64 {
+        // SAFETY: as above; the copy is this function's own.
+        unsafe {
+            let found = atomic::load::<V>(at);
+            let mut combined = found;
+            kernel::combine_one::<V>(op, (&raw mut combined).cast(), bits);
+            atomic::store::<V>(at, combined);
+            found
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn compare_and_swap<V: Values>(at: *mut u8, expected: u64, bits: u64) -> u64 {
+        // SAFETY: as above.
+        unsafe {
+            let found = atomic::load::<V>(at);
+            if found == expected {
+                atomic::store::<V>(at, bits);
+            }
+            found
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn combine_each<V: Values>(
+        op: Op,
+        element: ElementType,
+        values: impl Iterator<Item = (*mut u8, u64)>,
+    ) {
+        for (at, bits) in values {
+            // SAFETY: as above.
+            unsafe { Self::combine::<V>(op, element, at, bits) };
+        }
+    }
+
+    unsafe fn wide<V: Values>(part: &Part, action: Action, wide: &Wide<'_>, found: &mut Vec<u8>) {
+        let size = part.element.size as usize;
+        let mut was = vec![0; size];
+        for (place, element) in wide.remote.element_iter().enumerate() {
+            let at = part.base.wrapping_add(element as usize * size);
+            let [expected, operand] = [wide.expected, wide.operands]
+                .map(|values| values.get(place * size..(place + 1) * size).unwrap_or_default());
+            // SAFETY: an element of the part, as the list fits; what is combined is this function's own.
+            unsafe {
+                if action != Action::Put {
+                    atomic::load_bytes(at, &mut was);
+                }
+                if action.returns() {
+                    found.extend_from_slice(&was);
+                }
+                match action {
+                    Action::Put => atomic::store_each(at, operand),
+                    Action::Get => {}
+                    Action::Accumulate(op) | Action::Fetch(op) => {
+                        kernel::combine(
+                            op,
+                            part.element,
+                            was.as_mut_ptr(),
+                            &Datatype::run(0..1),
+                            operand.as_ptr(),
+                        );
+                        atomic::store_each(at, &was);
+                    }
+                    Action::CompareAndSwap if was == expected => atomic::store_each(at, operand),
+                    Action::CompareAndSwap => {}
+                }
+            }
         }
     }
 }

@@ -9,21 +9,21 @@
 //! nothing. They say who is in the way of a wait that lasts, and that a rank which died held a lock.
 //!
 //! ```text
-//! line 0             whether the owner has opened the part to others, and whether it has dropped it
+//! line 0             whether the owner has opened the part to others, and whether it has dropped it; the rank that accesses
+//!                    it, plus one, where that is one only
 //! lines 1..1+ranks   the notes
 //! then, for each lock: a line with its word, and the slots of those that wait
 //! ```
 
+use crate::state::hints::Hints;
 use fencepost_planner::element::ElementType;
-use fencepost_transport::FairLock;
+use fencepost_transport::{FairLock, Hold, Position};
 use std::panic::Location;
 use std::slice::from_raw_parts;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Words in a cache line.
 const LINE: usize = 8;
-/// The most regions of a part.
-pub(crate) const REGIONS_MAX: usize = 16;
 /// The fewest bytes of a region: to lock several small ones costs more than to wait.
 const REGION_MIN: usize = 4096;
 /// Bytes of a note that name a line.
@@ -46,22 +46,40 @@ pub(crate) struct Layout {
     lock_words: usize,
     /// Whether elements are atomic, so that there are no second locks.
     pub(crate) is_atomic: bool,
+    /// Whether one rank only accesses the part, so that there are no locks at all.
+    pub(crate) is_sole: bool,
+    /// Whether shared epochs visit different elements.
+    pub(crate) is_disjoint: bool,
 }
 
 impl Layout {
-    pub(crate) fn new(ranks: usize, len: usize, element: ElementType) -> Self {
-        let least = (REGION_MIN / element.size as usize).max(1).max(len.div_ceil(REGIONS_MAX));
+    pub(crate) fn new(ranks: usize, len: usize, element: ElementType, hints: Hints) -> Self {
+        let least = match hints.regions as usize {
+            0 => (REGION_MIN / element.size as usize).max(len.div_ceil(Hints::REGIONS_MAX)).max(1),
+            most => len.div_ceil(most).max(1),
+        };
         let shift = least.next_power_of_two().trailing_zeros();
         let regions = ((len.max(1) - 1) >> shift) + 1;
         let is_atomic = crate::kernel::atomic::is_atomic(element);
         let slots = ranks.next_power_of_two();
         let lock_words = LINE + slots.div_ceil(2).next_multiple_of(LINE);
-        Self { ranks, slots, shift, regions, lock_words, is_atomic }
+        let (is_sole, is_disjoint) = (hints.is_sole, hints.is_disjoint);
+        Self { ranks, slots, shift, regions, lock_words, is_atomic, is_sole, is_disjoint }
+    }
+
+    /// Whether an epoch that holds its regions so takes second locks while it visits elements.
+    #[inline]
+    pub(crate) fn takes_second(&self, hold: Hold) -> bool {
+        hold == Hold::Shared && !self.is_atomic && !self.is_disjoint && !self.is_sole
     }
 
     /// Returns how many words there are.
     pub(crate) fn words(&self) -> usize {
-        let locks = if self.is_atomic { self.regions } else { 2 * self.regions };
+        let locks = match self.takes_second(Hold::Shared) {
+            _ if self.is_sole => 0,
+            true => 2 * self.regions,
+            false => self.regions,
+        };
         (1 + self.ranks) * LINE + locks * self.lock_words
     }
 
@@ -106,6 +124,9 @@ pub(crate) enum Presence {
     Passing,
     /// It holds the locks of all regions, until it is done.
     Holding,
+    /// It waits for a lock: a shared one, or an exclusive one.
+    WaitingShared,
+    WaitingExclusive,
 }
 
 impl Words {
@@ -170,6 +191,19 @@ impl Words {
         self.at(0).store(if is_over { OVER } else { CLOSED }, Ordering::Release);
     }
 
+    /// Returns whether `rank` is the one that accesses the part, where that is one only: it is from here on if none was before.
+    #[inline]
+    pub(crate) fn is_of(&self, rank: usize) -> bool {
+        let (word, own) = (self.at(1), rank as u64 + 1);
+        word.load(Ordering::Relaxed) == own
+            || word.compare_exchange(0, own, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Returns the rank that accesses the part, where that is one only.
+    pub(crate) fn sole_rank(&self) -> Option<usize> {
+        self.at(1).load(Ordering::Relaxed).checked_sub(1).map(|rank| rank as usize)
+    }
+
     /// Writes down what `rank` does here.
     #[inline]
     pub(crate) fn note(&self, rank: usize, presence: Presence) {
@@ -179,6 +213,19 @@ impl Words {
 
     /// Writes down that `rank` holds all regions, since this line.
     pub(crate) fn note_holding(&self, rank: usize, site: &str) {
+        self.note_line(rank, Presence::Holding, site);
+    }
+
+    /// Writes down that `rank` waits at this line for a lock that it is to hold so.
+    pub(crate) fn note_waiting(&self, rank: usize, hold: Hold, site: &str) {
+        let presence = match hold {
+            Hold::Shared => Presence::WaitingShared,
+            Hold::Exclusive => Presence::WaitingExclusive,
+        };
+        self.note_line(rank, presence, site);
+    }
+
+    fn note_line(&self, rank: usize, presence: Presence, site: &str) {
         let mut bytes = [0; SITE];
         let tail = &site.as_bytes()[site.len().saturating_sub(SITE)..];
         bytes[..tail.len()].copy_from_slice(tail);
@@ -186,7 +233,7 @@ impl Words {
             let word = self.at((1 + rank) * LINE + 1 + word);
             word.store(u64::from_le_bytes(bytes.try_into().expect("chunks of eight")), Ordering::Relaxed);
         }
-        self.note(rank, Presence::Holding);
+        self.note(rank, presence);
     }
 
     /// Returns what `rank` does here.
@@ -195,7 +242,9 @@ impl Words {
         match self.at((1 + rank) * LINE).load(Ordering::Acquire) {
             0 => Presence::Absent,
             1 => Presence::Passing,
-            _ => Presence::Holding,
+            2 => Presence::Holding,
+            3 => Presence::WaitingShared,
+            _ => Presence::WaitingExclusive,
         }
     }
 
@@ -206,8 +255,30 @@ impl Words {
 
     /// Returns since which line `rank` holds all regions, if it does.
     pub(crate) fn held_since(&self, rank: usize) -> Option<String> {
-        let held = || self.presence(rank) == Presence::Holding;
-        if !held() {
+        self.line(rank, Presence::Holding)
+    }
+
+    /// Returns the queue in words, to `me`, which waits in it at this lock and position, while `holder` holds all regions.
+    pub(crate) fn queue(&self, holder: usize, (me, lock, at): (usize, FairLock<'_>, Position)) -> String {
+        let since = self.held_since(holder).unwrap_or_default();
+        let mut text = format!("rank {holder} holds the lock since {since}");
+        let waits = |rank: usize| (rank != me).then(|| self.line(rank, Presence::WaitingExclusive)).flatten();
+        // The attendant stands there for a rank that it knows.
+        let stand = |number: usize| {
+            if number < self.layout.ranks { number..number + 1 } else { 0..self.layout.ranks }
+        };
+        let mut before = lock.before(at).flat_map(stand).filter_map(|rank| Some((rank, waits(rank)?)));
+        if let Some((rank, line)) = before.next() {
+            text.push_str(&format!(
+                "; before this rank, rank {rank} waits for it at {line}, for an exclusive epoch that others follow"
+            ));
+        }
+        text
+    }
+
+    /// Returns the line at which `rank` does this, if it does.
+    fn line(&self, rank: usize, presence: Presence) -> Option<String> {
+        if self.presence(rank) != presence {
             return None;
         }
         let words = (1..LINE).map(|word| self.at((1 + rank) * LINE + word).load(Ordering::Relaxed));
@@ -232,8 +303,8 @@ mod tests {
             [ElementType::scalar(Scalar::U8), ElementType::scalar(Scalar::F64), ElementType::opaque(24)]
         {
             for len in [0, 1, 511, 512, 513, 4096, 4097, 8192, 65_536, 65_537, 1_000_000] {
-                let layout = Layout::new(4, len, element);
-                assert!((1..=REGIONS_MAX).contains(&layout.regions), "{len}: {layout:?}");
+                let layout = Layout::new(4, len, element, Hints::new());
+                assert!((1..=Hints::REGIONS_MAX).contains(&layout.regions), "{len}: {layout:?}");
                 if len > 0 {
                     assert_eq!(layout.regions(0, len), layout.all(), "{len}: {layout:?}");
                     assert_eq!(layout.regions(len - 1, len), 1 << (layout.regions - 1));
@@ -244,8 +315,35 @@ mod tests {
     }
 
     #[test]
+    fn a_part_has_at_most_the_regions_that_hints_ask_for() {
+        let element = ElementType::scalar(Scalar::F64);
+        for most in 1..=Hints::REGIONS_MAX {
+            for len in [0, 1, 5, 16, 17, 1000, 65_536] {
+                let layout = Layout::new(4, len, element, Hints::new().regions(most));
+                assert!((1..=most).contains(&layout.regions), "{len}, {most}: {layout:?}");
+                assert!(len == 0 || layout.regions(0, len) == layout.all(), "{len}, {most}");
+            }
+        }
+        let whole = Layout::new(4, 1 << 16, element, Hints::new());
+        assert_eq!(Layout::new(4, 16, element, Hints::new().regions(16)).regions, 16);
+        let sole = Layout::new(4, 1 << 16, element, Hints::new().sole_origin());
+        assert!(sole.words() == 5 * LINE && whole.words() > 16 * LINE, "there are no locks");
+    }
+
+    #[test]
+    fn the_first_rank_that_accesses_a_part_of_a_sole_origin_has_it() {
+        let layout = Layout::new(3, 8, ElementType::scalar(Scalar::U8), Hints::new().sole_origin());
+        let memory: Vec<AtomicU64> = (0..layout.words()).map(|_| AtomicU64::new(0)).collect();
+        // SAFETY: as many words as the layout says, which outlive it.
+        let words = unsafe { Words::new(memory.as_ptr().cast(), layout) };
+        assert_eq!(words.sole_rank(), None);
+        assert!(words.is_of(2) && words.is_of(2) && !words.is_of(0) && !words.is_of(1));
+        assert_eq!(words.sole_rank(), Some(2));
+    }
+
+    #[test]
     fn locks_and_notes_do_not_overlap() {
-        let layout = Layout::new(5, 100_000, ElementType::opaque(24));
+        let layout = Layout::new(5, 100_000, ElementType::opaque(24), Hints::new());
         let memory: Vec<AtomicU64> = (0..layout.words()).map(|_| AtomicU64::new(0)).collect();
         // SAFETY: as many words as the layout says, which outlive it.
         let words = unsafe { Words::new(memory.as_ptr().cast(), layout) };
@@ -257,8 +355,8 @@ mod tests {
         }
         for region in 0..layout.regions {
             for second in [false, true] {
-                assert_eq!(words.lock(region, second).take(fencepost_transport::Hold::Exclusive, 4), Ok(()));
-                assert!(words.lock(region, second).take(fencepost_transport::Hold::Shared, 3).is_err());
+                assert_eq!(words.lock(region, second).take(Hold::Exclusive, 4), Ok(()));
+                assert!(words.lock(region, second).take(Hold::Shared, 3).is_err());
             }
         }
         assert!(!words.is_open() && !words.is_closed());

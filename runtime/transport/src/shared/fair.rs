@@ -168,6 +168,19 @@ impl<'a> FairLock<'a> {
         }
     }
 
+    /// Returns the ranks that wait before this turn, which has not entered, as far as they stand there: for messages.
+    pub fn before(&self, turn: Position) -> impl Iterator<Item = usize> + use<'_, 'a> {
+        let mut at = Counts::of(self.word.load(Ordering::Relaxed)).entered;
+        let most = self.slots.len();
+        let turns = std::iter::from_fn(move || {
+            let before = at;
+            at = after(at);
+            (before != turn.0).then_some(before)
+        });
+        let rank = |turn| self.slot(turn).load(Ordering::Relaxed).checked_sub(1);
+        turns.take(most).filter_map(rank).map(|rank| rank as usize)
+    }
+
     /// Leaves the lock, which the caller holds so.
     #[inline(always)]
     pub fn leave(&self, hold: Hold) -> Next {
@@ -224,6 +237,7 @@ mod tests {
                 let fourth = lock.take(Shared, 3).expect_err("an exclusive turn waits before it");
                 let fifth = lock.take(Shared, 4).expect_err("others wait");
                 let sixth = lock.take(Exclusive, 5).expect_err("others wait");
+                assert!(lock.before(sixth).eq([2, 3, 4]) && lock.before(third).eq([]));
                 assert_eq!(lock.leave(Shared), Next(None));
                 assert_eq!(lock.enter(third, Exclusive), None);
                 assert_eq!(lock.leave(Shared), Next(Some(2)));

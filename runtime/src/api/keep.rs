@@ -1,0 +1,125 @@
+//! What a program gets back of a window, and keeps with it: its elements, its end, attributes.
+
+use crate::api::locks::{LockWindow, agree};
+use crate::api::refused::Refused;
+use crate::kernel::element::Element;
+use crate::state::call::Call;
+use crate::state::window::Window;
+use fencepost_planner::{ErrorClass, Result};
+use std::panic::Location;
+use std::rc::Rc;
+
+impl<T: Element> Window<T> {
+    /// Drops the window, and returns the elements of this rank's part. Other ranks need not call it: like a drop, it waits for
+    /// nothing.
+    ///
+    /// A window that was [made of a vector](crate::World::window_from), and not copied then, gives that vector back. All others are
+    /// copied, since their memory is not a vector's.
+    ///
+    /// # Errors
+    /// `RMA_SYNC` if operations were collected for its next fence, or an access to it is open; `NO_MEM` where the elements have to be
+    /// copied and there is no memory. The window is given back.
+    #[track_caller]
+    pub fn into_vec(self) -> Result<Vec<T>, Refused<Self>> {
+        let (core, site) = (self.core().clone(), Location::caller());
+        let refuse = |window, class, message| {
+            Err(Refused::new(window, core.error(class, message, site)).reported(&core.handler))
+        };
+        if let Some(open) = core.still_open() {
+            return refuse(self, ErrorClass::RmaSync, format!("this rank {open}"));
+        }
+        // SAFETY: this rank owns the part, and drops the window below. Others access it only while this rank is in a call that has
+        // the window, or has posted it, or begun a superstep on it, for which it is given away.
+        if let Some(vec) = unsafe { core.region.take_vec() } {
+            return Ok(vec);
+        }
+        let mut copy = Vec::new();
+        if copy.try_reserve_exact(self.len()).is_err() {
+            let message = format!("there is no memory for a copy of {} elements", self.len());
+            return refuse(self, ErrorClass::NoMem, message);
+        }
+        copy.extend_from_slice(&self);
+        Ok(copy)
+    }
+
+    /// Drops the window, together with all ranks. A drop waits for nothing and reports nothing; this call says, on every rank,
+    /// whether some rank has still something open on the window.
+    ///
+    /// # Errors
+    /// `RMA_SYNC` on all ranks if operations were collected for its next fence on any, if an access to it is open on any, or if
+    /// another rank is in another call; `PROC_FAILED` if the world has ended. The window is given back.
+    ///
+    /// # Source
+    /// MPI 4.1, section 12.2.5 (MPI_WIN_FREE).
+    #[track_caller]
+    pub fn free(self) -> Result<(), Refused<Self>> {
+        let core = self.core().clone();
+        let call = Call::named(0x112 ^ u64::from(core.key.window) << 16, "Window::free");
+        core.world.calls.begin();
+        let agreed = agree(&core.world, &call, core.still_open().map(str::to_owned));
+        core.handler.report(agreed).map_err(|error| Refused::new(self, error))
+    }
+
+    /// Keeps a value with the window until it is dropped, also while it is posted, locked or in a superstep; returns the
+    /// value of this type that was kept before. It is of this rank: others do not see it.
+    ///
+    /// ```
+    /// # fencepost_runtime::ranks(1).run(|world| {
+    /// struct Name(&'static str);
+    /// let u = world.window::<f64>(10)?;
+    /// u.set_attribute(Name("terrain"));
+    /// assert_eq!(u.attribute::<Name>().map(|name| name.0), Some("terrain"));
+    /// # Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Source
+    /// MPI 4.1, section 7.7.3 (MPI_WIN_SET_ATTR). Different here: the type of the value is the key, and its drop is what
+    /// is called when the window goes.
+    pub fn set_attribute<A: 'static>(&self, value: A) -> Option<Rc<A>> {
+        self.core().attributes.set(value)
+    }
+
+    /// Returns the value of this type that is [kept](Self::set_attribute) with the window.
+    pub fn attribute<A: 'static>(&self) -> Option<Rc<A>> {
+        self.core().attributes.get()
+    }
+
+    /// Takes the value of this type that was [kept](Self::set_attribute) with the window.
+    pub fn take_attribute<A: 'static>(&self) -> Option<Rc<A>> {
+        self.core().attributes.take()
+    }
+}
+
+impl<T: Element> LockWindow<T> {
+    /// Drops the window, together with all ranks. What was done under locks is over then.
+    ///
+    /// # Errors
+    /// `RMA_SYNC` on all ranks if any has a lock that is not unlocked (which was leaked), or if another rank is in another call;
+    /// `PROC_FAILED` if the world has ended. The window is given back.
+    ///
+    /// # Source
+    /// MPI 4.1, section 12.2.5 (MPI_WIN_FREE).
+    #[track_caller]
+    pub fn free(self) -> Result<(), Refused<Self>> {
+        let core = self.data();
+        let call = Call::named(0x113 ^ u64::from(core.key.window) << 16, "LockWindow::free");
+        core.world.calls.begin();
+        let agreed = agree(&core.world, &call, self.still_open());
+        core.handler.report(agreed).map_err(|error| Refused::new(self, error))
+    }
+
+    /// Keeps a value with the window, as [`Window::set_attribute`] does: a window that is changed over keeps its values.
+    pub fn set_attribute<A: 'static>(&self, value: A) -> Option<Rc<A>> {
+        self.data().attributes.set(value)
+    }
+
+    /// Returns the value of this type that is [kept](Window::set_attribute) with the window.
+    pub fn attribute<A: 'static>(&self) -> Option<Rc<A>> {
+        self.data().attributes.get()
+    }
+
+    /// Takes the value of this type that was [kept](Window::set_attribute) with the window.
+    pub fn take_attribute<A: 'static>(&self) -> Option<Rc<A>> {
+        self.data().attributes.take()
+    }
+}

@@ -1,0 +1,28 @@
+//! Windows as values: what a program says when it makes one, keeps with it, and gets back of it.
+
+mod ends;
+mod hints;
+
+use fencepost::prelude::*;
+use fencepost::{TransportKind, World, ranks};
+use fencepost_tests_support::transports::transports;
+
+/// Runs a test in a world of this size, on each transport.
+fn everywhere(size: usize, test: impl Fn(&World, &TransportKind) -> Result<()> + Sync) {
+    for kind in transports([3]) {
+        let run = ranks(size).transport(kind.clone()).run(|world| test(world, &kind));
+        run.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+    }
+}
+
+/// The error of a call that is refused, with this class and these words, and without the end of the world.
+#[track_caller]
+fn refused(error: impl Into<Error>, class: ErrorClass, words: &[&str]) {
+    let error = error.into();
+    let text = error.to_string();
+    assert_eq!(error.class(), class, "{text}");
+    assert!(!error.world_ended(), "{text}");
+    for word in words {
+        assert!(text.contains(word), "`{word}` is not in: {text}");
+    }
+}
