@@ -128,7 +128,8 @@ impl<T: Element> Access<T> {
     /// `DISP` or `ASSERT` where an operation of the access asked for what its target has not lent, with the line of the
     /// post: that target applies nothing of any source, and all other operations of the access are carried out. Where the
     /// post has not come yet, the next `complete` of an access to that target reports it, and carries its own access out.
-    /// `NO_MEM` where there is no memory for what was asked for. `PROC_FAILED` where a target that is waited for has left or
+    /// `NO_MEM` where there is no memory for what was asked for; `SIZE` where that is more than 256 times all of a target's window, and
+    /// than 16 MiB, and the target's memory is not reached. `PROC_FAILED` where a target that is waited for has left or
     /// died, or the world has ended.
     ///
     /// # Cost

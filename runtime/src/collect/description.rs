@@ -36,6 +36,20 @@ pub(crate) struct Description {
 /// # Errors
 /// `SIZE` for more operations than a frame can count. A fence refuses those before it sends anything.
 pub(crate) fn describe(frame: &mut Vec<u8>, outbox: &Outbox, gets: usize) -> Result<()> {
+    describe_by(frame, outbox, gets, Datatype::encode)
+}
+
+/// The same, with the elements of targets written by this function.
+///
+/// # Errors
+/// As [`describe`].
+#[inline]
+pub(crate) fn describe_by(
+    frame: &mut Vec<u8>,
+    outbox: &Outbox,
+    gets: usize,
+    mut write: impl FnMut(&Datatype, &mut Vec<u8>),
+) -> Result<()> {
     frame.clear();
     frame.extend_from_slice(&[0; HEAD]);
     for count in [outbox.records.len(), outbox.wide.len(), gets] {
@@ -63,7 +77,7 @@ pub(crate) fn describe(frame: &mut Vec<u8>, outbox: &Outbox, gets: usize) -> Res
         };
         frame.push(wide.code as u8 | exposed);
         frame.extend_from_slice(&at.to_le_bytes());
-        wide.remote.encode(frame);
+        write(&wide.remote, frame);
         if let Some(section) = section {
             section.encode(frame);
         }
@@ -113,7 +127,17 @@ pub(crate) fn parts(payload: &[u8]) -> Option<Parts<'_>> {
     Some(Parts { slot, same, lent, records, description, values })
 }
 
-pub(crate) fn read_description(into: &mut Description, mut bytes: &[u8]) -> Option<()> {
+pub(crate) fn read_description(into: &mut Description, bytes: &[u8]) -> Option<()> {
+    read_description_by(into, bytes, |bytes| Datatype::decode(bytes).ok())
+}
+
+/// The same, with the elements of targets read by this function.
+#[inline]
+pub(crate) fn read_description_by(
+    into: &mut Description,
+    mut bytes: &[u8],
+    mut read: impl FnMut(&mut &[u8]) -> Option<Datatype>,
+) -> Option<()> {
     let number = |bytes: &mut &[u8]| -> Option<usize> {
         let (four, rest) = bytes.split_first_chunk::<4>()?;
         *bytes = rest;
@@ -131,7 +155,7 @@ pub(crate) fn read_description(into: &mut Description, mut bytes: &[u8]) -> Opti
         let (head, rest) = bytes.split_first_chunk::<9>()?;
         bytes = rest;
         let at = u64::from_le_bytes(head[1..9].try_into().ok()?);
-        let remote = Datatype::decode(&mut bytes).ok()?;
+        let remote = read(&mut bytes)?;
         let source = if head[0] & EXPOSED == 0 {
             DatatypeSource::Bytes(usize::try_from(at).ok()?)
         } else {

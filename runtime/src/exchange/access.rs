@@ -243,7 +243,10 @@ fn end(
             let head = of_failed(batch.number, class, site, &mut to.told, scratch);
             (head, scratch.as_ptr(), scratch.len())
         }
-        None => of_batch(&mut batch, &mut to.told, scratch).map_err(|error| no_room(world.rank, &error))?,
+        None => {
+            let named = (target != world.rank && !endpoint.reaches(target)).then_some(&mut to.described);
+            of_batch(&mut batch, &mut to.told, named, scratch).map_err(|error| no_room(world.rank, &error))?
+        }
     };
     let mut frame = None;
     if target == world.rank {

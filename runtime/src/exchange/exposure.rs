@@ -259,7 +259,7 @@ fn end(
     let mut wrong = None;
     for (&source, (frame, _)) in posted.sources.iter().zip(&exchange.frames) {
         let from = exchange.from.of(source);
-        let came = access_of(window, frame, &mut from.names, &mut from.description)
+        let came = access_of(window, frame, (&mut from.names, &mut from.numbered), &mut from.description)
             .filter(|_| number(&frame.header) == (from.posts - 1) as u32);
         let Some(came) = came else {
             let lost = world.refuse(endpoint, source, "it sent an access that no rank sends");

@@ -5,12 +5,13 @@
 //! A payload ends in the names of files that are told of with it.
 
 use crate::collect::batch::{Collected, misfit_record};
-use crate::collect::description::{Description, describe, fill, parts, read_description};
+use crate::collect::description::{Description, describe_by, fill, parts, read_description_by};
 use crate::collect::lent::Lent;
 use crate::collect::operands::{Exposed, Items, Operands};
 use crate::collect::outbox::{DatatypeOperation, DatatypeSource, Head, PUT, op_of};
 use crate::fence::remote::check;
 use crate::protocol::frames::{header, kind};
+use crate::state::datatypes::{Named, Numbered, write_plain};
 use crate::state::exchange::{Line, Post, Told};
 use crate::state::window::WindowCore;
 use fencepost_planner::{ErrorClass, Result};
@@ -149,13 +150,15 @@ pub(super) fn of_failed(
     header(word(number, file, class), kind::FAILED, site.line())
 }
 
-/// Puts the head of an access together that was completed; the payload is where the batch has it from here on.
+/// Puts the head of an access together that was completed; the payload is where the batch has it from here on. Where the target
+/// does not reach this rank's memory, datatypes have numbers.
 ///
 /// # Errors
 /// There is no memory for it.
 pub(super) fn of_batch(
     batch: &mut Collected,
     told: &mut Told,
+    named: Option<&mut Named>,
     scratch: &mut Vec<u8>,
 ) -> Result<(Header, *const u8, usize)> {
     let Collected { number, outbox, lines, .. } = batch;
@@ -168,7 +171,11 @@ pub(super) fn of_batch(
         let head = header(word(*number, file, 0), kind::RECORDS, line);
         return Ok((head, outbox.records.as_ptr().cast(), size_of_val(&outbox.records[..])));
     }
-    describe(scratch, outbox, 0)?;
+    let mut named = named;
+    describe_by(scratch, outbox, 0, |remote, frame| match &mut named {
+        Some(named) => named.write_datatype(remote, frame),
+        None => write_plain(remote, frame),
+    })?;
     fill(scratch, outbox, true);
     let described = scratch.len();
     scratch.extend_from_slice(&(lines.len() as u32).to_le_bytes());
@@ -212,7 +219,7 @@ pub(super) enum Came {
 pub(super) fn access_of(
     window: &WindowCore,
     frame: &Frame,
-    told: &mut Vec<String>,
+    (told, numbered): (&mut Vec<String>, &mut Numbered),
     description: &mut Description,
 ) -> Option<Came> {
     let mut bytes = payload(frame);
@@ -241,7 +248,7 @@ pub(super) fn access_of(
             let (about, rest) = rest.split_at_checked(described)?;
             let (count, mut rest) = rest.split_first_chunk::<4>()?;
             let parts = parts(about)?;
-            read_description(description, parts.description)?;
+            read_description_by(description, parts.description, |bytes| numbered.datatype(bytes).ok())?;
             let exposes = |wide: &DatatypeOperation| !matches!(wide.source, DatatypeSource::Bytes(_));
             let whole = parts.lent
                 && !parts.same

@@ -1,12 +1,14 @@
 //! Gets of accesses: read in place where memory is reached, else asked of the target's attendant.
 
 use crate::collect::batch::{Batch, Collected, Get};
+use crate::collect::limits::most_answered;
 use crate::exchange::frames::number;
 use crate::kernel;
 use crate::protocol::exchange::wait;
 use crate::protocol::frames::{header, kind};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
+use crate::state::datatypes::{Unread, write_plain};
 use crate::state::exchange::{Exchange, Ports, Posted, misfit};
 use crate::state::lendings::{Lending, Lendings, most};
 use crate::state::window::WindowCore;
@@ -14,6 +16,7 @@ use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{
     Answers, Attendant, Channels, Endpoint, Header, Liveness, Loss, Lost, Port, Topology,
 };
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The attendant of this rank's exposures: it answers gets of ranks that do not reach this rank's memory, whatever this rank does
@@ -22,13 +25,23 @@ struct Service(Arc<Lendings>);
 
 impl Attendant for Service {
     fn attend(&mut self, from: usize, asked: Header, payload: &[u8], answers: &mut dyn Answers) {
-        let Ok(ports) = Ports::of(asked.extra) else { return };
-        let elements = self.0.elements(from, asked.extra, number(&asked), payload);
-        let kind = if elements.is_some() { kind::ANSWER } else { kind::FAILED };
+        let window = payload.get(8..12).and_then(|bytes| Some(u32::from_le_bytes(bytes.try_into().ok()?)));
+        let window = window.unwrap_or(asked.extra);
+        let Ok(ports) = Ports::of(window) else { return };
+        let elements = match window == asked.extra {
+            true => self.0.elements(from, window, number(&asked), payload),
+            false => Err(Unread::Invalid),
+        };
+        let kind = if elements.is_ok() { kind::ANSWER } else { kind::FAILED };
         let head = header(asked.word, kind, asked.extra);
-        answers.post(from, ports.answers, head, &elements.unwrap_or_default());
+        let bytes = elements
+            .unwrap_or_else(|unread| if unread == Unread::Missing { MISSING.to_vec() } else { Vec::new() });
+        answers.post(from, ports.answers, head, &bytes);
     }
 }
+
+/// The payload of an answer that says that a datatype has a number which is not known.
+const MISSING: [u8; 1] = [1];
 
 /// The window that is posted may be read by the attendant from here on, for the sources that do not reach it.
 pub(super) fn expose(
@@ -78,6 +91,7 @@ pub(super) fn fetch(
         return Ok(None);
     }
     let mut failed = None;
+    let mut asked: BTreeMap<usize, usize> = BTreeMap::new();
     let mut good = |batch: &Collected, get: &&Get| {
         let Some((about, post)) =
             exchange.to.get(batch.target).and_then(|about| Some((about, about.come.front()?)))
@@ -89,6 +103,18 @@ pub(super) fn fetch(
             return false;
         }
         let bytes = get.remote.size().checked_mul(size);
+        let peer = &window.peers[batch.target];
+        let (all, most) = (asked.entry(batch.target).or_default(), most_answered(peer.len, size));
+        *all = all.saturating_add(bytes.unwrap_or(usize::MAX));
+        if *all > most && peer.base.is_null() {
+            let message = format!(
+                "an access gets {all} bytes from rank {}, whose memory is not reached: at most {most} are sent, 256 times all of its window",
+                batch.target
+            );
+            get.slot.fail(ErrorClass::Size, message.clone());
+            failed.get_or_insert((ErrorClass::Size, message));
+            return false;
+        }
         let room = bytes.is_some_and(|bytes| get.slot.reserve(bytes));
         if !room {
             let message =
@@ -106,7 +132,8 @@ pub(super) fn fetch(
     let reached: Vec<usize> = near.iter().map(|(target, _)| *target).collect();
     for (target, gets) in &far {
         let asked: Vec<&Get> = gets.clone();
-        ask(window, endpoint, batches, *target, &asked, 0).map_err(|lost| world.lost(&lost, call))?;
+        ask(window, endpoint, exchange, batches, *target, &asked, 0)
+            .map_err(|lost| world.lost(&lost, call))?;
     }
     if !reached.is_empty() && !endpoint.touching(true) {
         let lost = endpoint.lost(world.rank);
@@ -126,7 +153,8 @@ pub(super) fn fetch(
         endpoint.touching(false);
     }
     for (target, gets) in far {
-        land(window, endpoint, batches, target, &gets, call).map_err(|lost| world.lost(&lost, call))?;
+        land(window, endpoint, exchange, batches, target, &gets, call)
+            .map_err(|lost| world.lost(&lost, call))?;
     }
     Ok(failed)
 }
@@ -135,6 +163,7 @@ pub(super) fn fetch(
 fn ask(
     window: &WindowCore,
     endpoint: &mut Endpoint,
+    exchange: &Exchange,
     batches: &[Batch],
     target: usize,
     gets: &[&Get],
@@ -146,8 +175,16 @@ fn ask(
     }
     let mut asked = Vec::new();
     asked.extend_from_slice(&(first as u64).to_le_bytes());
-    asked.extend_from_slice(&(count as u64).to_le_bytes());
-    gets.iter().for_each(|get| get.remote.encode(&mut asked));
+    // Also in the header: where the two differ, the answer comes to who asked all the same.
+    let of_window = (count as u64) << 32 | u64::from(window.key.window);
+    asked.extend_from_slice(&of_window.to_le_bytes());
+    let named = exchange.to.get(target).map(|about| &about.asked);
+    for get in gets {
+        match named {
+            Some(named) => named.borrow_mut().write_datatype(&get.remote, &mut asked),
+            None => write_plain(&get.remote, &mut asked),
+        }
+    }
     let head = header(access_number(batches, target) << 32, kind::ASK, window.key.window);
     window.world.count_sent(asked.len(), asked.len());
     // SAFETY: memory that is not reached is copied.
@@ -160,6 +197,7 @@ fn ask(
 fn land(
     window: &WindowCore,
     endpoint: &mut Endpoint,
+    exchange: &Exchange,
     batches: &[Batch],
     target: usize,
     gets: &[&Get],
@@ -168,7 +206,7 @@ fn land(
     let (world, size, all) = (&window.world, window.element.size as usize, total(gets));
     let Ok(Ports { answers, .. }) = Ports::of(window.key.window) else { return Ok(()) };
     let (windows, expected) = (&[window][..], access_number(batches, target) as u32);
-    let mut elements = Vec::new();
+    let (mut elements, mut is_again) = (Vec::new(), false);
     while elements.len() < all * size {
         let watch = || Watch::new(world, call, windows, target, Awaited::Answers);
         let frame = wait(endpoint, watch, |endpoint| endpoint.poll(target, answers))?;
@@ -180,11 +218,19 @@ fn land(
             // SAFETY: readable until it is released, below.
             elements.extend_from_slice(unsafe { std::slice::from_raw_parts(frame.payload, frame.len) });
         }
+        // SAFETY: as above.
+        let is_missing = frame.header.kind == kind::FAILED
+            && number(&frame.header) == expected
+            && frame.len == MISSING.len()
+            && unsafe { std::slice::from_raw_parts(frame.payload, frame.len) } == MISSING;
         endpoint.release(target, answers);
-        if !good {
+        if is_missing && !is_again {
+            exchange.to.get(target).iter().for_each(|about| about.asked.borrow_mut().begin_again());
+        } else if !good {
             return Err(world.refuse(endpoint, target, "it did not answer what an access gets"));
         }
-        ask(window, endpoint, batches, target, gets, elements.len() / size)?;
+        is_again = is_missing;
+        ask(window, endpoint, exchange, batches, target, gets, elements.len() / size)?;
     }
     let mut rest = &elements[..];
     for get in gets {

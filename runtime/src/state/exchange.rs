@@ -4,10 +4,12 @@ use crate::collect::batch::Batch;
 use crate::collect::description::Description;
 use crate::collect::lent::Lent;
 use crate::state::by_rank::ByRank;
+use crate::state::datatypes::{Named, Numbered};
 use crate::state::lines::Lines;
 use crate::state::ports::ports_of;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Bytes, Channels, Endpoint, Frame, Header, Port};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::Location;
 use std::rc::Rc;
@@ -82,6 +84,9 @@ pub(crate) struct Target {
     /// The files that it has told of.
     pub(crate) names: Vec<String>,
     pub(crate) lines: Lines,
+    /// The numbers that datatypes have at its attendant, and in accesses.
+    pub(crate) asked: RefCell<Named>,
+    pub(crate) described: Named,
 }
 
 /// A post that has come.
@@ -130,6 +135,8 @@ pub(crate) struct Source {
     pub(crate) own: VecDeque<(Header, Bytes)>,
     /// What is described in the frame that is being looked at.
     pub(crate) description: Description,
+    /// The datatypes that have numbers in its accesses.
+    pub(crate) numbered: Numbered,
     /// The number of frames posted on the port of posts.
     pub(crate) frames: u64,
     /// The files that the source has been told of.

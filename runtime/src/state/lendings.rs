@@ -1,6 +1,8 @@
 //! [`Lendings`]: the windows of a rank that are posted to ranks which do not reach them, as its attendant reads them.
 
 use crate::collect::lent::Lent;
+use crate::collect::limits::most_answered;
+use crate::state::datatypes::{Numbered, Unread};
 use fencepost_planner::datatype::Datatype;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +12,14 @@ pub(crate) const ANSWER: usize = 1 << 20;
 
 /// The exposures of one rank, by window.
 #[derive(Default)]
-pub(crate) struct Lendings(Mutex<BTreeMap<u32, Lending>>);
+pub(crate) struct Lendings(Mutex<All>);
+
+#[derive(Default)]
+struct All {
+    exposures: BTreeMap<u32, Lending>,
+    /// The datatypes of each source of each window, also between exposures.
+    numbered: BTreeMap<(u32, usize), Numbered>,
+}
 
 /// An exposure.
 pub(crate) struct Lending {
@@ -46,14 +55,14 @@ impl Lending {
         Self { memory: M::InPlace(base), size, len, lent, sources }
     }
 
+    /// Whether this rank is one of the sources, and this the post to it.
+    fn is_for(&self, from: usize, number: u32) -> bool {
+        self.sources.iter().any(|(source, at)| *source == from && *at as u32 == number)
+    }
+
     /// The elements that a source asks for; `None` where no rank asks so.
-    fn elements(&self, from: usize, number: u32, mut asked: &[u8]) -> Option<Vec<u8>> {
-        self.sources.iter().find(|(source, at)| *source == from && *at as u32 == number)?;
-        let (first, rest) = asked.split_first_chunk::<8>()?;
-        let (count, rest) = rest.split_first_chunk::<8>()?;
-        asked = rest;
-        let [first, count] = [first, count].map(|number| usize::try_from(u64::from_le_bytes(*number)).ok());
-        let (mut skipped, mut left) = (first?, count?);
+    fn elements(&self, [first, count]: [usize; 2], asked: &[Datatype]) -> Option<Vec<u8>> {
+        let (mut skipped, mut left) = (first, count);
         if left > most(self.size) {
             return None;
         }
@@ -62,10 +71,9 @@ impl Lending {
             M::Copied(bytes) => bytes.as_ptr(),
         };
         let mut elements = Vec::with_capacity(left * self.size);
-        while !asked.is_empty() {
-            let datatype = Datatype::decode(&mut asked).ok()?;
+        for datatype in asked {
             let inside = datatype.low() >= 0 && datatype.high() <= self.len as i64;
-            if !inside || self.lent.misfit(&datatype, true).is_some() {
+            if !inside || self.lent.misfit(datatype, true).is_some() {
                 return None;
             }
             if skipped >= datatype.size() {
@@ -96,7 +104,7 @@ pub(crate) fn most(size: usize) -> usize {
 }
 
 impl Lendings {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Lending>> {
+    fn lock(&self) -> MutexGuard<'_, All> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -106,17 +114,17 @@ impl Lendings {
     /// Until it is [taken back](Self::take_back), or its elements [copied](Self::copy), the window stays where it is, and
     /// nobody writes what it lends.
     pub(crate) unsafe fn expose(&self, window: u32, lending: Lending) {
-        self.lock().insert(window, lending);
+        self.lock().exposures.insert(window, lending);
     }
 
     /// The exposure is over: when this returns, nobody reads the window.
     pub(crate) fn take_back(&self, window: u32) {
-        self.lock().remove(&window);
+        self.lock().exposures.remove(&window);
     }
 
     /// The window is freed while it is exposed: its elements are kept until the world is over.
     pub(crate) fn copy(&self, window: u32) {
-        if let Some(lending) = self.lock().get_mut(&window)
+        if let Some(lending) = self.lock().exposures.get_mut(&window)
             && let M::InPlace(base) = lending.memory
         {
             let mut copy = vec![0; lending.len * lending.size];
@@ -133,8 +141,39 @@ impl Lendings {
         }
     }
 
-    /// The elements that a rank asks for of this window; `None` where no rank asks so.
-    pub(crate) fn elements(&self, from: usize, window: u32, number: u32, asked: &[u8]) -> Option<Vec<u8>> {
-        self.lock().get(&window)?.elements(from, number, asked)
+    /// The window is not there any more: nothing is kept of its sources.
+    pub(crate) fn forget(&self, window: u32) {
+        self.lock().numbered.retain(|(of, _), _| *of != window);
+    }
+
+    /// The elements that a rank asks for of this window.
+    ///
+    /// # Errors
+    /// No rank asks so, or a datatype has a number that is not known.
+    pub(crate) fn elements(
+        &self,
+        from: usize,
+        window: u32,
+        number: u32,
+        asked: &[u8],
+    ) -> Result<Vec<u8>, Unread> {
+        let All { exposures, numbered } = &mut *self.lock();
+        let lending = exposures.get(&window).filter(|lending| lending.is_for(from, number));
+        let lending = lending.ok_or(Unread::Invalid)?;
+        let (range, mut rest) = asked.split_first_chunk::<16>().ok_or(Unread::Invalid)?;
+        let (first, count) =
+            (u64::from_le_bytes(range[..8].try_into().expect("eight of sixteen")), &range[12..]);
+        let count = u32::from_le_bytes(count.try_into().expect("four of sixteen"));
+        let first = usize::try_from(first).map_err(|_| Unread::Invalid)?;
+        // All are read, since what they say of numbers holds afterwards.
+        let (numbered, mut all) = (numbered.entry((window, from)).or_default(), Vec::new());
+        while !rest.is_empty() {
+            all.push(numbered.datatype(&mut rest)?);
+        }
+        let elements = all.iter().fold(0, |sum: usize, datatype| sum.saturating_add(datatype.size()));
+        if elements.saturating_mul(lending.size) > most_answered(lending.len, lending.size) {
+            return Err(Unread::Invalid);
+        }
+        lending.elements([first, count as usize], &all).ok_or(Unread::Invalid)
     }
 }

@@ -378,6 +378,8 @@ impl WindowCore {
         let is_served = exchange.posted.is_some() && self.far;
         if is_served {
             self.world.lendings.copy(self.key.window);
+        } else if self.far {
+            self.world.lendings.forget(self.key.window);
         }
         let used = exchange.is_used() || self.answered.get();
         let (true, Ok(ports)) = (used, Ports::of(self.key.window)) else { return };
