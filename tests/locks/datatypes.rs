@@ -35,7 +35,7 @@ fn the_second_epoch_with_an_irregular_datatype_sends_no_description_of_it() {
                 let epoch = |value: u8| {
                     sent(world, || {
                         let lock = u.lock(1, LockType::Shared)?;
-                        lock.put(&[value; 500], remote.clone())?;
+                        lock.put([value; 500], remote.clone())?;
                         lock.unlock()
                     })
                 };

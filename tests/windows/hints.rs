@@ -59,12 +59,12 @@ fn counted(world: &World, hints: Hints, shared: bool) -> Result<()> {
                 assert_eq!(found.take()?, [round]);
             }
             let swapped = lock.compare_and_swap(round, round + 1, 10 * own + 4)?;
-            lock.put(&[round; 4], Datatype::nest(100 + 10 * own as i64, &[(2, 4)], 2))?;
+            lock.put([round; 4], Datatype::nest(100 + 10 * own as i64, &[(2, 4)], 2))?;
             lock.unlock()?;
             assert_eq!(swapped.take()?, [round]);
             let lock = w.lock(target, LockType::Shared)?;
             let before = lock.get(2 * own..2 * own + 2)?;
-            lock.put(&[[round as u32; 5]; 2], 2 * own)?;
+            lock.put([[round as u32; 5]; 2], 2 * own)?;
             let swapped = lock.compare_and_swap([round as u32; 5], [7; 5], 2 * own + 1)?;
             lock.put([[round as u32 + 1; 5]], 2 * own + 1)?;
             lock.unlock()?;
@@ -128,7 +128,7 @@ fn a_part_of_a_sole_origin_refuses_each_other_rank_and_is_not_changed_by_it() {
                 refused(error, ErrorClass::Assert, &["rank 1 has accessed the part of rank 0"]);
             }
             let lock = u.lock(1, LockType::Shared)?;
-            lock.put(&[1, 2], 0)?;
+            lock.put([1, 2], 0)?;
             refused(lock.unlock().expect_err("it is rank 1's own"), ErrorClass::Assert, &["rank 1"]);
         }
         if me == 0 {
@@ -167,7 +167,7 @@ fn a_lock_of_all_parts_takes_those_only_that_it_accesses_of_sole_origins() {
         let all = u.lock_all()?;
         all.on(next)?.put([7], 0)?;
         all.on(next)?.flush()?;
-        all.on(next)?.put(&[8], 1..2)?;
+        all.on(next)?.put([8], 1..2)?;
         all.flush()?;
         all.unlock()?;
         let lock = u.lock(next, LockType::Exclusive)?;
@@ -221,10 +221,10 @@ fn an_epoch_beyond_its_memory_is_refused_at_the_call_and_goes_on() {
         let words = ["at most 160 bytes", "flush the epoch first, or unlock"];
         refused(lock.put([0], 0).expect_err("the eleventh"), ErrorClass::NoMem, &words);
         refused(lock.compare_and_swap(1, 0, 0).map(drop).expect_err("two more"), ErrorClass::NoMem, &words);
-        refused(lock.put(&[0; 2], 0).expect_err("as well"), ErrorClass::NoMem, &words);
+        refused(lock.put([0; 2], 0).expect_err("as well"), ErrorClass::NoMem, &words);
         lock.flush()?;
-        refused(lock.put(&[9; 30], 0).expect_err("240 bytes at once"), ErrorClass::NoMem, &words);
-        lock.put(&[9; 12], 20)?;
+        refused(lock.put([9; 30], 0).expect_err("240 bytes at once"), ErrorClass::NoMem, &words);
+        lock.put([9; 12], 20)?;
         // Sixteen bytes for it, 96 for its elements, and its datatype: there is room for two more.
         lock.put([8], 40)?;
         lock.put([8], 41)?;

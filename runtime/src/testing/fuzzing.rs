@@ -2,11 +2,20 @@
 //! memory that it was not given, and without taking much of it. `fuzz/` calls them by libFuzzer, this package's
 //! tests with bytes that were changed in every small way; nothing else has them.
 
+use crate::collect::lent::Lent;
+use crate::collect::limits::most_answered;
 use crate::fence::remote;
+use crate::state::hints::Hints;
+use crate::state::lendings::{Lending, Lendings};
+use crate::state::locks::request::{Outcome, read_answer};
+use crate::state::locks::service::{Served, Service};
+use crate::state::locks::visit::Part;
+use crate::state::locks::words::{Layout, Words};
 use crate::state::registry::{Registry, new_world};
 use crate::state::transport_kind::TransportKind;
 use crate::state::window::Window;
 use crate::state::world::World;
+use fencepost_planner::element::{ElementKind, ElementType, Scalar};
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::machine::Machine;
 use fencepost_transport::SimConfig;
@@ -79,6 +88,68 @@ pub fn operations(data: &[u8]) -> usize {
         });
         believed
     })
+}
+
+/// Requests of four ranks to the attendant of one of them. The lowest bits of the first byte choose the elements and the hints of the
+/// window. Each request has a byte before its two bytes of length: the lowest bit says whether it is of a lock or of what an
+/// access gets, the next two who asks; the fourth changes the number that it should have.
+///
+/// Returns how many of them are carried out.
+pub fn requests(data: &[u8]) -> usize {
+    const RANKS: usize = 4;
+    const WINDOW: u32 = 5;
+    let Some((&which, mut frames)) = data.split_first() else { return 0 };
+    let element = match which % 4 {
+        0 => ElementType::scalar(Scalar::I64),
+        1 => ElementType::scalar(Scalar::U8),
+        2 => ElementType::opaque(12),
+        _ => ElementType { size: 16, kind: ElementKind::ValueAt(Scalar::F64, Scalar::U64) },
+    };
+    let hints = match which >> 2 & 3 {
+        0 => Hints::new(),
+        1 => Hints::new().disjoint(),
+        2 => Hints::new().sole_origin(),
+        _ => Hints::new().regions(3),
+    };
+    let size = element.size as usize;
+    let mut room = vec![u128::from_ne_bytes([FILL; 16]); (2 * GUARD + LEN * size).div_ceil(16)];
+    let layout = Layout::new(RANKS, LEN, element, hints);
+    let mut words = vec![0_u64; layout.words()];
+    let base = room.as_mut_ptr().cast::<u8>().wrapping_add(GUARD);
+    let (service, lendings) = (Service::default(), Lendings::default());
+    let part = Part { base, len: LEN, element };
+    // SAFETY: as many words as the layout says; both stay until this function returns, and nothing else touches them before.
+    unsafe {
+        service.serve(WINDOW, Served::new(part, Words::new(words.as_mut_ptr(), layout)));
+        let sources = (0..RANKS).map(|rank| (rank, 0)).collect();
+        lendings.expose(WINDOW, Lending::new(base, (size, LEN), Lent::Whole, sources));
+    }
+    let (mut asked, mut done) = ([0_u64; RANKS], 0);
+    while let Some((&[kind, low, high], rest)) = frames.split_first_chunk() {
+        let len = usize::from(u16::from_le_bytes([low, high])).min(rest.len());
+        let (request, from) = (&rest[..len], usize::from(kind >> 1 & 3));
+        frames = &rest[len..];
+        let most = most_answered(LEN, size) + 1024;
+        if kind & 1 == 1 {
+            let elements = lendings.elements(from, WINDOW, u32::from(kind >> 3 & 1), request);
+            assert!(elements.as_ref().is_ok_and(|bytes| bytes.len() <= most) || elements.is_err());
+            done += usize::from(elements.is_ok());
+        } else {
+            asked[from] += 1;
+            let effects = service.ask(from, WINDOW, asked[from] + u64::from(kind >> 3 & 1), request);
+            assert!(effects.answers.len() <= RANKS + 1, "one answer for each that has asked");
+            for (_, _, _, answer) in effects.answers {
+                let (outcome, _, found) = read_answer(&answer).expect("what origins read");
+                assert!(found.len() <= most);
+                done += usize::from(outcome == Outcome::Done);
+            }
+        }
+    }
+    drop((service.forget(WINDOW, false), lendings.take_back(WINDOW)));
+    let room: &[u8] = bytemuck::cast_slice(&room);
+    let guard = room[..GUARD].iter().chain(&room[GUARD + LEN * size..]);
+    assert!(guard.copied().all(|byte| byte == FILL), "a byte outside the window was written");
+    done
 }
 
 fn for_each_frame(mut bytes: &[u8], mut take: impl FnMut(bool, &[u8])) {

@@ -11,6 +11,8 @@ mod garbled;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]
+mod requests;
+#[cfg(test)]
 mod schedules;
 #[cfg(test)]
 mod support;

@@ -1,0 +1,8 @@
+//! Requests of other ranks to an attendant: operations under locks, and what accesses get.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    fencepost_runtime::fuzzing::requests(data);
+});

@@ -1,0 +1,296 @@
+//! Requests to attendants, and their answers, that are changed on their way: a rank that finds anything wrong says so and names
+//! another one, or nothing was wrong that a rank can see, and the program ends. Nobody panics or waits for ever, and nothing
+//! outside windows is touched.
+
+use crate::api::run::ranks;
+use crate::collect::visits::{Action, Visits, record};
+use crate::protocol::frames::kind;
+use crate::state::datatypes::{Named, write_plain};
+use crate::state::locks::request::{Request, wide_records};
+use crate::state::transport_kind::TransportKind;
+use crate::state::world::World;
+use crate::testing::fuzzing;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::Op;
+use fencepost_planner::reference::LockType;
+use fencepost_planner::{ErrorClass, Result};
+use fencepost_tests_support::random::Random;
+use fencepost_transport::{Header, Hold, InFlight, SimConfig, Tamper};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Epochs of locks, short and held, with datatypes that have numbers; and accesses that get.
+fn program(world: &World) -> Result<()> {
+    let me = world.rank();
+    let irregular = || Datatype::elements([0, 3, 4, 9, 17, 20, 31]);
+    let u = world.lock_window::<u64>(40)?;
+    if me == 0 {
+        for round in 0..6_u64 {
+            let lock = u.lock(1, LockType::Exclusive)?;
+            lock.accumulate([round], Op::Sum, 5)?;
+            lock.put([round; 7], irregular())?;
+            let ticket = lock.get(irregular())?;
+            if round % 2 == 0 {
+                lock.flush()?;
+            }
+            let _ = lock.compare_and_swap(round, 1, 0)?;
+            lock.unlock()?;
+            ticket.take()?;
+        }
+    }
+    let mut u = u.into_window()?;
+    for _ in 0..6 {
+        if me == 0 {
+            let access = u.start(&world.group([1])?)?;
+            let _ = (access.fetch(1, irregular())?, access.fetch(1, 2)?);
+            access.put(&[5; 7]).to(1, irregular())?;
+            access.complete()?;
+        } else {
+            u = u.post(&world.group([0])?)?.wait()?;
+        }
+    }
+    world.barrier()
+}
+
+/// The result of each rank when this happens to frames of this kind, which are counted from one.
+fn ends(
+    of: u32,
+    tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
+) -> [Option<(ErrorClass, String)>; 2] {
+    let (ends, seen) = ([Mutex::new(None), Mutex::new(None)], Mutex::new(0));
+    let way = if of == kind::LOCK || of == kind::ASK || of == kind::ACCESS { [0, 1] } else { [1, 0] };
+    let frames = move |on: [usize; 2], item: InFlight<'_>| {
+        if let InFlight::Frame(header, payload) = item
+            && on == way
+            && header.kind == of
+        {
+            let number = {
+                let seen = &mut *seen.lock().expect("no panic");
+                *seen += 1;
+                *seen
+            };
+            tamper(number, header, payload);
+        }
+    };
+    let config = SimConfig { max_delay: 0, tamper: Some(Tamper(Arc::new(frames))), ..SimConfig::default() };
+    let world =
+        ranks(2).transport(TransportKind::Sim(config)).stall(Some(Duration::ZERO)).end_deadlocks(true);
+    let whole = world.on_stall(|_| ()).run(|world| {
+        let result = program(world);
+        let error = result.as_ref().err().map(|error| (error.class(), error.to_string()));
+        *ends[world.rank()].lock().expect("no panic") = error;
+        result
+    });
+    if let Err(error) = whole {
+        assert!(!error.message().contains("panicked"), "{error}");
+    }
+    ends.map(|end| end.into_inner().expect("no panic"))
+}
+
+/// Somebody is told, with these words, and each that is told is told of a rank.
+#[track_caller]
+fn told(of: u32, words: &str, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static) {
+    let ends = ends(of, tamper);
+    assert!(ends.iter().flatten().any(|(_, text)| text.contains(words)), "{words}: {ends:?}");
+    // What was sent is known by where it came from: both ends of the way have had it in their hands.
+    assert!(
+        ends.iter().flatten().all(|(_, text)| text.contains("rank 0") || text.contains("rank 1")),
+        "{ends:?}"
+    );
+}
+
+/// The kinds of frames that are changed.
+const KINDS: [u32; 5] = [kind::LOCK, kind::LOCKED, kind::ASK, kind::ANSWER, kind::ACCESS];
+
+#[test]
+fn nothing_is_wrong_with_what_is_not_changed() {
+    for of in KINDS {
+        let seen = Arc::new(Mutex::new(0));
+        let count = seen.clone();
+        assert_eq!(ends(of, move |n, _, _| *count.lock().expect("no panic") = n), [None, None]);
+        assert!(*seen.lock().expect("no panic") >= 6, "kind {of} is sent");
+    }
+}
+
+#[test]
+fn requests_that_no_origin_sends_are_refused() {
+    const REFUSED: &str = "rank 1 has refused a request of this rank as one that no rank sends";
+    told(kind::LOCK, REFUSED, |n, _, payload| payload.truncate(payload.len() - usize::from(n == 3)));
+    told(kind::LOCK, REFUSED, |n, _, payload| payload.truncate(if n == 3 { 0 } else { payload.len() }));
+    told(kind::LOCK, REFUSED, |n, _, payload| payload[0] |= if n == 2 { 64 } else { 0 });
+    told(kind::LOCK, REFUSED, |n, _, payload| payload[4] |= if n == 2 { 8 } else { 0 }); // a region that there is not
+    told(kind::LOCK, REFUSED, |n, _, payload| payload[8] ^= if n == 2 { 1 } else { 0 });
+    told(kind::LOCK, REFUSED, |n, _, payload| payload[12] ^= if n == 2 { 1 } else { 0 });
+    told(kind::ASK, "it did not answer what an access gets", |n, _, payload| {
+        payload.truncate(payload.len() - usize::from(n == 2));
+    });
+    told(kind::ASK, "it did not answer what an access gets", |n, _, payload| payload[15] |= u8::from(n == 2));
+    told(kind::ACCESS, "it sent an access that no rank sends", |n, _, payload| {
+        payload.truncate(payload.len() - usize::from(n == 2));
+    });
+}
+
+#[test]
+fn requests_of_another_number_kind_or_window_are_refused_and_hang_nobody() {
+    let invalid = "it sent an invalid answer to an epoch of a lock";
+    told(kind::LOCK, invalid, |n, header, _| header.word += u64::from(n == 4));
+    told(kind::LOCK, invalid, |n, header, _| header.word -= u64::from(n == 4));
+    told(kind::LOCK, invalid, |n, header, _| header.kind += if n == 2 { 70 } else { 0 });
+    told(kind::LOCK, invalid, |n, header, _| header.kind = if n == 2 { kind::ASK } else { header.kind });
+    // Nobody serves it, so nobody answers where the origin waits: it asks who is in its way, and is told.
+    told(kind::LOCK, "rank 1 has refused a request", |n, header, _| {
+        header.extra += if n == 2 { 9 } else { 0 }
+    });
+    let gets = "it did not answer what an access gets";
+    told(kind::ASK, gets, |n, header, _| header.extra += if n == 2 { 9 } else { 0 });
+    told(kind::ASK, gets, |n, header, _| header.word += u64::from(n == 2) << 32);
+    told(kind::ASK, gets, |n, header, _| header.kind += if n == 2 { 70 } else { 0 });
+}
+
+/// As if one request had been doubled and the next one been lost; or two had changed places.
+#[test]
+fn doubled_and_reordered_frames_are_refused() {
+    for of in KINDS {
+        for number in 2..6 {
+            let kept = Mutex::new(None);
+            let ends = ends(of, move |n, header, payload| {
+                let mut kept = kept.lock().expect("no panic");
+                if n == number {
+                    *kept = Some((*header, payload.clone()));
+                } else if n == number + 1 {
+                    (*header, *payload) = kept.take().expect("the one before");
+                }
+            });
+            let told =
+                ends.iter().flatten().all(|(_, text)| text.contains("rank 0") || text.contains("rank 1"));
+            assert!(ends.iter().any(Option::is_some) && told, "kind {of}, {number}: {ends:?}");
+        }
+    }
+}
+
+#[test]
+fn answers_that_no_attendant_sends_are_refused() {
+    let invalid = "it sent an invalid answer to an epoch of a lock";
+    told(kind::LOCKED, invalid, |n, header, _| header.word += u64::from(n == 2));
+    told(kind::LOCKED, invalid, |n, header, _| header.kind += u32::from(n == 2));
+    told(kind::LOCKED, invalid, |n, _, payload| payload.truncate(if n == 2 { 7 } else { payload.len() }));
+    told(kind::LOCKED, invalid, |n, _, payload| payload[0] |= if n == 2 { 32 } else { 0 });
+    told(kind::LOCKED, "bytes were found where", |n, _, payload| {
+        payload.resize(payload.len() + usize::from(n == 2), 0)
+    });
+    told(kind::LOCKED, "has refused a request", |n, _, payload| {
+        payload[0] = if n == 2 { 3 } else { payload[0] }
+    });
+    told(kind::ANSWER, "it did not answer what an access gets", |n, _, payload| {
+        payload.resize(payload.len() + usize::from(n == 2), 0);
+    });
+}
+
+/// The target says that it does not know a number: the origin begins again, and nothing else has happened.
+#[test]
+fn a_number_that_is_not_known_is_asked_for_again() {
+    let missing = |n, header: &mut Header, payload: &mut Vec<u8>| {
+        if n == 3 && header.kind == kind::LOCKED {
+            (payload[0], payload[4]) = (7, 0);
+            payload.truncate(8);
+        }
+    };
+    // Its answer is lost, so the request was carried out twice: a put of the same elements, and a sum that nobody looks at.
+    assert_eq!(ends(kind::LOCKED, missing), [None, None]);
+    let missing = |n, header: &mut Header, payload: &mut Vec<u8>| {
+        if n == 3 {
+            header.kind = kind::FAILED;
+            *payload = vec![1];
+        }
+    };
+    assert_eq!(ends(kind::ANSWER, missing), [None, None]);
+    // One that is never known is an error.
+    told(kind::LOCKED, "has refused a request", |n, _, payload| {
+        if n >= 3 {
+            payload[0] = 7;
+            payload.truncate(8);
+        }
+    });
+    told(kind::ANSWER, "it did not answer", |n, header, payload| {
+        if n >= 3 {
+            header.kind = kind::FAILED;
+            *payload = vec![1];
+        }
+    });
+}
+
+#[test]
+fn any_bit_that_is_changed_is_told_or_harmless() {
+    let mut wrong = 0;
+    for seed in 0..if cfg!(debug_assertions) { 50 } else { 800 } {
+        let mut random = Random::new(seed);
+        let (of, number) = (random.one_of(&KINDS), 1 + random.below(8) as u64);
+        let (bit, deep) = (random.below(112), random.once_in(2));
+        let ends = ends(of, move |n, header, payload| {
+            if n != number {
+                return;
+            }
+            match bit {
+                _ if deep && !payload.is_empty() => {
+                    let at = (bit * 7919) % payload.len();
+                    payload[at] ^= 1 << (bit % 8);
+                }
+                0..64 => header.word ^= 1 << bit,
+                64..80 => header.extra ^= 1 << (bit - 64),
+                80..96 => header.kind ^= 1 << (bit - 80),
+                _ => drop(payload.pop()),
+            }
+        });
+        wrong += usize::from(ends.iter().any(Option::is_some));
+    }
+    assert!(wrong > 15, "{wrong} were told");
+}
+
+/// A request of a lock with operations of each kind, as [`fuzzing::requests`] reads it.
+fn good(dice: &mut Random, named: &mut Named) -> Vec<u8> {
+    let mut visits = Visits::default();
+    let remote = Datatype::elements([1, 2, 5, 11, 13, 20]);
+    visits.records.push(record(Action::Put, dice.below(24), 1));
+    assert!(visits.push_wide(Action::Get, &remote, [&[], &[]]));
+    let (records, wide) = (visits.records.to_vec(), visits.wide.clone());
+    let forms = wide_records(&records).map(|_| wide.len()).collect();
+    let hold = dice.one_of(&[Hold::Shared, Hold::Exclusive]);
+    let (holds, ends, site) = (dice.once_in(4), dice.once_in(2), "a.rs:1".to_owned());
+    let mut bytes = Vec::new();
+    Request { hold, holds, ends, regions: 1, records, wide, forms, site }.write(named, &mut bytes);
+    bytes
+}
+
+#[test]
+fn requests_with_bytes_that_were_changed_touch_nothing_outside_the_window() {
+    let (mut dice, mut done) = (Random::new(17), 0);
+    for _ in 0..if cfg!(debug_assertions) { 4000 } else { 40_000 } {
+        let mut data = vec![dice.bits() as u8];
+        let mut named = [(); 4].map(|()| Named::default());
+        for _ in 0..1 + dice.below(12) {
+            let (of_access, from) = (dice.once_in(3), dice.below(4));
+            let mut request = if of_access {
+                let window = (dice.below(8) as u64) << 32 | 5;
+                let mut bytes = [(dice.below(3) as u64).to_le_bytes(), window.to_le_bytes()].concat();
+                write_plain(&Datatype::nest(dice.below(9) as i64, &[(2, 8)], 3), &mut bytes);
+                bytes
+            } else {
+                good(&mut dice, &mut named[from])
+            };
+            if dice.once_in(2) {
+                for _ in 0..1 + dice.below(3) {
+                    let at = dice.below(request.len());
+                    request[at] = dice.bits() as u8;
+                }
+                if dice.once_in(4) {
+                    request.truncate(dice.below(request.len()));
+                }
+            }
+            data.push(u8::from(of_access) | (from as u8) << 1 | u8::from(dice.once_in(20)) << 3);
+            data.extend((request.len() as u16).to_le_bytes());
+            data.extend(request);
+        }
+        done += fuzzing::requests(&data);
+    }
+    assert!(done > 1000, "{done} requests were carried out");
+}
