@@ -163,13 +163,13 @@ pub(crate) struct Outbox {
     pub(crate) records: Log<Record>,
     /// The operations that need more than a record.
     pub(crate) wide: Vec<DatatypeOperation>,
+    /// The elements that this rank's gets read in the target's window, if all of them are listed: the target compares
+    /// them with what it writes.
+    pub(crate) looks: Vec<Datatype>,
     /// How many datatype operations still wait for a section to be read; in the fence, how many are exposed.
     pub(crate) sections: usize,
     /// The elements of datatype operations, each operation's aligned to eight.
     pub(crate) bytes: Log<u8>,
-    /// The elements that this rank's gets read in the target's window, if all of them are listed: the target compares
-    /// them with what it writes.
-    pub(crate) looks: Vec<Datatype>,
     /// The memory of `wide` for when all of it is described in another order; empty.
     spare: Vec<DatatypeOperation>,
 }

@@ -24,10 +24,12 @@ impl Fence<'_> {
         let staged = Cell::new(copied.map_or(std::ptr::null(), <[u8]>::as_ptr));
         for window in self.windows {
             let (base, len) = (window.region.base(), window.peers[me].len);
-            for origin in 0..self.world.size {
+            // What left early came without a notification, from ranks that are not reached.
+            let origins = if self.world.reaches_all { all.origins(me) } else { 0..self.world.size };
+            for origin in origins {
                 if origin == me || self.endpoint.shares(origin) || self.rides(origin) {
                     if origin != me {
-                        if all.quiet {
+                        if all.quiet() {
                             continue;
                         }
                         let counted = self.counted;

@@ -58,8 +58,7 @@ impl Fence<'_> {
         if let Some(from) = stray {
             return Err(self.forged(from));
         }
-        let mut all =
-            Notifications { flags: mine | flags & CHANGED, quiet: true, ..Notifications::default() };
+        let mut all = Notifications { flags: mine | flags & CHANGED, ..Notifications::default() };
         if !self.windows.is_empty() {
             if let Err(from) = items.read_notifications(me) {
                 return Err(self.forged(from));
@@ -68,10 +67,8 @@ impl Fence<'_> {
             if let Some((from, _)) = said.find(|(from, said)| !self.may_say(*from, said, mine)) {
                 return Err(self.forged(from));
             }
-            for (_, notification) in items.notifications() {
-                all.flags |= notification.flags;
-                all.quiet &= notification.count == 0;
-                all.unlisted |= notification.flags & (READS | LISTED) == READS;
+            for (from, notification) in items.notifications() {
+                all.add(from, notification.flags, notification.count);
             }
         }
         self.items = Some(items);

@@ -57,6 +57,7 @@ mod check;
 mod disagree;
 mod gets;
 mod meet;
+mod notifications;
 mod reads;
 mod refused;
 pub(crate) mod remote;
@@ -85,9 +86,11 @@ use fencepost_planner::census::Census;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Cause, Endpoint, Liveness, Lost, Notify, Topology};
+use notifications::Notifications;
 use reads::Reads;
 use refused::{left_open, refuse_foreign};
 use sources::prepare;
+use std::ops::Range;
 
 /// This rank's superstep failed: nothing may be applied.
 const FAILED: u32 = 1;
@@ -359,7 +362,9 @@ impl Fence<'_> {
         self.world.changed.set(self.world.reaches_some || all.flags & CHANGED != 0);
         let gets = self.windows.iter().any(|window| !window.pending.borrow().gets.is_empty());
         // What came is known before it is decided what has to wait for readers.
-        let received = if all.quiet && aside.is_none() { Ok(()) } else { self.receive(word) };
+        let everybody = aside.is_some() || !self.world.reaches_all;
+        let senders = if everybody { 0..self.world.size } else { all.senders.clone() };
+        let received = if all.quiet() && aside.is_none() { Ok(()) } else { self.receive(word, senders) };
         let reads = self.reads(&all);
         if !gets && !reads.reads && !reads.read && self.world.reaches_all {
             received?;
@@ -524,7 +529,7 @@ impl Fence<'_> {
     /// Wait for everybody's notification.
     #[inline(always)]
     fn read_notifications(&mut self, word: u64, mine: u32) -> Result<Notifications> {
-        let mut all = Notifications { flags: mine, quiet: true, ..Notifications::default() };
+        let mut all = Notifications { flags: mine, ..Notifications::default() };
         if mine & FAILED != 0 {
             all.disagreement = Disagreement::Failed;
         }
@@ -543,9 +548,7 @@ impl Fence<'_> {
             if (flags ^ mine) >> RUNS != 0 && !without(Wait::Word) {
                 all.disagreement = all.disagreement.max(differing(flags, mine));
             }
-            all.flags |= flags;
-            all.quiet &= count == 0;
-            all.unlisted |= flags & (READS | LISTED) == READS;
+            all.add(from, flags, count);
             if seen != word && !without(Wait::Word) {
                 all.disagreement = all.disagreement.max(Disagreement::Words);
             } else if flags & FAILED != 0 {
@@ -555,9 +558,9 @@ impl Fence<'_> {
         Ok(all)
     }
 
-    /// Take in the frames that came before the notifications.
-    fn receive(&mut self, word: u64) -> Result<()> {
-        for from in (0..self.world.size).filter(|&from| from != self.world.rank) {
+    /// Take in the frames of these ranks that came before the notifications.
+    fn receive(&mut self, word: u64, senders: Range<usize>) -> Result<()> {
+        for from in senders.filter(|&from| from != self.world.rank) {
             let frames = !self.endpoint.shares(from) && !self.rides(from);
             let notification = self.notification(from).filter(|_| frames);
             let (count, flags) =
@@ -584,15 +587,4 @@ impl Fence<'_> {
         }
         Ok(())
     }
-}
-
-/// The contents of all notifications together.
-#[derive(Default)]
-struct Notifications {
-    flags: u32,
-    /// Nobody sent this rank anything.
-    quiet: bool,
-    /// Somebody reads this rank's memory and does not say which elements.
-    unlisted: bool,
-    disagreement: Disagreement,
 }

@@ -59,7 +59,7 @@ impl Fence<'_> {
     /// Whether something that is written to this rank's memory may be read by others.
     fn meets(&mut self, all: &Notifications) -> bool {
         let me = self.world.rank;
-        let writes = !all.quiet
+        let writes = !all.quiet()
             || self.windows.iter().any(|window| {
                 // SAFETY: as in `each_write`.
                 let own = unsafe { &*window.region.outbox(window.set.get(), me) };

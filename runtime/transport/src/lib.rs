@@ -97,7 +97,7 @@ pub struct Notification {
     pub count: u32,
     /// The address of what `count` counts, for a reader that reaches the sender's memory; else 0.
     pub address: usize,
-    /// The first records.
+    /// The first records; where `count` is 0 this may arrive as anything.
     pub inline: [Record; 2],
 }
 

@@ -56,16 +56,21 @@ fn what_a_rank_takes_does_not_grow_with_the_number_of_ranks() {
 }
 
 #[test]
-fn lines_of_notifications_exist_where_a_rank_notifies() {
+fn lines_of_notifications_exist_where_a_rank_notifies_one_of_something() {
     let (segment, mut ends) = world(64, 2);
     let before = granted(&segment);
     ends.iter_mut().for_each(|end| end.settle().unwrap());
     assert_eq!(granted(&segment), before, "no rank has notified");
+    ends[4].publish(7).unwrap();
+    assert_eq!(granted(&segment), before, "it has told all the same");
+    ends[5].draft(6).count = 1;
     ends[5].publish(7).unwrap();
     let taken = granted(&segment) - before;
     assert!((8 << 10..=16 << 10).contains(&taken), "the lines of one rank: {taken} bytes");
     assert!(ends[6].read(5).unwrap().is_none(), "it has published nothing itself");
     ends[6].publish(7).unwrap();
-    assert_eq!(ends[6].read(5).unwrap().map(|notification| notification.word), Some(7));
+    let mut read =
+        |from| ends[6].read(from).unwrap().map(|notification| (notification.word, notification.count));
+    assert_eq!((read(4), read(5)), (Some((7, 0)), Some((7, 1))));
     ends.iter_mut().for_each(|end| end.leave(Leave::Finished));
 }

@@ -161,39 +161,46 @@ fn w4_an_arena_used_again_at_once_is_caught() {
     caught(Without::Reuse);
 }
 
-/// Notifications only, without windows: only their two sets keep a notification from being overwritten.
-fn notifications<const SETS: usize>(exchanges: u64) {
+/// Notifications only, without windows: only their two sets keep a notification from being overwritten. A rank has something
+/// for the next one, and among more than two ranks there is one notification for all others.
+fn notifications<const SETS: usize>(ranks: usize, exchanges: u64) {
+    let said = move |from: usize, to: usize| if to == (from + 1) % ranks { 10 * from as u32 + 1 } else { 0 };
     let run = move |rank: usize, mut board: NotificationBoard<SETS>| {
         for e in 0..exchanges {
-            for to in 0..2 {
-                board.draft(to).count = (10 * rank + to) as u32;
+            for to in 0..ranks {
+                board.draft(to).count = said(rank, to);
             }
             board.publish(e, &mut Heap).expect("a heap has room");
-            for from in 0..2 {
+            for from in 0..ranks {
                 until(|| board.arrived(from));
                 let notification =
                     board.read(from).map(|notification| (notification.word, notification.count));
-                assert_eq!(notification, Some((e, (10 * from + rank) as u32)));
+                assert_eq!(notification, Some((e, said(from, rank))));
             }
         }
         board // others may read its row
     };
-    let mut boards = boards::<SETS>(2);
-    let (second, first) = (boards.pop().expect("two boards"), boards.pop().expect("two boards"));
-    let other = thread::spawn(move || run(1, second));
-    let first = run(0, first);
-    drop((first, other.join().expect("a panic ends the model")));
+    let mut boards = boards::<SETS>(ranks).into_iter().enumerate();
+    let (rank, first) = boards.next().expect("a board");
+    let others: Vec<_> = boards.map(|(rank, board)| thread::spawn(move || run(rank, board))).collect();
+    let first = run(rank, first);
+    let others: Vec<_> =
+        others.into_iter().map(|other| other.join().expect("a panic ends the model")).collect();
+    drop((first, others));
 }
 
 #[test]
-fn notifications_of_two_ranks_are_read_whole_in_their_own_exchange() {
-    model(3, || notifications::<2>(3));
+fn notifications_are_read_whole_in_their_own_exchange() {
+    model(3, || notifications::<2>(2, 3));
+    model(0, || notifications::<2>(3, 2));
 }
 
 #[test]
 fn w5_one_set_of_notifications_instead_of_two_is_caught() {
-    let complaint = rejected(3, || notifications::<1>(2));
-    assert!(complaint.contains("Causality violation"), "{complaint}");
+    for ranks in [2, 3] {
+        let complaint = rejected(3, move || notifications::<1>(ranks, 2));
+        assert!(complaint.contains("Causality violation"), "{complaint}");
+    }
 }
 
 #[test]

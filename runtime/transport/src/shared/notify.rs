@@ -3,28 +3,42 @@
 //! A rank has a *row* of cells, one for each target, from the first exchange on that it publishes: in a world whose ranks
 //! never notify each other there are none.
 //!
+//! Among more than a few ranks most notifications of an exchange are equal, since a rank has something for few others. So each
+//! rank then has one cell for all targets, which says for which of them there is one in its row. It writes that line and
+//! those of its targets instead of one for each other rank. The cells for all are in one table: ranks that share a core
+//! read the same lines, and few pages.
+//!
 //! A cell holds the number of the exchange that its notification belongs to, stored after the notification; the reader
-//! waits for the number of its own exchange. There are two sets of cells, used in turn. A rank writes its cells of
-//! exchange `e + 2` over those of `e`. It has then read every other rank's notification of `e + 1`, which each
-//! published after reading those of `e`: nobody reads a cell that is written (W4, W5). One set would not suffice, as
-//! the rank that is first to read all notifications of `e` shows.
+//! waits for the number of its own exchange. That of a cell for all is stored after the cells in the row, too. There
+//! are two sets of cells, used in turn. A rank writes its cells of exchange `e + 2` over those of `e`. It has then read
+//! every other rank's notification of `e + 1`, which each published after reading those of `e`: nobody reads a cell that is
+//! written (W4, W5). One set would not suffice, as the rank that is first to read all notifications of `e` shows.
 
 use std::io;
 use std::ptr::NonNull;
 
-use crate::Notification;
 use crate::shared::slice::{KeepAlive, Placement, SharedSlice};
 use crate::sync::{AtomicU64, Line, Ordering, UnsafeCell};
+use crate::{Notification, Record};
+
+/// The most ranks that have a cell for each target and none for all.
+const FEW: usize = if cfg!(loom) { 2 } else { 8 };
 
 /// A notification and the number of its exchange: a cache line.
 #[repr(C, align(64))]
 struct Cell {
     notification: UnsafeCell<Notification>,
-    /// The exchange of the notification, from 1 on.
+    /// The exchange of the notification, from 1 on; not used in a row where there are cells for all.
     exchange: AtomicU64,
 }
 
-// SAFETY: only its origin's board writes a cell's notification, in `publish`, and only its target's board reads it, in
+impl Cell {
+    fn new() -> Self {
+        Self { notification: UnsafeCell::new(Notification::default()), exchange: AtomicU64::new(0) }
+    }
+}
+
+// SAFETY: only its origin's board writes a cell's notification, in `publish`, and only its targets' boards read it, in
 // `read`. The read follows the Acquire load of the number that `publish` stored with Release after the notification.
 // The next write follows, by the argument at the top, the publishing of a later notification by the target, whose board
 // had then got back the reference that `read` returned, since `publish` takes it by `&mut`.
@@ -39,6 +53,8 @@ pub(crate) struct NotificationTables {
     rows: SharedSlice<AtomicU64>,
     /// The exchange that each rank settled last.
     settled: SharedSlice<Line<AtomicU64>>,
+    /// The cells for all targets, `[set][rank]`, among more than a few ranks.
+    for_all: SharedSlice<Cell>,
 }
 
 impl NotificationTables {
@@ -46,6 +62,7 @@ impl NotificationTables {
         Ok(Self {
             rows: placement.place(size, || AtomicU64::new(0))?,
             settled: placement.place(size, || Line(AtomicU64::new(0)))?,
+            for_all: placement.place(if size > FEW { 2 * size } else { 0 }, Cell::new)?,
         })
     }
 }
@@ -69,7 +86,7 @@ pub(crate) struct NotificationBoard<const SETS: usize = 2> {
     unread: usize,
     origins: Vec<Origin>,
     drafts: Vec<Notification>,
-    /// The cells of this rank, `[set][target]`, once it has published.
+    /// The cells of this rank, `[set][target]`, once it has published something for one target.
     row: Option<SharedSlice<Cell>>,
     tables: NotificationTables,
 }
@@ -100,36 +117,60 @@ impl<const SETS: usize> NotificationBoard<SETS> {
     /// Publishes every target's notification, with this word.
     ///
     /// # Errors
-    /// There is no room for the cells of this rank: nothing was published.
+    /// There is no room for the row of this rank: nothing was published.
     #[inline(always)]
     pub(crate) fn publish(&mut self, word: u64, placement: &mut impl Placement) -> io::Result<()> {
         assert!(self.unread == 0, "published before every notification of the previous exchange was read");
-        if self.row.is_none() {
+        let said = (self.size > FEW).then(|| self.for_all());
+        if self.row.is_none() && said.is_none_or(|(_, own)| own.is_any()) {
             self.make_row(placement)?;
         }
-        let cells = self.row.as_ref().expect("`make_row` has made one");
         self.exchange += 1;
         self.unread = self.size - 1;
         self.origins[self.rank].read = self.exchange;
-        let first = Self::set(self.exchange) * self.size;
+        // SAFETY: only this board writes these cells, and their readers have finished with them (see `Cell`).
+        let write = |cell: &Cell, draft: &Notification| unsafe {
+            cell.notification.with_mut(|notification| *notification = Notification { word, ..*draft });
+        };
+        let cells = self.row.as_deref().unwrap_or_default();
+        if let Some((all, own)) = said {
+            self.drafts[self.rank].word = word;
+            for to in (0..self.size).filter(|&to| own.has(to)) {
+                write(&cells[self.at(to)], &self.drafts[to]);
+            }
+            let cell = &self.tables.for_all[self.at(self.rank)];
+            write(cell, &all);
+            cell.exchange.store(self.exchange, Ordering::Release); // the load in `arrived`
+            return Ok(());
+        }
         // The other ranks first: they may be waiting.
         for to in (self.rank + 1..self.size).chain(0..=self.rank) {
-            let cell = &cells[first + to];
-            let Notification { flags, count, address, inline, .. } = self.drafts[to];
-            // SAFETY: only this board writes this cell, and its target has finished with it (see `Cell`).
-            cell.notification.with_mut(|notification| unsafe {
-                *notification = Notification { word, flags, count, address, inline }
-            });
+            let cell = &cells[self.at(to)];
+            write(cell, &self.drafts[to]);
             cell.exchange.store(self.exchange, Ordering::Release); // the load in `arrived`
         }
         Ok(())
     }
 
+    /// Returns the notification for all targets that have none of their own, and which have one.
+    fn for_all(&self) -> (Notification, Targets) {
+        let said = |draft: &Notification| (draft.flags, draft.address);
+        // This rank itself reads its draft.
+        let (before, after) = (&self.drafts[..self.rank], &self.drafts[self.rank + 1..]);
+        let first = after.iter().chain(before).find(|draft| draft.count == 0);
+        let mut own = Targets::default();
+        for (to, draft) in self.drafts.iter().enumerate().filter(|&(to, _)| to != self.rank) {
+            if draft.count != 0 || first.is_some_and(|first| said(first) != said(draft)) {
+                own.insert(to);
+            }
+        }
+        // Nothing else is said in the room for records where there are none.
+        (Notification { count: 0, inline: own.0, ..first.copied().unwrap_or_default() }, own)
+    }
+
     #[cold]
     fn make_row(&mut self, placement: &mut impl Placement) -> io::Result<()> {
-        let cell =
-            || Cell { notification: UnsafeCell::new(Notification::default()), exchange: AtomicU64::new(0) };
-        let row = placement.place(SETS * self.size, cell)?;
+        let row = placement.place(SETS * self.size, Cell::new)?;
         self.origins[self.rank].row = NonNull::new(row.address() as *mut Cell);
         self.tables.rows[self.rank].store(row.address(), Ordering::Release); // the load in `find_row`
         self.row = Some(row);
@@ -147,7 +188,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         if self.origins[from].read == self.exchange {
             return self.exchange != 0;
         }
-        let Some(cell) = self.cell(from) else { return self.find_row(from) && self.arrived(from) };
+        let cell = if self.size > FEW { Some(&self.tables.for_all[self.at(from)]) } else { self.cell(from) };
+        let Some(cell) = cell else { return self.find_row(from) && self.arrived(from) };
         let arrived = cell.exchange.load(Ordering::Acquire) == self.exchange; // the store in `publish`
         if arrived {
             self.origins[from].read = self.exchange;
@@ -162,9 +204,22 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         if !self.arrived(from) {
             return None;
         }
-        // SAFETY: the notification has arrived, and `from` does not write the cell before this board publishes again,
+        // SAFETY: the notification has arrived, and `from` does not write its cells before this board publishes again,
         // which the reference does not outlive (see `Cell`).
-        self.cell(from)?.notification.with(|notification| Some(unsafe { &*notification }))
+        let read = |cell: &Cell| cell.notification.with(|notification| unsafe { &*notification });
+        if self.size > FEW {
+            if from == self.rank {
+                return Some(&self.drafts[from]);
+            }
+            let all = read(&self.tables.for_all[self.at(from)]);
+            if !Targets(all.inline).has(self.rank) {
+                return Some(all);
+            }
+            if self.origins[from].row.is_none() {
+                self.find_row(from);
+            }
+        }
+        Some(read(self.cell(from)?))
     }
 
     /// Returns whether `from` has a row now; it was not known to have one.
@@ -185,17 +240,85 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         self.tables.settled[from].0.load(Ordering::Acquire) >= self.exchange // the store in `settle`
     }
 
-    /// Returns the cell in which `origin` notifies this rank of this exchange, once the row of `origin` was found.
+    /// Returns the cell in which `origin` notifies this rank alone of this exchange, once the row of `origin` was found.
     #[inline]
     fn cell(&self, origin: usize) -> Option<&Cell> {
-        let at = Self::set(self.exchange) * self.size + self.rank;
+        let at = self.at(self.rank);
         // SAFETY: a row has `SETS * size` cells, written before `origin` reported the row's address; it is kept until all
         // boards are gone.
         self.origins[origin].row.map(|row| unsafe { row.add(at).as_ref() })
     }
 
+    /// Returns where the cell of this exchange of `rank` is, in a row or in the table.
+    #[inline]
+    fn at(&self, rank: usize) -> usize {
+        Self::set(self.exchange) * self.size + rank
+    }
+
     #[inline]
     fn set(exchange: u64) -> usize {
         (exchange % SETS as u64) as usize
+    }
+}
+
+/// Which targets have a notification of their own: a bit each, by rank modulo the number of bits.
+#[derive(Clone, Copy, Default)]
+struct Targets([Record; 2]);
+
+impl Targets {
+    #[inline]
+    fn insert(&mut self, to: usize) {
+        let Record { head, value } = &mut self.0[to / 128 % 2];
+        *(if to.is_multiple_of(2) { head } else { value }) |= 1 << (to / 2 % 64);
+    }
+
+    fn is_any(self) -> bool {
+        self.0.iter().any(|Record { head, value }| head | value != 0)
+    }
+
+    #[inline]
+    fn has(self, to: usize) -> bool {
+        let Record { head, value } = self.0[to / 128 % 2];
+        (if to.is_multiple_of(2) { head } else { value }) >> (to / 2 % 64) & 1 != 0
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::shared::slice::Heap;
+
+    /// Each rank notifies some others of something, and all of whether it is an odd exchange.
+    #[test]
+    fn each_rank_reads_what_was_said_to_it_or_to_all() {
+        for size in [1, FEW, FEW + 1, 130, 300] {
+            let tables = NotificationTables::place(size, &mut Heap).expect("a heap has room");
+            let mut boards: Vec<NotificationBoard> =
+                (0..size).map(|rank| NotificationBoard::new(rank, size, tables.clone())).collect();
+            let flags = |to: usize, e: u64| if to == 3 { 8 + e as u32 % 2 } else { e as u32 % 2 };
+            let count = |from: usize, to: usize, e: u64| {
+                if (from + to + e as usize).is_multiple_of(5) { to as u32 } else { 0 }
+            };
+            for e in 1..5 {
+                for (from, board) in boards.iter_mut().enumerate() {
+                    for to in 0..size {
+                        let draft = board.draft(to);
+                        draft.flags = flags(to, e);
+                        (draft.count, draft.address) = (count(from, to, e), 9);
+                        draft.inline = [Record { head: to as u64, value: e }; 2];
+                    }
+                    board.publish(e, &mut Heap).expect("a heap has room");
+                }
+                for (to, board) in boards.iter_mut().enumerate() {
+                    for from in 0..size {
+                        let &Notification { word, flags: said, count: theirs, address, inline } =
+                            board.read(from).expect("all have published");
+                        let expected = (e, flags(to, e), count(from, to, e), 9);
+                        assert_eq!((word, said, theirs, address), expected, "{from} to {to} of {size}");
+                        assert!(theirs == 0 || inline == [Record { head: to as u64, value: e }; 2]);
+                    }
+                }
+            }
+        }
     }
 }
