@@ -1,12 +1,12 @@
-//! Ranks that finish without ever having had anything to say to each other: no connection is opened to say that, and a
-//! rank that waits for one of them all the same learns it. Alone in its file, since it counts what the process has open.
+//! Ranks that finish, or end because of a death that their launcher reports, without ever having had anything to say to each
+//! other: no connection is opened to say that, and a rank that waits for one of them all the same learns it. Alone in its file, since it counts what the process has open.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use fencepost_transport::auth::{Secret, random_bytes};
 use fencepost_transport::{
-    Channels, Fabric, Leave, Liveness, Loss, Lost, Pause, Port, Settings, TcpEnd, Topology, listen,
+    Cause, Channels, Fabric, Leave, Liveness, Loss, Lost, Pause, Port, Settings, TcpEnd, Topology, listen,
 };
 
 const RANKS: usize = 6;
@@ -55,11 +55,31 @@ fn taken(obituary: Duration) -> usize {
     descriptors() - before
 }
 
+/// How many descriptors the death of rank 5 takes, of which four others learn; each ends the world because of it, and leaves.
+fn taken_by_a_death(obituary: Duration) -> usize {
+    let mut ranks = job(obituary);
+    let before = descriptors();
+    for (fabric, end) in &mut ranks[..4] {
+        fabric.mark_failed(5, "killed");
+        let lost = loss(end, 5);
+        assert_eq!(lost.rank, 5, "{lost}");
+        end.end(Cause { rank: lost.rank, what: lost.to_string() });
+        end.leave(Leave::Failed(lost.to_string()));
+    }
+    let taken = descriptors() - before;
+    // Who waits for one of them, and has not learnt of it, is told why the world ended.
+    let lost = loss(&mut ranks[4].1, 3);
+    assert!(lost.rank == 5 && matches!(&lost.how, Loss::Ended(what) if what.contains("killed")), "{lost}");
+    taken
+}
+
 #[test]
 fn ranks_that_never_spoke_finish_without_connections_and_are_known_to_have_finished() {
     let long = Duration::from_secs(600);
     assert!(taken(Duration::ZERO) > 0, "without a launcher they tell each other");
     assert_eq!(taken(long), 0);
+    assert!(taken_by_a_death(Duration::ZERO) > 0, "without a launcher they tell each other");
+    assert_eq!(taken_by_a_death(long), 0);
 
     let mut ranks = job(long);
     let mut waiting = ranks.pop().unwrap();

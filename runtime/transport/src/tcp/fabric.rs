@@ -177,9 +177,14 @@ impl Fabric {
         Ok(())
     }
 
-    /// Marks `rank` failed, for this reason. May be called from any thread.
+    /// Marks `rank` failed, for this reason, as the launcher reports to all ranks. May be called from any thread.
     pub fn mark_failed(&self, rank: usize, what: &str) {
-        self.report(|core| core.mark_failed(rank, what.into()));
+        self.report(|core| {
+            core.mark_failed(rank, what.into());
+            if let Some(peer) = core.peers.get_mut(rank) {
+                peer.reported = true;
+            }
+        });
     }
 
     /// Marks `rank` as having left all its worlds, as finished, and ended. May be called from any thread.

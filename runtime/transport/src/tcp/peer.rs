@@ -47,12 +47,15 @@ pub(super) struct Peer {
     pub(super) sent: usize,
     /// Memory for a frame that has to wait.
     pub(super) spare: Vec<u8>,
-    /// How many bytes of `out` need no connection of their own: they say that this rank has left worlds as finished.
+    /// How many bytes of `out` need no connection of their own: they say that this rank has left worlds as finished, or which
+    /// had ended, or that a world has ended because of a death that the launcher reports to all.
     pub(super) deferred: usize,
     /// The error with which it left a world, if it left none without an error since.
     pub(super) failed: Option<String>,
     /// It has died, for this reason.
     pub(super) died: Option<String>,
+    /// Its launcher has reported that to all ranks.
+    pub(super) reported: bool,
     /// It is suspected to have died, for this reason; it is marked failed at this time, unless its launcher reports
     /// another.
     pub(super) suspected: Option<(Instant, String)>,
@@ -145,6 +148,7 @@ impl Peer {
             spare: Vec::new(),
             failed: None,
             died: None,
+            reported: false,
             suspected: None,
             finished: false,
             untold: false,
@@ -218,6 +222,11 @@ impl Peer {
     /// Returns whether there is no connection to it, nor one that is being established.
     pub(super) fn is_apart(&self) -> bool {
         self.link.is_none() && self.attempt.is_none() && !self.welcomed && self.retry.is_none()
+    }
+
+    /// Returns whether it is apart, and nothing was written or waits for credit (`waiting`) that needs a connection.
+    pub(super) fn needs_nothing(&self, waiting: bool) -> bool {
+        self.is_apart() && !self.wants_connection() && !waiting
     }
 
     /// Returns whether something was written that needs a connection.

@@ -149,7 +149,8 @@ impl Core {
         self.flush_members(number);
     }
 
-    /// Ends the world.
+    /// Ends the world. A rank without a connection is told when it connects, if it learns the cause from the launcher: else each of
+    /// many ranks would connect to each other one at a death.
     pub(super) fn end(&mut self, number: u64, cause: Cause) {
         let channel = self.channel(number);
         if channel.ended.is_some() {
@@ -157,8 +158,15 @@ impl Core {
         }
         channel.ended = Some(cause.clone());
         self.events += 1;
+        let known = self.is_reported(number);
         for to in self.members(number) {
-            ItemWriter(&mut self.peers[to].out, number).end(cause.rank as u32, &cause.what);
+            let Some(channel) = self.channels.get(&number) else { return };
+            let peer = &mut self.peers[to];
+            let apart = known && peer.needs_nothing(channel.pairs[to].has_waiting());
+            ItemWriter(&mut peer.out, number).end(cause.rank as u32, &cause.what);
+            if apart {
+                peer.deferred = peer.out.len();
+            }
         }
         self.flush_members(number);
     }
@@ -169,14 +177,24 @@ impl Core {
         !self.settings.obituary.is_zero()
     }
 
+    /// Returns whether this world has ended because of a death that the launcher reports to all ranks.
+    fn is_reported(&self, number: u64) -> bool {
+        let Some(Channel { ended: Some(cause), members, .. }) = self.channels.get(&number) else {
+            return false;
+        };
+        let peer = members.get(cause.rank).and_then(|&rank| self.peers.get(rank as usize));
+        self.defers() && peer.is_some_and(|peer| peer.reported)
+    }
+
     /// Leaves a world: frames that wait for credit are sent as well.
     pub(super) fn leave(&mut self, number: u64, how: &Leave) {
         if self.channel(number).left.is_some() {
             return;
         }
         self.channel(number).left = Some(how.clone());
-        let defers = self.defers() && *how == Leave::Finished;
         let ended = self.channel(number).ended.clone();
+        // Who has ended the world has told all members, or the launcher does.
+        let defers = self.defers() && (*how == Leave::Finished || ended.is_some());
         for i in 0..self.channel(number).members.len() {
             let Some(channel) = self.channels.get_mut(&number) else { return };
             let to = channel.members[i] as usize;
@@ -185,11 +203,12 @@ impl Core {
             if to == self.identity.rank as usize || intra_node || peer.died.is_some() || peer.heard_goodbye {
                 continue;
             }
-            let waiting = peer.wants_connection() || channel.pairs[to].has_waiting();
-            let apart = defers && peer.is_apart() && !waiting;
+            let apart = defers && peer.needs_nothing(channel.pairs[to].has_waiting());
             // A member that has left as well only waits for this item to forget the world.
-            if !channel.has_left(to) && !apart {
-                channel.piggyback(number, to, &mut peer.out);
+            if !channel.has_left(to) {
+                if !apart {
+                    channel.piggyback(number, to, &mut peer.out);
+                }
                 for (port, queue) in channel.pairs[to].queues_mut() {
                     queue.outbound.send_waiting(number, port, &mut peer.out, &mut peer.spare, true);
                 }
