@@ -20,7 +20,7 @@ const HOSTS: [&str; RANKS / EACH] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 const QUICK: [(&str, &str); 2] = [("FENCEPOST_HEARTBEAT", "200ms"), ("FENCEPOST_SILENCE", "3s")];
 
 /// A way to place the ranks: its name, the options of the launcher, and which census the ranks take, if it is said.
-struct Place {
+struct Launched {
     name: &'static str,
     options: Vec<String>,
     census: Option<&'static str>,
@@ -28,14 +28,14 @@ struct Place {
 
 /// Over shared memory with a notification to each rank; the same in log2 p rounds; over connections, where one of eight ranks
 /// speaks for the others; and on eight hosts.
-fn places() -> [Place; 4] {
+fn launches() -> [Launched; 4] {
     let here =
         |transport: &str| ["-n", &RANKS.to_string(), "--transport", transport].map(str::to_owned).to_vec();
     [
-        Place { name: "shm", options: here("shm"), census: None },
-        Place { name: "shm, sparse", options: here("shm"), census: Some("sparse") },
-        Place { name: "tcp", options: here("tcp"), census: None },
-        Place { name: "hosts", options: hosts(), census: None },
+        Launched { name: "shm", options: here("shm"), census: None },
+        Launched { name: "shm, sparse", options: here("shm"), census: Some("sparse") },
+        Launched { name: "tcp", options: here("tcp"), census: None },
+        Launched { name: "hosts", options: hosts(), census: None },
     ]
 }
 
@@ -107,16 +107,16 @@ fn each(world: &World, fate: &Fate<'_>) -> Result<()> {
 /// the last one; or a sample of them.
 pub fn deaths() {
     let ways = ["kill", "stop", "exit", "panic"];
-    for (at, place) in places().iter().enumerate() {
+    for (at, launched) in launches().iter().enumerate() {
         let mut noticed = Vec::new();
         for (way, how) in ways.into_iter().enumerate() {
             for point in 1..=POINTS {
                 for (turn, victim) in [0, EACH, 3 * EACH + 5, RANKS - 1].into_iter().enumerate() {
-                    // A death in each place, and in two of them a stop besides.
+                    // A death in each, and in two of them a stop besides.
                     let sampled = [([0, 3, 0, 2][at], 3 * at + 2, at), (1, 3 * at + 3, 3 - at)];
                     let sampled = &sampled[..1 + at % 2];
                     if crate::full() || sampled.contains(&(way, point, turn)) {
-                        let took = one(place, how, point, victim);
+                        let took = one(launched, how, point, victim);
                         noticed.extend((how != "stop").then_some(took).into_iter().flatten());
                     }
                 }
@@ -127,22 +127,22 @@ pub fn deaths() {
         let last = noticed.last().copied().unwrap_or_default();
         println!(
             "  {}: {} survivors of {RANKS} ranks notified; half within {half:.1?}, all within {last:.1?}",
-            place.name,
+            launched.name,
             noticed.len()
         );
         assert!(half < Duration::from_secs(1), "{noticed:?}");
     }
 }
 
-fn one(place: &Place, how: &str, point: usize, victim: usize) -> Vec<Duration> {
-    let what = format!("{}: rank {victim} of {RANKS} at point {point} by {how}", place.name);
+fn one(launched: &Launched, how: &str, point: usize, victim: usize) -> Vec<Duration> {
+    let what = format!("{}: rank {victim} of {RANKS} at point {point} by {how}", launched.name);
     let mut environment = Vec::new();
-    environment.extend(place.census.map(|census| ("FENCEPOST_CENSUS", census)));
+    environment.extend(launched.census.map(|census| ("FENCEPOST_CENSUS", census)));
     environment.extend(QUICK.into_iter().filter(|_| how == "stop"));
-    let options: Vec<&str> = place.options.iter().map(String::as_str).collect();
+    let options: Vec<&str> = launched.options.iter().map(String::as_str).collect();
     let words = ["many", &victim.to_string(), &point.to_string(), how];
     let ended = run_with(&options, &words, &environment).end();
-    let host = if place.name == "hosts" { HOSTS[victim / EACH] } else { "localhost" };
+    let host = if launched.name == "hosts" { HOSTS[victim / EACH] } else { "localhost" };
     named(&what, &ended, victim, (how, point > 1), host, Some(RANKS))
 }
 

@@ -119,7 +119,7 @@ fn send(
     }
 }
 
-/// Takes in the posts of `rank` that have come in frames, if it is a target of an access whose post was not seen: those that lend
+/// Takes in the posts of `rank` that have come in frames, if it is a target of an access whose post was not seen: those that expose
 /// a part of a window, or to gets only. That it has left is no error here, since nothing is waited for.
 fn look_early(
     window: &WindowCore,
