@@ -19,8 +19,8 @@ const HOSTS: [&str; RANKS / EACH] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 /// Silence by which a rank or a host is lost, and heartbeats: 64 processes of two cores take their time.
 const QUICK: [(&str, &str); 2] = [("FENCEPOST_HEARTBEAT", "200ms"), ("FENCEPOST_SILENCE", "3s")];
 
-/// A way to place the ranks: its name, the options of the launcher, and which census the ranks take, if it is said.
-struct Launched {
+/// A way to run the ranks: its name, the options of the launcher, and which census the ranks take, if it is said.
+struct Setup {
     name: &'static str,
     options: Vec<String>,
     census: Option<&'static str>,
@@ -28,14 +28,14 @@ struct Launched {
 
 /// Over shared memory with a notification to each rank; the same in log2 p rounds; over connections, where one of eight ranks
 /// speaks for the others; and on eight hosts.
-fn launches() -> [Launched; 4] {
+fn setups() -> [Setup; 4] {
     let here =
         |transport: &str| ["-n", &RANKS.to_string(), "--transport", transport].map(str::to_owned).to_vec();
     [
-        Launched { name: "shm", options: here("shm"), census: None },
-        Launched { name: "shm, sparse", options: here("shm"), census: Some("sparse") },
-        Launched { name: "tcp", options: here("tcp"), census: None },
-        Launched { name: "hosts", options: hosts(), census: None },
+        Setup { name: "shm", options: here("shm"), census: None },
+        Setup { name: "shm, sparse", options: here("shm"), census: Some("sparse") },
+        Setup { name: "tcp", options: here("tcp"), census: None },
+        Setup { name: "hosts", options: hosts(), census: None },
     ]
 }
 
@@ -107,16 +107,16 @@ fn each(world: &World, fate: &Fate<'_>) -> Result<()> {
 /// the last one; or a sample of them.
 pub fn deaths() {
     let ways = ["kill", "stop", "exit", "panic"];
-    for (at, launched) in launches().iter().enumerate() {
+    for (at, setup) in setups().iter().enumerate() {
         let mut noticed = Vec::new();
         for (way, how) in ways.into_iter().enumerate() {
             for point in 1..=POINTS {
                 for (turn, victim) in [0, EACH, 3 * EACH + 5, RANKS - 1].into_iter().enumerate() {
-                    // A death in each, and in two of them a stop besides.
+                    // A death in each setup, and in two of them a stop besides.
                     let sampled = [([0, 3, 0, 2][at], 3 * at + 2, at), (1, 3 * at + 3, 3 - at)];
                     let sampled = &sampled[..1 + at % 2];
                     if crate::full() || sampled.contains(&(way, point, turn)) {
-                        let took = one(launched, how, point, victim);
+                        let took = one(setup, how, point, victim);
                         noticed.extend((how != "stop").then_some(took).into_iter().flatten());
                     }
                 }
@@ -127,22 +127,22 @@ pub fn deaths() {
         let last = noticed.last().copied().unwrap_or_default();
         println!(
             "  {}: {} survivors of {RANKS} ranks notified; half within {half:.1?}, all within {last:.1?}",
-            launched.name,
+            setup.name,
             noticed.len()
         );
         assert!(half < Duration::from_secs(1), "{noticed:?}");
     }
 }
 
-fn one(launched: &Launched, how: &str, point: usize, victim: usize) -> Vec<Duration> {
-    let what = format!("{}: rank {victim} of {RANKS} at point {point} by {how}", launched.name);
+fn one(setup: &Setup, how: &str, point: usize, victim: usize) -> Vec<Duration> {
+    let what = format!("{}: rank {victim} of {RANKS} at point {point} by {how}", setup.name);
     let mut environment = Vec::new();
-    environment.extend(launched.census.map(|census| ("FENCEPOST_CENSUS", census)));
+    environment.extend(setup.census.map(|census| ("FENCEPOST_CENSUS", census)));
     environment.extend(QUICK.into_iter().filter(|_| how == "stop"));
-    let options: Vec<&str> = launched.options.iter().map(String::as_str).collect();
+    let options: Vec<&str> = setup.options.iter().map(String::as_str).collect();
     let words = ["many", &victim.to_string(), &point.to_string(), how];
     let ended = run_with(&options, &words, &environment).end();
-    let host = if launched.name == "hosts" { HOSTS[victim / EACH] } else { "localhost" };
+    let host = if setup.name == "hosts" { HOSTS[victim / EACH] } else { "localhost" };
     named(&what, &ended, victim, (how, point > 1), host, Some(RANKS))
 }
 

@@ -328,12 +328,12 @@ mod tests {
         let run = ranks(1).run(|world| {
             let elements = world.window::<u64>(4)?;
             let core = &**elements.core();
-            let layout = Layout::new(1, 4, core.element);
+            let layout = Layout::new(1, 4, core.element, Hints::default());
             let notes = world.window::<u64>(layout.words())?;
             // SAFETY: as many words, zero, of a window that outlives them and that nobody else accesses.
             let words = unsafe { Words::new(notes.core().region.base().cast(), layout) };
             let part = Part { base: core.region.base(), len: 4, element: core.element };
-            let target = Target::new(part, words);
+            let target = Target::new(part, words, Log::default(), Hints::default());
             for kind in [LockType::Shared, LockType::Exclusive] {
                 target.open.set(kind, false, Location::caller());
                 target.push(Action::Put, 1, 7);
