@@ -1,7 +1,7 @@
 //! What does a message cost there and back, compared with what the machine needs for it: a cache line that goes there and back, one copy
 //! of the elements, and sockets that a program writes to by itself?
 
-use fencepost::{Result, TransportKind, World};
+use fencepost::{RequestSet, Result, TransportKind, World};
 use fencepost_benches::limits::team;
 use fencepost_benches::limits::wire::Wire;
 use fencepost_benches::{Contest, ours};
@@ -79,6 +79,39 @@ fn over_tcp(len: usize, iterations: u64) -> Duration {
     ours::team_over(TransportKind::TcpThreads, 2, iterations, make, epoch)
 }
 
+/// Receives of rank 0 from rank 1, each of a tag of its own.
+struct Receives(RequestSet<Vec<u64>>, u32);
+
+impl Drop for Receives {
+    fn drop(&mut self) {
+        // Nothing is sent any more that they could take.
+        (0..self.1 as usize).for_each(|place| drop(self.0.cancel(place)));
+    }
+}
+
+/// Rank 1 sends to one of `count` receives, which are begun again as they are complete, and hears of it.
+fn wait_any(count: u32, iterations: u64) -> Duration {
+    let make = |world: &World| {
+        let mut set = world.requests();
+        for tag in (0..count).filter(|_| world.rank() == 0) {
+            set.push(world.irecv::<u64>(1, tag)?)?;
+        }
+        Ok(Receives(set, count))
+    };
+    ours::team(2, iterations, make, |world, receives, k| {
+        let tag = (k as u32).wrapping_mul(0x9e37_79b9) >> 7;
+        let (tag, back) = (tag % count, count);
+        if world.rank() == 1 {
+            world.send(0, tag, [k as u64])?;
+            return world.recv_into(0, back, &mut [0u64]).map(drop);
+        }
+        let came = receives.0.wait_any()?.filter(|came| came.status.tag == Some(tag));
+        assert!(came.is_some_and(|came| came.buffer == [k as u64]), "another receive was completed");
+        receives.0.push(world.irecv(1, tag)?)?;
+        world.send(1, back, [0u64])
+    })
+}
+
 fn main() {
     let (small, large) = (Wire::new(Vec::new()), Wire::new(Vec::new()));
     fencepost_benches::main(vec![
@@ -96,5 +129,15 @@ fn main() {
         Contest::new("tcp: message of 1 MiB, there and back", 1)
             .side("sockets by hand", move |n| large.round_trip(1 << 20, n))
             .held("Fencepost", 1.1, |n| over_tcp(LONG, n)),
+        Contest::new("wait-any", 1).side("over 10 requests", |n| wait_any(10, n)).held(
+            "over 1,000",
+            1.2,
+            |n| wait_any(1000, n),
+        ),
+        Contest::new("shm: wait-any", 1).side("over 10 requests", ours::shm(|n| wait_any(10, n))).held(
+            "over 1,000",
+            1.2,
+            ours::shm(|n| wait_any(1000, n)),
+        ),
     ]);
 }

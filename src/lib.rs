@@ -116,6 +116,8 @@
 //! - **Enter a world**: [`run()`], [`collect`] where each rank returns a value, and [`ranks`]; a [`World`] makes windows, divides itself and has the collectives.
 //! - **A window** derefs to a slice of its local part; [`Window::put`], [`Window::accumulate`], [`Window::get`] and
 //!   [`Window::fetch`] say what the next [`Window::fence`] does. Without any attribute they are scheduled at run time.
+//! - **Messages** go from rank to rank ([`World::send`], [`World::recv`]); a [`Request`] is a send or a receive that was begun
+//!   ([`World::isend`], [`World::irecv`]), and a [`RequestSet`] completes several in any order.
 //! - **Which elements** is a [`Datatype`]; for blocks of a grid, [`Block`] has them all: halos, faces, edges and corners.
 //! - **`#[superstep]`** ([`macro@superstep`]) makes a function compilable: `name::compile(ranks, |rank| ..)` with no world at all,
 //!   `name::prepare(world, ..)` and `name::load(world, path, ..)` for replay with no counting, no descriptions, no planning.
@@ -169,11 +171,12 @@ pub use fencepost_planner::{Error, ErrorClass, Machine, Options, Result, State};
 #[doc(hidden)]
 pub use fencepost_runtime::__private;
 pub use fencepost_runtime::{
-    Access, Any, AnyWindow, Assertions, Check, Compiled, Element, EpochKind, ErrorHandler, Exposed, Get,
-    Group, Hints, KeptRow, Lent, LocalPart, Lock, LockAll, LockType, LockWindow, Locked, Process, Put, Ranks,
-    Refused, Returns, Running, Section, SliceSource, Source, Sources, Stall, Status, Tags, Taken,
-    TargetRegion, Tested, Ticket, Traffic, TransportKind, ValueAt, Window, WindowSection, Windows, World,
-    collect, launch, lends, process, ranks, run,
+    Access, Any, AnyWindow, Assertions, Check, Compiled, Completed, Element, EpochKind, ErrorHandler,
+    Exposed, Get, Group, Hints, KeptRow, Lent, LocalPart, Lock, LockAll, LockType, LockWindow, Locked,
+    Outcome, Process, Put, Ranks, Refused, Request, RequestSet, Returns, Running, Scope, Section,
+    SliceSource, SomeFailed, Source, Sources, Stall, Status, Tags, Taken, TargetRegion, Tested, Ticket,
+    Traffic, TransportKind, ValueAt, Window, WindowSection, Windows, World, collect, launch, lends, process,
+    ranks, run,
 };
 
 /// Epochs whose operations borrow their buffers: see [`Window::epoch`] and [`Window::epoch_between`].

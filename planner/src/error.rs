@@ -34,6 +34,10 @@ pub enum ErrorClass {
     Truncate,
     /// MPI_ERR_BUFFER: a buffered send for which the buffer has no room.
     Buffer,
+    /// MPI_ERR_IN_STATUS: some of several requests have failed; each has its own error.
+    InStatus,
+    /// MPI_ERR_PENDING: a request that neither failed nor was completed, in a call in which another one failed.
+    Pending,
     /// MPI_ERR_NO_MEM: more memory than there is, or than is allowed.
     NoMem,
     /// MPI_ERR_DIMS: a grid that cannot be.
@@ -55,7 +59,7 @@ pub enum ErrorClass {
 impl ErrorClass {
     /// Every class.
     #[doc(hidden)]
-    pub const ALL: [ErrorClass; 20] = [
+    pub const ALL: [ErrorClass; 22] = [
         ErrorClass::Win,
         ErrorClass::Size,
         ErrorClass::Disp,
@@ -68,6 +72,8 @@ impl ErrorClass {
         ErrorClass::Arg,
         ErrorClass::Truncate,
         ErrorClass::Buffer,
+        ErrorClass::InStatus,
+        ErrorClass::Pending,
         ErrorClass::NoMem,
         ErrorClass::Dims,
         ErrorClass::Io,
@@ -95,6 +101,8 @@ impl fmt::Display for ErrorClass {
             ErrorClass::Arg => "ARG",
             ErrorClass::Truncate => "TRUNCATE",
             ErrorClass::Buffer => "BUFFER",
+            ErrorClass::InStatus => "IN_STATUS",
+            ErrorClass::Pending => "PENDING",
             ErrorClass::NoMem => "NO_MEM",
             ErrorClass::Dims => "DIMS",
             ErrorClass::Io => "IO",

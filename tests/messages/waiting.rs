@@ -1,7 +1,7 @@
 //! Who waits for what, and what is said of it: ranks that compute, that wait for each other, that leave, and that die.
 
 use crate::meaning::{everywhere, kinds};
-use fencepost::{Any, Error, ErrorClass, Result, Stall, World, ranks};
+use fencepost::{Any, Error, ErrorClass, Result, Stall, TransportKind, World, ranks};
 use fencepost_tests_support::ends::ends;
 use std::hint::spin_loop;
 use std::sync::Mutex;
@@ -329,4 +329,42 @@ fn messages_of_buffered_sends_need_no_credit_and_hold_no_other_message_up() {
         }
         Ok(())
     });
+}
+
+/// Twenty times as much as is kept: the sender waits, says so, and no message is lost or overtaken.
+#[test]
+fn two_hundred_thousand_messages_to_a_rank_that_does_not_receive_stay_under_the_cap() {
+    const CAP: usize = 16 << 20;
+    for transport in kinds(2) {
+        // Simulated links deliver some ten thousand messages in a second.
+        let messages = if matches!(transport, TransportKind::Sim(_)) { 20_000 } else { 200_000 };
+        let (tell, told) = channel();
+        let (tell, told) = (Mutex::new(tell), Mutex::new(told));
+        let world = ranks(2).transport(transport.clone()).unexpected(CAP).stall(Some(Duration::ZERO));
+        let world = world.on_stall(move |stall: &Stall| drop(tell.lock().unwrap().send(stall.clone())));
+        let sent = AtomicUsize::new(0);
+        let run = world.run(|world| {
+            if world.rank() == 0 {
+                for value in 0..messages {
+                    world.send(1, 4, [value as u64; 128])?;
+                    sent.fetch_add(1, Ordering::Release);
+                }
+                return Ok(());
+            }
+            {
+                let told = told.lock().unwrap();
+                let stall = told.iter().find(|stall| stall.rank == 0).expect("rank 0 waits");
+                assert!(stall.call.contains("World::send") && stall.call.contains("tag 4"), "{stall}");
+            }
+            let kept = sent.load(Ordering::Acquire) * 1024;
+            assert!((CAP / 4..CAP).contains(&kept), "{kept} bytes were sent");
+            let mut room = [0; 128];
+            for value in 0..messages {
+                world.recv_into(0, Any, &mut room)?;
+                assert_eq!((room[0], room[127]), (value as u64, value as u64));
+            }
+            Ok(())
+        });
+        run.unwrap_or_else(|error| panic!("{transport:?}: {error}"));
+    }
 }

@@ -1,7 +1,7 @@
 //! Jobs of real processes: how they end, which errors the surviving ranks get, and that no resource is left behind.
 //!
 //! This program is both the tests and the program under test: the jobs run `jobs rank ..`. By default a sample of
-//! each kind runs; `FENCEPOST_JOBS=full` runs all: 32 kill points, four ways to die, three transports, ten times
+//! each kind runs; `FENCEPOST_JOBS=full` runs all: 36 kill points, four ways to die, three transports, ten times
 //! each; 12 kill points among 64 ranks, four victims, four places; 250 consecutive jobs of which 50 are killed;
 //! 100,000 epochs on each transport. No test sleeps: each waits for a line of output, for the end of a process, or for
 //! a lock.

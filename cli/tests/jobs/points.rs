@@ -11,13 +11,13 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The number of kill points; those of posts and locks come before point 22 of the program, where others still wait for the rank.
-const POINTS: usize = 32;
+/// The number of kill points; those of posts, locks and messages come before point 22 of the program, where others still wait for the rank.
+const POINTS: usize = 36;
 /// After these points no other rank waits for the rank that dies.
 const MISSED: [usize; 2] = [23, 24];
-/// Where no rank panics: at the first three it waits or moves elements, and the report of its wait or another thread has it die; at the
-/// others it would first drop its access or its window, which is an error of its own.
-const CALM: [usize; 5] = [27, 28, 29, 31, 32];
+/// Where no rank panics: at 31 and 32 it would first drop its access or its window, which is an error of its own; at the others it
+/// waits or moves elements, and the report of its wait or another thread has it die.
+const CALM: [usize; 8] = [27, 28, 29, 31, 32, 33, 34, 35];
 const RANKS: usize = 4;
 const WAYS: [&str; 4] = ["kill", "stop", "exit", "panic"];
 
@@ -139,6 +139,61 @@ fn posts(world: &World, fate: &Fate<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Points 33 to 36: in a receive, while a long message is sent, in a wait for any of several receives, and with receives that were
+/// begun. At 33 and 35 nobody sends, so the rank waits and dies.
+fn messages(world: &World, fate: &Fate<'_>) -> Result<()> {
+    const LEN: usize = 1 << 18;
+    let (me, victim) = (world.rank(), fate.rank);
+    let others = || (0..world.size()).filter(|&rank| rank != victim);
+    let peer = (victim + 1) % world.size();
+    let sends = |point: u32| fate.point != point as usize;
+    if me == victim {
+        world.recv::<u8>(peer, 33)?;
+    } else if me == peer && sends(33) {
+        world.send(victim, 33, [0u8])?;
+    }
+    world.barrier()?;
+    let (sending, elements) = (AtomicBool::new(false), vec![me as u64; LEN]);
+    std::thread::scope(|scope| {
+        if (me, fate.point) == (victim, 34) {
+            scope.spawn(|| {
+                while !sending.load(Ordering::Acquire) {
+                    std::hint::spin_loop();
+                }
+                fate.die();
+            });
+        }
+        sending.store(me == victim, Ordering::Release);
+        let to = |to| if me == victim { world.send(to, 34, &elements) } else { Ok(()) };
+        others().try_for_each(to)
+    })?;
+    if me != victim {
+        assert_eq!(world.recv::<u64>(victim, 34)?.0, [victim as u64; LEN]);
+    }
+    world.barrier()?;
+    if me == victim {
+        let mut receives = world.requests();
+        for other in others() {
+            receives.push(world.irecv::<u8>(other, 35)?)?;
+        }
+        while receives.wait_any()?.is_some() {}
+    } else if sends(35) {
+        world.send(victim, 35, [0u8])?;
+    }
+    world.barrier()?;
+    if me == victim {
+        let mut receives = world.requests();
+        for other in others() {
+            receives.push(world.irecv::<u64>(other, 36)?)?;
+        }
+        fate.at(me, 36);
+        receives.wait_all()?;
+    } else {
+        world.send(victim, 36, &elements)?;
+    }
+    world.barrier()
+}
+
 #[superstep]
 fn shift(u: &mut Window<u64>, next: usize) -> Result<()> {
     u.put(0..4).to(next, 4)?;
@@ -153,7 +208,13 @@ pub fn die(rank: usize, point: usize, how: &str) -> ExitCode {
     fate.at(me, 1);
     let (victim, kind) = (me == rank, how.to_owned());
     let waits = move |stall: &Stall| {
-        if victim && matches!(point, 27 | 28) && stall.what == "turns at a lock" {
+        let dies = match point {
+            27 | 28 => stall.what == "turns at a lock",
+            33 => stall.what == "messages" && stall.call.contains("with tag 33"),
+            35 => stall.what == "completions",
+            _ => false,
+        };
+        if victim && dies {
             Fate { rank, point, how: &kind }.die();
         }
     };
@@ -217,6 +278,7 @@ fn everything(world: &World, fate: &Fate<'_>) -> Result<()> {
     at(21);
     locks(world, fate)?;
     posts(world, fate)?;
+    messages(world, fate)?;
     for epoch in 0..100 {
         u.put([epoch]).to(next, 1)?;
         u.put(8..24).mode(Mode::Direct).to(next, 32)?;

@@ -32,6 +32,9 @@ mod queue;
 #[path = "../../races.rs"]
 mod races;
 #[expect(dead_code, reason = "its command line is not used here")]
+#[path = "../../server.rs"]
+mod server;
+#[expect(dead_code, reason = "its command line is not used here")]
 #[path = "../../sort.rs"]
 mod sort;
 #[expect(dead_code, reason = "its command line is not used here")]
@@ -119,4 +122,9 @@ fn beyond_counts_the_messages_that_it_predicts_with() {
 #[test]
 fn races_are_told_with_both_lines() {
     races::check().unwrap();
+}
+
+#[test]
+fn server_answers_all_clients_and_gives_each_the_same_share() {
+    server::check().unwrap();
 }

@@ -145,6 +145,8 @@ struct State {
     posted: Vec<Vec<usize>>,
     /// The message that each receive has taken.
     taken: BTreeMap<Position, Position>,
+    /// For each message that was taken, the number of messages that its receiver had sent to its sender by then.
+    answered: BTreeMap<Position, usize>,
     /// Messages of ready sends for which no receive waited.
     early: BTreeSet<Position>,
     /// Receives that were cancelled, and sends that found no room.
@@ -246,7 +248,7 @@ impl Model<'_> {
         let takes = |at: &usize| self.receive((to, *at)).is_some_and(|from| from.takes(message.0, tag));
         if let Some(place) = state.posted[to].iter().position(takes) {
             let receive = state.posted[to].remove(place);
-            state.taken.insert((to, receive), message);
+            self.take(&mut state, (to, receive), message);
         } else {
             state.kept[to].push(message);
             if mode == SendMode::Ready {
@@ -254,6 +256,33 @@ impl Model<'_> {
             }
         }
         state
+    }
+
+    /// A receive takes a message.
+    fn take(&self, state: &mut State, receive: Position, message: Position) {
+        state.answered.insert(message, self.sent(state, receive.0, message.0));
+        state.taken.insert(receive, message);
+    }
+
+    /// The number of messages that a rank has sent to another one.
+    fn sent(&self, state: &State, from: usize, to: usize) -> usize {
+        let is_sent = |at: &usize| {
+            let call = &self.programs[from][*at];
+            matches!(call, MessageCall::Send { to: receiver, .. } if receiver.index() == to)
+                && !state.void.contains(&(from, *at))
+        };
+        (0..state.at[from]).filter(is_sent).count()
+    }
+
+    /// Whether the sender of a message knows that it was taken: a message that its receiver sent afterwards has arrived.
+    fn is_told(&self, state: &State, message: Position) -> bool {
+        let MessageCall::Send { to, .. } = &self.programs[message.0][message.1] else { return false };
+        let (from, to) = (message.0, to.index());
+        // Words that messages were received are not counted.
+        let flies = |all: &Vec<Position>| all.iter().filter(|message| message.0 == to).count();
+        let flying = state.flying.get(&(to, from)).map_or(0, flies);
+        let arrived = self.sent(state, to, from) - flying;
+        state.answered.get(&message).is_some_and(|before| from == to || arrived > *before)
     }
 
     /// The first message that has arrived and that such a receive would take.
@@ -289,7 +318,7 @@ impl Model<'_> {
                 match self.waiting(state, rank, *from) {
                     Some(place) => {
                         let message = next.kept[rank].remove(place);
-                        next.taken.insert((rank, at), message);
+                        self.take(&mut next, (rank, at), message);
                     }
                     None => next.posted[rank].push(at),
                 }
@@ -363,14 +392,17 @@ impl Model<'_> {
         !state.complete.contains(&place) && (receives || !state.void.contains(&place))
     }
 
-    /// Returns whether a request can be complete, and whether it is.
+    /// Returns whether a request can be complete, and whether its rank must know that it is.
     fn is_complete(&self, state: &State, place: Position) -> (bool, bool) {
         let both = |is| (is, is);
         match &self.programs[place.0][place.1] {
-            MessageCall::Send { mode: SendMode::Synchronous, .. } => both(state.is_matched(place)),
+            MessageCall::Send { mode: SendMode::Synchronous, .. } => {
+                (state.is_matched(place), self.is_told(state, place))
+            }
             MessageCall::Send { mode: SendMode::Standard | SendMode::Ready, .. } => match self.standard {
-                Some(standard) => both(standard == Standard::AtOnce || state.is_matched(place)),
-                None => (true, state.is_matched(place)),
+                Some(Standard::AtOnce) => both(true),
+                Some(Standard::AtMatch) => (state.is_matched(place), self.is_told(state, place)),
+                None => (true, self.is_told(state, place)),
             },
             MessageCall::Send { mode: SendMode::Buffered, .. } => both(true),
             _ => both(state.taken.contains_key(&place) || state.void.contains(&place)),

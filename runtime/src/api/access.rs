@@ -16,6 +16,7 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::{Kind, Mode};
 use fencepost_planner::{ErrorClass, Result};
+use fencepost_transport::Endpoint;
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -147,6 +148,16 @@ impl<T: Element> Access<T> {
     pub(super) fn end(&self, call: &Call) -> Result<()> {
         let opened = self.opened.borrow_mut().take();
         opened.map_or(Ok(()), |opened| exchange::complete(&self.core, opened, call))
+    }
+
+    /// Whether [`end`](Self::end) would not wait.
+    pub(super) fn may_end(&self, endpoint: &mut Endpoint) -> bool {
+        let opened = self.opened.borrow();
+        opened.as_ref().is_none_or(|opened| exchange::may_complete(&self.core, endpoint, opened))
+    }
+
+    pub(super) fn core(&self) -> &WindowCore {
+        &self.core
     }
 
     pub(super) fn fetched(

@@ -198,6 +198,10 @@ impl<T: Element, L> Exposed<T, L> {
         self.window.is_empty()
     }
 
+    pub(super) fn into_window(self) -> Window<T> {
+        self.window
+    }
+
     pub(crate) fn window(&self) -> &Window<T> {
         &self.window
     }

@@ -11,19 +11,20 @@ use fencepost_planner::element::Op;
 use fencepost_planner::{ErrorClass, Result};
 use std::marker::PhantomData;
 use std::panic::Location;
+use std::rc::Rc;
 
 /// The operations on the part of one rank that is locked.
 ///
 /// They are collected in program order, and sources are copied at the call. Nothing is visible to others before the epoch
 /// ends or is flushed, and tickets are empty until then.
 pub struct Locked<'w, T: Element> {
-    pub(super) core: &'w LockCore,
+    pub(super) core: &'w Rc<LockCore>,
     pub(super) target: usize,
     element: PhantomData<T>,
 }
 
 impl<'w, T: Element> Locked<'w, T> {
-    pub(super) fn new(core: &'w LockCore, target: usize) -> Self {
+    pub(super) fn new(core: &'w Rc<LockCore>, target: usize) -> Self {
         Self { core, target, element: PhantomData }
     }
 

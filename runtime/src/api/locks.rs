@@ -16,6 +16,7 @@ use fencepost_planner::{Error, ErrorClass, Result};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::panic::Location;
+use std::rc::Rc;
 
 /// A window that ranks lock: one rank accesses the part of another one, which computes and takes no part at all.
 ///
@@ -44,7 +45,8 @@ use std::panic::Location;
 /// # Source
 /// MPI 4.1, section 12.5.3 (lock, unlock) and 12.5.4 (flush).
 pub struct LockWindow<T: Element> {
-    core: LockCore,
+    /// Requests know it while it is there.
+    core: Rc<LockCore>,
     /// The window; `None` only while it is handed back.
     window: Option<Window<T>>,
     /// The words of the locks.
@@ -125,8 +127,9 @@ fn locked<T: Element>(window: Window<T>, call: &Call) -> Result<LockWindow<T>, R
         Some(_) => None,
         None => Some(format!("nor for {} operations on each rank", data.hints.expected)),
     };
-    let made = words_of(&data.world, len, refusal, call)
-        .and_then(|words| Ok((LockCore::new(data.clone(), words.core(), rooms.unwrap_or_default())?, words)));
+    let made = words_of(&data.world, len, refusal, call).and_then(|words| {
+        Ok((Rc::new(LockCore::new(data.clone(), words.core(), rooms.unwrap_or_default())?), words))
+    });
     let (core, words) = match made {
         Ok(made) => made,
         Err(error) => return Err(Refused::new(window, error)),

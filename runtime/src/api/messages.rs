@@ -282,7 +282,7 @@ impl World {
     }
 
     /// The bytes of the elements that are sent, one after another.
-    fn bytes<'a>(
+    pub(super) fn bytes<'a>(
         &self,
         source: SourceData<'a, u8>,
         size: usize,
@@ -318,7 +318,7 @@ impl World {
     }
 
     /// The room for elements that are received.
-    fn room<'a, T: Element>(&self, into: impl Destination<'a, T>, call: &Call) -> Result<Room> {
+    pub(super) fn room<'a, T: Element>(&self, into: impl Destination<'a, T>, call: &Call) -> Result<Room> {
         let (buffer, elements) = into.buffer();
         let elements = elements.unwrap_or_else(|| Datatype::run(0..buffer.len()));
         in_slice(&elements, buffer.len())

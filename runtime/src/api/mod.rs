@@ -13,6 +13,7 @@ pub(crate) mod locked;
 pub(crate) mod locks;
 pub(crate) mod messages;
 pub(crate) mod refused;
+pub(crate) mod requests;
 pub(crate) mod run;
 pub mod scoped;
 pub(crate) mod split;

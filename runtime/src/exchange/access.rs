@@ -79,6 +79,24 @@ pub(crate) fn complete(window: &WindowCore, mut access: Box<Opened>, call: &Call
     result
 }
 
+/// Whether [`complete`] would not wait for a post.
+pub(crate) fn may_complete(window: &WindowCore, endpoint: &mut Endpoint, access: &Opened) -> bool {
+    let world = &window.world;
+    let (true, Ok(ports)) = (world.goes_on(), window.ports(access.site)) else { return true };
+    let exchange = &mut *window.exchange.borrow_mut();
+    access.batches.iter().all(|batch| {
+        let needed = batch.number + u64::from(!batch.gets.is_empty());
+        let to = exchange.to.of(batch.target);
+        if to.posts < needed
+            && batch.target != world.rank
+            && look(window, endpoint, batch.target, to, ports).is_err()
+        {
+            return true;
+        }
+        to.posts >= needed || endpoint.lost(batch.target).is_some()
+    })
+}
+
 fn close(window: &WindowCore, exchange: &mut Exchange, ended: u64) {
     exchange.open.retain(|(number, _)| *number != ended);
     window.accesses.set(exchange.open.len());

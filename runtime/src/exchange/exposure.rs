@@ -177,6 +177,25 @@ pub(crate) fn test(window: &WindowCore, call: &Call) -> Result<bool> {
     end(window, endpoint, exchange, ports, call).map(|()| true)
 }
 
+/// Whether [`wait`] would not wait.
+pub(crate) fn is_over(window: &WindowCore, endpoint: &mut Endpoint) -> bool {
+    let world = &window.world;
+    let (true, Ok(ports)) = (world.goes_on(), window.ports(std::panic::Location::caller())) else {
+        return true;
+    };
+    let exchange = &mut *window.exchange.borrow_mut();
+    let sources = exchange.posted.as_ref().map_or(0, |posted| posted.sources.len());
+    for at in 0..sources {
+        let source = exchange.posted.as_ref().map_or(0, |posted| posted.sources[at]);
+        match next(exchange, endpoint, world, source, ports) {
+            Ok(Some(_)) => {}
+            Ok(None) => return false,
+            Err(_) => return true,
+        }
+    }
+    true
+}
+
 /// The access of `source` as a frame, if it has come, and whether that is to be released.
 #[inline]
 fn next(

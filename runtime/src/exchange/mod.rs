@@ -38,8 +38,8 @@ mod exposure;
 mod frames;
 mod gets;
 
-pub(crate) use access::{complete, drop_access, start};
-pub(crate) use exposure::{post, test, wait};
+pub(crate) use access::{complete, drop_access, may_complete, start};
+pub(crate) use exposure::{is_over, post, test, wait};
 
 use crate::collect::lent::Lent;
 use crate::state::exchange::{Exchange, Ports, Post, Target};

@@ -66,7 +66,7 @@ pub(super) fn read_from(
 ///
 /// # Errors
 /// Nothing more can come.
-fn read_elements(
+pub(super) fn read_elements(
     world: &WorldCore,
     endpoint: &mut Endpoint,
     messages: &mut Messages,
@@ -121,9 +121,9 @@ pub(super) fn read_landing(
     endpoint: &mut Endpoint,
     messages: &mut Messages,
 ) -> Result<(), Lost> {
-    let mut after = None;
-    while let Some(from) = next_landing(messages, after) {
-        after = Some(from);
+    let mut next = 0;
+    while let Some(from) = lands_from(messages, next) {
+        next = from + 1;
         let read = read_elements(world, endpoint, messages, from);
         let lands = messages.landing.range((from, 0)..=(from, u64::MAX)).next().is_some();
         if lands {
@@ -133,9 +133,8 @@ pub(super) fn read_landing(
     Ok(())
 }
 
-/// The first rank after this one from which elements are on their way.
-fn next_landing(messages: &Messages, after: Option<usize>) -> Option<usize> {
-    let first = after.map_or(0, |after| after + 1);
+/// The first rank, from this one on, from which elements are on their way.
+pub(super) fn lands_from(messages: &Messages, first: usize) -> Option<usize> {
     messages.landing.range((first, 0)..).next().map(|((from, _), _)| *from)
 }
 
@@ -203,8 +202,7 @@ pub(super) fn deliver(
     message: &Taken<'_>,
 ) -> Result<(), Wrong> {
     let Taken { from, number, envelope, elements, .. } = *message;
-    let waits = messages.posted.iter().position(|receive| receive.takes(from, envelope.tag));
-    if let Some(receive) = waits.and_then(|at| messages.posted.remove(at)) {
+    if let Some(receive) = messages.posted.take(from, envelope.tag) {
         take(world, endpoint, messages, message, &receive);
         return Ok(());
     }
@@ -227,7 +225,7 @@ fn answered(messages: &mut Messages, to: usize, number: u64) -> bool {
     let Some(sent) = messages.sending.remove(&(to, number)) else { return false };
     messages.outbox.remove(to, number);
     messages.free(sent.buffered);
-    sent.is_taken.set(true);
+    sent.completion.complete();
     true
 }
 
@@ -249,7 +247,8 @@ pub(super) fn take(
                 Came::Here(bytes) => landing.whole(bytes.as_ptr()),
                 Came::Near(address) if from == world.rank => landing.whole(address),
                 Came::Near(address) => match world.touching(endpoint, true) {
-                    Some(false) => return, // the world has ended: the call that waits finds it
+                    // The world has ended, which the call that waits finds.
+                    Some(false) => return messages.posted.push(receive.clone()),
                     began => {
                         landing.whole(address);
                         if began.is_some() {
@@ -428,7 +427,7 @@ mod tests {
                 let mut first = vec![0u64; LEN];
                 let room = Room::Elements(first.as_mut_ptr().cast(), Datatype::run(0..LEN));
                 // SAFETY: the room is there until the receive is done, or this test has failed.
-                let receive = Rc::new(unsafe { Receive::new::<u64>(Some(0), Some(0), room) });
+                let receive = Rc::new(unsafe { Receive::new::<u64>(Some(0), Some(0), room, call.site) });
                 begin(core, &mut core.endpoint.borrow_mut(), &mut messages(core).borrow_mut(), &receive);
                 is_asked_for.store(true, Ordering::Release);
                 // After that the elements of both have come, and the second message was not read.

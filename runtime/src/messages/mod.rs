@@ -17,9 +17,13 @@
 
 mod arrive;
 mod receive;
+mod requests;
 mod send;
 
 pub(crate) use receive::{probe, receive};
+pub(crate) use requests::{
+    Begun, begin_receive, begin_send, cancel, complete, flush, give_up, outcome, progress, wait_for_some,
+};
 pub(crate) use send::{Outgoing, attach, detach, send, send_and_receive};
 
 use crate::state::call::Call;

@@ -7,7 +7,7 @@ use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
-use crate::state::messages::receive::{Receive, Room, Stage};
+use crate::state::messages::receive::{Failure, Receive, Room, Stage};
 use crate::state::messages::status::{Sources, Status, Tags};
 use crate::state::messages::{Elements, Kept, Messages};
 use crate::state::world::WorldCore;
@@ -41,7 +41,7 @@ impl Wanted {
     }
 
     /// The same in words.
-    fn words(self) -> String {
+    pub(super) fn words(self) -> String {
         let source = self.source.map_or_else(|| "any rank".to_owned(), |source| format!("rank {source}"));
         let tag = self.tag.map_or_else(|| "any tag".to_owned(), |tag| format!("tag {tag}"));
         format!(" from {source} with {tag}")
@@ -65,7 +65,7 @@ pub(crate) unsafe fn receive<T: Element>(
     world.alive()?;
     let Some(wanted) = Wanted::of(world, from, tag, call)? else { return Ok(Status::default()) };
     // SAFETY: the caller's; this function returns when the receive is done, or forgotten.
-    let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room) });
+    let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room, call.site) });
     let endpoint = &mut *world.endpoint.borrow_mut();
     let guard = AbortOnUnwind("a receive");
     begin(world, endpoint, &mut messages(world).borrow_mut(), &receive);
@@ -83,7 +83,7 @@ pub(super) fn begin(
 ) {
     let kept = messages.first(receive.source, receive.tag).and_then(|at| messages.take_kept(at));
     let Some(Kept { from, number, envelope, elements }) = kept else {
-        messages.posted.push_back(receive.clone());
+        messages.posted.push(receive.clone());
         return;
     };
     let elements = match &elements {
@@ -113,7 +113,8 @@ pub(super) fn complete(
     }
     match receive.outcome() {
         Some(Ok(status)) => Ok(status),
-        Some(Err((class, message))) => Err(call.error(world, class, message)),
+        Some(Err(Failure::Wrong(class, message))) => Err(call.error(world, class, message)),
+        Some(Err(Failure::Lost(lost))) => Err(world.lost(&lost, call)),
         None => Err(call.error(world, ErrorClass::Intern, "internal error: a receive is not done")),
     }
 }
@@ -183,7 +184,7 @@ fn read(
 }
 
 /// Returns the rank that a call waits for which waits for such a message, and how the stall report says so.
-fn awaited(world: &WorldCore, wanted: Wanted) -> (usize, Awaited<'static>) {
+pub(super) fn awaited(world: &WorldCore, wanted: Wanted) -> (usize, Awaited<'static>) {
     match wanted.source {
         Some(source) => (source, Awaited::One("messages")),
         None if world.size == 1 => (world.rank, Awaited::One("messages")),

@@ -8,6 +8,7 @@ use crate::protocol::exchange::{untouched_by, wait};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
+use crate::state::completion::Completion;
 use crate::state::messages::frames::{Envelope, elements, kind};
 use crate::state::messages::limits::{BUFFERED, OVERHEAD};
 use crate::state::messages::outbox::Outbox;
@@ -21,7 +22,7 @@ use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{
     Answers, Attendant, Bytes, COPIED, Cause, Channels, Endpoint, Header, Liveness, Port, Topology,
 };
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -89,7 +90,7 @@ pub(crate) unsafe fn send_and_receive<T: Element>(
     let result = outgoing.map_or(Ok(None), begin).and_then(|sent| {
         let receive = wanted.map(|wanted| {
             // SAFETY: the caller's; this function returns when the receive is done, or forgotten.
-            let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room) });
+            let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room, call.site) });
             begin_receive(world, endpoint, &mut messages(world).borrow_mut(), &receive);
             (wanted, receive)
         });
@@ -116,7 +117,7 @@ pub(crate) unsafe fn send_and_receive<T: Element>(
 ///
 /// # Safety
 /// Unless the send is buffered, the elements stay as they are until it is [complete](complete), or taken back by that.
-unsafe fn begin(
+pub(super) unsafe fn begin(
     world: &WorldCore,
     endpoint: &mut Endpoint,
     messages: &mut Messages,
@@ -155,8 +156,8 @@ unsafe fn begin(
     // What was sent with its elements is not in the buffer any more.
     let buffered = (is_buffered && !is_eager).then_some(bytes.len());
     let sent = is_answered.then(|| {
-        let is_taken = Cell::new(false);
-        Rc::new(Sent { to, number, buffered, is_taken })
+        let (completion, lost) = (Completion::default(), RefCell::default());
+        Rc::new(Sent { to, number, buffered, site: call.site, completion, lost })
     });
     if let Some(sent) = &sent {
         messages.sending.insert((to, number), sent.clone());
@@ -175,7 +176,7 @@ unsafe fn begin(
             messages.free(buffered);
             return Err(call.error(world, ErrorClass::NoMem, why));
         }
-        return Ok(sent.filter(|sent| !is_buffered && !sent.is_taken.get()));
+        return Ok(sent.filter(|sent| !is_buffered && !sent.completion.is_complete()));
     }
     let (mut place, mut kept) = ([0; 16], None);
     let payload = if is_eager {
@@ -295,27 +296,32 @@ fn complete(
         };
         let other =
             also.map_or(Ok(()), |(wanted, receive)| go_on(world, endpoint, messages, wanted, receive));
-        if sent.is_taken.get() { Ok(Some(())) } else { own.and(other).map(|()| None) }
+        if sent.completion.is_complete() { Ok(Some(())) } else { own.and(other).map(|()| None) }
     });
     waited.map_err(|lost| {
         endpoint.end(Cause { rank: lost.rank, what: lost.to_string() });
-        {
-            let messages = &mut *messages(world).borrow_mut();
-            messages.sending.remove(&(to, sent.number));
-            let is_it = |kept: &Kept| kept.from == to && kept.number == sent.number;
-            // One to another rank is kept there.
-            if to == world.rank
-                && let Some(at) = messages.kept.iter().position(is_it)
-            {
+        take_back(world, endpoint, sent, call);
+        world.lost(&lost, call)
+    })
+}
+
+/// The world has ended: returns when nobody reads the elements of this send any more.
+pub(super) fn take_back(world: &WorldCore, endpoint: &mut Endpoint, sent: &Sent, call: &Call) {
+    let (to, number) = (sent.to, sent.number);
+    {
+        let messages = &mut *messages(world).borrow_mut();
+        messages.sending.remove(&(to, number));
+        if to == world.rank {
+            let is_it = |kept: &Kept| kept.from == to && kept.number == number;
+            if let Some(at) = messages.kept.iter().position(is_it) {
                 messages.take_kept(at);
             }
         }
-        if to != world.rank && endpoint.reaches(to) {
-            untouched_by(world, endpoint, &[], call, to);
-        }
-        messages(world).borrow_mut().outbox.remove(to, sent.number);
-        world.lost(&lost, call)
-    })
+    }
+    if to != world.rank && endpoint.reaches(to) {
+        untouched_by(world, endpoint, &[], call, to);
+    }
+    messages(world).borrow_mut().outbox.remove(to, number);
 }
 
 /// Attaches a buffer for buffered sends.

@@ -11,6 +11,7 @@ pub(crate) mod calls;
 pub(crate) mod census;
 pub mod check;
 mod collected;
+pub(crate) mod completion;
 pub(crate) mod datatypes;
 pub(crate) mod environment;
 pub(crate) mod exchange;

@@ -324,6 +324,12 @@ impl WorldCore {
                     let (file, line) = (begun.site().file(), begun.site().line());
                     Leave::Failed(format!("it has not finished the superstep that it began at {file}:{line}"))
                 }
+                None if self.open_request().is_some() => {
+                    let site = self
+                        .open_request()
+                        .map_or(String::new(), |site| format!(" at {}:{}", site.file(), site.line()));
+                    Leave::Failed(format!("it has not completed a request that it began{site}"))
+                }
                 None if self.held_parts.get() > 0 => {
                     Leave::Failed("it holds a part of a window by a lock that it has not unlocked".to_owned())
                 }
@@ -338,6 +344,11 @@ impl WorldCore {
         endpoint.leave(how);
     }
 
+    /// The line that began a request that is not complete, and that others take part in, if there is one: it was leaked.
+    fn open_request(&self) -> Option<&'static Location<'static>> {
+        self.messages.get().and_then(|messages| messages.borrow().open_request())
+    }
+
     /// Goes on with all that this rank has begun, while it waits for something else.
     #[inline]
     pub(crate) fn advance(&self, endpoint: &mut Endpoint) {
@@ -345,11 +356,52 @@ impl WorldCore {
         if let Some(read) = self.reads.get() {
             read(self, endpoint);
         }
+        if self.is_split() {
+            self.advance_others();
+        }
+    }
+
+    /// Whether this rank is in worlds that were split from others.
+    #[inline]
+    fn is_split(&self) -> bool {
+        !self.parts.borrow().borrow().is_empty()
+    }
+
+    /// Goes on with the receives that this rank has begun in other worlds than this one.
+    #[cold]
+    fn advance_others(&self) {
+        self.any_other(|other| {
+            if other.receives()
+                && let (Some(read), Ok(mut endpoint)) = (other.reads.get(), other.endpoint.try_borrow_mut())
+            {
+                read(other, &mut endpoint);
+            }
+            false
+        });
+    }
+
+    /// Whether this is so of any other world of this rank: the one that all were split from in the end, and those.
+    fn any_other(&self, is_so: impl Fn(&WorldCore) -> bool) -> bool {
+        let mut first = self.above.borrow().upgrade();
+        while let Some(above) = first.as_ref().and_then(|world| world.above.borrow().upgrade()) {
+            first = Some(above);
+        }
+        let parts = self.parts.borrow().clone();
+        let part = |at: usize| parts.borrow().get(at).map(Weak::upgrade);
+        let parts = (0..).map_while(part).flatten();
+        first.into_iter().chain(parts).any(|other| !std::ptr::eq(&raw const *other, self) && is_so(&other))
+    }
+
+    /// Whether receives that were begun may take something.
+    fn receives(&self) -> bool {
+        let messages = self.messages.get().map(|messages| messages.try_borrow());
+        matches!(messages, Some(Ok(messages)) if !messages.posted.is_empty() || !messages.landing.is_empty())
     }
 
     /// Whether something that this rank has begun may go on while it waits for something else.
     pub(crate) fn may_advance(&self) -> bool {
-        self.in_flight.borrow().iter().any(|run| run.is_open())
+        let receives_elsewhere = || self.is_split() && self.any_other(WorldCore::receives);
+        self.in_flight.borrow().iter().any(|run| run.is_open()) || receives_elsewhere()
     }
 
     /// Declares that this rank begins, or has ceased, to access memory of other ranks, unless it has declared so already;

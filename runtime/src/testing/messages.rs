@@ -11,12 +11,13 @@ use fencepost_tests_support::random::Random;
 use fencepost_transport::{Header, InFlight, SimConfig, Tamper};
 use std::sync::{Arc, Mutex};
 
-/// Short messages, a synchronous one, and long ones, which the receiver asks for; both ways.
+/// Short messages, a synchronous one, and long ones, which the receiver asks for, one of them by a request; both ways.
 fn program(world: &World) -> Result<()> {
     let other = 1 - world.rank();
     world.attach_buffer(1 << 20)?;
     for round in 0..8u64 {
         let (mut short, mut long) = ([0u64; 3], vec![0u64; 50_000]);
+        let late = world.irecv_into(other, 5, vec![0u64; 40_000])?;
         world.sendrecv(other, 1, [round, 2, 3], other, 1, &mut short)?;
         world.bsend(other, 2, [round; 100])?;
         world.sendrecv(other, 3, vec![round; 50_000], Any, 3, &mut long)?;
@@ -29,6 +30,9 @@ fn program(world: &World) -> Result<()> {
         } else {
             world.recv_into(0, 4, &mut short)?;
         }
+        let send = world.isend(other, 5, vec![round; 40_000])?;
+        late.wait()?;
+        send.wait()?;
     }
     world.detach_buffer()?;
     world.barrier()

@@ -5,15 +5,18 @@
 pub(crate) mod frames;
 pub(crate) mod limits;
 pub(crate) mod outbox;
+pub(crate) mod posted;
 pub(crate) mod receive;
 pub(crate) mod status;
 
+use crate::state::completion::Completion;
 use crate::state::messages::frames::Envelope;
 use crate::state::messages::limits::Limits;
 use crate::state::messages::outbox::{Outbox, chunk, chunks};
+use crate::state::messages::posted::Posted;
 use crate::state::messages::receive::Receive;
-use fencepost_transport::{Bytes, Channels, Endpoint, Port, Topology, Until};
-use std::cell::Cell;
+use fencepost_transport::{Bytes, Channels, Endpoint, Lost, Port, Topology, Until};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::Location;
 use std::rc::Rc;
@@ -30,8 +33,8 @@ pub(crate) struct Messages {
     pub(crate) peers: Vec<Peer>,
     /// Messages that have arrived and that no receive has taken, in the order of their arrival.
     pub(crate) kept: VecDeque<Kept>,
-    /// Receives that have taken nothing, in the order of their calls.
-    pub(crate) posted: VecDeque<Rc<Receive>>,
+    /// Receives that have taken nothing.
+    pub(crate) posted: Posted,
     /// Receives whose elements are on their way, by sender and number of the message.
     pub(crate) landing: BTreeMap<(usize, u64), Rc<Receive>>,
     /// Sends whose receivers are to tell when they have taken the message, by receiver and number of the message.
@@ -83,8 +86,12 @@ pub(crate) struct Sent {
     pub(crate) number: u64,
     /// The bytes that it takes of the buffer of buffered sends.
     pub(crate) buffered: Option<usize>,
-    /// Whether its message was taken.
-    pub(crate) is_taken: Cell<bool>,
+    /// The line that began it.
+    pub(crate) site: Site,
+    /// Whether its message was taken, or it has failed.
+    pub(crate) completion: Completion,
+    /// Why it has failed, once it has.
+    pub(crate) lost: RefCell<Option<Lost>>,
 }
 
 /// The buffer of buffered sends.
@@ -122,7 +129,7 @@ impl Messages {
             credit: limits.unexpected / size,
             peers: (0..size).map(|_| Peer::default()).collect(),
             kept: VecDeque::new(),
-            posted: VecDeque::new(),
+            posted: Posted::default(),
             landing: BTreeMap::new(),
             sending: BTreeMap::new(),
             outbox: Arc::default(),
@@ -192,8 +199,24 @@ impl Messages {
 
     /// Forgets a receive of this rank that has ended without a message, or without all elements of the one that it took.
     pub(crate) fn forget(&mut self, receive: &Rc<Receive>) {
-        self.posted.retain(|posted| !Rc::ptr_eq(posted, receive));
+        self.posted.remove(receive);
         self.landing.retain(|_, landing| !Rc::ptr_eq(landing, receive));
+    }
+
+    /// Takes the receives whose elements are on their way from this rank.
+    pub(crate) fn take_landing(&mut self, from: usize) -> Vec<Rc<Receive>> {
+        take_range(&mut self.landing, from, |_| true)
+    }
+
+    /// Takes the sends to this rank, but for those that are buffered.
+    pub(crate) fn take_unbuffered(&mut self, to: usize) -> Vec<Rc<Sent>> {
+        take_range(&mut self.sending, to, |sent| sent.buffered.is_none())
+    }
+
+    /// A request of this rank that is not complete, if there is one, by its line.
+    pub(crate) fn open_request(&self) -> Option<Site> {
+        let sent = self.sending.values().find(|sent| sent.buffered.is_none()).map(|sent| sent.site);
+        sent.or_else(|| self.landing.values().next().map(|receive| receive.site))
     }
 
     /// Hands the messages of buffered sends on, so that their receivers get them when this rank has left.
@@ -222,4 +245,15 @@ impl Messages {
             }
         }
     }
+}
+
+/// Takes what is of this rank and wanted.
+fn take_range<T>(
+    all: &mut BTreeMap<(usize, u64), Rc<T>>,
+    rank: usize,
+    is_wanted: impl Fn(&T) -> bool,
+) -> Vec<Rc<T>> {
+    let wanted = all.range((rank, 0)..=(rank, u64::MAX)).filter(|(_, one)| is_wanted(one));
+    let numbers: Vec<(usize, u64)> = wanted.map(|(number, _)| *number).collect();
+    numbers.iter().filter_map(|number| all.remove(number)).collect()
 }

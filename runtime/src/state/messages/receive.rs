@@ -2,13 +2,16 @@
 
 use crate::kernel;
 use crate::kernel::element::{Element, element_type};
+use crate::state::completion::Completion;
 use crate::state::messages::frames::Envelope;
 use crate::state::messages::outbox::{chunk, chunks};
 use crate::state::messages::status::Status;
 use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Scalar};
-use std::cell::RefCell;
+use fencepost_transport::Lost;
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
 
 /// A receive that was begun.
 pub(crate) struct Receive {
@@ -18,7 +21,13 @@ pub(crate) struct Receive {
     pub(crate) tag: Option<u32>,
     pub(crate) element: ElementType,
     room: Room,
+    /// The line that began it.
+    pub(crate) site: &'static Location<'static>,
     pub(crate) stage: RefCell<Stage>,
+    /// Whether it has taken a message that fits.
+    has_begun: Cell<bool>,
+    /// Whether it is complete.
+    pub(crate) completion: Completion,
 }
 
 /// The progress of a receive.
@@ -32,7 +41,16 @@ pub(crate) enum Stage {
 }
 
 /// The outcome of a receive.
-pub(crate) type Outcome = Result<Status, (ErrorClass, String)>;
+pub(crate) type Outcome = Result<Status, Failure>;
+
+/// Why a receive has failed.
+#[derive(Clone)]
+pub(crate) enum Failure {
+    /// It has taken a message that it could not receive.
+    Wrong(ErrorClass, String),
+    /// Nothing more can come.
+    Lost(Lost),
+}
 
 /// The room for the elements of a message.
 pub(crate) enum Room {
@@ -101,8 +119,15 @@ impl Receive {
     /// # Safety
     /// The elements are in a slice of `T` that is valid for writes, or the list is one of `T`; and nobody accesses them until
     /// the receive is done, or was forgotten.
-    pub(crate) unsafe fn new<T: Element>(source: Option<usize>, tag: Option<u32>, room: Room) -> Self {
-        Self { source, tag, element: element_type::<T>(), room, stage: RefCell::new(Stage::Posted) }
+    pub(crate) unsafe fn new<T: Element>(
+        source: Option<usize>,
+        tag: Option<u32>,
+        room: Room,
+        site: &'static Location<'static>,
+    ) -> Self {
+        let (stage, has_begun) = (RefCell::new(Stage::Posted), Cell::new(false));
+        let completion = Completion::default();
+        Self { source, tag, element: element_type::<T>(), room, site, stage, has_begun, completion }
     }
 
     /// Returns whether it takes such a message.
@@ -124,12 +149,25 @@ impl Receive {
         matches!(*self.stage.borrow(), Stage::Landing(_))
     }
 
+    /// Whether it has taken nothing, and may yet.
+    pub(crate) fn is_posted(&self) -> bool {
+        matches!(*self.stage.borrow(), Stage::Posted)
+    }
+
+    /// Whether some of its elements may have landed, though it has failed.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun.get()
+    }
+
     /// Takes a message; returns where its elements land, unless it does not fit: then the receive is done.
     pub(crate) fn take(&self, from: usize, envelope: Envelope, is_early: bool) -> Option<Landing> {
         match self.area(from, &envelope, is_early) {
-            Ok(area) => Some(Landing { envelope, area, came: 0, asked: 0, gathered: Vec::new() }),
+            Ok(area) => {
+                self.has_begun.set(true);
+                Some(Landing { envelope, area, came: 0, asked: 0, gathered: Vec::new() })
+            }
             Err(error) => {
-                *self.stage.borrow_mut() = Stage::Done(Err(error));
+                self.end(Err(Failure::Wrong(error.0, error.1)));
                 None
             }
         }
@@ -194,7 +232,18 @@ impl Receive {
             unsafe { (**list).filled(len) };
         }
         let status = Status { source: Some(from), tag: Some(envelope.tag), len };
-        *self.stage.borrow_mut() = Stage::Done(Ok(status));
+        self.end(Ok(status));
+    }
+
+    /// Nothing more can come for it.
+    pub(crate) fn lose(&self, lost: &Lost) {
+        self.end(Err(Failure::Lost(lost.clone())));
+    }
+
+    fn end(&self, outcome: Outcome) {
+        let is_lost = matches!(outcome, Err(Failure::Lost(_)));
+        *self.stage.borrow_mut() = Stage::Done(outcome);
+        if is_lost { self.completion.lose() } else { self.completion.complete() }
     }
 }
 

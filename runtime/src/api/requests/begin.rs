@@ -1,0 +1,182 @@
+//! The calls of a [`World`] that begin sends and receives.
+
+use crate::api::refused::Refused;
+use crate::api::requests::{Held, Request};
+use crate::kernel::element::{Element, element_type};
+use crate::messages::{self, Outgoing};
+use crate::state::call::Call;
+use crate::state::messages::receive::Room;
+use crate::state::messages::status::{Sources, Tags};
+use crate::state::world::World;
+use fencepost_planner::Result;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::reference::SendMode;
+use std::ptr::NonNull;
+
+impl World {
+    /// Begins to [send](Self::send) all elements of a list, which the request has until it is complete. Never waits.
+    ///
+    /// ```
+    /// # fencepost_runtime::ranks(2).run(|world| {
+    /// let other = 1 - world.rank();
+    /// // No send waits for the other rank's receive.
+    /// let sends = [0, 1].map(|tag| world.isend(other, tag, vec![tag; 100_000]));
+    /// for tag in [1, 0] {
+    ///     assert_eq!(world.recv::<u32>(other, tag)?.0, vec![tag; 100_000]);
+    /// }
+    /// for send in sends {
+    ///     send?.wait()?;
+    /// }
+    /// # Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// `RANK` for a rank that the world does not have; `NO_MEM` where there is no memory for a copy, or 65,536 messages of this
+    /// rank wait for their receives; `PROC_FAILED` where the receiver has left or died, or the world has ended. The list is
+    /// given back, and nothing was sent.
+    ///
+    /// # Cost
+    /// As [`send`](Self::send), and two small allocations where it is not complete at once.
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.7.2 (MPI_ISEND).
+    #[track_caller]
+    pub fn isend<T: Element>(
+        &self,
+        to: impl Into<Option<usize>>,
+        tag: u32,
+        elements: Vec<T>,
+    ) -> Result<Request<Vec<T>>, Refused<Vec<T>>> {
+        self.begun(SendMode::Standard, to.into(), tag, elements, &Call::named(0, "World::isend"))
+    }
+
+    /// [`isend`](Self::isend), which is complete when a receive has taken the message.
+    ///
+    /// # Errors
+    /// As [`isend`](Self::isend).
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.7.2 (MPI_ISSEND).
+    #[track_caller]
+    pub fn issend<T: Element>(
+        &self,
+        to: impl Into<Option<usize>>,
+        tag: u32,
+        elements: Vec<T>,
+    ) -> Result<Request<Vec<T>>, Refused<Vec<T>>> {
+        self.begun(SendMode::Synchronous, to.into(), tag, elements, &Call::named(0, "World::issend"))
+    }
+
+    /// [`isend`](Self::isend), which is complete at once, as [`bsend`](Self::bsend) is.
+    ///
+    /// # Errors
+    /// As [`isend`](Self::isend), and `BUFFER` as [`bsend`](Self::bsend).
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.7.2 (MPI_IBSEND).
+    #[track_caller]
+    pub fn ibsend<T: Element>(
+        &self,
+        to: impl Into<Option<usize>>,
+        tag: u32,
+        elements: Vec<T>,
+    ) -> Result<Request<Vec<T>>, Refused<Vec<T>>> {
+        self.begun(SendMode::Buffered, to.into(), tag, elements, &Call::named(0, "World::ibsend"))
+    }
+
+    /// [`isend`](Self::isend), which promises that a receive waits for the message, as [`rsend`](Self::rsend) does.
+    ///
+    /// # Errors
+    /// As [`isend`](Self::isend).
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.7.2 (MPI_IRSEND).
+    #[track_caller]
+    pub fn irsend<T: Element>(
+        &self,
+        to: impl Into<Option<usize>>,
+        tag: u32,
+        elements: Vec<T>,
+    ) -> Result<Request<Vec<T>>, Refused<Vec<T>>> {
+        self.begun(SendMode::Ready, to.into(), tag, elements, &Call::named(0, "World::irsend"))
+    }
+
+    /// Begins to [receive](Self::recv) a message of any length. Never waits.
+    ///
+    /// # Errors
+    /// `RANK` for a rank that the world does not have; `PROC_FAILED` where the world has ended. What is wrong with the message,
+    /// or with its sender, is the error of the request.
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.7.2 (MPI_IRECV).
+    #[track_caller]
+    pub fn irecv<T: Element>(
+        &self,
+        from: impl Into<Sources>,
+        tag: impl Into<Tags>,
+    ) -> Result<Request<Vec<T>>> {
+        let call = Call::named(0, "World::irecv");
+        let list = NonNull::from(Box::leak(Box::new(Vec::<T>::new())));
+        let wanted = (from.into(), tag.into(), Room::List(list.as_ptr()));
+        // SAFETY: the list is one of `T`, and stays in its box, which the request takes back when the receive is complete or
+        // forgotten, or leaks.
+        match unsafe { messages::begin_receive::<T>(self.core(), wanted, &call) } {
+            Ok(begun) => Ok(Request::new(self.core(), begun, Held::Boxed(list))),
+            Err(error) => {
+                // SAFETY: no receive was begun.
+                drop(unsafe { Box::from_raw(list.as_ptr()) });
+                Err(self.core().handler.reported(error))
+            }
+        }
+    }
+
+    /// Begins to [receive](Self::recv_into) into a list, of which the message may fill a part; it keeps its length. Never waits.
+    ///
+    /// # Errors
+    /// As [`irecv`](Self::irecv); the list is given back. `TRUNCATE` is the error of the request.
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.7.2 (MPI_IRECV).
+    #[track_caller]
+    pub fn irecv_into<T: Element>(
+        &self,
+        from: impl Into<Sources>,
+        tag: impl Into<Tags>,
+        mut room: Vec<T>,
+    ) -> Result<Request<Vec<T>>, Refused<Vec<T>>> {
+        let call = Call::named(0, "World::irecv_into");
+        let elements = Room::Elements(room.as_mut_ptr().cast(), Datatype::run(0..room.len()));
+        let wanted = (from.into(), tag.into(), elements);
+        // SAFETY: the request has the list until the receive is complete or forgotten, or leaks it; it moves the list, but not
+        // its elements.
+        match unsafe { messages::begin_receive::<T>(self.core(), wanted, &call) } {
+            Ok(begun) => Ok(Request::new(self.core(), begun, Held::Here(room))),
+            Err(error) => Err(Refused::new(room, self.core().handler.reported(error))),
+        }
+    }
+
+    fn begun<T: Element>(
+        &self,
+        mode: SendMode,
+        to: Option<usize>,
+        tag: u32,
+        elements: Vec<T>,
+        call: &Call,
+    ) -> Result<Request<Vec<T>>, Refused<Vec<T>>> {
+        let core = self.core();
+        let begun = match to {
+            None => core.alive().map(|()| None),
+            Some(to) => {
+                let (element, bytes) = (element_type::<T>(), bytemuck::cast_slice(&elements));
+                let outgoing = Outgoing { to, tag, element, bytes, mode };
+                // SAFETY: the request has the list until the send is complete or was taken back, or leaks it; it moves the
+                // list, but not its elements, and shows it to nobody.
+                unsafe { messages::begin_send(core, &outgoing, call) }
+            }
+        };
+        match begun {
+            Ok(begun) => Ok(Request::new(core, begun, Held::Here(elements))),
+            Err(error) => Err(Refused::new(elements, core.handler.reported(error))),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! A [`Request`] as a future.
+
+use crate::api::refused::Refused;
+use crate::api::requests::Request;
+use crate::state::call::Call;
+use crate::state::messages::status::Status;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// A request is a future of what [`wait`](Request::wait) returns, for any executor, on the thread of its world (feature `async`).
+///
+/// Each poll goes on with all that the rank has begun. Nobody else does so while the rank is in no call, so a request
+/// that is not complete wakes its task at once: the executor polls again after its other tasks, and does not sleep.
+///
+/// # Panics
+/// A request that was completed and is polled again panics.
+impl<B> Future for Request<B> {
+    type Output = Result<(B, Status), Refused<B>>;
+
+    #[track_caller]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        assert!(this.operation.is_some(), "a request that was completed was polled");
+        if !this.test() {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let whole =
+            Self { world: this.world.clone(), operation: this.operation.take(), is_scoped: this.is_scoped };
+        let world = this.world.clone();
+        let call = Call::named(0, "Request::poll");
+        Poll::Ready(whole.completed(&call).map_err(|refused| refused.reported(&world.handler)))
+    }
+}
+
+/// What a request holds is moved, and never pinned.
+impl<B> Unpin for Request<B> {}

@@ -1,0 +1,104 @@
+//! Operations under locks as requests.
+
+use crate::api::locked::Locked;
+use crate::api::refused::Refused;
+use crate::api::requests::{Held, Other, Request};
+use crate::collect::operation::{Source, TargetRegion};
+use crate::collect::ticket::Ticket;
+use crate::kernel::element::Element;
+use crate::locks::LockCore;
+use crate::state::call::Call;
+use fencepost_planner::element::Op;
+use fencepost_planner::{ErrorClass, Result};
+use fencepost_transport::Endpoint;
+use std::rc::{Rc, Weak};
+
+impl<T: Element> Locked<'_, T> {
+    /// [`put`](Self::put) as a request, which is complete at once, since the source was copied. That says nothing of the target.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    ///
+    /// # Source
+    /// MPI 4.1, section 12.3.5 (MPI_RPUT).
+    #[track_caller]
+    pub fn rput<S: Source<T>>(&self, source: S, region: impl Into<TargetRegion>) -> Result<Request<()>> {
+        self.put(source, region)?;
+        Ok(Request::new(&self.core.data.world, None, Held::Here(())))
+    }
+
+    /// [`accumulate`](Self::accumulate) as a request, which is complete at once, since the source was copied.
+    ///
+    /// # Errors
+    /// As [`accumulate`](Self::accumulate).
+    ///
+    /// # Source
+    /// MPI 4.1, section 12.3.5 (MPI_RACCUMULATE).
+    #[track_caller]
+    pub fn raccumulate<S: Source<T>>(
+        &self,
+        source: S,
+        op: Op,
+        region: impl Into<TargetRegion>,
+    ) -> Result<Request<()>> {
+        self.accumulate(source, op, region)?;
+        Ok(Request::new(&self.core.data.world, None, Held::Here(())))
+    }
+
+    /// [`get`](Self::get) as a request, which returns the elements. The call that completes it flushes the epoch, unless that was
+    /// flushed or has ended since; so it may wait for the lock, also in a set, where it can be completed at any time.
+    ///
+    /// ```
+    /// # use fencepost_planner::{element::Op, reference::LockType};
+    /// # fencepost_runtime::ranks(2).run(|world| {
+    /// let u = world.lock_window::<u64>(1)?;
+    /// let lock = u.lock(0, LockType::Shared)?;
+    /// lock.raccumulate([1], Op::Sum, 0)?.wait()?;
+    /// let (count, _) = lock.rget(0)?.wait()?;
+    /// assert!((1..=2).contains(&count[0]));
+    /// lock.unlock()?;
+    /// world.barrier()?;
+    /// # Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`get`](Self::get). Those of [`flush`](Self::flush) are errors of the request, as is `RMA_SYNC` where the epoch has failed,
+    /// or the window was given up before it was carried out; the list is empty then.
+    ///
+    /// # Source
+    /// MPI 4.1, section 12.3.5 (MPI_RGET).
+    #[track_caller]
+    pub fn rget(&self, region: impl Into<TargetRegion>) -> Result<Request<Vec<T>>> {
+        let ticket = self.get(region)?;
+        let got = Getting { core: Rc::downgrade(self.core), target: self.target, ticket };
+        Ok(Request::other(&self.core.data.world, Box::new(got)))
+    }
+}
+
+struct Getting<T> {
+    core: Weak<LockCore>,
+    target: usize,
+    ticket: Ticket<T>,
+}
+
+impl<T: Element> Other<Vec<T>> for Getting<T> {
+    fn is_ready(&mut self, _: &mut Endpoint) -> bool {
+        true
+    }
+
+    fn finish(self: Box<Self>, call: &Call) -> Result<Vec<T>, Refused<Vec<T>>> {
+        let error = match self.ticket.take() {
+            Ok(elements) => return Ok(elements),
+            Err(error) => error,
+        };
+        let Some(core) = self.core.upgrade().filter(|_| error.class() == ErrorClass::RmaSync) else {
+            return Err(Refused::new(Vec::new(), error));
+        };
+        let flushed = core.carry_out(self.target, false, call);
+        flushed.and_then(|()| self.ticket.take()).map_err(|error| Refused::new(Vec::new(), error))
+    }
+
+    fn words(&self) -> String {
+        format!("a get from rank {} under a lock", self.target)
+    }
+}

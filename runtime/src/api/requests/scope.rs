@@ -1,0 +1,239 @@
+//! [`Scope`]: requests that borrow their buffers.
+
+use crate::api::requests::{Held, Request};
+use crate::api::scoped::Destination;
+use crate::collect::operation::SliceSource;
+use crate::kernel::element::{Element, element_type};
+use crate::messages::{self, Begun, Outgoing};
+use crate::protocol::unwind::AbortOnUnwind;
+use crate::state::call::Call;
+use crate::state::messages::status::{Sources, Tags};
+use crate::state::world::World;
+use fencepost_planner::Result;
+use fencepost_planner::reference::SendMode;
+use fencepost_transport::{Loss, Lost};
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// A scope in which requests borrow their buffers: see [`World::scope`].
+pub struct Scope<'scope, 'env: 'scope> {
+    world: &'env World,
+    begun: RefCell<Vec<Part<'env>>>,
+    scope: PhantomData<Cell<&'scope ()>>,
+}
+
+/// What was begun in a scope, with the elements that it sends.
+struct Part<'env> {
+    begun: Begun,
+    _source: Option<Box<dyn Kept + 'env>>,
+}
+
+/// Something that is kept until a request is complete.
+trait Kept {}
+
+/// The source of a send, in a place of its own, which others may read; with what was packed of it.
+struct Source<S>(NonNull<S>, Vec<u8>);
+
+impl<S> Kept for Source<S> {}
+
+impl<S> Drop for Source<S> {
+    fn drop(&mut self) {
+        // SAFETY: it was a box, and nobody reads it any more: the scope keeps it until then.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+impl World {
+    /// Opens a scope in which requests borrow their buffers: slices, and parts of them that a range or a datatype names. All of
+    /// them are complete when it returns, also those that were dropped, which waits for nothing here, or leaked; then the
+    /// buffers are free. A request of a scope returns nothing but its status.
+    ///
+    /// ```
+    /// # use fencepost_planner::datatype::Datatype;
+    /// # fencepost_runtime::ranks(2).run(|world| {
+    /// let other = 1 - world.rank();
+    /// let (values, mut halo) = ([world.rank() as u32; 6], [0; 8]);
+    /// world.scope(|scope| {
+    ///     let _halo = scope.irecv_into(other, 0, (&mut halo, 1..7))?;
+    ///     let _values = scope.isend(other, 0, &values)?;
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(halo[1..7], [other as u32; 6]);
+    /// # Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// A buffer that a receive lands in is not read before the scope is over:
+    ///
+    /// ```compile_fail,E0502
+    /// # fencepost_runtime::ranks(1).run(|world| {
+    /// let mut came = [0u32; 4];
+    /// world.scope(|scope| {
+    ///     let receive = scope.irecv_into(0, 0, &mut came)?;
+    ///     println!("{came:?}");
+    ///     Ok(receive)
+    /// })?.wait()?;
+    /// # Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// The error that the closure returns; then receives that have taken nothing are cancelled, and the others are completed.
+    /// Else the first error of a request that was not waited for. If the closure panics, the world ends.
+    pub fn scope<'env, R>(
+        &'env self,
+        calls: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> Result<R>,
+    ) -> Result<R> {
+        let scope = Scope { world: self, begun: RefCell::default(), scope: PhantomData };
+        let ends = Ends(&scope);
+        let result = calls(&scope);
+        std::mem::forget(ends);
+        let completed = scope.complete(result.is_err());
+        let value = result?;
+        self.core().handler.report(completed).map(|()| value)
+    }
+}
+
+impl<'scope, 'env> Scope<'scope, 'env> {
+    /// [`World::isend`] of borrowed elements: a slice, or a pair of one and a range or [`Datatype`](fencepost_planner::datatype::Datatype).
+    ///
+    /// # Errors
+    /// As [`World::isend`], and `DISP` for elements that the slice does not have.
+    #[track_caller]
+    pub fn isend<T: Element>(
+        &'scope self,
+        to: impl Into<Option<usize>>,
+        tag: u32,
+        elements: impl SliceSource<T> + 'env,
+    ) -> Result<Request<()>> {
+        self.begun(SendMode::Standard, to.into(), tag, elements, &Call::named(0, "Scope::isend"))
+    }
+
+    /// [`World::issend`] of borrowed elements.
+    ///
+    /// # Errors
+    /// As [`isend`](Self::isend).
+    #[track_caller]
+    pub fn issend<T: Element>(
+        &'scope self,
+        to: impl Into<Option<usize>>,
+        tag: u32,
+        elements: impl SliceSource<T> + 'env,
+    ) -> Result<Request<()>> {
+        self.begun(SendMode::Synchronous, to.into(), tag, elements, &Call::named(0, "Scope::issend"))
+    }
+
+    /// [`World::irsend`] of borrowed elements.
+    ///
+    /// # Errors
+    /// As [`isend`](Self::isend).
+    #[track_caller]
+    pub fn irsend<T: Element>(
+        &'scope self,
+        to: impl Into<Option<usize>>,
+        tag: u32,
+        elements: impl SliceSource<T> + 'env,
+    ) -> Result<Request<()>> {
+        self.begun(SendMode::Ready, to.into(), tag, elements, &Call::named(0, "Scope::irsend"))
+    }
+
+    /// [`World::irecv_into`] borrowed elements.
+    ///
+    /// # Errors
+    /// As [`World::irecv_into`], and `DISP` for elements that the slice does not have.
+    #[track_caller]
+    pub fn irecv_into<T: Element>(
+        &'scope self,
+        from: impl Into<Sources>,
+        tag: impl Into<Tags>,
+        into: impl Destination<'env, T>,
+    ) -> Result<Request<()>> {
+        let call = Call::named(0, "Scope::irecv_into");
+        let core = self.world.core();
+        let begun = self.world.room(into, &call).and_then(|room| {
+            let wanted = (from.into(), tag.into(), room);
+            // SAFETY: the elements are in a slice of `T` that is borrowed for longer than this scope is open, and that
+            // completes the receive, or forgets it.
+            unsafe { messages::begin_receive::<T>(core, wanted, &call) }
+        });
+        let begun = core.handler.report(begun)?;
+        self.keep(begun.as_ref(), None);
+        Ok(Request::new(core, begun, Held::Here(())).scoped())
+    }
+
+    fn begun<T: Element>(
+        &'scope self,
+        mode: SendMode,
+        to: Option<usize>,
+        tag: u32,
+        elements: impl SliceSource<T> + 'env,
+        call: &Call,
+    ) -> Result<Request<()>> {
+        let core = self.world.core();
+        let mut source = Source(NonNull::from(Box::leak(Box::new(elements))), Vec::new());
+        // SAFETY: it is a box that was leaked, and nobody writes it.
+        let elements = unsafe { source.0.as_ref() };
+        let packed = &mut source.1;
+        let begun =
+            self.world.bytes(elements.data().bytes(), size_of::<T>(), packed, call).and_then(|bytes| {
+                let Some(to) = to else { return core.alive().map(|()| None) };
+                let outgoing = Outgoing { to, tag, element: element_type::<T>(), bytes, mode };
+                // SAFETY: the elements are borrowed for longer than this scope is open, or kept with it; and it completes the
+                // send, or takes it back.
+                unsafe { messages::begin_send(core, &outgoing, call) }
+            });
+        let begun = core.handler.report(begun)?;
+        self.keep(begun.as_ref(), Some(Box::new(source)));
+        Ok(Request::new(core, begun, Held::Here(())).scoped())
+    }
+
+    /// Keeps what was begun until it is complete.
+    fn keep(&self, begun: Option<&Begun>, source: Option<Box<dyn Kept + 'env>>) {
+        let Some(begun) = begun else { return };
+        let all = &mut *self.begun.borrow_mut();
+        if all.len() == all.capacity() {
+            // What has failed since a rank was lost may be read by others yet.
+            all.retain(|part| !part.begun.completion().is_complete() || part.begun.lost().is_some());
+        }
+        all.push(Part { begun: begun.clone(), _source: source });
+    }
+
+    /// Completes all that was begun, but for receives that have taken nothing, if they are cancelled. Returns the first error of
+    /// what was not complete.
+    fn complete(&self, cancels: bool) -> Result<()> {
+        let (core, call) = (self.world.core(), Call::named(0, "World::scope"));
+        let mut result = Ok(());
+        let guard = AbortOnUnwind("a scope of requests");
+        for Part { begun, .. } in &*self.begun.borrow() {
+            if begun.completion().is_complete() && begun.lost().is_none() {
+                continue;
+            }
+            if let Begun::Receive(receive) = begun
+                && cancels
+                && messages::cancel(core, receive)
+            {
+                receive.lose(&Lost { rank: core.rank, how: Loss::Ended("it was cancelled".into()) });
+                continue;
+            }
+            let lost = if core.goes_on() { messages::complete(core, begun, &|| false, &call) } else { None };
+            let outcome = messages::outcome(core, begun, lost, &call);
+            result = result.and(outcome.map(drop));
+        }
+        guard.over();
+        result
+    }
+}
+
+/// Ends a scope whose closure unwinds: the world ends, and nobody accesses what was borrowed any more.
+struct Ends<'s, 'scope, 'env>(&'s Scope<'scope, 'env>);
+
+impl Drop for Ends<'_, '_, '_> {
+    fn drop(&mut self) {
+        let (core, call) = (self.0.world.core(), Call::named(0, "World::scope"));
+        let open = |part: &&Part<'_>| !part.begun.completion().is_complete() || part.begun.lost().is_some();
+        for Part { begun, .. } in self.0.begun.borrow().iter().filter(open) {
+            let lost =
+                Lost { rank: core.rank, how: Loss::Ended("a scope of requests was left by a panic".into()) };
+            drop(messages::outcome(core, begun, Some(lost), &call));
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Sends and receives that are begun by one call and completed by another.
+//!
+//! What has begun is in the same lists as what a call waits for, and goes on in the same way: when its rank reads the port of
+//! messages, in any call that waits, or that completes or tests requests. Who completes it adds it to the queue of its set, so
+//! a call that waits for one of many looks at none of the others.
+//!
+//! A rank that is lost fails what was begun with it, each request for itself; the world ends for this rank when the error of the
+//! first is returned.
+
+use crate::kernel::element::Element;
+use crate::messages::arrive::{lands_from, read_elements, read_from};
+use crate::messages::receive::{Wanted, awaited, begin as begin_receiving};
+use crate::messages::send::{Outgoing, begin, take_back};
+use crate::messages::{messages, rank_of};
+use crate::protocol::exchange::wait;
+use crate::protocol::stall::{Awaited, Watch};
+use crate::protocol::unwind::AbortOnUnwind;
+use crate::state::call::Call;
+use crate::state::completion::Completion;
+use crate::state::messages::limits::BUFFERED;
+use crate::state::messages::receive::{Failure, Receive, Room};
+use crate::state::messages::status::{Sources, Status, Tags};
+use crate::state::messages::{Messages, Sent};
+use crate::state::world::WorldCore;
+use fencepost_planner::{Error, ErrorClass, Result, State};
+use fencepost_transport::{Cause, Channels, Endpoint, Leave, Liveness, Loss, Lost};
+use std::panic::Location;
+use std::rc::Rc;
+
+/// A send or a receive that was begun.
+#[derive(Clone)]
+pub(crate) enum Begun {
+    Send(Rc<Sent>),
+    Receive(Rc<Receive>),
+}
+
+/// Begins to send. Returns `None` where the send is complete.
+///
+/// # Errors
+/// As `World::isend` and the like say: nothing was sent.
+///
+/// # Safety
+/// Unless the send is buffered, the elements stay as they are until it is complete, or was [taken back](outcome).
+pub(crate) unsafe fn begin_send(
+    world: &WorldCore,
+    outgoing: &Outgoing<'_>,
+    call: &Call,
+) -> Result<Option<Begun>> {
+    world.alive()?;
+    rank_of(world, outgoing.to, call)?;
+    let endpoint = &mut *world.endpoint.borrow_mut();
+    let messages = &mut *messages(world).borrow_mut();
+    if messages.sending.len() >= BUFFERED {
+        let message = format!(
+            "{} messages of this rank wait for receives, and no more than {BUFFERED} may: nothing was sent; complete some first",
+            messages.sending.len()
+        );
+        return Err(call.error(world, ErrorClass::NoMem, message));
+    }
+    let guard = AbortOnUnwind("a send");
+    // SAFETY: the caller's.
+    let sent = unsafe { begin(world, endpoint, messages, outgoing, call) };
+    guard.over();
+    Ok(sent?.map(Begun::Send))
+}
+
+/// Begins to receive. Returns `None` where nothing is received, from nobody.
+///
+/// # Errors
+/// As `World::irecv` says.
+///
+/// # Safety
+/// As [`Receive::new`], until the receive is complete, [cancelled](cancel) or was [given up](give_up).
+pub(crate) unsafe fn begin_receive<T: Element>(
+    world: &WorldCore,
+    (from, tag, room): (Sources, Tags, Room),
+    call: &Call,
+) -> Result<Option<Begun>> {
+    world.alive()?;
+    let Some(wanted) = Wanted::of(world, from, tag, call)? else { return Ok(None) };
+    // SAFETY: the caller's.
+    let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room, call.site) });
+    let endpoint = &mut *world.endpoint.borrow_mut();
+    let guard = AbortOnUnwind("a receive");
+    begin_receiving(world, endpoint, &mut messages(world).borrow_mut(), &receive);
+    guard.over();
+    Ok(Some(Begun::Receive(receive)))
+}
+
+/// Goes on with all that was begun, as far as that is possible without waiting.
+pub(crate) fn progress(world: &WorldCore, endpoint: &mut Endpoint) {
+    let messages = &mut *messages(world).borrow_mut();
+    let (first, size) = (messages.next, world.size);
+    let (mut open, mut gone) = (false, None);
+    for from in (first..size).chain(0..first) {
+        let read = if from == world.rank {
+            endpoint.lost(from).map_or(Ok(()), Err)
+        } else {
+            read_from(world, endpoint, messages, from)
+        };
+        match read {
+            Ok(()) => open |= from != world.rank || size == 1,
+            Err(lost) => {
+                fail(messages, from, &lost);
+                if gone.is_none() || lost.how != Loss::Left(Leave::Finished) {
+                    gone = Some(lost);
+                }
+            }
+        }
+    }
+    let mut from = 0;
+    while let Some(next) = lands_from(messages, from) {
+        if let Err(lost) = read_elements(world, endpoint, messages, next) {
+            for receive in messages.take_landing(next) {
+                receive.lose(&lost);
+            }
+        }
+        from = next + 1;
+    }
+    if let Some(lost) = gone.filter(|lost| !open || lost.how != Loss::Left(Leave::Finished)) {
+        messages.posted.take_of(None).iter().for_each(|receive| receive.lose(&lost));
+    }
+}
+
+/// Nothing more comes from this rank: fails what needs more of it.
+fn fail(messages: &mut Messages, from: usize, lost: &Lost) {
+    messages.posted.take_of(Some(from)).iter().for_each(|receive| receive.lose(lost));
+    for sent in messages.take_unbuffered(from) {
+        *sent.lost.borrow_mut() = Some(lost.clone());
+        sent.completion.lose();
+    }
+}
+
+/// Cancels a receive, if it has taken nothing; returns whether that is so.
+pub(crate) fn cancel(world: &WorldCore, receive: &Rc<Receive>) -> bool {
+    messages(world).borrow_mut().posted.remove(receive)
+}
+
+/// Forgets what was begun, without waiting. Returns whether nobody accesses its elements any more: that is so of receives,
+/// which this rank alone writes.
+pub(crate) fn give_up(world: &WorldCore, begun: &Begun) -> bool {
+    match begun {
+        _ if begun.completion().is_complete() && !begun.is_lost() => true,
+        Begun::Send(_) => false,
+        Begun::Receive(receive) => {
+            let messages = messages(world).try_borrow_mut();
+            messages.map(|mut messages| messages.forget(receive)).is_ok()
+        }
+    }
+}
+
+impl Begun {
+    /// Whether it is complete, and who is told.
+    pub(crate) fn completion(&self) -> &Completion {
+        match self {
+            Self::Send(sent) => &sent.completion,
+            Self::Receive(receive) => &receive.completion,
+        }
+    }
+
+    /// The line that began it.
+    pub(crate) fn site(&self) -> &'static Location<'static> {
+        match self {
+            Self::Send(sent) => sent.site,
+            Self::Receive(receive) => receive.site,
+        }
+    }
+
+    /// It in words.
+    pub(crate) fn words(&self) -> String {
+        let site = self.site();
+        let what = match self {
+            Self::Send(sent) => format!("a send to rank {}", sent.to),
+            Self::Receive(receive) => {
+                let wanted = Wanted { source: receive.source, tag: receive.tag };
+                format!("a receive{}", wanted.words())
+            }
+        };
+        format!("{what}, begun at {}:{}", site.file(), site.line())
+    }
+
+    fn is_lost(&self) -> bool {
+        match self {
+            Self::Send(sent) => sent.lost.borrow().is_some(),
+            Self::Receive(receive) => matches!(receive.outcome(), Some(Err(Failure::Lost(_)))),
+        }
+    }
+
+    /// The reason why it has failed, if a rank was lost.
+    pub(crate) fn lost(&self) -> Option<Lost> {
+        match self {
+            Self::Send(sent) => sent.lost.borrow().clone(),
+            Self::Receive(receive) => match receive.outcome() {
+                Some(Err(Failure::Lost(lost))) => Some(lost),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// Waits until what was begun is complete, or `is_over`. Returns the reason why it never can be, if there is one: the call
+/// returns it as the error of this request.
+pub(crate) fn complete(
+    world: &WorldCore,
+    begun: &Begun,
+    is_over: &dyn Fn() -> bool,
+    call: &Call,
+) -> Option<Lost> {
+    let about = || format!(": {}", begun.words());
+    let endpoint = &mut *world.endpoint.borrow_mut();
+    let over = |endpoint: &mut Endpoint, until: &dyn Fn() -> bool| {
+        progress(world, endpoint);
+        match begun.lost() {
+            Some(lost) => Err(lost),
+            None => Ok((until() || is_over()).then_some(())),
+        }
+    };
+    let is_complete = || begun.completion().is_complete();
+    let (peer, awaited) = match begun {
+        Begun::Send(sent) => (sent.to, Awaited::One("receives")),
+        Begun::Receive(receive) => awaited(world, Wanted { source: receive.source, tag: receive.tag }),
+    };
+    let watch = || Watch::new(world, call, &[], peer, awaited).about(&about);
+    let is_taken = || match begun {
+        Begun::Send(_) => is_complete(),
+        Begun::Receive(receive) => !receive.is_posted(),
+    };
+    if let Err(lost) = wait(endpoint, watch, |endpoint| over(endpoint, &is_taken)) {
+        return Some(lost);
+    }
+    // Its elements come from the attendant of their sender.
+    let watch = || Watch::new(world, call, &[], peer, Awaited::Answers).about(&about);
+    wait(endpoint, watch, |endpoint| over(endpoint, &is_complete)).err()
+}
+
+/// Waits until some of several that were begun are complete: `look` says so.
+///
+/// # Errors
+/// Never can any be.
+pub(crate) fn wait_for_some(
+    world: &WorldCore,
+    about: &dyn Fn() -> String,
+    mut look: impl FnMut(&mut Endpoint) -> bool,
+    call: &Call,
+) {
+    let endpoint = &mut *world.endpoint.borrow_mut();
+    let (peer, awaited) = match world.size {
+        1 => (world.rank, Awaited::One("completions")),
+        _ => (usize::from(world.rank == 0), Awaited::FromAny("completions")),
+    };
+    let watch = || Watch::new(world, call, &[], peer, awaited).about(about);
+    let waited = wait(endpoint, watch, |endpoint| {
+        progress(world, endpoint);
+        Ok(look(endpoint).then_some(()))
+    });
+    drop(waited); // `look` finds what has failed
+}
+
+/// What became of what was begun, and is complete or cannot be completed, since the world has ended: nobody accesses its elements
+/// any more.
+///
+/// # Errors
+/// As `Request::wait` says; `lost` is the reason, where the call knows it better.
+pub(crate) fn outcome(world: &WorldCore, begun: &Begun, lost: Option<Lost>, call: &Call) -> Result<Status> {
+    let lost = lost.or_else(|| begun.lost());
+    let endpoint = &mut *world.endpoint.borrow_mut();
+    let ended = || world.alive().err().unwrap_or_else(|| unfinished(world, call));
+    match begun {
+        Begun::Send(sent) => {
+            if sent.completion.is_complete() && sent.lost.borrow().is_none() {
+                return Ok(Status::default());
+            }
+            let own = Lost { rank: world.rank, how: Loss::Ended("the world has ended".into()) };
+            let cause = lost.as_ref().unwrap_or(&own);
+            endpoint.end(Cause { rank: cause.rank, what: cause.to_string() });
+            take_back(world, endpoint, sent, call);
+            Err(lost.map_or_else(ended, |lost| world.lost(&lost, call)))
+        }
+        Begun::Receive(receive) => match receive.outcome() {
+            Some(Ok(status)) => Ok(status),
+            Some(Err(Failure::Wrong(class, message))) => Err(call.error(world, class, message)),
+            Some(Err(Failure::Lost(_))) | None => {
+                let state = if receive.has_begun() { State::Mixed } else { State::Unchanged };
+                messages(world).borrow_mut().forget(receive);
+                let error = lost.map_or_else(ended, |lost| world.lost(&lost, call));
+                Err(error.leaving(state))
+            }
+        },
+    }
+}
+
+#[cold]
+fn unfinished(world: &WorldCore, call: &Call) -> Error {
+    call.error(world, ErrorClass::Intern, "internal error: a request is not complete")
+}
+
+/// Sends what waits to be sent, where a call does not wait.
+pub(crate) fn flush(endpoint: &mut Endpoint) {
+    endpoint.flush();
+}

@@ -1,0 +1,82 @@
+//! [`Completion`]: whether an operation that was begun is complete, and who is told of it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// The requests of a set that are complete and were not returned yet, by their places in the set, in the order of completion.
+#[derive(Default)]
+pub(crate) struct Queue {
+    complete: RefCell<VecDeque<usize>>,
+    /// Whether one of them has failed since a rank was lost.
+    has_lost: Cell<bool>,
+}
+
+/// Whether an operation is complete. Who completes it adds it to the queue of its set, so nobody looks for it.
+#[derive(Default)]
+pub(crate) struct Completion {
+    is_complete: Cell<bool>,
+    is_lost: Cell<bool>,
+    told: RefCell<Option<(Rc<Queue>, usize)>>,
+}
+
+impl Queue {
+    pub(crate) fn push(&self, place: usize) {
+        self.complete.borrow_mut().push_back(place);
+    }
+
+    pub(crate) fn pop(&self) -> Option<usize> {
+        self.complete.borrow_mut().pop_front()
+    }
+
+    /// Takes all.
+    pub(crate) fn take(&self) -> VecDeque<usize> {
+        self.complete.take()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.complete.borrow().len()
+    }
+
+    /// Whether a request has failed since a rank was lost. It stays so: the world ends for this rank.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.has_lost.get()
+    }
+}
+
+impl Completion {
+    /// Whether the operation is complete, successfully or not.
+    #[inline]
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete.get()
+    }
+
+    /// The operation is complete.
+    pub(crate) fn complete(&self) {
+        self.end(false);
+    }
+
+    /// The operation has failed since a rank was lost.
+    pub(crate) fn lose(&self) {
+        self.end(true);
+    }
+
+    fn end(&self, lost: bool) {
+        if !self.is_complete.replace(true) {
+            self.is_lost.set(lost);
+            if let Some((queue, place)) = self.told.take() {
+                self.tell(&queue, place);
+            }
+        }
+    }
+
+    /// Has the operation added to this queue by this place when it is complete, which it may be.
+    pub(crate) fn tell(&self, queue: &Rc<Queue>, place: usize) {
+        if self.is_complete() {
+            queue.push(place);
+            queue.has_lost.set(queue.has_lost() || self.is_lost.get());
+        } else {
+            *self.told.borrow_mut() = Some((queue.clone(), place));
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Requests that are dropped, leaked, moved and panicked over: they are completed, or nobody ever has their buffers.
+
+use crate::meaning::{everywhere, kinds};
+use fencepost::{Error, ErrorClass, Result, ranks};
+use fencepost_tests_support::ends::ends;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// The bytes of a message that is sent with its elements where that is allowed, and of one that never is.
+const LENGTHS: [usize; 2] = [100, 1 << 20];
+
+#[test]
+fn a_request_that_is_dropped_is_completed_first() {
+    everywhere(2, |world| {
+        for len in LENGTHS {
+            if world.rank() == 0 {
+                drop(world.issend(1, 0, vec![1u8; len])?);
+                // The message was taken.
+                world.send(1, 1, [0u8; 0])?;
+                drop(world.irecv::<u8>(1, 2)?);
+                assert_eq!(world.try_probe(1, 2)?, None);
+            } else {
+                assert_eq!(world.recv::<u8>(0, 0)?.0, vec![1; len]);
+                world.recv::<u8>(0, 1)?;
+                world.send(0, 2, vec![2u8; len])?;
+            }
+            world.barrier()?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn requests_of_a_set_that_is_dropped_are_completed_first() {
+    everywhere(2, |world| {
+        let other = 1 - world.rank();
+        let mut set = world.requests();
+        for len in LENGTHS {
+            set.push(world.irecv::<u8>(other, 0)?)?;
+            set.push(world.isend(other, 0, vec![1u8; len])?)?;
+        }
+        let mut set = vec![set];
+        drop(set.pop());
+        assert_eq!(world.try_probe(other, 0)?, None);
+        world.barrier()
+    });
+}
+
+#[test]
+fn what_a_leaked_receive_lands_in_is_written_by_nobody_who_can_see_it() {
+    everywhere(2, |world| {
+        for len in LENGTHS {
+            if world.rank() == 0 {
+                std::mem::forget(world.irecv_into(1, 0, vec![0u8; len])?);
+                std::mem::forget(world.irecv::<u8>(1, 0)?);
+                let others: Vec<Vec<u8>> = (0..8).map(|_| vec![9; len]).collect();
+                world.barrier()?;
+                // They take the messages all the same.
+                assert_eq!(world.recv::<u8>(1, 0)?.0, vec![3; len]);
+                assert!(others.iter().all(|other| other.iter().all(|&byte| byte == 9)));
+            } else {
+                world.barrier()?;
+                for value in 1..4u8 {
+                    world.send(0, 0, vec![value; len])?;
+                }
+            }
+            world.barrier()?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_rank_that_leaves_with_a_leaked_send_has_failed_for_those_that_wait_for_it() {
+    for transport in kinds(2) {
+        let world = ranks(2).transport(transport.clone()).eager(0);
+        let ends = ends(&world, &[], |world| {
+            if world.rank() == 0 {
+                std::mem::forget(world.isend(1, 0, vec![1u8; 1 << 20])?);
+                return Ok(());
+            }
+            world.recv::<u8>(0, 7).map(drop)
+        });
+        let (class, text) = ends[1].as_ref().expect("rank 0 has left");
+        assert_eq!(*class, ErrorClass::ProcFailed, "{transport:?}: {text}");
+        for words in ["has not completed a request", "leaks.rs:"] {
+            assert!(text.contains(words), "{transport:?}: no {words:?} in {text}");
+        }
+    }
+}
+
+#[test]
+fn requests_that_are_panicked_over_are_given_up_and_the_others_are_told() {
+    for transport in kinds(2) {
+        for at in 0..4 {
+            let world = ranks(2).transport(transport.clone()).eager(0);
+            let ends = ends(&world, &[0], |world| {
+                let mut set = world.requests();
+                let (mut room, values) = (vec![0u8; 1 << 20], vec![1u8; 1 << 20]);
+                if world.rank() == 0 {
+                    match at {
+                        0 => drop(set.push(world.irecv::<u8>(1, 0)?)?),
+                        1 => drop(set.push(world.isend(1, 0, values)?)?),
+                        2 => drop(set.push(world.irecv_into(1, 0, room)?)?),
+                        _ => {
+                            return world.scope(|scope| {
+                                let _receive = scope.irecv_into(1, 0, &mut room)?;
+                                let _send = scope.isend(1, 0, &values)?;
+                                panic!("it gives up")
+                            });
+                        }
+                    }
+                    panic!("it gives up");
+                }
+                world.recv::<u8>(0, 9).map(drop)
+            });
+            let (class, text) = ends[1].as_ref().expect("rank 0 has panicked");
+            assert_eq!(*class, ErrorClass::ProcFailed, "{transport:?}, {at}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_scope_that_fails_cancels_its_receives_and_returns_its_own_error() {
+    everywhere(2, |world| {
+        let mut room = [7u8; 4];
+        if world.rank() == 0 {
+            let result: Result<()> = world.scope(|scope| {
+                let _never = scope.irecv_into(1, 0, &mut room)?;
+                let _taken = scope.issend(1, 1, [1u8; 1000])?;
+                Err(Error::new(ErrorClass::Other, "it has had enough"))
+            });
+            assert_eq!(result.unwrap_err().class(), ErrorClass::Other);
+            world.send(1, 2, [0u8])?;
+            assert_eq!(world.recv::<u8>(1, 0)?.0, [2; 4]);
+            assert_eq!(room, [7; 4]);
+        } else {
+            assert_eq!(world.recv::<u8>(0, 1)?.0, [1; 1000]);
+            world.recv::<u8>(0, 2)?;
+            world.send(0, 0, [2u8; 4])?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_request_outlives_the_set_and_the_scope_that_it_was_in() {
+    everywhere(2, |world| {
+        let other = 1 - world.rank();
+        let mut room = [0u8; 3];
+        let late = world.scope(|scope| {
+            let _send = scope.isend(other, 0, [world.rank() as u8; 3])?;
+            scope.irecv_into(other, 0, &mut room)
+        })?;
+        assert_eq!(room, [other as u8; 3]);
+        assert_eq!(late.wait()?.1.len, 3);
+        Ok(())
+    });
+}
+
+/// Its elements are read in place while it leaves, or asked for.
+#[test]
+fn a_peer_that_fails_leaves_each_request_its_buffer() {
+    for transport in kinds(2) {
+        for eager in [0, 1 << 14] {
+            let returned = AtomicUsize::new(0);
+            let world = ranks(2).transport(transport.clone()).eager(eager);
+            let ends = ends(&world, &[], |world| {
+                if world.rank() == 1 {
+                    return Err(Error::new(ErrorClass::Other, "it has had enough"));
+                }
+                let mut requests = Vec::new();
+                for len in LENGTHS {
+                    match world.issend(1, 0, vec![4u8; len]) {
+                        Ok(request) => requests.push(request),
+                        Err(refused) => drop(refused.into_parts().0),
+                    }
+                    requests.extend(world.irecv_into(1, 0, vec![4u8; len]).ok());
+                }
+                for request in requests {
+                    let refused = request.wait().expect_err("rank 1 has left");
+                    let (buffer, error) = refused.into_parts();
+                    assert_eq!(error.class(), ErrorClass::ProcFailed);
+                    assert!(buffer.iter().all(|&byte| byte == 4));
+                    returned.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(())
+            });
+            drop(ends);
+            assert!(returned.load(Ordering::Relaxed) <= 4);
+        }
+    }
+}
+
+#[test]
+fn a_test_of_a_request_after_its_world_has_ended_does_not_wait() {
+    for transport in kinds(2) {
+        let seen = AtomicBool::new(false);
+        let run = ranks(2).transport(transport.clone()).run(|world| {
+            if world.rank() == 1 {
+                return Ok(());
+            }
+            let mut request = world.irecv::<u8>(1, 0)?;
+            while !request.test() {
+                std::thread::yield_now();
+            }
+            assert_eq!(request.wait().expect_err("rank 1 has left").error().class(), ErrorClass::ProcFailed);
+            assert!(world.irecv::<u8>(0, 0).is_err());
+            seen.store(true, Ordering::Relaxed);
+            Ok(())
+        });
+        assert!(run.is_ok() && seen.load(Ordering::Relaxed), "{transport:?}: {run:?}");
+    }
+}

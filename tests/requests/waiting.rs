@@ -1,0 +1,223 @@
+//! Who waits for what, and what is said of it; and what becomes of requests whose peer leaves.
+
+use crate::meaning::{everywhere, kinds};
+use fencepost::{Error, ErrorClass, Outcome, Stall, ranks};
+use fencepost_tests_support::ends::ends;
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+#[test]
+fn ranks_that_wait_for_each_other_s_requests_are_told_so() {
+    for transport in kinds(2) {
+        for at in 0..4 {
+            let world = ranks(2).transport(transport.clone()).eager(0).stall(Some(Duration::ZERO));
+            let world = world.end_deadlocks(true).on_stall(|_| ());
+            let ends = ends(&world, &[], |world| {
+                let other = 1 - world.rank();
+                match at {
+                    0 => drop(world.irecv::<u8>(other, 30)?.wait()?),
+                    1 => drop(world.issend(other, 30, vec![0u8])?.wait()?),
+                    2 => {
+                        let mut set = world.requests();
+                        set.push(world.irecv::<u8>(other, 30)?)?;
+                        set.wait_any()?;
+                    }
+                    _ => {
+                        let mut set = world.requests();
+                        set.push(world.isend(other, 30, vec![0u8; 1000])?)?;
+                        set.push(world.irecv::<u8>(other, 31)?)?;
+                        set.wait_all()?;
+                    }
+                }
+                Ok(())
+            });
+            for (class, text) in ends.into_iter().map(|end| end.expect("it cannot go on")) {
+                let class_of = if at == 3 { ErrorClass::InStatus } else { ErrorClass::RmaSync };
+                assert_eq!(class, class_of, "{transport:?}, {at}: {text}");
+                for word in ["deadlock", "rank 0 waits for rank 1", "rank 1 waits for rank 0", "waiting.rs:"]
+                {
+                    assert!(text.contains(word), "{transport:?}, {at}: no {word:?} in {text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stall_names_the_request_its_line_and_the_call_that_waits() {
+    for transport in kinds(2) {
+        for (at, words) in [
+            (0, ["Request::wait (", "a receive from rank 1 with tag 9, begun at"]),
+            (1, ["Request::wait (", "a send to rank 1, begun at"]),
+            (
+                2,
+                [
+                    "RequestSet::wait_any (",
+                    "2 requests, the first message of which is a receive from any rank",
+                ],
+            ),
+            (
+                3,
+                [
+                    "RequestSet::wait_some (",
+                    "2 requests, the first message of which is a receive from any rank",
+                ],
+            ),
+            (4, ["RequestSet::wait_all (", "a receive from any rank with tag 8, begun at"]),
+        ] {
+            let (tell, told) = channel();
+            let (tell, told) = (Mutex::new(tell), Mutex::new(told));
+            let world = ranks(2).transport(transport.clone()).eager(0).stall(Some(Duration::ZERO));
+            let world = world.on_stall(move |stall: &Stall| drop(tell.lock().unwrap().send(stall.clone())));
+            let run = world.run(|world| {
+                if world.rank() == 1 {
+                    let told = told.lock().unwrap();
+                    let stall = told.iter().find(|stall| stall.rank == 0).expect("rank 0 stalls");
+                    assert_eq!((stall.awaited, stall.file), (1, file!()), "{stall}");
+                    for word in words {
+                        assert!(stall.to_string().contains(word), "{transport:?}, {at}: {stall}");
+                    }
+                    return Ok(());
+                }
+                let mut set = world.requests();
+                if at > 1 {
+                    set.push(world.irecv::<u8>(fencepost::Any, 8)?)?;
+                    set.push(world.isend(1, 9, vec![0u8; 1000])?)?;
+                }
+                let ended: Result<(), Error> = match at {
+                    0 => world.irecv::<u8>(1, 9)?.wait().map(drop).map_err(Error::from),
+                    1 => world.isend(1, 9, vec![0u8; 1000])?.wait().map(drop).map_err(Error::from),
+                    2 => set.wait_any().map(drop).map_err(Error::from),
+                    3 => set.wait_some().map(drop).map_err(Error::from),
+                    _ => set.wait_all().map(drop).map_err(Error::from),
+                };
+                let error = ended.expect_err("rank 1 leaves");
+                assert!(error.message().contains("rank 1 has finished"), "{error}");
+                Ok(())
+            });
+            run.unwrap_or_else(|error| panic!("{transport:?}, {at}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_leaves_fails_its_requests_and_those_of_others_are_complete_or_pending() {
+    for transport in kinds(3) {
+        for eager in [0, 1 << 14] {
+            let world = ranks(3).transport(transport.clone()).eager(eager);
+            let run = world.run(|world| {
+                if world.rank() == 2 {
+                    return Ok(());
+                }
+                if world.rank() == 1 {
+                    // What rank 0 has then was sent before rank 0 knows that rank 2 has left.
+                    world.ssend(0, 0, [1u8; 5])?;
+                    return world.recv::<u8>(0, 9).map(drop).or(Ok(()));
+                }
+                let mut set = world.requests();
+                set.push(world.irecv::<u8>(1, 0)?)?;
+                let mut first = set.test_all()?;
+                while first.is_none() {
+                    first = set.test_all()?;
+                }
+                assert_eq!(first.unwrap()[0].buffer, [1; 5]);
+                let done = world.irecv::<u8>(None, 0)?;
+                set.push(done)?;
+                set.push(world.irecv::<u8>(2, 0)?)?;
+                set.push(world.irecv::<u8>(1, 1)?)?;
+                let refused = set.wait_all().expect_err("rank 2 has left");
+                assert_eq!(refused.error().class(), ErrorClass::InStatus);
+                let (outcomes, _) = refused.into_parts();
+                let mut classes: Vec<_> = outcomes.iter().map(Outcome::class).collect();
+                classes.sort_by_key(|class| class.map(|class| format!("{class:?}")));
+                let expected = [None, Some(ErrorClass::Pending), Some(ErrorClass::ProcFailed)];
+                assert_eq!(classes, expected, "{transport:?}");
+                assert_eq!(set.len(), 1);
+                let (last, error) = set.wait_any().expect_err("the world has ended").into_parts();
+                assert_eq!((last.1, error.class()), (vec![], ErrorClass::ProcFailed));
+                assert!(set.is_empty());
+                Ok(())
+            });
+            run.unwrap_or_else(|error| panic!("{transport:?}, {eager}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn a_set_of_many_clients_starves_none() {
+    const ROUNDS: u64 = 30;
+    everywhere(4, |world| {
+        if world.rank() > 0 {
+            return (0..ROUNDS).try_for_each(|value| world.send(0, 0, [value]));
+        }
+        let mut set = world.requests();
+        for client in 1..world.size() {
+            set.push(world.irecv::<u64>(client, 0)?)?;
+        }
+        let mut served = vec![0; world.size()];
+        while let Some(all) = set.wait_some()? {
+            let mut clients: Vec<_> = all.iter().map(|came| came.status.source.unwrap()).collect();
+            clients.sort_unstable();
+            clients.dedup();
+            assert_eq!(clients.len(), all.len(), "a call serves each client once");
+            for came in all {
+                let client = came.status.source.unwrap();
+                assert_eq!(came.buffer, [served[client]]);
+                served[client] += 1;
+                if served[client] < ROUNDS {
+                    set.push(world.irecv(client, 0)?)?;
+                }
+            }
+        }
+        assert_eq!(served, [0, ROUNDS, ROUNDS, ROUNDS]);
+        Ok(())
+    });
+}
+
+#[test]
+fn what_is_posted_in_one_world_goes_on_while_its_rank_waits_in_a_fence_of_that_world() {
+    everywhere(2, |world| {
+        let mut u = world.window::<u64>(2)?;
+        for len in [10, 100_000] {
+            if world.rank() == 0 {
+                let receive = world.irecv::<u64>(1, 0)?;
+                u.fence()?;
+                assert_eq!(receive.wait()?.0, vec![7; len]);
+            } else {
+                // It ends while rank 0 is in its fence.
+                world.ssend(0, 0, vec![7u64; len])?;
+                u.fence()?;
+            }
+        }
+        Ok(())
+    });
+}
+
+/// The ranks wait in one world for what they have begun in another one, above it, below it or next to it.
+#[test]
+fn what_is_begun_in_one_world_goes_on_while_its_rank_waits_in_another_one() {
+    for transport in kinds(2) {
+        for eager in [0, 1 << 14] {
+            let world = ranks(2).transport(transport.clone()).eager(eager).end_deadlocks(true);
+            let run = world.run(|world| {
+                let parts = [world.split(Some(0), 0)?.unwrap(), world.split(Some(0), 0)?.unwrap()];
+                let below = parts[0].split(Some(0), 0)?.unwrap();
+                for (begins, waits) in
+                    [(&parts[0], world), (world, &parts[1]), (&below, &parts[1]), (&parts[1], &below)]
+                {
+                    if world.rank() == 0 {
+                        let receive = begins.irecv::<u64>(1, 0)?;
+                        waits.barrier()?;
+                        assert_eq!(receive.wait()?.0, vec![7; 50_000]);
+                    } else {
+                        begins.ssend(0, 0, vec![7u64; 50_000])?;
+                        waits.barrier()?;
+                    }
+                }
+                world.barrier()
+            });
+            run.unwrap_or_else(|error| panic!("{transport:?}, {eager}: {error}"));
+        }
+    }
+}
