@@ -2,6 +2,7 @@
 //! called, and for the reference interpreter.
 
 use crate::datatype::Datatype;
+use crate::element::Op;
 use crate::ir::pattern::Kind;
 
 /// Whether two accesses to one element, of different operations, conflict (planner/README.md, 10). A section that is a source
@@ -28,4 +29,10 @@ pub fn overwrites_itself(kind: Kind, elements: &Datatype) -> bool {
 #[doc(hidden)]
 pub fn access_to_section(kind: Kind) -> Kind {
     if kind == Kind::Get { Kind::Put } else { Kind::Get }
+}
+
+/// The access that a compare-and-swap makes to its element: it replaces it, if it does anything (planner/README.md, 32).
+#[doc(hidden)]
+pub fn access_to_compare_and_swap() -> Kind {
+    Kind::Accumulate(Op::Replace)
 }
