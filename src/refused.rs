@@ -77,6 +77,48 @@
 //!     })
 //! }
 //! ```
+//! A store into a window that others access under locks.
+//! ```compile_fail,E0608
+//! use fencepost::prelude::*;
+//! fn store(mut u: LockWindow<f64>) {
+//!     u[0] = 1.0;
+//! }
+//! ```
+//! A store into what a get borrows.
+//! ```compile_fail,E0506
+//! use fencepost::prelude::*;
+//! fn store(u: &mut Window<f64>) -> Result<()> {
+//!     let mut values = [0.0];
+//!     u.epoch(|epoch| {
+//!         epoch.get_into(&mut values).from(0, 0)?;
+//!         values[0] = 1.0;
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//! A store by another thread into what a get borrows.
+//! ```compile_fail,E0499
+//! use fencepost::prelude::*;
+//! fn store(u: &mut Window<f64>) -> Result<()> {
+//!     let mut values = [0.0];
+//!     u.epoch(|epoch| {
+//!         epoch.get_into(&mut values).from(0, 0)?;
+//!         std::thread::scope(|threads| {
+//!             threads.spawn(|| values[0] = 1.0);
+//!         });
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//! A window in another thread of its rank.
+//! ```compile_fail,E0277
+//! use fencepost::prelude::*;
+//! fn elsewhere(u: &Window<f64>) {
+//!     std::thread::scope(|threads| {
+//!         threads.spawn(|| u.put([1.0]).to(1, 0));
+//!     });
+//! }
+//! ```
 //! Values of another type than the window's elements.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;

@@ -11,6 +11,7 @@ use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
 use fencepost_tests_support::transports::sim;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Elements of each rank's part of both windows.
@@ -161,7 +162,7 @@ fn number(calls: &[Called], rank: Rank, operation: OperationId) -> usize {
 
 /// A conflict: the window, the rank that owns the elements, the first and past the last of them, and of both operations the
 /// rank and the line, the lower ones first.
-type Found = (u64, u64, [u64; 2], [(u64, u64); 2]);
+pub(crate) type Found = (u64, u64, [u64; 2], [(u64, u64); 2]);
 
 /// The conflicts of these calls by the law.
 fn expected(calls: &[Called], ranks: usize) -> Vec<Found> {
@@ -191,7 +192,7 @@ fn after(line: &str, word: &str) -> Vec<u64> {
         .collect()
 }
 
-fn found(line: &str) -> Found {
+pub(crate) fn found(line: &str) -> Found {
     let (windows, own, lines) = (after(line, "window"), after(line, "rank"), after(line, "line"));
     let ends = line.split("\"elements\":[").nth(1).and_then(|rest| rest.split(']').next()).expect("elements");
     let (start, end) = ends.split_once(',').expect("two");
@@ -200,11 +201,19 @@ fn found(line: &str) -> Found {
     (windows[0], own[0], ends, [a.min(b), a.max(b)])
 }
 
-/// Runs the epochs one after another, and compares each with the law. Returns how many of them had a conflict.
-fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind, check: Check) -> usize {
+/// Calls `run` with the path of a report; returns what it returns, and the text of the report.
+pub(crate) fn after_reports<R>(run: impl FnOnce(&Path) -> R) -> (R, String) {
     static REPORTS: AtomicU32 = AtomicU32::new(0);
     let report = REPORTS.fetch_add(1, Ordering::Relaxed);
     let report = std::env::temp_dir().join(format!("fencepost-check-{}-{report}", std::process::id()));
+    let returned = run(&report);
+    let text = std::fs::read_to_string(&report).unwrap_or_default();
+    let _ = std::fs::remove_file(&report);
+    (returned, text)
+}
+
+/// Runs the epochs one after another, and compares each with the law. Returns how many of them had a conflict.
+fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind, check: Check) -> usize {
     let first = |rank: usize, window: usize| values(900 + (rank * 2 + window) as u64, LEN);
     let mut world = reference::World {
         element: [ElementType::scalar(Scalar::U64); 2].into_iter().collect(),
@@ -216,27 +225,31 @@ fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind, check: Ch
             .collect(),
     };
     let what = format!("{size} ranks on {transport:?}, {check}: {epochs:#?}");
-    let asked = ranks(size).transport(transport).check(check).check_report(&report);
-    let run = asked.collect(|world| {
-        let me = world.rank();
-        let mut windows = [world.window::<u64>(LEN)?, world.window::<u64>(LEN)?];
-        for (window, part) in windows.iter_mut().enumerate() {
-            part.copy_from_slice(&first(me, window));
-        }
-        let mut ends = Vec::new();
-        for calls in epochs {
-            for (number, call) in calls.iter().enumerate().filter(|(_, call)| call.rank == me) {
-                LINES[number](&windows, call, number as u64)?;
+    let (run, text) = after_reports(|report| {
+        let asked = ranks(size).transport(transport).check(check).check_report(report);
+        asked.collect(|world| {
+            let me = world.rank();
+            let mut windows = [world.window::<u64>(LEN)?, world.window::<u64>(LEN)?];
+            for (window, part) in windows.iter_mut().enumerate() {
+                part.copy_from_slice(&first(me, window));
             }
-            let [u, v] = &mut windows;
-            let fenced = world.fence((u, v));
-            ends.push((fenced.err().map(|error| error.class()), windows[0].to_vec(), windows[1].to_vec()));
-        }
-        Ok(ends)
+            let mut ends = Vec::new();
+            for calls in epochs {
+                for (number, call) in calls.iter().enumerate().filter(|(_, call)| call.rank == me) {
+                    LINES[number](&windows, call, number as u64)?;
+                }
+                let [u, v] = &mut windows;
+                let fenced = world.fence((u, v));
+                ends.push((
+                    fenced.err().map(|error| error.class()),
+                    windows[0].to_vec(),
+                    windows[1].to_vec(),
+                ));
+            }
+            Ok(ends)
+        })
     });
     let ends = run.unwrap_or_else(|error| panic!("{error}\n{what}"));
-    let text = std::fs::read_to_string(&report).unwrap_or_default();
-    let _ = std::fs::remove_file(&report);
     let mut told: Vec<Found> = text.lines().map(found).collect();
     let mut some = 0;
     for (number, calls) in epochs.iter().enumerate() {
@@ -282,7 +295,7 @@ fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind, check: Ch
 }
 
 /// The transports of a program of this number.
-fn on(number: u64, size: usize) -> Vec<TransportKind> {
+pub(crate) fn on(number: u64, size: usize) -> Vec<TransportKind> {
     let mut all = vec![TransportKind::Local, sim(number)];
     match number % 8 {
         0 => all.push(TransportKind::TcpThreads),

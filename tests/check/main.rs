@@ -1,7 +1,11 @@
 //! Epochs that are checked: conflicts end in an error that names both lines, and what only looks like one does not
-//! (planner/README.md, 28 to 30).
+//! (planner/README.md, 28 to 36).
 
 mod cases;
 mod generated;
+mod planted;
+mod promised;
+mod races;
 mod reports;
 mod settings;
+mod unfenced;

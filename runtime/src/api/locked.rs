@@ -151,7 +151,7 @@ impl<'w, T: Element> Locked<'w, T> {
         site: &'static Location<'static>,
     ) -> Result<()> {
         if let Some((value, at)) = self.one(action, &source, &region) {
-            return match self.core.visit_one(self.target, action, at, value) {
+            return match self.core.visit_one(self.target, action, at, value, site) {
                 true => Ok(()),
                 false => self.core.data.handler.report(Err(self.core.no_room(self.target, site))),
             };

@@ -3,6 +3,7 @@
 use crate::api::allocate::{words_of, zeroed};
 use crate::api::locked::Locked;
 use crate::api::refused::Refused;
+use crate::fence::check::tell;
 use crate::kernel::element::Element;
 use crate::locks::LockCore;
 use crate::state::call::Call;
@@ -176,7 +177,8 @@ impl<T: Element> Window<T> {
         let call = Call::named(0x10d ^ u64::from(self.core().key.window) << 16, "Window::into_locked");
         let core = self.core().clone();
         core.world.calls.begin();
-        let locked = match agree(&core.world, &call, core.still_open().map(str::to_owned)) {
+        let agreed = agree(&core.world, &call, core.still_open().map(str::to_owned));
+        let locked = match agreed.and_then(|()| tell(&core.world, &call)) {
             Ok(()) => locked(self, &call),
             Err(error) => Err(Refused::new(self, error)),
         };
@@ -195,8 +197,8 @@ impl<T: Element> LockWindow<T> {
         let data = self.core.data.clone();
         let call = Call::named(0x10e ^ u64::from(data.key.window) << 16, "LockWindow::into_window");
         data.world.calls.begin();
-        let open = self.still_open();
-        if let Err(error) = data.handler.report(agree(&data.world, &call, open)) {
+        let agreed = agree(&data.world, &call, self.still_open()).and_then(|()| tell(&data.world, &call));
+        if let Err(error) = data.handler.report(agreed) {
             return Err(Refused::new(self, error));
         }
         // All ranks have given up their locks, and those that have returned from this call may use their parts.

@@ -53,7 +53,7 @@ pub fn ranks(size: usize) -> Ranks {
         mode: Mode::Auto,
         machine: Machine::default(),
         census: None,
-        checking: Checking { check: DEFAULT, report: None },
+        checking: Checking { check: DEFAULT, ..Checking::default() },
         plan: true,
         explain: false,
         stalls: Arc::default(),
@@ -84,7 +84,7 @@ pub fn ranks(size: usize) -> Ranks {
 /// `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct` ([`Ranks::mode`]), `FENCEPOST_MACHINE=` the path of a
 /// text that [`Machine`] reads ([`Ranks::machine`]), `FENCEPOST_CENSUS=direct|sparse` ([`Ranks::census`]), `FENCEPOST_PLAN=on|off`
 /// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|calls|mark|log` ([`Ranks::check`]), `FENCEPOST_CHECK_REPORT=` the path of a file
-/// ([`Ranks::check_report`]), `FENCEPOST_EXPLAIN=on|off`
+/// ([`Ranks::check_report`]), `FENCEPOST_CHECK_MEMORY=` a number of bytes ([`Ranks::check_memory`]), `FENCEPOST_EXPLAIN=on|off`
 /// ([`Ranks::explain`]), `FENCEPOST_STALL=10|2.5|500ms|1m|off` ([`Ranks::stall`]),
 /// `FENCEPOST_DEADLOCK=report|end` ([`Ranks::end_deadlocks`]), `FENCEPOST_EAGER` and `FENCEPOST_UNEXPECTED`, each a number of
 /// bytes ([`Ranks::eager`], [`Ranks::unexpected`]).
@@ -142,7 +142,8 @@ fn from_environment() -> Result<Ranks> {
     let explain = environment::one_of("FENCEPOST_EXPLAIN", &[("on", true), ("off", false)], false)?;
     let stalls = Arc::new(Settings::from_environment()?);
     let default = ranks(size);
-    let checking = Checking { check, report };
+    let memory = environment::bytes("FENCEPOST_CHECK_MEMORY")?.unwrap_or(Checking::default().memory);
+    let checking = Checking { check, report, memory };
     let limits = Limits::from_environment()?;
     let machine = machine.unwrap_or(default.machine);
     let ranks = Ranks { stalls, limits, census, checking, machine, ..default };
@@ -220,26 +221,39 @@ impl Ranks {
     /// [`run()`] asks `FENCEPOST_CHECK=off|calls|mark|log`.
     ///
     /// With `Mark` and `Log`, the fence of an epoch in which two operations conflict applies nothing: it is `RMA_CONFLICT` on
-    /// the rank that owns the elements and on both origins, with both lines, and `RMA_SYNC` on the others. A put that writes an
-    /// element twice is `RMA_CONFLICT` at its call. Epochs without such a conflict leave the same bits as unchecked ones.
+    /// the rank that owns the elements and on both origins, with both lines, and `RMA_SYNC` on the others. So is the wait of an
+    /// exposure, and the unlock, flush or load of a shared epoch that conflicts with one that nothing orders with it; all ranks
+    /// then learn of it by their next [`barrier`](crate::World::barrier), or as they change a window over to locks or back, in
+    /// the same way. A put that writes an element twice is `RMA_CONFLICT` at its call. Epochs without such a conflict leave the same bits as unchecked ones.
     /// A superstep that has one is not prepared and not loaded: `RMA_CONFLICT`, on the ranks that know of it. While it runs it
     /// is not looked at.
     ///
-    /// All ranks must choose the same: where they differ, the first fence of windows is `RMA_SYNC`. Without the feature `check`,
+    /// All ranks must choose the same: where they differ, the first fence of windows or barrier is `RMA_SYNC`. Without the feature `check`,
     /// no conflict is looked for.
     ///
     /// # Cost
     /// Nothing, unless conflicts are looked for. Then 8 bytes are kept of an operation on one element, and more of another; each fence
     /// of windows has one exchange more, in which they travel to their targets, and each target marks the elements, a quarter of a
-    /// byte for each of the window.
+    /// byte for each of the window. A barrier has one exchange more; each post, access and message a frame with a word for each rank;
+    /// and each epoch of a lock is compared with those of its part that are not known to be over.
     pub fn check(mut self, check: Check) -> Self {
         self.checking.check = check;
         self
     }
 
-    /// The file that the rank which owns the elements of a conflict appends a line of JSON to: the window, the rank, the
-    /// elements, and of both operations the rank, the kind, the file, the line and the column. None, unless set; [`run()`]
-    /// asks `FENCEPOST_CHECK_REPORT`.
+    /// The bytes in which operations under locks are kept to look for conflicts, for each part of a window: 1 MiB unless set;
+    /// [`run()`] asks `FENCEPOST_CHECK_MEMORY`. Each rank has an equal share of it at each part, of which an operation on one
+    /// run of elements takes 64 bytes, and one that is repeated takes none. A share is used again when all ranks have met. A rank
+    /// whose share is full says once, on standard error and in the [report](Self::check_report), from which line on conflicts may
+    /// be missed. What is found is right all the same. All ranks may choose otherwise.
+    pub fn check_memory(mut self, bytes: usize) -> Self {
+        self.checking.memory = bytes;
+        self
+    }
+
+    /// The file that the rank which owns the elements of a conflict, or under locks the rank that finds it, appends a line of JSON
+    /// to: the window, the rank, the elements, and of both operations the rank, the kind, the file, the line and the column. None,
+    /// unless set; [`run()`] asks `FENCEPOST_CHECK_REPORT`.
     pub fn check_report(mut self, file: impl Into<PathBuf>) -> Self {
         self.checking.report = Some(file.into().into());
         self

@@ -94,9 +94,10 @@ impl World {
     /// exchange messages, log2 p rounds of one message for each, or of one for each group of ranks that share a machine ([`Ranks::census`](crate::Ranks::census)).
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
-        let call = Call::named(0xba, "World::barrier");
+        let call = fence::check::of_checked(&self.core, Call::named(0xba, "World::barrier"));
         self.core.calls.begin();
-        self.core.handler.report(fence::fence(&self.core, &[], &call, None))
+        let met = fence::fence(&self.core, &[], &call, None);
+        self.core.handler.report(met.and_then(|()| fence::check::tell(&self.core, &call)))
     }
 
     /// What the last successful epoch of this rank did and why, in lines of text: dynamic, replayed or prepared; how

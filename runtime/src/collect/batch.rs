@@ -28,7 +28,7 @@ pub(crate) struct Collected {
 /// A get of an access.
 pub(crate) struct Get {
     /// The number of records that come before it in program order.
-    before: usize,
+    pub(crate) before: usize,
     pub(crate) remote: Datatype,
     pub(crate) slot: Slot,
     pub(crate) site: Site,

@@ -153,6 +153,12 @@ pub(crate) struct Checked {
     on: Cell<bool>,
     lists: RefCell<Lists>,
     marks: RefCell<Marks>,
+    /// The line at which NOPUT was asserted for this epoch.
+    pub(crate) no_put: Cell<Option<&'static Location<'static>>>,
+    /// Whether NOSTORE was asserted at some fence.
+    pub(crate) stores: Cell<bool>,
+    /// The number of the exchange that ended the last fence, and a digest of this rank's part at its end.
+    pub(crate) before: Cell<Option<(u32, [u8; 32])>>,
 }
 
 /// The lists of one window.

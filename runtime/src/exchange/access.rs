@@ -3,14 +3,16 @@
 use crate::collect::batch::{Batch, Collected};
 use crate::collect::lent::Lent;
 use crate::exchange::frames::{of_batch, of_failed, short};
-use crate::exchange::{Site, gets, look, look_early, send, take_frames, take_lines};
+use crate::exchange::{Site, check, gets, look, look_early, send, take_frames, take_lines};
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
 use crate::state::exchange::{Exchange, Opened, Ports, Sent, Target, misfit};
 use crate::state::window::WindowCore;
 use fencepost_planner::{Error, ErrorClass, Result, State};
-use fencepost_transport::{COPIED, Channels, Endpoint, Header, Liveness, Loss, Lost, Memory, Topology};
+use fencepost_transport::{
+    Bytes, COPIED, Channels, Endpoint, Header, Liveness, Loss, Lost, Memory, Topology,
+};
 use smallvec::SmallVec;
 
 impl Opened {
@@ -115,7 +117,7 @@ fn short_cut(
     let world = &window.world;
     let [batch] = &access.batches[..] else { return None };
     let target = batch.target;
-    if target == world.rank || !batch.gets.is_empty() || !world.goes_on() {
+    if target == world.rank || !batch.gets.is_empty() || !world.goes_on() || world.checks.is_on() {
         return None;
     }
     let ports = window.ports(call.site).ok()?;
@@ -243,6 +245,7 @@ fn end(
     }
     if wrong.is_none()
         && target != world.rank
+        && !world.checks.is_on()
         && let Some(word) = short(&batch, &to.told)
         && to.lines.written(endpoint, target, ports.accesses).is_some()
     {
@@ -255,6 +258,17 @@ fn end(
         }
         return Ok(());
     }
+    if wrong.is_none()
+        && let Some((head, bytes)) = check::frame_of(window, Some(&*batch))
+    {
+        if target == world.rank {
+            keep_own(exchange, target, head, &bytes)?;
+        } else {
+            let to = exchange.to.of(target);
+            send(world, endpoint, (target, ports.accesses), head, &bytes, &mut to.frames)?;
+        }
+    }
+    let to = exchange.to.of(target);
     let scratch = &mut exchange.scratch;
     let (head, payload, len) = match wrong {
         Some((class, site)) => {
@@ -268,11 +282,10 @@ fn end(
     };
     let mut frame = None;
     if target == world.rank {
-        let bytes = Memory::heap().any(len);
-        let bytes = bytes.map_err(|error| Lost { rank: target, how: Loss::Ended(error.to_string()) })?;
-        // SAFETY: both have as many bytes.
-        unsafe { bytes.base().copy_from_nonoverlapping(payload, len) };
-        exchange.from.of(target).own.push_back((head, bytes));
+        // SAFETY: the payload is in the batch or in the scratch, as many bytes, and nothing writes them here.
+        let bytes = if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(payload, len) } };
+        let kept = kept_own(target, bytes)?;
+        exchange.from.of(target).own.push_back((head, kept));
     } else if wrong.is_some() {
         send(world, endpoint, (target, ports.accesses), head, scratch, &mut to.frames)?;
     } else {
@@ -294,6 +307,21 @@ fn end(
         to.sent.push_back(Sent { batch: Some(batch), frame, judged });
     }
     Ok(())
+}
+
+/// Keeps a frame of this rank to itself.
+fn keep_own(exchange: &mut Exchange, me: usize, head: Header, bytes: &[u8]) -> Result<(), Lost> {
+    let kept = kept_own(me, bytes)?;
+    exchange.from.of(me).own.push_back((head, kept));
+    Ok(())
+}
+
+fn kept_own(me: usize, bytes: &[u8]) -> Result<Bytes, Lost> {
+    let kept = Memory::heap().any(bytes.len());
+    let kept = kept.map_err(|error| Lost { rank: me, how: Loss::Ended(error.to_string()) })?;
+    // SAFETY: both have as many bytes.
+    unsafe { kept.base().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    Ok(kept)
 }
 
 #[cold]

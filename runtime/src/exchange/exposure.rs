@@ -2,7 +2,7 @@
 
 use crate::collect::lent::Lent;
 use crate::exchange::frames::{Came, access_of, apply_short, frame_of, number, of_post, place};
-use crate::exchange::{Site, gets, send};
+use crate::exchange::{Site, check, gets, send};
 use crate::protocol::exchange::{untouched_by, wait as wait_for};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
@@ -31,7 +31,14 @@ pub(crate) fn post(window: &WindowCore, sources: &Rc<[usize]>, lent: Lent, site:
         if source == world.rank {
             let post = Post { lent: posted.lent.clone(), line: Line::Own(site) };
             exchange.to.of(source).take(source, post);
-        } else if lost.is_ok() && !in_lines(endpoint, from, source, ports, &posted) {
+        } else if lost.is_ok() && (world.checks.is_on() || !in_lines(endpoint, from, source, ports, &posted))
+        {
+            if let Some((head, bytes)) = check::frame_of(window, None) {
+                lost = send(world, endpoint, (source, ports.posts), head, &bytes, &mut from.frames);
+                if lost.is_err() {
+                    break;
+                }
+            }
             let head = of_post(from.posts - 1, &posted.lent, site, &mut from.told, &mut exchange.scratch);
             let (to, bytes) = ((source, ports.posts), &exchange.scratch);
             lost = send(world, endpoint, to, head, bytes, &mut from.frames);
@@ -39,6 +46,7 @@ pub(crate) fn post(window: &WindowCore, sources: &Rc<[usize]>, lent: Lent, site:
     }
     endpoint.flush();
     window.posted.set(true);
+    window.checked.before.set(None);
     exchange.posted = Some(posted);
     lost.map_err(|lost| {
         let call = Call { site, ..Call::named(0, "Window::post") };
@@ -82,6 +90,7 @@ pub(crate) fn wait(window: &WindowCore, call: &Call) -> Result<()> {
     }
     let (ports, windows) = (window.ports(call.site)?, &[window][..]);
     if let Some(source) = sole(exchange, world)
+        && !world.checks.is_on()
         && let Some(result) = wait_for_one(window, endpoint, exchange, (source, ports), call)
     {
         return result;
@@ -196,9 +205,40 @@ pub(crate) fn is_over(window: &WindowCore, endpoint: &mut Endpoint) -> bool {
     true
 }
 
-/// The access of `source` as a frame, if it has come, and whether that is to be released.
+/// The access of `source` as a frame, if it has come, and whether that is to be released. What comes before it is taken in.
 #[inline]
 fn next(
+    exchange: &mut Exchange,
+    endpoint: &mut Endpoint,
+    world: &WorldCore,
+    source: usize,
+    ports: Ports,
+) -> Result<Option<(Frame, bool)>, Lost> {
+    let Some((frame, is_frame)) = first(exchange, endpoint, world, source, ports)? else { return Ok(None) };
+    let Some(taken) = check::take_in(world, &frame) else { return Ok(Some((frame, is_frame))) };
+    release(exchange, endpoint, world, (source, is_frame), ports);
+    exchange.from.of(source).calls = taken.map_err(|wrong| world.refuse(endpoint, source, wrong))?;
+    first(exchange, endpoint, world, source, ports)
+}
+
+/// Releases the first access of `source`, which `is_frame` if it is another rank's and came in one.
+fn release(
+    exchange: &mut Exchange,
+    endpoint: &mut Endpoint,
+    world: &WorldCore,
+    (source, is_frame): (usize, bool),
+    ports: Ports,
+) {
+    if source == world.rank {
+        drop(exchange.from.of(source).own.pop_front());
+    } else if is_frame {
+        endpoint.release(source, ports.accesses);
+    }
+}
+
+/// The first access of `source` as a frame, if there is one, and whether that is to be released.
+#[inline]
+fn first(
     exchange: &mut Exchange,
     endpoint: &mut Endpoint,
     world: &WorldCore,
@@ -294,6 +334,20 @@ fn end(
         all.push(came);
     }
     gets::take_back(window);
+    if world.checks.is_on() {
+        let calls = |source: &usize| (*source, std::mem::take(&mut exchange.from.of(*source).calls));
+        let told: Vec<_> = posted.sources.iter().map(calls).collect();
+        if wrong.is_none() {
+            match check::judge(window, &told, call) {
+                Ok(judged) => wrong = judged.err(),
+                Err(source) => {
+                    let lost = world.refuse(endpoint, source, "it told of calls that no rank makes");
+                    exchange.posted = Some(posted);
+                    return Err(take_back(window, endpoint, exchange, call, &lost));
+                }
+            }
+        }
+    }
     if wrong.is_none() {
         for ((&source, (frame, _)), came) in posted.sources.iter().zip(&exchange.frames).zip(&all) {
             let from = exchange.from.of(source);
@@ -303,12 +357,9 @@ fn end(
             unsafe { came.apply(window, frame, &from.description) };
         }
     }
-    for (&source, (_, is_frame)) in posted.sources.iter().zip(&exchange.frames) {
-        if source == world.rank {
-            drop(exchange.from.of(source).own.pop_front());
-        } else if *is_frame {
-            endpoint.release(source, ports.accesses);
-        }
+    for (at, &source) in posted.sources.iter().enumerate() {
+        let is_frame = exchange.frames[at].1;
+        release(exchange, endpoint, world, (source, is_frame), ports);
     }
     endpoint.flush();
     window.posted.set(false);

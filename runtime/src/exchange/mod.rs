@@ -34,6 +34,7 @@
 //! that nobody begins to read, and returns the window when nobody does.
 
 mod access;
+mod check;
 mod exposure;
 mod frames;
 mod gets;
@@ -170,6 +171,11 @@ fn take_frames(
     ports: Ports,
 ) -> Result<(), Lost> {
     while let Some(frame) = endpoint.poll(target, ports.posts)? {
+        if let Some(taken) = check::take_in(&window.world, &frame) {
+            endpoint.release(target, ports.posts);
+            taken.map_err(|wrong| window.world.refuse(endpoint, target, wrong))?;
+            continue;
+        }
         if frames::number(&frame.header) != about.posts as u32 {
             take_lines(endpoint, target, about, ports, u64::MAX); // they were written before the frame was posted
         }

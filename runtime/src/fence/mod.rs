@@ -52,8 +52,9 @@
 
 mod apart;
 mod apply;
+mod asserted;
 mod census;
-mod check;
+pub(crate) mod check;
 mod disagree;
 mod gets;
 mod meet;
@@ -66,6 +67,7 @@ mod sources;
 mod straight;
 
 pub(crate) use apply::apply_to;
+pub(crate) use asserted::fence_with;
 pub(crate) use meet::Give;
 
 use crate::collect::limits::count_more;
@@ -76,7 +78,6 @@ use crate::protocol::explain::Went;
 use crate::protocol::frames::kind;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::protocol::unwind::AbortOnUnwind;
-use crate::state::assertions::Assertions;
 use crate::state::call::Call;
 use crate::state::census::Items;
 use crate::state::window::WindowCore;
@@ -247,29 +248,6 @@ pub(crate) fn fail(world: &WorldCore, windows: &[&WindowCore], call: &Call, erro
     }
 }
 
-/// [`fence`], with what the program promises.
-pub(crate) fn fence_with(
-    world: &WorldCore,
-    windows: &[&WindowCore],
-    call: &Call,
-    assertions: Assertions,
-) -> Result<()> {
-    let call = call.asserting(assertions);
-    let waiting = windows.iter().find(|window| window.is_pending());
-    let failed = waiting.filter(|_| assertions.contains(Assertions::NOPRECEDE)).map(|window| {
-        let message = format!(
-            "NOPRECEDE was asserted, and operations wait for the fence of window {}: nothing was applied",
-            window.key.window
-        );
-        call.error(world, ErrorClass::Assert, message)
-    });
-    fence(world, windows, &call, failed)?;
-    if assertions.contains(Assertions::NOSUCCEED) {
-        windows.iter().for_each(|window| window.close(true));
-    }
-    Ok(())
-}
-
 /// What `to` is given in frames: all of it, where the census is direct.
 fn given<'g>(gives: &'g [Give<'g>], direct: bool, to: usize) -> impl Iterator<Item = &'g [u8]> {
     let gives = if direct { gives } else { &[] };
@@ -323,6 +301,9 @@ impl Fence<'_> {
         let guard = AbortOnUnwind("a fence");
         let result = self.exchange(failed);
         guard.over();
+        if result.is_ok() && self.world.checks.is_on() {
+            self.world.checks.clock.met(self.world.number());
+        }
         if let Some(items) = self.items.take() {
             self.world.items.replace(items);
         }

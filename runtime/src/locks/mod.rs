@@ -18,6 +18,7 @@
 //! Acquiring a lock makes what was done under it before visible; so an epoch that is over happens before all that its origin
 //! does afterwards, and, by the notifications of a fence or a barrier, before all that others do after that.
 
+mod check;
 mod remote;
 mod take;
 mod target;
@@ -28,23 +29,25 @@ use crate::collect::visits::Action;
 use crate::protocol::frames::kind;
 use crate::state::call::Call;
 use crate::state::hints::Hints;
+use crate::state::locks::learnt::Learnt;
 use crate::state::locks::request::Request;
 use crate::state::locks::service::{Served, Service};
 use crate::state::locks::visit::{Others, Part};
 use crate::state::locks::words::{Layout, Words, site_text};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
+use check::Watched;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::reference::LockType;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Hold, Liveness, Port, Record};
 use remote::{Asking, Attends, answers, divide};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 use take::At;
-use target::{Epoch, Open, Opening, Target, hold_of};
+use target::{Epoch, Open, Target, hold_of};
 
 /// The locks of a window, as one rank knows them.
 pub(crate) struct LockCore {
@@ -54,6 +57,8 @@ pub(crate) struct LockCore {
     port: Port,
     /// Room for what is found.
     found: Cell<Vec<u8>>,
+    /// The calls that are looked at for conflicts, by target; empty where none are.
+    watched: Watched,
 }
 
 /// Lets an attendant of this rank serve requests.
@@ -65,9 +70,11 @@ fn attend(world: &WorldCore) -> Arc<Service> {
 }
 
 impl LockCore {
-    /// Returns how many words the locks of a part of `len` elements take.
+    /// Returns how many words the locks of a part of `len` elements take, and its logs.
     pub(crate) fn words(data: &WindowCore, len: usize) -> usize {
-        Layout::new(data.world.size, len, data.element, data.hints).words()
+        let checks = &data.world.checks;
+        let logs = if checks.is_on() { checks.checking.borrow().memory / size_of::<u64>() } else { 0 };
+        Layout::new(data.world.size, len, data.element, data.hints).words() + logs
     }
 
     /// Makes room for as many operations as the program expects, for each rank; `None` where there is no memory.
@@ -89,10 +96,12 @@ impl LockCore {
     pub(crate) fn new(data: Rc<WindowCore>, words: &WindowCore, mut rooms: Vec<Log<Record>>) -> Result<Self> {
         let port = answers(data.key.window)?;
         data.answered.set(true);
+        data.checked.before.set(None);
         let target = |rank: usize| {
             let len = data.peers[rank].len;
             let part = Part { base: data.peers[rank].base, len, element: data.element };
-            let layout = Layout::new(data.world.size, len, data.element, data.hints);
+            let layout =
+                Layout::new(data.world.size, len, data.element, data.hints).within(words.peers[rank].len);
             debug_assert_eq!(layout.words(), words.peers[rank].len);
             // SAFETY: the owner of this value keeps both windows, and no rank's part is freed before all ranks have dropped
             // theirs.
@@ -104,9 +113,11 @@ impl LockCore {
             let service = data.world.lock_service.get_or_init(|| attend(&data.world));
             let Target { part, words, .. } = &targets[data.world.rank];
             // SAFETY: this rank's own part and words, which stay until this value is dropped; that forgets them first.
-            service.serve(data.key.window, unsafe { Served::new(*part, *words) });
+            service.serve(data.key.window, unsafe { Served::new(data.world.rank, *part, *words) });
         }
-        Ok(Self { data, targets, port, found: Cell::default() })
+        let is_checked = data.world.checks.is_on();
+        let watched = targets.iter().filter(|_| is_checked).map(|_| RefCell::default()).collect();
+        Ok(Self { data, targets, port, found: Cell::default(), watched })
     }
 
     pub(crate) fn error(
@@ -175,7 +186,17 @@ impl LockCore {
     /// Collects an operation on one element of at most eight bytes, which is one of the target's, and which finds nothing;
     /// returns whether there was room for it.
     #[inline]
-    pub(crate) fn visit_one(&self, target: usize, action: Action, at: usize, operand: u64) -> bool {
+    pub(crate) fn visit_one(
+        &self,
+        target: usize,
+        action: Action,
+        at: usize,
+        operand: u64,
+        site: &'static Location<'static>,
+    ) -> bool {
+        if self.is_checked() {
+            self.watch(target, action, Datatype::run(at..at + 1), site);
+        }
         self.targets[target].push(action, at, operand)
     }
 
@@ -188,6 +209,9 @@ impl LockCore {
         operands: &[u64],
         site: &'static Location<'static>,
     ) -> Result<Slot> {
+        if self.is_checked() {
+            self.watch(target, action, Datatype::run(at..at + 1), site);
+        }
         let to = &self.targets[target];
         let has_room = operands.len() == 1 || to.makes_room(operands.len());
         if has_room && operands.iter().all(|&operand| to.push(action, at, operand)) {
@@ -228,13 +252,16 @@ impl LockCore {
                 return Err(self.error(ErrorClass::NoMem, message, site));
             }
             epoch.regions |= at.words.layout.regions(remote.low() as usize, remote.high() as usize);
+            if self.is_checked() {
+                self.watch(target, action, remote.clone(), site);
+            }
             Ok(if action.returns() { epoch.lands(bytes, slot) } else { slot })
         })
     }
 
     /// See [`Target::pass`].
     pub(crate) fn pass(&self, target: usize, ends: bool) -> bool {
-        self.targets[target].pass(&self.data, target, ends)
+        !self.is_checked() && self.targets[target].pass(&self.data, target, ends)
     }
 
     /// [Carries out](Self::carry_out) what was collected, as the call of this name, and reports the error.
@@ -277,6 +304,7 @@ impl LockCore {
         });
         let held = now.is_held();
         if ends && is_near && held {
+            self.leaving(target, open);
             let at = At { window: &self.data, target, words, call };
             at.leave_all(hold_of(open.kind));
         }
@@ -288,6 +316,7 @@ impl LockCore {
             now.end();
         }
         epoch.clear();
+        self.forget_calls(target);
         done
     }
 
@@ -309,17 +338,16 @@ impl LockCore {
         let mut done = Ok(());
         let mut held = open.held;
         for (i, (records, wide, forms)) in parts.into_iter().enumerate() {
-            let (holds, ends) = (holds && i == 0, ends && i == last);
-            request = Request { records, wide, forms, holds, ends, ..request };
-            done = done.and_then(|()| asking.ask(&request, &mut found));
-            if request.holds && done.is_ok() {
-                held = true;
-            }
+            request =
+                Request { records, wide, forms, holds: holds && i == 0, ends: ends && i == last, ..request };
+            // The first of them says what is called in all.
+            done = done
+                .and_then(|()| self.ask_checked(&asking, &mut request, &mut found, |holds| held |= holds));
         }
         if ends && held && (epoch.visits.is_empty() || done.is_err()) {
             let (records, wide, forms) = Default::default();
-            let end = Request { holds: false, ends, records, wide, forms, ..request };
-            done = done.and(asking.ask(&end, &mut Vec::new()));
+            let mut end = Request { holds: false, ends, records, wide, forms, ..request };
+            done = done.and(self.ask_checked(&asking, &mut end, &mut Vec::new(), |_| ()));
         }
         done = done.and_then(|()| epoch.land(&found, &self.data, call));
         self.found.set(found);
@@ -328,6 +356,37 @@ impl LockCore {
             self.holds_more();
         }
         done
+    }
+
+    /// Asks, and looks for conflicts where that is done. `holds` is told whether all regions are held from here on, also where
+    /// there were some.
+    ///
+    /// # Errors
+    /// `RMA_CONFLICT`: nothing of the request was carried out. As [`Asking::ask`].
+    fn ask_checked(
+        &self,
+        asking: &Asking<'_>,
+        request: &mut Request,
+        found: &mut Vec<u8>,
+        holds: impl FnOnce(bool),
+    ) -> Result<()> {
+        if !self.is_checked() {
+            asking.ask(request, found)?;
+            holds(request.holds);
+            return Ok(());
+        }
+        request.entering.clear();
+        self.entering(asking.target).write(&mut request.entering);
+        let mut answer = Vec::new();
+        asking.ask(request, &mut answer)?;
+        holds(request.holds);
+        let mut rest = &answer[..];
+        let Some(learnt) = Learnt::read(self.data.world.size, &mut rest) else {
+            let message = format!("rank {} did not say what conflicts: a frame was altered", asking.target);
+            return Err(asking.call.error(&self.data.world, ErrorClass::Intern, message));
+        };
+        found.extend_from_slice(rest);
+        self.learn(&learnt, asking.call)
     }
 
     fn asking<'a>(&'a self, target: usize, call: &'a Call) -> Asking<'a> {
@@ -389,7 +448,8 @@ impl LockCore {
         if !held {
             at.begin(epoch.regions, hold)?;
         }
-        let done = self.visit_all(&at, part, kind, epoch, &mut found);
+        let done =
+            self.enter(target, kind, call).and_then(|()| self.visit_all(&at, part, kind, epoch, &mut found));
         if !held {
             at.end(epoch.regions, hold);
         }
@@ -434,6 +494,7 @@ impl LockCore {
     /// Discards what was collected for `target`, and ends the epoch.
     pub(crate) fn discard(&self, target: usize, call: &Call) {
         self.targets[target].collected(Epoch::clear);
+        self.forget_calls(target);
         let _ = self.carry_out(target, true, call); // there is nothing that could fail
     }
 
@@ -474,11 +535,13 @@ impl LockCore {
         act: impl FnOnce(*mut u8) -> Result<R>,
     ) -> Result<R> {
         /// Leaves the part, however the function ends.
-        struct Leave<'a>(&'a Opening, At<'a>, Hold);
+        struct Leave<'a>(&'a LockCore, Open, At<'a>);
         impl Drop for Leave<'_> {
             fn drop(&mut self) {
-                self.1.leave_all(self.2);
-                self.0.end();
+                let Self(core, open, at) = self;
+                core.leaving(at.target, *open);
+                at.leave_all(hold_of(open.kind));
+                core.targets[at.target].open.end();
             }
         }
         let me = self.me();
@@ -486,7 +549,8 @@ impl LockCore {
         let Target { part, words, open, .. } = &self.targets[me];
         let (at, hold) = (At { window: &self.data, target: me, words, call }, hold_of(kind));
         at.take_all(hold, call.site).inspect_err(|_| open.end())?;
-        let _leave = Leave(open, at, hold);
+        let _leave = Leave(self, Open { kind, site: call.site, held: true, of_all: false }, at);
+        self.enter(me, kind, call)?;
         act(part.base)
     }
 
@@ -494,7 +558,8 @@ impl LockCore {
     pub(crate) fn load(&self, at: usize, call: &Call, into: &mut [u8]) -> Result<()> {
         let me = self.me();
         let Target { part, words, .. } = &self.targets[me];
-        self.data.region(me, at.into(), 1, call.site)?;
+        let remote = self.data.region(me, at.into(), 1, call.site)?;
+        self.enter_load(&remote, call)?;
         let size = part.element.size as usize;
         let from = part.base.wrapping_add(at * size);
         if words.layout.is_atomic {

@@ -124,6 +124,7 @@ impl Open {
             wide: Vec::new(),
             forms: Vec::new(),
             site: site_text(self.site),
+            entering: Vec::new(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! How a rank reads frames of messages as they arrive, and how a receive takes a message.
 
+use crate::state::clock;
 use crate::state::messages::frames::{Envelope, grant, kind, pull, taken};
 use crate::state::messages::limits::{BUFFERED, OVERHEAD};
 use crate::state::messages::outbox::chunks;
@@ -177,6 +178,16 @@ fn arrived(
             let taken = Taken { from, number, envelope, elements, was_kept: false };
             deliver(world, endpoint, messages, &taken)
         }
+        kind::CLOCK => {
+            // SAFETY: as above.
+            let mut payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+            let known = clock::read(world.size, &mut payload).filter(|_| payload.is_empty());
+            let known = known.ok_or("it told of what is over as no rank does")?;
+            // It is of the message that comes next.
+            let number = messages.peers[from].came;
+            messages.known.insert((from, number), known);
+            Ok(())
+        }
         kind::TAKEN if frame.len == 0 => {
             if answered(messages, from, header.word) {
                 Ok(())
@@ -238,6 +249,9 @@ pub(super) fn take(
     receive: &Rc<Receive>,
 ) {
     let Taken { from, number, envelope, elements, was_kept } = *message;
+    if let Some(known) = messages.known.remove(&(from, number)) {
+        world.checks.clock.hear(&known);
+    }
     if let Some(mut landing) = receive.take(from, envelope, envelope.is_ready && was_kept) {
         let mut is_whole = true;
         // SAFETY: the receive is not done, so its room is there. Elements that are here are those of the message, and its

@@ -8,8 +8,9 @@ use crate::protocol::exchange::{untouched_by, wait};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
+use crate::state::clock;
 use crate::state::completion::Completion;
-use crate::state::messages::frames::{Envelope, elements, kind};
+use crate::state::messages::frames::{Envelope, clock as clock_header, elements, kind};
 use crate::state::messages::limits::{BUFFERED, OVERHEAD};
 use crate::state::messages::outbox::Outbox;
 use crate::state::messages::receive::{Receive, Room};
@@ -20,7 +21,8 @@ use fencepost_planner::element::ElementType;
 use fencepost_planner::reference::SendMode;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{
-    Answers, Attendant, Bytes, COPIED, Cause, Channels, Endpoint, Header, Liveness, Port, Topology,
+    Answers, Attendant, Bytes, COPIED, Cause, Channels, Endpoint, Header, Liveness, Loss, Lost, Port,
+    Topology,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -202,8 +204,11 @@ pub(super) unsafe fn begin(
         place = envelope.place(address);
         (place.as_ptr(), place.len())
     };
+    let told = if world.checks.is_on() { tell_known(world, endpoint, messages, to) } else { Ok(()) };
     // SAFETY: what is longer than is copied is kept until it was read, where the receiver reads it in place.
-    let posted = unsafe { endpoint.post_copy(to, Port::MESSAGES, envelope.header(), payload.0, payload.1) };
+    let post =
+        |()| unsafe { endpoint.post_copy(to, Port::MESSAGES, envelope.header(), payload.0, payload.1) };
+    let posted = told.and_then(post);
     let _ = place;
     match posted {
         Ok(()) => {
@@ -219,6 +224,26 @@ pub(super) unsafe fn begin(
             Err(world.lost(&lost, call))
         }
     }
+}
+
+/// Tells the receiver of the next message what this rank knows to be over.
+#[cold]
+fn tell_known(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    to: usize,
+) -> std::result::Result<(), Lost> {
+    let mut bytes = Vec::new();
+    clock::write(&world.checks.clock.now(world.rank, world.size), &mut bytes);
+    let kept = (bytes.len() > COPIED && endpoint.reaches(to)).then(|| copied(endpoint, messages, &bytes));
+    let ended = |error: std::io::Error| Lost { rank: world.rank, how: Loss::Ended(error.to_string()) };
+    let kept = kept.transpose().map_err(ended)?;
+    let first = kept.as_ref().map_or(bytes.as_ptr(), |kept| kept.base().cast_const());
+    // SAFETY: as in `begin`.
+    unsafe { endpoint.post_copy(to, Port::MESSAGES, clock_header(), first, bytes.len()) }?;
+    messages.count_frame(to, kept);
+    Ok(())
 }
 
 #[cold]

@@ -36,6 +36,8 @@ pub(crate) mod kind {
     pub(crate) const ACCESS: u32 = 15;
     /// An access that was dropped, or that asked for what was not lent.
     pub(crate) const FAILED: u32 = 16;
+    /// Before a post or an access: what its sender knows to be over, and for an access what it has called.
+    pub(crate) const CHECK: u32 = 19;
     /// To an attendant: what an access gets. `extra` is the window.
     pub(crate) const ASK: u32 = 17;
     /// The elements that an attendant was asked for.

@@ -6,7 +6,8 @@ use std::ops::BitOr;
 /// The promises of a program at a fence: `u.fence_with(Assertions::NOPRECEDE | Assertions::NOSTORE)?`.
 ///
 /// A false assertion is an error or has no effect; it never costs memory safety, and never leaves wrong bits. NOPRECEDE
-/// and NOSUCCEED are checked always; whether NOSTORE and NOPUT are true is not looked at.
+/// and NOSUCCEED are checked always; NOSTORE and NOPUT where conflicts are looked for ([`Ranks::check`](crate::Ranks::check)): the fence
+/// then is `ASSERT` on the rank that asserted what is false, `RMA_SYNC` on the others, and nothing is applied.
 ///
 /// ```
 /// # use fencepost_runtime::Assertions;
@@ -23,9 +24,10 @@ pub struct Assertions(u8);
 impl Assertions {
     /// Nothing is promised.
     pub const NONE: Self = Self(0);
-    /// This rank did not store to its part since the last fence. Nothing depends on it here.
+    /// This rank did not store to its part since the last fence. Nothing depends on it here. Where it is checked, by a digest of the
+    /// part, it is from the second fence on that asserts it, if no other call of all ranks was in between.
     pub const NOSTORE: Self = Self(1);
-    /// No rank puts to this rank's part or accumulates into it in the epoch that follows. Nothing depends on it here.
+    /// No other rank puts to this rank's part or accumulates into it in the epoch that follows. Nothing depends on it here.
     pub const NOPUT: Self = Self(2);
     /// No operation waits for this fence on any rank; all ranks must say so. `ASSERT` at the fence where one does.
     pub const NOPRECEDE: Self = Self(4);

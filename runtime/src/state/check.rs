@@ -1,8 +1,12 @@
 //! [`Check`]: how far a world looks for mistakes while it runs; and what its ranks have told each other of them.
 
+use crate::state::clock::Clock;
+use fencepost_planner::conflicts::Conflict;
+use fencepost_planner::ir::pattern::Site;
 use fencepost_planner::{Error, ErrorClass};
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::panic::Location;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -62,11 +66,22 @@ impl FromStr for Check {
 }
 
 /// How a world is checked.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Checking {
     pub(crate) check: Check,
     /// The file that a line is appended to for each conflict.
     pub(crate) report: Option<Arc<Path>>,
+    /// The bytes in which operations under locks are kept, for each part of a window.
+    pub(crate) memory: usize,
+}
+
+/// The bytes in which operations under locks are kept for each part of a window, unless set.
+const MEMORY: usize = 1 << 20;
+
+impl Default for Checking {
+    fn default() -> Self {
+        Self { check: Check::default(), report: None, memory: MEMORY }
+    }
 }
 
 /// A world's checks, and what is known of the epoch that is being ended.
@@ -79,6 +94,16 @@ pub(crate) struct Checks {
     found: RefCell<Vec<u8>>,
     /// The ranks that have said something of conflicts, and what.
     heard: RefCell<Vec<(usize, Vec<u8>)>>,
+    /// What this rank knows to be over.
+    pub(crate) clock: Clock,
+    /// The number of operations of epochs that no fence ends.
+    operations: Cell<usize>,
+    /// The conflicts that this rank has found in such epochs, and that others do not know of; and whether they are of locks.
+    pub(crate) untold: RefCell<Vec<(Conflict, bool)>>,
+    /// The lines of this rank, as others are told of them.
+    sites: RefCell<Vec<(&'static Location<'static>, Site)>>,
+    /// Whether it was said that some conflicts are not seen.
+    pub(crate) is_blind: Cell<bool>,
 }
 
 impl Checks {
@@ -91,6 +116,27 @@ impl Checks {
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
         cfg!(feature = "check") && self.on.get()
+    }
+
+    /// The number of the next operation of an epoch that no fence ends.
+    pub(crate) fn next_operation(&self) -> usize {
+        self.operations.replace(self.operations.get() + 1)
+    }
+
+    /// A line of this rank, as others are told of it.
+    pub(crate) fn site(&self, site: &'static Location<'static>) -> Site {
+        /// More lines than these are looked for among the last ones.
+        const LINES: usize = 64;
+        let sites = &mut *self.sites.borrow_mut();
+        if let Some((_, known)) = sites.iter().rev().find(|(known, _)| std::ptr::eq(*known, site)) {
+            return known.clone();
+        }
+        let told = Site { file: site.file().into(), line: site.line(), column: site.column() };
+        if sites.len() == LINES {
+            sites.clear();
+        }
+        sites.push((site, told.clone()));
+        told
     }
 
     /// An epoch is being ended, of which this rank has `found` these conflicts.

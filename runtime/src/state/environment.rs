@@ -47,6 +47,17 @@ pub(crate) fn read<V: std::str::FromStr<Err = Error>>(name: &str) -> Result<Opti
     text(name)?.map(|text| text.parse().map_err(named)).transpose()
 }
 
+/// The number of bytes that a variable says; `None` where it is not set.
+///
+/// # Errors
+/// `ARG` for anything else.
+pub(crate) fn bytes(name: &str) -> Result<Option<usize>> {
+    let Some(text) = text(name)? else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| {
+        Error::new(ErrorClass::Arg, format!("{name} is `{text}`: give a number of bytes, from 0 on"))
+    })
+}
+
 /// The most bytes that the text of a machine model has.
 const MACHINE: u64 = 1 << 16;
 

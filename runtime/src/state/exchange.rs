@@ -133,6 +133,8 @@ pub(crate) struct Source {
     pub(crate) posts: u64,
     /// Accesses of this rank to its own window that have ended.
     pub(crate) own: VecDeque<(Header, Bytes)>,
+    /// What it has told of its calls before the access that comes next, where conflicts are looked for.
+    pub(crate) calls: Vec<u8>,
     /// What is described in the frame that is being looked at.
     pub(crate) description: Description,
     /// The datatypes that have numbers in its accesses.

@@ -7,6 +7,7 @@ use fencepost_planner::{Error, Result};
 use std::cell::RefCell;
 use std::fmt;
 use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 /// The treatment of the errors of a world's or a window's calls before they are returned; see [`World::on_error`] and
@@ -26,6 +27,8 @@ pub enum ErrorHandler {
     Abort,
     /// A function sees the error first; made by [`ErrorHandler::call`].
     Call(Rc<dyn Fn(&Error)>),
+    /// The same, and conflicts pass; made by [`ErrorHandler::pass_conflicts`].
+    Pass(Rc<dyn Fn(&Error)>),
 }
 
 impl ErrorHandler {
@@ -50,6 +53,33 @@ impl ErrorHandler {
     pub fn call(told: impl Fn(&Error) + 'static) -> Self {
         Self::Call(Rc::new(told))
     }
+
+    /// As [`call`](Self::call), and conflicts that this rank finds are only told ([`Ranks::check`](crate::Ranks::check)): the
+    /// call that found them then does what it does where nothing is looked for, and returns no error for them. So a program that
+    /// is known to have some can be run to its end. Nobody else is told, but by the [report](crate::Ranks::check_report).
+    ///
+    /// Fences need `Check::Log` for that, since with `Check::Mark` a rank does not know the lines when it finds a conflict: there
+    /// they fail all the same. A conflict is found by the rank that owns the elements, and under locks by the later one of the two. If
+    /// `told` panics, nothing passes.
+    ///
+    /// ```
+    /// # use fencepost_runtime::{Check, ErrorHandler};
+    /// # use std::{cell::Cell, rc::Rc};
+    /// fencepost_runtime::ranks(2).check(Check::Log).run(|world| {
+    ///     let seen = Rc::new(Cell::new(0));
+    ///     let see = seen.clone();
+    ///     world.on_error(ErrorHandler::pass_conflicts(move |_| see.set(see.get() + 1)));
+    ///     let mut u = world.window::<usize>(4)?;
+    ///     u.put([world.rank() + 7]).to(1, 3)?;
+    ///     u.fence()?;
+    ///     assert_eq!((u[3], seen.get()), if world.rank() == 1 { (8, 1) } else { (0, 0) });
+    ///     Ok(())
+    /// })
+    /// # .unwrap();
+    /// ```
+    pub fn pass_conflicts(told: impl Fn(&Error) + 'static) -> Self {
+        Self::Pass(Rc::new(told))
+    }
 }
 
 impl fmt::Debug for ErrorHandler {
@@ -58,6 +88,7 @@ impl fmt::Debug for ErrorHandler {
             Self::Return => "Return",
             Self::Abort => "Abort",
             Self::Call(_) => "Call(..)",
+            Self::Pass(_) => "Pass(..)",
         })
     }
 }
@@ -77,6 +108,17 @@ impl Handler {
     }
 
     /// Reports the error of `result`, if there is one that was not reported before.
+    /// Whether conflicts pass.
+    pub(crate) fn passes(&self) -> bool {
+        matches!(*self.0.borrow(), ErrorHandler::Pass(_))
+    }
+
+    /// Tells of a conflict where they pass; returns whether this one does. Something is under way that must not unwind.
+    pub(crate) fn lets_pass(&self, error: &Error) -> bool {
+        let ErrorHandler::Pass(told) = self.get() else { return false };
+        catch_unwind(AssertUnwindSafe(|| told(error))).is_ok()
+    }
+
     #[inline]
     pub(crate) fn report<R>(&self, result: Result<R>) -> Result<R> {
         result.map_err(|error| self.reported(error))
@@ -88,7 +130,7 @@ impl Handler {
         match self.get() {
             ErrorHandler::Return => {}
             ErrorHandler::Abort => abort(&error),
-            ErrorHandler::Call(told) => {
+            ErrorHandler::Call(told) | ErrorHandler::Pass(told) => {
                 if error.report_once() {
                     told(&error);
                 }

@@ -172,6 +172,9 @@ impl WindowCore {
         self.reopens.set(self.accesses.get() > 0);
         let short = short && self.accesses.get() == 0 && self.world.alive().is_ok();
         self.short.set(short);
+        if !short {
+            self.checked.before.set(None); // a run or an access may change it
+        }
         let holds_until_fence = self.holds_until_fence();
         for (fast_path, peer) in self.fast_paths.iter().zip(&self.peers) {
             // What may leave early goes the long way, and what is observed.

@@ -120,7 +120,7 @@ pub fn requests(data: &[u8]) -> usize {
     let part = Part { base, len: LEN, element };
     // SAFETY: as many words as the layout says; both stay until this function returns, and nothing else touches them before.
     unsafe {
-        service.serve(WINDOW, Served::new(part, Words::new(words.as_mut_ptr(), layout)));
+        service.serve(WINDOW, Served::new(0, part, Words::new(words.as_mut_ptr(), layout)));
         let sources = (0..RANKS).map(|rank| (rank, 0)).collect();
         lendings.expose(WINDOW, Lending::new(base, (size, LEN), Lent::Whole, sources));
     }

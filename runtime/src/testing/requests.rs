@@ -257,7 +257,8 @@ fn good(dice: &mut Random, named: &mut Named) -> Vec<u8> {
     let hold = dice.one_of(&[Hold::Shared, Hold::Exclusive]);
     let (holds, ends, site) = (dice.once_in(4), dice.once_in(2), "a.rs:1".to_owned());
     let mut bytes = Vec::new();
-    Request { hold, holds, ends, regions: 1, records, wide, forms, site }.write(named, &mut bytes);
+    Request { hold, holds, ends, regions: 1, records, wide, forms, site, entering: Vec::new() }
+        .write(named, &mut bytes);
     bytes
 }
 

@@ -8,6 +8,7 @@
 //! otherwise all accesses to the window are compared.
 
 use crate::collect::checked::{Entry, List, Lists, Sent, word};
+use crate::state::conflicts::{MOST, read_site, write_site};
 use crate::state::window::WindowCore;
 use fencepost_planner::conflicts::{Access, Conflict, Touch, pairs};
 use fencepost_planner::datatype::Datatype;
@@ -15,10 +16,6 @@ use fencepost_planner::datatype::MOST_RUNS;
 use fencepost_planner::ir::pattern::{Kind, Site};
 use std::ops::ControlFlow;
 use std::panic::Location;
-use std::sync::Arc;
-
-/// No more conflicts than these are told of the elements of one rank.
-pub(super) const MOST: usize = 20;
 
 /// A part of a message.
 struct Part<'b> {
@@ -31,14 +28,37 @@ struct Part<'b> {
 /// Returns the message of this rank to rank `to`.
 pub(super) fn message(windows: &[&WindowCore], lists: &[Lists], to: usize, with_lines: bool) -> Vec<u8> {
     let mut out = Vec::new();
-    each_list(windows, lists, to, |window, list| {
-        out.extend(u64::from(window).to_le_bytes());
-        let sites = if with_lines { list.sites() } else { &[] };
-        out.extend((sites.len() as u64).to_le_bytes());
-        sites.iter().for_each(|site| write_site(&mut out, site.file(), site.line(), site.column()));
-        list.encode(&mut out);
-    });
+    each_list(windows, lists, to, |window, list| add_part(&mut out, window, list, with_lines));
     out
+}
+
+fn add_part(out: &mut Vec<u8>, window: u32, list: &List, with_lines: bool) {
+    out.extend(u64::from(window).to_le_bytes());
+    let sites = if with_lines { list.sites() } else { &[] };
+    out.extend((sites.len() as u64).to_le_bytes());
+    sites.iter().for_each(|site| write_site(out, site.file(), site.line(), site.column()));
+    list.encode(out);
+}
+
+/// What this rank tells of its operations on one window, in epochs that no fence ends.
+pub(crate) fn message_of(window: u32, list: &List, out: &mut Vec<u8>) {
+    if !list.is_empty() {
+        add_part(out, window, list, true);
+    }
+}
+
+/// The conflicts on the elements of `me` in what some ranks have told of their operations on this window.
+///
+/// # Errors
+/// The rank that has told what cannot be.
+pub(crate) fn conflicts_of(
+    me: usize,
+    window: &WindowCore,
+    told: &[(usize, Vec<u8>)],
+) -> Result<Vec<Conflict>, usize> {
+    let mut all = vec![Vec::new(); window.world.size];
+    told.iter().for_each(|(from, bytes)| all[*from].clone_from(bytes));
+    conflicts(me, &[window], &all)
 }
 
 /// Calls `act` with each list that this rank has for rank `to`, and the number of the window that it is of, in the order of the message.
@@ -51,20 +71,6 @@ fn each_list(windows: &[&WindowCore], lists: &[Lists], to: usize, mut act: impl 
             lists.sections().for_each(|(number, list)| act(number, list));
         }
     }
-}
-
-pub(super) fn write_site(out: &mut Vec<u8>, file: &str, line: u32, column: u32) {
-    out.extend((u64::from(line) << 32 | u64::from(column)).to_le_bytes());
-    out.extend((file.len() as u64).to_le_bytes());
-    out.extend_from_slice(file.as_bytes());
-}
-
-pub(super) fn read_site(bytes: &mut &[u8]) -> Option<Site> {
-    let (place, len) = (word(bytes)?, word(bytes)?);
-    let (file, rest) = bytes.split_at_checked(usize::try_from(len).ok()?)?;
-    *bytes = rest;
-    let file = Arc::from(std::str::from_utf8(file).ok()?);
-    Some(Site { file, line: (place >> 32) as u32, column: place as u32 })
 }
 
 /// The part at the front of `bytes`, which is left at the next.
@@ -99,6 +105,18 @@ pub(super) fn conflicts(me: usize, windows: &[&WindowCore], all: &[Vec<u8>]) -> 
         }
     }
     Ok(found)
+}
+
+/// The first rank other than `me` that has told of a put or an accumulate into the window, with the line if it was told.
+pub(super) fn first_write(me: usize, window: &WindowCore, all: &[Vec<u8>]) -> Option<(usize, Site)> {
+    all.iter().enumerate().filter(|(from, _)| *from != me).find_map(|(from, bytes)| {
+        let parts = parts(bytes)?;
+        let mut own = parts.iter().filter(|part| part.window == u64::from(window.key.window));
+        own.find_map(|part| {
+            let write = part.list.entries().flatten().find(|entry| entry.kind != Kind::Get)?;
+            Some((from, part.sites.get(write.site).cloned().unwrap_or_default()))
+        })
+    })
 }
 
 /// Marks the elements of the window; returns whether an access did not fit the mark of its element.

@@ -10,12 +10,20 @@
 //! - Ranks that check and ranks that do not, or in another way, are in exchanges of different words, and all learn it.
 
 mod find;
+pub(super) mod promised;
 mod report;
+mod told;
+
+pub(crate) use find::{conflicts_of, message_of};
+pub(crate) use report::Under;
+pub(crate) use told::{found, is_blind, of_checked, tell};
 
 use super::{discard, fence_unchecked};
 use crate::collect::checked::Lists;
+use crate::protocol::call::handler_of;
 use crate::state::call::Call;
 use crate::state::check::Check;
+use crate::state::conflicts::{decode, encode};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::Conflict;
@@ -69,6 +77,7 @@ pub(super) fn fence(
         }
     };
     windows.iter().zip(lists).for_each(|(window, lists)| window.checked.give_back(lists));
+    promised::fenced(windows, result.is_ok());
     result
 }
 
@@ -96,11 +105,21 @@ fn before(
     all[world.rank] = own.swap_remove(world.rank);
     let found = find::conflicts(world.rank, windows, &all)
         .map_err(|from| world.corrupt(&mut world.endpoint.borrow_mut(), from, call))?;
+    if let Some(error) = promised::broken(world, windows, &all, call) {
+        return Ok(Some(error));
+    }
     if found.is_empty() {
         return Ok(None);
     }
+    if with_lines && told::passes(world, handler_of(world, windows), &found, Under::Fence, call) {
+        let file = world.checks.checking.borrow().report.clone();
+        if let Some(file) = file {
+            report::append(&file, found.iter());
+        }
+        return Ok(None);
+    }
     let error = call.error(world, ErrorClass::RmaConflict, report::brief(&found));
-    world.checks.begin(report::encode(&found));
+    world.checks.begin(encode(&found));
     Ok(Some(error))
 }
 
@@ -113,7 +132,7 @@ fn after(world: &WorldCore, windows: &[&WindowCore], lists: &[Lists], call: &Cal
         return error;
     }
     let decoded: Option<Vec<Vec<Conflict>>> =
-        all.iter().map(|(rank, bytes)| report::decode(*rank, world.size, bytes)).collect();
+        all.iter().map(|(rank, bytes)| of_rank(*rank, world.size, bytes)).collect();
     // Those of a rank that writes nonsense are not believed, nor worth more than the error that there is.
     let Some(mut conflicts) = decoded.map(|all| all.concat()) else { return error };
     if world.checks.checking.borrow().check != Check::Log {
@@ -138,11 +157,16 @@ fn after(world: &WorldCore, windows: &[&WindowCore], lists: &[Lists], call: &Cal
     let (mine, others): (Vec<Conflict>, Vec<Conflict>) = conflicts.into_iter().partition(is_part);
     match mine.is_empty() {
         true => {
-            let what = format!("a conflict of other ranks: {}", report::text(&others));
+            let what = format!("a conflict of other ranks: {}", report::text(&others, Under::Fence, false));
             call.error(world, ErrorClass::RmaSync, what).secondary()
         }
-        false => call.error(world, ErrorClass::RmaConflict, report::text(&mine)),
+        false => call.error(world, ErrorClass::RmaConflict, report::text(&mine, Under::Fence, false)),
     }
+}
+
+/// The conflicts that `rank` has found on its own elements.
+fn of_rank(rank: usize, ranks: usize, bytes: &[u8]) -> Option<Vec<Conflict>> {
+    decode(ranks, bytes).filter(|all| all.iter().all(|conflict| conflict.rank == rank))
 }
 
 #[cfg(test)]
@@ -167,7 +191,7 @@ mod tests {
             {
                 let run = ranks(3).transport(transport.clone()).run(|world| {
                     let check = if world.rank() == 1 { one } else { others };
-                    world.core().checks.set(Checking { check, report: None });
+                    world.core().checks.set(Checking { check, ..Checking::default() });
                     let mut u = world.window::<u64>(4)?;
                     for _ in 0..2 {
                         u.put([1]).to(2, world.rank())?;
@@ -176,7 +200,9 @@ mod tests {
                         assert!(error.message().contains("FENCEPOST_CHECK"), "{error}");
                     }
                     assert_eq!(u[..], [0; 4]);
-                    world.barrier()
+                    let error = world.barrier().expect_err("they are in other barriers");
+                    assert_eq!(error.class(), ErrorClass::RmaSync, "{transport:?} {others} {one}");
+                    Ok(())
                 });
                 run.expect("the world goes on");
             }

@@ -1,55 +1,27 @@
 //! The forms of conflicts: a text for people, lines of JSON for programs, and bytes for other ranks.
 
-use super::find::{MOST, read_site, write_site};
-use crate::collect::checked::{code, kind, word};
+use crate::state::conflicts::MOST;
 use fencepost_planner::conflicts::{Conflict, Touch};
 use fencepost_planner::ir::pattern::{Kind, Site};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::ops::Range;
+use std::panic::Location;
 use std::path::Path;
 
 /// The most bytes of a source that are read for a line of it.
 const MOST_SOURCE: u64 = 1 << 22;
 
-/// Writes conflicts on the elements of this rank for other ranks.
-pub(super) fn encode(conflicts: &[Conflict]) -> Vec<u8> {
-    let mut out = Vec::new();
-    let write = |word: u64, out: &mut Vec<u8>| out.extend(word.to_le_bytes());
-    for conflict in conflicts {
-        write(conflict.window as u64, &mut out);
-        write(conflict.elements.start as u64, &mut out);
-        write(conflict.elements.end as u64, &mut out);
-        for touch in &conflict.between {
-            write(touch.origin as u64, &mut out);
-            write(touch.operation as u64, &mut out);
-            write(code(touch.kind), &mut out);
-            write_site(&mut out, &touch.site.file, touch.site.line, touch.site.column);
-        }
-    }
-    out
-}
-
-/// The conflicts that `rank` has written, in a world of `ranks`; `None` where it has written something else.
-pub(super) fn decode(rank: usize, ranks: usize, mut bytes: &[u8]) -> Option<Vec<Conflict>> {
-    let mut all = Vec::new();
-    while !bytes.is_empty() {
-        let bytes = &mut bytes;
-        let window = word(bytes)? as usize;
-        let elements = word(bytes)? as i64..word(bytes)? as i64;
-        if elements.start < 0 || elements.is_empty() || all.len() >= MOST {
-            return None;
-        }
-        let mut touch = || {
-            let origin = usize::try_from(word(bytes)?).ok().filter(|&origin| origin < ranks)?;
-            let (operation, kind) = (word(bytes)? as usize, kind(word(bytes)?)?);
-            Some(Touch { origin, operation, kind, site: read_site(bytes)? })
-        };
-        let between = [touch()?, touch()?];
-        all.push(Conflict { rank, ranks: 1, window, elements, between });
-    }
-    Some(all)
+/// What synchronises the operations that conflict.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Under {
+    /// A fence of all ranks.
+    Fence,
+    /// Posts and starts.
+    Posts,
+    /// Locks.
+    Locks,
 }
 
 /// Returns the number of conflicts in words, for ranks that read no more of it.
@@ -75,26 +47,46 @@ fn access(kind: Kind) -> String {
 }
 
 /// Returns what two accesses that conflict would do where nothing is checked, and the advice to their author.
-fn advice(a: &Touch, b: &Touch) -> &'static str {
-    match (a.kind, b.kind) {
-        (Kind::Get, _) | (_, Kind::Get) => {
-            "unchecked, the read has the value from before the epoch: if the new one is meant, put a fence between the two"
+fn advice(a: &Touch, b: &Touch, under: Under) -> String {
+    use Kind::{Accumulate, Get, Put};
+    let becomes = match (a.kind, b.kind, under) {
+        (Get, _, Under::Locks) | (_, Get, Under::Locks) => "the read has either value",
+        (Put, Put, Under::Locks) => "either value stays",
+        (.., Under::Locks) => "either comes first",
+        (Get, ..) | (_, Get, _) => "the read has the value from before the epoch",
+        (Accumulate(_), Accumulate(_), _) => "the lower rank's comes first",
+        (Put, Put, _) => "the higher rank's stays, or of one rank the later",
+        _ => "the lower rank's comes first, or of one rank the earlier",
+    };
+    let first = match (a.kind, b.kind, under) {
+        (Get, _, Under::Fence) | (_, Get, Under::Fence) => "if the new one is meant, ",
+        (Accumulate(_), Accumulate(_), _) => "use one operator, or ",
+        (Put, Put, _) => "let one of them write, or ",
+        _ => "",
+    };
+    let between = match under {
+        Under::Fence => "put a fence between the two",
+        Under::Posts => "let them belong to two exposures, one after the other",
+        Under::Locks => {
+            "put a barrier or a message between the two, after a flush or the unlock, or take exclusive locks"
         }
-        (Kind::Accumulate(_), Kind::Accumulate(_)) => {
-            "unchecked, the lower rank's comes first: use one operator, or put a fence between the two"
-        }
-        (Kind::Put, Kind::Put) => {
-            "unchecked, the higher rank's stays, or of one rank the later: let one of them write, or put a fence between the two"
-        }
-        _ => {
-            "unchecked, the lower rank's comes first, or of one rank the earlier: put a fence between the two"
-        }
-    }
+    };
+    format!("unchecked, {becomes}: {first}{between}")
 }
 
 /// The conflicts in words, with the source lines where they can be read.
-pub(super) fn text(conflicts: &[Conflict]) -> String {
-    let mut text = format!("{} of this epoch conflict, and nothing was applied", count(conflicts));
+pub(super) fn text(conflicts: &[Conflict], under: Under, passes: bool) -> String {
+    let count = count(conflicts);
+    let mut text = match under {
+        Under::Fence => format!("{count} of this epoch conflict, and "),
+        Under::Posts => format!("{count} of one exposure conflict, and "),
+        Under::Locks => format!("{count} that nothing orders conflict, and "),
+    };
+    text += match under {
+        _ if passes => "are carried out all the same",
+        Under::Fence | Under::Posts => "nothing was applied",
+        Under::Locks => "the later one was not carried out",
+    };
     // A loop may have many pairs of one kind: they are told together.
     let same_lines = |a: &Conflict, b: &Conflict| {
         let same = |a: &Touch, b: &Touch| (a.origin, a.kind, &a.site) == (b.origin, b.kind, &b.site);
@@ -124,7 +116,7 @@ pub(super) fn text(conflicts: &[Conflict]) -> String {
                 let _ = write!(text, ": `{line}`");
             }
         }
-        let _ = write!(text, "\n    {}", advice(a, b));
+        let _ = write!(text, "\n    {}", advice(a, b, under));
     }
     text
 }
@@ -146,10 +138,23 @@ fn line_of(site: &Site) -> Option<String> {
 /// Appends a line of JSON for each conflict. A file that cannot be written changes nothing: the error names them as well.
 pub(super) fn append<'c>(file: &Path, conflicts: impl Iterator<Item = &'c Conflict>) {
     let lines: String = conflicts.map(json).collect();
-    if let Ok(mut file) = OpenOptions::new().create(true).append(true).open(file) {
+    write(file, &lines);
+}
+
+fn write(path: &Path, lines: &str) {
+    if let Ok(mut file) = OpenOptions::new().create(true).append(true).open(path) {
         // One write, so that lines of several ranks do not mix.
         let _ = file.write_all(lines.as_bytes());
     }
+}
+
+/// Appends a line that says from where on a rank may miss conflicts of a window.
+pub(super) fn append_blind(path: &Path, rank: usize, window: u32, site: &Location<'_>) {
+    let (file, line, column) = (quoted(site.file()), site.line(), site.column());
+    let text = format!(
+        "{{\"window\":{window},\"rank\":{rank},\"blind\":{{\"file\":{file},\"line\":{line},\"column\":{column}}}}}\n"
+    );
+    write(path, &text);
 }
 
 fn json(conflict: &Conflict) -> String {
@@ -193,35 +198,4 @@ fn quoted(text: &str) -> String {
     }
     quoted.push('"');
     quoted
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn conflict(elements: Range<i64>) -> Conflict {
-        let touch = |origin| Touch { origin, operation: 3, kind: Kind::Put, site: Site::default() };
-        Conflict { rank: 1, ranks: 1, window: 0, elements, between: [touch(0), touch(2)] }
-    }
-
-    #[test]
-    fn conflicts_are_read_as_they_were_written() {
-        let all = vec![conflict(0..1), conflict(5..i64::MAX)];
-        assert_eq!(decode(1, 3, &encode(&all)), Some(all));
-        let most = vec![conflict(0..1); MOST];
-        assert_eq!(decode(1, 3, &encode(&most)), Some(most));
-    }
-
-    #[test]
-    fn conflicts_that_no_rank_writes_are_refused() {
-        for (start, end) in [(0, 0), (-1, 1), (5, 4), (i64::MIN, i64::MAX), (3, -3)] {
-            assert_eq!(decode(1, 3, &encode(&[conflict(start..end)])), None, "{start}..{end}");
-        }
-        assert_eq!(decode(1, 3, &encode(&vec![conflict(0..1); MOST + 1])), None, "more than are told");
-        let good = encode(&[conflict(0..1)]);
-        assert_eq!(decode(1, 2, &good), None, "there is no rank 2");
-        for len in 1..good.len() {
-            assert_eq!(decode(1, 3, &good[..len]), None, "{len} of {} bytes", good.len());
-        }
-    }
 }

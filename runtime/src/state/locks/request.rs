@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! request  0 flags, 1 length of the line, 4 regions (u32), 8 records (u32), 12 bytes of wide operations (u32)
-//!          16 the records, the bytes of wide operations, and since which line the lock is held; a wide operation is its
-//!          datatype, [perhaps by number](crate::state::datatypes), what it compares with, and its operands
+//!          16 the records, the bytes of wide operations, since which line the lock is held, and where conflicts are looked
+//!          for what its origin says of the operations; a wide operation is its datatype,
+//!          [perhaps by number](crate::state::datatypes), what it compares with, and its operands
 //! answer   0 how it went, 4 the rank that is in the way, plus one (u32)
-//!          8 what was found
+//!          8 where conflicts are looked for what is known and was found, after its length (u32); what was found
 //! ```
 
 use crate::collect::visits::{Action, Code};
@@ -21,6 +22,8 @@ const HOLDS: u8 = 2;
 const ENDS: u8 = 4;
 /// The origin waits, and asks who is in its way.
 const HOLDER: u8 = 8;
+/// Conflicts are looked for.
+const CHECKED: u8 = 16;
 
 const REQUEST: usize = 16;
 const ANSWER: usize = 8;
@@ -43,6 +46,8 @@ pub(crate) struct Request {
     pub(crate) forms: Vec<usize>,
     /// Since which line the lock is held.
     pub(crate) site: String,
+    /// An [`Entering`](crate::state::locks::entering::Entering), as bytes; empty where nothing is checked.
+    pub(crate) entering: Vec<u8>,
 }
 
 /// The records of wide operations.
@@ -64,8 +69,10 @@ impl Request {
     /// Writes it, with the numbers that datatypes have at the target.
     pub(crate) fn write(&self, named: &mut Named, out: &mut Vec<u8>) {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let flags =
-            flag(self.hold == Hold::Exclusive, EXCLUSIVE) | flag(self.holds, HOLDS) | flag(self.ends, ENDS);
+        let flags = flag(self.hold == Hold::Exclusive, EXCLUSIVE)
+            | flag(self.holds, HOLDS)
+            | flag(self.ends, ENDS)
+            | flag(!self.entering.is_empty(), CHECKED);
         let site = &self.site.as_bytes()[self.site.len().saturating_sub(usize::from(u8::MAX))..];
         out.clear();
         out.extend_from_slice(&[flags, site.len() as u8, 0, 0]);
@@ -91,6 +98,7 @@ impl Request {
         let written = (out.len() - wide) as u32;
         out[12..REQUEST].copy_from_slice(&written.to_le_bytes());
         out.extend_from_slice(site);
+        out.extend_from_slice(&self.entering);
     }
 
     /// Has all datatypes in it, of elements of `size` bytes, by what is known of the origin's numbers.
@@ -135,12 +143,13 @@ impl Asked {
         if head[0] == HOLDER {
             return (head[1..].iter().all(|&byte| byte == 0) && rest.is_empty()).then_some(Self::Holder);
         }
-        if head[0] & !(EXCLUSIVE | HOLDS | ENDS) != 0 || head[2..4] != [0, 0] {
+        if head[0] & !(EXCLUSIVE | HOLDS | ENDS | CHECKED) != 0 || head[2..4] != [0, 0] {
             return None;
         }
         let (records, rest) = rest.split_at_checked(number(8).checked_mul(size_of::<Record>())?)?;
-        let (wide, site) = rest.split_at_checked(number(12))?;
-        if site.len() != usize::from(head[1]) {
+        let (wide, rest) = rest.split_at_checked(number(12))?;
+        let (site, entering) = rest.split_at_checked(usize::from(head[1]))?;
+        if entering.is_empty() == (head[0] & CHECKED != 0) {
             return None;
         }
         let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
@@ -154,6 +163,7 @@ impl Asked {
             wide: wide.to_vec(),
             forms: Vec::new(),
             site: String::from_utf8_lossy(site).into_owned(),
+            entering: entering.to_vec(),
         }))
     }
 }
@@ -234,6 +244,7 @@ mod tests {
             wide: visits.wide.clone(),
             forms: vec![form.len(); 4],
             site: "src/main.rs:7".to_owned(),
+            entering: vec![4; 5],
         };
         let (mut bytes, mut again, mut named, mut numbered) = Default::default();
         request.write(&mut named, &mut bytes);
@@ -250,7 +261,8 @@ mod tests {
         let Some(Asked::New(mut read)) = Asked::read(&again) else { panic!("a request") };
         assert_eq!(read.expand(&mut numbered, 4), Err(Unread::Invalid), "there are fewer operands");
         assert_eq!(forms.len(), 4);
-        for len in 0..bytes.len() {
+        let unchecked = bytes.len() - request.entering.len();
+        for len in 0..=unchecked {
             assert!(Asked::read(&bytes[..len]).is_none(), "{len} bytes");
         }
         Request::write_holder(&mut bytes);

@@ -7,6 +7,9 @@
 
 use crate::collect::limits::most_answered;
 use crate::state::datatypes::{Numbered, Unread};
+use crate::state::locks::entering::Entering;
+use crate::state::locks::learnt::Learnt;
+use crate::state::locks::logs::Findings;
 use crate::state::locks::request::{Asked, Outcome, Request, answer};
 use crate::state::locks::visit::{Others, Part};
 use crate::state::locks::words::{Presence, Words};
@@ -28,6 +31,8 @@ pub(crate) struct Service {
 
 /// A part, and what others do with it.
 pub(crate) struct Served {
+    /// The rank whose part it is.
+    rank: usize,
     part: Part,
     words: Words,
     jobs: Vec<Job>,
@@ -55,6 +60,8 @@ struct Job {
     from: usize,
     number: u64,
     request: Request,
+    /// What its origin says of the operations, where conflicts are looked for.
+    entering: Option<Entering>,
     /// The bytes that it finds.
     found: usize,
     /// Whether it takes second locks now.
@@ -75,8 +82,8 @@ pub(crate) struct Effects {
 impl Served {
     /// # Safety
     /// The part is reached, and stays where it is until it is [forgotten](Service::forget); the words are its own.
-    pub(crate) unsafe fn new(part: Part, words: Words) -> Self {
-        Self { part, words, jobs: Vec::new(), held: BTreeMap::new(), origins: BTreeMap::new() }
+    pub(crate) unsafe fn new(rank: usize, part: Part, words: Words) -> Self {
+        Self { rank, part, words, jobs: Vec::new(), held: BTreeMap::new(), origins: BTreeMap::new() }
     }
 }
 
@@ -185,13 +192,15 @@ impl Served {
             && request.regions & !layout.all() == 0
             && held.is_none_or(|hold| hold == request.hold && !request.holds);
         let found = request.list().fits(&self.part, request.regions, &layout).filter(|_| fits)?;
+        let read = || Entering::read(self.words.ranks(), self.part.len, &request.entering);
+        let entering = if request.entering.is_empty() { None } else { Some(read()?) };
         let left = match held {
             _ if layout.is_sole => 0,
             Some(_) => 0,
             None if request.holds => layout.all(),
             None => request.regions,
         };
-        Some(Job { from, number, request, found, second: false, left, position: None })
+        Some(Job { from, number, request, entering, found, second: false, left, position: None })
     }
 
     /// Says to `from` that its request waits, if it does, and who is in its way.
@@ -226,7 +235,7 @@ impl Served {
             while let Some(at) = jobs.iter_mut().position(|job| self.takes(job, effects)) {
                 let job = jobs.remove(at);
                 let (from, number) = (job.from, job.number);
-                let reply = self.carry_out(job, effects);
+                let reply = self.carry_out(job, window, effects);
                 effects.answers.push((from, window, number, reply));
             }
             // What one has entered together with others, or left, another one may enter, which perhaps was looked at before.
@@ -285,15 +294,19 @@ impl Served {
     }
 
     /// Carries out a job that has its locks, and leaves those that it does not hold from here on. Returns the answer.
-    fn carry_out(&mut self, job: Job, effects: &mut Effects) -> Vec<u8> {
-        let Job { from, request, found, second, .. } = job;
+    fn carry_out(&mut self, job: Job, window: u32, effects: &mut Effects) -> Vec<u8> {
+        let Job { from, request, entering, found, second, .. } = job;
         let mut reply = answer(Outcome::Done, None);
+        let mut conflicts = false;
+        if let Some(entering) = entering {
+            conflicts = self.check(from, request.hold, entering, window, &mut reply);
+        }
         let mut keeps = request.holds && !request.ends;
         let others = Others::of(&self.words.layout, request.hold);
         if reply.try_reserve_exact(found).is_err() {
             reply = answer(Outcome::NoMemory, None);
             keeps = false;
-        } else {
+        } else if !conflicts {
             // SAFETY: the operations fit the part, are in the regions that are held for them, and shared epochs are together there
             // where elements are atomic, else one by one by the second locks.
             unsafe { request.list().carry_out(&self.part, others, &mut reply) };
@@ -324,6 +337,28 @@ impl Served {
             self.words.note(from, Presence::Absent);
         }
         reply
+    }
+}
+
+impl Served {
+    /// Looks for conflicts of these operations, which are about to be carried out, and says in the answer what their origin is to
+    /// know. Returns whether there are some, so that nothing is carried out.
+    fn check(
+        &self,
+        from: usize,
+        hold: Hold,
+        mut entering: Entering,
+        window: u32,
+        reply: &mut Vec<u8>,
+    ) -> bool {
+        let mut learnt = Learnt { knows: vec![0; self.words.ranks()], findings: Findings::default() };
+        match self.words.logs() {
+            Some(logs) => learnt = Learnt::of(&logs, hold, &mut entering, (from, window, self.rank)),
+            None => learnt.findings.is_blind = true,
+        }
+        let conflicts = !learnt.findings.conflicts.is_empty();
+        learnt.write(reply);
+        conflicts
     }
 }
 
@@ -371,7 +406,7 @@ mod tests {
         let service = Service::default();
         let part = Part { base: memory.as_mut_ptr().cast(), len: LEN, element: I64 };
         // SAFETY: the value keeps the memory longer than the service.
-        service.serve(5, unsafe { Served::new(part, words) });
+        service.serve(5, unsafe { Served::new(1, part, words) });
         Fixture { service, words, memory, _words: all, asked: RefCell::default() }
     }
 
@@ -393,8 +428,8 @@ mod tests {
         let records = records.to_vec();
         let forms = forms(&records, &wide);
         let regions = Layout::new(4, LEN, I64, Hints::new()).all();
-        let site = "a.rs:1".into();
-        Request { hold, holds, ends, regions, records, wide, forms, site }
+        let (site, entering) = ("a.rs:1".into(), Vec::new());
+        Request { hold, holds, ends, regions, records, wide, forms, site, entering }
             .write(&mut Named::default(), &mut bytes);
         bytes
     }
@@ -474,6 +509,7 @@ mod tests {
         let of = |regions: u32| {
             let site = String::new();
             let (records, wide) = (Vec::new(), Vec::new());
+            let entering = Vec::new();
             let request = Request {
                 hold: Hold::Shared,
                 holds: false,
@@ -483,6 +519,7 @@ mod tests {
                 wide,
                 forms: Vec::new(),
                 site,
+                entering,
             };
             let mut bytes = Vec::new();
             request.write(&mut Named::default(), &mut bytes);

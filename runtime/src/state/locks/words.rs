@@ -13,9 +13,11 @@
 //!                    it, plus one, where that is one only
 //! lines 1..1+ranks   the notes
 //! then, for each lock: a line with its word, and the slots of those that wait
+//! then, where conflicts are looked for: the logs
 //! ```
 
 use crate::state::hints::Hints;
+use crate::state::locks::logs::Logs;
 use fencepost_planner::element::ElementType;
 use fencepost_transport::{FairLock, Hold, Position};
 use std::panic::Location;
@@ -50,6 +52,8 @@ pub(crate) struct Layout {
     pub(crate) is_sole: bool,
     /// Whether shared epochs visit different elements.
     pub(crate) is_disjoint: bool,
+    /// Words of the logs.
+    log_words: usize,
 }
 
 impl Layout {
@@ -64,7 +68,22 @@ impl Layout {
         let slots = ranks.next_power_of_two();
         let lock_words = LINE + slots.div_ceil(2).next_multiple_of(LINE);
         let (is_sole, is_disjoint) = (hints.is_sole, hints.is_disjoint);
-        Self { ranks, slots, shift, regions, lock_words, is_atomic, is_sole, is_disjoint }
+        Self { ranks, slots, shift, regions, lock_words, is_atomic, is_sole, is_disjoint, log_words: 0 }
+    }
+
+    /// With logs in what is left of this number of words, if anything is.
+    pub(crate) fn within(self, words: usize) -> Self {
+        Self { log_words: words.saturating_sub(self.lock_end()), ..self }
+    }
+
+    /// The words before the logs.
+    fn lock_end(&self) -> usize {
+        let locks = match self.takes_second(Hold::Shared) {
+            _ if self.is_sole => 0,
+            true => 2 * self.regions,
+            false => self.regions,
+        };
+        (1 + self.ranks) * LINE + locks * self.lock_words
     }
 
     /// Whether an epoch that holds its regions so takes second locks while it visits elements.
@@ -75,12 +94,7 @@ impl Layout {
 
     /// Returns how many words there are.
     pub(crate) fn words(&self) -> usize {
-        let locks = match self.takes_second(Hold::Shared) {
-            _ if self.is_sole => 0,
-            true => 2 * self.regions,
-            false => self.regions,
-        };
-        (1 + self.ranks) * LINE + locks * self.lock_words
+        self.lock_end() + self.log_words
     }
 
     /// Returns the regions of elements `low..high`, one bit each.
@@ -140,6 +154,11 @@ impl Words {
     /// Returns whether this rank reaches the words.
     pub(crate) fn are_reached(&self) -> bool {
         !self.first.is_null()
+    }
+
+    /// Returns the number of ranks.
+    pub(crate) fn ranks(&self) -> usize {
+        self.layout.ranks
     }
 
     /// Returns the number by which the attendant of the part stands in the queue of a lock: that of no rank.
@@ -246,6 +265,14 @@ impl Words {
             3 => Presence::WaitingShared,
             _ => Presence::WaitingExclusive,
         }
+    }
+
+    /// Returns the logs of the part, where conflicts are looked for.
+    pub(crate) fn logs(&self) -> Option<Logs> {
+        let Layout { ranks, log_words, .. } = self.layout;
+        // SAFETY: the words after those of the locks, as many as there are.
+        let logs = || unsafe { Logs::new(self.first.add(self.layout.lock_end()), ranks, log_words) };
+        (self.are_reached() && log_words >= Logs::least(ranks)).then(logs)
     }
 
     /// Returns a rank other than `me` that holds all regions.

@@ -17,6 +17,8 @@ pub(crate) mod kind {
     pub(crate) const ELEMENTS: u32 = 26;
     /// The same, from a sender that leaves, unasked.
     pub(crate) const LEFT: u32 = 27;
+    /// Before a message: what its sender knows to be over, where conflicts are looked for.
+    pub(crate) const CLOCK: u32 = 28;
 }
 
 /// The facts of a message that its frame has.
@@ -124,6 +126,11 @@ pub(crate) fn taken(number: u64) -> Header {
 /// The header of the frame that says that messages of this cost may be sent again.
 pub(crate) fn grant(cost: usize) -> Header {
     Header { word: cost as u64, kind: kind::GRANT, extra: 0 }
+}
+
+/// The header of the frame that says what the sender of the next message knows to be over.
+pub(crate) fn clock() -> Header {
+    Header { word: 0, kind: kind::CLOCK, extra: 0 }
 }
 
 /// The header of a request for a chunk of the elements of a message.

@@ -1,7 +1,7 @@
 //! [`Limits`]: how much of messages is sent and kept before their receives.
 
 use crate::state::environment;
-use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_planner::Result;
 
 /// The limits of a world for messages that no receive has taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,14 +31,7 @@ impl Limits {
         for (name, value) in
             [("FENCEPOST_EAGER", &mut limits.eager), ("FENCEPOST_UNEXPECTED", &mut limits.unexpected)]
         {
-            if let Some(text) = environment::text(name)? {
-                *value = text.parse().map_err(|_| {
-                    Error::new(
-                        ErrorClass::Arg,
-                        format!("{name} is `{text}`: give a number of bytes, from 0 on"),
-                    )
-                })?;
-            }
+            *value = environment::bytes(name)?.unwrap_or(*value);
         }
         Ok(limits)
     }

@@ -49,6 +49,9 @@ pub(crate) struct Messages {
     pub(crate) next: usize,
     /// The number of looks at the port from other calls.
     pub(crate) looks: u32,
+    /// Where conflicts are looked for, what the senders of messages that no receive has taken knew to be over, by sender and
+    /// number of the message.
+    pub(crate) known: BTreeMap<(usize, u64), Vec<u64>>,
 }
 
 /// The state of the exchange with one other rank.
@@ -137,6 +140,7 @@ impl Messages {
             spare: Vec::new(),
             next: 0,
             looks: 0,
+            known: BTreeMap::new(),
         }
     }
 

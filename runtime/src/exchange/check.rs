@@ -1,0 +1,91 @@
+//! Conflicts in exposures, where they are looked for (planner/README.md, 31).
+//!
+//! A frame goes before each post and each access: what its sender knows to be over ([`Clock`](crate::state::clock::Clock)), and
+//! before an access its calls with their lines. The target compares those of all sources before it applies anything.
+
+use crate::collect::batch::Collected;
+use crate::collect::checked::{List, Touched};
+use crate::collect::outbox::{DATATYPE, Head, PUT, op_of};
+use crate::fence::check;
+use crate::protocol::frames::{header, kind};
+use crate::state::call::Call;
+use crate::state::clock;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use fencepost_planner::ir::pattern::Kind;
+use fencepost_planner::{ErrorClass, Result};
+use fencepost_transport::{Frame, Header};
+
+/// The frame before a post, or before the access of this batch; `None` where nothing is checked.
+pub(super) fn frame_of(window: &WindowCore, batch: Option<&Collected>) -> Option<(Header, Vec<u8>)> {
+    let world = &window.world;
+    if !world.checks.is_on() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    clock::write(&world.checks.clock.now(world.rank, world.size), &mut bytes);
+    if let Some(batch) = batch {
+        check::message_of(window.key.window, &list_of(batch), &mut bytes);
+    }
+    Some((header(0, kind::CHECK, window.key.window), bytes))
+}
+
+/// The calls of an access, in program order.
+fn list_of(batch: &Collected) -> List {
+    let mut list = List::default();
+    let mut gets = batch.gets.iter().peekable();
+    let mut lines = batch.lines.iter().flat_map(|(count, site)| (0..*count).map(move |_| *site));
+    for (at, record) in batch.outbox.records.iter().enumerate() {
+        while let Some(get) = gets.next_if(|get| get.before <= at) {
+            list.add(Kind::Get, Touched::Type(&get.remote), false, get.site);
+        }
+        let Some(site) = lines.next() else { break };
+        let head = Head(record.head);
+        let wide = (head.code() == DATATYPE).then(|| &batch.outbox.wide[head.at()]);
+        let (code, touched) = match wide {
+            Some(wide) => (wide.code, Touched::Type(&wide.remote)),
+            None => (head.code(), Touched::Run(head.at(), 1)),
+        };
+        let kind = if code == PUT { Some(Kind::Put) } else { op_of(code).map(Kind::Accumulate) };
+        if let Some(kind) = kind {
+            list.add(kind, touched, false, site);
+        }
+    }
+    gets.for_each(|get| list.add(Kind::Get, Touched::Type(&get.remote), false, get.site));
+    list
+}
+
+/// Takes in a frame that was sent before a post or an access, if this is one: returns what it says of calls.
+///
+/// # Errors
+/// No rank sends it.
+pub(super) fn take_in(world: &WorldCore, frame: &Frame) -> Option<Result<Vec<u8>, &'static str>> {
+    if frame.header.kind != kind::CHECK {
+        return None;
+    }
+    // SAFETY: a frame is readable until it is released, which is later.
+    let mut bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+    let knows = clock::read(world.size, &mut bytes).filter(|_| world.checks.is_on());
+    let Some(knows) = knows else {
+        return Some(Err(
+            "it looks for conflicts, and this rank does not: give all ranks one FENCEPOST_CHECK",
+        ));
+    };
+    world.checks.clock.hear(&knows);
+    Some(Ok(bytes.to_vec()))
+}
+
+/// Looks for conflicts of one exposure, in what its sources have told of their calls.
+///
+/// # Errors
+/// `RMA_CONFLICT`: nothing may be applied. The source that has told what cannot be.
+pub(super) fn judge(
+    window: &WindowCore,
+    told: &[(usize, Vec<u8>)],
+    call: &Call,
+) -> Result<Result<()>, usize> {
+    let conflicts = check::conflicts_of(window.world.rank, window, told)?;
+    let found = check::found(window, &conflicts, check::Under::Posts, call);
+    debug_assert!(found.as_ref().err().is_none_or(|error| error.class() == ErrorClass::RmaConflict));
+    Ok(found)
+}

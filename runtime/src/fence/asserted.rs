@@ -1,0 +1,33 @@
+//! Fences at which a program promises something.
+
+use super::{check, fence};
+use crate::state::assertions::Assertions;
+use crate::state::call::Call;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use fencepost_planner::{ErrorClass, Result};
+
+/// [`fence`], with what the program promises.
+pub(crate) fn fence_with(
+    world: &WorldCore,
+    windows: &[&WindowCore],
+    call: &Call,
+    assertions: Assertions,
+) -> Result<()> {
+    let call = call.asserting(assertions);
+    let waiting = windows.iter().find(|window| window.is_pending());
+    let failed = waiting.filter(|_| assertions.contains(Assertions::NOPRECEDE)).map(|window| {
+        let message = format!(
+            "NOPRECEDE was asserted, and operations wait for the fence of window {}: nothing was applied",
+            window.key.window
+        );
+        call.error(world, ErrorClass::Assert, message)
+    });
+    let failed = failed.or_else(|| check::promised::stored(world, windows, assertions, &call));
+    fence(world, windows, &call, failed)?;
+    check::promised::promise(windows, assertions, &call);
+    if assertions.contains(Assertions::NOSUCCEED) {
+        windows.iter().for_each(|window| window.close(true));
+    }
+    Ok(())
+}

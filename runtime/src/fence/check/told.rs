@@ -1,0 +1,138 @@
+//! Conflicts of epochs that no fence ends (planner/README.md, 31 to 34): the rank that finds one returns it at once, and all
+//! others learn of it in the next barrier, or when a window is changed over.
+
+use super::report::Under;
+use super::{exchange, report};
+use crate::state::call::Call;
+use crate::state::conflicts::{decode, encode};
+use crate::state::handler::Handler;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use fencepost_planner::conflicts::Conflict;
+use fencepost_planner::{Error, ErrorClass, Result};
+use std::io::Write as _;
+
+/// In the hash of the exchange in which ranks learn of conflicts.
+const TOLD: u64 = 0xc4ec_4ed0_701d_0000;
+
+/// This rank has found these conflicts in an epoch of a window, if any.
+///
+/// # Errors
+/// `RMA_CONFLICT`, if there are some, and the window's handler does not let them pass.
+pub(crate) fn found(window: &WindowCore, conflicts: &[Conflict], under: Under, call: &Call) -> Result<()> {
+    if conflicts.is_empty() {
+        return Ok(());
+    }
+    let world = &window.world;
+    let file = world.checks.checking.borrow().report.clone();
+    if let Some(file) = file {
+        report::append(&file, conflicts.iter());
+    }
+    if passes(world, &window.handler, conflicts, under, call) {
+        return Ok(());
+    }
+    let untold = &mut *world.checks.untold.borrow_mut();
+    let room = crate::state::conflicts::MOST.saturating_sub(untold.len());
+    untold.extend(conflicts.iter().take(room).map(|conflict| (conflict.clone(), under == Under::Locks)));
+    Err(call.error(world, ErrorClass::RmaConflict, report::text(conflicts, under, false)))
+}
+
+/// Whether the handler lets these conflicts pass: then it was told.
+pub(super) fn passes(
+    world: &WorldCore,
+    handler: &Handler,
+    conflicts: &[Conflict],
+    under: Under,
+    call: &Call,
+) -> bool {
+    let told = || call.error(world, ErrorClass::RmaConflict, report::text(conflicts, under, true));
+    handler.passes() && handler.lets_pass(&told())
+}
+
+/// The call as ranks make it that look for conflicts: it is another one than that of those that do not, or in another way.
+pub(crate) fn of_checked(world: &WorldCore, call: Call) -> Call {
+    if !world.checks.is_on() {
+        return call;
+    }
+    let check = world.checks.checking.borrow().check;
+    Call { hash: call.hash ^ TOLD ^ check as u64, ..call }
+}
+
+/// All ranks learn which conflicts were found since they were told last, as a part of `call`.
+///
+/// # Errors
+/// If there are some: `RMA_CONFLICT` on the ranks that are part of one, `RMA_SYNC` on the others.
+pub(crate) fn tell(world: &WorldCore, call: &Call) -> Result<()> {
+    if !world.checks.is_on() || world.supersteps.is_any_running() {
+        return Ok(());
+    }
+    let untold = world.checks.untold.take();
+    let mut own = Vec::new();
+    for under_locks in [true, false] {
+        let some = untold.iter().filter(|(_, of_locks)| *of_locks == under_locks);
+        let bytes = encode(&some.map(|(conflict, _)| conflict.clone()).collect::<Vec<_>>());
+        own.extend((bytes.len() as u64).to_le_bytes());
+        own.extend(bytes);
+    }
+    let all = world.meet(&exchange(world, call, TOLD), if untold.is_empty() { &[] } else { &own })?;
+    let mut mine: [Vec<Conflict>; 2] = Default::default();
+    let mut others = Vec::new();
+    for bytes in all.iter().filter(|bytes| !bytes.is_empty()) {
+        let mut rest = &bytes[..];
+        for (under, mine) in mine.iter_mut().enumerate() {
+            // What a rank writes that writes nonsense is not believed.
+            let Some((len, more)) = rest.split_first_chunk() else { break };
+            let Some((now, more)) = more.split_at_checked(u64::from_le_bytes(*len) as usize) else { break };
+            rest = more;
+            for conflict in decode(world.size, now).unwrap_or_default() {
+                let known = |other: &Conflict| other.between == conflict.between;
+                let origins = conflict.between.iter().map(|touch| touch.origin);
+                let is_part = origins.chain([conflict.rank]).any(|rank| rank == world.rank);
+                if !is_part {
+                    others.push((conflict, under));
+                } else if !mine.iter().any(known) {
+                    mine.push(conflict);
+                }
+            }
+        }
+    }
+    let under = |place: usize| if place == 0 { Under::Locks } else { Under::Posts };
+    let texts: Vec<String> = mine
+        .iter()
+        .enumerate()
+        .filter(|(_, some)| !some.is_empty())
+        .map(|(place, some)| report::text(some, under(place), false))
+        .collect();
+    if !texts.is_empty() {
+        return Err(call.error(world, ErrorClass::RmaConflict, texts.join("\n")));
+    }
+    match others.first() {
+        None => Ok(()),
+        Some((conflict, place)) => {
+            let text = report::text(std::slice::from_ref(conflict), under(*place), false);
+            let error: Error =
+                call.error(world, ErrorClass::RmaSync, format!("a conflict of other ranks: {text}"));
+            Err(error.secondary())
+        }
+    }
+}
+
+/// From here on this rank may miss conflicts in epochs of this window, since the memory for them is full. It says so once.
+#[cold]
+pub(crate) fn is_blind(world: &WorldCore, window: u32, call: &Call) {
+    if world.checks.is_blind.replace(true) {
+        return;
+    }
+    let (file, line) = (call.site.file(), call.site.line());
+    let memory = world.checks.checking.borrow().memory;
+    let path = world.checks.checking.borrow().report.clone();
+    if let Some(path) = path {
+        report::append_blind(&path, world.rank, window, call.site);
+    }
+    let text = format!(
+        "fencepost: rank {} looks for conflicts of window {window} no further than {file}:{line}: the operations since the last barrier need more than {memory} bytes; set FENCEPOST_CHECK_MEMORY, or let all ranks meet more often\n",
+        world.rank
+    );
+    // A failure to write cannot be reported.
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}

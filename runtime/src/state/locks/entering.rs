@@ -1,0 +1,100 @@
+//! [`Entering`]: what an origin says of the operations that it is about to carry out under a lock, where conflicts are looked
+//! for: to itself where it reaches the part, else to the attendant of the target.
+
+use crate::collect::checked::{code, kind, word};
+use crate::state::clock;
+use crate::state::conflicts::{read_site, write_site};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ir::pattern::{Kind, Site};
+
+/// Operations on one part, and what their origin knows to be over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Entering {
+    /// The time at which they end.
+    pub(crate) time: u64,
+    /// What their origin knows when they have ended.
+    pub(crate) knows: Vec<u64>,
+    /// What it knew when it called them, the first of them first.
+    pub(crate) known: Vec<Vec<u64>>,
+    pub(crate) calls: Vec<Called>,
+}
+
+/// An operation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Called {
+    pub(crate) kind: Kind,
+    pub(crate) elements: Datatype,
+    pub(crate) site: Site,
+    /// Its number among those of its origin.
+    pub(crate) number: usize,
+    /// The place of what was known when it was called.
+    pub(crate) known: usize,
+}
+
+impl Entering {
+    /// Appends it to `out`.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let number = |number: usize, out: &mut Vec<u8>| out.extend((number as u64).to_le_bytes());
+        clock::write(&[self.time], out);
+        clock::write(&self.knows, out);
+        number(self.known.len(), out);
+        self.known.iter().for_each(|times| clock::write(times, out));
+        number(self.calls.len(), out);
+        for call in &self.calls {
+            [code(call.kind) as usize, call.number, call.known].into_iter().for_each(|n| number(n, out));
+            write_site(out, &call.site.file, call.site.line, call.site.column);
+            call.elements.encode(out);
+        }
+    }
+
+    /// Reads what a rank of `ranks` has written of a part of `len` elements; `None` for anything else.
+    pub(crate) fn read(ranks: usize, len: usize, mut bytes: &[u8]) -> Option<Self> {
+        let bytes = &mut bytes;
+        let time = word(bytes)?;
+        let knows = clock::read(ranks, bytes)?;
+        // Each takes some bytes, so a number that is too large fails before it takes memory.
+        let count = |bytes: &mut &[u8]| Some(word(bytes)? as usize).filter(|&count| count <= bytes.len());
+        let known = (0..count(bytes)?).map(|_| clock::read(ranks, bytes)).collect::<Option<Vec<_>>>()?;
+        let calls = (0..count(bytes)?).map(|_| {
+            let kind = kind(word(bytes)?)?;
+            let (number, at) = (word(bytes)? as usize, word(bytes)? as usize);
+            let site = read_site(bytes)?;
+            let elements = Datatype::decode(bytes).ok()?;
+            let fits = elements.low() >= 0 && elements.high() <= len as i64 && at < known.len();
+            (fits && !elements.is_empty()).then_some(Called { kind, elements, site, number, known: at })
+        });
+        let calls = calls.collect::<Option<Vec<_>>>()?;
+        bytes.is_empty().then_some(Self { time, knows, known, calls })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fencepost_planner::element::Op;
+
+    #[test]
+    fn what_was_written_is_read_and_no_part_of_it_is() {
+        let site = Site { file: "src/main.rs".into(), line: 7, column: 9 };
+        let call = |kind, elements, known| Called { kind, elements, site: site.clone(), number: 3, known };
+        let entering = Entering {
+            time: 5,
+            knows: vec![1, 6],
+            known: vec![vec![0, 5], vec![1, 5]],
+            calls: vec![
+                call(Kind::Put, Datatype::run(2..9), 0),
+                call(Kind::Accumulate(Op::Max), Datatype::nest(1, &[(3, 4)], 2), 1),
+            ],
+        };
+        let mut out = Vec::new();
+        entering.write(&mut out);
+        assert_eq!(Entering::read(2, 11, &out), Some(entering.clone()));
+        assert_eq!(Entering::read(2, 10, &out), None, "past the end of the part");
+        assert_eq!(Entering::read(3, 11, &out), None, "of another world");
+        (0..out.len()).for_each(|len| assert_eq!(Entering::read(2, 11, &out[..len]), None));
+        let wrong = Entering { known: vec![vec![0, 5]], ..entering };
+        out.clear();
+        wrong.write(&mut out);
+        assert_eq!(Entering::read(2, 11, &out), None, "called when nothing is said to be known");
+    }
+}

@@ -1,0 +1,74 @@
+//! [`Learnt`]: what an origin learns at a part, where conflicts are looked for.
+
+use crate::state::clock::{self, merge};
+use crate::state::conflicts::{decode, encode};
+use crate::state::locks::entering::Entering;
+use crate::state::locks::logs::{Findings, Logs};
+use fencepost_transport::Hold;
+
+/// What is known to an origin that has been at a part, and what was found there.
+pub(crate) struct Learnt {
+    /// What others knew that have left their locks before.
+    pub(crate) knows: Vec<u64>,
+    pub(crate) findings: Findings,
+}
+
+impl Learnt {
+    /// The locks of a part are held for these operations, of the rank `from` on the part of `target` in a window.
+    pub(crate) fn of(
+        logs: &Logs,
+        hold: Hold,
+        entering: &mut Entering,
+        (from, window, target): (usize, u32, usize),
+    ) -> Self {
+        let knows = logs.acquired(hold);
+        entering.known.iter_mut().for_each(|known| merge(known, &knows));
+        // What exclusive epochs do is ordered with all else that is done here.
+        let findings = match hold {
+            Hold::Shared => logs.enter(from, entering, (window, target)),
+            Hold::Exclusive => Findings::default(),
+        };
+        merge(&mut entering.knows, &knows);
+        logs.release(hold, &entering.knows);
+        Self { knows, findings }
+    }
+
+    /// Appends it to an answer.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let conflicts = encode(&self.findings.conflicts);
+        let len = 8 * self.knows.len() + 1 + conflicts.len();
+        out.extend_from_slice(&(len as u32).to_le_bytes());
+        clock::write(&self.knows, out);
+        out.push(u8::from(self.findings.is_blind));
+        out.extend_from_slice(&conflicts);
+    }
+
+    /// Reads it from the front of what was found, in a world of `ranks`; what follows is left. `None` for anything else.
+    pub(crate) fn read(ranks: usize, bytes: &mut &[u8]) -> Option<Self> {
+        let (len, rest) = bytes.split_first_chunk()?;
+        let (mut own, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+        *bytes = rest;
+        let knows = clock::read(ranks, &mut own)?;
+        let (is_blind, conflicts) = own.split_first()?;
+        let conflicts = decode(ranks, conflicts)?;
+        Some(Self { knows, findings: Findings { conflicts, is_blind: *is_blind != 0 } })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_and_what_follows_is_left() {
+        let findings = Findings { conflicts: Vec::new(), is_blind: true };
+        let mut out = Vec::new();
+        Learnt { knows: vec![3, 4], findings }.write(&mut out);
+        out.push(9);
+        let mut bytes = &out[..];
+        let read = Learnt::read(2, &mut bytes).expect("it is one");
+        assert_eq!((read.knows, read.findings.is_blind, bytes), (vec![3, 4], true, &[9][..]));
+        (0..out.len() - 1).for_each(|len| assert!(Learnt::read(2, &mut &out[..len]).is_none()));
+        assert!(Learnt::read(3, &mut &out[..]).is_none());
+    }
+}

@@ -1,0 +1,501 @@
+//! [`Logs`]: what ranks have done to one part under shared locks, where conflicts are looked for (planner/README.md, 32).
+//!
+//! They follow the words of the part's locks, in memory of its owner. Each rank has a log there, which it alone writes (the
+//! attendant of the part, for a rank that does not reach it), so nobody locks it: a rank first writes what it is about to
+//! do, then reads the other logs. Of two ranks that do so at once, one at least finds the other. What is found twice is the
+//! same. An entry may be used again while another rank reads it; that rank sees so afterwards, and does not believe what it
+//! has read.
+//!
+//! Exclusive epochs are in no log: they are ordered with all others of the part, by two clocks. A rank that acquires a lock
+//! learns what exclusive epochs knew that have left it, and an exclusive one also what shared ones knew.
+//!
+//! ```text
+//! the clock of exclusive epochs, and that of shared ones: a word for each rank
+//! then, for each rank: a line with the number of entries so far, the first that is left, and the time of those forgotten;
+//!     names of files; the entries, used in turn
+//! entry  0 kind (8 bits), name (8), column (16), line (32); 1 time; 2 first element, 3 run, 4 runs, 5 from run to run
+//!        6 number of the operation
+//! ```
+
+use crate::collect::checked::{code, kind};
+use crate::state::clock::{exchange_of, merge};
+use crate::state::conflicts::MOST;
+use crate::state::locks::entering::Entering;
+use fencepost_planner::conflicts::{Conflict, Touch, conflict};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ir::pattern::{Kind, Site};
+use fencepost_transport::Hold;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// Words in a cache line, and in an entry.
+const LINE: usize = 8;
+/// The names of files in a log, and the words of each: its length and its last bytes.
+const NAMES: usize = 8;
+const NAME: usize = 16;
+/// The words of a log before its entries.
+const HEAD: usize = LINE + NAMES * NAME;
+/// Words of the first line of a log.
+const COUNT: usize = 0;
+const FIRST: usize = 1;
+const FORGOTTEN: usize = 2;
+
+/// The logs and clocks of one part.
+#[derive(Clone, Copy)]
+pub(crate) struct Logs {
+    first: *const u64,
+    ranks: usize,
+    /// The entries of each log.
+    entries: usize,
+}
+
+/// Elements as entries have them: runs of one length, the same distance apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Runs {
+    low: u64,
+    run: u64,
+    count: u64,
+    step: u64,
+}
+
+/// What an entry says.
+struct Entry {
+    kind: Kind,
+    name: usize,
+    line: u32,
+    column: u32,
+    time: u64,
+    runs: Runs,
+    number: usize,
+}
+
+/// What a rank has found in the logs of others.
+#[derive(Default)]
+pub(crate) struct Findings {
+    pub(crate) conflicts: Vec<Conflict>,
+    /// Whether there may be more: this rank's log is full, or what was forgotten in another one is not known to be over.
+    pub(crate) is_blind: bool,
+}
+
+impl Runs {
+    fn high(&self) -> u64 {
+        self.low + (self.count - 1) * self.step + self.run
+    }
+
+    /// The same as a datatype; `None` for what no datatype was.
+    fn datatype(&self) -> Option<Datatype> {
+        let dims = [(self.count as usize, self.step as i64)];
+        Datatype::try_nest(self.low as i64, &dims, self.run as usize).ok()
+    }
+
+    /// Whether they are elements that a window can have.
+    fn is_sound(&self) -> bool {
+        const MOST: u64 = 1 << 48;
+        let span = self.count.checked_sub(1).and_then(|steps| steps.checked_mul(self.step));
+        let small = self.low < MOST && self.run < MOST;
+        self.run > 0 && small && span.is_some_and(|span| span < MOST)
+    }
+
+    /// Those of a datatype whose elements are not negative.
+    fn of(elements: &Datatype) -> Vec<Runs> {
+        let mut all: Vec<Runs> = Vec::new();
+        for (low, run) in elements.run_iter() {
+            let (low, run) = (low as u64, run as u64);
+            match all.last_mut() {
+                Some(last) if last.run == run && last.count == 1 && low > last.low => {
+                    (last.step, last.count) = (low - last.low, 2);
+                }
+                Some(last)
+                    if last.run == run && low == last.low + last.count * last.step && last.count > 1 =>
+                {
+                    last.count += 1;
+                }
+                _ => all.push(Runs { low, run, count: 1, step: 0 }),
+            }
+        }
+        all
+    }
+}
+
+impl Logs {
+    /// The number of entries of each log in this number of words.
+    fn entries(ranks: usize, words: usize) -> usize {
+        let log = words.saturating_sub(2 * ranks.next_multiple_of(LINE)) / ranks;
+        log.saturating_sub(HEAD) / LINE
+    }
+
+    /// The words without which there are no logs: those of the clocks.
+    pub(crate) fn least(ranks: usize) -> usize {
+        2 * ranks.next_multiple_of(LINE) + ranks * HEAD
+    }
+
+    /// # Safety
+    /// From `first` on are `words` words, zero at first and touched by this module only, as long as this value or a copy of it is
+    /// used.
+    pub(crate) unsafe fn new(first: *const u64, ranks: usize, words: usize) -> Self {
+        Self { first, ranks, entries: Self::entries(ranks, words) }
+    }
+
+    #[inline]
+    fn at(&self, word: usize) -> &AtomicU64 {
+        debug_assert!(word < 2 * self.ranks.next_multiple_of(LINE) + self.ranks * self.log_words());
+        // SAFETY: one of the words, which are accessed atomically only.
+        unsafe { AtomicU64::from_ptr(self.first.add(word).cast_mut()) }
+    }
+
+    fn log_words(&self) -> usize {
+        HEAD + self.entries * LINE
+    }
+
+    /// The first word of a clock: that of exclusive epochs, or of shared ones.
+    fn clock(&self, hold: Hold) -> usize {
+        if hold == Hold::Exclusive { 0 } else { self.ranks.next_multiple_of(LINE) }
+    }
+
+    /// A word of the log of a rank.
+    #[inline]
+    fn of(&self, rank: usize, word: usize) -> &AtomicU64 {
+        self.at(2 * self.ranks.next_multiple_of(LINE) + rank * self.log_words() + word)
+    }
+
+    /// A word of an entry, which is one of those used in turn.
+    #[inline]
+    fn entry(&self, rank: usize, entry: u64, word: usize) -> &AtomicU64 {
+        self.of(rank, HEAD + (entry % self.entries as u64) as usize * LINE + word)
+    }
+
+    /// What a rank knows to be over that has acquired locks of the part.
+    pub(crate) fn acquired(&self, hold: Hold) -> Vec<u64> {
+        let read = |hold| {
+            let first = self.clock(hold);
+            (0..self.ranks).map(move |rank| self.at(first + rank).load(Ordering::Acquire))
+        };
+        let mut known: Vec<u64> = read(Hold::Exclusive).collect();
+        if hold == Hold::Exclusive {
+            merge(&mut known, &read(Hold::Shared).collect::<Vec<_>>());
+        }
+        known
+    }
+
+    /// A rank that knows this is about to release locks of the part.
+    pub(crate) fn release(&self, hold: Hold, knows: &[u64]) {
+        let first = self.clock(hold);
+        for (rank, time) in knows.iter().enumerate().take(self.ranks) {
+            self.at(first + rank).fetch_max(*time, Ordering::AcqRel);
+        }
+    }
+
+    /// A rank is about to carry out these operations of a shared epoch, whose locks it has, on the part of `target` in this
+    /// window. They are logged, and compared with those of other ranks that are not known to be over.
+    ///
+    /// # Cost
+    /// A look at each entry of each log that is not known to be over; for each whose bounds meet, at each operation.
+    pub(crate) fn enter(&self, rank: usize, entering: &Entering, (window, target): (u32, usize)) -> Findings {
+        let mut found = Findings::default();
+        for call in &entering.calls {
+            for runs in Runs::of(&call.elements) {
+                if !self.write(rank, entering.time, call.kind, &call.site, runs, call.number) {
+                    found.is_blind = true;
+                }
+            }
+        }
+        // Who reads logs after this sees what was written, or was written what is read below.
+        fence(Ordering::SeqCst);
+        let low = entering.calls.iter().map(|call| call.elements.low() as u64).min().unwrap_or(0);
+        let high = entering.calls.iter().map(|call| call.elements.high() as u64).max().unwrap_or(0);
+        for other in (0..self.ranks).filter(|&other| other != rank) {
+            // What was over when the first of them was called, is over for all.
+            let over = entering.known.iter().map(|known| known[other]).min().unwrap_or(u64::MAX);
+            if self.entries > 0 && self.of(other, FORGOTTEN).load(Ordering::Acquire) > over {
+                found.is_blind = true;
+            }
+            for number in self.since(other, over) {
+                let Some(entry) = self.read(other, number) else { continue };
+                if entry.runs.low >= high || entry.runs.high() <= low {
+                    continue;
+                }
+                let Some(elements) = entry.runs.datatype() else { continue };
+                for call in &entering.calls {
+                    let is_over = entry.time < entering.known[call.known][other];
+                    if is_over || !conflict(entry.kind, call.kind) {
+                        continue;
+                    }
+                    let Some(both) = call.elements.overlap_bounds(&elements) else { continue };
+                    let site =
+                        Site { file: self.name(other, entry.name), line: entry.line, column: entry.column };
+                    let theirs = Touch { origin: other, operation: entry.number, kind: entry.kind, site };
+                    let own = Touch {
+                        origin: rank,
+                        operation: call.number,
+                        kind: call.kind,
+                        site: call.site.clone(),
+                    };
+                    add(&mut found.conflicts, window, target, both, [theirs, own]);
+                }
+            }
+        }
+        found
+    }
+
+    /// The entries of a rank that are not over: those whose times are not before this one.
+    fn since(&self, rank: usize, over: u64) -> Range<u64> {
+        if self.entries == 0 {
+            return 0..0;
+        }
+        let count = self.of(rank, COUNT).load(Ordering::Acquire);
+        let first = self.of(rank, FIRST).load(Ordering::Acquire);
+        let mut range = first.max(count.saturating_sub(self.entries as u64))..count;
+        // Times ascend.
+        while range.start < range.end {
+            let middle = range.start + (range.end - range.start) / 2;
+            if self.entry(rank, middle, 1).load(Ordering::Relaxed) < over {
+                range.start = middle + 1;
+            } else {
+                range.end = middle;
+            }
+        }
+        range.start..count
+    }
+
+    /// Reads an entry; `None` where it was forgotten, or is none.
+    fn read(&self, rank: usize, entry: u64) -> Option<Entry> {
+        let words: [u64; 7] =
+            std::array::from_fn(|word| self.entry(rank, entry, word).load(Ordering::Relaxed));
+        // Pairs with the fence in `write`: who has read a word of a later entry sees that this one is forgotten.
+        fence(Ordering::Acquire);
+        if self.of(rank, FIRST).load(Ordering::Relaxed) > entry {
+            return None;
+        }
+        let [head, time, low, run, count, step, number] = words;
+        let runs = Runs { low, run, count, step };
+        runs.is_sound().then_some(Entry {
+            kind: kind(head & 0xff)?,
+            name: (head >> 8 & 0xff) as usize,
+            column: (head >> 16 & 0xffff) as u32,
+            line: (head >> 32) as u32,
+            time,
+            runs,
+            number: number as usize,
+        })
+    }
+
+    /// Logs an operation of a rank; returns whether there is room.
+    fn write(&self, rank: usize, time: u64, kind: Kind, site: &Site, runs: Runs, number: usize) -> bool {
+        if self.entries == 0 {
+            return false;
+        }
+        let count = self.of(rank, COUNT).load(Ordering::Relaxed);
+        let oldest = count.saturating_sub(self.entries as u64);
+        let mut first = self.of(rank, FIRST).load(Ordering::Relaxed).clamp(oldest, count);
+        let column = u64::from(site.column.min(0xffff));
+        let head = code(kind)
+            | (self.keep(rank, &site.file) as u64) << 8
+            | column << 16
+            | u64::from(site.line) << 32;
+        let Runs { low, run, count: runs, step } = runs;
+        let words = [head, time, low, run, runs, step, number as u64];
+        // The same once more, as in a loop: what is not over then, was not over before.
+        let is_same = |word: &usize| {
+            self.entry(rank, count.wrapping_sub(1), *word).load(Ordering::Relaxed) == words[*word]
+        };
+        if count > first && [0, 2, 3, 4, 5].iter().all(is_same) {
+            self.entry(rank, count - 1, 1).store(time, Ordering::Relaxed);
+            self.entry(rank, count - 1, 6).store(number as u64, Ordering::Relaxed);
+            return true;
+        }
+        if count - first == self.entries as u64 {
+            // All ranks have met since what was done before the exchange before: mostly it is over for all.
+            let last = exchange_of(time);
+            let mut forgotten = 0;
+            while first < count {
+                let before = self.entry(rank, first, 1).load(Ordering::Relaxed);
+                if exchange_of(before) >= last {
+                    break;
+                }
+                (forgotten, first) = (before.saturating_add(1), first + 1);
+            }
+            if count - first == self.entries as u64 {
+                return false;
+            }
+            self.of(rank, FORGOTTEN).fetch_max(forgotten, Ordering::AcqRel);
+            self.of(rank, FIRST).store(first, Ordering::Relaxed);
+            fence(Ordering::Release);
+        }
+        for (word, value) in words.into_iter().enumerate() {
+            self.entry(rank, count, word).store(value, Ordering::Relaxed);
+        }
+        // Pairs with the load in `since`.
+        self.of(rank, COUNT).store(count.wrapping_add(1), Ordering::Release);
+        true
+    }
+
+    /// The place of a file's name in the log of a rank, from 1 on; 0 where it has too many.
+    fn keep(&self, rank: usize, file: &str) -> usize {
+        let tail = &file.as_bytes()[file.len().saturating_sub((NAME - 1) * 8)..];
+        let mut words = [0; NAME];
+        words[0] = tail.len() as u64;
+        for (word, bytes) in words[1..].iter_mut().zip(tail.chunks(8)) {
+            let mut all = [0; 8];
+            all[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_le_bytes(all);
+        }
+        for name in 0..NAMES {
+            let word = |word: usize| self.of(rank, LINE + name * NAME + word);
+            if word(0).load(Ordering::Relaxed) == 0 {
+                (1..NAME).for_each(|at| word(at).store(words[at], Ordering::Relaxed));
+                word(0).store(words[0], Ordering::Release);
+            }
+            if (0..NAME).all(|at| word(at).load(Ordering::Relaxed) == words[at]) {
+                return name + 1;
+            }
+        }
+        0
+    }
+
+    /// The name of a file in the log of a rank.
+    fn name(&self, rank: usize, place: usize) -> Arc<str> {
+        if !(1..=NAMES).contains(&place) {
+            return Arc::from("a file that is not known");
+        }
+        let word = |word: usize| self.of(rank, LINE + (place - 1) * NAME + word).load(Ordering::Acquire);
+        let len = word(0) as usize;
+        let bytes: Vec<u8> = (1..NAME).flat_map(|at| word(at).to_le_bytes()).take(len).collect();
+        Arc::from(String::from_utf8_lossy(&bytes))
+    }
+}
+
+/// Adds a conflict to those that were found, or its elements to those of the same two operations.
+fn add(found: &mut Vec<Conflict>, window: u32, rank: usize, elements: Range<i64>, mut between: [Touch; 2]) {
+    between.sort_by_key(|touch| (touch.origin, touch.operation));
+    let by = |touch: &Touch| (touch.origin, touch.operation);
+    let same = |other: &&mut Conflict| other.between.iter().map(by).eq(between.iter().map(by));
+    if let Some(Conflict { elements: both, .. }) = found.iter_mut().find(same) {
+        *both = both.start.min(elements.start)..both.end.max(elements.end);
+    } else if found.len() < MOST {
+        found.push(Conflict { rank, ranks: 1, window: window as usize, elements, between });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::clock::after_exchange;
+    use crate::state::locks::entering::Called;
+    use std::sync::Barrier;
+
+    /// Logs of three ranks with room for this number of entries each, and their memory.
+    fn logs(entries: usize) -> (Logs, Vec<AtomicU64>) {
+        let words = Logs::least(3) + 3 * entries * LINE;
+        let memory: Vec<AtomicU64> = (0..words).map(|_| AtomicU64::new(0)).collect();
+        // SAFETY: as many words, which the caller keeps as long.
+        let logs = unsafe { Logs::new(memory.as_ptr().cast(), 3, words) };
+        assert_eq!(logs.entries, entries);
+        (logs, memory)
+    }
+
+    fn site(line: u32) -> Site {
+        Site { file: "src/main.rs".into(), line, column: 5 }
+    }
+
+    /// A call that ends at this time, when its rank knows this.
+    fn one(kind: Kind, elements: Datatype, line: u32, time: u64, known: [u64; 3]) -> Entering {
+        let call = Called { kind, elements, site: site(line), number: line as usize, known: 0 };
+        Entering { time, knows: known.to_vec(), known: vec![known.to_vec()], calls: vec![call] }
+    }
+
+    #[test]
+    fn what_is_not_over_conflicts_where_it_overlaps_and_both_lines_are_named() {
+        let (logs, _memory) = logs(8);
+        let column = || Datatype::nest(1, &[(3, 4)], 2);
+        let first = logs.enter(0, &one(Kind::Put, column(), 7, 4, [5, 0, 0]), (3, 1));
+        assert!(first.conflicts.is_empty() && !first.is_blind);
+        let between = logs.enter(1, &one(Kind::Put, Datatype::run(3..5), 8, 0, [0; 3]), (3, 1));
+        assert!(between.conflicts.is_empty(), "{:?}", between.conflicts);
+        let found = logs.enter(2, &one(Kind::Get, Datatype::run(4..6), 9, 0, [0; 3]), (3, 1)).conflicts;
+        assert_eq!(found.len(), 2);
+        let [a, b] = &found[0].between;
+        assert_eq!((a.origin, &a.site, b.origin, &b.site), (0, &site(7), 2, &site(9)));
+        assert_eq!((found[0].elements.clone(), found[0].window, found[0].rank), (5..6, 3, 1));
+        assert_eq!(found[1].elements, 4..5);
+        // Who knows of the first one finds the other one.
+        let later = logs.enter(2, &one(Kind::Get, Datatype::run(4..6), 9, 0, [5, 0, 0]), (3, 1)).conflicts;
+        assert_eq!(later.len(), 1);
+        assert_eq!(later[0].between[0].origin, 1);
+    }
+
+    #[test]
+    fn a_log_that_is_full_is_blind_until_all_ranks_have_met() {
+        let (logs, _memory) = logs(4);
+        let put = |at: usize, exchange: u32, known: [u64; 3]| {
+            let time = after_exchange(exchange) + at as u64;
+            logs.enter(0, &one(Kind::Put, Datatype::run(2 * at..2 * at + 1), 7, time, known), (0, 0)).is_blind
+        };
+        assert_eq!([0, 1, 2, 3, 4].map(|at| put(at, 1, [0; 3])), [false, false, false, false, true]);
+        assert!(!put(3, 1, [0; 3]), "the same once more takes no room");
+        assert!(!put(9, 2, [after_exchange(2); 3]), "what was before the exchange is forgotten");
+        let [before, after] = [1, 2].map(|exchange| {
+            let get = one(Kind::Get, Datatype::run(0..40), 9, 0, [after_exchange(exchange); 3]);
+            logs.enter(1, &get, (0, 0))
+        });
+        assert!(before.is_blind, "what was forgotten was not over for it");
+        assert!(!after.is_blind && after.conflicts.len() == 1);
+        assert_eq!(after.conflicts[0].elements, 18..19);
+    }
+
+    #[test]
+    fn clocks_order_exclusive_epochs_with_all_and_shared_ones_with_those() {
+        let (logs, _memory) = logs(0);
+        logs.release(Hold::Shared, &[3, 0, 0]);
+        assert_eq!(logs.acquired(Hold::Shared), [0, 0, 0]);
+        assert_eq!(logs.acquired(Hold::Exclusive), [3, 0, 0]);
+        logs.release(Hold::Exclusive, &[3, 5, 0]);
+        logs.release(Hold::Exclusive, &[1, 6, 0]);
+        assert_eq!(logs.acquired(Hold::Shared), [3, 6, 0]);
+    }
+
+    #[test]
+    fn of_two_ranks_that_enter_at_once_one_finds_the_other() {
+        let (logs, memory) = logs(64);
+        let start = Barrier::new(2);
+        let memory = &memory;
+        let rounds = 300_u32;
+        let found: Vec<Vec<bool>> = std::thread::scope(|threads| {
+            let start = &start;
+            let each = [0, 1].map(|rank| {
+                threads.spawn(move || {
+                    let words = memory.len();
+                    // SAFETY: as above; the memory is kept until all threads have ended.
+                    let logs = unsafe { Logs::new(memory.as_ptr().cast(), 3, words) };
+                    (1..=rounds)
+                        .map(|round| {
+                            let known = [after_exchange(round); 3];
+                            let put = one(Kind::Put, Datatype::run(3..4), 1 + rank as u32, known[0], known);
+                            start.wait();
+                            let found = logs.enter(rank, &put, (0, 2));
+                            assert!(!found.is_blind);
+                            !found.conflicts.is_empty()
+                        })
+                        .collect()
+                })
+            });
+            each.map(|thread| thread.join().expect("it does not panic")).into()
+        });
+        let _ = logs;
+        assert!((0..rounds as usize).all(|round| found[0][round] || found[1][round]));
+    }
+
+    #[test]
+    fn words_that_nobody_has_written_are_read_without_harm() {
+        let (logs, memory) = logs(4);
+        let mut bits = 1_u64;
+        for _ in 0..2000 {
+            for word in &memory {
+                bits = bits.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                word.store(if bits >> 60 == 0 { bits >> (bits % 64) } else { bits % 70 }, Ordering::Relaxed);
+            }
+            let get = one(Kind::Get, Datatype::run(0..40), 9, 0, [0; 3]);
+            assert!(logs.enter(1, &get, (0, 0)).conflicts.len() <= MOST);
+        }
+    }
+}

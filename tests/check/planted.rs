@@ -1,0 +1,372 @@
+//! Generated programs of locks, and of posts and starts: with exactly one conflict, which is found with both lines, and without
+//! it, when nothing is (planner/README.md, 31 to 34).
+
+use crate::generated::{Found, after_reports, found, on};
+use fencepost::prelude::*;
+use fencepost::{Access, Check, Locked, TransportKind, ranks};
+use fencepost_planner::ids::{Delta, Id, Rank, WindowId};
+use fencepost_planner::ir::pattern::{Kind, Local, Operation, Site};
+use fencepost_planner::reference::{
+    Action, Call, Lent, LockCall, Unfenced, exposure_conflicts, lock_conflicts,
+};
+use fencepost_tests_support::cases::cases;
+use fencepost_tests_support::random::Random;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Elements of each part.
+const LEN: usize = 24;
+/// The most operations of a program: each is called at a line of its own.
+const MOST: usize = 10;
+/// Rounds of a program of posts and starts, and phases of one of locks, between barriers.
+const ROUNDS: usize = 3;
+
+/// An operation of a program, in an epoch of its own.
+#[derive(Clone, Debug)]
+struct Called {
+    rank: usize,
+    round: usize,
+    target: usize,
+    action: Action,
+    elements: Datatype,
+    /// Under a lock: on the second window, where each rank alone locks its own part, exclusively.
+    alone: bool,
+    /// Under a lock: it is flushed, or not, before the next barrier, and unlocked after it. Else it is unlocked before.
+    late: Option<bool>,
+}
+
+/// What an operation is called on.
+enum Under<'a> {
+    Lock(&'a Locked<'a, u64>),
+    Access(&'a Access<u64>),
+}
+
+type Act = fn(&Under<'_>, &Called) -> Result<()>;
+
+/// The line before the first of [`LINES`].
+const BEFORE: u32 = line!() + 3;
+#[rustfmt::skip]
+const LINES: [Act; MOST] = [
+    |under, called| perform(under, called),
+    |under, called| perform(under, called),
+    |under, called| perform(under, called),
+    |under, called| perform(under, called),
+    |under, called| perform(under, called),
+    |under, called| perform(under, called),
+    |under, called| perform(under, called),
+    |under, called| perform(under, called),
+    |under, called| perform(under, called),
+    |under, called| perform(under, called),
+];
+
+/// Calls the operation, at the line of the caller.
+#[track_caller]
+fn perform(under: &Under<'_>, called: &Called) -> Result<()> {
+    let (values, elements) = (vec![7; called.elements.size()], &called.elements);
+    match under {
+        Under::Lock(lock) => match &called.action {
+            Action::Put => lock.put(&values, elements),
+            Action::Get => lock.get(elements).map(drop),
+            Action::Accumulate(op) => lock.accumulate(&values, *op, elements),
+            Action::Fetch(op) => lock.get_accumulate(&values, *op, elements).map(drop),
+            Action::CompareAndSwap(_) => lock.compare_and_swap(0, 1, elements.low() as usize).map(drop),
+        },
+        Under::Access(access) => match &called.action {
+            Action::Get => access.fetch(called.target, elements).map(drop),
+            Action::Accumulate(op) => access.accumulate(&values, *op).to(called.target, elements),
+            _ => access.put(&values).to(called.target, elements),
+        },
+    }
+}
+
+/// Some elements of a part.
+fn elements(dice: &mut Random) -> Datatype {
+    loop {
+        let (at, count) = (dice.below(LEN), 1 + dice.below(4));
+        let made = match dice.below(3) {
+            0 => Datatype::run(at..at + count),
+            1 => Datatype::nest(at as i64, &[(count, 2 + dice.below(4) as i64)], 1),
+            _ => Datatype::nest(at as i64, &[(2, 9), (2, 4)], 1 + dice.below(3)),
+        };
+        if made.high() <= LEN as i64 {
+            return made;
+        }
+    }
+}
+
+fn called(dice: &mut Random, ranks: usize, locks: bool) -> Called {
+    let (rank, round) = (dice.below(ranks), dice.below(ROUNDS));
+    let action = match dice.below(if locks { 7 } else { 5 }) {
+        0 | 1 => Action::Put,
+        2 => Action::Get,
+        3 => Action::Accumulate(Op::Sum),
+        4 => Action::Accumulate(Op::Max),
+        5 => Action::Fetch(Op::Sum),
+        _ => Action::CompareAndSwap(vec![0; 8]),
+    };
+    let at = dice.below(LEN);
+    let elements = match action {
+        Action::CompareAndSwap(_) => Datatype::run(at..at + 1),
+        _ => elements(dice),
+    };
+    let alone = locks && dice.once_in(5);
+    let late = (locks && round + 1 < ROUNDS && dice.once_in(3)).then(|| dice.once_in(2));
+    let target = if alone { rank } else { dice.below(ranks) };
+    Called { rank, round, target, action, elements, alone, late }
+}
+
+/// Draws calls whose conflicts, by the law, are none; and the same with one more, which has one.
+fn drawn(dice: &mut Random, ranks: usize, locks: bool) -> [Vec<Called>; 2] {
+    let law = |calls: &[Called]| if locks { locked(calls, ranks) } else { posted(calls, ranks) };
+    let mut clean: Vec<Called> = Vec::new();
+    for _ in 0..30 {
+        if clean.len() < MOST - 1 {
+            clean.push(called(dice, ranks, locks));
+            if !law(&clean).is_empty() || !is_playable(&clean) {
+                clean.pop();
+            }
+        }
+    }
+    let planted = (0..10_000).find_map(|_| {
+        let mut planted = clean.clone();
+        planted.insert(dice.below(clean.len() + 1), called(dice, ranks, locks));
+        (law(&planted).len() == 1 && is_playable(&planted)).then_some(planted)
+    });
+    [clean, planted.expect("some operation conflicts with one other")]
+}
+
+/// Whether no rank locks what it has locked: an epoch that ends late is alone on its part until then.
+fn is_playable(calls: &[Called]) -> bool {
+    let part = |call: &Called| (call.rank, call.target, call.alone);
+    calls.iter().enumerate().filter(|(_, late)| late.late.is_some()).all(|(at, late)| {
+        let follows = |(other, call): (usize, &Called)| {
+            part(call) == part(late)
+                && (call.round == late.round && other > at || call.round == late.round + 1)
+        };
+        !calls.iter().enumerate().any(follows)
+    })
+}
+
+/// The program of a rank in a round: the numbers of its calls, and of those that end late in it.
+fn of(calls: &[Called], rank: usize, round: usize) -> impl Iterator<Item = (usize, &Called)> {
+    calls.iter().enumerate().filter(move |(_, call)| (call.rank, call.round) == (rank, round))
+}
+
+/// A conflict as reports have it. `number` says which of the calls one of a program of the law is.
+fn as_found(conflict: &Unfenced, number: impl Fn(Rank, usize) -> usize) -> Found {
+    let [a, b] = conflict
+        .between
+        .map(|(rank, place)| (rank.index() as u64, u64::from(BEFORE) + number(rank, place) as u64));
+    let ends = [conflict.elements[0] as u64, *conflict.elements.last().expect("one at least") as u64 + 1];
+    (conflict.window.index() as u64, conflict.rank.index() as u64, ends, [a.min(b), a.max(b)])
+}
+
+/// The conflicts of these calls as epochs of locks.
+fn locked(calls: &[Called], ranks: usize) -> BTreeSet<Found> {
+    let mut numbers: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    let programs: Vec<Vec<LockCall>> = (0..ranks)
+        .map(|rank| {
+            let (mut program, mut locks, mut late) = (Vec::new(), 0, Vec::new());
+            for round in 0..ROUNDS {
+                for (number, call) in of(calls, rank, round) {
+                    let kind = if call.alone { LockType::Exclusive } else { LockType::Shared };
+                    let window = WindowId::new(usize::from(call.alone));
+                    program.push(LockCall::Lock { window, target: Rank::new(call.target), kind });
+                    let lock = locks;
+                    locks += 1;
+                    numbers.insert((rank, program.len()), number);
+                    let (elements, action) = (call.elements.clone(), call.action.clone());
+                    let (bytes, found) = Default::default();
+                    program.push(LockCall::Act { lock, elements, action, bytes, found });
+                    match call.late {
+                        None => program.push(LockCall::Unlock { lock }),
+                        Some(true) => {
+                            program.push(LockCall::Flush { lock });
+                            late.push(lock);
+                        }
+                        Some(false) => late.push(lock),
+                    }
+                }
+                program.push(LockCall::Meet);
+                program.extend(late.drain(..).map(|lock| LockCall::Unlock { lock }));
+            }
+            program
+        })
+        .collect();
+    let found = lock_conflicts(&programs);
+    found.iter().map(|conflict| as_found(conflict, |rank, place| numbers[&(rank.index(), place)])).collect()
+}
+
+/// The sources of each target in a round: they access it in any case, and the target itself is one where it is even.
+fn sources(calls: &[Called], target: usize, round: usize) -> BTreeSet<usize> {
+    let some = calls.iter().filter(|call| (call.round, call.target) == (round, target));
+    some.map(|call| call.rank).collect()
+}
+
+/// The conflicts of these calls as accesses, each round of which is one exposure of each target.
+fn posted(calls: &[Called], ranks: usize) -> BTreeSet<Found> {
+    let window = WindowId::new(0);
+    let mut numbers: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    let programs: Vec<Vec<Call>> = (0..ranks)
+        .map(|rank| {
+            let mut program = Vec::new();
+            for round in 0..ROUNDS {
+                let sources: BTreeSet<Rank> =
+                    sources(calls, rank, round).into_iter().map(Rank::new).collect();
+                let targets: BTreeSet<Rank> =
+                    of(calls, rank, round).map(|(_, call)| Rank::new(call.target)).collect();
+                let is_posted = !sources.is_empty();
+                if is_posted {
+                    program.push(Call::Post { window, sources, lent: Lent::Whole });
+                }
+                if !targets.is_empty() {
+                    let access = program.len();
+                    program.push(Call::Start { window, targets });
+                    for (number, call) in of(calls, rank, round) {
+                        let kind = match call.action {
+                            Action::Get => Kind::Get,
+                            Action::Accumulate(op) => Kind::Accumulate(op),
+                            _ => Kind::Put,
+                        };
+                        let target = Some(Delta::between(Rank::new(rank), Rank::new(call.target)));
+                        let (remote, mode) = (call.elements.clone(), Mode::Auto);
+                        let (local, site) = (Local::Buffer, Site::default());
+                        let operation = Operation { kind, window, target, remote, local, mode, site };
+                        numbers.insert((rank, program.len()), number);
+                        program.push(Call::Access { access, operation, source: Vec::new() });
+                    }
+                    program.push(Call::Complete { access });
+                }
+                if is_posted {
+                    program.push(Call::Wait { window });
+                }
+            }
+            program
+        })
+        .collect();
+    let found = exposure_conflicts(&programs);
+    found.iter().map(|conflict| as_found(conflict, |rank, place| numbers[&(rank.index(), place)])).collect()
+}
+
+/// The errors of calls, which do not keep a rank from going on.
+type Errors = Vec<ErrorClass>;
+
+fn note<T>(errors: &mut Errors, result: Result<T>) -> Option<T> {
+    result.map_err(|error| errors.push(error.class())).ok()
+}
+
+fn play_locks(world: &World, calls: &[Called]) -> Result<Errors> {
+    let windows = [world.lock_window::<u64>(LEN)?, world.lock_window::<u64>(LEN)?];
+    let mut errors = Errors::new();
+    for round in 0..ROUNDS {
+        let mut late = Vec::new();
+        for (number, call) in of(calls, world.rank(), round) {
+            let kind = if call.alone { LockType::Exclusive } else { LockType::Shared };
+            let lock = windows[usize::from(call.alone)].lock(call.target, kind)?;
+            LINES[number](&Under::Lock(&lock), call)?;
+            match call.late {
+                None => {
+                    note(&mut errors, lock.unlock());
+                }
+                Some(flushed) => {
+                    if flushed {
+                        note(&mut errors, lock.flush());
+                    }
+                    late.push(lock);
+                }
+            }
+        }
+        note(&mut errors, world.barrier());
+        for lock in late {
+            note(&mut errors, lock.unlock());
+        }
+    }
+    note(&mut errors, world.barrier());
+    for window in windows {
+        window.into_window()?;
+    }
+    Ok(errors)
+}
+
+fn play_posts(world: &World, calls: &[Called]) -> Result<Errors> {
+    let mut u = world.window::<u64>(LEN)?;
+    let (me, mut errors) = (world.rank(), Errors::new());
+    for round in 0..ROUNDS {
+        let sources = sources(calls, me, round);
+        let targets: BTreeSet<usize> = of(calls, me, round).map(|(_, call)| call.target).collect();
+        let act = |access: Access<u64>| {
+            for (number, call) in of(calls, me, round) {
+                LINES[number](&Under::Access(&access), call)?;
+            }
+            access.complete()
+        };
+        if sources.is_empty() {
+            if !targets.is_empty() {
+                act(u.start(&world.group(targets)?)?)?;
+            }
+            continue;
+        }
+        let exposed = u.post(&world.group(sources)?)?;
+        if !targets.is_empty() {
+            act(exposed.start(&world.group(targets)?)?)?;
+        }
+        u = match exposed.wait() {
+            Ok(u) => u,
+            Err(refused) => {
+                let (u, error) = refused.into_parts();
+                errors.push(error.class());
+                u
+            }
+        };
+    }
+    note(&mut errors, world.barrier());
+    Ok(errors)
+}
+
+/// Plays calls, and compares what is reported with what the law says.
+fn play(calls: &[Called], size: usize, transport: TransportKind, check: Check, locks: bool) {
+    let meant = if locks { locked(calls, size) } else { posted(calls, size) };
+    let what = format!("{size} ranks on {transport:?}, {check}: {calls:#?}");
+    let (ends, text) = after_reports(|report| {
+        let asked = ranks(size).transport(transport.clone()).check(check).check_report(report);
+        asked.collect(|world| if locks { play_locks(world, calls) } else { play_posts(world, calls) })
+    });
+    let ends = ends.unwrap_or_else(|error| panic!("{error}\n{what}"));
+    let told: BTreeSet<Found> = text.lines().map(found).collect();
+    assert_eq!(told, meant, "{ends:?}\n{what}");
+    let part: BTreeSet<u64> = meant.iter().flat_map(|(_, owner, _, [a, b])| [*owner, a.0, b.0]).collect();
+    for (rank, errors) in ends.iter().enumerate() {
+        let (conflicts, others): (Errors, Errors) =
+            errors.iter().partition(|class| **class == ErrorClass::RmaConflict);
+        let is_part = part.contains(&(rank as u64));
+        let learnt = is_part != conflicts.is_empty() && (!is_part || others.is_empty());
+        let silent = !meant.is_empty() || errors.is_empty();
+        assert!(
+            learnt && silent && others.iter().all(|class| *class == ErrorClass::RmaSync),
+            "{ends:?}\n{what}"
+        );
+    }
+}
+
+fn planted(locks: bool) {
+    for number in 0..cases(60, 1000) {
+        let mut dice = Random::new((2 << 32) | (number * 2) | u64::from(locks));
+        let size = 2 + dice.below(4);
+        let programs = drawn(&mut dice, size, locks);
+        for transport in on(number, size) {
+            for calls in &programs {
+                let check = if number % 2 == 0 { Check::Mark } else { Check::Log };
+                play(calls, size, transport.clone(), check, locks);
+            }
+        }
+    }
+}
+
+#[test]
+fn one_planted_conflict_of_locks_is_found_with_both_lines_and_without_it_all_is_silent() {
+    planted(true);
+}
+
+#[test]
+fn one_planted_conflict_of_posts_is_found_with_both_lines_and_without_it_all_is_silent() {
+    planted(false);
+}

@@ -1,0 +1,120 @@
+//! Assertions that are false, and conflicts that a handler lets pass (planner/README.md, 35 and 36).
+
+use crate::races::{over, under};
+use fencepost::prelude::*;
+use fencepost::{Assertions, Check, ErrorHandler, ranks};
+use fencepost_tests_support::transports::transports;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Runs a program on four ranks, on every transport, with these checks.
+fn everywhere(checks: &[Check], program: impl Fn(&World) -> Result<()> + Sync) {
+    for transport in transports(0..3) {
+        for check in checks {
+            let run = ranks(4).transport(transport.clone()).check(*check).run(&program);
+            run.unwrap_or_else(|error| panic!("{transport:?}, {check}: {error}"));
+        }
+    }
+}
+
+/// Whether a call has failed as it should on the rank that promised, and on the others.
+fn is_refused(rank: usize, promised: usize, fenced: Result<()>, words: &str) {
+    let error = fenced.expect_err("it was promised otherwise");
+    if rank == promised {
+        assert!(error.class() == ErrorClass::Assert && error.message().contains(words), "{error}");
+    } else {
+        assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
+    }
+}
+
+#[test]
+fn noput_that_is_false_is_refused_with_the_rank_and_by_log_with_the_line() {
+    everywhere(&[Check::Mark, Check::Log], |world| {
+        let mut u = world.window::<u64>(4)?;
+        let me = world.rank();
+        for round in 0..3 {
+            let promise = if me == 1 { Assertions::NOPUT } else { Assertions::NONE };
+            u.fence_with(promise)?;
+            // Gets, and what goes elsewhere, are no puts into the part.
+            drop(u.fetch(1, 0..4)?);
+            u.put([7]).to(2, me)?;
+            if round == 1 && me == 3 {
+                u.accumulate([1], Op::Sum).to(1, 2)?;
+            }
+            let fenced = u.fence();
+            match round {
+                1 => is_refused(me, 1, fenced, "rank 3 puts or accumulates"),
+                _ => fenced?,
+            }
+            assert_eq!(u[2], if me == 2 { 7 } else { 0 });
+        }
+        Ok(())
+    });
+    let line = line!() + 5;
+    let told = ranks(4).check(Check::Log).run(|world| {
+        let mut u = world.window::<u64>(4)?;
+        u.fence_with(Assertions::NOPUT)?;
+        if world.rank() == 3 {
+            u.put([1]).to(1, 2)?;
+        }
+        u.fence()
+    });
+    let told = told.expect_err("it was promised otherwise").to_string();
+    assert!(told.contains(&format!("promised.rs:{line}")), "{told}");
+}
+
+#[test]
+fn nostore_that_is_false_is_refused_from_the_second_time_on() {
+    everywhere(&[Check::Mark, Check::Log], |world| {
+        let mut u = world.window::<u64>(4)?;
+        let me = world.rank();
+        for round in 0..5 {
+            if me == 1 && round == 3 {
+                u[2] += 1;
+            }
+            if me == 2 {
+                u[2] += 1; // it promises nothing
+            }
+            if me == 3 {
+                u.put([7]).to(1, 0)?;
+            }
+            let promise = if me == 1 { Assertions::NOSTORE } else { Assertions::NONE };
+            let fenced = u.fence_with(promise);
+            match round {
+                3 => is_refused(me, 1, fenced, "NOSTORE was asserted"),
+                _ => fenced?,
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn conflicts_that_a_handler_lets_pass_are_told_and_mean_what_they_do_unchecked() {
+    everywhere(&[Check::Log], |world| {
+        let told: Rc<RefCell<Vec<String>>> = Rc::default();
+        let tell = told.clone();
+        world.on_error(ErrorHandler::pass_conflicts(move |error| tell.borrow_mut().push(error.to_string())));
+        let me = world.rank();
+        let mut u = world.window::<usize>(4)?;
+        u.put([me]).to(1, 3)?;
+        u.fence()?;
+        assert_eq!(u[3], if me == 1 { 3 } else { 0 });
+        let targets = world.group([1])?;
+        let access = u.start(&targets)?;
+        access.put([me + 10]).to(1, 3)?;
+        access.complete()?;
+        if me == 1 {
+            u = u.post(&world.group(0..4)?)?.wait()?;
+            assert_eq!(u[3], 13);
+            assert_eq!(told.borrow().len(), 2);
+        }
+        let all = told.borrow().iter().all(|text| text.contains("are carried out all the same"));
+        assert!(all && (me == 1) != told.borrow().is_empty(), "{:?}", told.borrow());
+        let v = world.lock_window::<u64>(4)?;
+        v.on_error(ErrorHandler::pass_conflicts(|_| {}));
+        let ended = under(&v, LockType::Shared, |lock| lock.put([7], 3));
+        world.barrier()?;
+        over(v, ended)
+    });
+}

@@ -1,0 +1,183 @@
+//! The 92 MPI-2 cases of RMARaceBench (Schwitanski, Jenke, Klotz, Müller: Correctness 2023), from their descriptions, in words
+//! of ours. Each has the name and the verdict that it has there; [`How`] says what becomes of it here. Rank 1 owns the elements,
+//! ranks 0 and 2 access them, as there. In a conflict that is found, `// CONFLICT` is behind both lines.
+
+mod atomic;
+mod conflict;
+mod hybrid;
+mod misc;
+mod sync;
+
+use fencepost::prelude::*;
+use fencepost::{Check, Locked, ranks};
+use fencepost_tests_support::cases::cases;
+use fencepost_tests_support::transports::transports;
+use std::fmt::Write;
+
+/// What becomes of a case.
+pub(crate) enum How {
+    /// It runs: silent, or a conflict is found, as the name says.
+    Runs(fn(&World) -> Result<()>),
+    /// What races there has a meaning here, for this reason: it runs, and is silent.
+    Defined(&'static str, fn(&World) -> Result<()>),
+    /// The call at the marked line is an error of this class, on one rank.
+    Told(ErrorClass, fn(&World) -> Result<()>),
+    /// It does not compile: the words above the program in `src/refused.rs`.
+    Refused(&'static str),
+}
+
+/// A case: its name, which ends in its verdict there.
+pub(crate) type Case = (&'static str, How);
+
+/// A suite: its file, the text of that, its cases, and how many there are.
+type Suite = (&'static str, &'static str, &'static [Case], usize);
+
+const SUITES: [Suite; 5] = [
+    ("conflict.rs", include_str!("conflict.rs"), conflict::CASES, 21),
+    ("sync.rs", include_str!("sync.rs"), sync::CASES, 21),
+    ("atomic.rs", include_str!("atomic.rs"), atomic::CASES, 10),
+    ("misc.rs", include_str!("misc.rs"), misc::CASES, 18),
+    ("hybrid.rs", include_str!("hybrid.rs"), hybrid::CASES, 22),
+];
+
+/// An epoch of this type on the part of rank 1.
+pub(crate) fn under(
+    u: &LockWindow<u64>,
+    kind: LockType,
+    act: impl FnOnce(&Locked<'_, u64>) -> Result<()>,
+) -> Result<()> {
+    let lock = u.lock(1, kind)?;
+    act(&lock)?;
+    lock.unlock()
+}
+
+/// Changes a window back, whatever has happened: all ranks learn then what was found.
+pub(crate) fn over(u: LockWindow<u64>, ended: Result<()>) -> Result<()> {
+    let changed = u.into_window();
+    ended.and(changed.map(drop).map_err(Into::into))
+}
+
+/// Rank 0 does one thing to the part of rank 1 in a shared epoch, and rank 2 another one.
+pub(crate) fn shared(
+    world: &World,
+    first: fn(&Locked<'_, u64>) -> Result<()>,
+    second: fn(&Locked<'_, u64>) -> Result<()>,
+) -> Result<()> {
+    let u = world.lock_window::<u64>(16)?;
+    let ended = match world.rank() {
+        0 => under(&u, LockType::Shared, first),
+        2 => under(&u, LockType::Shared, second),
+        _ => Ok(()),
+    };
+    over(u, ended)
+}
+
+/// Rank 0 does something to the part of rank 1 in a shared epoch, and rank 1 reads the element at `load` in another one.
+pub(crate) fn loaded(
+    world: &World,
+    first: fn(&Locked<'_, u64>) -> Result<()>,
+    load: fn(&fencepost::LocalPart<'_, u64>) -> Result<u64>,
+) -> Result<()> {
+    let u = world.lock_window::<u64>(16)?;
+    let ended = match world.rank() {
+        0 => under(&u, LockType::Shared, first),
+        1 => u.local(load).map(drop),
+        _ => Ok(()),
+    };
+    over(u, ended)
+}
+
+/// The numbers of the lines of a case that are marked.
+fn marked(text: &str, name: &str) -> Vec<usize> {
+    let own = text.lines().enumerate().skip_while(|(_, line)| !line.contains(&format!("\"{name}\"")));
+    let own = own.enumerate().take_while(|(i, (_, line))| *i == 0 || !line.trim_start().starts_with("(\""));
+    own.filter(|(_, (_, line))| line.contains("// CONFLICT")).map(|(_, (at, _))| at + 1).collect()
+}
+
+/// How one rank's program ended.
+type End = std::result::Result<(), (ErrorClass, String)>;
+
+/// Whether a conflict was found in these lines, by the rank that owns the elements and the others that are part of it, and all
+/// ranks have learnt of it.
+fn is_found(file: &str, lines: &[usize], is_remote: bool, ends: &[End]) -> bool {
+    let named = |text: &str| lines.iter().all(|line| text.contains(&format!("races/{file}:{line}")));
+    let told = |class: &ErrorClass| matches!(class, ErrorClass::RmaConflict | ErrorClass::RmaSync);
+    let part = |end: &End| end.as_ref().is_err_and(|(class, _)| *class == ErrorClass::RmaConflict);
+    let all = |end: &End| end.as_ref().is_err_and(|(class, text)| told(class) && named(text));
+    lines.len() == 2
+        && part(&ends[1])
+        && is_remote == (part(&ends[0]) || part(&ends[2]))
+        && ends.iter().all(all)
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "the table is part of the result")]
+fn each_case_of_rmaracebench_becomes_what_is_said_on_every_transport() {
+    let (mut table, mut wrong) = (String::new(), String::new());
+    let (mut all, mut races) = (0, 0);
+    let transports = transports(0..cases(3, 96));
+    let refused = include_str!("../../../src/refused.rs");
+    for (file, text, suite, count) in SUITES {
+        assert_eq!(suite.len(), count, "{file}");
+        for (name, how) in suite {
+            let (lines, yes) = (marked(text, name), name.ends_with("-yes"));
+            let run = |program: &fn(&World) -> Result<()>, judge: &dyn Fn(&[End]) -> bool| {
+                let mut wrong = String::new();
+                for transport in &transports {
+                    for check in [Check::Mark, Check::Log] {
+                        let ends = ranks(4).transport(transport.clone()).check(check).collect(|world| {
+                            let ended = program(world);
+                            let met = world.barrier();
+                            Ok(ended.and(met).map_err(|error| (error.class(), error.to_string())))
+                        });
+                        match ends {
+                            Ok(ends) if judge(&ends) => {}
+                            ends => drop(writeln!(wrong, "{name} on {transport:?}, {check}: {ends:?}")),
+                        }
+                    }
+                }
+                wrong
+            };
+            let silent = |ends: &[End]| ends.iter().all(End::is_ok);
+            let becomes = match how {
+                How::Runs(program) if yes => {
+                    wrong += &run(program, &|ends| is_found(file, &lines, name.contains("-remote-"), ends));
+                    format!("found in {file}:{lines:?}")
+                }
+                How::Runs(program) => {
+                    wrong += &run(program, &silent);
+                    "silent".to_owned()
+                }
+                How::Defined(why, program) => {
+                    wrong += &run(program, &silent);
+                    format!("defined: {why}")
+                }
+                How::Told(class, program) => {
+                    let [line] = &lines[..] else { panic!("{name}: {lines:?}") };
+                    let told = |end: &End| {
+                        let text = format!("races/{file}:{line}:");
+                        end.as_ref().is_err_and(|(found, said)| found == class && said.contains(&text))
+                    };
+                    wrong += &run(program, &|ends| ends.iter().filter(|end| told(end)).count() == 1);
+                    format!("{class:?} at {file}:{line}")
+                }
+                How::Refused(what) => {
+                    assert!(refused.contains(what), "{name}: no program in src/refused.rs is: {what}");
+                    format!("does not compile: {what}")
+                }
+            };
+            assert!(lines.is_empty() != matches!(how, How::Told(..)) || yes, "{name}: {lines:?}");
+            let mode = match how {
+                How::Refused(_) => "the compiler",
+                How::Told(..) => "always",
+                _ => "mark, log",
+            };
+            let _ =
+                writeln!(table, "{:<52} {becomes:<60} {mode}", format!("{}/{name}", &file[..file.len() - 3]));
+            (all, races) = (all + 1, races + usize::from(yes));
+        }
+    }
+    println!("{table}{all} cases, {races} races");
+    assert!(wrong.is_empty(), "{wrong}");
+    assert_eq!((all, races), (92, 53));
+}
