@@ -512,7 +512,7 @@ fn every_variable_is_understood_or_refused_by_its_name() {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stdout);
-        assert!(said.contains("error Arg") && said.contains(&name), "{name}={value:?}: {said}");
+        assert!(said.contains("error ARG") && said.contains(&name), "{name}={value:?}: {said}");
     }
 }
 

@@ -106,7 +106,7 @@ pub fn settings() {
         ended.expect(1);
         let line = ended.out.lines().next().unwrap_or_default();
         let names = [*name, &format!("`{value}`"), allowed].iter().all(|text| line.contains(text));
-        assert!(line.starts_with("error Arg") && names, "{name}={value}: {ended:#?}");
+        assert!(line.starts_with("error ARG") && names, "{name}={value}: {ended:#?}");
     }
     // What a machine model says is read, and an error names its line.
     let path = std::env::temp_dir().join(format!("fencepost-machine-{}", std::process::id()));
@@ -118,7 +118,7 @@ pub fn settings() {
         let set = [("FENCEPOST_RANKS", "2"), ("FENCEPOST_MACHINE", path.to_str().expect("a text"))];
         let ended = start(&rank_program(), &["rank", "settings"], &set).end();
         let line = ended.expect(code).out.lines().next().unwrap_or_default();
-        assert!(code == 0 || line.starts_with("error File") && line.contains(says), "{ended:#?}");
+        assert!(code == 0 || line.starts_with("error FILE") && line.contains(says), "{ended:#?}");
     }
     std::fs::remove_file(&path).expect("it was written");
     let by_launcher: &[(&str, &str, &str)] = &[

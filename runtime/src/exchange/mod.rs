@@ -151,7 +151,7 @@ fn look(
     taken
 }
 
-/// Takes in the posts of `target` that have come in lines, as far as they follow those that were taken, until there are so many.
+/// Takes in the posts of `target` that have come in lines, as far as they follow those that were taken, until that many were taken.
 #[inline(always)]
 fn take_lines(endpoint: &mut Endpoint, target: usize, about: &mut Target, ports: Ports, until: u64) {
     while about.posts < until {

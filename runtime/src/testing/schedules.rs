@@ -358,7 +358,7 @@ fn w3_a_rank_does_not_leave_before_what_was_sent_to_it_is_applied_and_released()
     assert!(wrong.contains("is not"), "{wrong}");
     let kept = good.without("LeftEarly", |_, i| matches!(i, Instruction::Release { .. }));
     let wrong = caught(&good, &kept, Reach::Messages);
-    assert!(wrong.contains("RmaSync"), "{wrong}");
+    assert!(wrong.contains("RMA_SYNC"), "{wrong}");
 }
 
 #[test]
@@ -482,7 +482,7 @@ fn w6_no_frame_is_left_to_the_superstep_after() {
         |one: &Superstep, other: &Superstep, seed| run(&[one, other], Reach::Messages, seed).map(drop);
     // On a port of the plan's own nothing is in its way, and what is missing shows.
     let by_posts = (good.by_posts(), left.by_posts(), other.by_posts(), "is not");
-    for (good, left, other, told) in [by_posts, (good, left, other, "RmaSync")] {
+    for (good, left, other, told) in [by_posts, (good, left, other, "RMA_SYNC")] {
         let wrong = shown(|seed| in_turn(&good, &other, seed), |seed| in_turn(&left, &other, seed));
         assert!(wrong.contains(told), "{wrong}");
     }
