@@ -250,8 +250,9 @@ fn serve(shared: &FabricShared) {
         };
         calls = core.calls;
         if here {
-            if core.requests.attended > 0 && core.rank == RankState::Busy {
-                core.serve_ready(); // the rank polls, but perhaps not what other ranks ask of it
+            if core.rank == RankState::Busy {
+                // The rank polls, but perhaps without ever waiting: then it takes no connection, and nothing that others ask.
+                core.serve_ready();
                 core.wake_rank();
             }
             let mut tick = if core.is_stuck() { TICK } else { tick * core.crowd };
