@@ -7,6 +7,7 @@ mod copied;
 mod ends;
 mod lines;
 mod planted;
+mod polls;
 mod ports;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
