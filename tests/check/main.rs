@@ -3,6 +3,7 @@
 
 mod cases;
 mod generated;
+mod hinted;
 mod planted;
 mod promised;
 mod races;

@@ -7,10 +7,10 @@ use fencepost::{Check, ranks};
 use fencepost_tests_support::transports::transports;
 
 /// How one rank's program ended.
-type End = std::result::Result<(), (ErrorClass, String)>;
+pub(crate) type End = std::result::Result<(), (ErrorClass, String)>;
 
 /// Runs a program of four ranks, each of which ends in a barrier, on every transport.
-fn everywhere(program: impl Fn(&World) -> Result<()> + Sync, judge: impl Fn(&str, &[End])) {
+pub(crate) fn everywhere(program: impl Fn(&World) -> Result<()> + Sync, judge: impl Fn(&str, &[End])) {
     for transport in transports(0..4) {
         for check in [Check::Mark, Check::Log] {
             let ends = ranks(4).transport(transport.clone()).check(check).collect(|world| {
@@ -25,7 +25,7 @@ fn everywhere(program: impl Fn(&World) -> Result<()> + Sync, judge: impl Fn(&str
 }
 
 /// Nothing is found.
-fn silent(program: impl Fn(&World) -> Result<()> + Sync) {
+pub(crate) fn silent(program: impl Fn(&World) -> Result<()> + Sync) {
     everywhere(program, |what, ends| assert!(ends.iter().all(End::is_ok), "{what}"));
 }
 
