@@ -1,5 +1,5 @@
-//! What does a message cost there and back, compared with what the machine needs for it: a cache line that goes there and back, one copy
-//! of the elements, and sockets that a program writes to by itself?
+//! The cost of a message there and back, compared with the least that the machine needs for it: a cache line that goes there and back,
+//! one copy of the elements, and sockets that a program writes to by itself.
 
 use fencepost::{RequestSet, Result, TransportKind, World};
 use fencepost_benches::limits::team;

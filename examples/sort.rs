@@ -3,7 +3,7 @@
 //! Each rank sorts its own keys and sends a sample of them to rank 0, which receives the samples as they come, from any rank, and
 //! sends all ranks the keys that divide the result into equal parts. Then each two ranks exchange the keys of each other's
 //! parts, a pair in each round, and each rank sorts its part. In the end rank 0 receives all parts in order, and they equal
-//! what `sort_unstable` makes of all keys.
+//! all keys sorted by `sort_unstable`.
 //!
 //! `cargo run --release --example sort -- -n 4`; `--transport shm` runs the ranks as processes
 

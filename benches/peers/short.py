@@ -68,7 +68,8 @@ for tr in ("tcp", "tcpreno"):
     R += row("Jacobi step, 2048 squared, cut by rows", tr, "stencil2d", "put_fence/rows/step", steps, n=2048)
 
 m = report["doc"]["machine"]
-print("%s, %s cores, Linux %s, %s.\n" % (m["cpu"], m["cpus"], m["kernel"], m["when"][:10]))
+kernel = ".".join(m["kernel"].split(".")[:2])
+print("%s, %s cores, Linux %s, %s.\n" % (m["cpu"], m["cpus"], kernel, m["when"][:10]))
 print("| 2 ranks | our best way | called plainly | the quickest peer | ratio | plainly |\n|---|---|---|---|---|---|")
 for r in R: print("| " + " | ".join(r) + " |")
 won = sum("**" not in r[4] and r[4] != "-" for r in R)

@@ -73,7 +73,7 @@ fn a_datatype_of_a_refused_epoch_names_the_right_elements_afterwards() {
                 lock.put([value; 40], irregular())?;
                 lock.unlock()
             };
-            let ended = if me % 2 == 0 { epoch(1) } else { Ok(()) };
+            let ended = if me.is_multiple_of(2) { epoch(1) } else { Ok(()) };
             drop(ended);
             let told = world.barrier().expect_err("a conflict is told");
             assert_eq!(told.class(), if me == 3 { ErrorClass::RmaSync } else { ErrorClass::RmaConflict });

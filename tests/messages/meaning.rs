@@ -1,41 +1,7 @@
 //! What sends and receives do, one rule a test.
 
-use fencepost::{Any, Datatype, ErrorClass, Result, Status, TransportKind, World, ranks};
-use fencepost_tests_support::transports::transports;
-
-/// The number of bytes of a message whose elements are sent with it, at most: the default, and none.
-const EAGER: [usize; 2] = [16 << 10, 0];
-
-/// Every transport, for this number of ranks, some of which are on one host and some on another where there are hosts.
-pub fn kinds(size: usize) -> Vec<TransportKind> {
-    let mixed = |kind| match kind {
-        TransportKind::MixedThreads(_) => {
-            TransportKind::MixedThreads((0..size as u32).map(|rank| rank % 2).collect())
-        }
-        kind => kind,
-    };
-    transports(0..2).into_iter().map(mixed).collect()
-}
-
-/// Runs a program of this number of ranks on every transport, with messages that have their elements with them, and with
-/// messages that do not.
-#[track_caller]
-pub fn everywhere(size: usize, program: impl Fn(&World) -> Result<()> + Sync) {
-    for transport in kinds(size) {
-        for eager in EAGER {
-            let world = ranks(size).transport(transport.clone()).eager(eager).end_deadlocks(true);
-            if let Err(error) = world.run(&program) {
-                panic!("{transport:?}, eager up to {eager}: {error}");
-            }
-        }
-    }
-}
-
-fn status(source: usize, tag: u32, len: usize) -> Status {
-    let mut status = Status::default();
-    (status.source, status.tag, status.len) = (Some(source), Some(tag), len);
-    status
-}
+use fencepost::{Any, Datatype, ErrorClass, Result, TransportKind, ranks};
+use fencepost_tests_support::messages::{everywhere, status};
 
 #[test]
 fn a_message_of_any_length_arrives_as_it_was_sent() {

@@ -1,9 +1,10 @@
 //! Random programs of calls that block, and what they bring when they are run.
 
-use fencepost::{Any, Element, Error, ErrorClass, Result, Sources, Status, Tags, World};
+use fencepost::{Any, Element, ErrorClass, Result, Sources, Status, Tags, World};
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::ids::{Id as _, Rank};
 use fencepost_planner::reference::{Completed, Completion, Envelope, MessageCall, SendMode};
+use fencepost_tests_support::messages::{BEFORE, received};
 use fencepost_tests_support::random::Random;
 
 /// The bytes of the buffer of each rank: all that it sends by buffered sends has room, or a message never has.
@@ -217,11 +218,10 @@ fn send(world: &World, Outgoing { mode, to, tag, values, signed }: &Outgoing) ->
 
 /// What became of a receive, alone or with a send.
 fn receive<T: Element>(world: &World, outgoing: Option<&Outgoing>, wanted: &Wanted) -> Result<Completed> {
-    const BEFORE: u8 = 0xee;
     let (source, tag) = named(&wanted.from);
     let mut room = vec![T::zeroed(); wanted.room];
     bytemuck::cast_slice_mut::<T, u8>(&mut room).fill(BEFORE);
-    let received = match outgoing {
+    let result = match outgoing {
         None => world.recv_into(source, tag, &mut room),
         Some(Outgoing { to, tag: own, values, signed: false, .. }) => {
             world.sendrecv(*to, *own, values, source, tag, &mut room)
@@ -232,30 +232,5 @@ fn receive<T: Element>(world: &World, outgoing: Option<&Outgoing>, wanted: &Want
         }
     };
     let room: &[u8] = bytemuck::cast_slice(&room);
-    let as_before = |room: &[u8]| room.iter().all(|&byte| byte == BEFORE);
-    match received {
-        Ok(Status { source, tag, len, .. }) => {
-            assert!(as_before(&room[len..]), "more was written than was received");
-            let (source, tag) = (Rank::new(source.unwrap()), tag.unwrap());
-            Ok(Completed::Received { source, tag, bytes: room[..len].to_vec() })
-        }
-        Err(error)
-            if [ErrorClass::Type, ErrorClass::Truncate, ErrorClass::Assert].contains(&error.class()) =>
-        {
-            assert!(as_before(room), "{error}: the room is not as it was");
-            let (source, tag) = named_in(&error);
-            Ok(Completed::Failed { source, tag, class: error.class() })
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// The sender and the tag that an error names.
-fn named_in(error: &Error) -> (Rank, u32) {
-    let text = error.to_string();
-    let number = |after: &str| -> u32 {
-        let rest = text.split(after).nth(1).unwrap_or_else(|| panic!("{text}"));
-        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
-    };
-    (Rank(number("the message of rank ")), number("with tag "))
+    received(room, result)
 }

@@ -1,27 +1,15 @@
 //! Random programs on every transport: the reference explains what they bring.
 
 use crate::programs::{Action, BUFFER, asks, bare, draw, play};
-use fencepost::transport::SimConfig;
-use fencepost::{TransportKind, ranks};
+use fencepost::ranks;
 use fencepost_planner::reference::{Completed, MessageCall, Standard, explains_messages, stops};
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
+use fencepost_tests_support::transports::of_program;
 use std::collections::BTreeSet;
 
 /// How many programs are drawn by default, and in a full run.
 const PROGRAMS: [u64; 2] = [400, 10_000];
-
-/// The transports that play the program of this seed: two of them do always, each other one an eighth of the programs.
-fn transports(seed: u64, ranks: usize) -> Vec<TransportKind> {
-    let mut all = vec![TransportKind::Local, TransportKind::Sim(SimConfig { seed, ..SimConfig::default() })];
-    all.extend(match seed % 8 {
-        0 => Some(TransportKind::ShmThreads),
-        1 => Some(TransportKind::TcpThreads),
-        2 => Some(TransportKind::MixedThreads((0..ranks as u32).map(|rank| rank % 2).collect())),
-        _ => None,
-    });
-    all
-}
 
 /// Draws a program that ends, whatever is buffered or, where `buffers`, where all is.
 fn that_ends(random: &mut Random, buffers: bool) -> Vec<Vec<Action>> {
@@ -50,7 +38,7 @@ fn what_every_program_of_requests_brings_is_explained_by_the_reference() {
         let drawn = that_ends(random, buffers);
         let (eager, unexpected) =
             if buffers { (1 << 14, 1 << 24) } else { random.one_of(&[(0, 1 << 24), (1 << 14, 150)]) };
-        for transport in transports(seed, drawn.len()) {
+        for transport in of_program(seed, drawn.len()) {
             let about = || format!("seed {seed}, {transport:?}, {eager}, {unexpected}: {drawn:#?}");
             let world = ranks(drawn.len()).transport(transport.clone()).end_deadlocks(true);
             let world = world.eager(eager).unexpected(unexpected);

@@ -1,7 +1,7 @@
 //! Requests as futures.
 
-use crate::meaning::{everywhere, status};
 use fencepost::{ErrorClass, Result, World};
+use fencepost_tests_support::messages::{everywhere, status};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;

@@ -1,8 +1,8 @@
 //! Requests that are dropped, leaked, moved and panicked over: they are completed, or nobody ever has their buffers.
 
-use crate::meaning::{everywhere, kinds};
 use fencepost::{Error, ErrorClass, Result, ranks};
 use fencepost_tests_support::ends::ends;
+use fencepost_tests_support::messages::{everywhere, kinds};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The bytes of a message that is sent with its elements where that is allowed, and of one that never is.

@@ -1,7 +1,7 @@
 //! Every call with arguments that are not valid.
 
-use crate::meaning::everywhere;
 use fencepost::{Error, ErrorClass, Refused, Result, ranks};
+use fencepost_tests_support::messages::everywhere;
 
 #[track_caller]
 fn refused(error: &Error, class: ErrorClass, words: &[&str]) {

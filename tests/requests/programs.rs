@@ -5,6 +5,7 @@ use fencepost::{Sources, Status, Tags, World};
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::ids::{Id as _, Rank};
 use fencepost_planner::reference::{self, Completion, Envelope, MessageCall, SendMode};
+use fencepost_tests_support::messages::{BEFORE, as_before, received};
 use fencepost_tests_support::random::Random;
 use std::collections::BTreeMap;
 
@@ -285,7 +286,12 @@ impl Player<'_> {
                 assert_eq!((result?, bytes), (Status::default(), &values[..]));
                 reference::Completed::Sent
             }
-            Action::Receive { room, .. } => received(bytes, room.is_some(), result)?,
+            Action::Receive { room, .. } => {
+                if let (None, Ok(status)) = (room, &result) {
+                    assert_eq!(bytes.len(), status.len, "more was returned than was received");
+                }
+                received(bytes, result)?
+            }
             _ => unreachable!("only these begin requests"),
         };
         Ok((call, completed))
@@ -404,12 +410,6 @@ impl Player<'_> {
     }
 }
 
-const BEFORE: u8 = 0xee;
-
-fn as_before(room: &[u8]) -> bool {
-    room.iter().all(|&byte| byte == BEFORE)
-}
-
 fn named(from: &Envelope) -> (Sources, Tags) {
     let source = from.source.map_or(Any.into(), |rank| Sources::Rank(rank.index()));
     (source, from.tag.map_or(Any.into(), Tags::Tag))
@@ -455,35 +455,4 @@ fn begin_receive(world: &World, action: &Action) -> Result<Request<Bytes>> {
     }
     let Action::Receive { from, room, signed } = action else { unreachable!() };
     if *signed { typed::<i8>(world, from, *room) } else { typed::<u8>(world, from, *room) }
-}
-
-fn received(room: &[u8], has_room: bool, result: Result<Status, Error>) -> Result<reference::Completed> {
-    match result {
-        Ok(Status { source, tag, len, .. }) => {
-            assert!(
-                as_before(&room[len..]) && (has_room || room.len() == len),
-                "more was written than was received"
-            );
-            let (source, tag) = (Rank::new(source.unwrap()), tag.unwrap());
-            Ok(reference::Completed::Received { source, tag, bytes: room[..len].to_vec() })
-        }
-        Err(error)
-            if [ErrorClass::Type, ErrorClass::Truncate, ErrorClass::Assert].contains(&error.class()) =>
-        {
-            assert!(as_before(room), "{error}: the room is not as it was");
-            let (source, tag) = named_in(&error);
-            Ok(reference::Completed::Failed { source, tag, class: error.class() })
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// The sender and the tag that an error names.
-fn named_in(error: &Error) -> (Rank, u32) {
-    let text = error.to_string();
-    let number = |after: &str| -> u32 {
-        let rest = text.split(after).nth(1).unwrap_or_else(|| panic!("{text}"));
-        rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
-    };
-    (Rank(number("the message of rank ")), number("with tag "))
 }

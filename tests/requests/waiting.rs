@@ -1,8 +1,8 @@
 //! Who waits for what, and what is said of it; and what becomes of requests whose peer leaves.
 
-use crate::meaning::{everywhere, kinds};
 use fencepost::{Error, ErrorClass, Outcome, Stall, ranks};
 use fencepost_tests_support::ends::ends;
+use fencepost_tests_support::messages::{everywhere, kinds};
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a control group leaves of this machine to a job: containers and batch systems limit memory and processes by them, and the
+//! The limits that control groups set to a job: containers and batch systems limit memory and processes by them, and the
 //! machine's own figures do not show it.
 
 use std::path::{Path, PathBuf};

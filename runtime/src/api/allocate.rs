@@ -363,7 +363,7 @@ struct Description {
     made: bool,
     /// Where its elements begin; 0 where they were not made.
     base: u64,
-    /// What all ranks say of the window.
+    /// The [hints](Hints::word) of this rank, which are the same on all.
     hints: u64,
 }
 

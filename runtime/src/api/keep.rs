@@ -1,4 +1,4 @@
-//! What a program gets back of a window, and keeps with it: its elements, its end, attributes.
+//! The end of a window, which returns its elements to the program, and attributes that a program keeps with it.
 
 use crate::api::locks::{LockWindow, agree};
 use crate::api::refused::Refused;

@@ -1,7 +1,7 @@
 //! Datatypes by number, where they travel to a rank that does not reach the sender's memory: the first time as they are, and
 //! afterwards as a number.
 //!
-//! The sender gives the numbers, 256 for each receiver and stream of frames, and decides which datatype loses its number: the one that was used
+//! The sender assigns the numbers, 256 for each receiver and stream of frames, and decides which datatype loses its number: the one that was used
 //! least recently. The receiver keeps what it is told, in order, so both always know the same; what it keeps for one sender is
 //! bounded. If the receiver does not know a number all the same, it says so, and the sender begins again without any.
 //!

@@ -94,7 +94,7 @@ impl Hints {
         Self { memory: Some(bytes), ..self }
     }
 
-    /// What all ranks give the same, as a number.
+    /// The hints that are the same on all ranks, as a number.
     pub(crate) fn word(self) -> u64 {
         u64::from(self.is_sole) | u64::from(self.is_disjoint) << 1 | u64::from(self.regions) << 32
     }

@@ -11,6 +11,8 @@ pub mod golden;
 #[cfg(feature = "worlds")]
 mod halves;
 #[cfg(feature = "worlds")]
+pub mod messages;
+#[cfg(feature = "worlds")]
 pub mod play;
 #[cfg(feature = "worlds")]
 pub mod program;

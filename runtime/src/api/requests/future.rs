@@ -33,5 +33,5 @@ impl<B> Future for Request<B> {
     }
 }
 
-/// What a request holds is moved, and never pinned.
+/// The buffer of a request is moved, and never pinned.
 impl<B> Unpin for Request<B> {}

@@ -22,8 +22,8 @@ use std::rc::Rc;
 
 /// An operation that was begun, and that [`wait`](Self::wait) completes. It has the buffer meanwhile, and returns it then.
 ///
-/// What is begun happens, and is complete, at the same times whatever its rank does between the two calls; `planner/README.md`,
-/// paragraph 27, says when. A rank goes on with what it has begun in each call in which it waits, and in calls that test or
+/// The operation happens, and is complete, at the same times whatever its rank does between the two calls; `planner/README.md`,
+/// paragraph 27, says when. A rank goes on with its operations in each call in which it waits, and in calls that test or
 /// complete requests.
 ///
 /// A request that is dropped is completed first, so the drop of a receive waits for its message: [cancel](Self::cancel) one that
@@ -64,7 +64,7 @@ pub struct Request<B> {
     is_scoped: bool,
 }
 
-/// What a request is about.
+/// The operation that a request completes.
 enum Operation<B> {
     /// A send or a receive; `None` where it is complete from the beginning.
     Message(Option<Begun>, Held<B>),
@@ -84,13 +84,13 @@ pub(crate) trait Other<B> {
     fn words(&self) -> String;
 }
 
-/// What a request returns when it is complete.
+/// The source of the value that a request returns when it is complete.
 enum Held<B> {
-    /// This.
+    /// The value itself.
     Here(B),
-    /// What is in this box, which others write into before.
+    /// The value in this box, which others write into until then.
     Boxed(NonNull<B>),
-    /// What this returns.
+    /// A function that returns it.
     Mapped(Box<dyn FnOnce() -> B>),
 }
 
