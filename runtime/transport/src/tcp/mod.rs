@@ -43,6 +43,7 @@ mod send;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 pub use end::TcpEnd;
@@ -92,10 +93,21 @@ impl Default for Settings {
 /// # Errors
 /// The interface does not exist, or there is no socket.
 pub fn listen(on: Option<IpAddr>) -> io::Result<TcpListener> {
-    let listener = TcpListener::bind((on.unwrap_or(Ipv4Addr::LOCALHOST.into()), 0))?;
+    let on = on.unwrap_or(Ipv4Addr::LOCALHOST.into());
+    let listener = TcpListener::bind((on, 0))?;
+    pace_nothing_within_machine(&listener, on);
     rustix::net::listen(&listener, 4096)?; // all ranks of a large job may connect at once
     listener.set_nonblocking(true)?;
     Ok(listener)
+}
+
+/// Asks for a congestion control that paces nothing, where `address` is this machine's loopback. Accepted connections have what their
+/// listener has asked for. Some systems have one by default that measures a link's rate and sends no faster (BBR): within a
+/// machine there is no link, and what it measures is how rarely the ranks run. Connections work as well if the system allows no other.
+fn pace_nothing_within_machine(socket: &impl AsFd, address: IpAddr) {
+    if address.is_loopback() {
+        let _: rustix::io::Result<()> = rustix::net::sockopt::set_tcp_congestion(socket, "reno");
+    }
 }
 
 /// Returns a world of `size` ranks in this process, which exchange messages over loopback: one end for each.

@@ -10,6 +10,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 use crate::Header;
 use crate::auth::{Opener, Seal, Session};
 use crate::stream::{Body, Decoder, Intake, ItemWriter, KEPT, ReceiveBuffer};
+use crate::tcp::pace_nothing_within_machine;
 
 /// The longest record that carries a tag, in bytes.
 const RECORD: usize = 16 << 10;
@@ -459,6 +460,7 @@ impl Attempt {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+        pace_nothing_within_machine(&socket, address.ip());
         match rustix::net::connect(&socket, &address) {
             Ok(()) | Err(rustix::io::Errno::INPROGRESS | rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
