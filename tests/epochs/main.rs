@@ -6,6 +6,7 @@ mod differential;
 mod exhaustive;
 mod explain;
 mod hosts;
+mod long;
 mod machine;
 mod relaxed;
 mod scoped;

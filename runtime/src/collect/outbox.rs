@@ -170,6 +170,8 @@ pub(crate) struct Outbox {
     pub(crate) sections: usize,
     /// The elements of datatype operations, each operation's aligned to eight.
     pub(crate) bytes: Log<u8>,
+    /// Where the elements are, if they are not in `bytes`: a section of this rank's memory that goes to a rank which does not reach it.
+    section: Option<(*const u8, usize)>,
     /// The memory of `wide` for when all of it is described in another order; empty.
     spare: Vec<DatatypeOperation>,
 }
@@ -183,6 +185,7 @@ impl Outbox {
             bytes: Log::on(memory.clone()),
             sections: 0,
             looks: Vec::new(),
+            section: None,
             spare: Vec::new(),
         }
     }
@@ -277,6 +280,21 @@ impl Outbox {
         Some(at)
     }
 
+    /// Leaves the elements of its only operation on a datatype where they are: `len` bytes.
+    pub(crate) fn leave_section(&mut self, first: *const u8, len: usize) {
+        debug_assert!(self.wide.len() == 1 && self.bytes.is_empty(), "all elements are in one place");
+        self.section = Some((first, len));
+    }
+
+    /// The elements of datatype operations.
+    ///
+    /// # Safety
+    /// A section that was [left](Self::leave_section) is still readable, and nobody writes it meanwhile.
+    pub(crate) unsafe fn elements(&self) -> &[u8] {
+        // SAFETY: the caller's.
+        self.section.map_or(&self.bytes, |(first, len)| unsafe { std::slice::from_raw_parts(first, len) })
+    }
+
     /// How many bytes it has: those of heads, and of elements that were copied.
     pub(crate) fn bytes(&self) -> u64 {
         (size_of_val(&self.records[..]) + self.bytes.len()) as u64
@@ -338,7 +356,7 @@ impl Outbox {
         if !self.wide.is_empty() {
             self.wide.clear();
             self.bytes.clear();
-            self.sections = 0;
+            (self.sections, self.section) = (0, None);
         }
     }
 }

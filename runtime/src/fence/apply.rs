@@ -58,6 +58,9 @@ impl Fence<'_> {
                     remote::apply(window, origin, base, len, exposed);
                 }
             }
+            if window.far {
+                remote::recycle(window, self.endpoint);
+            }
         }
         self.world
             .traffic

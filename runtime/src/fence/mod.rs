@@ -561,8 +561,9 @@ impl Fence<'_> {
                 }
                 frames.receive(self.endpoint, self.call)?;
             }
-            if self.items.as_ref().and_then(Items::first_aside) == Some(from) {
-                // It has sent more than it says.
+            let lent = || self.windows.iter().any(|window| window.remembered.borrow().lends(from));
+            if self.items.as_ref().and_then(Items::first_aside) == Some(from) || count > 0 && lent() {
+                // It has sent more than it says, or elements without operations.
                 return Err(self.world.corrupt(self.endpoint, from, self.call));
             }
         }

@@ -47,7 +47,7 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
                 let decided =
                     reached.then(|| *decided.get_or_insert_with(|| rendezvous(world, windows, endpoint)));
                 // SAFETY: as above, and no other reference to it is alive.
-                read_sections(unsafe { &mut *outbox }, windows, call, world, decided)?;
+                read_sections(unsafe { &mut *outbox }, (windows, target), call, world, decided)?;
             }
         }
         let pending = &mut *window.pending.borrow_mut();
@@ -138,15 +138,17 @@ fn section<'a>(wide: &'a DatatypeOperation, window: &WindowCore) -> Option<Secti
 }
 
 /// Copies sections into the outbox's arena, or leaves and exposes them, as it was `decided`; `None` where the target cannot
-/// read them. To one target as much is exposed as may be got from one rank, since it may have to stage all of it.
+/// read them. To such a target a sole one is sent from where it is. To one target as much is exposed as may be got from one rank, since it may have to stage all of it.
 fn read_sections(
     outbox: &mut Outbox,
-    windows: &[&WindowCore],
+    (windows, target): (&[&WindowCore], usize),
     call: &Call,
     world: &WorldCore,
     decided: Option<Rendezvous>,
 ) -> Result<()> {
     let (mut exposed, mut exposed_bytes) = (0, 0usize);
+    // Where it is reached, it was decided.
+    let sole = target != world.rank && decided.is_none() && outbox.wide.len() == 1;
     for index in 0..outbox.wide.len() {
         let wide = &outbox.wide[index];
         let DatatypeSource::Section(key, elements, site) = wide.source.clone() else { continue };
@@ -165,6 +167,11 @@ fn read_sections(
             continue;
         }
         let from = source.region.base();
+        if sole && bytes >= remote::ALONE && elements.as_run().is_some() {
+            outbox.leave_section(from.wrapping_add(elements.low() as usize * size), bytes);
+            outbox.wide[index].source = DatatypeSource::Bytes(0);
+            continue;
+        }
         // SAFETY: the section was checked against this rank's part of the window, which this rank is fencing; nobody
         // else writes it before this rank's notification is out; it has as many bytes.
         let at = unsafe { outbox.append(bytes, |to| kernel::pack(from, &elements, size, to)) };

@@ -1,7 +1,7 @@
 //! [`Remembered`]: what a window remembers of frames that travelled.
 
 use crate::collect::description::Description;
-use fencepost_transport::Record;
+use fencepost_transport::{Payload, Record};
 
 /// The number of descriptions that each pair remembers for a window.
 pub(crate) const SLOTS: usize = 8;
@@ -13,7 +13,9 @@ pub(crate) struct Remembered {
     pub(crate) got: Vec<Memory<Description>>,
     pub(crate) arrived: Vec<Vec<Arrived>>,
     /// The elements that each rank lends, until the operations come that they are for.
-    pub(crate) lent: Vec<Option<(*const u8, usize)>>,
+    pub(crate) lent: Vec<Option<Elements>>,
+    /// Payloads that were applied, by the ranks that they came from: their memory goes back to the transport.
+    pub(crate) applied: Vec<(usize, Payload)>,
     /// Room for the values of frames that fences post, to be filled again: as many as ranks sent one in one epoch.
     pub(crate) spare: Vec<Vec<u8>>,
     /// Descriptions of what left early are read into this, one after another.
@@ -67,8 +69,25 @@ pub(crate) struct Arrived {
     pub(crate) described: Described,
     pub(crate) values: Vec<u8>,
     pub(crate) records: usize,
-    /// The elements of datatype operations where they are not among the values: as many bytes in memory of the sender.
-    pub(crate) lent: Option<(*const u8, usize)>,
+    /// The elements of datatype operations where they are not among the values.
+    pub(crate) lent: Option<Elements>,
+}
+
+/// The elements of datatype operations that came in a frame of their own.
+pub(crate) enum Elements {
+    /// As many bytes in memory of the sender.
+    InPlace(*const u8, usize),
+    /// The payload of that frame.
+    Payload(Payload),
+}
+
+impl Elements {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::InPlace(_, len) => *len,
+            Self::Payload(payload) => payload.bytes().len(),
+        }
+    }
 }
 
 /// The place of the description of what arrived.
@@ -96,7 +115,8 @@ impl Remembered {
             sent: (0..ranks).map(|_| Memory::default()).collect(),
             got: (0..ranks).map(|_| Memory::default()).collect(),
             arrived: (0..ranks).map(|_| Vec::new()).collect(),
-            lent: vec![None; ranks],
+            lent: (0..ranks).map(|_| None).collect(),
+            applied: Vec::new(),
             spare: Vec::new(),
             early: Description::default(),
             riders: Vec::new(),
@@ -111,12 +131,17 @@ impl Remembered {
     /// After an epoch that failed: its frames were dropped unread, so nothing that was sent counts as remembered.
     pub(crate) fn forget(&mut self) {
         self.forget_descriptions();
-        self.lent.fill(None);
+        self.lent.fill_with(|| None);
         for arrived in self.arrived.iter_mut().flat_map(|arrived| arrived.drain(..)) {
             arrived.give_back(&mut self.spare);
         }
         self.generation = self.generation.wrapping_add(1);
         self.left.iter_mut().for_each(|left| *left = Left { open: left.open, ..Left::default() });
+    }
+
+    /// Whether elements of `from` have come without the operations that they are for.
+    pub(crate) fn lends(&self, from: usize) -> bool {
+        self.lent[from].is_some()
     }
 
     /// Describe everything again, in the same epoch: what was sent in an exchange that did not pair was dropped.

@@ -2,7 +2,7 @@
 
 use crate::{
     Attendant, Bytes, Cause, Channels, CreateJoin, Frame, Header, Leave, Liveness, LocalEnd, Lost, Memory,
-    Meter, Notification, Notify, Number, PairLines, Pause, Port, SimEnd, Topology, Until, deadlock,
+    Meter, Notification, Notify, Number, PairLines, Pause, Payload, Port, SimEnd, Topology, Until, deadlock,
 };
 #[cfg(not(loom))]
 use crate::{HybridEnd, ShmEnd, TcpEnd};

@@ -25,8 +25,8 @@ use crate::deadlock::{Table, Waits};
 use crate::tcp::{Settings, listen};
 use crate::{
     Attendant, Bytes, Cause, Channels, CreateJoin, Endpoint, Fabric, Frame, Header, Leave, Liveness, Loss,
-    Lost, Memory, Meter, Notification, Notify, Number, PairLines, Pause, Port, Segment, ShmEnd, TcpEnd,
-    Topology, Until,
+    Lost, Memory, Meter, Notification, Notify, Number, PairLines, Pause, Payload, Port, Segment, ShmEnd,
+    TcpEnd, Topology, Until,
 };
 
 /// One rank's end of a world of several hosts.
@@ -330,6 +330,19 @@ impl Channels for HybridEnd {
             None => self.inter_node.release(from, port),
         }
         self.meter.releases += 1;
+    }
+
+    fn take(&mut self, from: usize, port: Port) -> Option<Payload> {
+        if self.host_map.intra_node[from].is_some() {
+            return None;
+        }
+        let taken = self.inter_node.take(from, port)?;
+        self.meter.releases += 1;
+        Some(taken)
+    }
+
+    fn recycle(&mut self, from: usize, payload: Payload) {
+        self.inter_node.recycle(from, payload);
     }
 
     #[inline]

@@ -101,6 +101,22 @@ pub struct Notification {
     pub inline: [Record; 2],
 }
 
+/// The payload of a frame that was [taken](Channels::take) out of it.
+#[derive(Debug)]
+pub struct Payload(pub(crate) stream::Body);
+
+impl Payload {
+    /// Returns a payload of these bytes, in memory of its own.
+    pub fn copy_of(bytes: &[u8]) -> Self {
+        Self(stream::Body::of(bytes, stream::Body::default()))
+    }
+
+    /// Returns its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
 /// One of the channels between two ranks: frames of different ports are in no order, and do not wait for each other. A
 /// port exists from its first frame on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -9,14 +9,14 @@ use crate::protocol::frames::kind;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
 use crate::state::remembered::Remembered;
-use crate::state::remembered::{Arrived, Described, SLOTS};
+use crate::state::remembered::{Arrived, Described, Elements, SLOTS};
 use crate::state::staged;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_planner::census::Census;
 use fencepost_planner::datatype::Datatype;
-use fencepost_transport::{Channels, Endpoint, Frame, Lost, Port, Record, Topology};
+use fencepost_transport::{Channels, Endpoint, Frame, Lost, Payload, Port, Record, Topology};
 
 /// Frames of operations that a rank sent for an epoch.
 pub(crate) struct Frames<'a> {
@@ -42,6 +42,12 @@ impl Frames<'_> {
         };
         let frame = frame.map_err(|lost| world.lost(&lost, call))?;
         let taken = frame.map(|frame| {
+            if frame.header.kind == kind::ELEMENTS
+                && !endpoint.reaches(from)
+                && let Some(payload) = endpoint.take(from, Port::FENCE)
+            {
+                return self.lend(&frame, Elements::Payload(payload));
+            }
             let taken = self.take_in(endpoint, &frame);
             endpoint.release(from, Port::FENCE);
             taken
@@ -65,12 +71,21 @@ impl Frames<'_> {
             Some(window) if frame.header.kind == kind::LOG && same && endpoint.reaches(from) => {
                 take_log(window, from, frame)
             }
-            Some(window) if frame.header.kind == kind::ELEMENTS && same && endpoint.reaches(from) => {
-                let lent = &mut window.remembered.borrow_mut().lent[from];
-                lent.replace((frame.payload, frame.len)).is_none().then_some(())
+            Some(_) if frame.header.kind == kind::ELEMENTS && endpoint.reaches(from) => {
+                self.lend(frame, Elements::InPlace(frame.payload, frame.len))
+            }
+            Some(_) if frame.header.kind == kind::ELEMENTS => {
+                self.lend(frame, Elements::Payload(Payload::copy_of(payload)))
             }
             _ => None,
         }
+    }
+
+    /// Keep the elements that came in this frame until the operations come that they are for. `None` where they are of no such.
+    fn lend(&self, frame: &Frame, elements: Elements) -> Option<()> {
+        let same = frame.header.word == self.word || without(Wait::Word);
+        let window = self.windows.iter().find(|window| window.key.window == frame.header.extra && same)?;
+        window.remembered.borrow_mut().lent[self.from].replace(elements).is_none().then_some(())
     }
 }
 
@@ -98,8 +113,8 @@ pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, pa
         read_description(&mut memory.slots[slot].1, description)?;
     }
     let description = &memory.slots[slot].1;
-    let elements = match lent {
-        Some((_, bytes)) => (values.len() == records.checked_mul(8)?).then_some(bytes)?,
+    let elements = match &lent {
+        Some(elements) => (values.len() == records.checked_mul(8)?).then_some(elements.len())?,
         None => values.len().checked_sub(records.checked_mul(8)?)?,
     };
     check(window, description, records, elements)?;
@@ -264,23 +279,26 @@ pub(crate) fn each_arrived(window: &WindowCore, origin: usize, mut act: impl FnM
 /// Apply what came from `origin`, whose exposed sections are where `exposed` says.
 pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usize, exposed: Exposed<'_>) {
     let remembered = &mut *window.remembered.borrow_mut();
-    let Remembered { got, arrived, spare, early, .. } = remembered;
-    let split =
-        |description: &Description, records: usize, values: &[u8], lent: Option<(*const u8, usize)>| {
-            let (values, bytes) = values.split_at(records * 8);
+    let Remembered { got, arrived, spare, early, applied, .. } = remembered;
+    let split = |description: &Description, records: usize, values: &[u8], lent: Option<&Elements>| {
+        let (values, bytes) = values.split_at(records * 8);
+        let bytes = match lent {
+            None => bytes,
             // SAFETY: the origin writes what it lends no more before its fence after the next, which waits for this rank's next
             // notification, whether the frame was released or not.
-            let bytes = lent.map_or(bytes, |(first, len)| unsafe { std::slice::from_raw_parts(first, len) });
-            let operands = Operands { wide: &description.wide, bytes, exposed };
-            // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.
-            unsafe {
-                (window.apply)(base, len, window.element, Items::Split(&description.heads, values), &operands)
-            };
+            Some(Elements::InPlace(first, len)) => unsafe { std::slice::from_raw_parts(*first, *len) },
+            Some(Elements::Payload(payload)) => payload.bytes(),
         };
-    for arrived in arrived[origin].drain(..) {
+        let operands = Operands { wide: &description.wide, bytes, exposed };
+        // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.
+        unsafe {
+            (window.apply)(base, len, window.element, Items::Split(&description.heads, values), &operands)
+        };
+    };
+    for mut arrived in arrived[origin].drain(..) {
         match &arrived.described {
             Described::Slot(slot) => {
-                split(&got[origin].slots[*slot].1, arrived.records, &arrived.values, arrived.lent);
+                split(&got[origin].slots[*slot].1, arrived.records, &arrived.values, arrived.lent.as_ref());
             }
             Described::Early(epoch) => {
                 for payload in of_epoch(&arrived.values, *epoch) {
@@ -299,7 +317,17 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
                 unsafe { (window.apply)(base, len, window.element, records, &Operands::none()) };
             }
         }
+        if let Some(Elements::Payload(payload)) = arrived.lent.take() {
+            applied.push((origin, payload));
+        }
         arrived.give_back(spare);
+    }
+}
+
+/// Give memory of payloads that were applied back to the transport.
+pub(crate) fn recycle(window: &WindowCore, endpoint: &mut Endpoint) {
+    for (from, payload) in window.remembered.borrow_mut().applied.drain(..) {
+        endpoint.recycle(from, payload);
     }
 }
 

@@ -10,7 +10,7 @@ mod gets;
 mod trial;
 
 pub(crate) use arrive::{
-    Came, Frames, MOST_TIMES, apply, check, discard, each_arrived, exposed, most_answered,
+    Came, Frames, MOST_TIMES, apply, check, discard, each_arrived, exposed, most_answered, recycle,
 };
 pub(crate) use gets::{answer, take_answers};
 #[cfg(any(test, fuzzing))]
@@ -32,6 +32,10 @@ use fencepost_transport::{Channels, Endpoint, Port, Topology};
 /// From this number of bytes on, the elements of datatype operations are read where they are: below it, a frame more costs
 /// more than the copies.
 const LENT: usize = 2048;
+
+/// From this number of bytes on, they travel in a frame of their own to a rank that is not reached: from where they are, and are
+/// applied from where they come to, without a copy at either end.
+pub(crate) const ALONE: usize = 16 << 10;
 
 /// The result of [`send`].
 pub(crate) struct Sent {
@@ -119,15 +123,20 @@ pub(crate) fn send(
     frame[1] = u8::from(same);
     frame[16..20].copy_from_slice(&remembered.generation.to_le_bytes());
     frame[20..24].copy_from_slice(&left.frames.to_le_bytes());
-    let lent = endpoint.reaches(to) && outbox.bytes.len() >= LENT && outbox.bytes.is_reached();
+    // SAFETY: a section is of this rank's part of a window of this fence, in which nothing is written before all frames are posted.
+    let elements = unsafe { outbox.elements() };
+    let lent = match endpoint.reaches(to) {
+        true => elements.len() >= LENT && outbox.bytes.is_reached(),
+        false => elements.len() >= ALONE,
+    };
     let described = fill(frame, outbox, lent);
     if lent {
         let head = header(word, kind::ELEMENTS, window.key.window);
-        // SAFETY: as for records above.
-        unsafe { endpoint.post(to, Port::FENCE, head, outbox.bytes.as_ptr(), outbox.bytes.len()) }
+        // SAFETY: as for records above where they are reached, else they are copied.
+        unsafe { endpoint.post(to, Port::FENCE, head, elements.as_ptr(), elements.len()) }
             .map_err(|lost| world.lost(&lost, call))?;
         world.posted(to);
-        world.count_sent(outbox.bytes.len(), 0);
+        world.count_sent(elements.len(), 0);
     }
     let head = header(word, kind::DATA, window.key.window);
     // SAFETY: where values are not shared, memory of the heap is copied.

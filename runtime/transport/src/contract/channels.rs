@@ -7,7 +7,7 @@
 //!   reader has released the frame (W2, W4).
 //! - Memory of a rank that others may read remains unchanged until they have released it: leaving lifts no obligation.
 
-use crate::{Attendant, Bytes, Frame, Header, Lost, Memory, Meter, PairLines, Port, Until};
+use crate::{Attendant, Bytes, Frame, Header, Lost, Memory, Meter, PairLines, Payload, Port, Until};
 use std::ptr::NonNull;
 
 /// A receiver that has released this many frames of a sender on a port, or frames of [this many bytes](UNREPORTED_BYTES), reports
@@ -97,6 +97,18 @@ pub trait Channels {
     /// # Panics
     /// If there is no such frame.
     fn release(&mut self, from: usize, port: Port);
+
+    /// Releases the frame that [`poll`](Self::poll) returned from `from` on this port, like [`release`](Self::release), and returns its
+    /// payload, which stays readable. `None`, and the frame is not released, where the payload is not in memory of this end.
+    fn take(&mut self, from: usize, port: Port) -> Option<Payload> {
+        let _ = (from, port);
+        None
+    }
+
+    /// Takes the memory of a payload of `from` that was [taken](Self::take), for further frames. A payload may as well be dropped.
+    fn recycle(&mut self, from: usize, payload: Payload) {
+        drop((from, payload));
+    }
 
     /// Returns how many of the frames that this rank posted to `to` on this port have been released there, in total; all
     /// of them, once `to` has left or has [closed](Self::close) the port.

@@ -12,7 +12,7 @@ use crate::sim::config::{Lose, SimConfig};
 use crate::sim::fault::{FaultKind, Outlet};
 use crate::sim::links::{LinkReader, SimLink, SimPort};
 use crate::sim::random::Random;
-use crate::stream::{CLOSED, ItemWriter};
+use crate::stream::{Body, CLOSED, ItemWriter};
 use crate::sync::{Arc, Mutex, lock};
 use crate::{Answers, Attendant, Cause, Frame, Header, Loss, Lost, Port};
 
@@ -272,18 +272,24 @@ impl SimCore {
 
     /// Releases the oldest frame of `from` on this port. Returns whether there was one.
     pub(super) fn release(&mut self, from: usize, port: Port) -> bool {
-        let inbound = &mut self.inbound[from];
-        let of_port = inbound.ports.get_mut(&port);
-        let Some((body, releases)) =
-            of_port.and_then(|port| Some((port.frames.pop_front()?.1, &mut port.releases)))
-        else {
-            return false;
-        };
-        *releases += 1;
-        let releases = *releases;
-        inbound.decoder.recycle(body);
-        self.report_releases(from, port, releases);
+        let Some(body) = self.take(from, port) else { return false };
+        self.recycle(from, body);
         true
+    }
+
+    /// Releases the oldest frame of `from` on this port, and returns its payload.
+    pub(super) fn take(&mut self, from: usize, port: Port) -> Option<Body> {
+        let of_port = self.inbound[from].ports.get_mut(&port)?;
+        let (_, body) = of_port.frames.pop_front()?;
+        of_port.releases += 1;
+        let releases = of_port.releases;
+        self.report_releases(from, port, releases);
+        Some(body)
+    }
+
+    /// Keeps the memory of a frame of `from` for another one.
+    pub(super) fn recycle(&mut self, from: usize, body: Body) {
+        self.inbound[from].decoder.recycle(body);
     }
 
     /// Closes a port.

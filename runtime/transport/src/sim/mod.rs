@@ -30,8 +30,8 @@ use crate::sim::core::{SimCore, SimWorld};
 use crate::sim::links::{SimLink, SimPort, slot};
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use crate::{
-    Cause, Channels, CreateJoin, Frame, Header, Leave, Liveness, Loss, Lost, Notification, Notify, Port,
-    Topology,
+    Cause, Channels, CreateJoin, Frame, Header, Leave, Liveness, Loss, Lost, Notification, Notify, Payload,
+    Port, Topology,
 };
 
 /// One rank's end of a simulated world.
@@ -204,6 +204,16 @@ impl Channels for SimEnd {
         let released = self.core().release(from, port);
         assert!(released, "release without a polled frame: rank {from} has no open frame");
         self.meter.releases += 1;
+    }
+
+    fn take(&mut self, from: usize, port: Port) -> Option<Payload> {
+        let taken = self.core().take(from, port)?;
+        self.meter.releases += 1;
+        Some(Payload(taken))
+    }
+
+    fn recycle(&mut self, from: usize, payload: Payload) {
+        self.core().recycle(from, payload.0);
     }
 
     fn released(&mut self, to: usize, port: Port) -> u64 {

@@ -45,6 +45,11 @@ impl Body {
         self.buffer.as_ref().map_or(self.units.as_ptr().cast(), |buffer| buffer.to)
     }
 
+    /// Whether it is in memory of its own, and not in a receive buffer.
+    pub(crate) fn is_own(&self) -> bool {
+        self.buffer.is_none()
+    }
+
     /// The bytes of its own memory.
     pub(super) fn capacity(&self) -> usize {
         self.units.capacity() * 16

@@ -12,7 +12,7 @@ use crate::tcp::fabric::{Fabric, FabricShared};
 use crate::tcp::peer::Peer;
 use crate::{
     Attendant, Cause, Channels, CreateJoin, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost,
-    Notification, Notify, Number, Port, Topology,
+    Notification, Notify, Number, Payload, Port, Topology,
 };
 
 /// One rank's end of a world over TCP.
@@ -302,6 +302,18 @@ impl Channels for TcpEnd {
         let released = self.core().release(self.number, self.of(from), port);
         assert!(released, "release without a polled frame: rank {from} has no open frame");
         self.meter.releases += 1;
+    }
+
+    fn take(&mut self, from: usize, port: Port) -> Option<Payload> {
+        let of = self.of(from);
+        let taken = self.core().take_payload(self.number, of, port)?;
+        self.meter.releases += 1;
+        Some(Payload(taken))
+    }
+
+    fn recycle(&mut self, from: usize, payload: Payload) {
+        let of = self.of(from);
+        self.core().recycle(of, payload.0);
     }
 
     fn released(&mut self, to: usize, port: Port) -> u64 {

@@ -264,6 +264,13 @@ impl Core {
         true
     }
 
+    /// Releases the oldest frame from `from` on this port, and returns its payload, unless that is in a receive buffer.
+    pub(super) fn take_payload(&mut self, number: u64, from: usize, port: Port) -> Option<Body> {
+        let queue = self.channels.get(&number)?.pairs[from].queue(port)?;
+        queue.inbound.frames.front().filter(|(_, body)| body.is_own())?;
+        self.take_frame(number, from, port).map(|(_, body)| body)
+    }
+
     /// Keeps the memory of a frame from `from` for another one.
     pub(super) fn recycle(&mut self, from: usize, body: Body) {
         if from == self.me() {

@@ -9,6 +9,7 @@ mod lines;
 mod planted;
 mod polls;
 mod ports;
+mod taken;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
