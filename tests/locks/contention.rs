@@ -31,14 +31,22 @@ fn on_each(sizes: &[usize], test: impl Fn(&World, u64) -> Result<()> + Sync) {
 
 const TIMES: u64 = 25_000;
 
+/// 2^54: the floats next to it are 4 away, so to add 1 leaves it and all larger ones as they are.
+const LARGE: f64 = (1_u64 << 54) as f64;
+
+/// An integer, and a float of which each rank adds 1 each time, but rank 0 adds [`LARGE`] once.
+///
+/// The float is explained by all orders that there are: the ones before LARGE are counted exactly, then LARGE is added to their
+/// number, which is rounded once, and the ones after it change nothing. So it is a result of some order if and only if it is that
+/// of a number of ones that may come before: at least those of rank 0 itself, and at most all but its own later ones.
 #[test]
-fn accumulates_under_shared_locks_are_all_there() {
+fn accumulates_under_shared_locks_are_all_there_in_some_order() {
     on_each(&[4, 8], |world, times| {
         let (u, v) = (world.lock_window::<i64>(1)?, world.lock_window::<f64>(1)?);
         for i in 0..times {
             let (a, b) = (u.lock(0, LockType::Shared)?, v.lock(0, LockType::Shared)?);
             a.accumulate([1], Op::Sum, 0)?;
-            b.accumulate([0.5], Op::Sum, 0)?;
+            b.accumulate([if (world.rank(), i) == (0, times / 2) { LARGE } else { 1.0 }], Op::Sum, 0)?;
             if i % 64 == 0 {
                 a.flush()?;
             }
@@ -48,8 +56,41 @@ fn accumulates_under_shared_locks_are_all_there() {
         let (u, v) = (u.into_window()?, v.into_window()?);
         if world.rank() == 0 {
             let all = times * world.size() as u64;
-            // Halves are exact, in whatever order they are added.
-            assert_eq!((u[0], v[0]), (all as i64, all as f64 / 2.0));
+            assert_eq!(u[0], all as i64);
+            let before = times / 2..=all - 1 - (times - 1 - times / 2);
+            let explained = before.clone().any(|ones| ones as f64 + LARGE == v[0]);
+            assert!(explained, "{} has no {before:?} ones before {LARGE}", v[0]);
+        }
+        Ok(())
+    });
+}
+
+/// The order is told by what each has found, since the sum grows with each step: so each step is checked, to the last bit, and
+/// with it the sum. The values are such that every order rounds in its own way.
+#[test]
+fn sums_of_floats_have_the_bits_of_the_order_that_was_found() {
+    on_each(&[4, 8], |world, times| {
+        let v = world.lock_window::<f64>(1)?;
+        let operand = |rank: usize, i: u64| 0.1 + 0.7 * rank as f64 + (i % 97) as f64 / 3.0;
+        let mut mine = Vec::new();
+        for i in 0..times {
+            let lock = v.lock(0, LockType::Shared)?;
+            let operand = operand(world.rank(), i);
+            let found = lock.fetch_and(Op::Sum, operand, 0)?;
+            lock.unlock()?;
+            mine.push([found.take()?[0], operand]);
+        }
+        let v = v.into_window()?;
+        if let Some(lists) = world.gather(0, &mine)? {
+            let mut steps: Vec<[f64; 2]> = lists.into_iter().flatten().collect();
+            assert_eq!(steps.len() as u64, times * world.size() as u64);
+            steps.sort_by(|a, b| a[0].total_cmp(&b[0]));
+            let mut sum = 0.0_f64;
+            for [found, operand] in steps {
+                assert_eq!(found.to_bits(), sum.to_bits(), "{found} was found after {sum}");
+                sum += operand;
+            }
+            assert_eq!(v[0].to_bits(), sum.to_bits());
         }
         Ok(())
     });

@@ -75,6 +75,79 @@ fn who_waits_is_woken_when_the_lock_is_left_and_sends_nothing_before() {
     }
 }
 
+/// Counts, for each wait, the epochs of others between the moment when this rank was in the queue and that when it had its turn:
+/// those of ranks that were before it, one of each, and none of a rank that came later, however often that comes back. Rank 1 computes
+/// and the part is its own; each other rank holds it first, in turn, and the rest queue up in an order that differs each time. On
+/// mixed hosts some reach the part and others ask its attendant.
+#[test]
+fn nobody_is_overtaken_by_a_rank_that_came_later_nor_twice_by_one_before() {
+    const RANKS: usize = 5;
+    const AGAIN: u64 = 5;
+    let mut all = kinds();
+    all.push(TransportKind::MixedThreads(vec![0, 1, 0, 2]));
+    let count = |kind: TransportKind| {
+        // Who asks an attendant says after a second who is in the way.
+        let reaches = matches!(kind, TransportKind::Local | TransportKind::ShmThreads);
+        let (rounds, after) = if reaches { (16, 0) } else { (2, 20) };
+        let queued = Arc::new(Mutex::new(Vec::new()));
+        let told = queued.clone();
+        let world = ranks(RANKS).transport(kind.clone()).stall(Some(Duration::from_millis(after)));
+        let world = world.on_stall(move |stall: &Stall| {
+            // An attendant that names the holder has put the rank into the queue.
+            if stall.what == "turns at a lock" && stall.peer.contains("holds") {
+                told.lock().unwrap().push(stall.rank);
+            }
+        });
+        let is_queued = |rank: usize| queued.lock().unwrap().contains(&rank);
+        let (stage, done) = (&AtomicU64::new(0), &AtomicU64::new(0));
+        let run = world.run(|world| {
+            let (u, me) = (world.lock_window::<u64>(1)?, world.rank());
+            let mut order: Vec<usize> = (0..RANKS).filter(|&rank| rank != 1).collect();
+            for round in 0..rounds {
+                if round % 2 == 0 {
+                    order.rotate_left(1);
+                } else {
+                    order[1..].reverse();
+                }
+                let base = round * (1 + (RANKS as u64 - 2) * AGAIN);
+                let Some(place) = order.iter().position(|&rank| rank == me) else {
+                    reach(done, (round + 1) * order.len() as u64); // the target computes
+                    queued.lock().unwrap().clear();
+                    stage.store((round + 1) << 8, Ordering::Release);
+                    continue;
+                };
+                reach(stage, round << 8 | place as u64);
+                let turn = || {
+                    let lock = u.lock(1, LockType::Exclusive)?;
+                    let number = lock.fetch_and(Op::Sum, 1, 0)?;
+                    if place == 0 {
+                        lock.flush()?;
+                        for (place, &rank) in (1..).zip(&order[1..]) {
+                            stage.store(round << 8 | place, Ordering::Release);
+                            while !is_queued(rank) {
+                                yield_now();
+                            }
+                        }
+                    }
+                    lock.unlock()?;
+                    Ok::<_, Error>(number.take()?[0] - base)
+                };
+                let overtaken = turn()?;
+                assert_eq!(overtaken, place as u64, "rank {me} of {order:?}: as many as were before it");
+                for _ in 1..if place == 0 { 1 } else { AGAIN } {
+                    turn()?;
+                }
+                done.fetch_add(1, Ordering::AcqRel);
+                reach(stage, (round + 1) << 8);
+            }
+            u.into_window()?;
+            Ok(())
+        });
+        run.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+    };
+    std::thread::scope(|scope| all.into_iter().for_each(|kind| drop(scope.spawn(move || count(kind)))));
+}
+
 /// Why nothing predicts that an epoch is better held from its first operation: it is one request more, and none less later.
 #[test]
 fn an_epoch_that_is_held_before_it_has_to_be_asks_once_more() {
