@@ -17,25 +17,25 @@ use fencepost_tests_support::transports::{sim, transports};
 const DATA: u32 = 1;
 const REPLY: u32 = 2;
 const ENTRY: u32 = 8;
-const PAYLOAD: u32 = 9;
+pub const PAYLOAD: u32 = 9;
 const DONE: u32 = 10;
 
 /// What this rank allocates while `f` runs.
-fn allocations(f: impl FnOnce() -> Result<()>) -> Result<u64> {
+pub fn allocations(f: impl FnOnce() -> Result<()>) -> Result<u64> {
     let before = counting::allocations();
     f()?;
     Ok(counting::allocations() - before)
 }
 
 /// How many allocations `epochs` epochs may make, that were run before.
-fn allowed(transport: &TransportKind, epochs: u64) -> u64 {
+pub fn allowed(transport: &TransportKind, epochs: u64) -> u64 {
     match transport {
         TransportKind::Local => 0,
         _ => epochs / 10,
     }
 }
 
-fn difference(before: &Meter, after: &Meter, kind: u32) -> Count {
+pub fn difference(before: &Meter, after: &Meter, kind: u32) -> Count {
     let (before, after) = (before.of(kind), after.of(kind));
     Count { frames: after.frames - before.frames, bytes: after.bytes - before.bytes }
 }
@@ -419,61 +419,6 @@ fn a_prepared_superstep_sends_its_data_frames_and_nothing_else() {
                     );
                 }
                 Ok(())
-            })
-            .unwrap();
-    }
-}
-
-/// Each of the first `members` ranks hands an element to the next of them.
-#[superstep(sync = pscw)]
-fn ring(u: &mut Window<u64>, members: usize) -> Result<()> {
-    let rank = u.rank();
-    if rank < members {
-        u.put(0..1).to((rank + 1) % members, 1..2)?;
-    }
-    Ok(())
-}
-
-/// Of 64 ranks 32 run a ring by posts and starts, and the others call nothing: what travels are the ring's elements, and
-/// nobody allocates.
-#[test]
-fn half_of_many_ranks_in_a_ring_send_data_frames_only_and_allocate_nothing() {
-    const RUNS: u64 = 200;
-    for transport in [TransportKind::Local, TransportKind::ShmThreads, sim(1)] {
-        ranks(64)
-            .transport(transport.clone())
-            .run(|world| {
-                let rank = world.rank() as u64;
-                let mut u = world.window::<u64>(2)?;
-                let mut ring = ring::prepare(world, 32)?;
-                let mut some = |runs: u64| {
-                    (0..runs).try_for_each(|run| {
-                        u[0] = 1000 * run + rank;
-                        ring.replay(&mut u)?;
-                        assert_eq!(u[1], 1000 * run + (rank + 31) % 32);
-                        Ok(())
-                    })
-                };
-                if rank < 32 {
-                    some(RUNS)?;
-                }
-                let start = world.meter();
-                let mut frames = 0;
-                if rank < 32 {
-                    frames = RUNS;
-                    let allocated = allocations(|| some(RUNS))?;
-                    assert!(allocated <= allowed(&transport, RUNS), "{transport:?}: {allocated} allocations");
-                }
-                let now = world.meter();
-                assert_eq!(difference(&start, &now, PAYLOAD), Count { frames, bytes: 8 * frames });
-                assert_eq!(now.total().frames - start.total().frames, frames, "no other frames");
-                assert_eq!(
-                    (now.exchanges, now.settles),
-                    (start.exchanges, start.settles),
-                    "no notifications"
-                );
-                assert_eq!(now.releases - start.releases, frames, "each is released");
-                world.barrier()
             })
             .unwrap();
     }
