@@ -16,3 +16,5 @@ mod requests;
 mod schedules;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod tampered;

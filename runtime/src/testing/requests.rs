@@ -1,21 +1,23 @@
-//! Requests to attendants, and their answers, that are changed on their way: a rank that finds anything wrong says so and names
-//! another one, or nothing was wrong that a rank can see, and the program ends. Nobody panics or waits for ever, and nothing
+//! Requests to attendants, and their answers, that are changed on their way, over `sim` and over TCP: a rank that finds anything
+//! wrong says so and names another one, or nothing was wrong that a rank can see, and the program ends. Nobody panics or waits for ever, and nothing
 //! outside windows is touched.
 
 use crate::api::run::ranks;
 use crate::collect::visits::{Action, Visits, record};
 use crate::protocol::frames::kind;
 use crate::state::datatypes::{Named, write_plain};
-use crate::state::locks::request::{Request, wide_records};
+use crate::state::locks::request::{HOLDER, Request, wide_records};
 use crate::state::transport_kind::TransportKind;
 use crate::state::world::World;
 use crate::testing::fuzzing;
+use crate::testing::tampered::{ChangeFn, Tampered};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::reference::LockType;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_tests_support::random::Random;
 use fencepost_transport::{Header, Hold, InFlight, SimConfig, Tamper};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -52,29 +54,43 @@ fn program(world: &World) -> Result<()> {
     world.barrier()
 }
 
-/// The result of each rank when this happens to frames of this kind, which are counted from one.
-fn ends(
-    of: u32,
-    tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
-) -> [Option<(ErrorClass, String)>; 2] {
-    let (ends, seen) = ([Mutex::new(None), Mutex::new(None)], Mutex::new(0));
+/// The result of a rank: `None` if it is not an error.
+type End = Option<(ErrorClass, String)>;
+
+/// What happens to a frame, of those that are changed, of this number from one on; and where the connection breaks, if it does.
+type ChangeNth = dyn Fn(u64, &mut Header, &mut Vec<u8>) -> Option<usize> + Send + Sync;
+
+/// The transports between two ranks with links that change frames of this kind.
+fn links(of: u32, change: Arc<ChangeNth>) -> [TransportKind; 2] {
     let way = if of == kind::LOCK || of == kind::ASK || of == kind::ACCESS { [0, 1] } else { [1, 0] };
-    let frames = move |on: [usize; 2], item: InFlight<'_>| {
-        if let InFlight::Frame(header, payload) = item
-            && on == way
-            && header.kind == of
-        {
+    let counting = || -> Arc<ChangeFn> {
+        let (seen, change) = (Mutex::new(0), change.clone());
+        Arc::new(move |on, header, payload| {
+            if on != way || header.kind != of {
+                return None;
+            }
             let number = {
                 let seen = &mut *seen.lock().expect("no panic");
                 *seen += 1;
                 *seen
             };
-            tamper(number, header, payload);
+            change(number, header, payload)
+        })
+    };
+    let frames = counting();
+    let frames = move |on: [usize; 2], item: InFlight<'_>| {
+        if let InFlight::Frame(header, payload) = item {
+            frames(on, header, payload);
         }
     };
     let config = SimConfig { max_delay: 0, tamper: Some(Tamper(Arc::new(frames))), ..SimConfig::default() };
-    let world =
-        ranks(2).transport(TransportKind::Sim(config)).stall(Some(Duration::ZERO)).end_deadlocks(true);
+    [TransportKind::Sim(config), Tampered::over(counting())]
+}
+
+/// The result of each rank over these links.
+fn ends_over(link: TransportKind, program: impl Fn(&World) -> Result<()> + Sync) -> [End; 2] {
+    let ends = [Mutex::new(None), Mutex::new(None)];
+    let world = ranks(2).transport(link).stall(Some(Duration::ZERO)).end_deadlocks(true);
     let whole = world.on_stall(|_| ()).run(|world| {
         let result = program(world);
         let error = result.as_ref().err().map(|error| (error.class(), error.to_string()));
@@ -87,16 +103,28 @@ fn ends(
     ends.map(|end| end.into_inner().expect("no panic"))
 }
 
+/// The result of each rank when this happens to frames of this kind, which are counted from one, over `sim` and over TCP.
+fn ends(of: u32, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static) -> [[End; 2]; 2] {
+    let change = move |number, header: &mut Header, payload: &mut Vec<u8>| {
+        tamper(number, header, payload);
+        None
+    };
+    links(of, Arc::new(change)).map(|link| ends_over(link, program))
+}
+
+/// Returns whether each rank that is told is told of a rank: what was sent is known by where it came from, and both ends of the
+/// way have had it in their hands.
+fn named(ends: &[End; 2]) -> bool {
+    ends.iter().flatten().all(|(_, text)| text.contains("rank 0") || text.contains("rank 1"))
+}
+
 /// Somebody is told, with these words, and each that is told is told of a rank.
 #[track_caller]
 fn told(of: u32, words: &str, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static) {
-    let ends = ends(of, tamper);
-    assert!(ends.iter().flatten().any(|(_, text)| text.contains(words)), "{words}: {ends:?}");
-    // What was sent is known by where it came from: both ends of the way have had it in their hands.
-    assert!(
-        ends.iter().flatten().all(|(_, text)| text.contains("rank 0") || text.contains("rank 1")),
-        "{ends:?}"
-    );
+    for ends in ends(of, tamper) {
+        assert!(ends.iter().flatten().any(|(_, text)| text.contains(words)), "{words}: {ends:?}");
+        assert!(named(&ends), "{ends:?}");
+    }
 }
 
 /// The kinds of frames that are changed.
@@ -107,7 +135,9 @@ fn nothing_is_wrong_with_what_is_not_changed() {
     for of in KINDS {
         let seen = Arc::new(Mutex::new(0));
         let count = seen.clone();
-        assert_eq!(ends(of, move |n, _, _| *count.lock().expect("no panic") = n), [None, None]);
+        for ends in ends(of, move |n, _, _| *count.lock().expect("no panic") = n) {
+            assert_eq!(ends, [None, None]);
+        }
         assert!(*seen.lock().expect("no panic") >= 6, "kind {of} is sent");
     }
 }
@@ -153,7 +183,7 @@ fn doubled_and_reordered_frames_are_refused() {
     for of in KINDS {
         for number in 2..6 {
             let kept = Mutex::new(None);
-            let ends = ends(of, move |n, header, payload| {
+            let all = ends(of, move |n, header, payload| {
                 let mut kept = kept.lock().expect("no panic");
                 if n == number {
                     *kept = Some((*header, payload.clone()));
@@ -161,9 +191,79 @@ fn doubled_and_reordered_frames_are_refused() {
                     (*header, *payload) = kept.take().expect("the one before");
                 }
             });
-            let told =
-                ends.iter().flatten().all(|(_, text)| text.contains("rank 0") || text.contains("rank 1"));
-            assert!(ends.iter().any(Option::is_some) && told, "kind {of}, {number}: {ends:?}");
+            for ends in all {
+                assert!(ends.iter().any(Option::is_some) && named(&ends), "kind {of}, {number}: {ends:?}");
+            }
+        }
+    }
+}
+
+/// A connection that breaks in the middle of a frame: the head of it was sent, or a part of that, or also some of its payload.
+#[test]
+fn frames_that_are_cut_are_told_of_the_rank_that_sent_them() {
+    for of in KINDS {
+        for (number, bytes) in [(2, 0), (3, 17), (4, 48), (5, 51)] {
+            let cut = move |n, _: &mut Header, _: &mut Vec<u8>| (n == number).then_some(bytes);
+            let [_, tcp] = links(of, Arc::new(cut));
+            let ends = ends_over(tcp, program);
+            assert!(ends.iter().any(Option::is_some) && named(&ends), "kind {of}, {bytes} bytes: {ends:?}");
+        }
+    }
+}
+
+/// The target looks at its part when its origin has been told: it has what the requests before have done, and no more.
+#[test]
+fn requests_that_are_refused_have_changed_nothing() {
+    type Change = fn(&mut Header, &mut Vec<u8>);
+    let changes: [(&str, Change); 6] = [
+        ("cut", |_, payload| payload.truncate(payload.len() - 1)),
+        ("empty", |_, payload| payload.clear()),
+        ("a flag", |_, payload| payload[0] |= 64),
+        ("a region", |_, payload| payload[4] |= 8),
+        ("a number from later", |header, _| header.word += 1),
+        ("a number from before", |header, _| header.word -= 1),
+    ];
+    for (what, change) in changes {
+        let change = || {
+            let requests = Mutex::new(0);
+            move |_, header: &mut Header, payload: &mut Vec<u8>| {
+                let is_question = payload[0] == HOLDER;
+                let requests = &mut *requests.lock().expect("no panic");
+                *requests += u32::from(!is_question);
+                if *requests == 4 && !is_question {
+                    change(header, payload);
+                }
+                None
+            }
+        };
+        let [sim, _] = links(kind::LOCK, Arc::new(change()));
+        let [_, tcp] = links(kind::LOCK, Arc::new(change()));
+        for link in [sim, tcp] {
+            let (told, seen) = (AtomicBool::new(false), Mutex::new(None));
+            let ends = ends_over(link, |world| {
+                let u = world.lock_window::<u64>(40)?;
+                if world.rank() == 0 {
+                    let add = || {
+                        let lock = u.lock(1, LockType::Exclusive)?;
+                        lock.accumulate([1; 5], Op::Sum, 20)?;
+                        lock.unlock()
+                    };
+                    let result = (0..6).try_for_each(|_| add());
+                    told.store(true, Ordering::Release);
+                    return result;
+                }
+                while !told.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+                u.local(|part| {
+                    let part = (0..part.len()).map(|at| part.get(at)).collect::<Result<Vec<u64>>>()?;
+                    *seen.lock().expect("no panic") = Some(part);
+                    Ok(())
+                })
+            });
+            assert!(ends[0].is_some() && named(&ends), "{what}: {ends:?}");
+            let sums: Vec<u64> = (0..40).map(|at| if (20..25).contains(&at) { 3 } else { 0 }).collect();
+            assert_eq!(seen.into_inner().expect("no panic"), Some(sums), "{what}");
         }
     }
 }
@@ -196,14 +296,14 @@ fn a_number_that_is_not_known_is_asked_for_again() {
         }
     };
     // Its answer is lost, so the request was carried out twice: a put of the same elements, and a sum that nobody looks at.
-    assert_eq!(ends(kind::LOCKED, missing), [None, None]);
+    assert!(ends(kind::LOCKED, missing).iter().flatten().all(Option::is_none));
     let missing = |n, header: &mut Header, payload: &mut Vec<u8>| {
         if n == 3 {
             header.kind = kind::FAILED;
             *payload = vec![1];
         }
     };
-    assert_eq!(ends(kind::ANSWER, missing), [None, None]);
+    assert!(ends(kind::ANSWER, missing).iter().flatten().all(Option::is_none));
     // One that is never known is an error.
     told(kind::LOCKED, "has refused a request", |n, _, payload| {
         if n >= 3 {
@@ -241,7 +341,7 @@ fn any_bit_that_is_changed_is_told_or_harmless() {
                 _ => drop(payload.pop()),
             }
         });
-        wrong += usize::from(ends.iter().any(Option::is_some));
+        wrong += usize::from(ends[0].iter().any(Option::is_some));
     }
     assert!(wrong > 15, "{wrong} were told");
 }

@@ -3,13 +3,13 @@
 //! Each rank is reached through a listener of its own, which hands on what it reads after a fixed time, in both directions; bytes do
 //! not wait for the ones before them, so a link has a latency and no bound on how many bytes it carries.
 
+use crate::line::Line;
 use fencepost::TransportKind;
 use fencepost::transport::Route;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
-use std::thread::{self, JoinHandle};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Links of one latency between up to some number of ranks: for one world at a time.
@@ -18,23 +18,14 @@ pub struct Delayed {
     lines: Vec<Line>,
 }
 
-/// What leads to one rank.
-#[derive(Debug)]
-struct Line {
-    address: SocketAddr,
-    /// The rank's own address, in the world that there is.
-    target: Arc<Mutex<Option<SocketAddr>>>,
-    closing: Arc<AtomicBool>,
-    listens: Option<JoinHandle<()>>,
-}
-
 impl Delayed {
     /// TCP between at most `size` threads, with this latency.
     ///
     /// # Panics
     /// If there is no loopback.
     pub fn over(size: usize, latency: Duration) -> TransportKind {
-        TransportKind::TcpThreadsBy(Arc::new(Self { lines: (0..size).map(|_| Line::new(latency)).collect() }))
+        let line = |_| Line::new(move |source, sink, _| hand_on(source, sink, latency));
+        TransportKind::TcpThreadsBy(Arc::new(Self { lines: (0..size).map(line).collect() }))
     }
 }
 
@@ -42,45 +33,10 @@ impl Route for Delayed {
     fn table(&self, rank: usize, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
         let each = addresses.iter().zip(&self.lines).enumerate();
         each.map(|(to, (address, line))| {
-            *line.target.lock().expect("no panic") = Some(*address);
+            line.leads_to(*address);
             if to == rank { *address } else { line.address }
         })
         .collect()
-    }
-}
-
-impl Line {
-    fn new(latency: Duration) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
-        let address = listener.local_addr().expect("a listener has an address");
-        let (target, closing) = (Arc::<Mutex<Option<SocketAddr>>>::default(), Arc::<AtomicBool>::default());
-        let (to, ends) = (target.clone(), closing.clone());
-        let listens = thread::spawn(move || {
-            while let Ok((near, _)) = listener.accept() {
-                if ends.load(Ordering::SeqCst) {
-                    return;
-                }
-                let target = *to.lock().expect("no panic");
-                let Some(Ok(far)) = target.map(TcpStream::connect) else { continue };
-                for (source, sink) in [(&near, &far), (&far, &near)] {
-                    let (Ok(source), Ok(sink)) = (source.try_clone(), sink.try_clone()) else { continue };
-                    thread::spawn(move || hand_on(source, sink, latency)); // ends with its connection
-                }
-            }
-        });
-        Self { address, target, closing, listens: Some(listens) }
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        self.closing.store(true, Ordering::SeqCst);
-        let woken = TcpStream::connect(self.address);
-        if let Some(listens) = self.listens.take()
-            && woken.is_ok()
-        {
-            let _ = listens.join();
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The common parts of test programs. [`random`], [`counting`], [`golden`] and [`cases`] need nothing of ours, so that the tests of
+//! The common parts of test programs. [`random`], [`counting`], [`golden`], [`mod@line`] and [`cases`] need nothing of ours, so that the tests of
 //! every layer can use them; the feature `worlds` adds transports and programs.
 
 pub mod cases;
@@ -10,6 +10,7 @@ pub mod ends;
 pub mod golden;
 #[cfg(feature = "worlds")]
 mod halves;
+pub mod line;
 #[cfg(feature = "worlds")]
 pub mod messages;
 #[cfg(feature = "worlds")]

@@ -21,7 +21,7 @@ const HOLDS: u8 = 2;
 /// The epoch ends.
 const ENDS: u8 = 4;
 /// The origin waits, and asks who is in its way.
-const HOLDER: u8 = 8;
+pub(crate) const HOLDER: u8 = 8;
 /// Conflicts are looked for.
 const CHECKED: u8 = 16;
 

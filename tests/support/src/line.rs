@@ -1,0 +1,72 @@
+//! [`Line`]: a listener in front of a rank, through which others reach it, with a test between the two ends of each connection.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+/// What leads to one rank.
+pub struct Line {
+    /// Where others connect to.
+    pub address: SocketAddr,
+    /// The rank's own address, in the world that there is.
+    target: Arc<Mutex<Option<SocketAddr>>>,
+    closing: Arc<AtomicBool>,
+    listens: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Line({})", self.address)
+    }
+}
+
+impl Line {
+    /// Returns a line on which `hands_on` takes the bytes of a connection from its first socket to its second one, until either
+    /// ends: in a thread for each direction. Its last argument says whether the bytes go to the rank of this line.
+    ///
+    /// # Panics
+    /// If there is no loopback.
+    pub fn new(hands_on: impl Fn(TcpStream, TcpStream, bool) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback");
+        let address = listener.local_addr().expect("a listener has an address");
+        let (target, closing) = (Arc::<Mutex<Option<SocketAddr>>>::default(), Arc::<AtomicBool>::default());
+        let (to, ends, hands_on) = (target.clone(), closing.clone(), Arc::new(hands_on));
+        let listens = thread::spawn(move || {
+            while let Ok((near, _)) = listener.accept() {
+                if ends.load(Ordering::SeqCst) {
+                    return;
+                }
+                let target = *to.lock().expect("no panic");
+                let Some(Ok(far)) = target.map(TcpStream::connect) else { continue };
+                for (source, sink, there) in [(&near, &far, true), (&far, &near, false)] {
+                    let (Ok(source), Ok(sink)) = (source.try_clone(), sink.try_clone()) else { continue };
+                    let hands_on = hands_on.clone();
+                    thread::spawn(move || hands_on(source, sink, there)); // ends with its connection
+                }
+            }
+        });
+        Self { address, target, closing, listens: Some(listens) }
+    }
+
+    /// Has the rank of this line at this address from here on.
+    ///
+    /// # Panics
+    /// If a thread of the line has.
+    pub fn leads_to(&self, address: SocketAddr) {
+        *self.target.lock().expect("no panic") = Some(address);
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.closing.store(true, Ordering::SeqCst);
+        let woken = TcpStream::connect(self.address);
+        if let Some(listens) = self.listens.take()
+            && woken.is_ok()
+        {
+            let _ = listens.join();
+        }
+    }
+}
