@@ -75,6 +75,23 @@ fn the_second_epoch_with_an_irregular_datatype_sends_no_description_of_it() {
             if let [first, second, third] = bytes[..] {
                 assert!(first > second + 2 * FORM && second < 500 + 300 && third <= second, "{bytes:?}");
             }
+            // Posts of a part, which also say of each access whether it fits.
+            let mut bytes = Vec::new();
+            for round in 0..3 {
+                if world.rank() == 0 {
+                    let access = u.start(&world.group([1])?)?;
+                    access.put(&[20 + round; 500]).to(1, remote.clone())?;
+                    access.complete()?;
+                    continue;
+                }
+                let before = world.meter().total().bytes;
+                u = u.post_part(&world.group([0])?, remote.clone())?.wait()?;
+                bytes.push(world.meter().total().bytes - before);
+                assert!(remote.element_iter().all(|at| u[at as usize] == 20 + round));
+            }
+            if let [first, second, third] = bytes[..] {
+                assert!(first > second + FORM && second < 100 && third <= second, "{bytes:?}");
+            }
             Ok(())
         });
         run.unwrap_or_else(|error| panic!("{kind:?}: {error}"));

@@ -4,7 +4,7 @@ use crate::contention::kinds;
 use fencepost::prelude::*;
 use fencepost::{Stall, TransportKind, ranks};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
@@ -76,8 +76,8 @@ fn who_waits_is_woken_when_the_lock_is_left_and_sends_nothing_before() {
 }
 
 /// Counts, for each wait, the epochs of others between the moment when this rank was in the queue and that when it had its turn:
-/// those of ranks that were before it, one of each, and none of a rank that came later, however often that comes back. Rank 1 computes
-/// and the part is its own; each other rank holds it first, in turn, and the rest queue up in an order that differs each time. On
+/// those of ranks that were before it, one of each, and none of a rank that came later, however often that comes back. Rank 1
+/// calls nothing and the part is its own; each other rank holds it first, in turn, and the rest queue up in an order that differs each time. On
 /// mixed hosts some reach the part and others ask its attendant.
 #[test]
 fn nobody_is_overtaken_by_a_rank_that_came_later_nor_twice_by_one_before() {
@@ -89,17 +89,25 @@ fn nobody_is_overtaken_by_a_rank_that_came_later_nor_twice_by_one_before() {
         // Who asks an attendant says after a second who is in the way.
         let reaches = matches!(kind, TransportKind::Local | TransportKind::ShmThreads);
         let (rounds, after) = if reaches { (16, 0) } else { (2, 20) };
-        let queued = Arc::new(Mutex::new(Vec::new()));
-        let told = queued.clone();
+        // Ranks sleep until a number is reached, so that they do not keep others from running.
+        let state = Arc::new((Mutex::new((0, 0, Vec::new())), Condvar::new()));
+        let told = state.clone();
         let world = ranks(RANKS).transport(kind.clone()).stall(Some(Duration::from_millis(after)));
         let world = world.on_stall(move |stall: &Stall| {
             // An attendant that names the holder has put the rank into the queue.
             if stall.what == "turns at a lock" && stall.peer.contains("holds") {
-                told.lock().unwrap().push(stall.rank);
+                told.0.lock().unwrap().2.push(stall.rank);
+                told.1.notify_all();
             }
         });
-        let is_queued = |rank: usize| queued.lock().unwrap().contains(&rank);
-        let (stage, done) = (&AtomicU64::new(0), &AtomicU64::new(0));
+        type State = (u64, u64, Vec<usize>);
+        let sleep_until = |holds: &dyn Fn(&State) -> bool| {
+            drop(state.1.wait_while(state.0.lock().unwrap(), |state| !holds(state)).unwrap());
+        };
+        let change = |change: &dyn Fn(&mut State)| {
+            change(&mut state.0.lock().unwrap());
+            state.1.notify_all();
+        };
         let run = world.run(|world| {
             let (u, me) = (world.lock_window::<u64>(1)?, world.rank());
             let mut order: Vec<usize> = (0..RANKS).filter(|&rank| rank != 1).collect();
@@ -111,22 +119,22 @@ fn nobody_is_overtaken_by_a_rank_that_came_later_nor_twice_by_one_before() {
                 }
                 let base = round * (1 + (RANKS as u64 - 2) * AGAIN);
                 let Some(place) = order.iter().position(|&rank| rank == me) else {
-                    reach(done, (round + 1) * order.len() as u64); // the target computes
-                    queued.lock().unwrap().clear();
-                    stage.store((round + 1) << 8, Ordering::Release);
+                    sleep_until(&|(_, done, _)| *done == (round + 1) * order.len() as u64); // the target calls nothing
+                    change(&|(stage, _, queued)| {
+                        *stage = (round + 1) << 8;
+                        queued.clear();
+                    });
                     continue;
                 };
-                reach(stage, round << 8 | place as u64);
+                sleep_until(&|(stage, ..)| *stage >= (round << 8 | place as u64));
                 let turn = || {
                     let lock = u.lock(1, LockType::Exclusive)?;
                     let number = lock.fetch_and(Op::Sum, 1, 0)?;
                     if place == 0 {
                         lock.flush()?;
                         for (place, &rank) in (1..).zip(&order[1..]) {
-                            stage.store(round << 8 | place, Ordering::Release);
-                            while !is_queued(rank) {
-                                yield_now();
-                            }
+                            change(&|(stage, ..)| *stage = round << 8 | place);
+                            sleep_until(&|(_, _, queued)| queued.contains(&rank));
                         }
                     }
                     lock.unlock()?;
@@ -137,8 +145,8 @@ fn nobody_is_overtaken_by_a_rank_that_came_later_nor_twice_by_one_before() {
                 for _ in 1..if place == 0 { 1 } else { AGAIN } {
                     turn()?;
                 }
-                done.fetch_add(1, Ordering::AcqRel);
-                reach(stage, (round + 1) << 8);
+                change(&|(_, done, _)| *done += 1);
+                sleep_until(&|(stage, ..)| *stage >= (round + 1) << 8);
             }
             u.into_window()?;
             Ok(())

@@ -79,25 +79,30 @@ impl Lent {
         }
     }
 
-    /// What is lent, as bytes.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    /// What is lent, as bytes; the datatype of a part as it is written here.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>, write: impl FnOnce(&Datatype, &mut Vec<u8>)) {
         match self {
             Self::Whole => out.push(0),
             Self::Read => out.push(1),
             Self::Part(part) => {
                 out.push(2);
-                part.elements.encode(out);
+                write(&part.elements, out);
             }
         }
     }
 
-    /// What these bytes say, of a window of `len` elements; `None` where it is not what ranks say.
-    pub(crate) fn decode(bytes: &[u8], len: usize) -> Option<Self> {
+    /// What these bytes say, of a window of `len` elements, where the datatype of a part is taken off their front; `None` where it
+    /// is not what ranks say.
+    pub(crate) fn decode(
+        bytes: &[u8],
+        len: usize,
+        read: impl FnOnce(&mut &[u8]) -> Option<Datatype>,
+    ) -> Option<Self> {
         match bytes.split_first()? {
             (0, []) => Some(Self::Whole),
             (1, []) => Some(Self::Read),
             (2, mut rest) => {
-                let elements = Datatype::decode(&mut rest).ok()?;
+                let elements = read(&mut rest)?;
                 let inside = elements.low() >= 0 && elements.high() <= len as i64;
                 (rest.is_empty() && inside).then(|| Self::Part(Arc::new(Part::new(elements))))
             }
@@ -127,18 +132,19 @@ mod tests {
     #[test]
     fn what_is_lent_is_read_as_it_was_written_and_nothing_else_is() {
         let part = || Lent::Part(Arc::new(Part::new(Datatype::elements([3, 1]))));
+        let read = |bytes: &mut &[u8]| Datatype::decode(bytes).ok();
         for lent in [Lent::Whole, Lent::Read, part()] {
             let mut bytes = Vec::new();
-            lent.encode(&mut bytes);
-            let again = Lent::decode(&bytes, 4).expect("it was written so");
+            lent.encode(&mut bytes, Datatype::encode);
+            let again = Lent::decode(&bytes, 4, read).expect("it was written so");
             assert_eq!(format!("{again:?}"), format!("{lent:?}"));
             bytes.push(0);
-            assert!(Lent::decode(&bytes, 4).is_none(), "{lent:?}");
+            assert!(Lent::decode(&bytes, 4, read).is_none(), "{lent:?}");
         }
         let mut bytes = Vec::new();
-        part().encode(&mut bytes);
-        assert!(Lent::decode(&bytes, 3).is_none() && Lent::decode(&[3], 4).is_none());
-        assert!(Lent::decode(&[], 4).is_none());
+        part().encode(&mut bytes, Datatype::encode);
+        assert!(Lent::decode(&bytes, 3, read).is_none() && Lent::decode(&[3], 4, read).is_none());
+        assert!(Lent::decode(&[], 4, read).is_none());
     }
 
     #[test]

@@ -39,7 +39,9 @@ pub(crate) fn post(window: &WindowCore, sources: &Rc<[usize]>, lent: Lent, site:
                     break;
                 }
             }
-            let head = of_post(from.posts - 1, &posted.lent, site, &mut from.told, &mut exchange.scratch);
+            let named = (!endpoint.reaches(source)).then_some(&mut from.lent);
+            let post = (from.posts - 1, &posted.lent);
+            let head = of_post(post, site, &mut from.told, named, &mut exchange.scratch);
             let (to, bytes) = ((source, ports.posts), &exchange.scratch);
             lost = send(world, endpoint, to, head, bytes, &mut from.frames);
         }

@@ -106,19 +106,34 @@ fn are_good(window: &WindowCore, records: &[Record]) -> bool {
     records.is_empty() || element.size <= 8 && records.iter().all(fits)
 }
 
-/// Puts the head of a post together; its payload is appended to `bytes`.
-pub(super) fn of_post(number: u64, lent: &Lent, site: Site, told: &mut Told, bytes: &mut Vec<u8>) -> Header {
+/// Puts the head of a post together; its payload is appended to `bytes`. Where the source does not reach this rank's memory, the
+/// datatype of a part has a number.
+pub(super) fn of_post(
+    (number, lent): (u64, &Lent),
+    site: Site,
+    told: &mut Told,
+    named: Option<&mut Named>,
+    bytes: &mut Vec<u8>,
+) -> Header {
     bytes.clear();
     let (file, new) = told.tell(site.file());
     if new || !matches!(lent, Lent::Whole) {
-        lent.encode(bytes);
+        lent.encode(bytes, |part, bytes| match named {
+            Some(named) => named.write_datatype(part, bytes),
+            None => write_plain(part, bytes),
+        });
         names(bytes, new.then_some(site.file()));
     }
     header(word(number, file, 0), kind::POST, site.line())
 }
 
 /// Reads a post; `None` for one that ranks do not send.
-pub(super) fn post_of(frame: &Frame, len: usize, told: &mut Vec<String>) -> Option<Post> {
+pub(super) fn post_of(
+    frame: &Frame,
+    len: usize,
+    told: &mut Vec<String>,
+    numbered: &mut Numbered,
+) -> Option<Post> {
     if frame.header.kind != kind::POST {
         return None;
     }
@@ -127,7 +142,7 @@ pub(super) fn post_of(frame: &Frame, len: usize, told: &mut Vec<String>) -> Opti
         Lent::Whole
     } else {
         take_names(&mut bytes, told)?;
-        Lent::decode(bytes, len)?
+        Lent::decode(bytes, len, |bytes| numbered.datatype(bytes).ok())?
     };
     Some(Post { lent, line: line_of(&frame.header, told)? })
 }

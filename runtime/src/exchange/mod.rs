@@ -181,7 +181,7 @@ fn take_frames(
         }
         let expected = frames::number(&frame.header) == about.posts as u32;
         let len = window.peers[target].len;
-        let post = frames::post_of(&frame, len, &mut about.names).filter(|_| expected);
+        let post = frames::post_of(&frame, len, &mut about.names, &mut about.lent).filter(|_| expected);
         endpoint.release(target, ports.posts);
         let Some(post) = post else {
             return Err(window.world.refuse(endpoint, target, "it sent a post that no rank sends"));

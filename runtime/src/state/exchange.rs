@@ -87,6 +87,8 @@ pub(crate) struct Target {
     /// The numbers that datatypes have at its attendant, and in accesses.
     pub(crate) asked: RefCell<Named>,
     pub(crate) described: Named,
+    /// The datatypes that have numbers in its posts of parts.
+    pub(crate) lent: Numbered,
 }
 
 /// A post that has come.
@@ -139,6 +141,8 @@ pub(crate) struct Source {
     pub(crate) description: Description,
     /// The datatypes that have numbers in its accesses.
     pub(crate) numbered: Numbered,
+    /// The numbers that datatypes have in posts of parts to it.
+    pub(crate) lent: Named,
     /// The number of frames posted on the port of posts.
     pub(crate) frames: u64,
     /// The files that the source has been told of.
