@@ -1,7 +1,14 @@
-//! The cost of synchronisation by the number of ranks: barrier, allreduce of 8 bytes, empty fence, one put to the next rank and a fence.
+//! The cost of synchronisation by the number of ranks: barrier, allreduce of 8 bytes, empty fence, one put to the next rank and a fence, and
+//! by posts and starts.
 
 use fencepost::prelude::*;
 use ours::{bench, emit};
+
+#[superstep(sync = pscw)]
+fn ring_apart(u: &mut Window<u64>, next: usize) -> Result<()> {
+    u.put(0..1).to(next, 1)?;
+    Ok(())
+}
 
 #[superstep]
 fn ring(u: &mut Window<u64>, next: usize) -> Result<()> {
@@ -39,6 +46,10 @@ fn main() -> Result<()> {
         u[1] = 0;
         let mut prepared = ring::prepare(world, next)?;
         one("put_fence8", "prepared", &mut || prepared.replay(&mut u))?;
-        ours::require(world, u[1] == left as u64 + 7, "prepared")
+        ours::require(world, u[1] == left as u64 + 7, "prepared")?;
+        u[1] = 0;
+        let mut prepared = ring_apart::prepare(world, next)?;
+        one("pscw_ring", "prepared", &mut || prepared.replay(&mut u))?;
+        ours::require(world, u[1] == left as u64 + 7, "prepared posts and starts")
     })
 }
