@@ -2,7 +2,8 @@
 //!
 //! Two ranks, each of which calls operations on the other, in epochs that have no conflict.
 
-use fencepost::{Check, Op, Window, World};
+use fencepost::prelude::*;
+use fencepost::{Block, Check};
 use fencepost_benches::draws::{Set, TABLE, draw};
 use fencepost_benches::{Contest, ours};
 use std::sync::Arc;
@@ -46,6 +47,61 @@ fn rows(rows: usize, elements: usize, iterations: u64) -> Duration {
     })
 }
 
+/// Rows and columns of a terrain.
+const TERRAIN: [usize; 2] = [344, 403];
+
+/// Each block puts the cells next to each face into the halo of the block behind it.
+fn halos(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+    for n in block.faces() {
+        u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+    }
+    Ok(())
+}
+
+/// As [`halos`].
+#[superstep]
+fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+    for n in block.faces() {
+        u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+    }
+    Ok(())
+}
+
+/// Computes each cell from its neighbours, as the example `hillslope` does.
+fn creep(u: &[f64], next: &mut [f64], block: &Block<2>) {
+    for row in block.rows_inside(1) {
+        let (north, south) = (row.up(u), row.down(u));
+        let (west, here, east) = (row.left(u), row.of(u), row.right(u));
+        let next = row.of_mut(next);
+        for j in 0..row.len() {
+            let around = north[j] + south[j] + west[j] + east[j];
+            next[j] = here[j] + 0.1 * (around - 4.0 * here[j]);
+        }
+    }
+}
+
+/// Steps of a terrain, whose exchange is prepared, or a fence.
+fn hillslope(is_prepared: bool, iterations: u64) -> Duration {
+    let make = move |world: &World| {
+        let block = Block::new(world, TERRAIN)?.halo(1)?;
+        let (u, next) = (world.window::<f64>(block.len())?, vec![0.0; block.len()]);
+        let prepared = is_prepared.then(|| exchange::prepare(world, &block)).transpose()?;
+        Ok((u, next, prepared, block))
+    };
+    ours::team(2, iterations, make, |_, (u, next, prepared, block), _| {
+        match prepared {
+            Some(prepared) => prepared.replay(u)?,
+            None => {
+                halos(u, block)?;
+                u.fence()?;
+            }
+        }
+        creep(u, next, block);
+        u.copy_from_slice(next);
+        Ok(())
+    })
+}
+
 /// A question about `operations` operations, each way of checking compared with none, and what the two may cost at most.
 fn question(
     name: &str,
@@ -70,6 +126,8 @@ fn main() {
     fencepost_benches::main(vec![
         question("10,000 scattered puts, checked", 10_000, [1.5, 2.5], with(scattered)),
         question("10,000 scattered accumulates, checked", 10_000, [1.3, 2.0], with(histogram)),
+        question("a step of hillslope, checked", 1, [1.1, 1.3], |n| hillslope(true, n)),
+        question("a step of hillslope with a fence, checked", 1, [1.1, 1.3], |n| hillslope(false, n)),
         question("two rows of 512, checked", 2, [1.1, 1.3], |n| rows(2, 512, n)),
         question("one element, checked", 1, [1.1, 1.3], |n| rows(1, 1, n)),
     ]);

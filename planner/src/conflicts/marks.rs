@@ -61,6 +61,39 @@ impl Marks {
         there != 0 && (there != mark || mark == WRITTEN)
     }
 
+    /// Marks many elements, one after another, as touched in this way; there are about `count`. Returns whether one is a hit.
+    /// Elements past the end are not marked.
+    ///
+    /// # Cost
+    /// A few instructions for each. Where there are many, all of the window's marks are cleared before, unless they are.
+    #[inline]
+    pub fn touch_each(&mut self, elements: impl Iterator<Item = usize>, count: usize, kind: Kind) -> bool {
+        let Some(mark) = self.mark(kind) else {
+            elements.for_each(drop);
+            return true;
+        };
+        if count < self.words.len() {
+            return elements.fold(false, |hit, at| hit | self.touch_one(at, kind));
+        }
+        (0..self.pages.len()).for_each(|page| self.renew(page));
+        let words = &mut self.words[..];
+        match mark {
+            READ => touch_words(words, elements, mark, |there| there & !LOW),
+            WRITTEN => touch_words(words, elements, mark, |there| there),
+            _ => touch_words(words, elements, mark, |there| (there ^ there >> 1) & LOW),
+        }
+    }
+
+    /// Clears the marks of a page that were made in another epoch.
+    #[inline]
+    fn renew(&mut self, page: usize) {
+        if self.pages[page] != self.epoch {
+            self.pages[page] = self.epoch;
+            let last = self.words.len().min((page + 1) * PAGE);
+            self.words[page * PAGE..last].fill(0);
+        }
+    }
+
     /// The mark of an access of this kind; `None` for an accumulate with another operator than those before.
     #[inline]
     fn mark(&mut self, kind: Kind) -> Option<u64> {
@@ -84,12 +117,7 @@ impl Marks {
             let (word, first) = (at / PER_WORD, at % PER_WORD);
             let count = (PER_WORD - first).min(end - at);
             let own = (u64::MAX >> (64 - 2 * count)) << (2 * first);
-            let page = word / PAGE;
-            if self.pages[page] != self.epoch {
-                self.pages[page] = self.epoch;
-                let last = self.words.len().min((page + 1) * PAGE);
-                self.words[page * PAGE..last].fill(0);
-            }
+            self.renew(word / PAGE);
             let marks = &mut self.words[word];
             let there = *marks & own;
             // Those of the marks that are neither free nor marked in this way.
@@ -103,6 +131,24 @@ impl Marks {
         }
         hit != 0
     }
+}
+
+/// Marks each of these elements; returns whether one had a mark before that `hits` returns a bit of.
+#[inline(always)]
+fn touch_words(
+    words: &mut [u64],
+    elements: impl Iterator<Item = usize>,
+    mark: u64,
+    hits: impl Fn(u64) -> u64,
+) -> bool {
+    let hit = elements.fold(0, |hit, at| {
+        let first = 2 * (at % PER_WORD);
+        let Some(marks) = words.get_mut(at / PER_WORD) else { return hit };
+        let there = *marks >> first & 3;
+        *marks |= mark << first;
+        hit | hits(there)
+    });
+    hit != 0
 }
 
 #[cfg(test)]
@@ -128,8 +174,9 @@ mod tests {
                     let at = draw(len);
                     let run = at..(at + 1 + draw(2) * draw(40)).min(len);
                     let kind = kinds[draw(4)];
-                    let hit = match run.len() {
-                        1 => marks.touch_one(at, kind),
+                    let hit = match (run.len(), draw(3)) {
+                        (1, 0) => marks.touch_one(at, kind),
+                        (_, 1) => marks.touch_each(run.clone(), [1, len][draw(2)], kind),
                         _ => marks.touch(run.clone(), kind),
                     };
                     let conflicts =

@@ -2,7 +2,9 @@
 
 use crate::collect::checked::Touched;
 use crate::collect::operation::{Collect, SourceData, TargetRegion, WindowKey};
-use crate::collect::outbox::{DISPLACEMENTS, DatatypeOperation, DatatypeSource, ELEMENT, Head, RUN, code_of};
+use crate::collect::outbox::{
+    DISPLACEMENTS, DatatypeOperation, DatatypeSource, ELEMENT, Head, RUN, Run, code_of,
+};
 use crate::collect::pending::{DatatypeGet, Get as One, Into as Landing};
 use crate::collect::ticket::Slot;
 use crate::kernel::element::{Element, element_type};
@@ -125,7 +127,7 @@ impl WindowCore {
             Landing::Section(key, section) => Some((Some(*key), Touched::Type(section))),
             _ => None,
         };
-        self.keep_call((Kind::Get, target, Touched::Type(&remote)), section, site);
+        self.keep_call((Kind::Get, target, Touched::Type(&remote)), section, 0, site);
         let sequence = self.world.next_sequence();
         let get = DatatypeGet { remote, landing, site, mode: self.asked(mode) };
         self.pending(|pending| pending.push(target, get, sequence));
@@ -146,8 +148,15 @@ impl WindowCore {
         let (code, size) = (code_of(kind), self.element.size as usize);
         let read_later = if elements.is_err() { ELEMENT } else { 0 };
         self.elements.set(self.elements.get() || elements.is_err());
+        let in_run = count > 1 || size > 8;
+        let plain = !in_run && elements.is_ok();
+        if !plain || !self.keep_line(target, Head::new(at as u64, code, site), site) {
+            let section = elements.err().map(|from| (None, Touched::Run(from, count)));
+            let records = if in_run { 1 + Run(count as u64).records(size) } else { 1 };
+            self.keep_call((kind, target, Touched::Run(at, count)), section, records, site);
+        }
         self.outbox(target, |outbox| {
-            if count > 1 || size > 8 {
+            if in_run {
                 let head = Head::new(at as u64, RUN | read_later, site);
                 return outbox.push_run(head, code, (count, size), elements);
             }
@@ -161,8 +170,6 @@ impl WindowCore {
             );
             outbox.push(Head::new(at as u64, code | read_later, site), value);
         });
-        let section = elements.err().map(|from| (None, Touched::Run(from, count)));
-        self.keep_call((kind, target, Touched::Run(at, count)), section, site);
     }
 
     /// Collect a put or an accumulate that is more than one small element.
@@ -196,7 +203,7 @@ impl WindowCore {
         }
         self.may_write(kind, &remote, site)?;
         let own = section.as_ref().map(|(window, section)| (*window, Touched::Type(section)));
-        self.keep_call((kind, target, Touched::Type(&remote)), own, site);
+        self.keep_call((kind, target, Touched::Type(&remote)), own, 1, site);
         self.plain.set(false);
         self.outbox(target, |outbox| {
             let source = match (bytes, section) {
@@ -373,7 +380,7 @@ impl<T: Element> Collect<T> for Window<T> {
         bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
         let head = Head::new(at as u64, code_of(kind), site);
         let record = Record { head: head.0, value: u64::from_ne_bytes(bits) };
-        fast_path.push(at, record) || self.core.push_checked((kind, target, at), record, site)
+        fast_path.push(at, record) || self.core.push_checked(fast_path, target, at, record)
     }
 
     #[inline(always)]

@@ -3,20 +3,24 @@
 //! It is kept only while epochs are checked. An access is an entry of a word, or of two:
 //!
 //! ```text
-//! bits  0..40  displacement of the first element, or where the datatype begins among the bytes
-//! bits 40..45  0 read, 1 written, 2 + operator
-//! bits 45..47  0 one element, 1 a run of the number in the second word, 2 a datatype of as many bytes
+//! bits  0..40  displacement of the first element, where the datatype begins among the bytes, or the first record
+//! bits 40..45  0 read, 1 written, 2 + operator; of records their code, or 31 where they have several
+//! bits 45..47  0 one element, 1 a run of the number in the second word, 2 a datatype of as many bytes, 3 as many records
 //! bit  47      it is another access of the operation of the entry before it
 //! bits 48..64  the line, by its place in the list's
 //! ```
 //!
-//! A list is sent as it is.
+//! An operation of which a [record](crate::collect::outbox) says all but the line is not kept here, where the target reads the
+//! records in place: an entry stands for all that were written since the entry before. To other ranks such entries are
+//! [spelt out](List::spell), and a list is sent as it is. Each entry has a number, and each record that it stands for has one.
 
 use crate::collect::outbox::DISPLACEMENTS;
+use crate::collect::plain::{Plain, kind_of, line_of, plain};
 use fencepost_planner::conflicts::{Marks, access_to_section};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::Kind;
+use fencepost_transport::Record;
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::panic::Location;
@@ -56,9 +60,48 @@ pub(crate) struct List {
     last: usize,
     /// The wire forms of datatypes.
     types: Vec<u8>,
+    /// The records before this one are in entries, or are those of entries.
+    records: usize,
 }
 
 impl List {
+    /// Adds all records from those before to this one, which have this code, or several.
+    fn add_records(&mut self, to: usize, code: u64) {
+        if to > self.records {
+            self.entries.extend([FORM | code << 40 | self.records as u64, (to - self.records) as u64]);
+            self.records = to;
+        }
+    }
+
+    /// Puts in place of each entry that stands for some of these `records`, of elements of `size` bytes, one for each operation
+    /// of which nothing else is kept. `lines` are those of the records.
+    pub(crate) fn spell(
+        &mut self,
+        records: &[Record],
+        size: usize,
+        lines: &[(u64, &'static Location<'static>)],
+    ) {
+        let before = std::mem::take(&mut self.entries);
+        let mut left = &before[..];
+        while let [head, rest @ ..] = left {
+            let two = head & FORM != 0;
+            left = rest.get(usize::from(two)..).unwrap_or_default();
+            if head & FORM != FORM {
+                self.entries.push(*head);
+                self.entries.extend(rest.first().filter(|_| two));
+                continue;
+            }
+            let first = (head & (DISPLACEMENTS - 1)) as usize;
+            let all = records.get(first..first + rest.first().map_or(0, |count| *count as usize));
+            for (_, head) in plain(all.unwrap_or_default(), size) {
+                let line = lines.iter().find(|(bits, _)| *bits == line_of(head));
+                if let (Some(kind), Some((_, site))) = (kind_of(head.code()), line) {
+                    self.add(kind, Touched::Run(head.at(), 1), false, site);
+                }
+            }
+        }
+    }
+
     /// Adds an access; it is the `same` operation's as the one before, or another one's.
     #[inline]
     pub(crate) fn add(
@@ -110,14 +153,14 @@ impl List {
         self.entries.is_empty()
     }
 
-    /// The number of words of its entries.
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+    /// The numbers of its entries are below this.
+    pub(crate) fn numbers(&self) -> usize {
+        numbered(&self.entries).last().map_or(0, |(_, _, next)| next)
     }
 
-    /// The line of the entry whose first word has this place.
-    pub(crate) fn site_of(&self, place: usize) -> Option<&'static Location<'static>> {
-        let head = self.entries.get(place)?;
+    /// The line of the entry of this number.
+    pub(crate) fn site_of(&self, number: usize) -> Option<&'static Location<'static>> {
+        let (head, ..) = numbered(&self.entries).find(|(_, at, _)| *at == number)?;
         self.sites.get((head >> SITE) as usize).copied()
     }
 
@@ -143,8 +186,21 @@ impl List {
         self.entries.clear();
         self.sites.clear();
         self.types.clear();
-        self.last = 0;
+        (self.last, self.records) = (0, 0);
     }
+}
+
+/// The first word of each entry, its number and that of the next.
+fn numbered(mut words: &[u64]) -> impl Iterator<Item = (u64, usize, usize)> {
+    let mut number = 0;
+    std::iter::from_fn(move || {
+        let (head, rest) = words.split_first()?;
+        let count = if head & FORM == FORM { rest.first().map_or(0, |count| *count as usize) } else { 0 };
+        words = rest.get(usize::from(head & FORM != 0)..).unwrap_or_default();
+        let at = number;
+        number += 1 + count;
+        Some((*head, at, number))
+    })
 }
 
 /// The calls on a window and the marks of its elements, kept to find conflicts where that is asked for.
@@ -152,6 +208,8 @@ impl List {
 pub(crate) struct Checked {
     on: Cell<bool>,
     lists: RefCell<Lists>,
+    /// The lines of operations of which a record says all else.
+    pub(crate) plain: Plain,
     marks: RefCell<Marks>,
     /// The line at which NOPUT was asserted for this epoch.
     pub(crate) no_put: Cell<Option<&'static Location<'static>>>,
@@ -168,6 +226,8 @@ pub(crate) struct Lists {
     targets: Vec<List>,
     /// This rank's accesses to its own part of other windows, as sections, by their numbers.
     sections: BTreeMap<u32, List>,
+    /// The lines of records, with the bits that those have of them; once the lists are [closed](Self::close).
+    lines: Vec<(u64, &'static Location<'static>)>,
 }
 
 impl Checked {
@@ -183,23 +243,36 @@ impl Checked {
     }
 
     /// Adds the access of an operation to `target`, and if it has a section, the one that it makes to the section: of the
-    /// window itself, on rank `me`, or of the other window of a number.
+    /// window itself, on rank `me`, or of the other window of a number. The operation is `own` records, which are still to be
+    /// written; `records` returns how many are there before, for a target for which they stay.
     pub(crate) fn add(
         &self,
         (kind, target, touched): (Kind, usize, Touched<'_>),
         section: Option<(Option<u32>, Touched<'_>)>,
-        me: usize,
+        (me, own): (usize, usize),
+        records: impl Fn(usize) -> Option<usize>,
         site: &'static Location<'static>,
     ) {
         if touched.is_empty() {
             return;
         }
         let lists = &mut *self.lists.borrow_mut();
-        lists.target(target).add(kind, touched, false, site);
+        let list = lists.target(target);
+        if let Some(before) = records(target) {
+            list.add_records(before, self.plain.code());
+            list.records = before + own;
+        }
+        list.add(kind, touched, false, site);
         if let Some((window, section)) = section {
             let kind = access_to_section(kind);
             match window {
-                None => lists.target(me).add(kind, section, target == me, site),
+                None => {
+                    let list = lists.target(me);
+                    if let Some(before) = records(me).filter(|_| target != me) {
+                        list.add_records(before, self.plain.code());
+                    }
+                    list.add(kind, section, target == me, site);
+                }
                 Some(other) => lists.sections.entry(other).or_default().add(kind, section, false, site),
             }
         }
@@ -224,6 +297,14 @@ impl Checked {
         self.marks.borrow_mut()
     }
 
+    /// The next operation of each line goes the long way.
+    #[inline]
+    pub(crate) fn forget_lines(&self) {
+        if self.is_on() {
+            self.plain.forget();
+        }
+    }
+
     /// Forgets the calls.
     #[inline]
     pub(crate) fn clear(&self) {
@@ -231,6 +312,8 @@ impl Checked {
             let lists = &mut *self.lists.borrow_mut();
             lists.targets.iter_mut().for_each(List::clear);
             lists.sections.clear();
+            lists.lines.clear();
+            self.plain.clear();
         }
     }
 }
@@ -248,6 +331,34 @@ impl Lists {
     #[cold]
     fn grow(&mut self, target: usize) {
         self.targets.resize_with(target + 1, List::default);
+    }
+
+    /// Adds what stands for the records for each target that are in no entry yet, of which there are as many as `records` returns:
+    /// nothing more is called.
+    pub(crate) fn close(&mut self, known: &Plain, targets: usize, records: impl Fn(usize) -> Option<usize>) {
+        self.lines = known.lines();
+        if self.lines.is_empty() {
+            return;
+        }
+        for target in 0..targets {
+            if let Some(all) = records(target).filter(|&all| all > 0) {
+                self.target(target).add_records(all, known.code());
+            }
+        }
+    }
+
+    /// The accesses for `target`, for its records to be [spelt out](List::spell), if there are any; and the lines of those.
+    pub(crate) fn spelling(
+        &mut self,
+        target: usize,
+    ) -> Option<(&mut List, &[(u64, &'static Location<'static>)])> {
+        let list = self.targets.get_mut(target).filter(|list| !list.is_empty())?;
+        Some((list, &self.lines))
+    }
+
+    /// The lines of records, with the bits that those have of them.
+    pub(crate) fn lines(&self) -> &[(u64, &'static Location<'static>)] {
+        &self.lines
     }
 
     /// Returns the accesses for `target`, if there are any.
@@ -270,15 +381,26 @@ pub(crate) struct Sent<'b> {
 
 /// An entry of a list that was sent.
 pub(crate) struct Entry<'b> {
-    pub(crate) kind: Kind,
-    /// The place of its first word.
-    pub(crate) place: usize,
+    /// How it touches them; `None` for records that do it in several ways.
+    pub(crate) kind: Option<Kind>,
+    /// Its number; where it stands for records, theirs come after it.
+    pub(crate) number: usize,
     /// Whether it is of the same operation as the entry before.
     pub(crate) same: bool,
     /// The place of its line.
     pub(crate) site: usize,
-    /// The first of its elements and their number; for others than a run the datatype, which [`elements`](Self::elements) reads.
-    pub(crate) run: Result<(usize, usize), &'b [u8]>,
+    pub(crate) what: What<'b>,
+}
+
+/// What an entry says of elements.
+#[derive(Clone, Copy)]
+pub(crate) enum What<'b> {
+    /// The first of them, and their number.
+    Run(usize, usize),
+    /// Those of a datatype, which [`Entry::elements`] reads.
+    Type(&'b [u8]),
+    /// Those of the records from this one on, of this number.
+    Records(usize, usize),
 }
 
 impl<'b> Sent<'b> {
@@ -291,21 +413,17 @@ impl<'b> Sent<'b> {
         Some(Self { entries, types })
     }
 
-    /// The number of words of its entries.
-    pub(crate) fn len(self) -> usize {
-        self.entries.len() / 8
-    }
-
     /// Its entries; `None` in place of one that cannot be, and nothing after it.
     #[inline]
     pub(crate) fn entries(self) -> impl Iterator<Item = Option<Entry<'b>>> {
-        let mut left = self.entries;
+        let (mut left, mut number) = (self.entries, 0usize);
         std::iter::from_fn(move || {
-            let place = (self.entries.len() - left.len()) / 8;
             let head = word(&mut left)?;
-            let entry = self.entry(place, head, &mut left);
-            if entry.is_none() {
-                left = &[];
+            let entry = self.entry(number, head, &mut left);
+            match &entry {
+                Some(Entry { what: What::Records(_, count), .. }) => number += 1 + count,
+                Some(_) => number += 1,
+                None => left = &[],
             }
             Some(entry)
         })
@@ -313,30 +431,33 @@ impl<'b> Sent<'b> {
 
     /// The entry of this first word, with the second one from the front of `left`.
     #[inline(always)]
-    fn entry(self, place: usize, head: u64, left: &mut &'b [u8]) -> Option<Entry<'b>> {
-        let at = (head & (DISPLACEMENTS - 1)) as usize;
-        let run = if head & FORM == 0 {
-            Ok((at, 1))
+    fn entry(self, number: usize, head: u64, left: &mut &'b [u8]) -> Option<Entry<'b>> {
+        let (at, code) = ((head & (DISPLACEMENTS - 1)) as usize, head >> 40 & 31);
+        let what = if head & FORM == 0 {
+            What::Run(at, 1)
         } else {
             let count = usize::try_from(word(left)?).ok()?;
             let end = at.checked_add(count)?;
             match head & FORM {
-                RUN => Ok((at, count)),
-                OF_TYPE => Err(self.types.get(at..end)?),
+                RUN => What::Run(at, count),
+                OF_TYPE => What::Type(self.types.get(at..end)?),
+                // No rank has more records than are counted.
+                _ if count <= u32::MAX as usize => What::Records(at, count),
                 _ => return None,
             }
         };
-        let kind = kind(head >> 40 & 31)?;
-        Some(Entry { kind, place, same: head & SAME != 0, site: (head >> SITE) as usize, run })
+        let kind = if let What::Records(..) = what { kind_of(code) } else { Some(kind(code)?) };
+        Some(Entry { kind, number, same: head & SAME != 0, site: (head >> SITE) as usize, what })
     }
 }
 
 impl Entry<'_> {
-    /// Its elements; `None` where they are no datatype.
+    /// Its elements; `None` where they are no datatype, or those of records.
     pub(crate) fn elements(&self) -> Option<Datatype> {
-        match self.run {
-            Ok((at, count)) => Some(Datatype::run(at..at + count)),
-            Err(mut bytes) => Datatype::decode(&mut bytes).ok().filter(|_| bytes.is_empty()),
+        match self.what {
+            What::Run(at, count) => Some(Datatype::run(at..at + count)),
+            What::Type(mut bytes) => Datatype::decode(&mut bytes).ok().filter(|_| bytes.is_empty()),
+            What::Records(..) => None,
         }
     }
 }
@@ -392,6 +513,7 @@ mod tests {
             .entries()
             .map(|entry| entry.expect("an entry"))
             .map(|entry| (entry.kind, entry.same, entry.site, entry.elements().expect("a datatype")))
+            .map(|(kind, same, site, elements)| (kind.expect("one"), same, site, elements))
             .collect();
         let mut expected = vec![
             (Kind::Put, false, 0, Datatype::run(7..16)),
@@ -407,15 +529,51 @@ mod tests {
     }
 
     #[test]
+    fn records_are_entries_once_they_are_spelt_out() {
+        use crate::collect::outbox::{Head, Outbox, PUT};
+        let here = [Location::caller(), Location::caller(), Location::caller()];
+        let (checked, mut outbox) = (Checked::default(), Outbox::new(&fencepost_transport::Memory::heap()));
+        checked.begin();
+        let push = |at, code, site, outbox: &mut Outbox| {
+            checked.plain.add(Head::new(at, code, site), site, true);
+            outbox.push(Head::new(at, code, site), 0);
+        };
+        push(7, PUT, here[0], &mut outbox);
+        push(8, PUT, here[1], &mut outbox);
+        let so_far = outbox.records.len();
+        checked.add((Kind::Get, 1, Touched::Run(3, 2)), None, (0, 0), |_| Some(so_far), here[2]);
+        push(9, 1 + Op::Max as u64, here[1], &mut outbox);
+        let mut lists = checked.take();
+        lists.close(&checked.plain, 2, |target| (target == 1).then_some(outbox.records.len()));
+        assert!(lists.for_target(0).is_none());
+        let list = lists.for_target(1).expect("there is one");
+        assert_eq!((list.numbers(), list.site_of(3)), (6, Some(here[2])), "3 numbers, 1 and 2");
+        let mut out = Vec::new();
+        list.encode(&mut out);
+        let sent = Sent::decode(&mut &out[..]).expect("it is a list");
+        let numbers: Vec<_> = sent.entries().flatten().map(|entry| (entry.number, entry.kind)).collect();
+        assert_eq!(numbers, [(0, Some(Kind::Put)), (3, Some(Kind::Get)), (4, None)]);
+        let (list, lines) = lists.spelling(1).expect("there is one");
+        list.spell(&outbox.records, 8, lines);
+        let sites: Vec<_> = (0..list.numbers()).filter_map(|number| list.site_of(number)).collect();
+        assert!(sites == [here[0], here[1], here[2], here[1]]);
+        out.clear();
+        list.encode(&mut out);
+        let sent = Sent::decode(&mut &out[..]).expect("it is a list");
+        let kinds: Vec<_> = sent.entries().flatten().filter_map(|entry| entry.kind).collect();
+        assert_eq!(kinds, [Kind::Put, Kind::Put, Kind::Get, Kind::Accumulate(Op::Max)]);
+    }
+
+    #[test]
     fn what_is_called_after_lists_were_taken_and_not_given_back_is_kept() {
         let (checked, site) = (Checked::default(), Location::caller());
         checked.begin();
         let element = Touched::Run(0, 1);
-        checked.add((Kind::Put, 2, element), None, 3, site);
+        checked.add((Kind::Put, 2, element), None, (3, 1), |_| None, site);
         drop(checked.take());
-        checked.add((Kind::Get, 1, element), Some((None, element)), 3, site);
+        checked.add((Kind::Get, 1, element), Some((None, element)), (3, 0), |_| None, site);
         let lists = checked.take();
-        let of = |target| lists.for_target(target).map(List::len);
+        let of = |target| lists.for_target(target).map(List::numbers);
         assert_eq!([0, 1, 2, 3, 4].map(of), [None, Some(1), None, Some(1), None]);
     }
 
@@ -430,7 +588,8 @@ mod tests {
         assert_eq!((entry(5, 1), entry(5 | RUN, 1)), (Some(true), Some(true)));
         assert_eq!(entry(5 | RUN, u64::MAX), None, "past all elements");
         assert_eq!(entry(31 << 40, 1), None, "no operator");
-        assert_eq!(entry(FORM, 1), None, "no form");
+        assert_eq!(entry(FORM, 1), Some(false), "records");
+        assert_eq!(entry(FORM, u64::MAX), None, "more records than there are");
         assert_eq!(entry(OF_TYPE, 3), None, "past the datatypes");
         assert_eq!(entry(OF_TYPE, 2), Some(false), "not a datatype");
     }

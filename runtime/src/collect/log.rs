@@ -47,6 +47,18 @@ impl<R> Log<R> {
         self.store.as_ref().is_some_and(|store| store.are_reached())
     }
 
+    /// The records of `log`, which its owner is not filling and does not change.
+    ///
+    /// # Safety
+    /// It does neither while the slice is used, nor is the memory of the records given away or freed.
+    pub(crate) unsafe fn read<'l>(log: *const Self) -> &'l [R] {
+        // SAFETY: the caller's. The owner may hold a reference to the log that changes nothing, so there is none to it here.
+        unsafe {
+            let (start, len) = ((&raw const (*log).start).read(), (&raw const (*log).len).read());
+            std::slice::from_raw_parts(start.as_ptr(), len)
+        }
+    }
+
     /// Give away the memory, and with it all records.
     pub(crate) fn take_memory(&mut self) -> Option<Bytes> {
         (self.start, self.len, self.room) = (NonNull::dangling(), 0, 0);
@@ -154,6 +166,13 @@ impl<R: Copy> LogWriter<R> {
         Some(unsafe { log.start.as_ref() })
     }
 
+    /// The number of records in `log`, which it fills, if it fills any: with those that are not counted yet.
+    pub(crate) fn count(&self, log: &Log<R>) -> usize {
+        let next = self.next.get();
+        // SAFETY: `lower` began at the log's end, and `write` went on record by record, inside its memory.
+        if next.is_null() { log.len } else { unsafe { next.offset_from_unsigned(log.start.as_ptr()) } }
+    }
+
     /// Forget all records of `log`, which it fills.
     #[inline]
     pub(crate) fn rewind(&self, log: &Log<R>) {
@@ -238,7 +257,9 @@ mod tests {
             writer.lower(&log);
             assert!(!writer.has_none(&log));
             assert!((1..FIRST as u64 / 8).all(|n| writer.write(n)) && !writer.write(0));
+            assert_eq!(writer.count(&log), FIRST / 8);
             writer.lift(&mut log);
+            assert_eq!(writer.count(&log), FIRST / 8);
             assert!(!writer.write(0) && log.iter().copied().eq(0..FIRST as u64 / 8));
             writer.lift(&mut log);
             assert_eq!(log.len(), FIRST / 8, "lifting it again counts nothing");

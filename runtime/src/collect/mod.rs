@@ -11,6 +11,7 @@ pub(crate) mod operands;
 pub mod operation;
 pub(crate) mod outbox;
 pub(crate) mod pending;
+pub(crate) mod plain;
 pub(crate) mod region;
 pub(crate) mod ticket;
 pub(crate) mod visits;

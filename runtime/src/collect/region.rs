@@ -5,9 +5,10 @@
 //! ranks that reach each other count in one region, that of the first of them, how many have dropped the window, and then how
 //! many need that count no more: a rank touches the memory of one other rank to drop a window, and not that of all.
 
+use crate::collect::log::Log;
 use crate::collect::outbox::Outbox;
 use crate::kernel::element::Element;
-use fencepost_transport::{Bytes, Done, Memory};
+use fencepost_transport::{Bytes, Done, Memory, Record};
 use std::alloc::{Layout, handle_alloc_error};
 use std::cell::UnsafeCell;
 use std::io;
@@ -119,6 +120,15 @@ impl Region {
         debug_assert!(set < 2 && target < self.ranks);
         // SAFETY: there are `2 * ranks` outboxes, and the caller gives one of two sets and a rank of the world.
         unsafe { self.outboxes.as_ptr().add(set * self.ranks + target) }
+    }
+
+    /// The records of `set` for `target`, for that rank to read.
+    ///
+    /// # Safety
+    /// The owner has counted them, and neither writes nor changes any of them while the slice is used; nor does it change the set.
+    pub(crate) unsafe fn records<'r>(&self, set: usize, target: usize) -> &'r [Record] {
+        // SAFETY: there is such an outbox, and the caller's.
+        unsafe { Log::read(&raw const (*self.outbox(set, target)).records) }
     }
 
     /// The memory, that of records and of their elements too.

@@ -1,8 +1,9 @@
 //! The operations that a window has collected for its next fence: forgotten, kept apart, or asked about.
 
 use crate::collect::checked::Touched;
+use crate::collect::fast_path::FastPath;
 use crate::collect::operation::WindowKey;
-use crate::collect::outbox::{DISPLACEMENTS, DatatypeSource, Outbox};
+use crate::collect::outbox::{DISPLACEMENTS, DatatypeSource, Head, Outbox};
 use crate::collect::pending::{Into as Landing, Pending};
 use crate::kernel::waits::{Wait, without};
 use crate::state::window::WindowCore;
@@ -79,39 +80,56 @@ impl WindowCore {
         self.remembered.borrow_mut().forget();
     }
 
-    /// Keeps an operation on elements of `target`, and the section that it reads or lands in, where conflicts are looked for.
+    /// Keeps an operation on elements of `target`, which is as many records that are still to be written, and the section that
+    /// it reads or lands in, where conflicts are looked for.
     #[inline]
     pub(crate) fn keep_call(
         &self,
         (kind, target, touched): (Kind, usize, Touched<'_>),
         section: Option<(Option<WindowKey>, Touched<'_>)>,
+        records: usize,
         site: &'static Location<'static>,
     ) {
         if self.checked.is_on() {
             let other = |key: Option<WindowKey>| key.filter(|key| *key != self.key).map(|key| key.window);
             let section = section.map(|(key, section)| (other(key), section));
-            self.checked.add((kind, target, touched), section, self.world.rank, site);
+            let so_far = |target: usize| self.records_that_stay(target);
+            self.checked.add((kind, target, touched), section, (self.world.rank, records), so_far, site);
         }
     }
 
-    /// Collects an operation on one small element of memory that is reached, and keeps its call, where that is all that is to
-    /// be done; else nothing has happened.
-    #[cold]
+    /// Whether records for this rank stay where they are until the fence.
+    #[inline(always)]
+    fn stay(&self, target: usize) -> bool {
+        !self.peers[target].base.is_null()
+    }
+
+    /// The number of records for a rank for which they stay until the fence.
+    pub(crate) fn records_that_stay(&self, target: usize) -> Option<usize> {
+        // SAFETY: the set being filled is touched by its owner only.
+        let records = unsafe { &(*self.region.outbox(self.set.get(), target)).records };
+        self.stay(target).then(|| self.fast_paths[target].writer.count(records))
+    }
+
+    /// Collects an operation on one small element of memory that is reached, by the fast path of its target, where that is all
+    /// that is to be done and its line is known; else nothing has happened.
     #[inline(never)]
-    pub(crate) fn push_checked(
-        &self,
-        (kind, target, at): (Kind, usize, usize),
-        record: Record,
-        site: &'static Location<'static>,
-    ) -> bool {
-        let open = self.checked.is_on() && self.is_short() && !self.world.explains.get();
-        let peer = &self.peers[target];
-        let fits = open && !peer.base.is_null() && at < peer.len.min(DISPLACEMENTS as usize);
-        let pushed = fits && self.fast_paths[target].writer.write(record);
-        if pushed {
-            self.checked.add((kind, target, Touched::Run(at, 1)), None, self.world.rank, site);
+    pub(crate) fn push_checked(&self, path: &FastPath, target: usize, at: usize, record: Record) -> bool {
+        self.checked.plain.knows(Head(record.head))
+            && at < self.peers[target].len
+            && at < DISPLACEMENTS as usize
+            && !path.memory().is_null()
+            && path.writer.write(record)
+    }
+
+    /// Keeps the line of an operation on one small element that is about to be a record, if that says all else. Returns
+    /// whether it does.
+    pub(crate) fn keep_line(&self, target: usize, head: Head, site: &'static Location<'static>) -> bool {
+        let says_all = self.checked.is_on() && self.stay(target);
+        if says_all {
+            self.checked.plain.add(head, site, self.short.get());
         }
-        pushed
+        says_all
     }
 
     /// Whether a call may write these elements, where conflicts are looked for.

@@ -174,6 +174,7 @@ impl WindowCore {
         self.short.set(short);
         if !short {
             self.checked.before.set(None); // a run or an access may change it
+            self.checked.forget_lines();
         }
         let holds_until_fence = self.holds_until_fence();
         for (fast_path, peer) in self.fast_paths.iter().zip(&self.peers) {
@@ -230,6 +231,7 @@ impl WindowCore {
     #[cold]
     pub(crate) fn shut(&self) {
         self.short.set(false);
+        self.checked.forget_lines();
         self.fast_paths.iter().zip(&self.peers).for_each(|(fast_path, peer)| fast_path.lead(peer.base, 0));
     }
 

@@ -1,49 +1,86 @@
 //! The messages in which ranks tell each other of their calls before a fence that is checked, and the conflicts in them.
 //!
 //! A message has a part for each window that its sender has called something on for its receiver, and for each that it has named
-//! sections of: the number of the window, the lines where they are told, and a [list](crate::collect::checked). Numbers are
-//! of eight bytes. An operation is known by its sender, and by the place of its first entry among the words of the entries of all of the message.
+//! sections of: the number of the window, the lines where they are told, those of records with the bits that these have of
+//! them, and a [list](crate::collect::checked). Numbers are of eight bytes. Where the receiver reads records of the sender in
+//! place, the list may stand for some. An operation is known by its sender, and by the number of its first entry among those of all of the message.
 //!
 //! First each element is marked ([`Marks`]). Mostly the marks show that nothing conflicts, and nothing else is looked at;
-//! otherwise all accesses to the window are compared.
+//! otherwise all accesses to the window are compared. Where all that is written are accumulates of one operator, no record is looked at.
 
-use crate::collect::checked::{Entry, List, Lists, Sent, word};
+use crate::collect::checked::{Entry, List, Lists, Sent, What, word};
+use crate::collect::outbox::Head;
+use crate::collect::plain::{kind_of, line_of, plain};
+use crate::kernel;
 use crate::state::conflicts::{MOST, read_site, write_site};
 use crate::state::window::WindowCore;
-use fencepost_planner::conflicts::{Access, Conflict, Touch, pairs};
+use fencepost_planner::conflicts::{Access, Conflict, Marks, Touch, pairs};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::datatype::MOST_RUNS;
 use fencepost_planner::ir::pattern::{Kind, Site};
+use fencepost_transport::Record;
 use std::ops::ControlFlow;
 use std::panic::Location;
+
+/// A line of this rank.
+type Line = &'static Location<'static>;
+
+/// How many records ahead memory is asked for: some cache lines.
+const AHEAD: usize = 32;
+
+/// The records that a rank has for this one in a window, by both places among what was told: empty where they are not read in place.
+type Records<'r> = dyn Fn(usize, &WindowCore) -> &'r [Record] + 'r;
 
 /// A part of a message.
 struct Part<'b> {
     window: u64,
     /// The lines of its entries; none where they were not told.
     sites: Vec<Site>,
+    /// The lines of records, where they were told, with the bits that those have of them.
+    lines: Vec<(u64, Site)>,
     list: Sent<'b>,
 }
 
-/// Returns the message of this rank to rank `to`.
-pub(super) fn message(windows: &[&WindowCore], lists: &[Lists], to: usize, with_lines: bool) -> Vec<u8> {
+/// Returns the message of this rank to rank `to`, which reads this rank's records in place, or not.
+pub(super) fn message(
+    windows: &[&WindowCore],
+    lists: &mut [Lists],
+    to: usize,
+    with_lines: bool,
+    in_place: bool,
+) -> Vec<u8> {
     let mut out = Vec::new();
-    each_list(windows, lists, to, |window, list| add_part(&mut out, window, list, with_lines));
+    for (window, lists) in windows.iter().zip(&mut *lists) {
+        if !in_place && let Some((list, lines)) = lists.spelling(to) {
+            // SAFETY: they are counted, and this rank is in the call that would change them.
+            let records = unsafe { window.region.records(window.set.get(), to) };
+            list.spell(records, window.element.size as usize, lines);
+        }
+    }
+    each_list(windows, lists, to, |window, list, lines| {
+        add_part(&mut out, window, list, with_lines.then_some(lines));
+    });
     out
 }
 
-fn add_part(out: &mut Vec<u8>, window: u32, list: &List, with_lines: bool) {
+fn add_part(out: &mut Vec<u8>, window: u32, list: &List, lines: Option<&[(u64, Line)]>) {
     out.extend(u64::from(window).to_le_bytes());
-    let sites = if with_lines { list.sites() } else { &[] };
+    let sites = if lines.is_some() { list.sites() } else { &[] };
     out.extend((sites.len() as u64).to_le_bytes());
     sites.iter().for_each(|site| write_site(out, site.file(), site.line(), site.column()));
+    let lines = lines.unwrap_or_default();
+    out.extend((lines.len() as u64).to_le_bytes());
+    for (bits, site) in lines {
+        out.extend(bits.to_le_bytes());
+        write_site(out, site.file(), site.line(), site.column());
+    }
     list.encode(out);
 }
 
 /// What this rank tells of its operations on one window, in epochs that no fence ends.
 pub(crate) fn message_of(window: u32, list: &List, out: &mut Vec<u8>) {
     if !list.is_empty() {
-        add_part(out, window, list, true);
+        add_part(out, window, list, Some(&[]));
     }
 }
 
@@ -58,17 +95,22 @@ pub(crate) fn conflicts_of(
 ) -> Result<Vec<Conflict>, usize> {
     let mut all = vec![Vec::new(); window.world.size];
     told.iter().for_each(|(from, bytes)| all[*from].clone_from(bytes));
-    conflicts(me, &[window], &all)
+    conflicts(me, &[window], &all, &|_, _| &[])
 }
 
 /// Calls `act` with each list that this rank has for rank `to`, and the number of the window that it is of, in the order of the message.
-fn each_list(windows: &[&WindowCore], lists: &[Lists], to: usize, mut act: impl FnMut(u32, &List)) {
+fn each_list(
+    windows: &[&WindowCore],
+    lists: &[Lists],
+    to: usize,
+    mut act: impl FnMut(u32, &List, &[(u64, Line)]),
+) {
     for (window, lists) in windows.iter().zip(lists) {
         if let Some(list) = lists.for_target(to) {
-            act(window.key.window, list);
+            act(window.key.window, list, lists.lines());
         }
         if to == window.world.rank {
-            lists.sections().for_each(|(number, list)| act(number, list));
+            lists.sections().for_each(|(number, list)| act(number, list, &[]));
         }
     }
 }
@@ -77,9 +119,14 @@ fn each_list(windows: &[&WindowCore], lists: &[Lists], to: usize, mut act: impl 
 fn part<'b>(bytes: &mut &'b [u8]) -> Option<Part<'b>> {
     let (window, sites) = (word(bytes)?, word(bytes)?);
     // Each takes two numbers at least.
-    let sites = usize::try_from(sites).ok().filter(|&sites| sites <= bytes.len() / 16)?;
+    let fits =
+        |count: u64, bytes: &[u8]| usize::try_from(count).ok().filter(|&count| count <= bytes.len() / 16);
+    let sites = fits(sites, bytes)?;
     let sites = (0..sites).map(|_| read_site(bytes)).collect::<Option<Vec<Site>>>()?;
-    Some(Part { window, sites, list: Sent::decode(bytes)? })
+    let lines = fits(word(bytes)?, bytes)?;
+    let lines = (0..lines).map(|_| Some((word(bytes)?, read_site(bytes)?)));
+    let lines = lines.collect::<Option<Vec<_>>>()?;
+    Some(Part { window, sites, lines, list: Sent::decode(bytes)? })
 }
 
 /// All parts of a message.
@@ -95,13 +142,18 @@ fn parts(mut bytes: &[u8]) -> Option<Vec<Part<'_>>> {
 ///
 /// # Errors
 /// The rank that has told what cannot be.
-pub(super) fn conflicts(me: usize, windows: &[&WindowCore], all: &[Vec<u8>]) -> Result<Vec<Conflict>, usize> {
+pub(super) fn conflicts(
+    me: usize,
+    windows: &[&WindowCore],
+    all: &[Vec<u8>],
+    records: &Records<'_>,
+) -> Result<Vec<Conflict>, usize> {
     let all = all.iter().enumerate().map(|(from, bytes)| parts(bytes).ok_or(from));
     let all = all.collect::<Result<Vec<_>, usize>>()?;
     let mut found = Vec::new();
     for window in windows {
-        if is_hit(me, window, &all)? {
-            compare(me, window, &all, &mut found)?;
+        if is_hit(me, window, &all, records)? {
+            compare(me, window, &all, records, &mut found)?;
         }
     }
     Ok(found)
@@ -113,32 +165,73 @@ pub(super) fn first_write(me: usize, window: &WindowCore, all: &[Vec<u8>]) -> Op
         let parts = parts(bytes)?;
         let mut own = parts.iter().filter(|part| part.window == u64::from(window.key.window));
         own.find_map(|part| {
-            let write = part.list.entries().flatten().find(|entry| entry.kind != Kind::Get)?;
-            Some((from, part.sites.get(write.site).cloned().unwrap_or_default()))
+            let write = part.list.entries().flatten().find(|entry| entry.kind != Some(Kind::Get))?;
+            let line = match write.what {
+                What::Records(..) => part.lines.first().map(|(_, site)| site),
+                _ => part.sites.get(write.site),
+            };
+            Some((from, line.cloned().unwrap_or_default()))
         })
     })
 }
 
+/// The entries of the window, with who has told them, and the number of operations that were told before theirs.
+fn entries<'a, 'b>(
+    window: &WindowCore,
+    all: &'a [Vec<Part<'b>>],
+) -> impl Iterator<Item = (usize, &'a Part<'b>, Option<Entry<'b>>)> {
+    let number = u64::from(window.key.window);
+    let all = all.iter().enumerate().flat_map(|(from, parts)| parts.iter().map(move |part| (from, part)));
+    let own = all.filter(move |(_, part)| part.window == number);
+    own.flat_map(|(from, part)| part.list.entries().map(move |entry| (from, part, entry)))
+}
+
+/// Whether the window is accumulated into with one operator, and nothing else.
+fn is_one_operator(window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
+    let mut one = None;
+    entries(window, all).all(|(.., entry)| {
+        let kind = entry.and_then(|entry| entry.kind);
+        matches!(kind, Some(kind @ Kind::Accumulate(_)) if *one.get_or_insert(kind) == kind)
+    })
+}
+
+/// The records that an entry stands for.
+///
+/// # Errors
+/// The rank that has told of it has no such records.
+fn of_entry<'r>(
+    records: &Records<'r>,
+    (from, window): (usize, &WindowCore),
+    (first, count): (usize, usize),
+) -> Result<&'r [Record], usize> {
+    records(from, window).get(first..first + count).ok_or(from)
+}
+
 /// Marks the elements of the window; returns whether an access did not fit the mark of its element.
-fn is_hit(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> Result<bool, usize> {
-    let len = window.peers[me].len;
+fn is_hit(
+    me: usize,
+    window: &WindowCore,
+    all: &[Vec<Part<'_>>],
+    records: &Records<'_>,
+) -> Result<bool, usize> {
+    let (len, size) = (window.peers[me].len, window.element.size as usize);
+    let skips_records = is_one_operator(window, all);
     let marks = &mut *window.checked.marks();
     marks.begin(len);
     let mut hit = false;
-    for (from, parts) in all.iter().enumerate() {
-        for part in parts.iter().filter(|part| part.window == u64::from(window.key.window)) {
-            for entry in part.list.entries() {
-                let entry = entry.ok_or(from)?;
-                if let Ok((at, count)) = entry.run {
-                    if at + count > len {
-                        return Err(from);
-                    }
-                    hit |= match count {
-                        1 => marks.touch_one(at, entry.kind),
-                        _ => marks.touch(at..at + count, entry.kind),
-                    };
-                    continue;
+    for (from, _, entry) in entries(window, all) {
+        let entry = entry.ok_or(from)?;
+        match (entry.what, entry.kind) {
+            (What::Run(at, count), Some(kind)) => {
+                if at + count > len {
+                    return Err(from);
                 }
+                hit |= match count {
+                    1 => marks.touch_one(at, kind),
+                    _ => marks.touch(at..at + count, kind),
+                };
+            }
+            (What::Type(_), Some(kind)) => {
                 let elements = inside(&entry, len).ok_or(from)?;
                 if elements.run_count() > MOST_RUNS {
                     hit = true;
@@ -146,12 +239,42 @@ fn is_hit(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> Result<bool,
                 }
                 for (at, count) in elements.run_iter() {
                     let at = at as usize;
-                    hit |= marks.touch(at..at + count, entry.kind);
+                    hit |= marks.touch(at..at + count, kind);
                 }
             }
+            (What::Records(first, count), _) => {
+                let records = of_entry(records, (from, window), (first, count))?;
+                hit |= !skips_records && mark_records(marks, records, len, size).ok_or(from)?;
+            }
+            _ => return Err(from),
         }
     }
     Ok(hit)
+}
+
+/// Marks the elements of these records, of elements of `size` bytes; returns whether one did not fit. `None` for one that is
+/// not in the window of `len` elements.
+fn mark_records(marks: &mut Marks, records: &[Record], len: usize, size: usize) -> Option<bool> {
+    let (mut hit, mut left) = (false, records);
+    while let Some((skipped, first)) = plain(left, size).next() {
+        left = &left[skipped..];
+        // Mostly all are of one code: what it is is asked once.
+        let code = first.code();
+        let (kind, mut done) = (kind_of(code)?, 0);
+        let at = |record: &Record| Head(record.head).at_of(code);
+        let own = left.iter().take_while(|record| at(record) < len).map(|record| {
+            // The origin wrote them last: each line comes from its cache.
+            kernel::fetch(std::ptr::from_ref(record).wrapping_add(AHEAD));
+            done += 1;
+            at(record)
+        });
+        hit |= marks.touch_each(own, left.len(), kind);
+        if done == 0 {
+            return None;
+        }
+        left = &left[done..];
+    }
+    Some(hit)
 }
 
 /// The elements of an entry, if the window of `len` elements has them all.
@@ -164,26 +287,45 @@ fn compare(
     me: usize,
     window: &WindowCore,
     all: &[Vec<Part<'_>>],
+    records: &Records<'_>,
     found: &mut Vec<Conflict>,
 ) -> Result<(), usize> {
-    let len = window.peers[me].len;
-    // What is touched, how, and by which operation.
+    let (len, size) = (window.peers[me].len, window.element.size as usize);
+    // What is touched, how, by which operation, and at which line.
     let mut touched: Vec<(Datatype, Kind, (usize, usize))> = Vec::new();
+    let mut lines: Vec<((usize, usize), Site)> = Vec::new();
     for (from, parts) in all.iter().enumerate() {
         let (mut before, mut operation) = (0, 0);
         for part in parts {
             let here = part.window == u64::from(window.key.window);
+            let mut next = before;
             for entry in part.list.entries() {
                 let entry = entry.ok_or(from)?;
-                operation = if entry.same { operation } else { before + entry.place };
-                if here {
+                operation = if entry.same { operation } else { before + entry.number };
+                next = before + entry.number + 1;
+                if let What::Records(first, count) = entry.what {
+                    next += count;
+                    let own = if here { of_entry(records, (from, window), (first, count))? } else { &[] };
+                    for (place, head) in plain(own, size) {
+                        let kind = kind_of(head.code()).filter(|_| head.at() < len).ok_or(from)?;
+                        let by = (from, operation + 1 + place);
+                        touched.push((Datatype::run(head.at()..head.at() + 1), kind, by));
+                        lines.push((by, line_of_record(part, line_of(head))));
+                    }
+                } else if here {
                     let elements = inside(&entry, len).ok_or(from)?;
-                    touched.push((elements, entry.kind, (from, operation)));
+                    touched.push((elements, entry.kind.ok_or(from)?, (from, operation)));
+                    let line = part.sites.get(entry.site).cloned().unwrap_or_default();
+                    lines.push(((from, operation), line));
                 }
             }
-            before += part.list.len();
+            before = next;
         }
     }
+    let line = |by: (usize, usize)| {
+        let place = lines.partition_point(|(other, _)| *other < by);
+        lines.get(place).map_or_else(Site::default, |(_, site)| site.clone())
+    };
     let mut accesses: Vec<Access<'_, (usize, usize)>> = touched
         .iter()
         .map(|(elements, kind, by)| Access { window: 0, elements, kind: *kind, by: *by })
@@ -191,7 +333,7 @@ fn compare(
     pairs(&mut accesses, |a, b, elements| {
         let mut between = [a, b].map(|access| {
             let (origin, operation) = access.by;
-            Touch { origin, operation, kind: access.kind, site: site_of(&all[origin], operation) }
+            Touch { origin, operation, kind: access.kind, site: line(access.by) }
         });
         between.sort_by_key(|touch| (touch.origin, touch.operation));
         // An operation may touch elements of the window as its target and as its section: the two are one conflict.
@@ -214,15 +356,10 @@ fn compare(
     Ok(())
 }
 
-/// The line of the operation whose first entry has this place in the message; none where it was not told.
-fn site_of(parts: &[Part<'_>], mut place: usize) -> Site {
-    let part = parts.iter().find(|part| {
-        let here = place < part.list.len();
-        place -= if here { 0 } else { part.list.len() };
-        here
-    });
-    let entry = part.and_then(|part| part.list.entries().flatten().find(|entry| entry.place == place));
-    part.zip(entry).and_then(|(part, entry)| part.sites.get(entry.site).cloned()).unwrap_or_default()
+/// The line of a record that has these bits of it. Where lines were not told it is in no file, and its column has the bits.
+fn line_of_record(part: &Part<'_>, bits: u64) -> Site {
+    let told = part.lines.iter().find(|(other, _)| *other == bits);
+    told.map_or_else(|| Site { column: bits as u32 + 1, ..Site::default() }, |(_, site)| site.clone())
 }
 
 /// The lines of this rank's operations in `conflicts`, in order.
@@ -230,11 +367,16 @@ pub(super) fn lines(me: usize, windows: &[&WindowCore], lists: &[Lists], conflic
     let mut out = Vec::new();
     for conflict in conflicts {
         for touch in conflict.between.iter().filter(|touch| touch.origin == me) {
-            let (mut before, mut found): (usize, Option<&'static Location<'static>>) = (0, None);
-            each_list(windows, lists, conflict.rank, |_, list| {
-                let place = touch.operation.checked_sub(before);
-                found = found.or_else(|| place.and_then(|place| list.site_of(place)));
-                before += list.len();
+            let (mut before, mut found): (usize, Option<Line>) = (0, None);
+            each_list(windows, lists, conflict.rank, |_, list, lines| {
+                let number = touch.operation.checked_sub(before);
+                found = found.or_else(|| number.and_then(|number| list.site_of(number)));
+                before += list.numbers();
+                // Of a record its target knows what it has of its line.
+                let of_record = |(bits, _): &&(u64, Line)| touch.site.column as u64 == bits + 1;
+                if touch.site.line == 0 && touch.operation < before {
+                    found = found.or_else(|| lines.iter().find(of_record).map(|(_, site)| *site));
+                }
             });
             match found {
                 Some(site) => write_site(&mut out, site.file(), site.line(), site.column()),

@@ -28,6 +28,7 @@ use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::Conflict;
 use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_transport::{Record, Topology};
 
 /// In the hash of the exchange that comes first, besides how it is checked.
 const CHECKED: u64 = 0xc4ec_4ed0_9a3e_0000;
@@ -64,8 +65,8 @@ pub(super) fn fence(
     if foreign || world.admits(call).is_err() || is_matched() {
         return fence_unchecked(world, windows, call, failed);
     }
-    let lists: Vec<Lists> = windows.iter().map(|window| window.checked.take()).collect();
-    let result = match before(world, windows, &lists, call, failed) {
+    let mut lists: Vec<Lists> = windows.iter().map(|window| taken(window)).collect();
+    let result = match before(world, windows, &mut lists, call, failed) {
         Ok(failed) => fence_unchecked(world, windows, call, failed)
             .map_err(|error| after(world, windows, &lists, call, error)),
         Err(error) => {
@@ -81,19 +82,39 @@ pub(super) fn fence(
     result
 }
 
+/// All that was called on the window, with what stands for its records.
+fn taken(window: &WindowCore) -> Lists {
+    window.count();
+    let mut lists = window.checked.take();
+    let plain = &window.checked.plain;
+    lists.close(plain, window.world.size, |target| window.records_that_stay(target));
+    // A window that is named twice in a fence has nothing the second time.
+    plain.clear();
+    lists
+}
+
 /// Looks for conflicts, in an exchange of all ranks, unless this rank has `failed` before. Returns the error that it takes
 /// part in the fence with.
 fn before(
     world: &WorldCore,
     windows: &[&WindowCore],
-    lists: &[Lists],
+    lists: &mut [Lists],
     call: &Call,
     failed: Option<Error>,
 ) -> Result<Option<Error>> {
     let with_lines = world.checks.checking.borrow().check == Check::Log;
     world.checks.begin(Vec::new());
+    // Records that are still to be read from sections change before the fence.
+    let change = windows.iter().any(|window| window.elements.get());
+    let shares = |rank: usize| rank == world.rank || world.endpoint.borrow().shares(rank);
     let mut own: Vec<Vec<u8>> = (0..world.size)
-        .map(|to| if failed.is_some() { Vec::new() } else { find::message(windows, lists, to, with_lines) })
+        .map(|to| match failed {
+            Some(_) => Vec::new(),
+            None => {
+                let in_place = to == world.rank || shares(to) && !change;
+                find::message(windows, lists, to, with_lines, in_place)
+            }
+        })
         .collect();
     let others = (0..world.size).filter(|&to| to != world.rank);
     let gives: Vec<_> = others.map(|to| (Some(to), &own[to][..])).collect();
@@ -103,7 +124,17 @@ fn before(
         return Ok(failed);
     }
     all[world.rank] = own.swap_remove(world.rank);
-    let found = find::conflicts(world.rank, windows, &all)
+    let records = |from: usize, window: &WindowCore| -> &[Record] {
+        let region = match &window.peers[from].region {
+            _ if from == world.rank => &window.region,
+            Some(region) if shares(from) => region,
+            _ => return &[],
+        };
+        // SAFETY: that rank has counted them before it entered the exchange, and named them only if nothing in its fence
+        // changes them; that fence waits for this rank, which enters it later.
+        unsafe { region.records(window.set.get(), world.rank) }
+    };
+    let found = find::conflicts(world.rank, windows, &all, &records)
         .map_err(|from| world.corrupt(&mut world.endpoint.borrow_mut(), from, call))?;
     if let Some(error) = promised::broken(world, windows, &all, call) {
         return Ok(Some(error));

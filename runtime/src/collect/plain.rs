@@ -1,0 +1,159 @@
+//! [`Plain`]: the lines of operations of which nothing is kept but their record, where conflicts are looked for.
+//!
+//! A record has some bits of its line's address, and no line. So each line is kept once, and a call is compared with the one
+//! before that had the same few bits: mostly it is of a line that is known, and its record is all that is written.
+
+use crate::collect::outbox::{DATATYPE, ELEMENT, Head, PUT, RUN, Run, op_of};
+use fencepost_planner::ir::pattern::Kind;
+use fencepost_transport::Record;
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
+
+/// The calls that are compared with: a place for each value of some bits.
+const PLACES: usize = 64;
+/// Bits of a record's head below its code.
+const CODE: u32 = 40;
+/// Bits of a record's head below those of its line.
+const LINE: u32 = 46;
+/// Set in a place where there is a call.
+const USED: u64 = 1 << 63;
+/// The code of records that have several.
+pub(crate) const MIXED: u64 = 31;
+
+/// The lines of one rank's records for one window.
+pub(crate) struct Plain {
+    /// The bits above the displacement of a record's head, at the place that some of them name.
+    known: [Cell<u64>; PLACES],
+    /// The code of all records of this epoch; [`MIXED`] where they have several, `None` before the first.
+    code: Cell<Option<u64>>,
+    /// The bits of a line, and the line.
+    lines: RefCell<Vec<(u64, &'static Location<'static>)>>,
+}
+
+impl Default for Plain {
+    fn default() -> Self {
+        let known = [const { Cell::new(0) }; PLACES];
+        Self { known, code: Cell::default(), lines: RefCell::default() }
+    }
+}
+
+impl Plain {
+    #[inline(always)]
+    fn place(&self, head: u64) -> &Cell<u64> {
+        &self.known[((head >> LINE ^ head >> CODE) % PLACES as u64) as usize]
+    }
+
+    /// Whether the line of this head is known, and its code is among those of this epoch.
+    #[inline(always)]
+    pub(crate) fn knows(&self, head: Head) -> bool {
+        self.place(head.0).get() == head.0 >> CODE | USED
+    }
+
+    /// A record of this head, at this line, is written. Others like it are `known` from here on, until that is [ended](Self::forget).
+    pub(crate) fn add(&self, head: Head, site: &'static Location<'static>, known: bool) {
+        let code = head.code();
+        self.code.set(Some(self.code.get().map_or(code, |all| if all == code { code } else { MIXED })));
+        let lines = &mut *self.lines.borrow_mut();
+        if lines.iter().all(|(bits, _)| *bits != head.0 >> LINE) {
+            lines.push((head.0 >> LINE, site));
+        }
+        if known {
+            self.place(head.0).set(head.0 >> CODE | USED);
+        }
+    }
+
+    /// From here on no call is known.
+    pub(crate) fn forget(&self) {
+        self.known.iter().for_each(|place| place.set(0));
+    }
+
+    /// The code of all records, or [`MIXED`].
+    pub(crate) fn code(&self) -> u64 {
+        self.code.get().unwrap_or(MIXED)
+    }
+
+    /// The lines, with the bits that records have of them.
+    pub(crate) fn lines(&self) -> Vec<(u64, &'static Location<'static>)> {
+        self.lines.borrow().clone()
+    }
+
+    /// Another epoch begins.
+    #[inline]
+    pub(crate) fn clear(&self) {
+        if self.code.take().is_some() {
+            self.forget();
+            self.lines.borrow_mut().clear();
+        }
+    }
+}
+
+/// The access of an operation whose record has this code.
+#[inline]
+pub(crate) fn kind_of(code: u64) -> Option<Kind> {
+    if code == PUT { Some(Kind::Put) } else { op_of(code).map(Kind::Accumulate) }
+}
+
+/// The bits that a record of this head has of its line.
+pub(crate) fn line_of(head: Head) -> u64 {
+    head.0 >> LINE
+}
+
+/// The heads among these records, of elements of `size` bytes, of operations of which nothing else is kept, with their places.
+pub(crate) fn plain(records: &[Record], size: usize) -> impl Iterator<Item = (usize, Head)> {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let (place, record) = (next, records.get(next)?);
+            let head = Head(record.head);
+            next += 1;
+            match head.code() {
+                DATATYPE => {}
+                code if code & !ELEMENT == RUN => {
+                    next = next.saturating_add(Run(record.value).records(size));
+                }
+                code if code & ELEMENT != 0 => {}
+                _ => return Some((place, head)),
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::outbox::Outbox;
+    use fencepost_transport::Memory;
+
+    #[test]
+    fn a_call_is_known_after_the_first_of_its_line_and_code() {
+        let (plain, sites) = (Plain::default(), [Location::caller(), Location::caller()]);
+        let head = |site: usize, code: u64| Head::new(77, code, sites[site]);
+        assert!(!plain.knows(head(0, PUT)));
+        plain.add(head(0, PUT), sites[0], true);
+        assert!(plain.knows(head(0, PUT)) && plain.code() == PUT);
+        assert!(!plain.knows(head(1, PUT)) && !plain.knows(head(0, 3)));
+        plain.add(head(1, PUT), sites[1], true);
+        assert_eq!((plain.code(), plain.lines().len()), (PUT, 2));
+        plain.add(head(0, 3), sites[0], false);
+        assert!(!plain.knows(head(0, 3)));
+        assert_eq!((plain.code(), plain.lines().len()), (MIXED, 2));
+        plain.forget();
+        assert!(!plain.knows(head(1, PUT)) && plain.lines().len() == 2);
+        plain.clear();
+        assert!(!plain.knows(head(0, PUT)) && plain.lines().is_empty());
+    }
+
+    #[test]
+    fn what_is_kept_elsewhere_is_not_among_the_records_that_are() {
+        let (site, mut outbox) = (Location::caller(), Outbox::new(&Memory::heap()));
+        outbox.push(Head::new(5, PUT, site), 1);
+        outbox.push_run(Head::new(0, RUN, site), PUT, (5, 8), Ok(&[255; 40]));
+        outbox.push(Head::new(6, 2, site), 1);
+        outbox.push(Head::new(7, PUT | ELEMENT, site), 1);
+        outbox.push_run(Head::new(0, RUN | ELEMENT, site), PUT, (3, 8), Err(2));
+        outbox.push(Head::new(0, DATATYPE, site), 1);
+        outbox.push(Head::new(8, PUT, site), 1);
+        let found: Vec<_> = plain(&outbox.records, 8).map(|(_, head)| (head.at(), head.code())).collect();
+        assert_eq!(found, [(5, PUT), (6, 2), (8, PUT)]);
+    }
+}
