@@ -2,7 +2,7 @@
 
 use crate::races::{over, under};
 use fencepost::prelude::*;
-use fencepost::{Assertions, Check, ErrorHandler, ranks};
+use fencepost::{Assertions, Check, ErrorHandler, Hints, ranks};
 use fencepost_tests_support::transports::transports;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -84,6 +84,38 @@ fn nostore_that_is_false_is_refused_from_the_second_time_on() {
                 3 => is_refused(me, 1, fenced, "NOSTORE was asserted"),
                 _ => fenced?,
             }
+        }
+        Ok(())
+    });
+}
+
+/// Two ranks accumulate with one operator into one element of a part, and one reads another: in no order.
+#[test]
+fn accumulates_with_one_operator_are_refused_where_the_program_promises_that_epochs_are_disjoint() {
+    everywhere(&[Check::Mark, Check::Log], |world| {
+        for promises in [false, true] {
+            let hints = if promises { Hints::new().disjoint() } else { Hints::new() };
+            let v = world.lock_window_with::<u64>(8, hints)?;
+            let me = world.rank();
+            let before = line!() + 2;
+            let ended = under(&v, LockType::Shared, |lock| match me {
+                0 | 2 => lock.accumulate([1], Op::Sum, 3),
+                _ => lock.get(5).map(drop),
+            });
+            let told = ended.and(world.barrier());
+            match told {
+                Ok(()) => assert!(!promises, "rank {me} learns of it"),
+                Err(error) => {
+                    assert!(promises, "{error}");
+                    let class = if me == 3 { ErrorClass::RmaSync } else { ErrorClass::RmaConflict };
+                    assert_eq!(error.class(), class, "{error}");
+                    let text = error.message();
+                    assert_eq!(text.matches(&format!("{}:{before}", file!())).count(), 2, "{text}");
+                    assert!(text.contains("do not promise `Hints::disjoint`"), "{text}");
+                }
+            }
+            world.barrier()?;
+            v.into_window()?;
         }
         Ok(())
     });

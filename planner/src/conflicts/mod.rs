@@ -13,7 +13,7 @@ mod rule;
 mod sweep;
 
 pub use marks::Marks;
-pub use rule::{access_to_compare_and_swap, access_to_section, conflict, overwrites_itself};
+pub use rule::{access_to_compare_and_swap, access_to_section, breaks_disjoint, conflict, overwrites_itself};
 pub use sweep::{Access, pairs};
 
 use crate::ids::{ClassId, Delta, Id, OperationId, Rank};

@@ -16,6 +16,13 @@ pub fn conflict(a: Kind, b: Kind) -> bool {
     }
 }
 
+/// Whether two accesses to one element, of shared epochs that nothing orders, break the promise that such epochs visit different
+/// elements (planner/README.md, 35).
+#[doc(hidden)]
+pub fn breaks_disjoint(a: Kind, b: Kind) -> bool {
+    (a, b) != (Kind::Get, Kind::Get)
+}
+
 /// Whether an access to these elements overwrites some that it has written itself (planner/README.md, 28).
 ///
 /// # Cost

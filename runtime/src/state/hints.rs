@@ -62,7 +62,8 @@ impl Hints {
     /// atomic, and elements of more than eight bytes are visited without a second lock.
     ///
     /// Untrue: of two visits to an element, one may be lost; elements of more than eight bytes may have some words of the one and some of
-    /// the other. It is not found.
+    /// the other. Where conflicts are looked for ([`Ranks::check`](crate::Ranks::check)) it is `RMA_CONFLICT`, as if all accumulates
+    /// had different operators; elsewhere it is not found.
     pub const fn disjoint(self) -> Self {
         Self { is_disjoint: true, ..self }
     }

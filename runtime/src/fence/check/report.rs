@@ -50,6 +50,7 @@ fn access(kind: Kind) -> String {
 fn advice(a: &Touch, b: &Touch, under: Under) -> String {
     use Kind::{Accumulate, Get, Put};
     let becomes = match (a.kind, b.kind, under) {
+        (Accumulate(a), Accumulate(b), _) if a == b => "one of the two may be lost",
         (Get, _, Under::Locks) | (_, Get, Under::Locks) => "the read has either value",
         (Put, Put, Under::Locks) => "either value stays",
         (.., Under::Locks) => "either comes first",
@@ -60,6 +61,9 @@ fn advice(a: &Touch, b: &Touch, under: Under) -> String {
     };
     let first = match (a.kind, b.kind, under) {
         (Get, _, Under::Fence) | (_, Get, Under::Fence) => "if the new one is meant, ",
+        (Accumulate(a), Accumulate(b), _) if a == b => {
+            "do not promise `Hints::disjoint` of the window, under which accumulates are not atomic, or "
+        }
         (Accumulate(_), Accumulate(_), _) => "use one operator, or ",
         (Put, Put, _) => "let one of them write, or ",
         _ => "",

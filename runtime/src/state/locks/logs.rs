@@ -21,7 +21,7 @@ use crate::collect::checked::{code, kind};
 use crate::state::clock::{exchange_of, merge};
 use crate::state::conflicts::MOST;
 use crate::state::locks::entering::Entering;
-use fencepost_planner::conflicts::{Conflict, Touch, conflict};
+use fencepost_planner::conflicts::{Conflict, Touch, breaks_disjoint, conflict};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_transport::Hold;
@@ -48,6 +48,8 @@ pub(crate) struct Logs {
     ranks: usize,
     /// The entries of each log.
     entries: usize,
+    /// Whether the program promises that shared epochs visit different elements.
+    is_disjoint: bool,
 }
 
 /// Elements as entries have them: runs of one length, the same distance apart.
@@ -134,7 +136,12 @@ impl Logs {
     /// From `first` on are `words` words, zero at first and touched by this module only, as long as this value or a copy of it is
     /// used.
     pub(crate) unsafe fn new(first: *const u64, ranks: usize, words: usize) -> Self {
-        Self { first, ranks, entries: Self::entries(ranks, words) }
+        Self { first, ranks, entries: Self::entries(ranks, words), is_disjoint: false }
+    }
+
+    /// The same, of a window of which the program promises, or not, that shared epochs visit different elements.
+    pub(crate) fn promised(self, is_disjoint: bool) -> Self {
+        Self { is_disjoint, ..self }
     }
 
     #[inline]
@@ -218,7 +225,8 @@ impl Logs {
                 let Some(elements) = entry.runs.datatype() else { continue };
                 for call in &entering.calls {
                     let is_over = entry.time < entering.known[call.known][other];
-                    if is_over || !conflict(entry.kind, call.kind) {
+                    let rule = if self.is_disjoint { breaks_disjoint } else { conflict };
+                    if is_over || !rule(entry.kind, call.kind) {
                         continue;
                     }
                     let Some(both) = call.elements.overlap_bounds(&elements) else { continue };

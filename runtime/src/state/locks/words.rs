@@ -269,10 +269,11 @@ impl Words {
 
     /// Returns the logs of the part, where conflicts are looked for.
     pub(crate) fn logs(&self) -> Option<Logs> {
-        let Layout { ranks, log_words, .. } = self.layout;
+        let Layout { ranks, log_words, is_disjoint, .. } = self.layout;
         // SAFETY: the words after those of the locks, as many as there are.
         let logs = || unsafe { Logs::new(self.first.add(self.layout.lock_end()), ranks, log_words) };
-        (self.are_reached() && log_words >= Logs::least(ranks)).then(logs)
+        let are_there = self.are_reached() && log_words >= Logs::least(ranks);
+        are_there.then(|| logs().promised(is_disjoint))
     }
 
     /// Returns a rank other than `me` that holds all regions.
