@@ -2,9 +2,11 @@
 //! (planner/README.md, 28 to 36).
 
 mod cases;
+mod ends;
 mod generated;
 mod hinted;
 mod planted;
+mod processes;
 mod promised;
 mod races;
 mod reports;

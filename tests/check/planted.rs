@@ -1,6 +1,7 @@
 //! Generated programs of locks, and of posts and starts: with exactly one conflict, which is found with both lines, and without
 //! it, when nothing is (planner/README.md, 31 to 34).
 
+use crate::ends::lowest;
 use crate::generated::{Found, after_reports, found, on};
 use fencepost::prelude::*;
 use fencepost::{Access, Check, Locked, TransportKind, ranks};
@@ -334,7 +335,7 @@ fn play(calls: &[Called], size: usize, transport: TransportKind, check: Check, l
     let told: BTreeSet<Found> = text.lines().map(found).collect();
     assert_eq!(told, meant, "{ends:?}\n{what}");
     let part: BTreeSet<u64> = meant.iter().flat_map(|(_, owner, _, [a, b])| [*owner, a.0, b.0]).collect();
-    for (rank, errors) in ends.iter().enumerate() {
+    for (rank, errors) in (lowest(&transport)..).zip(&ends) {
         let (conflicts, others): (Errors, Errors) =
             errors.iter().partition(|class| **class == ErrorClass::RmaConflict);
         let is_part = part.contains(&(rank as u64));
@@ -347,18 +348,23 @@ fn play(calls: &[Called], size: usize, transport: TransportKind, check: Check, l
     }
 }
 
-fn planted(locks: bool) {
-    for number in 0..cases(60, 1000) {
-        let mut dice = Random::new((2 << 32) | (number * 2) | u64::from(locks));
-        let size = 2 + dice.below(4);
-        let programs = drawn(&mut dice, size, locks);
-        for transport in on(number, size) {
-            for calls in &programs {
-                let check = if number % 2 == 0 { Check::Mark } else { Check::Log };
-                play(calls, size, transport.clone(), check, locks);
-            }
+/// Plays a program without a conflict, and one with one, for each number other ones: of four ranks, or of as many as the number says.
+pub(crate) fn one_planted(number: u64, locks: bool, size: Option<usize>, transports: &[TransportKind]) {
+    let mut dice = Random::new((2 << 32) | (number * 2) | u64::from(locks));
+    let drawn_size = 2 + dice.below(4);
+    let size = size.unwrap_or(drawn_size);
+    let programs = drawn(&mut dice, size, locks);
+    let on = if transports.is_empty() { on(number, size) } else { transports.to_vec() };
+    for transport in on {
+        for calls in &programs {
+            let check = if number.is_multiple_of(2) { Check::Mark } else { Check::Log };
+            play(calls, size, transport.clone(), check, locks);
         }
     }
+}
+
+fn planted(locks: bool) {
+    (0..cases(60, 1000)).for_each(|number| one_planted(number, locks, None, &[]));
 }
 
 #[test]

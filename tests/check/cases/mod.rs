@@ -11,8 +11,9 @@ mod misc;
 mod similar;
 mod sync;
 
+use crate::ends::{End, ends};
 use fencepost::prelude::*;
-use fencepost::{Check, ranks};
+use fencepost::{Check, TransportKind, ranks};
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::transports::transports;
 use std::fmt::Write;
@@ -37,9 +38,6 @@ fn marked(text: &str, name: &str) -> Vec<usize> {
     let own = own.enumerate().take_while(|(i, (_, line))| *i == 0 || !line.trim_start().starts_with("(\""));
     own.filter(|(_, (_, line))| line.contains("// CONFLICT")).map(|(_, (at, _))| at + 1).collect()
 }
-
-/// How one rank's program ended.
-type End = std::result::Result<(), (ErrorClass, String)>;
 
 /// Whether a case ended as its name says: what is wrong, if anything is.
 fn judge(name: &str, file: &str, lines: &[usize], ends: &[End]) -> std::result::Result<(), String> {
@@ -75,24 +73,22 @@ impl<'e, I: Iterator<Item = &'e End>> FlattenErr<'e> for I {
     }
 }
 
-#[test]
+/// Runs all cases on these transports, and prints the table of what they became.
+///
+/// # Panics
+/// Panics where one has another verdict than its name says.
 #[expect(clippy::print_stdout, reason = "the table is part of the result")]
-fn each_case_has_the_verdict_in_its_name_on_every_transport() {
+pub(crate) fn judged(transports: &[TransportKind]) {
     let (mut table, mut wrong) = (String::new(), String::new());
     let (mut all, mut races) = (0, 0);
-    let transports = transports(0..cases(3, 40));
     for (file, text, suite) in SUITES {
         for &(name, program) in suite {
             let lines = marked(text, name);
             let at_the_call = name.contains("-itself-y");
             assert!(name.ends_with("-no") == lines.is_empty() && lines.len() <= 2, "{name}: {lines:?}");
-            for transport in &transports {
+            for transport in transports {
                 for check in [Check::Mark, Check::Log] {
-                    let world = ranks(4).transport(transport.clone()).check(check);
-                    let ends = world.collect(|world| {
-                        Ok(program(world).map_err(|error| (error.class(), error.to_string())))
-                    });
-                    let ends = ends.expect("the world goes on");
+                    let ends = ends(transport, check, program).expect("the world goes on");
                     // Such a call is refused where it is made, and nobody else learns of it.
                     let judged = if at_the_call {
                         let found = ends.iter().flatten_err().all(|(class, text)| {
@@ -121,6 +117,12 @@ fn each_case_has_the_verdict_in_its_name_on_every_transport() {
     println!("{table}{all} cases, {races} of them with a conflict");
     assert!(wrong.is_empty(), "{wrong}");
     assert!(all >= 40 && races >= 20, "{all} cases, {races} races");
+}
+
+#[test]
+fn each_case_has_the_verdict_in_its_name_on_every_transport() {
+    // Local, shared memory, TCP, mixed hosts, and as many simulated links as bring each case to 100 runs.
+    judged(&transports(0..cases(3, 96)));
 }
 
 /// Without a check each program runs to its end, since conflicting operations have a meaning (10).

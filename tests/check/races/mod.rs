@@ -8,8 +8,9 @@ mod hybrid;
 mod misc;
 mod sync;
 
+use crate::ends::{End, ends};
 use fencepost::prelude::*;
-use fencepost::{Check, Locked, ranks};
+use fencepost::{Check, Locked, TransportKind};
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::transports::transports;
 use std::fmt::Write;
@@ -94,9 +95,6 @@ fn marked(text: &str, name: &str) -> Vec<usize> {
     own.filter(|(_, (_, line))| line.contains("// CONFLICT")).map(|(_, (at, _))| at + 1).collect()
 }
 
-/// How one rank's program ended.
-type End = std::result::Result<(), (ErrorClass, String)>;
-
 /// Whether a conflict was found in these lines, by the rank that owns the elements and the others that are part of it, and all
 /// ranks have learnt of it.
 fn is_found(file: &str, lines: &[usize], is_remote: bool, ends: &[End]) -> bool {
@@ -111,11 +109,18 @@ fn is_found(file: &str, lines: &[usize], is_remote: bool, ends: &[End]) -> bool 
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the table is part of the result")]
 fn each_case_of_rmaracebench_becomes_what_is_said_on_every_transport() {
+    judged(&transports(0..cases(3, 96)));
+}
+
+/// Runs all cases on these transports, and prints the table of what they became.
+///
+/// # Panics
+/// Panics where one becomes something else than is said.
+#[expect(clippy::print_stdout, reason = "the table is part of the result")]
+pub(crate) fn judged(transports: &[TransportKind]) {
     let (mut table, mut wrong) = (String::new(), String::new());
     let (mut all, mut races) = (0, 0);
-    let transports = transports(0..cases(3, 96));
     let refused = include_str!("../../../src/refused.rs");
     for (file, text, suite, count) in SUITES {
         assert_eq!(suite.len(), count, "{file}");
@@ -123,12 +128,11 @@ fn each_case_of_rmaracebench_becomes_what_is_said_on_every_transport() {
             let (lines, yes) = (marked(text, name), name.ends_with("-yes"));
             let run = |program: &fn(&World) -> Result<()>, judge: &dyn Fn(&[End]) -> bool| {
                 let mut wrong = String::new();
-                for transport in &transports {
+                for transport in transports {
                     for check in [Check::Mark, Check::Log] {
-                        let ends = ranks(4).transport(transport.clone()).check(check).collect(|world| {
+                        let ends = ends(transport, check, |world| {
                             let ended = program(world);
-                            let met = world.barrier();
-                            Ok(ended.and(met).map_err(|error| (error.class(), error.to_string())))
+                            ended.and(world.barrier())
                         });
                         match ends {
                             Ok(ends) if judge(&ends) => {}

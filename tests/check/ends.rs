@@ -1,0 +1,46 @@
+//! How the ranks of a program end, where they are threads and where each is a process of its own.
+
+use fencepost::prelude::*;
+use fencepost::{Check, TransportKind, ranks};
+
+/// How one rank's program ended.
+pub(crate) type End = std::result::Result<(), (ErrorClass, String)>;
+
+/// Whether ranks are processes.
+pub(crate) fn are_processes(transport: &TransportKind) -> bool {
+    matches!(transport, TransportKind::Shm | TransportKind::Tcp)
+}
+
+/// The lowest of the ranks that this process has.
+pub(crate) fn lowest(transport: &TransportKind) -> usize {
+    let process = are_processes(transport).then(fencepost::process);
+    process.map_or(0, |process| process.expect("it has joined").expect("a rank").rank)
+}
+
+fn write(end: &End) -> Vec<u8> {
+    let Err((class, text)) = end else { return Vec::new() };
+    let class = ErrorClass::ALL.iter().position(|known| known == class).expect("a class") as u8;
+    [&[class], text.as_bytes()].concat()
+}
+
+fn read(bytes: &[u8]) -> End {
+    let Some((class, text)) = bytes.split_first() else { return Ok(()) };
+    Err((ErrorClass::ALL[usize::from(*class)], String::from_utf8_lossy(text).into_owned()))
+}
+
+/// How each of four ranks ends a program: in each process, that of each.
+pub(crate) fn ends(
+    transport: &TransportKind,
+    check: Check,
+    program: impl Fn(&World) -> Result<()> + Sync,
+) -> Result<Vec<End>> {
+    let all = ranks(4).transport(transport.clone()).check(check).collect(|world| {
+        let end = program(world).map_err(|error| (error.class(), error.to_string()));
+        if !are_processes(transport) {
+            return Ok(vec![end]);
+        }
+        let all = world.allgather(&write(&end))?;
+        Ok(all.iter().map(|bytes| read(bytes)).collect())
+    });
+    Ok(all?.into_iter().flatten().collect())
+}

@@ -1,0 +1,54 @@
+//! The same cases and generated programs, where each rank is a process: a sample by default, all with `FENCEPOST_CASES=all`.
+//!
+//! The test starts this program once more, which becomes a job of four processes, each of which runs the same test alone.
+
+use crate::ends::are_processes;
+use crate::{cases, generated, planted, races};
+use fencepost::TransportKind;
+use fencepost_tests_support::cases::cases as number_of;
+use std::process::Command;
+
+/// The transport, in the processes that are started.
+const AS: &str = "FENCEPOST_CHECK_TEST_AS";
+
+#[test]
+fn as_the_ranks_of_a_job() {
+    let Ok(transport) = std::env::var(AS) else { return };
+    let transport: TransportKind = transport.parse().expect("a transport");
+    assert!(are_processes(&transport));
+    // All worlds of a rank are of one job.
+    let all = [transport.clone()];
+    cases::judged(&all);
+    races::judged(&all);
+    for number in 0..number_of(20, 1000) {
+        generated::one_planted(number, Some(4), &all);
+        planted::one_planted(number, true, Some(4), &all);
+        planted::one_planted(number, false, Some(4), &all);
+    }
+}
+
+fn job(transport: &str) {
+    let reports = std::env::temp_dir().join(format!("fencepost-check-{}-{transport}", std::process::id()));
+    std::fs::create_dir_all(&reports).expect("a folder for reports");
+    let program = std::env::current_exe().expect("this program");
+    let ended = Command::new(program)
+        .args(["--exact", "processes::as_the_ranks_of_a_job", "--nocapture"])
+        .env(AS, transport)
+        .env(generated::REPORTS, &reports)
+        .output()
+        .expect("it starts");
+    let _ = std::fs::remove_dir_all(&reports);
+    let [out, err] = [&ended.stdout, &ended.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(ended.status.success(), "{}\n{out}\n{err}", ended.status);
+    assert_eq!(out.matches("test result: ok. 1 passed").count(), 4, "{out}\n{err}");
+}
+
+#[test]
+fn conflicts_are_found_among_processes_that_share_memory() {
+    job("shm");
+}
+
+#[test]
+fn conflicts_are_found_among_processes_that_only_exchange_messages() {
+    job("tcp");
+}
