@@ -16,25 +16,25 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Elements of each rank's part of both windows.
-const LEN: usize = 24;
+pub(crate) const LEN: usize = 24;
 /// The most operations of an epoch: each is called at a line of its own.
-const MOST: usize = 12;
+pub(crate) const MOST: usize = 12;
 /// The most conflicts on the elements of one rank that are told.
 const TOLD: usize = 20;
 
 /// An operation of an epoch, and the rank that calls it.
 #[derive(Clone, Debug)]
-struct Called {
-    rank: usize,
+pub(crate) struct Called {
+    pub(crate) rank: usize,
     operation: Operation,
 }
 
-type Act = fn(&[Window<u64>; 2], &Called, u64) -> Result<()>;
+pub(crate) type Act = fn(&[Window<u64>; 2], &Called, u64) -> Result<()>;
 
 /// The line before the first of [`LINES`].
-const BEFORE: u32 = line!() + 3;
+pub(crate) const BEFORE: u32 = line!() + 3;
 #[rustfmt::skip]
-const LINES: [Act; MOST] = [
+pub(crate) const LINES: [Act; MOST] = [
     |windows, called, seed| perform(windows, called, seed),
     |windows, called, seed| perform(windows, called, seed),
     |windows, called, seed| perform(windows, called, seed),
@@ -101,7 +101,7 @@ fn elements(dice: &mut Random, size: Option<usize>) -> Datatype {
     }
 }
 
-fn called(dice: &mut Random, ranks: usize) -> Called {
+pub(crate) fn called(dice: &mut Random, ranks: usize) -> Called {
     let (rank, target) = (dice.below(ranks), dice.below(ranks));
     let kind = dice.one_of(&[
         Kind::Put,
@@ -138,7 +138,7 @@ fn called(dice: &mut Random, ranks: usize) -> Called {
 }
 
 /// The epoch of these calls as the reference has it; those of each rank are in the order of the list.
-fn law(calls: &[Called], ranks: usize) -> Epoch {
+pub(crate) fn law(calls: &[Called], ranks: usize) -> Epoch {
     let mut epoch = Epoch::default();
     for rank in 0..ranks {
         let (mut operations, mut sources) = (Table::new(), BTreeMap::new());
@@ -156,7 +156,7 @@ fn law(calls: &[Called], ranks: usize) -> Epoch {
 }
 
 /// The number in the list of a rank's operation.
-fn number(calls: &[Called], rank: Rank, operation: OperationId) -> usize {
+pub(crate) fn number(calls: &[Called], rank: Rank, operation: OperationId) -> usize {
     let own = calls.iter().enumerate().filter(|(_, call)| call.rank == rank.index());
     own.map(|(number, _)| number).nth(operation.index()).expect("the operation is one of the calls")
 }
@@ -166,7 +166,7 @@ fn number(calls: &[Called], rank: Rank, operation: OperationId) -> usize {
 pub(crate) type Found = (u64, u64, [u64; 2], [(u64, u64); 2]);
 
 /// The conflicts of these calls by the law.
-fn expected(calls: &[Called], ranks: usize) -> Vec<Found> {
+pub(crate) fn expected(calls: &[Called], ranks: usize) -> Vec<Found> {
     let mut all: Vec<Found> = conflicts(&law(calls, ranks))
         .into_iter()
         .map(|found| {

@@ -1,5 +1,5 @@
 //! Epochs that are checked: conflicts end in an error that names both lines, and what only looks like one does not
-//! (planner/README.md, 28 to 36).
+//! (planner/README.md, 28 to 37).
 
 mod cases;
 mod ends;
@@ -11,4 +11,5 @@ mod promised;
 mod races;
 mod reports;
 mod settings;
+mod stores;
 mod unfenced;

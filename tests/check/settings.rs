@@ -39,8 +39,11 @@ fn names_are_read_and_written() {
     for check in Check::ALL {
         assert_eq!(check.to_string().parse::<Check>().expect("a name"), check);
     }
-    let error = "mpi".parse::<Check>().expect_err("no name");
-    assert!(error.class() == ErrorClass::Arg && error.message().contains("`off`, `calls`, `mark` or `log`"));
+    let error = "marks".parse::<Check>().expect_err("no name");
+    assert!(
+        error.class() == ErrorClass::Arg
+            && error.message().contains("`off`, `calls`, `mark`, `log` or `mpi`")
+    );
 }
 
 #[test]

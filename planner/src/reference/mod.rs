@@ -7,6 +7,7 @@
 //! - `world`: the windows, and what fits them; `values`: one operator on one element;
 //! - `epoch`: what is between two fences; `conflicts`: what of it conflicts; `calls`, `exchange`: programs of posts and starts;
 //! - `locks`: programs of locks; `steps`: what is ordered in them; `explains`: whether some order gives their results;
+//! - `stores`: what MPI does not define of an epoch between two fences;
 //! - `unfenced`: what conflicts in programs of posts and starts, and in those of locks;
 //! - `messages`: programs of messages and requests; `delivery`: the results that they can have, and where they can stop.
 //!
@@ -22,6 +23,7 @@ mod explains;
 mod locks;
 mod messages;
 mod steps;
+mod stores;
 mod unfenced;
 mod values;
 mod world;
@@ -34,6 +36,7 @@ pub use exchange::exchange;
 pub use explains::{Unexplained, explains};
 pub use locks::{Action, LockCall, LockType};
 pub use messages::{Completed, Completion, Envelope, MessageCall, SendMode, Standard};
+pub use stores::{Undefined, undefined_stores};
 pub use unfenced::{Unfenced, exposure_conflicts, lock_conflicts};
 pub use values::apply;
 pub use world::World;

@@ -83,7 +83,7 @@ pub fn ranks(size: usize) -> Ranks {
 /// [`launch`](crate::launch())),
 /// `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct` ([`Ranks::mode`]), `FENCEPOST_MACHINE=` the path of a
 /// text that [`Machine`] reads ([`Ranks::machine`]), `FENCEPOST_CENSUS=direct|sparse` ([`Ranks::census`]), `FENCEPOST_PLAN=on|off`
-/// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|calls|mark|log` ([`Ranks::check`]), `FENCEPOST_CHECK_REPORT=` the path of a file
+/// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|calls|mark|log|mpi` ([`Ranks::check`]), `FENCEPOST_CHECK_REPORT=` the path of a file
 /// ([`Ranks::check_report`]), `FENCEPOST_CHECK_MEMORY=` a number of bytes ([`Ranks::check_memory`]), `FENCEPOST_EXPLAIN=on|off`
 /// ([`Ranks::explain`]), `FENCEPOST_STALL=10|2.5|500ms|1m|off` ([`Ranks::stall`]),
 /// `FENCEPOST_DEADLOCK=report|end` ([`Ranks::end_deadlocks`]), `FENCEPOST_EAGER` and `FENCEPOST_UNEXPECTED`, each a number of
@@ -218,13 +218,15 @@ impl Ranks {
     }
 
     /// How far this world and its parts look for mistakes while they run. `Calls` in debug builds, `Off` in others, unless set;
-    /// [`run()`] asks `FENCEPOST_CHECK=off|calls|mark|log`.
+    /// [`run()`] asks `FENCEPOST_CHECK=off|calls|mark|log|mpi`.
     ///
     /// With `Mark` and `Log`, the fence of an epoch in which two operations conflict applies nothing: it is `RMA_CONFLICT` on
     /// the rank that owns the elements and on both origins, with both lines, and `RMA_SYNC` on the others. So is the wait of an
     /// exposure, and the unlock, flush or load of a shared epoch that conflicts with one that nothing orders with it; all ranks
     /// then learn of it by their next [`barrier`](crate::World::barrier), or as they change a window over to locks or back, in
     /// the same way. A put that writes an element twice is `RMA_CONFLICT` at its call. Epochs without such a conflict leave the same bits as unchecked ones.
+    /// With `Mpi`, so is a fence where a rank has stored into its part since the fence before, and another rank accesses the part in a way
+    /// that MPI does not define then.
     /// A superstep that has one is not prepared and not loaded: `RMA_CONFLICT`, on the ranks that know of it. While it runs it
     /// is not looked at.
     ///

@@ -217,6 +217,10 @@ pub(crate) struct Checked {
     pub(crate) stores: Cell<bool>,
     /// The number of the exchange that ended the last fence, and a digest of this rank's part at its end.
     pub(crate) before: Cell<Option<(u32, [u8; 32])>>,
+    /// The number of the exchange that ended the last fence and its line, where this rank's part at its end is kept.
+    pub(crate) kept: Cell<Option<(u32, &'static Location<'static>)>>,
+    /// That part.
+    pub(crate) part: RefCell<Vec<u8>>,
 }
 
 /// The lists of one window.
@@ -295,6 +299,13 @@ impl Checked {
     /// The marks of this rank's elements.
     pub(crate) fn marks(&self) -> RefMut<'_, Marks> {
         self.marks.borrow_mut()
+    }
+
+    /// What the elements were after the last fence says nothing of what is stored from here on.
+    #[inline]
+    pub(crate) fn forget_part(&self) {
+        self.before.set(None);
+        self.kept.set(None);
     }
 
     /// The next operation of each line goes the long way.
@@ -526,42 +537,6 @@ mod tests {
         (0..out.len() - 1).for_each(|len| assert!(Sent::decode(&mut &out[..len]).is_none()));
         list.clear();
         assert!(list.is_empty() && list.sites().is_empty());
-    }
-
-    #[test]
-    fn records_are_entries_once_they_are_spelt_out() {
-        use crate::collect::outbox::{Head, Outbox, PUT};
-        let here = [Location::caller(), Location::caller(), Location::caller()];
-        let (checked, mut outbox) = (Checked::default(), Outbox::new(&fencepost_transport::Memory::heap()));
-        checked.begin();
-        let push = |at, code, site, outbox: &mut Outbox| {
-            checked.plain.add(Head::new(at, code, site), site, true);
-            outbox.push(Head::new(at, code, site), 0);
-        };
-        push(7, PUT, here[0], &mut outbox);
-        push(8, PUT, here[1], &mut outbox);
-        let so_far = outbox.records.len();
-        checked.add((Kind::Get, 1, Touched::Run(3, 2)), None, (0, 0), |_| Some(so_far), here[2]);
-        push(9, 1 + Op::Max as u64, here[1], &mut outbox);
-        let mut lists = checked.take();
-        lists.close(&checked.plain, 2, |target| (target == 1).then_some(outbox.records.len()));
-        assert!(lists.for_target(0).is_none());
-        let list = lists.for_target(1).expect("there is one");
-        assert_eq!((list.numbers(), list.site_of(3)), (6, Some(here[2])), "3 numbers, 1 and 2");
-        let mut out = Vec::new();
-        list.encode(&mut out);
-        let sent = Sent::decode(&mut &out[..]).expect("it is a list");
-        let numbers: Vec<_> = sent.entries().flatten().map(|entry| (entry.number, entry.kind)).collect();
-        assert_eq!(numbers, [(0, Some(Kind::Put)), (3, Some(Kind::Get)), (4, None)]);
-        let (list, lines) = lists.spelling(1).expect("there is one");
-        list.spell(&outbox.records, 8, lines);
-        let sites: Vec<_> = (0..list.numbers()).filter_map(|number| list.site_of(number)).collect();
-        assert!(sites == [here[0], here[1], here[2], here[1]]);
-        out.clear();
-        list.encode(&mut out);
-        let sent = Sent::decode(&mut &out[..]).expect("it is a list");
-        let kinds: Vec<_> = sent.entries().flatten().filter_map(|entry| entry.kind).collect();
-        assert_eq!(kinds, [Kind::Put, Kind::Put, Kind::Get, Kind::Accumulate(Op::Max)]);
     }
 
     #[test]

@@ -121,7 +121,9 @@ pub(crate) fn plain(records: &[Record], size: usize) -> impl Iterator<Item = (us
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collect::checked::{Checked, Sent, Touched};
     use crate::collect::outbox::Outbox;
+    use fencepost_planner::element::Op;
     use fencepost_transport::Memory;
 
     #[test]
@@ -155,5 +157,39 @@ mod tests {
         outbox.push(Head::new(8, PUT, site), 1);
         let found: Vec<_> = plain(&outbox.records, 8).map(|(_, head)| (head.at(), head.code())).collect();
         assert_eq!(found, [(5, PUT), (6, 2), (8, PUT)]);
+    }
+    #[test]
+    fn records_are_entries_once_they_are_spelt_out() {
+        let here = [Location::caller(), Location::caller(), Location::caller()];
+        let (checked, mut outbox) = (Checked::default(), Outbox::new(&Memory::heap()));
+        checked.begin();
+        let push = |at, code, site, outbox: &mut Outbox| {
+            checked.plain.add(Head::new(at, code, site), site, true);
+            outbox.push(Head::new(at, code, site), 0);
+        };
+        push(7, PUT, here[0], &mut outbox);
+        push(8, PUT, here[1], &mut outbox);
+        let so_far = outbox.records.len();
+        checked.add((Kind::Get, 1, Touched::Run(3, 2)), None, (0, 0), |_| Some(so_far), here[2]);
+        push(9, 1 + Op::Max as u64, here[1], &mut outbox);
+        let mut lists = checked.take();
+        lists.close(&checked.plain, 2, |target| (target == 1).then_some(outbox.records.len()));
+        assert!(lists.for_target(0).is_none());
+        let list = lists.for_target(1).expect("there is one");
+        assert_eq!((list.numbers(), list.site_of(3)), (6, Some(here[2])), "3 numbers, 1 and 2");
+        let mut out = Vec::new();
+        list.encode(&mut out);
+        let sent = Sent::decode(&mut &out[..]).expect("it is a list");
+        let numbers: Vec<_> = sent.entries().flatten().map(|entry| (entry.number, entry.kind)).collect();
+        assert_eq!(numbers, [(0, Some(Kind::Put)), (3, Some(Kind::Get)), (4, None)]);
+        let (list, lines) = lists.spelling(1).expect("there is one");
+        list.spell(&outbox.records, 8, lines);
+        let sites: Vec<_> = (0..list.numbers()).filter_map(|number| list.site_of(number)).collect();
+        assert!(sites == [here[0], here[1], here[2], here[1]]);
+        out.clear();
+        list.encode(&mut out);
+        let sent = Sent::decode(&mut &out[..]).expect("it is a list");
+        let kinds: Vec<_> = sent.entries().flatten().filter_map(|entry| entry.kind).collect();
+        assert_eq!(kinds, [Kind::Put, Kind::Put, Kind::Get, Kind::Accumulate(Op::Max)]);
     }
 }

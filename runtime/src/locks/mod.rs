@@ -96,7 +96,7 @@ impl LockCore {
     pub(crate) fn new(data: Rc<WindowCore>, words: &WindowCore, mut rooms: Vec<Log<Record>>) -> Result<Self> {
         let port = answers(data.key.window)?;
         data.answered.set(true);
-        data.checked.before.set(None);
+        data.checked.forget_part();
         let target = |rank: usize| {
             let len = data.peers[rank].len;
             let part = Part { base: data.peers[rank].base, len, element: data.element };

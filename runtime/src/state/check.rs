@@ -23,11 +23,14 @@ pub enum Check {
     Mark,
     /// As `Mark`, but each rank tells the lines of its operations at once.
     Log,
+    /// As `Log`; and stores of a rank into its part in the epoch of a fence in which others access it, which have a meaning here and none in
+    /// MPI, end in the same error. Each fence copies this rank's part.
+    Mpi,
 }
 
 impl Check {
     /// All of them, each looking further than the one before.
-    pub const ALL: [Check; 4] = [Check::Off, Check::Calls, Check::Mark, Check::Log];
+    pub const ALL: [Check; 5] = [Check::Off, Check::Calls, Check::Mark, Check::Log, Check::Mpi];
 
     const fn name(self) -> &'static str {
         match self {
@@ -35,12 +38,18 @@ impl Check {
             Check::Calls => "calls",
             Check::Mark => "mark",
             Check::Log => "log",
+            Check::Mpi => "mpi",
         }
     }
 
     /// Whether conflicts are looked for.
     pub(crate) fn finds_conflicts(self) -> bool {
         cfg!(feature = "check") && self >= Check::Mark
+    }
+
+    /// Whether ranks tell the lines of their operations at once.
+    pub(crate) fn tells_lines(self) -> bool {
+        self >= Check::Log
     }
 }
 
@@ -59,7 +68,7 @@ impl FromStr for Check {
     /// Class `Arg` for any other text, with those allowed.
     fn from_str(text: &str) -> Result<Self, Error> {
         Check::ALL.into_iter().find(|check| check.name() == text).ok_or_else(|| {
-            let message = format!("there is no check `{text}`: it is `off`, `calls`, `mark` or `log`");
+            let message = format!("there is no check `{text}`: it is `off`, `calls`, `mark`, `log` or `mpi`");
             Error::new(ErrorClass::Arg, message)
         })
     }

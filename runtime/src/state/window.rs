@@ -173,7 +173,7 @@ impl WindowCore {
         let short = short && self.accesses.get() == 0 && self.world.alive().is_ok();
         self.short.set(short);
         if !short {
-            self.checked.before.set(None); // a run or an access may change it
+            self.checked.forget_part(); // a run or an access may change it
             self.checked.forget_lines();
         }
         let holds_until_fence = self.holds_until_fence();

@@ -12,14 +12,14 @@ use crate::collect::checked::{Entry, List, Lists, Sent, What, word};
 use crate::collect::outbox::Head;
 use crate::collect::plain::{kind_of, line_of, plain};
 use crate::kernel;
-use crate::state::conflicts::{MOST, read_site, write_site};
+use crate::state::conflicts::{MOST, STORE, read_site, write_site};
 use crate::state::window::WindowCore;
 use fencepost_planner::conflicts::{Access, Conflict, Marks, Touch, pairs};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::datatype::MOST_RUNS;
 use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_transport::Record;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::panic::Location;
 
 /// A line of this rank.
@@ -282,18 +282,23 @@ fn inside(entry: &Entry<'_>, len: usize) -> Option<Datatype> {
     entry.elements().filter(|elements| elements.low() >= 0 && elements.high() <= len as i64)
 }
 
-/// Adds the conflicts on this rank's part of `window` to those that were found.
-fn compare(
+/// What an operation touches, how, its number after the rank that calls it, and its line.
+struct Touching {
+    elements: Datatype,
+    kind: Kind,
+    by: (usize, usize),
+    site: Site,
+}
+
+/// All that is touched of this rank's part of `window`, by rank, then by number.
+fn touching(
     me: usize,
     window: &WindowCore,
     all: &[Vec<Part<'_>>],
     records: &Records<'_>,
-    found: &mut Vec<Conflict>,
-) -> Result<(), usize> {
+) -> Result<Vec<Touching>, usize> {
     let (len, size) = (window.peers[me].len, window.element.size as usize);
-    // What is touched, how, by which operation, and at which line.
-    let mut touched: Vec<(Datatype, Kind, (usize, usize))> = Vec::new();
-    let mut lines: Vec<((usize, usize), Site)> = Vec::new();
+    let mut touched = Vec::new();
     for (from, parts) in all.iter().enumerate() {
         let (mut before, mut operation) = (0, 0);
         for part in parts {
@@ -308,27 +313,73 @@ fn compare(
                     let own = if here { of_entry(records, (from, window), (first, count))? } else { &[] };
                     for (place, head) in plain(own, size) {
                         let kind = kind_of(head.code()).filter(|_| head.at() < len).ok_or(from)?;
-                        let by = (from, operation + 1 + place);
-                        touched.push((Datatype::run(head.at()..head.at() + 1), kind, by));
-                        lines.push((by, line_of_record(part, line_of(head))));
+                        let elements = Datatype::run(head.at()..head.at() + 1);
+                        let site = line_of_record(part, line_of(head));
+                        touched.push(Touching { elements, kind, by: (from, operation + 1 + place), site });
                     }
                 } else if here {
-                    let elements = inside(&entry, len).ok_or(from)?;
-                    touched.push((elements, entry.kind.ok_or(from)?, (from, operation)));
-                    let line = part.sites.get(entry.site).cloned().unwrap_or_default();
-                    lines.push(((from, operation), line));
+                    let (elements, kind) = (inside(&entry, len).ok_or(from)?, entry.kind.ok_or(from)?);
+                    let site = part.sites.get(entry.site).cloned().unwrap_or_default();
+                    touched.push(Touching { elements, kind, by: (from, operation), site });
                 }
             }
             before = next;
         }
     }
+    Ok(touched)
+}
+
+/// Adds to those that were found the conflicts of operations of other ranks with what this rank has stored since the fence at this
+/// line, where that is not defined in MPI.
+pub(super) fn with_stores(
+    me: usize,
+    window: &WindowCore,
+    all: &[Vec<u8>],
+    records: &Records<'_>,
+    (stored, site): (&[Range<usize>], &Site),
+    found: &mut Vec<Conflict>,
+) -> Result<(), usize> {
+    let all = all.iter().enumerate().map(|(from, bytes)| parts(bytes).ok_or(from));
+    let all = all.collect::<Result<Vec<_>, usize>>()?;
+    for touching in touching(me, window, &all, records)? {
+        let (origin, operation) = touching.by;
+        let Touching { elements, kind, site: line, .. } = touching;
+        let hit = |run: &&Range<usize>| {
+            kind != Kind::Get || elements.overlap_bounds(&Datatype::run((*run).clone())).is_some()
+        };
+        let ends = |run: &Range<usize>| match elements.overlap_bounds(&Datatype::run(run.clone())) {
+            Some(both) if kind == Kind::Get => both,
+            _ => run.start as i64..run.end as i64,
+        };
+        let hits = || stored.iter().filter(hit).map(ends);
+        let (Some(first), Some(last)) = (hits().next(), hits().next_back()) else { continue };
+        if origin == me || found.len() >= MOST {
+            continue;
+        }
+        let store = Touch { origin: me, operation: STORE, kind: Kind::Put, site: site.clone() };
+        let between = [store, Touch { origin, operation, kind, site: line }];
+        let (window, elements) = (window.key.window as usize, first.start..last.end);
+        found.push(Conflict { rank: me, ranks: 1, window, elements, between });
+    }
+    Ok(())
+}
+
+/// Adds the conflicts on this rank's part of `window` to those that were found.
+fn compare(
+    me: usize,
+    window: &WindowCore,
+    all: &[Vec<Part<'_>>],
+    records: &Records<'_>,
+    found: &mut Vec<Conflict>,
+) -> Result<(), usize> {
+    let touched = touching(me, window, all, records)?;
     let line = |by: (usize, usize)| {
-        let place = lines.partition_point(|(other, _)| *other < by);
-        lines.get(place).map_or_else(Site::default, |(_, site)| site.clone())
+        let place = touched.partition_point(|other| other.by < by);
+        touched.get(place).map_or_else(Site::default, |touching| touching.site.clone())
     };
     let mut accesses: Vec<Access<'_, (usize, usize)>> = touched
         .iter()
-        .map(|(elements, kind, by)| Access { window: 0, elements, kind: *kind, by: *by })
+        .map(|Touching { elements, kind, by, .. }| Access { window: 0, elements, kind: *kind, by: *by })
         .collect();
     pairs(&mut accesses, |a, b, elements| {
         let mut between = [a, b].map(|access| {

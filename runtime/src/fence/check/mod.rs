@@ -12,6 +12,7 @@
 mod find;
 pub(super) mod promised;
 mod report;
+mod stores;
 mod told;
 
 pub(crate) use find::{conflicts_of, message_of};
@@ -47,6 +48,7 @@ fn exchange(world: &WorldCore, call: &Call, hash: u64) -> Call {
     let check = world.checks.checking.borrow().check;
     let name = match check {
         Check::Log => "FENCEPOST_CHECK::log",
+        Check::Mpi => "FENCEPOST_CHECK::mpi",
         _ => "FENCEPOST_CHECK::mark",
     };
     Call { hash: call.hash ^ hash ^ check as u64, name: Some(name), ..call }
@@ -79,6 +81,7 @@ pub(super) fn fence(
     };
     windows.iter().zip(lists).for_each(|(window, lists)| window.checked.give_back(lists));
     promised::fenced(windows, result.is_ok());
+    stores::fenced(world, windows, result.is_ok(), call);
     result
 }
 
@@ -102,7 +105,8 @@ fn before(
     call: &Call,
     failed: Option<Error>,
 ) -> Result<Option<Error>> {
-    let with_lines = world.checks.checking.borrow().check == Check::Log;
+    let with_lines = world.checks.checking.borrow().check.tells_lines();
+    let stored = stores::of(world, windows);
     world.checks.begin(Vec::new());
     // Records that are still to be read from sections change before the fence.
     let change = windows.iter().any(|window| window.elements.get());
@@ -135,6 +139,12 @@ fn before(
         unsafe { region.records(window.set.get(), world.rank) }
     };
     let found = find::conflicts(world.rank, windows, &all, &records)
+        .and_then(|mut found| {
+            for (window, stored, site) in &stored {
+                find::with_stores(world.rank, window, &all, &records, (&stored[..], site), &mut found)?;
+            }
+            Ok(found)
+        })
         .map_err(|from| world.corrupt(&mut world.endpoint.borrow_mut(), from, call))?;
     if let Some(error) = promised::broken(world, windows, &all, call) {
         return Ok(Some(error));
@@ -166,7 +176,7 @@ fn after(world: &WorldCore, windows: &[&WindowCore], lists: &[Lists], call: &Cal
         all.iter().map(|(rank, bytes)| of_rank(*rank, world.size, bytes)).collect();
     // Those of a rank that writes nonsense are not believed, nor worth more than the error that there is.
     let Some(mut conflicts) = decoded.map(|all| all.concat()) else { return error };
-    if world.checks.checking.borrow().check != Check::Log {
+    if !world.checks.checking.borrow().check.tells_lines() {
         let called = exchange(world, call, LINES);
         let own = find::lines(me, windows, lists, &conflicts);
         match world.meet(&called, &own) {

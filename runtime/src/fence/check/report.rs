@@ -1,6 +1,6 @@
 //! The forms of conflicts: a text for people, lines of JSON for programs, and bytes for other ranks.
 
-use crate::state::conflicts::MOST;
+use crate::state::conflicts::{MOST, STORE};
 use fencepost_planner::conflicts::{Conflict, Touch};
 use fencepost_planner::ir::pattern::{Kind, Site};
 use std::fmt::Write as _;
@@ -30,6 +30,13 @@ pub(super) fn brief(conflicts: &[Conflict]) -> String {
 }
 
 fn count(conflicts: &[Conflict]) -> String {
+    let is_store = |conflict: &Conflict| conflict.between[0].operation == STORE;
+    if !conflicts.is_empty() && conflicts.iter().all(is_store) {
+        return match conflicts.len() {
+            1 => "a store and an operation".into(),
+            pairs => format!("{pairs} pairs of a store and an operation"),
+        };
+    }
     match conflicts.len() {
         1 => "two operations".into(),
         pairs if pairs < MOST => format!("{pairs} pairs of operations"),
@@ -49,6 +56,15 @@ fn access(kind: Kind) -> String {
 /// Returns what two accesses that conflict would do where nothing is checked, and the advice to their author.
 fn advice(a: &Touch, b: &Touch, under: Under) -> String {
     use Kind::{Accumulate, Get, Put};
+    if a.operation == STORE {
+        let what = match b.kind {
+            Get => "a store into an element that is got in the same epoch",
+            _ => {
+                "a store into a part, whatever the element, that another rank puts or accumulates into in the same epoch"
+            }
+        };
+        return format!("MPI does not define {what}: put a fence after the stores");
+    }
     let becomes = match (a.kind, b.kind, under) {
         (Accumulate(a), Accumulate(b), _) if a == b => "one of the two may be lost",
         (Get, _, Under::Locks) | (_, Get, Under::Locks) => "the read has either value",
@@ -115,7 +131,11 @@ pub(super) fn text(conflicts: &[Conflict], under: Under, passes: bool) -> String
         let _ = if *times > 1 { write!(text, ", {times} times:") } else { write!(text, ":") };
         let [a, b] = &conflict.between;
         for touch in [a, b] {
-            let _ = write!(text, "\n    {} by rank {} at {}", access(touch.kind), touch.origin, touch.site);
+            let (what, when) = match touch.operation {
+                STORE => ("stored".into(), "after the call at"),
+                _ => (access(touch.kind), "at"),
+            };
+            let _ = write!(text, "\n    {what} by rank {} {when} {}", touch.origin, touch.site);
             if let Some(line) = line_of(&touch.site) {
                 let _ = write!(text, ": `{line}`");
             }
@@ -164,6 +184,7 @@ pub(super) fn append_blind(path: &Path, rank: usize, window: u32, site: &Locatio
 fn json(conflict: &Conflict) -> String {
     let touch = |touch: &Touch| {
         let kind = match touch.kind {
+            _ if touch.operation == STORE => "store".to_owned(),
             Kind::Get => "read".to_owned(),
             Kind::Put => "write".to_owned(),
             Kind::Accumulate(op) => op.to_string(),

@@ -1,0 +1,80 @@
+//! Stores in an epoch with accesses (37), one element at a time.
+
+use super::epoch::Epoch;
+use super::world::target;
+use crate::ids::{Id, OperationId, Rank, WindowId};
+use crate::ir::pattern::Kind;
+
+/// An operation of an epoch in which the owner of its elements has stored.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Undefined {
+    /// The rank that has stored.
+    pub rank: Rank,
+    /// The window.
+    pub window: WindowId,
+    /// The operation: the rank that calls it, and its place among those of that rank.
+    pub by: (Rank, OperationId),
+    /// The elements that were stored and that the operation gets; of a put or an accumulate all that were stored.
+    pub elements: Vec<i64>,
+}
+
+/// Returns the operations of an epoch that MPI does not define, since these elements were stored into, each by its owner, since the
+/// fence before: by rank, window and operation.
+pub fn undefined_stores(epoch: &Epoch, stored: &[(Rank, WindowId, i64)]) -> Vec<Undefined> {
+    let mut all = Vec::new();
+    for (origin, pattern) in epoch.patterns.iter().enumerate() {
+        for (id, operation) in pattern.operations.iter() {
+            let owner = target(operation, origin).filter(|&owner| owner != origin);
+            let Some(owner) = owner.filter(|_| operation.remote.size() > 0) else { continue };
+            let touches = |element: i64| {
+                operation.kind != Kind::Get || operation.remote.element_iter().any(|other| other == element)
+            };
+            let there = stored.iter().filter(|(rank, window, element)| {
+                (rank.index(), *window) == (owner, operation.window) && touches(*element)
+            });
+            let mut elements: Vec<i64> = there.map(|(.., element)| *element).collect();
+            elements.sort_unstable();
+            elements.dedup();
+            if !elements.is_empty() {
+                let (rank, window) = (Rank::new(owner), operation.window);
+                all.push(Undefined { rank, window, by: (Rank::new(origin), id), elements });
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datatype::Datatype;
+    use crate::ids::Delta;
+    use crate::ir::pattern::{Local, Mode, Operation, Pattern, Site};
+
+    #[test]
+    fn puts_conflict_with_all_stores_into_their_part_and_gets_with_those_into_their_elements() {
+        let window = WindowId::new(0);
+        let operation = |kind, from: usize| Operation {
+            kind,
+            window,
+            target: Some(Delta::between(Rank::new(from), Rank::new(1))),
+            remote: Datatype::run(2..4),
+            local: Local::Buffer,
+            mode: Mode::Auto,
+            site: Site::default(),
+        };
+        let told = |kind, from: usize, stored: &[i64]| {
+            let mut epoch = Epoch::default();
+            epoch.patterns.resize_with(3, || Pattern { operations: Default::default() });
+            epoch.patterns[from].operations.push(operation(kind, from));
+            let stored: Vec<_> = stored.iter().map(|element| (Rank::new(1), window, *element)).collect();
+            undefined_stores(&epoch, &stored).pop().map(|found| found.elements)
+        };
+        assert_eq!(told(Kind::Put, 0, &[7, 5, 7]), Some(vec![5, 7]));
+        assert_eq!(told(Kind::Get, 0, &[7, 3]), Some(vec![3]));
+        assert_eq!(told(Kind::Get, 0, &[7, 4]), None);
+        assert_eq!(told(Kind::Put, 0, &[]), None);
+        assert_eq!(told(Kind::Put, 1, &[2]), None, "its own operation");
+    }
+}

@@ -1,0 +1,85 @@
+//! What a rank has stored into its part between two fences, found by comparing it with a copy (planner/README.md, 37).
+
+use crate::state::call::Call;
+use crate::state::check::Check;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use fencepost_planner::ir::pattern::Site;
+use std::ops::Range;
+
+/// This rank's elements, as bytes.
+fn part(window: &WindowCore) -> &[u8] {
+    let bytes = window.peers[window.world.rank].len * window.element.size as usize;
+    // SAFETY: this rank's own elements, initialised; it is in a call that holds the window, and nobody writes them before this
+    // rank has entered an exchange of the fence, or after it has returned from the last one.
+    unsafe { std::slice::from_raw_parts(window.region.base(), bytes) }
+}
+
+fn is_asked(world: &WorldCore) -> bool {
+    world.checks.checking.borrow().check == Check::Mpi
+}
+
+/// The windows in which this rank has stored since the fence before, as far as that is known: the elements, ascending, and the line of
+/// that fence.
+pub(super) fn of<'w>(
+    world: &WorldCore,
+    windows: &[&'w WindowCore],
+) -> Vec<(&'w WindowCore, Vec<Range<usize>>, Site)> {
+    let mut all = Vec::new();
+    for window in windows {
+        let Some((number, site)) = window.checked.kept.take() else { continue };
+        if number != world.number() {
+            continue;
+        }
+        let (now, before) = (part(window), window.checked.part.borrow());
+        let stored = differences(&before, now, window.element.size as usize);
+        if !stored.is_empty() {
+            all.push((*window, stored, world.checks.site(site)));
+        }
+    }
+    all
+}
+
+/// The elements of `size` bytes that are not the same in both, in runs.
+fn differences(before: &[u8], now: &[u8], size: usize) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (at, (before, now)) in before.chunks(size).zip(now.chunks(size)).enumerate() {
+        if before != now {
+            match runs.last_mut() {
+                Some(run) if run.end == at => run.end += 1,
+                _ => runs.push(at..at + 1),
+            }
+        }
+    }
+    runs
+}
+
+/// The windows were fenced in this call: where it went through, what they hold is kept.
+pub(super) fn fenced(world: &WorldCore, windows: &[&WindowCore], well: bool, call: &Call) {
+    if !is_asked(world) {
+        return;
+    }
+    for window in windows {
+        window.checked.kept.set(well.then(|| (world.number(), call.site)));
+        if well {
+            let kept = &mut *window.checked.part.borrow_mut();
+            kept.clear();
+            kept.extend_from_slice(part(window));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::differences;
+
+    #[test]
+    fn elements_that_differ_are_told_in_runs() {
+        let before = [0_u8; 12];
+        let mut now = before;
+        assert_eq!(differences(&before, &now, 2), []);
+        (now[3], now[4], now[11]) = (1, 1, 1);
+        assert_eq!(differences(&before, &now, 2), [1..3, 5..6]);
+        assert_eq!(differences(&before, &now, 4), [0..3], "one run");
+    }
+}

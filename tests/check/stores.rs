@@ -1,0 +1,213 @@
+//! Stores of a rank into its part in an epoch in which others access it, which MPI does not define (planner/README.md, 37).
+
+use crate::generated::{BEFORE, Called, Found, LEN, LINES, MOST};
+use crate::generated::{after_reports, called, expected, found, law, number, on};
+use fencepost::prelude::*;
+use fencepost::{Check, TransportKind, ranks};
+use fencepost_planner::ids::{Id, Rank, WindowId};
+use fencepost_planner::reference::undefined_stores;
+use fencepost_tests_support::cases::cases;
+use fencepost_tests_support::random::Random;
+use fencepost_tests_support::transports::transports;
+
+/// What two ranks do between two fences: stores of rank 1 into its part, and operations of rank 0 on it.
+type Between = fn(&World, &mut Window<u64>) -> Result<()>;
+
+/// Runs it between fences, the first and the last of which are of nothing else; returns how each rank's fence ended, and the line of
+/// the fence before.
+fn ends(
+    transport: &TransportKind,
+    check: Check,
+    between: Between,
+) -> (Vec<Option<(ErrorClass, String)>>, u32) {
+    let before = line!() + 3;
+    let ends = ranks(3).transport(transport.clone()).check(check).collect(|world| {
+        let mut u = world.window_from(vec![5_u64; 16])?;
+        u.fence()?;
+        between(world, &mut u)?;
+        let end = u.fence().err().map(|error| (error.class(), error.message().to_owned()));
+        u.fence()?;
+        Ok(end)
+    });
+    (ends.expect("the world goes on"), before)
+}
+
+const TOLD: [(&str, Between); 3] = [
+    ("written by rank 0", |world, u| {
+        if world.rank() == 1 {
+            u[3] = 1;
+        }
+        if world.rank() == 0 { u.put([1]).to(1, 9) } else { Ok(()) }
+    }),
+    ("accumulated into with SUM by rank 0", |world, u| {
+        if world.rank() == 1 {
+            u[3] = 1;
+        }
+        if world.rank() == 0 { u.accumulate([1; 4], Op::Sum).to(1, 3) } else { Ok(()) }
+    }),
+    ("read by rank 0", |world, u| {
+        if world.rank() == 1 {
+            u[3] = 1;
+        }
+        if world.rank() == 0 { u.fetch(1, 2..9).map(drop) } else { Ok(()) }
+    }),
+];
+
+const SILENT: [(&str, Between); 6] = [
+    ("a get of other elements", |world, u| {
+        if world.rank() == 1 {
+            u[3] = 1;
+        }
+        if world.rank() == 0 { u.fetch(1, 4..9).map(drop) } else { Ok(()) }
+    }),
+    ("a fence after the store", |world, u| {
+        if world.rank() == 1 {
+            u[3] = 1;
+        }
+        u.fence()?;
+        if world.rank() == 0 { u.put([1]).to(1, 9) } else { Ok(()) }
+    }),
+    ("a put into the part of another rank", |world, u| {
+        if world.rank() == 1 {
+            u[3] = 1;
+        }
+        if world.rank() == 0 { u.put([1]).to(2, 3) } else { Ok(()) }
+    }),
+    ("a store that changes nothing", |world, u| {
+        if world.rank() == 1 {
+            u[3] = 5;
+        }
+        if world.rank() == 0 { u.put([1]).to(1, 9) } else { Ok(()) }
+    }),
+    ("an operation of the rank that stores", |world, u| {
+        if world.rank() == 1 {
+            u[3] = 1;
+            u.put([1]).to(1, 3)?;
+        }
+        Ok(())
+    }),
+    ("another call of all ranks, after which it is not known", |world, u| {
+        if world.rank() == 1 {
+            u[3] = 1;
+        }
+        world.barrier()?;
+        if world.rank() == 0 { u.put([1]).to(1, 9) } else { Ok(()) }
+    }),
+];
+
+#[test]
+fn a_store_in_the_epoch_of_an_access_of_another_rank_is_told_with_both_lines_by_mpi_only() {
+    for transport in transports(0..3) {
+        for (what, between) in TOLD {
+            let (told, before) = ends(&transport, Check::Mpi, between);
+            let classes: Vec<_> = told.iter().map(|end| end.as_ref().map(|(class, _)| *class)).collect();
+            let expected = [ErrorClass::RmaConflict, ErrorClass::RmaConflict, ErrorClass::RmaSync].map(Some);
+            assert_eq!(classes, expected, "{what} on {transport:?}: {told:?}");
+            for (_, text) in told.iter().flatten() {
+                let stored = format!("stored by rank 1 after the call at {}:{before}", file!());
+                assert!(text.contains(&stored) && text.contains(what), "{text}");
+                assert!(
+                    text.contains("a store and an operation") && text.contains("MPI does not define"),
+                    "{text}"
+                );
+            }
+            let (silent, _) = ends(&transport, Check::Log, between);
+            assert!(silent.iter().all(Option::is_none), "{what} on {transport:?}: {silent:?}");
+        }
+        for (what, between) in SILENT {
+            let (silent, _) = ends(&transport, Check::Mpi, between);
+            assert!(silent.iter().all(Option::is_none), "{what} on {transport:?}: {silent:?}");
+        }
+    }
+}
+
+/// What is called between two fences, and the elements that each rank stores into before.
+struct Epoch {
+    calls: Vec<Called>,
+    stores: Vec<(usize, usize, usize)>,
+}
+
+/// Calls without a conflict, and some stores.
+fn epoch(dice: &mut Random, size: usize) -> Epoch {
+    let mut calls: Vec<Called> = Vec::new();
+    for _ in 0..dice.below(10) {
+        if calls.len() < MOST {
+            calls.push(called(dice, size));
+            if !expected(&calls, size).is_empty() {
+                calls.pop();
+            }
+        }
+    }
+    let mut stores: Vec<(usize, usize, usize)> =
+        (0..dice.below(3)).map(|_| (dice.below(size), dice.below(2), dice.below(LEN))).collect();
+    stores.sort_unstable();
+    stores.dedup();
+    Epoch { calls, stores }
+}
+
+fn meant(epoch: &Epoch, size: usize, fence: u32) -> Vec<Found> {
+    let place =
+        |&(rank, window, at): &(usize, usize, usize)| (Rank::new(rank), WindowId::new(window), at as i64);
+    let stored: Vec<_> = epoch.stores.iter().map(place).collect();
+    let all = undefined_stores(&law(&epoch.calls, size), &stored).into_iter().map(|told| {
+        let (rank, id) = told.by;
+        let line = u64::from(BEFORE) + number(&epoch.calls, rank, id) as u64;
+        let (a, b) = ((told.rank.index() as u64, u64::from(fence)), (rank.index() as u64, line));
+        let ends = [told.elements[0] as u64, *told.elements.last().expect("one at least") as u64 + 1];
+        (told.window.index() as u64, told.rank.index() as u64, ends, [a.min(b), a.max(b)])
+    });
+    let mut all: Vec<Found> = all.collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn what_is_told_of_stores_is_what_the_reference_says() {
+    let (mut some, mut none) = (0, 0);
+    for number in 0..cases(60, 1000) {
+        let mut dice = Random::new(3 << 32 | number);
+        let size = 2 + dice.below(4);
+        let epochs: Vec<Epoch> = (0..4).map(|_| epoch(&mut dice, size)).collect();
+        let fence = line!() + 17;
+        for transport in on(number, size) {
+            let (run, text) = after_reports(|report| {
+                let asked = ranks(size).transport(transport.clone()).check(Check::Mpi).check_report(report);
+                asked.collect(|world| {
+                    let mut windows = [world.window::<u64>(LEN)?, world.window::<u64>(LEN)?];
+                    let mut failed = Vec::new();
+                    let nothing = Epoch { calls: Vec::new(), stores: Vec::new() };
+                    for Epoch { calls, stores } in std::iter::once(&nothing).chain(&epochs) {
+                        let me = world.rank();
+                        stores
+                            .iter()
+                            .filter(|(rank, ..)| *rank == me)
+                            .for_each(|&(_, w, at)| windows[w][at] = !windows[w][at]);
+                        let own = calls.iter().enumerate().filter(|(_, call)| call.rank == me);
+                        own.map(|(at, call)| LINES[at](&windows, call, 7)).collect::<Result<Vec<()>>>()?;
+                        let [u, v] = &mut windows;
+                        failed.push(world.fence((u, v)).is_err());
+                    }
+                    Ok(failed)
+                })
+            });
+            let mut told: Vec<Found> = text.lines().map(found).collect();
+            told.sort();
+            let (mut expected, mut fails) = (Vec::new(), vec![false]);
+            for epoch in &epochs {
+                // After a fence that failed nothing is known.
+                let these = if fails.last() == Some(&true) { Vec::new() } else { meant(epoch, size, fence) };
+                fails.push(!these.is_empty());
+                *(if these.is_empty() { &mut none } else { &mut some }) += 1;
+                expected.extend(these);
+            }
+            expected.sort();
+            assert_eq!(told, expected, "program {number} of {size} ranks on {transport:?}");
+            assert_eq!(
+                run.expect("the world goes on"),
+                vec![fails; size],
+                "program {number} on {transport:?}"
+            );
+        }
+    }
+    assert!(some > 50 && none > 50, "{some} epochs with stores that are told, {none} without");
+}
