@@ -6,57 +6,75 @@
 //! their functions believe addresses that ranks tell one another, and a program that called them could break what safe code
 //! relies on.
 
+#![cfg_attr(
+    loom,
+    allow(dead_code, unused_imports, reason = "the models take the floors below and those of messages only")
+)]
+
+#[cfg(not(loom))]
 mod api;
 mod collect;
+#[cfg(not(loom))]
 mod exchange;
+#[cfg(not(loom))]
 mod fence;
 mod kernel;
+#[cfg(not(loom))]
 mod locks;
 mod messages;
 mod protocol;
 mod state;
+#[cfg(not(loom))]
 mod supersteps;
 #[cfg(any(test, fuzzing))]
 mod testing;
 
-pub use api::access::Access;
-pub use api::between::{Between, Borrowed};
-pub use api::exposed::{Exposed, Tested, lends};
-pub use api::group::Group;
-pub use api::launch::{Process, launch, process};
-pub use api::locked::Locked;
-pub use api::locks::{LocalPart, Lock, LockAll, LockWindow};
-pub use api::refused::Refused;
-pub use api::requests::Request;
-pub use api::requests::scope::Scope;
-pub use api::requests::set::{Completed, Outcome, RequestSet, SomeFailed};
-pub use api::run::{Ranks, collect, ranks, run};
-pub use api::scoped;
-pub use collect::operation::{Get, Put, Section, SliceSource, Source, TargetRegion, WindowSection};
-pub use collect::ticket::Ticket;
-pub use fencepost_planner::reference::LockType;
-#[doc(hidden)]
-pub use fencepost_transport::Route;
-pub use fencepost_transport::{Count, Fault, FaultKind, Lose, Meter, SimConfig};
-pub use kernel::element::{Element, ValueAt};
-pub use state::assertions::Assertions;
-pub use state::check::Check;
-pub use state::handler::ErrorHandler;
-pub use state::hints::Hints;
-pub use state::messages::status::{Any, Sources, Status, Tags};
-pub use state::stalls::Stall;
-pub use state::traffic::{EpochKind, Traffic};
-pub use state::transport_kind::TransportKind;
-pub use state::window::Window;
-pub use state::windows::{AnyWindow, Windows};
-pub use state::world::World;
-pub use supersteps::compiled::Compiled;
-pub use supersteps::running::{KeptRow, Lent, Returns, Running, Taken};
-#[cfg(any(test, fuzzing))]
+#[cfg(not(loom))]
+mod names {
+    pub use crate::api::access::Access;
+    pub use crate::api::between::{Between, Borrowed};
+    pub use crate::api::exposed::{Exposed, Tested, lends};
+    pub use crate::api::group::Group;
+    pub use crate::api::launch::{Process, launch, process};
+    pub use crate::api::locked::Locked;
+    pub use crate::api::locks::{LocalPart, Lock, LockAll, LockWindow};
+    pub use crate::api::refused::Refused;
+    pub use crate::api::requests::Request;
+    pub use crate::api::requests::scope::Scope;
+    pub use crate::api::requests::set::{Completed, Outcome, RequestSet, SomeFailed};
+    pub use crate::api::run::{Ranks, collect, ranks, run};
+    pub use crate::api::scoped;
+    pub use crate::collect::operation::{
+        Get, Put, Section, SliceSource, Source, TargetRegion, WindowSection,
+    };
+    pub use crate::collect::ticket::Ticket;
+    pub use crate::kernel::element::{Element, ValueAt};
+    pub use crate::state::assertions::Assertions;
+    pub use crate::state::check::Check;
+    pub use crate::state::handler::ErrorHandler;
+    pub use crate::state::hints::Hints;
+    pub use crate::state::messages::status::{Any, Sources, Status, Tags};
+    pub use crate::state::stalls::Stall;
+    pub use crate::state::traffic::{EpochKind, Traffic};
+    pub use crate::state::transport_kind::TransportKind;
+    pub use crate::state::window::Window;
+    pub use crate::state::windows::{AnyWindow, Windows};
+    pub use crate::state::world::World;
+    pub use crate::supersteps::compiled::Compiled;
+    pub use crate::supersteps::running::{KeptRow, Lent, Returns, Running, Taken};
+    pub use fencepost_planner::reference::LockType;
+    #[doc(hidden)]
+    pub use fencepost_transport::Route;
+    pub use fencepost_transport::{Count, Fault, FaultKind, Lose, Meter, SimConfig};
+}
+#[cfg(not(loom))]
+pub use names::*;
+#[cfg(all(any(test, fuzzing), not(loom)))]
 #[doc(hidden)]
 pub use testing::fuzzing;
 
 /// What `#[superstep]` calls. Not for others: it changes without notice.
+#[cfg(not(loom))]
 #[doc(hidden)]
 pub mod __private {
     pub use crate::collect::operation::{Collect, SourceData, WindowKey};

@@ -45,6 +45,7 @@ pub(crate) fn most_answered(len: usize, size: usize) -> usize {
     len.saturating_mul(size).saturating_mul(MOST_TIMES).clamp(16 << 20, isize::MAX as usize)
 }
 
+#[cfg(not(loom))]
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,11 +11,11 @@ pub(crate) enum Wait {
     Entry,
     /// W2: gets are read before this rank's own operations on itself are applied.
     ReadsFirst,
-    /// W3: a rank leaves when all have read from it.
+    /// W3: a rank leaves when all have read from it: a fence, or the call that sends a message.
     Leaving,
     /// W3: a rank leaves when its own gets have come.
     Landing,
-    /// W4: outboxes are used in turn.
+    /// W4: outboxes are used in turn, and memory of messages when they were read.
     Reuse,
     /// W5: all notifications of an exchange are in before the next is published.
     Skew,

@@ -403,6 +403,7 @@ fn tell(endpoint: &mut Endpoint, messages: &mut Messages, to: usize, header: Hea
     }
 }
 
+#[cfg(not(loom))]
 #[cfg(test)]
 mod tests {
     use super::*;

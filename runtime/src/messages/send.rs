@@ -1,6 +1,7 @@
 //! Sends.
 
 use crate::kernel::element::Element;
+use crate::kernel::waits::{Wait, without};
 use crate::messages::arrive::{Came, Taken, deliver, read_all, read_from};
 use crate::messages::receive::{Wanted, begin as begin_receive, complete as complete_receive, go_on};
 use crate::messages::{messages, rank_of};
@@ -61,6 +62,7 @@ pub(crate) fn send(world: &WorldCore, outgoing: &Outgoing<'_>, call: &Call) -> R
     let sent = unsafe { begin(world, endpoint, &mut messages(world).borrow_mut(), outgoing, call) };
     let result = sent.and_then(|sent| match sent {
         None => Ok(()),
+        Some(_) if without(Wait::Leaving) => Ok(()),
         Some(sent) => complete(world, endpoint, &sent, outgoing, None, call),
     });
     guard.over();

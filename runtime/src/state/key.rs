@@ -17,7 +17,9 @@
 //! ([`UniformHash`](crate::supersteps::uniform::UniformHash)). A program that searches can find two values that pass for equal.
 //! Then ranks do not notice that these values differ; they still have the same schedule and the same windows.
 
+#[cfg(not(loom))]
 use fencepost_planner::machine::Machine;
+#[cfg(not(loom))]
 use fencepost_transport::auth::Secret;
 use std::hash::{BuildHasher, RandomState};
 
@@ -45,6 +47,7 @@ impl Key {
     }
 
     /// The key of all ranks that hold this secret and plan for this machine.
+    #[cfg(not(loom))]
     pub(crate) fn of_job(secret: &Secret, machine: &Machine) -> Self {
         let material = [secret.as_bytes(), machine.to_string().as_bytes()].concat();
         let derived = blake3::derive_key("fencepost 1 words of epochs and windows", &material);
@@ -105,6 +108,7 @@ fn folded(number: u64) -> u64 {
     (number & P) + (number >> 61)
 }
 
+#[cfg(not(loom))]
 #[cfg(test)]
 mod tests {
     use super::*;

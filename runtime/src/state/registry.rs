@@ -57,6 +57,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Registry {
     /// The registry of a rank that is a process, with the key of its job's worlds of this machine model.
+    #[cfg(not(loom))]
     pub(crate) fn of_job(secret: &fencepost_transport::auth::Secret, machine: &Machine) -> Self {
         Self { key: Key::of_job(secret, machine), ..Self::default() }
     }

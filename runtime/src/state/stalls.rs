@@ -118,6 +118,7 @@ fn say(stall: &Stall) {
 
 impl Settings {
     /// The defaults, with what `FENCEPOST_STALL` and `FENCEPOST_DEADLOCK` say.
+    #[cfg(not(loom))]
     pub(crate) fn from_environment() -> Result<Self> {
         let mut settings = Self::default();
         if let Some(text) = environment::text("FENCEPOST_STALL")? {

@@ -2,7 +2,10 @@
 
 use crate::state::environment;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Endpoint, Route, Settings, SimConfig, local, sim};
+use fencepost_transport::SimConfig;
+#[cfg(not(loom))]
+use fencepost_transport::{Endpoint, Route, Settings, local, sim};
+#[cfg(not(loom))]
 use std::sync::Arc;
 
 /// The way in which the ranks of a world reach each other.
@@ -24,6 +27,7 @@ pub enum TransportKind {
     #[doc(hidden)]
     TcpThreads,
     /// The same, by the addresses of a route: for tests, which put something between ranks.
+    #[cfg(not(loom))]
     #[doc(hidden)]
     TcpThreadsBy(Arc<dyn Route>),
     /// Threads of made-up hosts: this is the host of each rank, over and over: for tests.
@@ -50,6 +54,7 @@ impl std::str::FromStr for TransportKind {
 
 impl TransportKind {
     /// Ends of a world whose ranks are threads of this process.
+    #[cfg(not(loom))]
     pub(crate) fn ends(&self, size: usize) -> Result<Vec<Endpoint>> {
         Ok(match self {
             TransportKind::Local => local(size).into_iter().map(Endpoint::Local).collect(),

@@ -1,20 +1,22 @@
 //! The changes that tests and fuzzers make to this package from within: waits taken away, frames changed on their way.
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod fences;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod forged;
-#[cfg(any(test, fuzzing))]
+#[cfg(not(loom))]
 pub mod fuzzing;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod garbled;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod messages;
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod models;
+#[cfg(all(test, not(loom)))]
 mod requests;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod schedules;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod support;
 #[cfg(test)]
 mod tampered;

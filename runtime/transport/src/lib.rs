@@ -25,6 +25,9 @@ mod contract;
 #[cfg_attr(loom, allow(dead_code, reason = "no model uses the wait-for table"))]
 pub mod deadlock;
 mod endpoint;
+#[cfg(loom)]
+#[doc(hidden)]
+pub mod explore;
 #[cfg(not(loom))]
 mod hybrid;
 mod local;

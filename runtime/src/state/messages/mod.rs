@@ -9,6 +9,7 @@ pub(crate) mod posted;
 pub(crate) mod receive;
 pub(crate) mod status;
 
+use crate::kernel::waits::{Wait, without};
 use crate::state::completion::Completion;
 use crate::state::messages::frames::Envelope;
 use crate::state::messages::limits::Limits;
@@ -162,7 +163,7 @@ impl Messages {
         }
         let released = endpoint.released(to, Port::MESSAGES);
         while let Some(flying) = self.peers[to].flying.front()
-            && flying.frame < released
+            && (flying.frame < released || without(Wait::Reuse))
         {
             let Some(Flying { bytes, .. }) = self.peers[to].flying.pop_front() else { return };
             if self.spare.len() < SPARE.0 && bytes.len() <= SPARE.1 {

@@ -9,6 +9,8 @@ mod model;
 mod real;
 
 #[cfg(loom)]
+pub use model::without_fences;
+#[cfg(loom)]
 pub(crate) use model::*;
 #[cfg(not(loom))]
 pub(crate) use real::*;

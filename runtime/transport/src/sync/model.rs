@@ -75,8 +75,8 @@ pub(crate) fn fence_everywhere() {
     fence(Ordering::SeqCst);
 }
 
-#[cfg(test)]
-pub(crate) fn without_fences<R>(run: impl FnOnce() -> R) -> R {
+/// Executes models without fences.
+pub fn without_fences<R>(run: impl FnOnce() -> R) -> R {
     WITHOUT_FENCES.set(true);
     let value = run();
     WITHOUT_FENCES.set(false);
