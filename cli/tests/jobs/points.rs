@@ -4,20 +4,21 @@
 use crate::launched::{Ended, options, run_with};
 use crate::rank::{say, size};
 use fencepost::prelude::*;
-use fencepost::{Stall, TransportKind, World};
+use fencepost::{Check, Error, ErrorClass, ErrorHandler, Stall, TransportKind, World};
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The number of kill points; those of posts, locks and messages come before point 22 of the program, where others still wait for the rank.
-const POINTS: usize = 36;
+/// The number of kill points; those of posts, locks and messages come before point 22 of the program, where others still wait for the rank,
+/// and those of the checker are of a program of their own.
+const POINTS: usize = 40;
 /// After these points no other rank waits for the rank that dies.
 const MISSED: [usize; 2] = [23, 24];
 /// Where no rank panics: at 31 and 32 it would first drop its access or its window, which is an error of its own; at the others it
-/// waits or moves elements, and the report of its wait or another thread has it die.
-const CALM: [usize; 8] = [27, 28, 29, 31, 32, 33, 34, 35];
+/// waits, moves elements or is told of a conflict, and the report of its wait, another thread or its handler has it die.
+const CALM: [usize; 10] = [27, 28, 29, 31, 32, 33, 34, 35, 38, 39];
 const RANKS: usize = 4;
 const WAYS: [&str; 4] = ["kill", "stop", "exit", "panic"];
 
@@ -194,6 +195,29 @@ fn messages(world: &World, fate: &Fate<'_>) -> Result<()> {
     world.barrier()
 }
 
+/// Points 37 to 40, of an epoch with a conflict: before the exchange in which it is looked for, in that, in the handler of the rank
+/// that has found it, and after the fence. At 38 one rank does not enter, so the others wait.
+fn checked(world: &World, fate: &Fate<'_>) -> Result<()> {
+    let (me, victim) = (world.rank(), fate.rank);
+    let mut u = world.window::<u64>(4)?;
+    u.put([me as u64]).to(victim, 0)?;
+    fate.at(me, 37);
+    if (me, fate.point) == ((victim + 1) % world.size(), 38) {
+        world.recv::<u8>(victim, 38)?;
+    }
+    if (me, fate.point) == (victim, 39) {
+        let how = fate.how.to_owned();
+        let dies = move |_: &Error| Fate { rank: victim, point: 39, how: &how }.die();
+        u.on_error(ErrorHandler::pass_conflicts(dies));
+    }
+    let fenced = u.fence().expect_err("all ranks put to one element");
+    if fenced.class() != ErrorClass::RmaConflict {
+        return Err(fenced);
+    }
+    fate.at(me, 40);
+    world.barrier()
+}
+
 #[superstep]
 fn shift(u: &mut Window<u64>, next: usize) -> Result<()> {
     u.put(0..4).to(next, 4)?;
@@ -212,6 +236,7 @@ pub fn die(rank: usize, point: usize, how: &str) -> ExitCode {
             27 | 28 => stall.what == "turns at a lock",
             33 => stall.what == "messages" && stall.call.contains("with tag 33"),
             35 => stall.what == "completions",
+            38 => stall.superstep == Some("FENCEPOST_CHECK::log"),
             _ => false,
         };
         if victim && dies {
@@ -219,7 +244,11 @@ pub fn die(rank: usize, point: usize, how: &str) -> ExitCode {
         }
     };
     let ranks = fencepost::ranks(size).stall(Some(Duration::ZERO)).on_stall(waits);
-    let ended = ranks.transport(TransportKind::Tcp).run(|world| everything(world, &fate));
+    let ranks = if point > 36 { ranks.check(Check::Log) } else { ranks };
+    let ended = ranks.transport(TransportKind::Tcp).run(|world| match point {
+        37.. => checked(world, &fate),
+        _ => everything(world, &fate),
+    });
     if let Err(error) = ended {
         say(&format!("told at {} rank {me}: {error}", now()));
         return ExitCode::FAILURE;
