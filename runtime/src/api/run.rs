@@ -294,11 +294,11 @@ impl Ranks {
         self
     }
 
-    /// Whether ranks that wait for one another in a cycle, which cannot end, end their worlds: each of them gets an error
+    /// Whether ranks that wait for one another in a cycle, or for any of several that do so, end their worlds: each of them gets an error
     /// that names who waits for whom and in which call. Otherwise it is reported only.
     ///
-    /// Such a cycle needs two worlds of the same ranks, or more: within one, ranks that are in different calls learn it at
-    /// once. It is recognised within some seconds, and never by mistake. [`run()`] asks `FENCEPOST_DEADLOCK`.
+    /// Ranks that are in different calls of all ranks of one world learn it at once. A cycle is recognised within some seconds, and never
+    /// by mistake. A rank that waits for any of more than 64 is in none that is recognised. [`run()`] asks `FENCEPOST_DEADLOCK`.
     pub fn end_deadlocks(mut self, ends: bool) -> Self {
         Arc::make_mut(&mut self.stalls).ends = ends;
         self

@@ -170,13 +170,21 @@ impl Begun {
     pub(crate) fn words(&self) -> String {
         let site = self.site();
         let what = match self {
-            Self::Send(sent) => format!("a send to rank {}", sent.to),
+            Self::Send(sent) => format!("a send to rank {} with tag {}", sent.to, sent.tag),
             Self::Receive(receive) => {
                 let wanted = Wanted { source: receive.source, tag: receive.tag };
                 format!("a receive{}", wanted.words())
             }
         };
         format!("{what}, begun at {}:{}", site.file(), site.line())
+    }
+
+    /// The rank that it needs something of; any, for `None`.
+    pub(crate) fn peer(&self) -> Option<usize> {
+        match self {
+            Self::Send(sent) => Some(sent.to),
+            Self::Receive(receive) => receive.source,
+        }
     }
 
     fn is_lost(&self) -> bool {
@@ -233,20 +241,21 @@ pub(crate) fn complete(
     wait(endpoint, watch, |endpoint| over(endpoint, &is_complete)).err()
 }
 
-/// Waits until some of several that were begun are complete: `look` says so.
+/// Waits until some of several that were begun are complete: `look` says so. `ranks` returns those that one of them needs something
+/// of, if that is known.
 ///
 /// # Errors
 /// Never can any be.
 pub(crate) fn wait_for_some(
     world: &WorldCore,
-    about: &dyn Fn() -> String,
+    (about, ranks): (&dyn Fn() -> String, &dyn Fn() -> Option<Vec<usize>>),
     mut look: impl FnMut(&mut Endpoint) -> bool,
     call: &Call,
 ) {
     let endpoint = &mut *world.endpoint.borrow_mut();
     let (peer, awaited) = match world.size {
         1 => (world.rank, Awaited::One("completions")),
-        _ => (usize::from(world.rank == 0), Awaited::FromAny("completions")),
+        _ => (usize::from(world.rank == 0), Awaited::FromSome("completions", ranks)),
     };
     let watch = || Watch::new(world, call, &[], peer, awaited).about(about);
     let waited = wait(endpoint, watch, |endpoint| {

@@ -161,7 +161,7 @@ pub(super) unsafe fn begin(
     let buffered = (is_buffered && !is_eager).then_some(bytes.len());
     let sent = is_answered.then(|| {
         let (completion, lost) = (Completion::default(), RefCell::default());
-        Rc::new(Sent { to, number, buffered, site: call.site, completion, lost })
+        Rc::new(Sent { to, tag, number, buffered, site: call.site, completion, lost })
     });
     if let Some(sent) = &sent {
         messages.sending.insert((to, number), sent.clone());

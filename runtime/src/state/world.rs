@@ -401,7 +401,13 @@ impl WorldCore {
     /// Whether something that this rank has begun may go on while it waits for something else.
     pub(crate) fn may_advance(&self) -> bool {
         let receives_elsewhere = || self.is_split() && self.any_other(WorldCore::receives);
-        self.in_flight.borrow().iter().any(|run| run.is_open()) || receives_elsewhere()
+        self.in_flight.borrow().iter().any(|run| run.is_open()) || self.lands() || receives_elsewhere()
+    }
+
+    /// Whether elements of messages that were taken are on their way: their senders' attendants send them.
+    fn lands(&self) -> bool {
+        let messages = self.messages.get().map(|messages| messages.try_borrow());
+        matches!(messages, Some(Ok(messages)) if !messages.landing.is_empty())
     }
 
     /// Declares that this rank begins, or has ceased, to access memory of other ranks, unless it has declared so already;

@@ -156,7 +156,7 @@ fn next(world: &World, queue: &Queue) -> usize {
         return 0;
     }
     let call = Call::named(0, "a wait for any");
-    messages::wait_for_some(world.core(), &String::new, |_| queue.len() > 0, &call);
+    messages::wait_for_some(world.core(), (&String::new, &|| None), |_| queue.len() > 0, &call);
     queue.pop().expect("one is complete")
 }
 

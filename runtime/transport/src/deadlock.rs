@@ -27,9 +27,28 @@
 //! order. Only an end from outside can end these waits: a rank that is marked failed, or a world that is ended; and
 //! that is an error as well.
 //!
+//! # Why a knot is never reported by mistake
+//!
+//! A rank may wait for *any* of several ranks: for a message from any, or for one of several requests. And it may answer
+//! ranks that it does not wait for: those whose messages a receive takes that it has begun. It has seen the waits of each
+//! of them one by one, as above, or that the rank has left and that nothing of it is left to be found. A *knot* is a set of
+//! ranks such that each rank that one of them waits for is in the set, or has left; and each has seen the waits, as they are
+//! in the set, of those in it that it waits for or may answer.
+//!
+//! The argument is the same one. An event is now that a rank of the knot, in that wait and after the last of the polls by
+//! which it has seen others, finds what it waits for or sends something to a rank of the knot. In the first event a poll of
+//! `r` found something that a rank `p` of the knot had sent, which `r` waits for or answers: what others of the knot send
+//! is not looked for, or kept, and what ranks outside send is answered to them alone. The poll by which `r` had seen `p`
+//! did not find it, so `p` sent it after it had begun its wait; and not before the last of its own polls, since it had sent
+//! nothing until then. So that was an event before the first one.
+//!
+//! A rank looks for the knot that it is in by itself: it takes the ranks that its wait leads to, in any number of steps, and
+//! looks whether these statements are known of all.
+//!
 //! The list may therefore be old where it is handed on: each of its statements about a rank was true once, and that is
 //! enough. So each rank adds only what it knows of itself, or of the ranks whose entries it reads.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use crate::shared::slice::{Heap, Placement, SharedSlice};
@@ -37,6 +56,12 @@ use crate::sync::{Arc, AtomicU64, Line, Ordering, fence};
 
 /// The longest text, in words of eight bytes; a longer one is cut.
 const TEXT: usize = 48;
+
+/// The most ranks besides the awaited one that a wait is about; a wait about more is not written down.
+pub const OTHERS: usize = 63;
+
+/// Stands for the wait of a rank that sends nothing more: it has left.
+pub const GONE: u64 = u64::MAX;
 
 /// What one rank writes down of its wait; only that rank writes here.
 #[repr(C)]
@@ -53,13 +78,28 @@ pub struct Entry {
     agreed: AtomicU64,
     /// The call in which it waits.
     text: [AtomicU64; TEXT],
+    /// The number of other ranks that the wait is about.
+    count: AtomicU64,
+    /// Those: for each twice its rank of the job, and one more if the wait ends by what it sends; and which wait of it is seen.
+    others: [[AtomicU64; 2]; OTHERS],
 }
 
 impl Entry {
     fn new() -> Line<Self> {
         let zero = || AtomicU64::new(0);
         let text = std::array::from_fn(|_| zero());
-        Line(Self { wait: zero(), last: zero(), awaited: zero(), seen: zero(), agreed: zero(), text })
+        let others = std::array::from_fn(|_| [zero(), zero()]);
+        let count = zero();
+        Line(Self {
+            wait: zero(),
+            last: zero(),
+            awaited: zero(),
+            seen: zero(),
+            agreed: zero(),
+            text,
+            count,
+            others,
+        })
     }
 }
 
@@ -119,6 +159,17 @@ pub struct Waits {
     of: Arc<[u32]>,
 }
 
+/// A rank that a wait is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct About {
+    /// The rank, as a rank of the job.
+    pub rank: usize,
+    /// Whether the wait ends by what that rank sends. Otherwise this rank may answer it.
+    pub ends: bool,
+    /// Which wait of that rank it has seen; 0 for none, and [`GONE`] where nothing of that rank can come.
+    pub seen: u64,
+}
+
 /// A rank's wait, as it was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Waiting {
@@ -132,6 +183,16 @@ pub struct Waiting {
     pub number: u64,
     /// Which wait of the awaited rank it has seen; 0 for none.
     pub seen: u64,
+    /// The other ranks that it is about.
+    pub others: Vec<About>,
+}
+
+impl Waiting {
+    /// All ranks that the wait is about, the awaited one first.
+    pub fn about(&self) -> impl Iterator<Item = About> {
+        let awaited = About { rank: self.awaited, ends: true, seen: self.seen };
+        std::iter::once(awaited).chain(self.others.iter().copied())
+    }
 }
 
 /// Places entries for `ranks` ranks, none of which waits.
@@ -186,13 +247,19 @@ impl Table {
         let awaited = entry.awaited.load(Ordering::Relaxed) as usize;
         let bytes: Vec<u8> =
             entry.text.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
+        let count = (entry.count.load(Ordering::Relaxed) as usize).min(OTHERS);
+        let other = |[of, seen]: &[AtomicU64; 2]| {
+            let of = of.load(Ordering::Relaxed);
+            About { rank: of as usize / 2, ends: of % 2 == 1, seen: seen.load(Ordering::Acquire) }
+        };
+        let others = entry.others[..count].iter().map(other).collect();
         fence(Ordering::Acquire); // pairs with the one in `begin`
         if entry.wait.load(Ordering::Relaxed) != number {
             return None; // the rank has continued meanwhile
         }
         let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
         let text = String::from_utf8_lossy(&bytes[..len]).into_owned();
-        Some(Waiting { rank, awaited, text, number, seen })
+        Some(Waiting { rank, awaited, text, number, seen, others })
     }
 
     /// Continues these waits, of which each has seen the next; there is at least one.
@@ -200,6 +267,9 @@ impl Table {
         loop {
             let [first, ..] = &waits[..] else { return Walk::Open };
             let last = &waits[waits.len() - 1];
+            if !last.others.is_empty() {
+                return Walk::Open; // it may be in a knot
+            }
             let (to, seen) = (last.awaited, last.seen);
             if to == first.rank {
                 return if seen == first.number { Walk::Cycle(waits) } else { Walk::Open };
@@ -268,6 +338,12 @@ impl Waits {
 
     /// Records that `rank` of this world, the caller, waits for `awaited`. Returns the wait's number.
     pub fn begin(&self, rank: usize, awaited: usize, text: &str) -> u64 {
+        self.begin_about(rank, awaited, &[], text)
+    }
+
+    /// The same, of a wait that is about others as well, at most [`OTHERS`]: ranks of this world, with whether the wait ends by
+    /// what they send.
+    pub fn begin_about(&self, rank: usize, awaited: usize, others: &[(usize, bool)], text: &str) -> u64 {
         let entry = self.own(rank);
         self.end(rank);
         fence(Ordering::Release); // pairs with the one in `read`: a rank that sees what follows sees that the last wait is over
@@ -281,6 +357,11 @@ impl Waits {
             let chunk = chunks.next().unwrap_or_default();
             bytes[..chunk.len()].copy_from_slice(chunk);
             word.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
+        }
+        entry.count.store(others.len().min(OTHERS) as u64, Ordering::Relaxed);
+        for ([of, seen], (rank, ends)) in entry.others.iter().zip(others) {
+            of.store(2 * self.rank(*rank) as u64 + u64::from(*ends), Ordering::Relaxed);
+            seen.store(0, Ordering::Relaxed);
         }
         // Release: a rank that reads the number finds everything that this rank sent before.
         entry.wait.store(number, Ordering::Release);
@@ -307,6 +388,11 @@ impl Waits {
         self.own(rank).seen.store(number, Ordering::Release);
     }
 
+    /// Records that `rank`, the caller, has seen this wait of another rank that its wait is about.
+    pub fn see_other(&self, rank: usize, other: usize, number: u64) {
+        self.own(rank).others[other][1].store(number, Ordering::Release);
+    }
+
     /// Returns the wait that `rank` of this world is in.
     pub fn waiting(&self, rank: usize) -> Option<Waiting> {
         let rank = self.rank(rank);
@@ -329,6 +415,36 @@ impl Waits {
                 None
             }
         })
+    }
+
+    /// Returns the knot that `rank` of this world, the caller, is in, by rank, if it is known to be in one that is no cycle. Where
+    /// that takes other ranks to find out, they are asked, and a later call returns it.
+    pub fn knot(&self, rank: usize) -> Option<Vec<Waiting>> {
+        let me = self.rank(rank);
+        let mut all = BTreeMap::from([(me, self.table.read(me)?)]);
+        let mut next = vec![me];
+        while let Some(from) = next.pop() {
+            let awaited: Vec<About> = all.get(&from)?.about().filter(|about| about.ends).collect();
+            for About { rank, seen, .. } in awaited {
+                if seen != GONE && !all.contains_key(&rank) {
+                    let waiting = match (self.table.entry(rank), &self.remote) {
+                        (None, Some(remote)) => remote.waiting(rank, true),
+                        _ => self.table.read(rank),
+                    };
+                    all.insert(rank, waiting?);
+                    next.push(rank);
+                }
+            }
+        }
+        let is_wide = all.values().any(|waiting| !waiting.others.is_empty());
+        let has_seen = |waiting: &Waiting| {
+            waiting.about().all(|About { rank, seen, .. }| {
+                let of = all.get(&rank).filter(|of| of.rank != waiting.rank);
+                of.is_none_or(|of| of.number == seen || seen == GONE)
+            })
+        };
+        let is_knot = is_wide && all.len() > 1 && all.values().all(has_seen);
+        is_knot.then(|| all.into_values().collect())
     }
 
     /// Records that `rank`, the caller, knows that it is in this cycle. Returns whether all other ranks of it do, so

@@ -2,13 +2,14 @@
 
 use crate::api::refused::Refused;
 use crate::api::requests::{Request, foreign};
-use crate::messages;
+use crate::messages::{self, Begun};
 use crate::state::call::Call;
 use crate::state::completion::Queue;
 use crate::state::messages::status::Status;
 use crate::state::world::{World, WorldCore};
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::Endpoint;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
 
@@ -315,22 +316,25 @@ impl<B> RequestSet<B> {
             drop(only.wait_until(&|| false, call));
             return;
         }
-        // What is said of it is made where it is said.
+        // What is said of the requests, and whom they wait for, is made where it is said.
+        if self.looked_at.is_empty() {
+            let begun = || self.places.iter().flatten().filter_map(Request::begun);
+            let about = || said(self.len(), begun());
+            let ranks = || {
+                let peers: Option<BTreeSet<usize>> = begun().map(|begun| begun.peer()).collect();
+                let all = || (0..world.size).collect();
+                Some(peers.unwrap_or_else(all).into_iter().collect())
+            };
+            return messages::wait_for_some(&world, (&about, &ranks), |_| is_so(self), call);
+        }
         let (len, first) = (self.len(), self.places.iter().flatten().find_map(Request::begun));
-        let about = || {
-            let first =
-                first.as_ref().map(|first| format!(", the first message of which is {}", first.words()));
-            format!(": {len} requests{}", first.unwrap_or_default())
+        let about = || said(len, first.iter().cloned());
+        let look = |endpoint: &mut Endpoint| {
+            self.look_at(endpoint);
+            is_so(self)
         };
-        messages::wait_for_some(
-            &world,
-            &about,
-            |endpoint| {
-                self.look_at(endpoint);
-                is_so(self)
-            },
-            call,
-        );
+        // Whom an access or an exposure waits for changes as others go on.
+        messages::wait_for_some(&world, (&about, &|| None), look, call);
     }
 
     /// Completes the first request that is complete. Where the world has ended, all are.
@@ -439,6 +443,18 @@ impl<B> RequestSet<B> {
         let error = if self.world.goes_on() { error } else { error.ending_world() };
         Err(Refused::new(outcomes, error).reported(&self.world.handler))
     }
+}
+
+/// The requests of a set in words, with a few of its messages.
+fn said(len: usize, messages: impl Iterator<Item = Begun>) -> String {
+    const MOST: usize = 3;
+    let words: Vec<String> = messages.take(MOST).map(|begun| begun.words()).collect();
+    let which = match words.len() {
+        0 => "",
+        known if known == len => ": ",
+        _ => ", among them ",
+    };
+    format!(": {len} requests{which}{}", words.join("; "))
 }
 
 impl<B> fmt::Debug for RequestSet<B> {

@@ -1,6 +1,6 @@
 //! Wait-for cycles, entry by entry.
 
-use fencepost_transport::deadlock::{Waiting, Waits};
+use fencepost_transport::deadlock::{GONE, Waiting, Waits};
 
 fn ranks(cycle: &[Waiting]) -> Vec<usize> {
     cycle.iter().map(|waiting| waiting.rank).collect()
@@ -101,4 +101,70 @@ fn ranks_without_an_entry_are_in_no_cycle_and_those_with_one_are_known_by_their_
     waits.see(1, again);
     assert_eq!((waits.number(4), waits.cycle(1), waits.cycle(3)), (0, None, None));
     assert_eq!((waits.waiting(4), waits.cycle(4)), (None, None));
+}
+
+/// Three ranks, each of which waits for any other one: returns the numbers of their waits.
+fn any_of_three(waits: &Waits) -> Vec<u64> {
+    let begin = |rank: usize| {
+        let others: Vec<usize> = (0..3).filter(|&other| other != rank).collect();
+        waits.begin_about(rank, others[0], &[(others[1], true)], "")
+    };
+    (0..3).map(begin).collect()
+}
+
+#[test]
+fn waits_for_any_make_a_knot_only_once_each_has_seen_all() {
+    let waits = Waits::new(3);
+    let numbers = any_of_three(&waits);
+    for rank in 0..3 {
+        let others: Vec<usize> = (0..3).filter(|&other| other != rank).collect();
+        waits.see(rank, numbers[others[0]]);
+        assert_eq!((waits.knot(0), waits.cycle(0)), (None, None), "rank {rank} has seen one other");
+        waits.see_other(rank, 0, numbers[others[1]]);
+    }
+    for rank in 0..3 {
+        assert_eq!(ranks(&waits.knot(rank).expect("a knot")), [0, 1, 2]);
+        assert_eq!(waits.cycle(rank), None);
+    }
+    let again = waits.begin(2, 0, "");
+    assert_eq!(waits.knot(0), None, "another wait of rank 2");
+    waits.see(2, numbers[0]);
+    waits.see_other(0, 0, again);
+    waits.see_other(1, 0, again);
+    assert_eq!(ranks(&waits.knot(1).expect("a knot")), [0, 1, 2]);
+    waits.end(2);
+    assert_eq!((waits.knot(0), waits.knot(1)), (None, None));
+}
+
+#[test]
+fn a_rank_that_has_left_is_in_no_knot_and_keeps_nobody_waiting() {
+    let waits = Waits::new(3);
+    let numbers = any_of_three(&waits);
+    waits.end(2);
+    waits.see(0, numbers[1]);
+    waits.see_other(0, 0, GONE);
+    waits.see(1, numbers[0]);
+    assert_eq!(waits.knot(0), None, "rank 1 does not know that rank 2 has left");
+    waits.see_other(1, 0, GONE);
+    assert_eq!(ranks(&waits.knot(0).expect("a knot")), [0, 1]);
+}
+
+#[test]
+fn a_rank_that_may_answer_one_of_a_knot_has_seen_its_wait() {
+    let waits = Waits::new(3);
+    // Rank 0 waits for 1, 1 for 2, and 2 for 0, which has begun to receive from 2.
+    let zero = waits.begin_about(0, 1, &[(2, false)], "");
+    let (one, two) = (waits.begin(1, 2, ""), waits.begin(2, 0, ""));
+    waits.see(0, one);
+    waits.see(1, two);
+    waits.see(2, zero);
+    assert_eq!((waits.knot(0), waits.cycle(1)), (None, None), "rank 0 may find what rank 2 has sent");
+    waits.see_other(0, 0, two);
+    assert_eq!(ranks(&waits.knot(1).expect("a knot")), [0, 1, 2]);
+    // Whether it may answer one outside does not matter.
+    let other = Waits::new(3);
+    let (zero, one) = (other.begin_about(0, 1, &[(2, false)], ""), other.begin(1, 0, ""));
+    other.see(0, one);
+    other.see(1, zero);
+    assert_eq!(ranks(&other.knot(0).expect("a knot")), [0, 1]);
 }

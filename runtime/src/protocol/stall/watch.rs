@@ -8,7 +8,7 @@ use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::ErrorClass;
 use fencepost_planner::census::Census;
-use fencepost_transport::deadlock::Waiting;
+use fencepost_transport::deadlock::{GONE, OTHERS, Waiting};
 use fencepost_transport::{Cause, Channels, Endpoint, Liveness, Loss, Lost, Notify, Port};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -30,6 +30,8 @@ pub(crate) enum Awaited<'a> {
     One(&'static str),
     /// Something of any other rank: what, in the plural.
     FromAny(&'static str),
+    /// Something of any of these ranks, if they are known: what, in the plural.
+    FromSome(&'static str, &'a dyn Fn() -> Option<Vec<usize>>),
     /// What one rank sends to the one that speaks for it, before it waits for anything, if its census is sparse.
     Spoken,
     /// Frames of a program: how many have come, of how many.
@@ -98,7 +100,10 @@ struct Lasting {
     same_call: bool,
     /// Which wait of the awaited rank was read before this look.
     read: u64,
-    /// The wait-for cycle that this rank is in.
+    /// The other ranks that the wait is about, as far as it is in the table: whether it ends by what they send, and which of
+    /// their waits was read before this look.
+    others: Vec<(usize, bool, u64)>,
+    /// The wait-for cycle that this rank is in, or the knot.
     cycle: Option<Vec<Waiting>>,
 }
 
@@ -111,7 +116,8 @@ impl<'a> Watch<'a> {
         awaited: Awaited<'a>,
     ) -> Self {
         let is_mutual = match awaited {
-            Awaited::Leaving | Awaited::Answers | Awaited::FromAny(_) | Awaited::Lock(_) => false,
+            Awaited::Leaving | Awaited::Answers | Awaited::Lock(_) => false,
+            Awaited::FromAny(_) | Awaited::FromSome(..) => true,
             // An access of a rank to its own window, which nobody else ends.
             Awaited::One(_) => true,
             _ => peer != world.rank,
@@ -165,6 +171,7 @@ impl<'a> Watch<'a> {
         {
             lasting.stalls.waits.end(self.world.rank);
             (lasting.read, lasting.cycle) = (0, None);
+            lasting.others.clear();
         }
         false
     }
@@ -173,15 +180,15 @@ impl<'a> Watch<'a> {
     #[cold]
     pub(crate) fn woke(&mut self, endpoint: &mut Endpoint) {
         self.follow();
-        let (rank, peer, number) = (self.world.rank, self.peer, self.number());
+        let (rank, mut peer, number) = (self.world.rank, self.peer, self.number());
         let (call, windows, about) = (self.call, self.windows, self.about);
         let Some(lasting) = &mut self.lasting else {
             let stalls = self.world.stalls.borrow();
             if stalls.settings.watches() {
                 let (stalls, since) = (stalls.clone(), Instant::now());
                 let next = stalls.settings.after;
-                let lasting =
-                    Lasting { stalls, since, next, shown: None, same_call: false, read: 0, cycle: None };
+                let (shown, same_call, read, others, cycle) = (None, false, 0, Vec::new(), None);
+                let lasting = Lasting { stalls, since, next, shown, same_call, read, others, cycle };
                 self.lasting = Some(lasting);
                 self.woke(endpoint);
             }
@@ -199,9 +206,15 @@ impl<'a> Watch<'a> {
         let Stalls { settings, waits } = &lasting.stalls;
         // A rank that may go on with something else may yet send what another one waits for.
         let mutual = self.is_mutual && !self.world.may_advance();
-        if mutual && lasting.shown.is_none() && waited >= settings.shown_after() {
+        if mutual
+            && lasting.shown.is_none()
+            && waited >= settings.shown_after()
+            && let Some((awaited, others)) = ranks_of(self.world, peer, self.awaited)
+        {
             let text = format!("{}, number {number}", described(call, windows, about));
-            waits.begin(rank, peer, &text);
+            waits.begin_about(rank, awaited, &others, &text);
+            (self.peer, peer) = (awaited, awaited);
+            lasting.others = others.into_iter().map(|(other, ends)| (other, ends, 0)).collect();
             lasting.shown = Some(sent(endpoint, self.awaited));
         }
         lasting.same_call = endpoint.announced(peer) == endpoint.announced(rank);
@@ -209,6 +222,12 @@ impl<'a> Watch<'a> {
         lasting.read = if lasting.shown.is_some() { waits.number(peer) } else { 0 };
         if lasting.read != 0 && peer != rank && !endpoint.nothing_in_flight(peer) {
             lasting.read = 0;
+        }
+        for (other, _, read) in &mut lasting.others {
+            *read = waits.number(*other);
+            if *read != 0 && !endpoint.nothing_in_flight(*other) {
+                *read = 0;
+            }
         }
         if let Awaited::Lock(queue) = self.awaited {
             queue.lasts(lasting.read);
@@ -243,11 +262,22 @@ impl<'a> Watch<'a> {
             Awaited::Lock(queue) => queue.is_found_since(lasting.read),
             _ => true,
         };
+        // Of a rank that has left this world nothing comes, once all that it had sent was found.
+        let mut is_gone = |other: usize| other != rank && endpoint.poll(other, Port::MESSAGES).is_err();
         if lasting.read != 0 && is_found {
             waits.see(rank, lasting.read);
+        } else if matches!(self.awaited, Awaited::FromAny(_) | Awaited::FromSome(..)) && is_gone(peer) {
+            waits.see(rank, GONE);
+        }
+        for (at, (other, _, read)) in lasting.others.iter().enumerate() {
+            match *read {
+                0 if is_gone(*other) => waits.see_other(rank, at, GONE),
+                0 => {}
+                read => waits.see_other(rank, at, read),
+            }
         }
         if lasting.cycle.is_none() {
-            lasting.cycle = waits.cycle(rank);
+            lasting.cycle = waits.cycle(rank).or_else(|| waits.knot(rank));
             if lasting.cycle.is_some() {
                 let waited = lasting.since.elapsed();
                 self.report(endpoint, waited);
@@ -287,6 +317,10 @@ impl<'a> Watch<'a> {
             Awaited::One(what) => (what, 0, 1),
             Awaited::FromAny(what) => {
                 missing.extend(others);
+                (what, 0, 1)
+            }
+            Awaited::FromSome(what, ranks) => {
+                missing.extend(ranks().into_iter().flatten().filter(|&rank| rank != me));
                 (what, 0, 1)
             }
             Awaited::Spoken => (SPOKEN, 0, 1),
@@ -362,6 +396,33 @@ impl Drop for Watch<'_> {
     }
 }
 
+/// The rank that such a wait is for, as it is written down, and the others that it is about, with whether it ends by what they send:
+/// any of several, and those that this rank may answer, since it has begun to receive from them. `None` if that is not known, or
+/// if they are too many.
+fn ranks_of(world: &WorldCore, peer: usize, awaited: Awaited<'_>) -> Option<(usize, Vec<(usize, bool)>)> {
+    let all = || (0..world.size).filter(|&other| other != world.rank);
+    let mut ends = match awaited {
+        Awaited::FromAny(_) => all().collect(),
+        Awaited::FromSome(_, ranks) => ranks()?,
+        _ => vec![peer],
+    };
+    if ends.len() > 1 {
+        ends.retain(|&other| other != world.rank); // it sends nothing to itself while it waits
+    }
+    let first = *ends.first()?;
+    let mut others: Vec<(usize, bool)> = ends.iter().skip(1).map(|&other| (other, true)).collect();
+    let answered = match world.messages.get().map(|messages| messages.try_borrow()) {
+        None => Vec::new(),
+        Some(messages) => match messages.ok()?.posted.sources() {
+            None => all().collect(),
+            Some(sources) => sources,
+        },
+    };
+    let is_new = |other: &usize| *other != world.rank && !ends.contains(other);
+    others.extend(answered.into_iter().filter(is_new).map(|other| (other, false)));
+    (others.len() <= OTHERS).then_some((first, others))
+}
+
 /// Ends the world if some rank takes a sparse census in it: it never sends the notification that this rank waits for.
 fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
     let sparse = |&from: &usize| {
@@ -397,11 +458,17 @@ fn sent(endpoint: &Endpoint, awaited: Awaited<'_>) -> u64 {
     meter.total().frames + meter.exchanges + meter.settles + meter.releases - asked
 }
 
-/// A cycle as text.
+/// A cycle or a knot as text.
 fn words(cycle: &[Waiting]) -> String {
-    let each: Vec<String> = cycle
-        .iter()
-        .map(|Waiting { rank, awaited, text, .. }| format!("rank {rank} waits for rank {awaited} in {text}"))
-        .collect();
+    let one = |waiting: &Waiting| {
+        let about = waiting.about().filter(|about| about.ends && about.seen != GONE);
+        let ranks: Vec<String> = about.map(|about| about.rank.to_string()).collect();
+        let ranks = match &ranks[..] {
+            [] | [_] => format!("rank {}", ranks.first().unwrap_or(&waiting.awaited.to_string())),
+            _ => format!("any of ranks {}", ranks.join(", ")),
+        };
+        format!("rank {} waits for {ranks} in {}", waiting.rank, waiting.text)
+    };
+    let each: Vec<String> = cycle.iter().map(one).collect();
     format!("deadlock: {}", each.join("; "))
 }

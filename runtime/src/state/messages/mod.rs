@@ -87,6 +87,7 @@ pub(crate) struct Flying {
 /// A send that its receiver is to answer.
 pub(crate) struct Sent {
     pub(crate) to: usize,
+    pub(crate) tag: u32,
     pub(crate) number: u64,
     /// The bytes that it takes of the buffer of buffered sends.
     pub(crate) buffered: Option<usize>,

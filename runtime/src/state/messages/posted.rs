@@ -6,7 +6,7 @@
 //! costs does not grow with the number of receives.
 
 use crate::state::messages::receive::Receive;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 
@@ -64,6 +64,15 @@ impl Posted {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.few.is_empty() && self.counts == [0; 4]
+    }
+
+    /// The ranks that they name, each once, ascending; `None` where one takes from any.
+    pub(crate) fn sources(&self) -> Option<Vec<usize>> {
+        let few = self.few.iter().map(|(_, receive)| receive.source);
+        let lists = self.lists.iter().filter(|(_, list)| !list.is_empty());
+        let many = lists.map(|(names, _)| (*names >> 33).checked_sub(1).map(|source| source as usize));
+        let sources: Option<BTreeSet<usize>> = few.chain(many).collect();
+        sources.map(|sources| sources.into_iter().collect())
     }
 
     /// Adds one, the last of all.

@@ -71,6 +71,9 @@ pub(super) const OF_NONE: std::ops::RangeInclusive<u32> = TAG_BEAT..=TAG_REST;
 /// The longest list of waits that the decoder accepts.
 pub(crate) const PROBE: usize = 1 << 16;
 
+/// The longest list of ranks that a wait is about, in bytes.
+pub(crate) const ABOUT: usize = 1 << 10;
+
 /// The number of released frames by which a receiver says that it has closed the port: all, also those that still arrive.
 pub(crate) const CLOSED: u64 = u64::MAX;
 
@@ -122,6 +125,8 @@ pub(crate) enum Item {
     Waits {
         number: u64,
         awaited: u32,
+        /// All ranks that the wait is about, as they are written.
+        about: Vec<u8>,
         text: String,
     },
     /// A list of waits, of which the last has seen this wait of the receiver.
@@ -255,10 +260,12 @@ impl<O: Out> ItemWriter<'_, O> {
         self.bare(TAG_ASK, 0, 0);
     }
 
-    /// Writes in which wait this rank is, and for which rank of the job.
-    pub(crate) fn waits(&mut self, number: u64, awaited: u32, text: &str) {
+    /// Writes in which wait this rank is, for which rank of the job, and what it knows of all ranks that the wait is about.
+    pub(crate) fn waits(&mut self, number: u64, awaited: u32, about: &[u8], text: &str) {
         let text = cut(text, TEXT);
-        self.head(TAG_WAITS, Header { word: number, extra: awaited, ..Header::default() }, 0, text.len());
+        let (header, len) = (Header { word: number, extra: awaited, ..Header::default() }, about.len());
+        self.head(TAG_WAITS, header, len as u64, len + text.len());
+        self.0.put(about);
         self.0.put(text.as_bytes());
     }
 

@@ -199,7 +199,11 @@ impl Decoder {
             TAG_BEAT => Item::Beat,
             TAG_GOODBYE => Item::Goodbye,
             TAG_ASK => Item::Ask,
-            TAG_WAITS => Item::Waits { number: header.word, awaited: header.extra, text: text() },
+            TAG_WAITS => {
+                let (about, text) = bytes.split_at(bytes.len().min(more as usize));
+                let text = String::from_utf8_lossy(text).into_owned();
+                Item::Waits { number: header.word, awaited: header.extra, about: about.to_vec(), text }
+            }
             TAG_PROBE => Item::Probe { seen: header.word, list: bytes.to_vec() },
             TAG_AGREE => Item::Agree(header.word),
             TAG_REST => Item::Rest,
@@ -236,7 +240,7 @@ impl ItemHead {
             TAG_LEFT => ([1, 0, 0, 1], TEXT as u64),
             TAG_END => ([0, 1, 0, 0], TEXT as u64),
             TAG_BEAT | TAG_GOODBYE | TAG_FAREWELL | TAG_ASK | TAG_REST | TAG_NUDGE => ([0; 4], 0),
-            TAG_WAITS => ([0, 1, 1, 0], TEXT as u64),
+            TAG_WAITS => ([0, 1, 1, 1], (TEXT + ABOUT) as u64),
             TAG_PROBE => ([0, 0, 1, 0], PROBE as u64),
             TAG_AGREE => ([0, 0, 1, 0], 0),
             _ => return Err(DecodeError::Tag(tag)),
@@ -248,7 +252,8 @@ impl ItemHead {
         if of_no_port || of_none || unknown || values.iter().zip(fields).any(|(v, f)| f == 0 && *v != 0) {
             return Err(DecodeError::Reserved);
         }
-        let short = tag == TAG_NOTIFICATION && len != NOTIFICATION as u64;
+        let too_short = tag == TAG_WAITS && (more > len || len - more > TEXT as u64);
+        let short = tag == TAG_NOTIFICATION && len != NOTIFICATION as u64 || too_short;
         match usize::try_from(len) {
             Ok(whole) if len <= longest && !short => Ok(whole),
             _ => Err(DecodeError::Length(len)),

@@ -11,6 +11,8 @@ mod decoder;
 mod tests;
 
 pub(crate) use body::{Body, ReceiveBuffer};
+#[cfg(test)]
+pub(crate) use codec::ABOUT;
 pub(crate) use codec::{CLOSED, HEAD, Item, ItemWriter, KEPT, PROBE};
 #[cfg(any(feature = "testing", fuzzing))]
 pub use decoder::decode;

@@ -180,19 +180,32 @@ fn what_is_said_of_waits_comes_back_as_it_was_said() {
     let mut bytes = Vec::new();
     let mut writer = ItemWriter(&mut bytes, 0);
     writer.ask();
-    writer.waits(7, 2, "a fence");
-    writer.waits(0, 0, "");
+    writer.waits(7, 2, &[3; 26], "a fence");
+    writer.waits(0, 0, &[], "");
     writer.probe(9, &[1; 100]);
     writer.agree(7);
     writer.rest();
     writer.nudge();
     let mut items = Vec::new();
     Decoder::default().feed(&bytes, |_, item| items.push(item)).unwrap();
-    let waits = |number, awaited, text: &str| Item::Waits { number, awaited, text: text.into() };
+    let waits = |number, awaited, about, text: &str| Item::Waits {
+        number,
+        awaited,
+        about: vec![3; about],
+        text: text.into(),
+    };
     let probe = Item::Probe { seen: 9, list: vec![1; 100] };
     assert_eq!(
         items,
-        [Item::Ask, waits(7, 2, "a fence"), waits(0, 0, ""), probe, Item::Agree(7), Item::Rest, Item::Nudge]
+        [
+            Item::Ask,
+            waits(7, 2, 26, "a fence"),
+            waits(0, 0, 0, ""),
+            probe,
+            Item::Agree(7),
+            Item::Rest,
+            Item::Nudge
+        ]
     );
     let mut long = Vec::new();
     ItemWriter(&mut long, 0).probe(9, &vec![1; PROBE + 1]);

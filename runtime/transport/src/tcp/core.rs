@@ -347,8 +347,8 @@ impl Core {
                 self.answer(from);
                 return Ok(());
             }
-            Item::Waits { number, awaited, text } => {
-                return self.answered(from, number, awaited as usize, text);
+            Item::Waits { number, awaited, about, text } => {
+                return self.answered(from, number, awaited as usize, &about, text);
             }
             Item::Probe { seen, list } => return self.probed(seen, &list),
             Item::Agree(number) => {

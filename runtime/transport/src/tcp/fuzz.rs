@@ -81,7 +81,10 @@ fn probed(seen: u64, list: &[u8]) -> bool {
 /// Returns items as a rank sends them, each by itself.
 pub fn recorded(items: usize) -> Vec<Vec<u8>> {
     let mut released = 0;
-    let waiting = |rank: usize| Waiting { rank, awaited: 0, text: "a fence".into(), number: 5, seen: 0 };
+    let waiting = |rank: usize| {
+        let (text, others) = ("a fence".into(), Vec::new());
+        Waiting { rank, awaited: 0, text, number: 5, seen: 0, others }
+    };
     let lasting = [waiting(2), waiting(1)];
     let one = |n: usize| {
         let mut bytes = Vec::new();
@@ -103,7 +106,7 @@ pub fn recorded(items: usize) -> Vec<Vec<u8>> {
             5 => writer.announce(word, word / 4),
             6 => writer.want([Port::FENCE, PORT][n / 12 % 2], word << 20),
             8 => writer.ask(),
-            9 => writer.waits(word, 2, "a fence"),
+            9 => writer.waits(word, 2, &[1; 13], "a fence"),
             10 => writer.probe(word, &written(&lasting)),
             11 => writer.agree(word),
             _ if of_none && n % 24 < 12 => writer.beat(),

@@ -5,7 +5,7 @@
 //! the thread that serves:
 //!
 //! - A waiting rank *asks* the awaited rank in which wait it is.
-//! - The awaited rank *answers*. First it writes what is pending for the asking rank: its releases, and which superstep
+//! - The awaited rank *answers*, also with what it has seen itself, for ranks that look for a knot. First it writes what is pending for the asking rank: its releases, and which superstep
 //!   it is in. If frames for that rank wait for credit, it answers that it is in no wait. Everything else that it had
 //!   sent before its wait was written before, and bytes of a connection arrive in order; so all of it has arrived when
 //!   the answer has.
@@ -19,7 +19,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::deadlock::{Probe, RemoteWaits, Table, Waiting, Walk, cut, in_order};
+use crate::deadlock::{About, Probe, RemoteWaits, Table, Waiting, Walk, cut, in_order};
 use crate::stream::{ItemWriter, PROBE};
 use crate::tcp::core::Core;
 use crate::tcp::fabric::FabricShared;
@@ -102,10 +102,38 @@ pub(super) fn read(mut bytes: &[u8], to: usize, ranks: usize) -> Option<Vec<Wait
             (last.awaited, last.seen) = (rank, number);
         }
         let text = String::from_utf8_lossy(text).into_owned();
-        waits.push(Waiting { rank, awaited: to, text, number, seen: 0 });
+        waits.push(Waiting { rank, awaited: to, text, number, seen: 0, others: Vec::new() });
         bytes = rest;
     }
     (!waits.is_empty()).then_some(waits)
+}
+
+/// Encodes what a wait is about.
+fn written_about(waiting: &Waiting) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for About { rank, ends, seen } in waiting.about() {
+        bytes.extend_from_slice(&(rank as u32).to_le_bytes());
+        bytes.push(u8::from(ends));
+        bytes.extend_from_slice(&seen.to_le_bytes());
+    }
+    bytes
+}
+
+/// Decodes what a wait is about, in a job of `ranks` ranks.
+fn read_about(mut bytes: &[u8], ranks: usize) -> Option<Vec<About>> {
+    let mut all = Vec::new();
+    while !bytes.is_empty() {
+        let (rank, rest) = bytes.split_first_chunk()?;
+        let (&ends, rest) = rest.split_first()?;
+        let (seen, rest) = rest.split_first_chunk()?;
+        let (rank, seen) = (u32::from_le_bytes(*rank) as usize, u64::from_le_bytes(*seen));
+        if rank >= ranks || ends > 1 {
+            return None;
+        }
+        all.push(About { rank, ends: ends == 1, seen });
+        bytes = rest;
+    }
+    Some(all)
 }
 
 impl Core {
@@ -149,10 +177,10 @@ impl Core {
         }
         let out = &mut self.peers[to].out;
         match own {
-            Some(Waiting { awaited, text, number, .. }) => {
-                ItemWriter(out, 0).waits(number, awaited as u32, &text)
+            Some(own) => {
+                ItemWriter(out, 0).waits(own.number, own.awaited as u32, &written_about(&own), &own.text)
             }
-            None => ItemWriter(out, 0).waits(0, 0, ""),
+            None => ItemWriter(out, 0).waits(0, 0, &[], ""),
         }
         self.mark_dirty(to);
     }
@@ -166,12 +194,17 @@ impl Core {
         from: usize,
         number: u64,
         awaited: usize,
+        about: &[u8],
         text: String,
     ) -> Result<(), &'static str> {
-        if awaited >= self.peers.len() {
+        let mut others = read_about(about, self.peers.len()).ok_or("it sent an invalid list of ranks")?;
+        let is_of_awaited = others.first().is_none_or(|first| first.rank == awaited && first.ends);
+        if awaited >= self.peers.len() || !is_of_awaited {
             return Err("it waits for a rank that does not exist");
         }
-        let waiting = (number != 0).then_some(Waiting { rank: from, awaited, text, number, seen: 0 });
+        let seen = if others.is_empty() { 0 } else { others.remove(0).seen };
+        let waiting = Waiting { rank: from, awaited, text, number, seen, others };
+        let waiting = (number != 0).then_some(waiting);
         let known = &mut self.probes.known[from].waiting;
         if *known != waiting {
             *known = waiting;
@@ -193,7 +226,7 @@ impl Core {
         }
         if waits[0].rank != me {
             // This rank knows its own waits better than the list; and a list that names a rank twice is no cycle of it.
-            if waits.iter().all(|waiting| waiting.rank != me) {
+            if waits.iter().all(|waiting| waiting.rank != me) && own.others.is_empty() {
                 waits.push(own);
                 self.hand_on(waits);
             }
@@ -277,9 +310,12 @@ impl RemoteWaits for FabricShared {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::deadlock::{GONE, OTHERS};
+    use crate::stream::ABOUT;
 
     fn waiting(rank: usize, awaited: usize, text: &str) -> Waiting {
-        Waiting { rank, awaited, text: text.into(), number: rank as u64 + 1, seen: awaited as u64 + 1 }
+        let (text, others) = (text.into(), Vec::new());
+        Waiting { rank, awaited, text, number: rank as u64 + 1, seen: awaited as u64 + 1, others }
     }
 
     #[test]
@@ -297,6 +333,25 @@ mod tests {
         }
         let long = written(&(0..=MAX_LIST).map(|rank| waiting(rank, 0, "")).collect::<Vec<_>>());
         assert_eq!(read(&long, 0, MAX_LIST + 1), None);
+    }
+
+    #[test]
+    fn what_a_wait_is_about_arrives_as_it_was_sent_and_nothing_else_does() {
+        let about = |rank, ends, seen| About { rank, ends, seen };
+        let mut waits = waiting(0, 1, "a receive");
+        waits.others = vec![about(2, true, GONE), about(3, false, 0)];
+        let mut bytes = written_about(&waits);
+        assert!(bytes.len() * (OTHERS + 1) / 3 <= ABOUT);
+        assert_eq!(
+            read_about(&bytes, 4),
+            Some(vec![about(1, true, 2), about(2, true, GONE), about(3, false, 0)])
+        );
+        assert_eq!(read_about(&bytes, 3), None, "rank 3 does not exist");
+        for len in (1..bytes.len()).filter(|len| len % (bytes.len() / 3) != 0) {
+            assert_eq!(read_about(&bytes[..len], 4), None, "{len} bytes");
+        }
+        bytes[4] = 2;
+        assert_eq!(read_about(&bytes, 4), None);
     }
 
     #[test]
