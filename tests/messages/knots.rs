@@ -6,7 +6,7 @@ use fencepost_tests_support::ends::ends;
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
-/// Three ranks make this call, and so many of them wait for ever: each of these is told so, with these words.
+/// Three ranks make this call, and `waiting` of them wait for ever: each of these is told so, with these words.
 #[track_caller]
 fn knotted(waiting: usize, words: &[&str], call: impl Fn(&World) -> Result<()> + Sync) {
     for transport in kinds(3) {

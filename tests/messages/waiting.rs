@@ -254,6 +254,36 @@ fn a_buffer_of_short_messages_is_detached_while_their_receiver_waits_for_its_own
 }
 
 #[test]
+fn a_buffer_is_detached_after_its_receiver_has_left_if_that_has_received_all_of_it() {
+    for transport in kinds(2) {
+        for takes_all in [true, false] {
+            let run = ranks(2).transport(transport.clone()).eager(0).run(|world| {
+                let part = world.split(Some(1), 0)?.unwrap();
+                if world.rank() == 0 {
+                    part.attach_buffer(4 << 20)?;
+                    LENGTHS.iter().try_for_each(|&len| part.bsend(1, 0, vec![7u8; len]))?;
+                    world.barrier()?; // now the receiver has left
+                    match part.detach_buffer() {
+                        Ok(size) => assert!(takes_all && size == 4 << 20, "{transport:?}"),
+                        Err(error) => {
+                            assert!(!takes_all && error.class() == ErrorClass::ProcFailed, "{error}");
+                            assert!(error.message().contains("rank 1 has finished"), "{error}");
+                        }
+                    }
+                    return Ok(());
+                }
+                for len in &LENGTHS[..if takes_all { 2 } else { 1 }] {
+                    assert_eq!(part.recv::<u8>(0, 0)?.0, vec![7u8; *len]);
+                }
+                drop(part);
+                world.barrier()
+            });
+            run.unwrap_or_else(|error| panic!("{transport:?}, {takes_all}: {error}"));
+        }
+    }
+}
+
+#[test]
 fn a_receiver_that_panics_while_it_reads_nothing_leaves_its_sender_an_error_and_its_elements() {
     for transport in kinds(2) {
         let sent = AtomicUsize::new(0);
