@@ -1,13 +1,13 @@
 //! How a rank reads frames of messages as they arrive, and how a receive takes a message.
 
 use crate::state::clock;
-use crate::state::messages::frames::{Envelope, grant, kind, pull, taken};
+use crate::state::messages::frames::{Envelope, Near, grant, kind, pull, taken};
 use crate::state::messages::limits::{BUFFERED, OVERHEAD};
 use crate::state::messages::outbox::chunks;
 use crate::state::messages::receive::{Receive, Stage};
 use crate::state::messages::{Elements, Kept, Messages};
 use crate::state::world::WorldCore;
-use fencepost_transport::{Channels, Endpoint, Frame, Header, Leave, Loss, Lost, Port, Topology};
+use fencepost_transport::{Channels, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Port, Topology};
 use std::rc::Rc;
 
 /// The chunks of a message that a rank has asked for, and that have not come, at most.
@@ -23,8 +23,8 @@ const UNASKED: Wrong = "it sent elements that this rank has not asked for";
 pub(super) enum Came<'a> {
     /// This rank has them.
     Here(&'a [u8]),
-    /// The sender has them at this address, which this rank reaches.
-    Near(*const u8),
+    /// The sender has them where this rank reaches them.
+    Near(Near),
     /// The sender has them, out of reach; these first ones have come.
     Far(&'a [u8]),
 }
@@ -153,11 +153,11 @@ fn arrived(
             // SAFETY: a frame is readable until it is released, which is later.
             let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
             let message = Envelope::of(&header, payload);
-            let (envelope, address) = message.ok_or("it sent a message that no rank sends")?;
+            let (envelope, near) = message.ok_or("it sent a message that no rank sends")?;
             let reached = endpoint.reaches(from);
             let elements = match envelope.is_apart {
                 false => Came::Here(payload),
-                true if reached => Came::Near(address as *const u8),
+                true if reached => Came::Near(near),
                 true => Came::Far(&[]),
             };
             let credit = messages.credit;
@@ -224,7 +224,7 @@ pub(super) fn deliver(
             here.extend_from_slice(bytes);
             Elements::Here(here)
         }
-        Came::Near(address) => Elements::Near(address),
+        Came::Near(near) => Elements::Near(near),
         Came::Far(_) => Elements::Far(Vec::new()),
     };
     messages.keep(Kept { from, number, envelope, elements });
@@ -259,17 +259,19 @@ pub(super) fn take(
         unsafe {
             match elements {
                 Came::Here(bytes) => landing.whole(bytes.as_ptr()),
-                Came::Near(address) if from == world.rank => landing.whole(address),
-                Came::Near(address) => match world.touching(endpoint, true) {
-                    // The world has ended, which the call that waits finds.
-                    Some(false) => return messages.posted.push(receive.clone()),
-                    began => {
-                        landing.whole(address);
-                        if began.is_some() {
-                            world.touching(endpoint, false);
-                        }
+                Came::Near(near) if from == world.rank => landing.whole(near.first),
+                Came::Near(near) => {
+                    let began = world.touching(endpoint, true);
+                    let has_all =
+                        began != Some(false) && landing.from_near(near, || endpoint.lost(from).is_none());
+                    if began == Some(true) {
+                        world.touching(endpoint, false);
                     }
-                },
+                    if !has_all {
+                        // The world has ended, which the call that waits finds.
+                        return messages.posted.push(receive.clone());
+                    }
+                }
                 Came::Far(begin) => {
                     let mut rest = begin;
                     while !rest.is_empty() {
@@ -414,11 +416,33 @@ mod tests {
     use crate::state::messages::receive::Room;
     use crate::state::transport_kind::TransportKind;
     use fencepost_planner::datatype::Datatype;
-    use fencepost_transport::SimConfig;
+    use fencepost_transport::{Leave, SimConfig};
     use std::sync::atomic::{AtomicBool, Ordering};
 
     /// The elements of a message, in more chunks than are asked for at a time.
     const LEN: usize = 8 * (256 << 10) / 8;
+
+    #[test]
+    fn a_message_that_was_taken_is_not_sent_once_more_by_a_sender_that_leaves() {
+        for transport in [TransportKind::Sim(SimConfig::default()), TransportKind::TcpThreads] {
+            let run = ranks(2).transport(transport.clone()).run(|world| {
+                let part = world.split(Some(0), 0)?.expect("a part of the world");
+                if world.rank() == 0 {
+                    part.attach_buffer(1 << 24)?;
+                    part.bsend(1, 0, vec![1u64; LEN])?;
+                    part.recv::<u8>(1, 1)?;
+                    let before = part.meter().total().bytes;
+                    part.leave(Leave::Finished);
+                    assert!(part.meter().total().bytes - before < LEN as u64, "{transport:?}");
+                    return world.barrier();
+                }
+                assert!(part.recv::<u64>(0, 0)?.0 == [1; LEN]);
+                part.send(0, 1, [0u8])?;
+                world.barrier()
+            });
+            run.unwrap_or_else(|error| panic!("{transport:?}: {error}"));
+        }
+    }
 
     #[test]
     fn elements_that_a_sender_leaves_of_a_message_that_was_not_read_yet_wait_until_it_is() {

@@ -12,6 +12,8 @@
 //!   the sender's attendant for them, chunk by chunk, so the sender need not be in any call. Thus a standard send waits where
 //!   there is no credit; a buffered one leaves its elements in the buffer; and no message waits behind another one.
 //! - A synchronous send is answered when its message was taken.
+//! - Between processes of one host, elements of a window are read in place; others are copied to memory that both reach, and the
+//!   receiver reads them while they are copied.
 //! - Elements are read in place while the sender waits. When the world ends meanwhile, the sender ends it for all, and goes on
 //!   when the receiver does not read its memory any more.
 
@@ -33,7 +35,7 @@ use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::Endpoint;
 use std::cell::RefCell;
 
-/// The number of looks that a rank takes in waits of other calls before it reads the port once, if no receive waits.
+/// The number of looks that a rank takes in waits of other calls before it reads the port once, if nothing was begun.
 const RARELY: u32 = 64;
 
 /// The messages of this world, from now on read in all its waits.
@@ -64,7 +66,8 @@ fn read_in_waits(world: &WorldCore, endpoint: &mut Endpoint) {
         return;
     };
     messages.looks = messages.looks.wrapping_add(1);
-    if !messages.posted.is_empty() || !messages.landing.is_empty() || messages.looks % RARELY == 0 {
+    let begun = !messages.posted.is_empty() || !messages.landing.is_empty() || !messages.sending.is_empty();
+    if begun || messages.looks % RARELY == 0 {
         // What is wrong ends the world, or is found by the call that waits for it.
         drop(arrive::read_all(world, endpoint, &mut messages));
     }

@@ -88,7 +88,7 @@ pub(super) fn begin(
     };
     let elements = match &elements {
         Elements::Here(bytes) => Came::Here(bytes),
-        Elements::Near(address) => Came::Near(*address),
+        Elements::Near(near) => Came::Near(*near),
         Elements::Far(begin) => Came::Far(begin),
     };
     take(world, endpoint, messages, &Taken { from, number, envelope, elements, was_kept: true }, receive);
@@ -107,7 +107,7 @@ pub(super) fn complete(
 ) -> Result<Status> {
     let waited = until_done(world, endpoint, receive, wanted, call);
     if let Err(lost) = waited {
-        let state = if receive.is_landing() { State::Mixed } else { State::Unchanged };
+        let state = if receive.has_begun() { State::Mixed } else { State::Unchanged };
         messages(world).borrow_mut().forget(receive);
         return Err(world.lost(&lost, call).leaving(state));
     }

@@ -11,7 +11,7 @@ use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
 use crate::state::clock;
 use crate::state::completion::Completion;
-use crate::state::messages::frames::{Envelope, clock as clock_header, elements, kind};
+use crate::state::messages::frames::{Envelope, Near, clock as clock_header, elements, kind};
 use crate::state::messages::limits::{BUFFERED, OVERHEAD};
 use crate::state::messages::outbox::Outbox;
 use crate::state::messages::receive::{Receive, Room};
@@ -28,6 +28,7 @@ use fencepost_transport::{
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A message that is to be sent, and its receiver.
 #[derive(Clone, Copy)]
@@ -147,10 +148,16 @@ pub(super) unsafe fn begin(
     let (own, reached) = (to == world.rank, endpoint.reaches(to));
     let is_copied = match is_eager {
         true => reached && bytes.len() > COPIED,
-        false => is_buffered || reached && !endpoint.shares(to),
+        false => is_buffered || reached && !endpoint.shares(to) && !endpoint.memory().has(bytes),
     };
+    // The receiver reads what a long message is copied to while it is copied.
+    let is_piecewise = is_copied && !is_eager && reached;
     // First, since nothing is undone after it.
-    let copy = (is_copied && !own).then(|| copied(endpoint, messages, bytes)).transpose();
+    let copy = (is_copied && !own).then(|| match is_piecewise {
+        true => room_for(endpoint, bytes.len()),
+        false => copied(endpoint, messages, bytes),
+    });
+    let copy = copy.transpose();
     let copy = copy.map_err(|error| no_room(world, bytes.len(), error, call))?;
     let number = messages.peers[to].sent;
     messages.peers[to].sent += 1;
@@ -171,7 +178,8 @@ pub(super) unsafe fn begin(
         buffer.messages += 1;
     }
     if own {
-        let elements = if is_eager || is_buffered { Came::Here(bytes) } else { Came::Near(bytes.as_ptr()) };
+        let near = || Came::Near(Near::all(bytes.as_ptr()));
+        let elements = if is_eager || is_buffered { Came::Here(bytes) } else { near() };
         let message = Taken { from: to, number, envelope, elements, was_kept: false };
         if let Err(why) = deliver(world, endpoint, messages, &message) {
             messages.peers[to].sent -= 1;
@@ -182,28 +190,28 @@ pub(super) unsafe fn begin(
         }
         return Ok(sent.filter(|sent| !is_buffered && !sent.completion.is_complete()));
     }
-    let (mut place, mut kept) = ([0; 16], None);
+    let (mut place, mut kept, mut room) = ([0; 24], None, Near::NONE);
     let payload = if is_eager {
         let first = copy.as_ref().map_or(bytes.as_ptr(), |copy| copy.base().cast_const());
         kept = copy;
         (first, bytes.len())
     } else {
-        let mut address = 0;
         match copy {
             Some(copy) => {
-                if reached {
-                    address = copy.base().expose_provenance();
+                if is_piecewise {
+                    room.copied = copy.base().wrapping_add(bytes.len().next_multiple_of(8)).cast();
+                    room.first = copy.base();
                 }
                 messages.outbox.keep(to, number, copy, bytes.len());
             }
-            None if reached => address = bytes.as_ptr().expose_provenance(),
+            None if reached => room = Near::all(bytes.as_ptr()),
             // SAFETY: the caller's.
             None => unsafe { messages.outbox.expose(to, number, bytes) },
         }
         if !reached {
             world.attendants.attach(endpoint, kind::PULL, || Attends(messages.outbox.clone()));
         }
-        place = envelope.place(address);
+        place = envelope.place(room);
         (place.as_ptr(), place.len())
     };
     let told = if world.checks.is_on() { tell_known(world, endpoint, messages, to) } else { Ok(()) };
@@ -216,6 +224,10 @@ pub(super) unsafe fn begin(
         Ok(()) => {
             messages.count_frame(to, kept);
             endpoint.flush();
+            if is_piecewise {
+                // SAFETY: the outbox keeps the room, and nobody reads of it what is not copied.
+                unsafe { copy_piecewise(bytes, room) };
+            }
             world.count_sent(bytes.len(), 0);
             Ok(sent.filter(|_| !is_buffered))
         }
@@ -252,6 +264,32 @@ fn tell_known(
 fn no_room(world: &WorldCore, bytes: usize, error: std::io::Error, call: &Call) -> fencepost_planner::Error {
     let message = format!("there is no memory for a message of {bytes} bytes, which was not sent: {error}");
     call.error(world, ErrorClass::NoMem, message)
+}
+
+/// Room for elements in memory that other ranks reach, and behind them for how many of their bytes are there, which are none.
+fn room_for(endpoint: &Endpoint, bytes: usize) -> std::io::Result<Bytes> {
+    let counted = bytes.next_multiple_of(8);
+    let room = endpoint.memory().any(counted + size_of::<AtomicU64>())?;
+    // SAFETY: it has room for that, is aligned for it, and nobody else knows of it.
+    unsafe { room.base().add(counted).cast::<AtomicU64>().write(AtomicU64::new(0)) };
+    Ok(room)
+}
+
+/// Copies elements, and says as it goes on how many bytes are there.
+///
+/// # Safety
+/// It was made by [`room_for`] as many bytes; nobody writes it, and nobody reads more than is said to be there.
+unsafe fn copy_piecewise(bytes: &[u8], room: Near) {
+    const PIECE: usize = 64 << 10;
+    let (first, mut there) = (room.first.cast_mut(), 0);
+    for piece in bytes.chunks(PIECE) {
+        // SAFETY: the caller's.
+        unsafe {
+            first.add(there).copy_from_nonoverlapping(piece.as_ptr(), piece.len());
+            there += piece.len();
+            (*room.copied).store(there as u64, Ordering::Release);
+        }
+    }
 }
 
 /// A copy of elements in memory that other ranks reach.

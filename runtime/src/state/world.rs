@@ -316,6 +316,9 @@ impl WorldCore {
     }
 
     fn leave(&self, how: Leave) {
+        if let (Some(read), Ok(mut endpoint)) = (self.reads.get(), self.endpoint.try_borrow_mut()) {
+            read(self, &mut endpoint); // what was taken is not sent once more
+        }
         // A rank may return `Ok` after the world ended; the other ranks still learn the cause.
         let how = match (how, self.why_dead()) {
             (Leave::Finished, Some(why)) => Leave::Failed(why),

@@ -96,6 +96,15 @@ impl Memory {
         self.bytes(len, false)
     }
 
+    /// Returns whether ranks that reach memory of this allocator reach these bytes.
+    pub fn has(&self, bytes: &[u8]) -> bool {
+        match &self.0 {
+            Backing::Heap => false,
+            #[cfg(not(loom))]
+            Backing::Arena(arena) => arena.has(bytes),
+        }
+    }
+
     /// Takes over the elements of a vector, where they are: only on a heap, and only if there are some and they are aligned to
     /// 16 bytes.
     ///

@@ -2,6 +2,7 @@
 
 use fencepost_planner::element::{ElementKind, ElementType, Scalar};
 use fencepost_transport::Header;
+use std::sync::atomic::AtomicU64;
 
 /// The kinds of these frames.
 pub(crate) mod kind {
@@ -36,6 +37,23 @@ pub(crate) struct Envelope {
     pub(crate) is_apart: bool,
 }
 
+/// Elements in memory of their sender that the receiver reaches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Near {
+    pub(crate) first: *const u8,
+    /// How many of their bytes are there, as far as the sender has copied them; null where all were there from the beginning.
+    pub(crate) copied: *const AtomicU64,
+}
+
+impl Near {
+    pub(crate) const NONE: Self = Self::all(std::ptr::null());
+
+    /// All elements are there.
+    pub(crate) const fn all(first: *const u8) -> Self {
+        Self { first, copied: std::ptr::null() }
+    }
+}
+
 const READY: u64 = 1;
 const ANSWERED: u64 = 2;
 const APART: u64 = 4;
@@ -56,16 +74,17 @@ impl Envelope {
     }
 
     /// The place where its elements are, as the payload of its frame, if it comes without them: their number of bytes, and
-    /// their address where the receiver reaches them.
-    pub(crate) fn place(&self, address: usize) -> [u8; 16] {
-        let mut place = [0; 16];
+    /// where the receiver reaches them.
+    pub(crate) fn place(&self, near: Near) -> [u8; 24] {
+        let mut place = [0; 24];
         place[..8].copy_from_slice(&(self.bytes as u64).to_le_bytes());
-        place[8..].copy_from_slice(&(address as u64).to_le_bytes());
+        place[8..16].copy_from_slice(&(near.first.expose_provenance() as u64).to_le_bytes());
+        place[16..].copy_from_slice(&(near.copied.expose_provenance() as u64).to_le_bytes());
         place
     }
 
-    /// Reads the envelope of a frame, and the address of elements that are apart. `None` for what no rank sends.
-    pub(crate) fn of(header: &Header, payload: &[u8]) -> Option<(Self, usize)> {
+    /// Reads the envelope of a frame, and the place of elements that are apart. `None` for what no rank sends.
+    pub(crate) fn of(header: &Header, payload: &[u8]) -> Option<(Self, Near)> {
         let (size, flags) = (header.word as u32, header.word >> 40);
         let kind = kind_of((header.word >> 32) as u8)?;
         let is = |flag| flags & flag != 0;
@@ -77,11 +96,13 @@ impl Envelope {
             is_answered: is(ANSWERED),
             is_apart: is(APART),
         };
-        let mut address = 0;
+        let mut near = Near::NONE;
         if envelope.is_apart {
-            let (bytes, at) = payload.split_first_chunk::<8>()?;
-            envelope.bytes = usize::try_from(u64::from_le_bytes(*bytes)).ok()?;
-            address = usize::try_from(u64::from_le_bytes(at.try_into().ok()?)).ok()?;
+            let place: &[u8; 24] = payload.try_into().ok()?;
+            let [bytes, first, copied] = bytemuck::pod_read_unaligned::<[u64; 3]>(place).map(u64::from_le);
+            envelope.bytes = usize::try_from(bytes).ok()?;
+            near.first = std::ptr::with_exposed_provenance(usize::try_from(first).ok()?);
+            near.copied = std::ptr::with_exposed_provenance(usize::try_from(copied).ok()?);
         }
         let fits = match kind {
             ElementKind::Opaque => size > 0,
@@ -93,7 +114,7 @@ impl Envelope {
             && (envelope.is_answered || !envelope.is_apart)
             && envelope.bytes <= isize::MAX as usize
             && envelope.bytes.is_multiple_of(size as usize);
-        good.then_some((envelope, address))
+        good.then_some((envelope, near))
     }
 }
 
@@ -171,15 +192,17 @@ mod tests {
                 };
                 let header = envelope.header();
                 let here = vec![0; envelope.bytes];
-                let apart = envelope.place(1 << 20);
+                let at = std::ptr::without_provenance::<u8>;
+                let near = Near { first: at(1 << 20), copied: at(1 << 21).cast() };
+                let apart = envelope.place(near);
                 let payload = if envelope.is_apart { &apart[..] } else { &here[..] };
                 let read = Envelope::of(&header, payload);
                 if envelope.is_apart && !envelope.is_answered {
                     assert_eq!(read, None);
                     continue;
                 }
-                let address = if envelope.is_apart { 1 << 20 } else { 0 };
-                assert_eq!(read, Some((envelope, address)));
+                let near = if envelope.is_apart { near } else { Near::NONE };
+                assert_eq!(read, Some((envelope, near)));
                 if size > 1 || envelope.is_apart {
                     assert_eq!(Envelope::of(&header, &payload[1..]), None, "a byte is missing");
                 }

@@ -11,9 +11,9 @@ pub(crate) mod status;
 
 use crate::kernel::waits::{Wait, without};
 use crate::state::completion::Completion;
-use crate::state::messages::frames::Envelope;
+use crate::state::messages::frames::{Envelope, Near};
 use crate::state::messages::limits::Limits;
-use crate::state::messages::outbox::{Outbox, chunk, chunks};
+use crate::state::messages::outbox::{Left, Outbox, chunk, chunks};
 use crate::state::messages::posted::Posted;
 use crate::state::messages::receive::Receive;
 use fencepost_transport::{Bytes, Channels, Endpoint, Lost, Port, Topology, Until};
@@ -122,7 +122,7 @@ pub(crate) enum Elements {
     /// They have come with it.
     Here(Vec<u8>),
     /// They are in memory of the sender that this rank reaches.
-    Near(*const u8),
+    Near(Near),
     /// The sender has them, and this rank asks for them. A sender that leaves sends all of them unasked: these have come.
     Far(Vec<u8>),
 }
@@ -233,14 +233,15 @@ impl Messages {
             let bytes = peer.flying.drain(..).map(|flying| flying.bytes).collect();
             endpoint.keep(bytes, until);
         }
-        for ((to, number), bytes, len) in self.outbox.take_owned() {
+        for Left { to, number, bytes, len, asked } in self.outbox.take_owned() {
             if endpoint.reaches(to) {
                 endpoint.keep(vec![bytes], Until::Done(Box::new(|| false)));
                 continue;
             }
             // SAFETY: the bytes were written when they were sent.
             let all = unsafe { std::slice::from_raw_parts(bytes.base(), len) };
-            for at in 0..chunks(all.len()) {
+            // Its attendant has sent those that were asked for.
+            for at in asked..chunks(all.len()) {
                 let part = &all[chunk(at, all.len())];
                 let header = frames::left(number, at as u32);
                 // SAFETY: the receiver does not reach this rank, so the bytes are copied.

@@ -37,6 +37,18 @@ struct Waiting {
     elements: Elements,
 }
 
+/// A message whose elements were copied, and that its receiver has not taken, or not all of it.
+pub(crate) struct Left {
+    pub(crate) to: usize,
+    pub(crate) number: u64,
+    /// The elements are in front of this memory.
+    pub(crate) bytes: Bytes,
+    /// The bytes of the elements.
+    pub(crate) len: usize,
+    /// The number of chunks that were handed out.
+    pub(crate) asked: usize,
+}
+
 /// The elements of a message that was sent without them.
 enum Elements {
     /// They are in memory of a call that waits.
@@ -81,12 +93,14 @@ impl Outbox {
     }
 
     /// Removes all elements that were copied, since this rank leaves: nothing is [shown](Self::show) any more.
-    pub(crate) fn take_owned(&self) -> Vec<((usize, u64), Bytes, usize)> {
+    pub(crate) fn take_owned(&self) -> Vec<Left> {
         let mut all = self.all();
         self.left.store(true, Ordering::Relaxed);
         let all = std::mem::take(&mut *all);
-        let owned = all.into_iter().filter_map(|(message, waiting)| match waiting.elements {
-            Elements::Owned(bytes, len) => Some((message, bytes, len)),
+        let owned = all.into_iter().filter_map(|((to, number), waiting)| match waiting.elements {
+            Elements::Owned(bytes, len) => {
+                Some(Left { to, number, bytes, len, asked: waiting.asked as usize })
+            }
             Elements::Borrowed(..) => None,
         });
         owned.collect()
@@ -162,8 +176,8 @@ mod tests {
         outbox.show(1, 5, 0, |bytes| assert_eq!(bytes.len(), CHUNK));
         let owned = outbox.take_owned();
         assert_eq!(
-            owned.iter().map(|(message, _, len)| (*message, *len)).collect::<Vec<_>>(),
-            [((1, 5), CHUNK + 7)]
+            owned.iter().map(|left| (left.to, left.number, left.len, left.asked)).collect::<Vec<_>>(),
+            [(1, 5, CHUNK + 7, 1)]
         );
         outbox.show(1, 5, 1, |_| panic!("all of it is sent unasked"));
         assert_eq!(outbox.wrong(), None);

@@ -3,7 +3,7 @@
 use crate::kernel;
 use crate::kernel::element::{Element, element_type};
 use crate::state::completion::Completion;
-use crate::state::messages::frames::Envelope;
+use crate::state::messages::frames::{Envelope, Near};
 use crate::state::messages::outbox::{chunk, chunks};
 use crate::state::messages::status::Status;
 use fencepost_planner::ErrorClass;
@@ -12,6 +12,7 @@ use fencepost_planner::element::{ElementKind, ElementType, Scalar};
 use fencepost_transport::Lost;
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
+use std::sync::atomic::Ordering;
 
 /// A receive that was begun.
 pub(crate) struct Receive {
@@ -263,6 +264,41 @@ impl Landing {
                 }
             }
         }
+    }
+
+    /// Writes all elements, which their sender may be copying there: piece by piece, as far as they are there. Returns false where
+    /// they never will be, since the sender does not go on any more.
+    ///
+    /// # Safety
+    /// As [`whole`](Self::whole), of the bytes that are there.
+    pub(crate) unsafe fn from_near(&self, near: Near, mut goes_on: impl FnMut() -> bool) -> bool {
+        let (mut done, bytes) = (0, self.envelope.bytes);
+        while !near.copied.is_null() && done < bytes {
+            // SAFETY: it is where the elements are, and is accessed atomically only, from its first use on.
+            let there = bytes.min(unsafe { (*near.copied).load(Ordering::Acquire) } as usize);
+            if there == done {
+                if !goes_on() {
+                    return false;
+                }
+                std::thread::yield_now();
+                continue;
+            }
+            match &self.area {
+                // SAFETY: the caller's, as of `whole`.
+                Area::Run(to) => unsafe {
+                    std::ptr::copy_nonoverlapping(near.first.add(done), to.add(done), there - done);
+                },
+                Area::Scattered(..) if there < bytes => {}
+                // SAFETY: the caller's.
+                Area::Scattered(..) => unsafe { self.whole(near.first) },
+            }
+            done = there;
+        }
+        if near.copied.is_null() {
+            // SAFETY: the caller's.
+            unsafe { self.whole(near.first) };
+        }
+        true
     }
 
     /// Takes in the next chunk. Returns whether it has the length that it must have.

@@ -79,6 +79,11 @@ impl Arena {
         Ok(allocation)
     }
 
+    /// Returns whether these bytes are in the segment.
+    pub(crate) fn has(&self, bytes: &[u8]) -> bool {
+        self.mapping.holds(bytes.as_ptr(), bytes.len())
+    }
+
     /// Returns how many free bytes the machine has not granted, and how many are kept.
     #[cfg(test)]
     fn free(&self) -> (u64, u64) {
