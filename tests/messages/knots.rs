@@ -1,8 +1,8 @@
 //! Ranks that wait for any of several: a knot of them is told, and nothing else is.
 
-use crate::meaning::kinds;
 use fencepost::{Any, ErrorClass, Result, World, ranks};
 use fencepost_tests_support::ends::ends;
+use fencepost_tests_support::messages::kinds;
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 

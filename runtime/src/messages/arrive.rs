@@ -263,7 +263,7 @@ pub(super) fn take(
                 Came::Near(near) => {
                     let began = world.touching(endpoint, true);
                     let has_all =
-                        began != Some(false) && landing.from_near(near, || endpoint.lost(from).is_none());
+                        began != Some(false) && landing.read_near(near, || endpoint.lost(from).is_none());
                     if began == Some(true) {
                         world.touching(endpoint, false);
                     }

@@ -271,7 +271,7 @@ impl Landing {
     ///
     /// # Safety
     /// As [`whole`](Self::whole), of the bytes that are there.
-    pub(crate) unsafe fn from_near(&self, near: Near, mut goes_on: impl FnMut() -> bool) -> bool {
+    pub(crate) unsafe fn read_near(&self, near: Near, mut goes_on: impl FnMut() -> bool) -> bool {
         let (mut done, bytes) = (0, self.envelope.bytes);
         while !near.copied.is_null() && done < bytes {
             // SAFETY: it is where the elements are, and is accessed atomically only, from its first use on.
