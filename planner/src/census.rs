@@ -9,6 +9,12 @@
 //! rank has for all others is passed on by each rank that has it, to each rank once. Ranks that have nothing for each
 //! other exchange nothing.
 //!
+//! *Reduced*: each rank that has something for one other sends it a *note* of that, by itself. Then ranks add up, by recursive
+//! halving, how many notes each is to expect: with m ranks, m a power of two, rank r exchanges with rank r xor m / 2 the counts of
+//! that one's half of all ranks, then with r xor m / 4 those of a quarter, and so on, until it has its own. Ranks beyond the
+//! power of two each tell one of the others before the rounds, and are told by it after them. A message has a count for each
+//! rank that it is about, however many ranks have something for however many; what one rank has for all others follows the counts, to each rank once. After the last round each rank has heard from everybody, as above.
+//!
 //! *Groups first*: where some ranks share memory and not all, those rounds are of hosts. The first rank of each speaks for it: the
 //! others give it what they have, then speakers exchange as ranks do above, then each tells the others. What ranks of one
 //! host have for each other does not leave it. Where none share memory, but some a machine, the ranks of a machine are
@@ -20,16 +26,20 @@
 //! | | rounds | messages | bytes |
 //! |---|---|---|---|
 //! | direct | 1 | p - 1 | a notification for each other rank |
+//! | reduced | log2 p, rounded down, and 2 where p is no power of two | one a round, and one for each rank that it has something for | eight for each other rank, and what it has for one once |
 //! | sparse | log2 p, rounded up | one a round | an item for one rank once for each bit of its distance; items for all p - 1 times |
 //! | groups first | log2 h, rounded up, and 2 within groups | one a round, and r - 1 of a speaker in its group, twice | the same of distances of groups, and to a speaker and from one |
 //!
-//! A message for each of the p - 1 others costs far more than the items in it do, so there is no third way for the case
-//! that all ranks have something for all: what they have are messages as well.
+//! What is for a rank d places further is copied as often as d has bits in a sparse census, and goes there once in a reduced
+//! one, as a message by itself: so a reduced census pays where ranks have something for most others and bytes are dear, and
+//! nowhere else: a message takes a core far longer than a copy of 32 bytes ([`dense`], `benches/LOG.md`).
 //!
 //! **Source** Dissemination: D. Hensgen, R. Finkel, U. Manber, *Two algorithms for barrier synchronization*, International
 //! Journal of Parallel Programming 17, 1988. Items by the bits of their distance: J. Bruck et al., *Efficient algorithms
 //! for all-to-all communications in multiport message-passing systems*, IEEE TPDS 1997. Different here: only items that
-//! exist travel.
+//! exist travel. Counts by recursive halving: R. Thakur, R. Rabenseifner, W. Gropp, *Optimization of collective communication
+//! operations in MPICH*, IJHPCA 2005, 4.2. Different here: with each count goes the sum of the ranks that it counts, so a rank
+//! that lacks one note knows whose it is.
 
 use crate::error::{Error, ErrorClass};
 use crate::ir::schedule::Placement;
@@ -46,16 +56,19 @@ pub enum Census {
     Direct,
     /// In log2 p rounds, in which only that travels which ranks have for others.
     Sparse,
+    /// In log2 p rounds, in which counts are added up; what ranks have for others goes to them directly.
+    Reduced,
 }
 
 impl Census {
     /// All of them.
-    pub const ALL: [Census; 2] = [Census::Direct, Census::Sparse];
+    pub const ALL: [Census; 3] = [Census::Direct, Census::Sparse, Census::Reduced];
 
     const fn name(self) -> &'static str {
         match self {
             Census::Direct => "direct",
             Census::Sparse => "sparse",
+            Census::Reduced => "reduced",
         }
     }
 }
@@ -157,12 +170,37 @@ pub fn cost(census: Census, places: &Places, machine: &Machine) -> f64 {
             let far = f64::from(messages) - near;
             link.latency + 2.0 * link.overhead * far + 2.0 * within.overhead * near
         }
-        Census::Sparse => {
+        Census::Sparse | Census::Reduced => {
             let between = f64::from(rounds) * (link.latency + 2.0 * link.overhead);
             between + 2.0 * (within.latency + within.overhead * f64::from(places.most))
         }
     }
 }
+
+/// From how many targets of each rank on a reduced census is predicted to be over sooner than a sparse one: where items
+/// cost that much more on their way by other ranks than notes do, and counts. More than there are ranks, where that is never so.
+pub fn dense(places: &Places, machine: &Machine) -> u32 {
+    let (rounds, _) = messages(Census::Sparse, places);
+    let link = machine.link(places.share());
+    let each = machine.moving.pack + machine.moving.unpack + link.per_byte;
+    // Half of the bits of a distance are set.
+    let item = f64::from(rounds) / 2.0 * (ITEM + ITEM_BYTES * each);
+    let counts = cost(Census::Reduced, places, machine) - cost(Census::Sparse, places, machine)
+        + f64::from(places.ranks) * COUNT_BYTES * each;
+    let saved = item - NOTE - ITEM_BYTES * each;
+    let targets = (counts.max(0.0) / saved).ceil().max(1.0);
+    if saved > 0.0 && targets < f64::from(u32::MAX) { targets as u32 } else { u32::MAX }
+}
+
+/// The ns that an item of a sparse census takes on each rank that it passes, besides its bytes.
+const ITEM: f64 = 60.0;
+/// The bytes of an item where windows are fenced.
+const ITEM_BYTES: f64 = 32.0;
+/// The ns that a note takes on its two ranks together, besides its bytes, though it goes behind frames of operations: 16 to 64
+/// ranks over TCP and 160 that share memory measured 500 to 1,800 more than with items (`benches/LOG.md`).
+const NOTE: f64 = 1_000.0;
+/// The bytes of a count.
+const COUNT_BYTES: f64 = 8.0;
 
 /// How many rounds there are between ranks, or between groups where they have speakers; and how many messages each rank or
 /// speaker sends and receives in each.
@@ -171,6 +209,11 @@ pub fn messages(census: Census, places: &Places) -> (u32, u32) {
         Census::Direct => (u32::from(places.ranks > 1), places.ranks.saturating_sub(1)),
         Census::Sparse if places.have_speakers() => (rounds(places.groups), 1),
         Census::Sparse => (rounds(places.ranks), 1),
+        Census::Reduced => {
+            let groups = if places.have_speakers() { places.groups } else { places.ranks };
+            let halvings = halvings(groups);
+            (halvings + if groups > 1 << halvings { 2 } else { 0 }, 1)
+        }
     }
 }
 
@@ -186,6 +229,11 @@ const LINES: u32 = 128;
 /// How many rounds a sparse census of this number of ranks has.
 pub fn rounds(ranks: u32) -> u32 {
     ranks.max(1).next_power_of_two().trailing_zeros()
+}
+
+/// How many rounds of halving a reduced census of this number of ranks has: of as many of them as are a power of two.
+pub fn halvings(ranks: u32) -> u32 {
+    ranks.max(1).ilog2()
 }
 
 /// The rank that `rank` sends to in a round, and the one that it receives from.
@@ -220,7 +268,10 @@ impl FromStr for Census {
     /// Class `Arg` for any other text, with those allowed.
     fn from_str(text: &str) -> Result<Self, Error> {
         Census::ALL.into_iter().find(|census| census.name() == text).ok_or_else(|| {
-            Error::new(ErrorClass::Arg, format!("there is no census `{text}`: it is `direct` or `sparse`"))
+            Error::new(
+                ErrorClass::Arg,
+                format!("there is no census `{text}`: it is `direct`, `sparse` or `reduced`"),
+            )
         })
     }
 }
@@ -297,6 +348,26 @@ mod tests {
     }
 
     #[test]
+    fn a_reduced_census_is_for_ranks_with_many_targets_where_bytes_are_dear() {
+        let machine = Machine::default();
+        let slow = |per_byte: f64| Machine { network: Link { per_byte, ..machine.network }, ..machine };
+        let dense = |ranks: u32, machine: &Machine| dense(&Places::of(ranks, false), machine);
+        for ranks in [1, 2, 16, 64, 1000, 100_000] {
+            assert_eq!(dense(ranks, &machine), u32::MAX, "{ranks}");
+        }
+        assert_eq!(super::dense(&Places::of(1000, true), &machine), u32::MAX);
+        // 100 ns a byte: counts for 64 ranks take 51 us, and each target saves 5.6.
+        assert_eq!([16, 64, 65, 1024].map(|ranks| dense(ranks, &slow(100.0))), [6, 10, 11, 67]);
+    }
+
+    #[test]
+    fn a_reduced_census_has_a_message_a_round_and_two_more_of_ranks_beyond_a_power_of_two() {
+        for (ranks, expected) in [(1, 0), (2, 1), (3, 3), (4, 2), (16, 4), (17, 6), (64, 6), (100, 8)] {
+            assert_eq!(messages(Census::Reduced, &Places::of(ranks, false)), (expected, 1), "{ranks}");
+        }
+    }
+
+    #[test]
     fn where_ranks_share_hosts_the_rounds_are_of_hosts() {
         let machine = Machine::default();
         let places = |hosts, most| Places { ranks: hosts * most, groups: hosts, most, memory: true };
@@ -359,7 +430,7 @@ mod tests {
         for census in Census::ALL {
             assert_eq!(census.to_string().parse::<Census>().unwrap(), census);
         }
-        let refused = "reduced".parse::<Census>().unwrap_err();
-        assert!(refused.message().contains("`direct` or `sparse`"), "{refused}");
+        let refused = "dense".parse::<Census>().unwrap_err();
+        assert!(refused.message().contains("`direct`, `sparse` or `reduced`"), "{refused}");
     }
 }

@@ -1,7 +1,7 @@
 //! How ranks learn who is in a fence: the messages that it takes, and that nothing else depends on it.
 
 use fencepost::prelude::*;
-use fencepost::{Census, Op, Ranks, TransportKind, ranks};
+use fencepost::{Census, Machine, Op, Ranks, TransportKind, ranks};
 use fencepost_tests_support::transports::{sim, transports};
 use std::sync::Mutex;
 
@@ -51,6 +51,113 @@ fn a_ring_takes_one_message_more() -> Result<()> {
             Ok(counts)
         })?;
         assert_eq!(counts, vec![(rounds(size) + 1, 0); size]);
+    }
+    Ok(())
+}
+
+fn reduced(size: usize, transport: TransportKind) -> Ranks {
+    ranks(size).transport(transport).census(Census::Reduced)
+}
+
+/// What each rank sends in a reduced census of ranks that each stand by themselves: a message in each round, and those beyond
+/// a power of two one before the rounds, to a rank that tells it one after them.
+fn halvings(rank: usize, size: usize) -> u64 {
+    let within = 1 << size.ilog2();
+    if rank >= within { 1 } else { u64::from(size.ilog2()) + u64::from(rank + within < size) }
+}
+
+#[test]
+fn a_reduced_census_takes_a_message_of_each_rank_in_each_round_and_a_note_for_each_target() -> Result<()> {
+    let many = [(64, TransportKind::Local), (256, TransportKind::Local)];
+    for (size, transport) in many.into_iter().chain([(2, sim(1)), (3, sim(1)), (16, sim(1)), (37, sim(2))]) {
+        let memory = matches!(transport, TransportKind::Local);
+        let counts = reduced(size, transport).collect(|world| {
+            let (me, next) = (world.rank(), (world.rank() + 1) % size);
+            let mut u = world.window::<u64>(size)?;
+            let empty = [sent(world, || u.fence())?, sent(world, || world.barrier())?];
+            let ring = sent(world, || {
+                u.put([me as u64]).to(next, me)?;
+                u.fence()
+            })?;
+            let before = (me + size - 1) % size;
+            assert_eq!(u[before] as usize, before);
+            let all = sent(world, || {
+                (0..size).try_for_each(|to| u.put([1 + me as u64]).to(to, me).map(drop))?;
+                u.fence()
+            })?;
+            assert!(u.iter().copied().eq(1..=size as u64));
+            Ok((empty, ring, all))
+        })?;
+        for (rank, (empty, ring, all)) in counts.into_iter().enumerate() {
+            let rounds = halvings(rank, size);
+            // Where memory is reached, the note has the element or says where it is.
+            let each = if memory { 1 } else { 2 };
+            assert_eq!(empty, [(rounds, 0); 2], "rank {rank} of {size}");
+            assert_eq!(ring, (rounds + each, 0), "rank {rank} of {size}");
+            assert_eq!(all, (rounds + each * (size as u64 - 1), 0), "rank {rank} of {size}");
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of the census do not depend on how many ranks have something for how many.
+#[test]
+fn the_messages_of_a_reduced_census_are_as_long_whatever_there_is_to_say() -> Result<()> {
+    let size = 16;
+    let bytes = |census: Census| {
+        ranks(size).transport(sim(3)).census(census).collect(|world| {
+            let mut u = world.window::<u64>(size)?;
+            let mut bytes = |targets: usize| -> Result<u64> {
+                // The second one sends no descriptions.
+                let mut last = 0;
+                for _ in 0..2 {
+                    let me = world.rank();
+                    (1..=targets).try_for_each(|far| u.put([1]).to((me + far) % size, me).map(drop))?;
+                    let before = world.meter().total().bytes;
+                    u.fence()?;
+                    last = world.meter().total().bytes - before;
+                }
+                Ok(last)
+            };
+            Ok([bytes(0)?, bytes(7)?, bytes(15)?])
+        })
+    };
+    // What goes to each target besides counts: a note, and the frame of its operations.
+    for [none, some, all] in bytes(Census::Reduced)? {
+        assert_eq!((all - none) * 7, (some - none) * 15, "{none}, {some}, {all}");
+    }
+    let sparse = bytes(Census::Sparse)?;
+    assert!(sparse.iter().all(|[none, some, all]| (all - none) * 7 > (some - none) * 15), "{sparse:?}");
+    Ok(())
+}
+
+#[test]
+fn ranks_that_have_something_for_most_others_take_the_reduced_census_in_the_next_fence() -> Result<()> {
+    let size = 64;
+    // A link on which bytes are dear.
+    let mut machine = Machine::default();
+    machine.network.per_byte = 100.0;
+    let texts = ranks(size).transport(sim(8)).machine(machine).explain(true).collect(|world| {
+        let mut u = world.window::<u64>(size)?;
+        let mut fence = |targets: usize| -> Result<String> {
+            let me = world.rank();
+            (1..=targets).try_for_each(|far| u.put([far as u64]).to((me + far) % size, me).map(drop))?;
+            u.fence()?;
+            let expected = |from: usize| (me + size - from) % size;
+            let wrong = (0..size)
+                .find(|&from| (1..=targets).contains(&expected(from)) && u[from] as usize != expected(from));
+            assert_eq!(wrong, None);
+            Ok(world.explain_last())
+        };
+        let texts = [fence(size - 1)?, fence(size - 1)?, fence(1)?, fence(1)?];
+        world.barrier()?;
+        Ok(texts)
+    })?;
+    for [first, dense, after, last] in texts {
+        assert!(first.contains("census: sparse, 6 rounds"), "{first}");
+        let why = "census: reduced, 6 rounds of 1 messages for each rank: each rank had something for ";
+        assert!(dense.contains(why), "{dense}");
+        assert!(after.contains(why) && last.contains("census: sparse, 6 rounds"), "{after}, {last}");
     }
     Ok(())
 }

@@ -66,9 +66,7 @@ fn run(transport: TransportKind, census: Census, prepared: bool) -> Result<Vec<V
 #[test]
 fn ranks_with_shares_leave_what_a_plain_call_leaves() -> Result<()> {
     let expected = run(TransportKind::Local, Census::Direct, false)?;
-    for (transport, census) in
-        transports([1]).into_iter().zip([Census::Direct, Census::Sparse].into_iter().cycle())
-    {
+    for (transport, census) in transports([1]).into_iter().zip(Census::ALL.into_iter().cycle()) {
         assert!(run(transport.clone(), census, true)? == expected, "{transport:?}, {census:?}");
     }
     assert!(run(TransportKind::TcpThreads, Census::Direct, true)? == expected);

@@ -82,7 +82,7 @@ pub fn ranks(size: usize) -> Ranks {
 /// The rest is as the environment says, too: `FENCEPOST_TRANSPORT=local|sim|shm|tcp` (the last two start processes, see
 /// [`launch`](crate::launch())),
 /// `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct` ([`Ranks::mode`]), `FENCEPOST_MACHINE=` the path of a
-/// text that [`Machine`] reads ([`Ranks::machine`]), `FENCEPOST_CENSUS=direct|sparse` ([`Ranks::census`]), `FENCEPOST_PLAN=on|off`
+/// text that [`Machine`] reads ([`Ranks::machine`]), `FENCEPOST_CENSUS=direct|sparse|reduced` ([`Ranks::census`]), `FENCEPOST_PLAN=on|off`
 /// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|calls|mark|log|mpi` ([`Ranks::check`]), `FENCEPOST_CHECK_REPORT=` the path of a file
 /// ([`Ranks::check_report`]), `FENCEPOST_CHECK_MEMORY=` a number of bytes ([`Ranks::check_memory`]), `FENCEPOST_EXPLAIN=on|off`
 /// ([`Ranks::explain`]), `FENCEPOST_STALL=10|2.5|500ms|1m|off` ([`Ranks::stall`]),
@@ -200,7 +200,8 @@ impl Ranks {
     /// How ranks learn at fences, barriers and short collectives who has entered them, and who has something for whom, in
     /// this world and its parts; by the machine model, unless set. Results have the same bits and errors the same names
     /// in each. Where some ranks share memory and not all, one rank speaks for its host in a sparse one; where none do, one of up to eight
-    /// ranks of a machine. It is there to compare with. [`run()`] asks `FENCEPOST_CENSUS=direct|sparse`.
+    /// ranks of a machine. A world that takes the sparse one takes the reduced one in the fence after one in which each rank had
+    /// something for most others, where the model has that faster. It is there to compare with. [`run()`] asks `FENCEPOST_CENSUS=direct|sparse|reduced`.
     ///
     /// All ranks must choose the same: where they differ, the first call that all ranks make ends the world with `RMA_SYNC`.
     pub fn census(mut self, census: Census) -> Self {

@@ -8,9 +8,11 @@
 //! are in its call.
 
 use crate::fence::remote;
+use crate::fence::spoken::has_something;
 use crate::fence::{CALL, Disagreement, Fence, INLINE, Notifications, RUNS};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::calls;
+use fencepost_planner::census::Census;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Cause, Liveness, Lost, Notify};
 
@@ -131,12 +133,16 @@ impl Fence<'_> {
 
     /// Drop the frames that `from` sent for this exchange; what left before it is staged.
     pub(super) fn drop_frames(&mut self, from: usize) -> Result<(), Lost> {
-        let frames = self.endpoint.read(from)?.map_or(0, |notification| notification.address);
-        if frames == INLINE {
-            return Ok(());
-        }
+        let reduced = self.world.taken.get() == Census::Reduced;
+        let frames = self.endpoint.read(from)?.map_or(0, |said| {
+            let frames = if said.address == INLINE { 0 } else { said.address };
+            frames + usize::from(reduced && has_something(said))
+        });
         // Some may have come before it was known that nothing is made of them.
-        let dropped = self.items.as_ref().map_or(0, |items| items.set_aside_of(from));
+        let dropped = self.items.as_ref().map_or(0, |items| {
+            let notes = items.noted().filter(|&noted| reduced && noted == from).count();
+            notes + items.aside.of(from)
+        });
         remote::discard(self.world, self.endpoint, from, frames.saturating_sub(dropped), self.call)
     }
 }

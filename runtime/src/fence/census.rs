@@ -15,20 +15,19 @@
 //! Frames of operations go to their targets directly, and are posted before the first message. So they may come sooner than
 //! the census that says how many there are, and then be set aside; or later, and be waited for.
 
-use crate::fence::{CHANGED, DIFFERS, EXPOSES, FAILED, Fence, Notifications, OF_ALL, READS, RUNS};
-use crate::fence::{INLINE, LISTED};
+use crate::fence::spoken::{ALTERED, DIGEST, has_something, is_whole, payload, post, sign};
+use crate::fence::{CHANGED, DIFFERS, EXPOSES, FAILED, FEW, Fence, Notifications, OF_ALL, READS, RUNS};
+use crate::fence::{INLINE, LISTED, notes};
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::exchange::wait;
 use crate::protocol::frames::{header, kind};
 use crate::protocol::stall::{Awaited, SPOKEN, Watch};
-use crate::state::census::{Items, Leg};
+use crate::state::census::Items;
+use crate::state::stands::Leg;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
-use fencepost_planner::census::rounds;
-use fencepost_transport::{Channels, Endpoint, Frame, Header, Lost, Notification, Notify, Port, Topology};
-
-/// Bytes of a digest, with which each message begins.
-const DIGEST: usize = 8;
+use fencepost_planner::census::{Census, halvings, rounds};
+use fencepost_transport::{Channels, Endpoint, Header, Lost, Notification, Notify, Port, Topology};
 
 impl Fence<'_> {
     /// Takes the census; `word` is what notifications of this exchange have, and `mine` are this rank's flags. `None` where
@@ -39,14 +38,24 @@ impl Fence<'_> {
         items.begin();
         for to in (0..size).filter(|&to| to != me) {
             let draft = self.endpoint.draft(to);
-            if draft.count > 0 || draft.flags & (READS | EXPOSES) != 0 {
+            if has_something(draft) {
                 items.notify(me, to, draft, draft.address == INLINE);
             }
         }
+        let few = items.len() < world.dense.0 as usize;
         self.gives.iter().for_each(|(to, bytes)| items.give(me, *to, bytes));
+        let reduced = world.taken.get() == Census::Reduced;
+        let kind = if reduced { kind::COUNTS } else { kind::CENSUS };
+        if reduced {
+            self.send_notes(&mut items)?;
+        }
         let message = std::mem::take(&mut items.message);
-        let mut talk = Talk { word, mine, flags: mine, items, stray: None, message };
+        let flags = mine | if few { FEW } else { 0 };
+        let mut talk = Talk { word, kind, mine, flags, items, reduced, stray: None, message };
         self.talk(&mut talk)?;
+        if reduced && talk.flags & (FAILED | DIFFERS) == 0 {
+            self.collect_notes(&mut talk.items)?;
+        }
         let Talk { flags, mut items, stray, message, .. } = talk;
         items.message = message;
         items.end();
@@ -70,6 +79,9 @@ impl Fence<'_> {
             for (from, notification) in items.notifications() {
                 all.add(from, notification.flags, notification.count);
             }
+            if world.may_switch() {
+                world.dense.1.set(flags & FEW == 0);
+            }
         }
         self.items = Some(items);
         self.counted = true;
@@ -78,15 +90,21 @@ impl Fence<'_> {
 
     /// All legs of a census: to the rank that speaks for this one, and from it; or in rounds of those that speak.
     fn talk(&mut self, talk: &mut Talk) -> Result<()> {
-        let stands = &self.world.stands;
+        let world = self.world;
+        let halving = talk.reduced.then(|| world.halving());
+        let stands = halving.map_or(&world.stands, |halving| &halving.stands);
         let speaker = stands.speaker();
-        if speaker != self.world.rank {
+        if speaker != world.rank {
             self.tell(talk, Leg::ToSpeaker, speaker)?;
             return self.hear(talk, Leg::FromSpeaker, speaker);
         }
         stands.spoken_for().try_for_each(|from| self.hear(talk, Leg::ToSpeaker, from))?;
-        for round in 0..rounds(stands.speakers()) {
-            let (to, from) = stands.partners(round);
+        let speakers = stands.speakers();
+        for round in 0..halving.map_or(rounds(speakers), |_| halvings(speakers)) {
+            let (to, from) = match halving {
+                Some(halving) => (halving.partner(round), halving.partner(round)),
+                None => stands.partners(round),
+            };
             self.tell(talk, Leg::Round(round), to)?;
             self.hear(talk, Leg::Round(round), from)?;
         }
@@ -95,38 +113,40 @@ impl Fence<'_> {
 
     /// Sends what there is for `to` on this leg.
     fn tell(&mut self, talk: &mut Talk, leg: Leg, to: usize) -> Result<()> {
-        let Talk { word, flags, items, message, .. } = talk;
+        let Talk { word, kind, flags, items, message, reduced, .. } = talk;
         message.clear();
         message.resize(DIGEST, 0);
-        items.pass(&self.world.stands, leg, to, message);
-        let digest = items.digest(*word, *flags, &message[DIGEST..]);
-        message[..DIGEST].copy_from_slice(&digest.to_le_bytes());
-        post(self.world, self.endpoint, to, header(*word, kind::CENSUS, *flags), message)
+        let halving = reduced.then(|| self.world.halving());
+        items.pass(&self.world.stands, halving, leg, to, message);
+        sign(items.number(), *word, *flags, message);
+        post(self.world, self.endpoint, to, header(*word, *kind, *flags), message)
             .map_err(|lost| self.quit(&lost))
     }
 
     /// Waits for what `from` sends on this leg, and takes it in.
     fn hear(&mut self, talk: &mut Talk, leg: Leg, from: usize) -> Result<()> {
-        let Talk { word, mine, flags, items, stray, .. } = talk;
+        let Talk { word, kind: own, mine, flags, items, stray, reduced, .. } = talk;
         let world = self.world;
         let awaited = if leg == Leg::ToSpeaker { Awaited::Spoken } else { Awaited::One(SPOKEN) };
         let watch = || Watch::new(world, self.call, self.windows, from, awaited);
         let came = wait(self.endpoint, watch, |endpoint| {
             while let Some(frame) = world.poll(endpoint, from)? {
                 let of_epoch = matches!(frame.header.kind, kind::DATA | kind::LOG | kind::ELEMENTS);
-                if frame.header.kind == kind::CENSUS {
+                if frame.header.kind == *own {
                     return Ok(Some(Some(frame)));
-                } else if of_epoch {
-                    // Where it is reached it stays as it is until the fence after the next, released or not.
-                    let in_place = frame.header.kind != kind::DATA && endpoint.reaches(from);
-                    items.set_aside(from, frame, payload(&frame), in_place);
-                } else {
-                    *stray = Some(from);
+                } else if *reduced && frame.header.kind == kind::NOTE {
+                    notes::take(world, endpoint, items, from, &frame)?;
+                    continue;
                 }
                 // One that another kind was written on: what is awaited does not come any more.
                 let odd = !(of_epoch && world.is_of_this_exchange(&frame.header));
                 let lost = odd && is_whole(items, &frame);
-                endpoint.release(from, Port::FENCE);
+                if of_epoch {
+                    notes::set_aside(endpoint, items, from, frame);
+                } else {
+                    *stray = Some(from);
+                    endpoint.release(from, Port::FENCE);
+                }
                 if lost {
                     return Err(world.refuse(endpoint, from, ALTERED));
                 }
@@ -135,8 +155,9 @@ impl Fence<'_> {
         });
         let Some(frame) = came.map_err(|lost| self.quit(&lost))? else { return Ok(()) };
         let Header { word: theirs, extra, .. } = frame.header;
+        let halving = reduced.then(|| world.halving());
         let good = is_whole(items, &frame)
-            && items.take(&world.stands, leg, from, &payload(&frame)[DIGEST..]).is_some();
+            && items.take(&world.stands, halving, leg, from, &payload(&frame)[DIGEST..]).is_some();
         self.endpoint.release(from, Port::FENCE);
         if !good {
             return Err(self.forged(from));
@@ -189,49 +210,18 @@ pub(super) fn take_read(world: &WorldCore, endpoint: &mut Endpoint, from: usize)
 /// One rank's census while it is taken.
 struct Talk {
     word: u64,
+    /// The kind of its messages.
+    kind: u32,
     /// This rank's own flags, and with those that concern all of every rank that it has heard of.
     mine: u32,
     flags: u32,
     items: Items,
+    /// Whether it adds up counts.
+    reduced: bool,
     /// A rank that has sent a frame of no exchange.
     stray: Option<usize>,
     /// Room for what is sent.
     message: Vec<u8>,
-}
-
-/// Posts a message; where it is not copied, it is taken out of `bytes`, and kept.
-fn post(
-    world: &WorldCore,
-    endpoint: &mut Endpoint,
-    to: usize,
-    header: Header,
-    bytes: &mut Vec<u8>,
-) -> Result<(), Lost> {
-    if endpoint.shares(to) && !bytes.is_empty() {
-        return world.post_kept(endpoint, to, header, std::mem::take(bytes));
-    }
-    // SAFETY: where values are not shared, memory of the heap is copied; and nothing is read of an empty payload.
-    unsafe { endpoint.post(to, Port::FENCE, header, bytes.as_ptr(), bytes.len()) }?;
-    world.posted(to);
-    Ok(())
-}
-
-/// Whether this is a message of this census as its sender wrote it.
-fn is_whole(items: &Items, frame: &Frame) -> bool {
-    let Header { word, extra, .. } = frame.header;
-    payload(frame)
-        .split_first_chunk::<DIGEST>()
-        .is_some_and(|(said, rest)| u64::from_le_bytes(*said) == items.digest(word, extra, rest))
-}
-
-/// What is wrong with a rank whose message is not what ranks send.
-const ALTERED: &str =
-    "it sent a message of a census that was altered, or a frame that belongs to no exchange";
-
-/// The bytes of a frame that was polled and not released.
-fn payload(frame: &Frame) -> &[u8] {
-    // SAFETY: readable until it is released, and callers drop the slice before that.
-    unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }
 }
 
 #[cfg(test)]
@@ -241,7 +231,6 @@ mod tests {
     use crate::protocol::call::hash;
     use crate::state::call::Call;
     use crate::state::transport_kind::TransportKind;
-    use fencepost_planner::census::Census;
     use fencepost_planner::{Error, ErrorClass};
     use fencepost_transport::{Liveness, Pause, SimConfig};
     use std::sync::Mutex;
@@ -272,7 +261,7 @@ mod tests {
         let told = told.into_inner().expect("no panic");
         assert_eq!(told.len(), 3);
         for (class, text) in told {
-            let names = text.contains("FENCEPOST_CENSUS") && text.contains("rank 1 is direct");
+            let names = text.contains("FENCEPOST_CENSUS") && text.contains("that of rank 1 is another one");
             assert!(class == ErrorClass::RmaSync && names, "{text}");
         }
     }

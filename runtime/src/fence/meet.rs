@@ -32,7 +32,7 @@ impl WorldCore {
         let mut all = vec![Vec::new(); self.size];
         let endpoint = &mut *self.endpoint.borrow_mut();
         Fence { gives, ..Fence::new(self, &[], call, endpoint) }.run(None)?;
-        if self.census == Census::Sparse {
+        if self.census != Census::Direct {
             let given = self.each_given(&sends, |from, _, bytes| {
                 all[from].extend_from_slice(bytes);
                 true
@@ -52,7 +52,7 @@ impl WorldCore {
         Ok(all)
     }
 
-    /// In a world whose census is sparse: an exchange in which this rank gives others these bytes.
+    /// In a world whose census is not direct: an exchange in which this rank gives others these bytes.
     pub(crate) fn give(&self, call: &Call, gives: &[Give<'_>]) -> Result<()> {
         fence_giving(self, &[], call, None, gives)
     }

@@ -1,8 +1,8 @@
-//! The fence of a dynamic epoch: one protocol for every transport, with two ways of learning who is in it.
+//! The fence of a dynamic epoch: one protocol for every transport, with three ways of learning who is in it.
 //!
 //! Every rank has a notification for every other one, which says that it is in the fence (W1), of which superstep and windows,
-//! and how much there is for it. With a direct census each is sent; with a sparse one ([`census`]) those that say more than
-//! that their rank is in this fence travel by ranks in between, and a rank that has none from another knows that it has
+//! and how much there is for it. With a direct census each is sent; with a sparse or a reduced one ([`census`]) only those that say more than
+//! that their rank is in this fence travel, by ranks in between or as notes ([`notes`]), and a rank that has none from another knows that it has
 //! nothing for it. Where memory is reached, records ride in the notification, or lie where it says; where values are shared, the
 //! reader takes other operations from the sender's outbox; elsewhere they travelled in frames before the notification, so a
 //! notification settles the count. Where conflicts are looked for, an exchange of what was called comes first ([`check`]). A fence that has nothing but records to send goes [`straight`]. Then, on each rank:
@@ -18,7 +18,7 @@
 //! 7. outboxes and notifications exist twice and are used in turn: a rank that fills a set again has completed a census that
 //!    each reader entered after it had finished with the set (W4, W5).
 //!
-//! # With a sparse census
+//! # With a census by messages
 //!
 //! A message of round k is sent when the message of each round before has come; one that speaks for its host sends none before
 //! all that it speaks for have told it what they have, and tells them when it has completed the rounds. So a rank that
@@ -35,6 +35,16 @@
 //!   rank sends each other at most one message of a census, so a channel has at most one of a later exchange than is awaited.
 //! - W6: each census sends and awaits all its messages, whatever there is to say, and leaves none in a channel.
 //!
+//! In a reduced census the rounds tell how many notes a rank is to expect, and it awaits those as well:
+//!
+//! - W1: the same; a note is read for what it says when the census is complete and all words were equal. Its sender had
+//!   entered: it posted the note in this exchange, whose number it carries.
+//! - W2, W3, W4: the same, since nothing is read or applied before all notes are here, and a rank that reads another's memory,
+//!   or is read, has one from it or has sent it one.
+//! - W5: notes are posted before the first message, and those of the exchange after come behind all frames of this one. A rank that
+//!   looks for notes takes frames of this exchange only, and leaves what comes after them.
+//! - W6: the sum of counts is that of the notes posted, so each note is awaited by its target, and none is left in a channel.
+//!
 //! # What goes wrong
 //!
 //! The census may be complete, and the world be ended by a rank that is further on: then no rank begins to touch
@@ -42,8 +52,8 @@
 //! is, since others may read it.
 //!
 //! A rank that failed, or a word that differs, is seen by every rank: nothing is
-//! applied anywhere, the ranks explain themselves to each other, and the world goes on. (In a sparse census each rank then first
-//! notifies each other, and the rest is as in a direct one.) So is a rank that is in another
+//! applied anywhere, the ranks explain themselves to each other, and the world goes on. (In a census by messages each rank then first
+//! notifies each other, and the rest is as in a direct one; notes are dropped with the frames before them.) So is a rank that is in another
 //! [call](crate::state::calls) of the world than the others: those that are behind return an error, and those that are ahead
 //! take the census again ([`apart`]).
 //!
@@ -58,12 +68,14 @@ pub(crate) mod check;
 mod disagree;
 mod gets;
 mod meet;
+mod notes;
 mod notifications;
 mod reads;
 mod refused;
 pub(crate) mod remote;
 mod riding;
 mod sources;
+mod spoken;
 mod straight;
 
 pub(crate) use apply::apply_to;
@@ -105,8 +117,10 @@ const EXPOSES: u32 = 8;
 const LISTED: u32 = 16;
 /// In a census: some ranks that this has been told of are in another call than others.
 const DIFFERS: u32 = 32;
+/// In a census: some ranks have something for few others only ([`dense`](fencepost_planner::census::dense)).
+const FEW: u32 = 64;
 /// Whichever of these a rank has, all are told; the others are between two ranks.
-const OF_ALL: u32 = FAILED | CHANGED | DIFFERS;
+const OF_ALL: u32 = FAILED | CHANGED | DIFFERS | FEW;
 /// Above this bit, a notification's flags have a digest, of eight bits, of the prepared supersteps that were run since the
 /// last exchange in which all ranks agreed.
 const RUNS: u32 = 8;
@@ -248,10 +262,14 @@ pub(crate) fn fail(world: &WorldCore, windows: &[&WindowCore], call: &Call, erro
     }
 }
 
-/// What `to` is given in frames: all of it, where the census is direct.
-fn given<'g>(gives: &'g [Give<'g>], direct: bool, to: usize) -> impl Iterator<Item = &'g [u8]> {
-    let gives = if direct { gives } else { &[] };
-    gives.iter().filter(move |give| give.0.is_none_or(|target| target == to)).map(|give| give.1)
+/// What `to` is given in frames: all of it where the census is direct; where it is reduced what is for that rank alone, as a note.
+fn given<'g>(gives: &'g [Give<'g>], census: Census, to: usize) -> impl Iterator<Item = &'g [u8]> {
+    let in_frames = move |give: &&Give<'_>| match census {
+        Census::Direct => give.0.is_none_or(|target| target == to),
+        Census::Sparse => false,
+        Census::Reduced => give.0 == Some(to),
+    };
+    gives.iter().filter(in_frames).map(|give| give.1)
 }
 
 struct Fence<'a> {
@@ -332,8 +350,8 @@ impl Fence<'_> {
         }
         self.world.ran.set(0);
         let aside = self.items.as_mut().and_then(|items| {
-            items.order_aside();
-            items.first_aside()
+            items.aside.order();
+            items.aside.first()
         });
         if self.windows.is_empty() {
             // Nobody has anything to send in this exchange.
@@ -385,11 +403,12 @@ impl Fence<'_> {
     fn exchange_notifications(&mut self, hash: u64, failed: bool) -> Result<(u64, Notifications)> {
         let word = self.world.next_word(hash as u32);
         let notifications = notification_word(word, hash);
+        let census = self.world.take_census();
         let flags = self.publish(word, notifications, failed)?;
         if without(Wait::Entry) {
             self.stage(word, true)?;
         }
-        if self.world.census == Census::Sparse {
+        if census != Census::Direct {
             if let Some(all) = self.census(notifications, flags)? {
                 return Ok((word, all));
             }
@@ -414,7 +433,7 @@ impl Fence<'_> {
     fn quit(&mut self, lost: &Lost) -> Error {
         let (world, rank) = (self.world, self.world.rank);
         let touched = world.reaches_some && !self.windows.is_empty();
-        if touched || world.census == Census::Sparse {
+        if touched || world.census != Census::Direct {
             // In a census others need not wait for the rank that is lost, but for this one.
             self.endpoint.end(Cause { rank: lost.rank, what: lost.to_string() });
         }
@@ -429,14 +448,15 @@ impl Fence<'_> {
     /// Send frames and notifications. Returns this rank's flags.
     #[inline(always)]
     fn publish(&mut self, word: u64, notifications: u64, failed: bool) -> Result<u32> {
-        let (me, direct) = (self.world.rank, self.world.census == Census::Direct);
+        let (me, census) = (self.world.rank, self.world.taken.get());
+        let direct = census == Census::Direct;
         let mut flags = self.behind_it() | if failed { FAILED } else { 0 };
         for to in 0..self.world.size {
             if to == me {
                 continue;
             }
             let gives = self.gives;
-            for bytes in given(gives, direct, to) {
+            for bytes in given(gives, census, to).filter(|_| direct) {
                 self.world
                     .post_kept(self.endpoint, to, self.world.stamped(kind::SETUP), bytes.to_vec())
                     .map_err(|lost| self.quit(&lost))?;
@@ -454,7 +474,7 @@ impl Fence<'_> {
                 }
                 let notification = self.endpoint.draft(to);
                 notification.count = frames;
-                notification.address = given(gives, direct, to).count() + frames as usize;
+                notification.address = given(gives, census, to).count() + frames as usize;
             }
         }
         for to in 0..self.world.size {
@@ -474,7 +494,7 @@ impl Fence<'_> {
                 self.exposes = true;
             }
             let here = self.endpoint.shares(to) || self.in_notification(to);
-            let given = given(self.gives, direct, to).count();
+            let given = given(self.gives, census, to).count();
             let notification = self.endpoint.draft(to);
             notification.flags = own;
             if failed || here {
@@ -554,7 +574,7 @@ impl Fence<'_> {
             let frames = remote::Frames { world: self.world, windows: self.windows, from, word, exposes };
             for _ in 0..count {
                 if let Some(items) = &mut self.items
-                    && let Some(taken) = items.take_aside(from, |frame| frames.take_in(self.endpoint, frame))
+                    && let Some(taken) = items.aside.take(from, |frame| frames.take_in(self.endpoint, frame))
                 {
                     taken.ok_or_else(|| self.world.corrupt(self.endpoint, from, self.call))?;
                     continue;
@@ -562,7 +582,8 @@ impl Fence<'_> {
                 frames.receive(self.endpoint, self.call)?;
             }
             let lent = || self.windows.iter().any(|window| window.remembered.borrow().lends(from));
-            if self.items.as_ref().and_then(Items::first_aside) == Some(from) || count > 0 && lent() {
+            let more = self.items.as_ref().and_then(|items| items.aside.first()) == Some(from);
+            if more || count > 0 && lent() {
                 // It has sent more than it says, or elements without operations.
                 return Err(self.world.corrupt(self.endpoint, from, self.call));
             }

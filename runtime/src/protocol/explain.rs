@@ -217,13 +217,13 @@ fn dynamic(
     text
 }
 
-/// Which census the world takes, and why.
+/// Which census the last exchange took, and why.
 fn census(world: &WorldCore) -> String {
-    let (places, census) = (world.stands.places(), world.census);
+    let (places, census) = (world.stands.places(), world.taken.get());
     let (rounds, messages) = messages(census, places);
     let cost = |census| cost(census, places, &world.machine);
     let who = match census {
-        Census::Sparse if places.have_speakers() => {
+        Census::Sparse | Census::Reduced if places.have_speakers() => {
             let groups = if places.memory { "hosts" } else { "groups of a machine" };
             format!("one rank of each of {} {groups}, which speaks for the others", places.groups)
         }
@@ -231,6 +231,9 @@ fn census(world: &WorldCore) -> String {
     };
     let why = match world.chosen_census {
         Some(_) => "the program or FENCEPOST_CENSUS says so".into(),
+        None if census == Census::Reduced => {
+            format!("each rank had something for {} others or more in the fence before", world.dense.0)
+        }
         None if world.reaches_all => "all ranks share memory".into(),
         None => format!(
             "by the model direct costs {:.0} ns, and sparse {:.0} ns",

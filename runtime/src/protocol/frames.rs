@@ -1,8 +1,9 @@
 //! The kinds and headers of this runtime's frames.
 
+use fencepost_planner::census::Census;
 use fencepost_transport::Header;
 
-/// The kind of a frame. Those from 22 on are of [messages](crate::state::messages::frames).
+/// The kind of a frame. Those from 22 to 28 are of [messages](crate::state::messages::frames).
 pub(crate) mod kind {
     /// Operations for one window; `extra` is the window.
     pub(crate) const DATA: u32 = 1;
@@ -24,8 +25,12 @@ pub(crate) mod kind {
     pub(crate) const PAYLOAD: u32 = 9;
     /// Compiled supersteps.
     pub(crate) const DONE: u32 = 10;
-    /// A round of a census; `extra` is the flags that a notification has.
+    /// A message of a sparse census; `extra` is the flags that a notification has.
     pub(crate) const CENSUS: u32 = 11;
+    /// In a reduced census: what the sender has for the receiver.
+    pub(crate) const NOTE: u32 = 29;
+    /// A message of a reduced census; `extra` is the flags that a notification has.
+    pub(crate) const COUNTS: u32 = 30;
     /// After a census: the sender has read what it reads of the receiver's memory.
     pub(crate) const SETTLED: u32 = 12;
     /// A post of a window.
@@ -46,6 +51,15 @@ pub(crate) mod kind {
     pub(crate) const LOCK: u32 = 20;
     /// From an attendant: how they went, and what they found. `extra` is the window.
     pub(crate) const LOCKED: u32 = 21;
+}
+
+/// The census whose messages are of this kind.
+pub(crate) fn census_of(kind: u32) -> Option<Census> {
+    match kind {
+        kind::CENSUS => Some(Census::Sparse),
+        kind::COUNTS => Some(Census::Reduced),
+        _ => None,
+    }
 }
 
 /// A frame header of this protocol.

@@ -9,9 +9,11 @@
 //! it. So a rank that sends one which is elsewhere, or one twice, is found by the first rank that receives it. What ranks of one host
 //! have for each other is believed of ranks of that host only.
 
-use fencepost_planner::census::{Places, groups, leaves, partners, spreads};
-use fencepost_transport::{Frame, Header, Notification, Record};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use crate::state::aside::Aside;
+use crate::state::counts::{Counts, Halving};
+use crate::state::stands::{Leg, Stands};
+use fencepost_planner::census::{leaves, spreads};
+use fencepost_transport::{Notification, Record};
 use std::ops::Range;
 
 /// The target of an item for all.
@@ -19,93 +21,6 @@ const ALL: u32 = u32::MAX;
 
 /// The bytes before each item's own.
 const HEAD: usize = 16;
-
-/// Where the ranks of a world stand in a census: each by itself, or in [groups](fencepost_planner::census::Places), of which
-/// the first rank speaks for the others.
-pub(crate) struct Stands {
-    me: usize,
-    ranks: usize,
-    /// The group of each rank, numbered by first ranks, and the first rank of each; none where each stands by itself.
-    groups: Option<(Vec<u32>, Vec<usize>)>,
-    places: Places,
-}
-
-/// A part of a census.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Leg {
-    /// A rank gives what it has to the one that speaks for it.
-    ToSpeaker,
-    /// A round of those that speak.
-    Round(u32),
-    /// One that speaks tells another for which it does.
-    FromSpeaker,
-}
-
-impl Stands {
-    /// Where ranks of these hosts and machines stand, on this rank, `me`.
-    pub(crate) fn new(me: usize, hosts: Vec<usize>, machines: &[usize]) -> Self {
-        let ranks = hosts.len();
-        let memory = ranks > hosts.iter().collect::<BTreeSet<_>>().len();
-        let groups = if memory { hosts } else { groups(machines) };
-        let mut firsts: Vec<usize> = Vec::new();
-        let mut number = BTreeMap::new();
-        let place = |(rank, group): (usize, usize)| {
-            *number.entry(group).or_insert_with(|| {
-                firsts.push(rank);
-                firsts.len() as u32 - 1
-            })
-        };
-        let groups: Vec<u32> = groups.into_iter().enumerate().map(place).collect();
-        let mut each = vec![0; firsts.len()];
-        groups.iter().for_each(|&group| each[group as usize] += 1);
-        let most = each.into_iter().max().unwrap_or(0);
-        let places = Places { ranks: ranks as u32, groups: firsts.len() as u32, most, memory };
-        Self { me, ranks, groups: places.have_speakers().then_some((groups, firsts)), places }
-    }
-
-    /// How many ranks there are, and in how many groups.
-    pub(crate) fn places(&self) -> &Places {
-        &self.places
-    }
-
-    /// How many stand by themselves or speak for others.
-    pub(crate) fn speakers(&self) -> u32 {
-        self.groups.as_ref().map_or(self.ranks, |(_, firsts)| firsts.len()) as u32
-    }
-
-    /// The rank that speaks for this one: itself, where it speaks.
-    pub(crate) fn speaker(&self) -> usize {
-        self.groups.as_ref().map_or(self.me, |(groups, firsts)| firsts[groups[self.me] as usize])
-    }
-
-    /// The ranks that this one speaks for, if it speaks; without itself.
-    pub(crate) fn spoken_for(&self) -> impl Iterator<Item = usize> {
-        let groups = self.groups.as_ref().filter(|_| self.speaker() == self.me).map(|(groups, _)| groups);
-        let ranks = groups.into_iter().flat_map(|groups| groups.iter().enumerate());
-        ranks
-            .filter(|&(rank, _)| self.place(rank) == self.place(self.me))
-            .map(|(rank, _)| rank)
-            .filter(|&rank| rank != self.me)
-    }
-
-    /// The rank that this one, which speaks, sends to in a round, and the one that it receives from.
-    pub(crate) fn partners(&self, round: u32) -> (usize, usize) {
-        let (to, from) = partners(self.place(self.me), self.speakers(), round);
-        let rank =
-            |place: u32| self.groups.as_ref().map_or(place as usize, |(_, firsts)| firsts[place as usize]);
-        (rank(to), rank(from))
-    }
-
-    fn place(&self, rank: usize) -> u32 {
-        self.groups.as_ref().map_or(rank as u32, |(groups, _)| groups[rank])
-    }
-
-    /// How many places further `to` is than `from`, counted upward and round.
-    fn distance(&self, from: u32, to: u32) -> u32 {
-        let (from, to, places) = (self.place(from as usize), self.place(to as usize), self.speakers());
-        (to + places - from) % places
-    }
-}
 
 /// What a rank holds of a census, and what came for it.
 #[derive(Default)]
@@ -116,8 +31,10 @@ pub(crate) struct Items {
     bytes: Vec<u8>,
     /// What came for this rank where windows are fenced, by origin.
     notifications: Vec<(u32, Notification)>,
-    /// Frames that came before the census had ended, in order, and the rank that sent each.
-    aside: VecDeque<(usize, Aside)>,
+    /// In a reduced census, how many notes each rank is to expect, as far as this one has heard.
+    pub(crate) counts: Counts,
+    /// Frames that came before the census had ended.
+    pub(crate) aside: Aside,
     /// Room for a message.
     pub(crate) message: Vec<u8>,
 }
@@ -128,14 +45,6 @@ struct Item {
     bytes: Range<usize>,
 }
 
-/// A frame that came before the census had ended.
-enum Aside {
-    /// What this rank takes in when all agree.
-    Copied(Header, Vec<u8>),
-    /// The same, where the payload stays where it is.
-    InPlace(Frame),
-}
-
 impl Items {
     /// Begins a census.
     pub(crate) fn begin(&mut self) {
@@ -143,7 +52,7 @@ impl Items {
         self.items.clear();
         self.bytes.clear();
         self.notifications.clear();
-        self.aside.clear();
+        self.aside = Aside::default();
     }
 
     /// This rank, `me`, has these bytes for rank `to`, or for all others. Ranks are given to in ascending order, and all last.
@@ -165,13 +74,44 @@ impl Items {
         self.give(me, Some(to), &bytes[..if inline { 48 } else { 16 }]);
     }
 
-    /// Writes what goes to rank `to` on this leg after what is in `out`.
-    pub(crate) fn pass(&mut self, stands: &Stands, leg: Leg, to: usize, out: &mut Vec<u8>) {
+    /// In a reduced census: has `send` send what this rank has for others, each by itself, and holds it no more. What it has for
+    /// all goes with the counts.
+    pub(crate) fn send_notes<E>(
+        &mut self,
+        mut send: impl FnMut(usize, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
         let Self { items, bytes, .. } = self;
+        let of_one = items.iter().filter(|item| item.target != ALL);
+        let sent = of_one.map(|item| (item.target as usize, &bytes[item.bytes.clone()]));
+        let sent = { sent }.try_for_each(|(to, bytes)| send(to, bytes));
+        items.retain(|item| item.target == ALL);
+        sent
+    }
+
+    /// In a reduced census: the ranks of which notes have come.
+    pub(crate) fn noted(&self) -> impl Iterator<Item = usize> {
+        self.items.iter().filter(|item| item.target != ALL).map(|item| item.origin as usize)
+    }
+
+    /// Writes what goes to rank `to` on this leg after what is in `out`; in a reduced census, counts first.
+    pub(crate) fn pass(
+        &mut self,
+        stands: &Stands,
+        halving: Option<&Halving>,
+        leg: Leg,
+        to: usize,
+        out: &mut Vec<u8>,
+    ) {
+        let Self { items, bytes, counts, .. } = self;
+        if let Some(halving) = halving {
+            counts.pass(halving, leg, to, out);
+            items.sort_by_key(|item| halving.position(item.origin));
+        }
         items.retain(|item| {
             let (all, me) = (item.target == ALL, stands.me as u32);
             let goes = match leg {
                 Leg::ToSpeaker => true,
+                Leg::Round(_) if all && halving.is_some() => true,
                 Leg::Round(round) if all => {
                     spreads(stands.distance(item.origin, me), stands.speakers(), round)
                 }
@@ -189,7 +129,17 @@ impl Items {
     }
 
     /// Takes in what came from rank `from` on this leg. `None` where it is not what can come there.
-    pub(crate) fn take(&mut self, stands: &Stands, leg: Leg, from: usize, mut came: &[u8]) -> Option<()> {
+    pub(crate) fn take(
+        &mut self,
+        stands: &Stands,
+        halving: Option<&Halving>,
+        leg: Leg,
+        from: usize,
+        mut came: &[u8],
+    ) -> Option<()> {
+        if let Some(halving) = halving {
+            came = self.counts.take(halving, leg, from, came)?;
+        }
         let (me, ranks) = (stands.me as u32, stands.ranks as u32);
         let mut last = None;
         while let Some((head, rest)) = came.split_first_chunk::<HEAD>() {
@@ -203,7 +153,11 @@ impl Items {
             }
             let far = stands.distance(origin, me);
             let on_its_way = match leg {
+                _ if halving.is_some() && !all => false,
                 Leg::ToSpeaker => origin as usize == from,
+                Leg::Round(round) if halving.is_some() => {
+                    halving.is_some_and(|halving| halving.is_heard_of(round, origin))
+                }
                 Leg::Round(round) => {
                     let (step, far) = (1u64 << round, u64::from(far));
                     // What is for one rank has taken the steps of its way up to this round, and this one.
@@ -212,6 +166,7 @@ impl Items {
                 }
                 Leg::FromSpeaker => target == me || all && origin != me,
             };
+            let far = halving.map_or(far, |halving| halving.position(origin));
             let after = last.replace((far, origin, target)).is_none_or(|last| last < (far, origin, target));
             if !(on_its_way && after) {
                 return None;
@@ -234,6 +189,9 @@ impl Items {
     /// # Errors
     /// What this rank sent is not one notification.
     pub(crate) fn read_notifications(&mut self, me: usize) -> Result<(), usize> {
+        if let Some(twice) = self.items.windows(2).find(|two| two[0].origin == two[1].origin) {
+            return Err(twice[0].origin as usize);
+        }
         for item in &self.items {
             let bytes = &self.bytes[item.bytes.clone()];
             let notification = (item.target as usize == me).then(|| notification(bytes)).flatten();
@@ -261,41 +219,14 @@ impl Items {
         others.map(|item| (item.origin as usize, item.target == ALL, &self.bytes[item.bytes.clone()]))
     }
 
-    /// Sets a frame of `from` aside until the census has ended. Its payload stays where it is if it is `in_place`, else it is
-    /// these bytes.
-    pub(crate) fn set_aside(&mut self, from: usize, frame: Frame, bytes: &[u8], in_place: bool) {
-        let aside =
-            if in_place { Aside::InPlace(frame) } else { Aside::Copied(frame.header, bytes.to_vec()) };
-        self.aside.push_back((from, aside));
+    /// How many items this rank holds.
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
     }
 
-    /// How many frames of `from` are set aside.
-    pub(crate) fn set_aside_of(&self, from: usize) -> usize {
-        self.aside.iter().filter(|(sender, _)| *sender == from).count()
-    }
-
-    /// Brings the frames that are set aside in the order of their senders, each sender's as they came.
-    pub(crate) fn order_aside(&mut self) {
-        self.aside.make_contiguous().sort_by_key(|(sender, _)| *sender);
-    }
-
-    /// The sender of the first frame that is set aside.
-    pub(crate) fn first_aside(&self) -> Option<usize> {
-        self.aside.front().map(|(sender, _)| *sender)
-    }
-
-    /// What `act` makes of the first frame that is set aside, if it is of `from`.
-    pub(crate) fn take_aside<R>(&mut self, from: usize, act: impl FnOnce(&Frame) -> R) -> Option<R> {
-        self.first_aside().filter(|&sender| sender == from)?;
-        self.aside.pop_front().map(|(_, aside)| match aside {
-            Aside::InPlace(frame) => act(&frame),
-            Aside::Copied(header, bytes) => act(&Frame { header, payload: bytes.as_ptr(), len: bytes.len() }),
-        })
-    }
-
-    /// The digest of a message of this census.
-    pub(crate) fn digest(&self, word: u64, flags: u32, bytes: &[u8]) -> u64 {
-        digest(self.number, word, flags, bytes)
+    /// The number of this census.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 }
 
@@ -338,7 +269,8 @@ pub(crate) fn digest(number: u64, word: u64, flags: u32, bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fencepost_planner::census::rounds;
+    use fencepost_planner::census::{Places, rounds};
+    use std::collections::BTreeMap;
 
     fn stands(hosts: &[usize], me: usize) -> Stands {
         Stands::new(me, hosts.to_vec(), hosts)
@@ -367,13 +299,13 @@ mod tests {
                 .into_iter()
                 .map(|(from, to)| {
                     let mut out = Vec::new();
-                    all[from].pass(&each[from], leg, to, &mut out);
+                    all[from].pass(&each[from], None, leg, to, &mut out);
                     *sent.entry((from, to)).or_default() += 1;
                     (from, to, out)
                 })
                 .collect();
             for (from, to, out) in messages {
-                all[to].take(&each[to], leg, from, &out).expect("what was passed on is taken");
+                all[to].take(&each[to], None, leg, from, &out).expect("what was passed on is taken");
             }
         };
         let speakers: Vec<usize> = (0..ranks).filter(|&me| each[me].speaker() == me).collect();
@@ -442,7 +374,7 @@ mod tests {
             let stands = stands(&[0, 0, 0, 1, 1, 2], me);
             let all = (0..7).flat_map(|origin| (0..7).chain([ALL]).map(move |target| (origin, target)));
             all.filter(|&(origin, target)| {
-                Items::default().take(&stands, leg, from, &item(origin, target)).is_some()
+                Items::default().take(&stands, None, leg, from, &item(origin, target)).is_some()
             })
             .collect()
         };
@@ -473,9 +405,9 @@ mod tests {
         let mut from = Items::default();
         from.notify(0, 1, &sent, true);
         let mut out = Vec::new();
-        from.pass(&apart(2, 0), Leg::Round(0), 1, &mut out);
+        from.pass(&apart(2, 0), None, Leg::Round(0), 1, &mut out);
         let mut to = Items::default();
-        to.take(&apart(2, 1), Leg::Round(0), 0, &out).expect("it is for rank 1");
+        to.take(&apart(2, 1), None, Leg::Round(0), 0, &out).expect("it is for rank 1");
         to.read_notifications(1).expect("it is a notification");
         assert_eq!((to.notification(0), to.notification(1)), (Some(&sent), None));
     }
@@ -485,9 +417,9 @@ mod tests {
         let mut from = Items::default();
         from.give(0, Some(1), b"abc");
         let mut out = Vec::new();
-        from.pass(&apart(4, 0), Leg::Round(0), 1, &mut out);
+        from.pass(&apart(4, 0), None, Leg::Round(0), 1, &mut out);
         let take = |me, round, bytes: &[u8]| {
-            Items::default().take(&apart(4, me), Leg::Round(round), (me + 4 - (1 << round)) % 4, bytes)
+            Items::default().take(&apart(4, me), None, Leg::Round(round), (me + 4 - (1 << round)) % 4, bytes)
         };
         assert!(take(1, 0, &out).is_some());
         assert!(take(2, 0, &out).is_none(), "it is elsewhere");
@@ -500,7 +432,7 @@ mod tests {
         }
         assert!(take(1, 0, &[&out[..], &out[..]].concat()).is_none(), "twice");
         let mut to = Items::default();
-        to.take(&apart(4, 1), Leg::Round(0), 0, &out).expect("it could come");
+        to.take(&apart(4, 1), None, Leg::Round(0), 0, &out).expect("it could come");
         assert_eq!(to.read_notifications(1), Err(0), "three bytes are no notification");
     }
 
@@ -513,7 +445,8 @@ mod tests {
             bytes.extend(0u64.to_le_bytes());
             bytes
         };
-        let take = |bytes: &[u8]| Items::default().take(&apart(7, 5), Leg::Round(1), 3, bytes).is_some();
+        let take =
+            |bytes: &[u8]| Items::default().take(&apart(7, 5), None, Leg::Round(1), 3, bytes).is_some();
         for origin in 0..7 {
             for target in (0..7).chain([ALL]) {
                 let all = target == ALL && [2, 3].contains(&origin);
@@ -526,23 +459,6 @@ mod tests {
             let two = [item(first.0, first.1), item(second.0, second.1)].concat();
             assert!(!take(&two), "{first:?} before {second:?}");
         }
-    }
-
-    #[test]
-    fn what_is_set_aside_is_taken_by_sender_in_the_order_in_which_it_came() {
-        let mut items = Items::default();
-        let frame = |word| Frame { header: Header { word, kind: 0, extra: 0 }, payload: [].as_ptr(), len: 0 };
-        for (word, from) in (0..).zip([4, 1, 4, 0, 1]) {
-            items.set_aside(from, frame(word), b"", word % 2 == 0);
-        }
-        assert_eq!((items.set_aside_of(4), items.set_aside_of(2)), (2, 0));
-        items.order_aside();
-        let mut taken = Vec::new();
-        while let Some(from) = items.first_aside() {
-            assert!(items.take_aside(from + 1, |_| ()).is_none(), "those of lower ranks are first");
-            taken.extend(items.take_aside(from, |frame| (from, frame.header.word)));
-        }
-        assert_eq!(taken, [(0, 3), (1, 1), (1, 4), (4, 0), (4, 2)]);
     }
 
     #[test]

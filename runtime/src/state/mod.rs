@@ -1,5 +1,6 @@
 //! The data that a rank has of its world, its windows and its settings, without protocol.
 
+pub(crate) mod aside;
 pub(crate) mod assertions;
 pub(crate) mod attendants;
 pub(crate) mod attributes;
@@ -14,6 +15,7 @@ pub(crate) mod clock;
 mod collected;
 pub(crate) mod completion;
 pub(crate) mod conflicts;
+pub(crate) mod counts;
 pub(crate) mod datatypes;
 pub(crate) mod environment;
 pub(crate) mod exchange;
@@ -33,6 +35,7 @@ pub(crate) mod remembered;
 pub(crate) mod schedule_cache;
 pub(crate) mod staged;
 pub(crate) mod stalls;
+pub(crate) mod stands;
 pub(crate) mod supersteps;
 pub(crate) mod traffic;
 pub(crate) mod transport_kind;

@@ -4,8 +4,9 @@ use crate::collect::operation::WindowKey;
 use crate::state::attendants::Attendants;
 use crate::state::call_sites::CallSites;
 use crate::state::calls::Calls;
-use crate::state::census::{Items, Stands};
+use crate::state::census::Items;
 use crate::state::check::Checks;
+use crate::state::counts::Halving;
 use crate::state::explained::Explained;
 use crate::state::handler::Handler;
 use crate::state::key::Key;
@@ -16,12 +17,13 @@ use crate::state::messages::limits::Limits;
 use crate::state::registry::Registry;
 use crate::state::staged::Staged;
 use crate::state::stalls::Stalls;
+use crate::state::stands::Stands;
 use crate::state::supersteps::{InFlight, Supersteps};
 use crate::state::traffic::EpochKind;
 use crate::state::traffic::Traffic;
 use crate::state::transport_kind::TransportKind;
 use crate::state::window::WindowCore;
-use fencepost_planner::census::{Census, choose};
+use fencepost_planner::census::{Census, choose, dense};
 use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::{Mode, Order};
@@ -71,8 +73,16 @@ pub(crate) struct WorldCore {
     pub(crate) machine: Machine,
     /// Supersteps so far: the high half of every word.
     pub(crate) number: Cell<u32>,
-    /// The way in which ranks learn who has entered an exchange, and who has something for whom.
+    /// The way in which ranks learn who has entered an exchange, and who has something for whom: the one that the program has
+    /// chosen, or the machine model.
     pub(crate) census: Census,
+    /// The way that the exchange takes which this rank is in, or was in last.
+    pub(crate) taken: Cell<Census>,
+    /// From how many targets of each rank on the model has a reduced census sooner over than a sparse one; and whether each
+    /// had as many in the last fence.
+    pub(crate) dense: (u32, Cell<bool>),
+    /// Where the ranks stand in a reduced census, once there was one.
+    pub(crate) halving: OnceCell<Halving>,
     /// The census that the program has chosen, for this world and those split from it.
     pub(crate) chosen_census: Option<Census>,
     /// On which hosts the ranks are, and who speaks for whom in a sparse census.
@@ -190,6 +200,9 @@ impl World {
             machine,
             number: Cell::new(0),
             census,
+            taken: Cell::new(census),
+            dense: (dense(stands.places(), &machine), Cell::new(false)),
+            halving: OnceCell::new(),
             chosen_census,
             stands,
             items: RefCell::default(),
@@ -295,6 +308,25 @@ impl WorldCore {
         let number = self.number.get().wrapping_add(1);
         self.number.set(number);
         u64::from(number) << 32 | u64::from(hash)
+    }
+
+    /// Begins an exchange; returns the census that it takes, which is the same on all ranks: they have heard the same in the
+    /// last fence in which all agreed.
+    #[inline]
+    pub(crate) fn take_census(&self) -> Census {
+        let taken = if self.dense.1.get() { Census::Reduced } else { self.census };
+        self.taken.set(taken);
+        taken
+    }
+
+    /// Whether the next exchange may take another census than this one, since the machine model chooses.
+    pub(crate) fn may_switch(&self) -> bool {
+        self.chosen_census.is_none() && self.census == Census::Sparse
+    }
+
+    /// Where the ranks stand in a reduced census.
+    pub(crate) fn halving(&self) -> &Halving {
+        self.halving.get_or_init(|| Halving::new(&self.stands))
     }
 
     /// Start as if these numbers of supersteps and windows had been: tests begin near the end of the numbers.

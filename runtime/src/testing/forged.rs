@@ -1,4 +1,4 @@
-//! Messages of a census that a rank has changed on purpose, with a digest that fits: where anything is wrong with them, every
+//! Messages of a census, sparse or reduced, that a rank has changed on purpose, with a digest that fits: where anything is wrong with them, every
 //! rank gets an error that names who sent them, or had completed all of its calls, and no rank gets a wrong result.
 
 use crate::api::run::ranks;
@@ -67,15 +67,24 @@ fn bytes(items: &[Item]) -> Vec<u8> {
     bytes
 }
 
-/// The result of each rank when this happens to the messages of censuses, which are counted from one on each way.
+/// The result of each rank when this happens to the messages of sparse censuses, which are counted from one on each way.
 fn ends(
+    tamper: impl Fn([usize; 2], u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
+) -> Vec<Option<Error>> {
+    ends_of(Census::Sparse, kind::CENSUS, tamper)
+}
+
+/// The same, of another census, or to other frames of it.
+fn ends_of(
+    census: Census,
+    kind: u32,
     tamper: impl Fn([usize; 2], u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
 ) -> Vec<Option<Error>> {
     let ends: Vec<Mutex<Option<Error>>> = (0..RANKS).map(|_| Mutex::new(None)).collect();
     let seen = Mutex::new([[0; RANKS]; RANKS]);
     let frames = move |way: [usize; 2], item: InFlight<'_>| {
         if let InFlight::Frame(header, payload) = item
-            && header.kind == kind::CENSUS
+            && header.kind == kind
         {
             let number = {
                 let seen = &mut seen.lock().expect("no panic")[way[0]][way[1]];
@@ -86,7 +95,7 @@ fn ends(
         }
     };
     let config = SimConfig { max_delay: 0, tamper: Some(Tamper(Arc::new(frames))), ..SimConfig::default() };
-    let world = ranks(RANKS).transport(TransportKind::Sim(config)).census(Census::Sparse);
+    let world = ranks(RANKS).transport(TransportKind::Sim(config)).census(census);
     let whole = world.run(|world| {
         let result = program(world);
         if let Err(error) = &result {
@@ -171,23 +180,141 @@ fn saying(
     }
 }
 
+/// The note of the first fence is this instead, with a digest that fits.
+fn forged_note(
+    [from, to]: [usize; 2],
+    change: impl Fn(&mut Vec<Item>) + Send + Sync + 'static,
+) -> Vec<Option<Error>> {
+    ends_of(Census::Reduced, kind::NOTE, move |way, number, header, payload| {
+        if (way, number) == ([from, to], 1) {
+            let mut all = vec![(from as u32, to as u32, payload.split_off(8))];
+            change(&mut all);
+            payload.extend(&all[0].2);
+            let digest = digest(FENCE, header.word, header.extra, &all[0].2);
+            payload[..8].copy_from_slice(&digest.to_le_bytes());
+        }
+    })
+}
+
+/// The counts of one message are these instead, each the number of notes and the sum of who sent them.
+fn forged_counts(
+    [from, to]: [usize; 2],
+    census: u64,
+    change: impl Fn(&mut Vec<[u32; 2]>) + Send + Sync + 'static,
+) -> Vec<Option<Error>> {
+    ends_of(Census::Reduced, kind::COUNTS, move |way, number, header, payload| {
+        if (way, number) == ([from, to], census) {
+            let word = |at: usize| u32::from_le_bytes(payload[at..at + 4].try_into().expect("four bytes"));
+            let mut all = (8..payload.len()).step_by(8).map(|at| [word(at), word(at + 4)]).collect();
+            change(&mut all);
+            let all: Vec<u8> = all.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
+            payload.truncate(8);
+            payload.extend(&all);
+            let digest = digest(number, header.word, header.extra, &all);
+            payload[..8].copy_from_slice(&digest.to_le_bytes());
+        }
+    })
+}
+
+#[test]
+fn counts_and_notes_that_nobody_has_changed_are_taken() {
+    for way in WAYS {
+        for ends in [
+            forged_note(way, |_| ()),
+            forged_counts(way, FENCE, |_| ()),
+            forged_counts(way, ALLREDUCE, |_| ()),
+        ] {
+            assert!(ends.iter().all(Option::is_none), "{ends:?}");
+        }
+    }
+}
+
+/// Rank 0 tells rank 2 of itself, and rank 1 of itself and of rank 2.
+#[test]
+fn counts_that_cannot_be_are_refused() {
+    for way in WAYS {
+        for census in [FENCE, ALLREDUCE] {
+            let what = |change: &str| format!("{way:?}, census {census}: {change}");
+            told(&forged_counts(way, census, |all| all.truncate(all.len() - 1)), 0, &what("cut short"));
+            told(&forged_counts(way, census, |all| all.clear()), 0, &what("none"));
+            told(&forged_counts(way, census, |all| all.push([0, 0])), 0, &what("one more"));
+            told(&forged_counts(way, census, |all| all[0][0] += 2), 0, &what("more than it has heard of"));
+            told(&forged_counts(way, census, |all| all[0] = [1, 3]), 0, &what("of a rank elsewhere"));
+            told(&forged_counts(way, census, |all| all[0] = [0, 2]), 0, &what("nobody, and who it is"));
+        }
+    }
+    let told = |notes: [u32; 2], what: &str| {
+        told(&forged_counts(WAYS[0], FENCE, move |all| all[0] = notes), 0, what);
+    };
+    told([1, 2], "without its own");
+    told([2, 9], "of another that is none");
+    told([2, 1], "of the rank itself");
+    told([2, 3], "of a rank that has come");
+}
+
+/// Nobody sends a note for an allreduce: what it says goes with the counts.
+#[test]
+fn a_count_of_notes_that_nobody_has_sent_is_told() {
+    for notes in [[1, 0], [1, 2], [2, 2]] {
+        let ends = forged_counts(WAYS[0], ALLREDUCE, move |all| all[0] = notes);
+        told(&ends, 0, &format!("{notes:?}"));
+    }
+}
+
+/// Frames of the census before, and notes that are cut short.
+#[test]
+fn a_note_of_the_census_before_or_cut_short_is_not_taken() {
+    for kind in [kind::NOTE, kind::COUNTS] {
+        for way in WAYS {
+            // Notes are of the three fences only.
+            for census in 2..if kind == kind::NOTE { 4 } else { 6 } {
+                let kept = Mutex::new(None);
+                let ends = ends_of(Census::Reduced, kind, move |on, number, header, payload| {
+                    let mut kept = kept.lock().expect("no panic");
+                    if (on, number + 1) == (way, census) {
+                        *kept = Some((*header, payload.clone()));
+                    } else if (on, number) == (way, census) {
+                        (*header, *payload) = kept.take().expect("the one before");
+                    }
+                });
+                told(&ends, 0, &format!("{way:?}, census {census}"));
+                let ends = ends_of(Census::Reduced, kind, move |on, number, _, payload| {
+                    if (on, number) == (way, census) {
+                        payload.pop();
+                    }
+                });
+                told(&ends, 0, &format!("{way:?}, census {census}, cut short"));
+            }
+        }
+    }
+}
+
 #[test]
 fn what_a_rank_cannot_say_in_a_fence_is_refused() {
     for way in WAYS {
-        let to = way[1] as u32;
-        // A flag of a rank that failed, that reads and exposes memory, lists what it reads, or is elsewhere; and others.
-        for flag in [0, 1, 3, 4, 5, 6, 7, 8, 15, 16, 31] {
-            let ends = forged(way, FENCE, saying(to, move |own| own[flag / 8] ^= 1 << (flag % 8)));
-            told(&ends, 0, &format!("{way:?}, flag {flag}"));
-        }
-        let rides = |own: &mut [u8]| own[8..16].copy_from_slice(&(INLINE as u64).to_le_bytes());
-        told(&forged(way, FENCE, saying(to, rides)), 0, "a record that rides");
-        for count in [0, 2, 3, 255] {
-            told(&forged(way, FENCE, saying(to, move |own| own[4] = count)), 0, "another number of frames");
-        }
-        let whether = forged(way, FENCE, saying(to, |own| own[0] ^= 4));
-        assert!(whether.iter().all(Option::is_none), "whether its operations have changed is up to it");
+        refused_in_a_fence(way, |change| forged(way, FENCE, change));
+        refused_in_a_fence(way, |change| forged_note(way, change));
     }
+}
+
+/// What is done to the items of a message, or to a note as one.
+type Change = Box<dyn Fn(&mut Vec<Item>) + Send + Sync>;
+
+/// What rank 0 says is changed so by `forged`.
+fn refused_in_a_fence(way: [usize; 2], forged: impl Fn(Change) -> Vec<Option<Error>>) {
+    let to = way[1] as u32;
+    // A flag of a rank that failed, that reads and exposes memory, lists what it reads, or is elsewhere; and others.
+    for flag in [0, 1, 3, 4, 5, 6, 7, 8, 15, 16, 31] {
+        let ends = forged(Box::new(saying(to, move |own| own[flag / 8] ^= 1 << (flag % 8))));
+        told(&ends, 0, &format!("{way:?}, flag {flag}"));
+    }
+    let rides = |own: &mut [u8]| own[8..16].copy_from_slice(&(INLINE as u64).to_le_bytes());
+    told(&forged(Box::new(saying(to, rides))), 0, "a record that rides");
+    for count in [0, 2, 3, 255] {
+        told(&forged(Box::new(saying(to, move |own| own[4] = count))), 0, "another number of frames");
+    }
+    let whether = forged(Box::new(saying(to, |own| own[0] ^= 4)));
+    assert!(whether.iter().all(Option::is_none), "whether its operations have changed is up to it");
 }
 
 #[test]

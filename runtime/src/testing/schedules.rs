@@ -85,8 +85,10 @@ struct Superstep {
 impl Superstep {
     fn new(patterns: Patterns, reach: Reach) -> Self {
         let (placement, mode) = match reach {
-            Reach::Messages | Reach::SparseMessages => (Placement::Apart, Mode::Aggregated),
-            Reach::Memory | Reach::SparseMemory => (Placement::Together, Mode::Direct),
+            Reach::Messages | Reach::SparseMessages | Reach::ReducedMessages => {
+                (Placement::Apart, Mode::Aggregated)
+            }
+            Reach::Memory | Reach::SparseMemory | Reach::ReducedMemory => (Placement::Together, Mode::Direct),
         };
         Self::with(patterns, placement, mode)
     }

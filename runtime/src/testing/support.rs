@@ -16,21 +16,32 @@ pub(super) enum Reach {
     SparseMessages,
     /// Memory too, with a sparse census.
     SparseMemory,
+    /// By messages only, with a reduced census.
+    ReducedMessages,
+    /// Memory too, with a reduced census.
+    ReducedMemory,
 }
 
 impl Reach {
     /// All of them.
-    pub(super) const ALL: [Reach; 4] =
-        [Reach::Messages, Reach::Memory, Reach::SparseMessages, Reach::SparseMemory];
+    pub(super) const ALL: [Reach; 6] = [
+        Reach::Messages,
+        Reach::Memory,
+        Reach::SparseMessages,
+        Reach::SparseMemory,
+        Reach::ReducedMessages,
+        Reach::ReducedMemory,
+    ];
     /// Those by messages only.
-    pub(super) const MESSAGES: [Reach; 2] = [Reach::Messages, Reach::SparseMessages];
+    pub(super) const MESSAGES: [Reach; 3] = [Reach::Messages, Reach::SparseMessages, Reach::ReducedMessages];
     /// Those that reach memory.
-    pub(super) const MEMORY: [Reach; 2] = [Reach::Memory, Reach::SparseMemory];
+    pub(super) const MEMORY: [Reach; 3] = [Reach::Memory, Reach::SparseMemory, Reach::ReducedMemory];
 
     pub(super) fn census(self) -> Census {
         match self {
             Reach::Messages | Reach::Memory => Census::Direct,
             Reach::SparseMessages | Reach::SparseMemory => Census::Sparse,
+            Reach::ReducedMessages | Reach::ReducedMemory => Census::Reduced,
         }
     }
 

@@ -106,7 +106,7 @@ fn ride<T: Element, R>(
     let (core, me) = (world.core(), world.rank() as u32);
     let window = &mut *world.collectives().window::<T>(world, what.direct_window(), call)?;
     carry.bring(&mut window[what.input(Algorithm::Direct, me)]);
-    let sparse = core.census == Census::Sparse;
+    let sparse = core.census != Census::Direct;
     let mut failed = None;
     for (to, from, at) in what.direct(me) {
         if to == me {

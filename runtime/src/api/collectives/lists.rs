@@ -143,7 +143,7 @@ fn announce<'a>(
         }
     };
     scratch.clear();
-    if core.census == Census::Sparse {
+    if core.census != Census::Direct {
         let mut ends = vec![0];
         for to in 0..ranks {
             slot_for(to, scratch);

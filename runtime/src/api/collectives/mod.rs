@@ -7,11 +7,11 @@
 //!
 //! # One call
 //!
-//! Each begins with an *exchange*, direct or sparse ([`Census`](fencepost_planner::census::Census)), which says in which collective
+//! Each begins with an *exchange*, direct, sparse or reduced ([`Census`](fencepost_planner::census::Census)), which says in which collective
 //! the rank is, with which root, operator, length and element type. So ranks that are in different calls all find out at the
 //! call, with nothing applied, and the world goes on.
 //! 1. What is short rides with the exchange ([`ride`](fixed)): as the puts of a dynamic epoch of which the notifications are
-//!    the fence, or in the messages of a sparse census. It is combined in the same order in either.
+//!    the fence, or in the messages of a sparse census, or as notes of a reduced one. It is combined in the same order in either.
 //! 2. All else is moved after it by schedules that were compiled and verified when the world first saw a collective of
 //!    this kind, root, operator, length and element type ([`cache`]); all ranks plan the same, so nothing is voted on,
 //!    and the schedule's digest is in the word of each frame. Ranks of one process plan once ([`schedule cache`]).

@@ -1,13 +1,12 @@
 //! [`Watch`]: one wait, watched from when it may sleep.
 
-use crate::protocol::frames::kind;
+use crate::protocol::frames::census_of;
 use crate::protocol::unwind::contained;
 use crate::state::call::Call;
 use crate::state::stalls::{Stall, Stalls};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::ErrorClass;
-use fencepost_planner::census::Census;
 use fencepost_transport::deadlock::{GONE, OTHERS, Waiting};
 use fencepost_transport::{Cause, Channels, Endpoint, Liveness, Loss, Lost, Notify, Port};
 use std::cell::Cell;
@@ -198,9 +197,7 @@ impl<'a> Watch<'a> {
             // A report names the ranks whose notifications have come, and over a stream they come only when this rank
             // reads.
             (0..self.world.size).for_each(|from| drop(endpoint.read(from)));
-            if self.world.census == Census::Direct {
-                compare_census(self.world, endpoint);
-            }
+            compare_census(self.world, endpoint);
         }
         let waited = lasting.since.elapsed();
         let Stalls { settings, waits } = &lasting.stalls;
@@ -216,6 +213,9 @@ impl<'a> Watch<'a> {
             (self.peer, peer) = (awaited, awaited);
             lasting.others = others.into_iter().map(|(other, ends)| (other, ends, 0)).collect();
             lasting.shown = Some(sent(endpoint, self.awaited));
+            if matches!(self.awaited, Awaited::Spoken | Awaited::One(SPOKEN)) {
+                compare_census(self.world, endpoint);
+            }
         }
         lasting.same_call = endpoint.announced(peer) == endpoint.announced(rank);
         // First the other's entry, then whether all from before it is here.
@@ -249,7 +249,7 @@ impl<'a> Watch<'a> {
         let Some(shown) = lasting.shown else { return };
         if matches!(self.awaited, Awaited::Spoken) && lasting.read != 0 && lasting.same_call {
             // It waits in this call, and has not sent what comes first.
-            return censuses_differ(self.world, endpoint, rank, peer);
+            return censuses_differ(self.world, endpoint, peer, "another one");
         }
         let Stalls { settings, waits } = &lasting.stalls;
         if sent(endpoint, self.awaited) != shown {
@@ -423,26 +423,32 @@ fn ranks_of(world: &WorldCore, peer: usize, awaited: Awaited<'_>) -> Option<(usi
     (others.len() <= OTHERS).then_some((first, others))
 }
 
-/// Ends the world if some rank takes a sparse census in it: it never sends the notification that this rank waits for.
+/// Ends the world if some rank has sent this one a message of a census that it never takes: it does not send what this rank
+/// waits for.
 fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
-    let sparse = |&from: &usize| {
-        from != world.rank
-            && matches!(endpoint.poll(from, Port::FENCE), Ok(Some(frame)) if frame.header.kind == kind::CENSUS)
+    if world.may_switch() {
+        return; // it may be of the next exchange
+    }
+    let other = |from: usize| {
+        let frame = endpoint.poll(from, Port::FENCE).ok().flatten()?;
+        let census = census_of(frame.header.kind).filter(|census| *census != world.census)?;
+        Some((from, census.to_string()))
     };
-    if let Some(from) = (0..world.size).find(sparse) {
-        censuses_differ(world, endpoint, from, world.rank);
+    if let Some((from, theirs)) = (0..world.size).filter(|&from| from != world.rank).find_map(other) {
+        censuses_differ(world, endpoint, from, &theirs);
     }
 }
 
-/// Ends the world, in which the census of one rank is sparse and that of another one direct: each waits for what the other does
-/// not send.
+/// Ends the world, in which this rank takes one census and another rank another one: each waits for what the other does not
+/// send.
 #[cold]
-fn censuses_differ(world: &WorldCore, endpoint: &mut Endpoint, sparse: usize, direct: usize) {
+fn censuses_differ(world: &WorldCore, endpoint: &mut Endpoint, other: usize, theirs: &str) {
     let what = format!(
-        "the census of rank {sparse} is sparse, and that of rank {direct} is direct: give all ranks one FENCEPOST_CENSUS and one machine model"
+        "the census of rank {} is {}, and that of rank {other} is {theirs}: give all ranks one FENCEPOST_CENSUS and one machine model",
+        world.rank, world.census
     );
     world.call_sites.end(ErrorClass::RmaSync);
-    endpoint.end(Cause { rank: sparse + direct - world.rank, what });
+    endpoint.end(Cause { rank: other, what });
 }
 
 /// A call in words, with what else there is to be said of it.

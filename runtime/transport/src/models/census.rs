@@ -1,8 +1,10 @@
-//! A sparse census over the queues of frames, and epochs around it: the six waits, and each taken away; and messages that
-//! are lost, doubled or early.
+//! A census by messages over the queues of frames, and epochs around it: the six waits, and each taken away; and messages
+//! that are lost, doubled or early.
 //!
-//! In round k of a census rank r sends to rank r + 2^k, and then awaits rank r - 2^k; or, with hosts first, rank 0 speaks for
-//! rank 1. A message has the number of its census, and says of which ranks its sender has heard, and what they said.
+//! In round k of a sparse census rank r sends to rank r + 2^k, and then awaits rank r - 2^k; or, with hosts first, rank 0 speaks
+//! for rank 1. In a reduced one each rank sends a note to the rank above, and then ranks 0 and 1 exchange how many notes each
+//! is to expect; rank 2 tells rank 0 before that, and is told after it. A message has the number of its census, and says of
+//! which ranks its sender has heard, and what they said.
 
 use std::mem::ManuallyDrop;
 
@@ -35,7 +37,7 @@ enum Without {
     Number,
 }
 
-/// What happens to the message of rank 0 in the first round of census 0.
+/// What happens to the message of rank 0 in the first round of census 0, or to its note.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
@@ -45,32 +47,50 @@ enum Fault {
     Early,
 }
 
+/// Whom ranks send to and await in a census.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Standing {
+    /// Each stands by itself, in a sparse one.
+    Sparse,
+    /// Rank 0 speaks for rank 1, and rank 2 for itself.
+    Hosts,
+    /// Each stands by itself, in a reduced one.
+    Reduced,
+}
+
+/// The ways of three ranks.
+const STANDINGS: [Standing; 3] = [Standing::Sparse, Standing::Hosts, Standing::Reduced];
+
 struct World {
     size: usize,
-    /// Rank 0 speaks for rank 1, and rank 2 for itself.
-    hosts: bool,
+    standing: Standing,
     without: Without,
     fault: Fault,
+    /// What the fault happens to is the note, and not the message.
+    of_note: bool,
     windows: Vec<UnsafeCell<u64>>,
     /// `[rank][set]`.
     arenas: Vec<[UnsafeCell<u64>; 2]>,
 }
 
 impl World {
-    fn new(size: usize, hosts: bool, without: Without, fault: Fault) -> Arc<Self> {
+    fn new(size: usize, standing: Standing, without: Without, fault: Fault, of_note: bool) -> Arc<Self> {
         let windows = (0..size).map(|_| UnsafeCell::new(0)).collect();
         let arenas = (0..size).map(|_| [0; 2].map(UnsafeCell::new)).collect();
-        Arc::new(Self { size, hosts, without, fault, windows, arenas })
+        Arc::new(Self { size, standing, without, fault, of_note, windows, arenas })
     }
 
     /// Whom a rank sends to and whom it awaits, one after another.
     fn steps(&self, me: usize) -> Vec<(Option<usize>, Option<usize>)> {
         let size = self.size;
-        match me {
-            0 if self.hosts => vec![(None, Some(1)), (Some(2), Some(2)), (Some(1), None)],
-            1 if self.hosts => vec![(Some(0), None), (None, Some(0))],
-            _ if self.hosts => vec![(Some(0), Some(0))],
-            _ => (0..size.next_power_of_two().trailing_zeros())
+        match (self.standing, me) {
+            (Standing::Hosts, 0) => vec![(None, Some(1)), (Some(2), Some(2)), (Some(1), None)],
+            (Standing::Hosts, 1) => vec![(Some(0), None), (None, Some(0))],
+            (Standing::Hosts, _) => vec![(Some(0), Some(0))],
+            (Standing::Reduced, 0) if size == 3 => vec![(None, Some(2)), (Some(1), Some(1)), (Some(2), None)],
+            (Standing::Reduced, 2) => vec![(Some(0), None), (None, Some(0))],
+            (Standing::Reduced, _) => vec![(Some(1 - me), Some(1 - me))],
+            (Standing::Sparse, _) => (0..size.next_power_of_two().trailing_zeros())
                 .map(|round| (Some((me + (1 << round)) % size), Some((me + size - (1 << round)) % size)))
                 .collect(),
         }
@@ -98,6 +118,10 @@ fn sent(from: usize, e: u64) -> u64 {
 
 const CENSUS: u32 = 1;
 const SETTLED: u32 = 2;
+const NOTE: u32 = 3;
+
+/// The number of notes that each of three ranks is to expect, four bits for each.
+const COUNTS: u32 = 16;
 
 /// Why a rank goes no further.
 type Told = String;
@@ -124,30 +148,59 @@ fn take(end: &mut LocalEnd, from: usize, fault: Fault) -> Result<Header, Told> {
     }
 }
 
+/// Posts a frame of census `number`, or what its fault makes of it.
+fn post_faulty(
+    end: &mut LocalEnd,
+    to: usize,
+    fault: Fault,
+    header: Header,
+    early: Header,
+) -> Result<(), Told> {
+    match fault {
+        Fault::Lost => return Ok(()),
+        Fault::None => {}
+        Fault::Doubled => post(end, to, header)?,
+        Fault::Early => post(end, to, early)?,
+    }
+    post(end, to, header)
+}
+
+/// `from` has sent what is not of the census: the world ends.
+fn refuse(end: &mut LocalEnd, from: usize, word: u64, number: u64) -> Told {
+    let what = format!("rank {from} has sent a message of census {word} in census {number}");
+    end.end(Cause { rank: from, what: what.clone() });
+    what
+}
+
 /// Takes census `number`. A rank that is sent what is not of it ends the world.
 fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
-    let World { size, without, fault, .. } = *world;
+    let World { size, standing, without, fault, of_note, .. } = *world;
     let me = end.rank();
+    let fault_of = |note: bool| {
+        if (me, number, of_note) == (0, 0, note) { fault } else { Fault::None }
+    };
+    // How many notes each rank is to expect, as far as this one has heard; and of which ranks it has one.
+    let (mut counts, mut noted) = (0u32, 0u32);
+    if standing == Standing::Reduced {
+        let to = (me + 1) % size;
+        let note = |number: u64| Header { word: number, kind: NOTE, extra: 0 };
+        post_faulty(end, to, fault_of(true), note(number), note(1))?;
+        counts = 1 << (4 * to);
+    }
     // Which ranks were heard of, and the least census that any of them spoke of.
     let (mut heard, mut least) = (1u32 << me, number as u32);
     let steps = world.steps(me);
     let last = steps.iter().rposition(|(_, from)| from.is_some());
-    let mut faults = (me, number) == (0, 0) && fault != Fault::None;
+    let mut first = fault_of(false);
     for (i, (to, from)) in steps.into_iter().enumerate() {
-        let message = |number: u64| Header { word: number, kind: CENSUS, extra: heard | least << 8 };
+        let message = |number: u64, least: u32| Header {
+            word: number,
+            kind: CENSUS,
+            extra: heard | least << 8 | counts << COUNTS,
+        };
         if let Some(to) = to {
-            match if std::mem::take(&mut faults) { fault } else { Fault::None } {
-                Fault::Lost => {}
-                Fault::None => post(end, to, message(number))?,
-                Fault::Doubled => {
-                    post(end, to, message(number))?;
-                    post(end, to, message(number))?;
-                }
-                Fault::Early => {
-                    post(end, to, Header { extra: heard | 1 << 8, ..message(1) })?;
-                    post(end, to, message(number))?;
-                }
-            }
+            let fault = std::mem::replace(&mut first, Fault::None);
+            post_faulty(end, to, fault, message(number, least), message(1, 1))?;
         }
         let awaited = match without {
             Without::Entry => last != Some(i),
@@ -156,17 +209,35 @@ fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
             _ => true,
         };
         let Some(from) = from.filter(|_| awaited) else { continue };
-        let Header { word, kind, extra } = take(end, from, fault)?;
-        if kind != CENSUS || word != number && without != Without::Number {
-            let what = format!("rank {from} has sent a message of census {word} in census {number}");
-            end.end(Cause { rank: from, what: what.clone() });
-            return Err(what);
-        }
+        let Header { extra, .. } = loop {
+            let header = take(end, from, fault)?;
+            let of_this = header.word == number || without == Without::Number;
+            let new = header.kind == NOTE && noted >> from & 1 == 0;
+            if !of_this || header.kind != CENSUS && !new {
+                return Err(refuse(end, from, header.word, number));
+            }
+            if header.kind == CENSUS {
+                break header;
+            }
+            least = least.min(header.word as u32);
+            noted |= 1 << from;
+        };
         heard |= extra & 0xff;
-        least = least.min(extra >> 8);
+        least = least.min(extra >> 8 & 0xff);
+        // Rank 2 is told of all, with its own.
+        counts = extra >> COUNTS | if me == 2 { 0 } else { counts };
     }
     if !matches!(without, Without::Entry | Without::Rounds | Without::Skew) {
         assert_eq!(heard, (1 << size) - 1, "a rank has not been heard of");
+        if counts >> (4 * me) & 0xf > noted.count_ones() {
+            // It knows whose it lacks.
+            let from = (me + size - 1) % size;
+            let Header { word, kind, .. } = take(end, from, fault)?;
+            if kind != NOTE || word != number && without != Without::Number {
+                return Err(refuse(end, from, word, number));
+            }
+            least = least.min(word as u32);
+        }
     }
     assert_eq!(least, number as u32, "what was said in another census is believed");
     Ok(())
@@ -227,8 +298,8 @@ fn run(world: &Arc<World>, program: fn(&mut LocalEnd, &World) -> Result<(), Told
     [result].into_iter().chain(others).collect()
 }
 
-fn epochs(size: usize, hosts: bool, without: Without) {
-    let results = run(&World::new(size, hosts, without, Fault::None), |end, world| {
+fn epochs(size: usize, standing: Standing, without: Without) {
+    let results = run(&World::new(size, standing, without, Fault::None, false), |end, world| {
         (0..2).try_for_each(|e| epoch(end, world, e))
     });
     results.into_iter().for_each(|result| result.expect("nobody is told anything"));
@@ -241,17 +312,19 @@ fn is_seen(complaint: &str) -> bool {
 
 #[track_caller]
 fn caught(without: Without) {
-    for hosts in [false, true] {
-        let complaint = rejected(2, move || epochs(3, hosts, without));
-        assert!(is_seen(&complaint), "{hosts}: {complaint}");
+    for standing in STANDINGS {
+        let complaint = rejected(2, move || epochs(3, standing, without));
+        assert!(is_seen(&complaint), "{standing:?}: {complaint}");
     }
 }
 
 #[test]
-fn epochs_with_a_sparse_census_and_all_waits_are_accepted() {
-    model(2, || epochs(2, false, Without::Nothing));
-    for hosts in [false, true] {
-        model(0, move || epochs(3, hosts, Without::Nothing));
+fn epochs_with_a_census_by_messages_and_all_waits_are_accepted() {
+    for standing in [Standing::Sparse, Standing::Reduced] {
+        model(2, move || epochs(2, standing, Without::Nothing));
+    }
+    for standing in STANDINGS {
+        model(0, move || epochs(3, standing, Without::Nothing));
     }
 }
 
@@ -271,14 +344,14 @@ fn w3_leaving_before_the_reader_has_said_that_it_read_is_caught() {
 }
 
 #[test]
-fn w4_an_arena_used_again_at_once_is_caught_with_a_sparse_census() {
+fn w4_an_arena_used_again_at_once_is_caught_with_a_census_by_messages() {
     caught(Without::Reuse);
 }
 
 #[test]
 fn w5_a_rank_that_does_not_await_its_messages_is_caught() {
-    for hosts in [false, true] {
-        let complaint = rejected(2, move || epochs(3, hosts, Without::Skew));
+    for standing in STANDINGS {
+        let complaint = rejected(2, move || epochs(3, standing, Without::Skew));
         assert!(is_seen(&complaint) || complaint.contains("of census"), "{complaint}");
     }
 }
@@ -290,7 +363,7 @@ fn w6_an_epoch_without_a_census_of_its_own_is_caught() {
 
 /// Rank 2 reads the window of rank 1, of which it hears by way of rank 0.
 fn by_way_of_another(without: Without) {
-    let results = run(&World::new(3, true, without, Fault::None), |end, world| {
+    let results = run(&World::new(3, Standing::Hosts, without, Fault::None, false), |end, world| {
         if end.rank() == 1 {
             store(&world.windows[1], stored(1, 0));
         }
@@ -315,19 +388,34 @@ fn w1_a_message_sent_before_that_of_the_round_before_has_come_is_caught() {
 }
 
 /// Censuses alone, with this fault.
-fn censuses(size: usize, hosts: bool, without: Without, fault: Fault) -> Vec<Result<(), Told>> {
-    run(&World::new(size, hosts, without, fault), |end, world| {
+fn censuses(
+    (size, standing, of_note): (usize, Standing, bool),
+    without: Without,
+    fault: Fault,
+) -> Vec<Result<(), Told>> {
+    run(&World::new(size, standing, without, fault, of_note), |end, world| {
         (0..2).try_for_each(|number| census(end, world, number))
     })
 }
 
+/// Censuses in which something happens to a message or a note of rank 0, and with how many preemptions they are modelled.
+const FAULTY: [((usize, Standing, bool), usize); 7] = [
+    ((2, Standing::Sparse, false), 2),
+    ((3, Standing::Sparse, false), 0),
+    ((3, Standing::Hosts, false), 0),
+    ((2, Standing::Reduced, false), 2),
+    ((3, Standing::Reduced, false), 0),
+    ((2, Standing::Reduced, true), 2),
+    ((3, Standing::Reduced, true), 0),
+];
+
 #[test]
 fn a_doubled_message_or_an_early_one_is_told() {
     for fault in [Fault::Doubled, Fault::Early] {
-        for (size, hosts, preemptions) in [(2, false, 2), (3, false, 0), (3, true, 0)] {
+        for (faulty, preemptions) in FAULTY {
             model(preemptions, move || {
-                let results = censuses(size, hosts, Without::Nothing, fault);
-                let receiver = if hosts { 2 } else { 1 };
+                let results = censuses(faulty, Without::Nothing, fault);
+                let receiver = if faulty.1 == Standing::Hosts { 2 } else { 1 };
                 let told = results[receiver].as_ref().expect_err("it is sent what is not of its census");
                 assert!(told.contains("rank 0 has sent a message of census"), "{told}");
                 // The others are told why, or had completed all they began.
@@ -341,8 +429,8 @@ fn a_doubled_message_or_an_early_one_is_told() {
 #[test]
 fn a_message_of_another_census_that_is_believed_is_caught() {
     for fault in [Fault::Doubled, Fault::Early] {
-        for hosts in [false, true] {
-            let complaint = rejected(1, move || drop(censuses(3, hosts, Without::Number, fault)));
+        for faulty in STANDINGS.map(|standing| (3, standing, false)) {
+            let complaint = rejected(1, move || drop(censuses(faulty, Without::Number, fault)));
             assert!(complaint.contains("what was said in another census is believed"), "{complaint}");
         }
     }
@@ -350,12 +438,12 @@ fn a_message_of_another_census_that_is_believed_is_caught() {
 
 #[test]
 fn no_census_is_complete_where_a_message_of_it_was_lost() {
-    for (size, hosts, preemptions) in [(2, false, 2), (3, false, 0), (3, true, 0)] {
+    for (faulty, preemptions) in FAULTY {
         model(preemptions, move || {
-            let results = censuses(size, hosts, Without::Nothing, Fault::Lost);
+            let results = censuses(faulty, Without::Nothing, Fault::Lost);
             // Others may have completed it, since all had entered it; and nobody completes the next one.
             assert!(results.iter().all(Result::is_err), "{results:?}");
-            let receiver = if hosts { 2 } else { 1 };
+            let receiver = if faulty.1 == Standing::Hosts { 2 } else { 1 };
             let told = results[receiver].as_ref().expect_err("all are");
             assert!(told.contains("rank 0 is silent") || told.contains("rank 0 has sent"), "{told}");
         });

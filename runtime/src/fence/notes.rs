@@ -1,0 +1,175 @@
+//! Notes of a reduced census: what a rank has for another, sent by itself.
+//!
+//! What it has for all others goes with the counts instead ([`counts`](crate::state::counts)). A rank posts its notes before its first message of the census, each behind the frames of operations for the same rank. Once
+//! the census is complete, all agree, and a rank knows how many notes it lacks, it looks for them in what has come from
+//! everybody; of the last one it knows whose it is, and that nothing else comes from that rank before it.
+
+use crate::fence::Fence;
+use crate::fence::spoken::{ALTERED, DIGEST, is_whole, payload, post, sign};
+use crate::protocol::exchange::wait;
+use crate::protocol::frames::kind;
+use crate::protocol::stall::{Awaited, Watch};
+use crate::state::census::Items;
+use crate::state::counts::Count;
+use crate::state::world::WorldCore;
+use fencepost_planner::Result;
+use fencepost_transport::{Channels, Endpoint, Frame, Leave, Liveness, Loss, Lost, Port, Topology};
+
+/// After this number of looks at all ranks, a rank asks the transport of which of them nothing is on its way.
+const LOOKS: u32 = 64;
+
+/// [`Stall::what`](crate::Stall::what) of a wait for notes.
+const NOTES: &str = "notes of a reduced census";
+
+impl Fence<'_> {
+    /// Sends what this rank has for others, and counts it.
+    pub(super) fn send_notes(&mut self, items: &mut Items) -> Result<()> {
+        let world = self.world;
+        let halving = world.halving();
+        let (number, mut counts) = (items.number(), std::mem::take(&mut items.counts));
+        counts.begin(halving);
+        let mut message = std::mem::take(&mut items.message);
+        let head = world.stamped(kind::NOTE);
+        let sent = items.send_notes(|to, bytes| {
+            message.clear();
+            message.resize(DIGEST, 0);
+            message.extend_from_slice(bytes);
+            sign(number, head.word, head.extra, &mut message);
+            counts.add(halving, to);
+            post(world, self.endpoint, to, head, &mut message)
+        });
+        (items.message, items.counts) = (message, counts);
+        sent.map_err(|lost| self.quit(&lost))
+    }
+
+    /// The census is complete, and all agree: waits for the notes that are for this rank.
+    pub(super) fn collect_notes(&mut self, items: &mut Items) -> Result<()> {
+        let world = self.world;
+        let Some(teller) = world.halving().teller() else { return Ok(()) };
+        let mut expected = items.counts.own(world.halving());
+        let mut silent: Vec<usize> = (0..world.size).filter(|&rank| rank != world.rank).collect();
+        for from in items.noted() {
+            let Ok(at) = silent.binary_search(&from) else { return Err(self.forged(from)) };
+            let Some(left) = expected.without(silent.remove(at)) else { return Err(self.forged(teller)) };
+            expected = left;
+        }
+        // Of the last one, and where all that are left have one, it knows whose it waits for.
+        let is_known =
+            |expected: Count, silent: &[usize]| expected.notes < 2 || expected.notes as usize >= silent.len();
+        if !is_known(expected, &silent) {
+            let first = usize::from(world.rank == 0);
+            let any = || Watch::new(world, self.call, self.windows, first, Awaited::FromAny(NOTES));
+            let mut looks = 0u32;
+            let found = wait(self.endpoint, any, |endpoint| {
+                looks += 1;
+                let (mut at, mut none) = (0, 0);
+                while at < silent.len() && !is_known(expected, &silent) {
+                    let (from, asks) = (silent[at], looks.is_multiple_of(LOOKS));
+                    let announced = if asks { endpoint.announced(from) } else { 0 };
+                    let looked = look(world, endpoint, items, from)?;
+                    if looked != Looked::Note {
+                        let other = looked == Looked::Other;
+                        none += usize::from(other || asks && has_none(world, endpoint, announced, from));
+                        at += 1;
+                    } else if let Some(left) = expected.without(silent.remove(at)) {
+                        expected = left;
+                    }
+                }
+                if silent.len() - none < expected.notes as usize {
+                    return Err(world.refuse(endpoint, teller, ALTERED));
+                }
+                Ok(is_known(expected, &silent).then_some(()))
+            });
+            found.map_err(|lost| self.quit(&lost))?;
+        }
+        if expected.notes == 1 {
+            silent.retain(|&from| from == expected.from as usize);
+        } else if expected.notes == 0 {
+            silent.clear();
+        }
+        for from in silent {
+            let last = || Watch::new(world, self.call, self.windows, from, Awaited::One(NOTES));
+            let found = wait(self.endpoint, last, |endpoint| {
+                let announced = endpoint.announced(from);
+                let looked = look(world, endpoint, items, from)?;
+                if looked == Looked::Note {
+                    return Ok(Some(()));
+                } else if looked == Looked::Nothing && !has_none(world, endpoint, announced, from) {
+                    return Ok(None);
+                }
+                let what = format!(
+                    "it did not send the note that rank {teller} has counted, or that count was altered"
+                );
+                Err(world.refuse(endpoint, from, &what))
+            });
+            found.map_err(|lost| self.quit(&lost))?;
+            expected = expected.without(from).unwrap_or(expected);
+        }
+        if expected == Count::default() { Ok(()) } else { Err(self.forged(teller)) }
+    }
+}
+
+/// What has come from a rank of which a note may come.
+#[derive(PartialEq, Eq)]
+enum Looked {
+    Note,
+    Nothing,
+    /// A frame that comes after this exchange, or of none; or the rank has left.
+    Other,
+}
+
+/// Whether nothing of `from` is on its way, as far as the transport can tell, where nothing was found after it had announced
+/// this: that it is in a later exchange, and so had posted its notes in this one.
+fn has_none(world: &WorldCore, endpoint: &mut Endpoint, announced: u64, from: usize) -> bool {
+    let later = ((announced >> 32) as u32).wrapping_sub(world.number()) as i32 > 0;
+    later && endpoint.drained(from)
+}
+
+/// Looks for a note of `from`. Frames of operations before it are set aside.
+fn look(world: &WorldCore, endpoint: &mut Endpoint, items: &mut Items, from: usize) -> Result<Looked, Lost> {
+    loop {
+        let frame = match world.poll(endpoint, from) {
+            Ok(Some(frame)) => frame,
+            Ok(None) => return Ok(Looked::Nothing),
+            // A rank that has nothing for this one may have left since.
+            Err(Lost { how: Loss::Left(Leave::Finished), .. }) => return Ok(Looked::Other),
+            Err(lost) => return Err(lost),
+        };
+        match frame.header.kind {
+            _ if !world.is_of_this_exchange(&frame.header) => return Ok(Looked::Other),
+            kind::NOTE => {
+                take(world, endpoint, items, from, &frame)?;
+                return Ok(Looked::Note);
+            }
+            kind::DATA | kind::LOG | kind::ELEMENTS => set_aside(endpoint, items, from, frame),
+            _ => return Ok(Looked::Other),
+        }
+    }
+}
+
+/// Sets a frame of operations aside until the census has ended, and releases it.
+pub(super) fn set_aside(endpoint: &mut Endpoint, items: &mut Items, from: usize, frame: Frame) {
+    // Where it is reached it stays as it is until the fence after the next, released or not.
+    let in_place = frame.header.kind != kind::DATA && endpoint.reaches(from);
+    items.aside.add(from, frame, payload(&frame), in_place);
+    endpoint.release(from, Port::FENCE);
+}
+
+/// Takes in a note of this exchange, and releases it.
+///
+/// # Errors
+/// It is not as a rank sends it: the world ends.
+pub(super) fn take(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    items: &mut Items,
+    from: usize,
+    frame: &Frame,
+) -> Result<(), Lost> {
+    let good = world.is_of_this_exchange(&frame.header) && is_whole(items, frame);
+    if good {
+        items.give(from, Some(world.rank), &payload(frame)[DIGEST..]);
+    }
+    endpoint.release(from, Port::FENCE);
+    if good { Ok(()) } else { Err(world.refuse(endpoint, from, ALTERED)) }
+}
