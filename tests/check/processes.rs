@@ -40,7 +40,8 @@ fn job(transport: &str) {
     let _ = std::fs::remove_dir_all(&reports);
     let [out, err] = [&ended.stdout, &ended.stderr].map(|text| String::from_utf8_lossy(text));
     assert!(ended.status.success(), "{}\n{out}\n{err}", ended.status);
-    assert_eq!(out.matches("test result: ok. 1 passed").count(), 4, "{out}\n{err}");
+    // Four processes write there at once, so their lines may be torn.
+    assert_eq!(out.matches("1 passed; 0 failed").count(), 4, "{out}\n{err}");
 }
 
 #[test]

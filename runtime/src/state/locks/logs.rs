@@ -20,7 +20,7 @@
 use crate::collect::checked::{code, kind};
 use crate::state::clock::{exchange_of, merge};
 use crate::state::conflicts::MOST;
-use crate::state::locks::entering::Entering;
+use crate::state::locks::entering::{Called, Entering};
 use fencepost_planner::conflicts::{Conflict, Touch, breaks_disjoint, conflict};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::{Kind, Site};
@@ -200,13 +200,17 @@ impl Logs {
     /// A look at each entry of each log that is not known to be over; for each whose bounds meet, at each operation.
     pub(crate) fn enter(&self, rank: usize, entering: &Entering, (window, target): (u32, usize)) -> Findings {
         let mut found = Findings::default();
+        let mut count = self.of(rank, COUNT).load(Ordering::Relaxed);
         for call in &entering.calls {
             for runs in Runs::of(&call.elements) {
-                if !self.write(rank, entering.time, call.kind, &call.site, runs, call.number) {
+                if !self.write(rank, &mut count, entering.time, call, runs) {
                     found.is_blind = true;
                 }
             }
         }
+        // All at once: who found only some runs of an operation would tell of another conflict than who finds all. Pairs with the
+        // load in `since`.
+        self.of(rank, COUNT).store(count, Ordering::Release);
         // Who reads logs after this sees what was written, or was written what is read below.
         fence(Ordering::SeqCst);
         let low = entering.calls.iter().map(|call| call.elements.low() as u64).min().unwrap_or(0);
@@ -288,28 +292,28 @@ impl Logs {
         })
     }
 
-    /// Logs an operation of a rank; returns whether there is room.
-    fn write(&self, rank: usize, time: u64, kind: Kind, site: &Site, runs: Runs, number: usize) -> bool {
+    /// Logs these elements of an operation of a rank, which has `number` entries then; returns whether there is room.
+    fn write(&self, rank: usize, number: &mut u64, time: u64, call: &Called, runs: Runs) -> bool {
         if self.entries == 0 {
             return false;
         }
-        let count = self.of(rank, COUNT).load(Ordering::Relaxed);
+        let (count, site) = (*number, &call.site);
         let oldest = count.saturating_sub(self.entries as u64);
         let mut first = self.of(rank, FIRST).load(Ordering::Relaxed).clamp(oldest, count);
         let column = u64::from(site.column.min(0xffff));
-        let head = code(kind)
+        let head = code(call.kind)
             | (self.keep(rank, &site.file) as u64) << 8
             | column << 16
             | u64::from(site.line) << 32;
         let Runs { low, run, count: runs, step } = runs;
-        let words = [head, time, low, run, runs, step, number as u64];
+        let words = [head, time, low, run, runs, step, call.number as u64];
         // The same once more, as in a loop: what is not over then, was not over before.
         let is_same = |word: &usize| {
             self.entry(rank, count.wrapping_sub(1), *word).load(Ordering::Relaxed) == words[*word]
         };
         if count > first && [0, 2, 3, 4, 5].iter().all(is_same) {
             self.entry(rank, count - 1, 1).store(time, Ordering::Relaxed);
-            self.entry(rank, count - 1, 6).store(number as u64, Ordering::Relaxed);
+            self.entry(rank, count - 1, 6).store(call.number as u64, Ordering::Relaxed);
             return true;
         }
         if count - first == self.entries as u64 {
@@ -333,8 +337,7 @@ impl Logs {
         for (word, value) in words.into_iter().enumerate() {
             self.entry(rank, count, word).store(value, Ordering::Relaxed);
         }
-        // Pairs with the load in `since`.
-        self.of(rank, COUNT).store(count.wrapping_add(1), Ordering::Release);
+        *number = count.wrapping_add(1);
         true
     }
 
@@ -389,7 +392,6 @@ fn add(found: &mut Vec<Conflict>, window: u32, rank: usize, elements: Range<i64>
 mod tests {
     use super::*;
     use crate::state::clock::after_exchange;
-    use crate::state::locks::entering::Called;
     use std::sync::Barrier;
 
     /// Logs of three ranks with room for this number of entries each, and their memory.
