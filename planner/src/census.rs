@@ -356,8 +356,8 @@ mod tests {
             assert_eq!(dense(ranks, &machine), u32::MAX, "{ranks}");
         }
         assert_eq!(super::dense(&Places::of(1000, true), &machine), u32::MAX);
-        // 100 ns a byte: counts for 64 ranks take 51 us, and each target saves 5.6.
-        assert_eq!([16, 64, 65, 1024].map(|ranks| dense(ranks, &slow(100.0))), [6, 10, 11, 67]);
+        // 100 ns a byte: counts for 64 ranks take 51 us, and each target saves 5.6; of 65 ranks a round more, and 7.2.
+        assert_eq!([16, 64, 65, 1024].map(|ranks| dense(ranks, &slow(100.0))), [6, 10, 8, 68]);
     }
 
     #[test]

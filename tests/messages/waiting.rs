@@ -262,6 +262,7 @@ fn a_buffer_is_detached_after_its_receiver_has_left_if_that_has_received_all_of_
                 if world.rank() == 0 {
                     part.attach_buffer(4 << 20)?;
                     LENGTHS.iter().try_for_each(|&len| part.bsend(1, 0, vec![7u8; len]))?;
+                    world.barrier()?;
                     world.barrier()?; // now the receiver has left
                     match part.detach_buffer() {
                         Ok(size) => assert!(takes_all && size == 4 << 20, "{transport:?}"),
@@ -272,6 +273,7 @@ fn a_buffer_is_detached_after_its_receiver_has_left_if_that_has_received_all_of_
                     }
                     return Ok(());
                 }
+                world.barrier()?;
                 for len in &LENGTHS[..if takes_all { 2 } else { 1 }] {
                     assert_eq!(part.recv::<u8>(0, 0)?.0, vec![7u8; *len]);
                 }

@@ -581,7 +581,7 @@ impl Fence<'_> {
                 }
                 frames.receive(self.endpoint, self.call)?;
             }
-            let lent = || self.windows.iter().any(|window| window.remembered.borrow().lends(from));
+            let lent = || self.windows.iter().any(|window| window.remembered.borrow().has_elements(from));
             let more = self.items.as_ref().and_then(|items| items.aside.first()) == Some(from);
             if more || count > 0 && lent() {
                 // It has sent more than it says, or elements without operations.

@@ -140,7 +140,7 @@ impl Remembered {
     }
 
     /// Whether elements of `from` have come without the operations that they are for.
-    pub(crate) fn lends(&self, from: usize) -> bool {
+    pub(crate) fn has_elements(&self, from: usize) -> bool {
         self.lent[from].is_some()
     }
 

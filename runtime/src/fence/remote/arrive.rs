@@ -46,7 +46,7 @@ impl Frames<'_> {
                 && !endpoint.reaches(from)
                 && let Some(payload) = endpoint.take(from, Port::FENCE)
             {
-                return self.lend(&frame, Elements::Payload(payload));
+                return self.keep(&frame, Elements::Payload(payload));
             }
             let taken = self.take_in(endpoint, &frame);
             endpoint.release(from, Port::FENCE);
@@ -72,17 +72,17 @@ impl Frames<'_> {
                 take_log(window, from, frame)
             }
             Some(_) if frame.header.kind == kind::ELEMENTS && endpoint.reaches(from) => {
-                self.lend(frame, Elements::InPlace(frame.payload, frame.len))
+                self.keep(frame, Elements::InPlace(frame.payload, frame.len))
             }
             Some(_) if frame.header.kind == kind::ELEMENTS => {
-                self.lend(frame, Elements::Payload(Payload::copy_of(payload)))
+                self.keep(frame, Elements::Payload(Payload::copy_of(payload)))
             }
             _ => None,
         }
     }
 
     /// Keep the elements that came in this frame until the operations come that they are for. `None` where they are of no such.
-    fn lend(&self, frame: &Frame, elements: Elements) -> Option<()> {
+    fn keep(&self, frame: &Frame, elements: Elements) -> Option<()> {
         let same = frame.header.word == self.word || without(Wait::Word);
         let window = self.windows.iter().find(|window| window.key.window == frame.header.extra && same)?;
         window.remembered.borrow_mut().lent[self.from].replace(elements).is_none().then_some(())
