@@ -97,6 +97,7 @@ impl LockCore {
         let port = answers(data.key.window)?;
         data.answered.set(true);
         data.checked.forget_part();
+        let is_checked = data.world.checks.is_on();
         let target = |rank: usize| {
             let len = data.peers[rank].len;
             let part = Part { base: data.peers[rank].base, len, element: data.element };
@@ -106,7 +107,7 @@ impl LockCore {
             // SAFETY: the owner of this value keeps both windows, and no rank's part is freed before all ranks have dropped
             // theirs.
             let words = unsafe { Words::new(words.peers[rank].base.cast(), layout) };
-            Target::new(part, words, rooms.pop().unwrap_or_default(), data.hints)
+            Target::new(part, words, rooms.pop().unwrap_or_default(), data.hints, is_checked)
         };
         let targets: Vec<Target> = (0..data.world.size).map(target).collect();
         if !data.world.reaches_all {
@@ -115,7 +116,6 @@ impl LockCore {
             // SAFETY: this rank's own part and words, which stay until this value is dropped; that forgets them first.
             service.serve(data.key.window, unsafe { Served::new(data.world.rank, *part, *words) });
         }
-        let is_checked = data.world.checks.is_on();
         let watched = targets.iter().filter(|_| is_checked).map(|_| RefCell::default()).collect();
         Ok(Self { data, targets, port, found: Cell::default(), watched })
     }
@@ -187,6 +187,20 @@ impl LockCore {
     /// returns whether there was room for it.
     #[inline]
     pub(crate) fn visit_one(
+        &self,
+        target: usize,
+        action: Action,
+        at: usize,
+        operand: u64,
+        site: &'static Location<'static>,
+    ) -> bool {
+        self.targets[target].push_quickly(action, at, operand)
+            || self.visit_slowly(target, action, at, operand, site)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn visit_slowly(
         &self,
         target: usize,
         action: Action,

@@ -27,8 +27,10 @@ pub(super) struct Target {
     pub(super) words: Words,
     /// The epoch of this rank there.
     pub(super) open: Opening,
-    /// It fills the records of the epoch, unless these are [borrowed](Self::collected).
+    /// It fills the records of the epoch, unless these are [borrowed](Self::collected), or each call is looked at: then it never has room.
     writer: LogWriter<Record>,
+    /// Whether each call is looked at for conflicts.
+    is_checked: bool,
     epoch: RefCell<Epoch>,
     /// The number of requests to its attendant so far.
     pub(super) asked: Cell<u64>,
@@ -138,7 +140,7 @@ pub(super) fn hold_of(kind: LockType) -> Hold {
 }
 
 impl Target {
-    pub(super) fn new(part: Part, words: Words, room: Log<Record>, hints: Hints) -> Self {
+    pub(super) fn new(part: Part, words: Words, room: Log<Record>, hints: Hints, is_checked: bool) -> Self {
         let visits = Visits { records: room, ..Visits::default() };
         let mut epoch = Epoch { visits, most: hints.memory, ..Epoch::default() };
         epoch.clear();
@@ -148,6 +150,7 @@ impl Target {
             words,
             open,
             writer: LogWriter::default(),
+            is_checked,
             epoch,
             asked: Cell::new(0),
             named: RefCell::default(),
@@ -158,14 +161,28 @@ impl Target {
     /// for it, and otherwise nothing has happened.
     #[inline]
     pub(super) fn push(&self, action: Action, at: usize, operand: u64) -> bool {
-        let record = record(action, at, operand);
-        self.writer.write(record) || self.push_slow(record)
+        self.push_quickly(action, at, operand) || self.push_slow(record(action, at, operand))
+    }
+
+    /// The same, if there is room already and calls are not looked at; otherwise nothing has happened.
+    #[inline(always)]
+    pub(super) fn push_quickly(&self, action: Action, at: usize, operand: u64) -> bool {
+        self.writer.write(record(action, at, operand))
     }
 
     #[cold]
     #[inline(never)]
     fn push_slow(&self, record: Record) -> bool {
-        self.makes_room(1) && self.writer.write(record)
+        if !self.is_checked {
+            return self.makes_room(1) && self.writer.write(record);
+        }
+        self.collected(|epoch| {
+            let has_room = epoch.visits.records.reserve(1);
+            if has_room {
+                epoch.visits.records.push(record);
+            }
+            has_room
+        })
     }
 
     /// Makes room for `more` records; returns whether there is.
@@ -209,8 +226,10 @@ impl Target {
         // SAFETY: the writer is lowered on these records only, below.
         unsafe { self.writer.lift(&mut epoch.visits.records) };
         let done = act(epoch);
-        // SAFETY: the memory of the records stays where it is until they are changed, for which they are borrowed here.
-        unsafe { self.writer.lower(&epoch.visits.records) };
+        if !self.is_checked {
+            // SAFETY: the memory of the records stays where it is until they are changed, for which they are borrowed here.
+            unsafe { self.writer.lower(&epoch.visits.records) };
+        }
         done
     }
 
@@ -334,7 +353,7 @@ mod tests {
             // SAFETY: as many words, zero, of a window that outlives them and that nobody else accesses.
             let words = unsafe { Words::new(notes.core().region.base().cast(), layout) };
             let part = Part { base: core.region.base(), len: 4, element: core.element };
-            let target = Target::new(part, words, Log::default(), Hints::default());
+            let target = Target::new(part, words, Log::default(), Hints::default(), false);
             for kind in [LockType::Shared, LockType::Exclusive] {
                 target.open.set(kind, false, Location::caller());
                 target.push(Action::Put, 1, 7);
