@@ -18,5 +18,5 @@ mod requests;
 mod schedules;
 #[cfg(all(test, not(loom)))]
 mod support;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tampered;
