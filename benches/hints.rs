@@ -1,4 +1,4 @@
-//! What do the hints of a window gain, where they are true?
+//! The time that hints of a window gain, where they are true.
 
 use fencepost::{Hints, LockType, LockWindow, Op, TransportKind, World};
 use fencepost_benches::{Contest, ours};

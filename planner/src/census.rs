@@ -30,7 +30,7 @@
 //! | sparse | log2 p, rounded up | one a round | an item for one rank once for each bit of its distance; items for all p - 1 times |
 //! | groups first | log2 h, rounded up, and 2 within groups | one a round, and r - 1 of a speaker in its group, twice | the same of distances of groups, and to a speaker and from one |
 //!
-//! What is for a rank d places further is copied as often as d has bits in a sparse census, and goes there once in a reduced
+//! An item for a rank d places further is copied as often as d has bits in a sparse census, and goes there once in a reduced
 //! one, as a message by itself: so a reduced census pays where ranks have something for most others and bytes are dear, and
 //! nowhere else: a message takes a core far longer than a copy of 32 bytes ([`dense`], `benches/LOG.md`).
 //!

@@ -301,7 +301,7 @@ impl Checked {
         self.marks.borrow_mut()
     }
 
-    /// What the elements were after the last fence says nothing of what is stored from here on.
+    /// Forgets the elements that this rank had after the last fence: what is stored from here on is not compared with them.
     #[inline]
     pub(crate) fn forget_part(&self) {
         self.before.set(None);
@@ -403,7 +403,7 @@ pub(crate) struct Entry<'b> {
     pub(crate) what: What<'b>,
 }
 
-/// What an entry says of elements.
+/// The elements that an entry is about.
 #[derive(Clone, Copy)]
 pub(crate) enum What<'b> {
     /// The first of them, and their number.

@@ -79,7 +79,7 @@ impl Lent {
         }
     }
 
-    /// What is lent, as bytes; the datatype of a part as it is written here.
+    /// The elements that are lent, as bytes; the datatype of a part as it is written here.
     pub(crate) fn encode(&self, out: &mut Vec<u8>, write: impl FnOnce(&Datatype, &mut Vec<u8>)) {
         match self {
             Self::Whole => out.push(0),
@@ -91,7 +91,7 @@ impl Lent {
         }
     }
 
-    /// What these bytes say, of a window of `len` elements, where the datatype of a part is taken off their front; `None` where it
+    /// Reads the elements that are lent from these bytes, of a window of `len` elements, where the datatype of a part is taken off their front; `None` where it
     /// is not what ranks say.
     pub(crate) fn decode(
         bytes: &[u8],

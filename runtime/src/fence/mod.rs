@@ -262,7 +262,7 @@ pub(crate) fn fail(world: &WorldCore, windows: &[&WindowCore], call: &Call, erro
     }
 }
 
-/// What `to` is given in frames: all of it where the census is direct; where it is reduced what is for that rank alone, as a note.
+/// The bytes that `to` is given in frames: all of it where the census is direct; where it is reduced what is for that rank alone, as a note.
 fn given<'g>(gives: &'g [Give<'g>], census: Census, to: usize) -> impl Iterator<Item = &'g [u8]> {
     let in_frames = move |give: &&Give<'_>| match census {
         Census::Direct => give.0.is_none_or(|target| target == to),

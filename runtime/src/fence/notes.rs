@@ -1,6 +1,6 @@
 //! Notes of a reduced census: what a rank has for another, sent by itself.
 //!
-//! What it has for all others goes with the counts instead ([`counts`](crate::state::counts)). A rank posts its notes before its first message of the census, each behind the frames of operations for the same rank. Once
+//! Bytes that it has for all others go with the counts instead ([`counts`](crate::state::counts)). A rank posts its notes before its first message of the census, each behind the frames of operations for the same rank. Once
 //! the census is complete, all agree, and a rank knows how many notes it lacks, it looks for them in what has come from
 //! everybody; of the last one it knows whose it is, and that nothing else comes from that rank before it.
 
@@ -109,7 +109,7 @@ impl Fence<'_> {
     }
 }
 
-/// What has come from a rank of which a note may come.
+/// The first frame of a rank of which a note may come.
 #[derive(PartialEq, Eq)]
 enum Looked {
     Note,

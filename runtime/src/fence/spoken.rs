@@ -44,7 +44,7 @@ pub(super) fn is_whole(items: &Items, frame: &Frame) -> bool {
         .is_some_and(|(said, rest)| u64::from_le_bytes(*said) == digest(items.number(), word, extra, rest))
 }
 
-/// What is wrong with a rank whose message is not what ranks send.
+/// The reason why a rank is refused whose message is not what ranks send.
 pub(super) const ALTERED: &str =
     "it sent a message of a census that was altered, or a frame that belongs to no exchange";
 

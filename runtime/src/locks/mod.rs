@@ -214,7 +214,7 @@ impl LockCore {
         self.targets[target].push(action, at, operand)
     }
 
-    /// The same, of one that finds what was there: a compare-and-swap has two operands.
+    /// Collects an operation on one such element that finds what was there: a compare-and-swap has two operands.
     pub(crate) fn fetch_one(
         &self,
         target: usize,

@@ -282,7 +282,7 @@ fn inside(entry: &Entry<'_>, len: usize) -> Option<Datatype> {
     entry.elements().filter(|elements| elements.low() >= 0 && elements.high() <= len as i64)
 }
 
-/// What an operation touches, how, its number after the rank that calls it, and its line.
+/// The elements that an operation touches, its kind, its number after the rank that calls it, and its line.
 struct Touching {
     elements: Datatype,
     kind: Kind,

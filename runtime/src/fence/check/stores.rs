@@ -1,4 +1,4 @@
-//! What a rank has stored into its part between two fences, found by comparing it with a copy (planner/README.md, 37).
+//! The elements that a rank has stored into its part between two fences, found by comparing it with a copy (planner/README.md, 37).
 
 use crate::state::call::Call;
 use crate::state::check::Check;
