@@ -107,7 +107,6 @@ impl Handler {
         self.0.borrow().clone()
     }
 
-    /// Reports the error of `result`, if there is one that was not reported before.
     /// Whether conflicts pass.
     pub(crate) fn passes(&self) -> bool {
         matches!(*self.0.borrow(), ErrorHandler::Pass(_))
@@ -119,6 +118,7 @@ impl Handler {
         catch_unwind(AssertUnwindSafe(|| told(error))).is_ok()
     }
 
+    /// Reports the error of `result`, if there is one that was not reported before.
     #[inline]
     pub(crate) fn report<R>(&self, result: Result<R>) -> Result<R> {
         result.map_err(|error| self.reported(error))
