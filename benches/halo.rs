@@ -47,6 +47,25 @@ fn plane2(n: usize, grid: [usize; 2], iterations: u64) -> Duration {
     ours::team(2, iterations, make, |_, (u, exchange), _| exchange.replay(u))
 }
 
+/// The same, each time with new values, which are read where they arrive.
+fn fresh_rows(n: usize, iterations: u64) -> Duration {
+    let make = |world: &World| {
+        let block = Block::new(world, [n, n])?.grid([2, 1])?.halo(1)?;
+        let width = n + 2;
+        // The first rank's last row goes into the second one's first halo row, and the other way round.
+        let [from, halo] = if world.rank() == 0 { [n / 2, n / 2 + 1] } else { [1, 0] };
+        let rows = [from, halo].map(|row| row * width + 1..row * width + 1 + n);
+        Ok((world.window::<f64>(block.len())?, faces2::prepare(world, &block)?, rows))
+    };
+    ours::team(2, iterations, make, |_, (u, exchange, [from, halo]), k| {
+        u[from.clone()].fill(k as f64);
+        exchange.replay(u)?;
+        // As the limit reads its words.
+        std::hint::black_box(u[halo.clone()].iter().fold(0, |sum: u64, value| sum.wrapping_add(value.to_bits())));
+        Ok(())
+    })
+}
+
 fn plane3(n: usize, grid: [usize; 3], iterations: u64) -> Duration {
     let make = |world: &World| {
         let block = Block::new(world, [n, n, n])?.grid(grid)?.halo(1)?;
@@ -70,6 +89,14 @@ fn main() {
         let halo = Halo::new(face);
         move |n| halo.direct(n)
     };
+    let fresh = |face| {
+        let halo = Halo::new(face);
+        move |n| halo.fresh(n)
+    };
+    let fresh_packed = |face| {
+        let halo = Halo::new(face);
+        move |n| halo.fresh_packed(n)
+    };
     let packed = |face| {
         let halo = Halo::new(face);
         move |n| halo.packed(n)
@@ -81,6 +108,13 @@ fn main() {
                 .side("copy, barrier", direct(Face::row(n)))
                 .held("Fencepost, prepared", 2.5, move |k| plane2(n, [2, 1], k))
                 .side("Fencepost, prepared, shm", ours::shm(move |k| plane2(n, [2, 1], k))),
+        );
+        contests.push(
+            Contest::new(format!("row halo of {n}, new values"), 1)
+                .side("write, copy, barrier, read, barrier", fresh(Face::row(n)))
+                .side("write, pack, barrier, unpack, read", fresh_packed(Face::row(n)))
+                .held("Fencepost, prepared", 1.2, move |k| fresh_rows(n, k))
+                .side("Fencepost, prepared, shm", ours::shm(move |k| fresh_rows(n, k))),
         );
     }
     contests.push(

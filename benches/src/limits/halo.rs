@@ -150,22 +150,48 @@ impl Halo {
         })
     }
 
-    /// The same for a [section](Face::section), each time with new values, which are read where they arrive.
+    /// The same for a [section](Face::section) or a [row](Face::row), each time with new values, which are read where they
+    /// arrive.
     pub fn fresh(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let face = self.face; // a copy of its own, that no store can change
-            let from = self.blocks[beat.me].start();
+            let from = self.blocks[beat.me].start().wrapping_add(face.from[beat.me]);
+            let halo = self.blocks[beat.me].start().wrapping_add(face.halo[beat.me]);
             let to = self.blocks[1 - beat.me].start().wrapping_add(face.halo[1 - beat.me]);
             for k in 0..iterations {
-                // SAFETY: the first half of a block is its thread's, the second half the other thread's.
+                // SAFETY: an edge is its thread's, a halo the other thread's until the barrier.
                 unsafe {
                     std::slice::from_raw_parts_mut(from, face.inner).fill(k);
                     face.copy(from, to);
                 }
                 beat.wait();
                 // SAFETY: the other thread writes here only after the next barrier.
-                read(unsafe { std::slice::from_raw_parts(from.add(face.inner), face.inner) });
+                read(unsafe { std::slice::from_raw_parts(halo, face.inner) });
                 beat.wait();
+            }
+        })
+    }
+
+    /// The same with buffers that take turns, so that one barrier is enough, and a second copy.
+    pub fn fresh_packed(&self, iterations: u64) -> Duration {
+        team(2, iterations, |beat, iterations| {
+            let face = self.face; // a copy of its own, that no store can change
+            let block = self.blocks[beat.me].start();
+            let (from, to) = (block.wrapping_add(face.from[beat.me]), block.wrapping_add(face.halo[beat.me]));
+            for k in 0..iterations {
+                let turn = (beat.beats() & 1) as usize;
+                let (mine, others) = (&self.buffers[beat.me][turn], &self.buffers[1 - beat.me][turn]);
+                // SAFETY: as in `packed`.
+                unsafe {
+                    std::slice::from_raw_parts_mut(from, face.inner).fill(k);
+                    face.pack(from, mine.start());
+                }
+                beat.wait();
+                // SAFETY: as in `packed`; the halo is this thread's.
+                unsafe {
+                    face.unpack(others.start(), to);
+                    read(std::slice::from_raw_parts(to, face.inner));
+                }
             }
         })
     }
