@@ -1,8 +1,9 @@
-//! What does a prepared halo cost compared with the copies alone?
+//! What does a prepared halo cost compared with the copies alone? Each epoch has new values at the edge, and looks at those that
+//! came: else they would stay in the cache of the rank that moves them, and nothing would have to say that they are ready.
 
 use fencepost::prelude::*;
 use fencepost::superstep;
-use fencepost_benches::limits::halo::{Face, Halo};
+use fencepost_benches::limits::halo::{Face, Halo, look};
 use fencepost_benches::{Contest, ours};
 use std::time::Duration;
 
@@ -39,39 +40,38 @@ fn cells(
     Ok(())
 }
 
-fn plane2(n: usize, grid: [usize; 2], iterations: u64) -> Duration {
+/// An epoch of new values: the edge `sent` gets them, and what `came` is looked at.
+fn fresh(
+    u: &mut Window<f64>,
+    face: Face,
+    me: usize,
+    k: usize,
+    exchange: impl FnOnce(&mut Window<f64>) -> Result<()>,
+) -> Result<()> {
+    face.sent(me).for_each(|at| u[at] = k as f64);
+    exchange(u)?;
+    look(face.came(me).map(|at| u[at].to_bits()));
+    Ok(())
+}
+
+fn plane2(n: usize, grid: [usize; 2], face: Face, iterations: u64) -> Duration {
     let make = |world: &World| {
         let block = Block::new(world, [n, n])?.grid(grid)?.halo(1)?;
         Ok((world.window::<f64>(block.len())?, faces2::prepare(world, &block)?))
     };
-    ours::team(2, iterations, make, |_, (u, exchange), _| exchange.replay(u))
-}
-
-/// The same, each time with new values, which are read where they arrive.
-fn fresh_rows(n: usize, iterations: u64) -> Duration {
-    let make = |world: &World| {
-        let block = Block::new(world, [n, n])?.grid([2, 1])?.halo(1)?;
-        let width = n + 2;
-        // The first rank's last row goes into the second one's first halo row, and the other way round.
-        let [from, halo] = if world.rank() == 0 { [n / 2, n / 2 + 1] } else { [1, 0] };
-        let rows = [from, halo].map(|row| row * width + 1..row * width + 1 + n);
-        Ok((world.window::<f64>(block.len())?, faces2::prepare(world, &block)?, rows))
-    };
-    ours::team(2, iterations, make, |_, (u, exchange, [from, halo]), k| {
-        u[from.clone()].fill(k as f64);
-        exchange.replay(u)?;
-        // As the limit reads its words.
-        std::hint::black_box(u[halo.clone()].iter().fold(0, |sum: u64, value| sum.wrapping_add(value.to_bits())));
-        Ok(())
+    ours::team(2, iterations, make, |world, (u, exchange), k| {
+        fresh(u, face, world.rank(), k, |u| exchange.replay(u))
     })
 }
 
-fn plane3(n: usize, grid: [usize; 3], iterations: u64) -> Duration {
+fn plane3(n: usize, grid: [usize; 3], face: Face, iterations: u64) -> Duration {
     let make = |world: &World| {
         let block = Block::new(world, [n, n, n])?.grid(grid)?.halo(1)?;
         Ok((world.window::<f64>(block.len())?, faces3::prepare(world, &block)?))
     };
-    ours::team(2, iterations, make, |_, (u, exchange), _| exchange.replay(u))
+    ours::team(2, iterations, make, |world, (u, exchange), k| {
+        fresh(u, face, world.rank(), k, |u| exchange.replay(u))
+    })
 }
 
 fn column_of_puts(n: usize, iterations: u64) -> Duration {
@@ -81,59 +81,50 @@ fn column_of_puts(n: usize, iterations: u64) -> Duration {
         let exchange = cells::prepare(world, n, stride, from, to, 1 - world.rank())?;
         Ok((world.window::<f64>((n + 2) * stride)?, exchange))
     };
-    ours::team(2, iterations, make, |_, (u, exchange), _| exchange.replay(u))
+    ours::team(2, iterations, make, |world, (u, exchange), k| {
+        fresh(u, Face::column(n), world.rank(), k, |u| exchange.replay(u))
+    })
 }
 
 fn main() {
     let direct = |face| {
         let halo = Halo::new(face);
-        move |n| halo.direct(n)
-    };
-    let fresh = |face| {
-        let halo = Halo::new(face);
         move |n| halo.fresh(n)
-    };
-    let fresh_packed = |face| {
-        let halo = Halo::new(face);
-        move |n| halo.fresh_packed(n)
     };
     let packed = |face| {
         let halo = Halo::new(face);
-        move |n| halo.packed(n)
+        move |n| halo.fresh_packed(n)
     };
     let mut contests = Vec::new();
     for n in [512, 1024, 2048] {
+        let face = Face::row(n);
         contests.push(
             Contest::new(format!("row halo of {n}"), 1)
-                .side("copy, barrier", direct(Face::row(n)))
-                .held("Fencepost, prepared", 2.5, move |k| plane2(n, [2, 1], k))
-                .side("Fencepost, prepared, shm", ours::shm(move |k| plane2(n, [2, 1], k))),
-        );
-        contests.push(
-            Contest::new(format!("row halo of {n}, new values"), 1)
-                .side("write, copy, barrier, read, barrier", fresh(Face::row(n)))
-                .side("write, pack, barrier, unpack, read", fresh_packed(Face::row(n)))
-                .held("Fencepost, prepared", 1.2, move |k| fresh_rows(n, k))
-                .side("Fencepost, prepared, shm", ours::shm(move |k| fresh_rows(n, k))),
+                .side("copy, barrier, and again", direct(face))
+                .side("pack, barrier, unpack", packed(face))
+                .held("Fencepost, prepared", 1.2, move |k| plane2(n, [2, 1], face, k))
+                .side("Fencepost, prepared, shm", ours::shm(move |k| plane2(n, [2, 1], face, k))),
         );
     }
+    let column = Face::column(1024);
     contests.push(
         Contest::new("column halo of 1024, one datatype", 1)
-            .side("pack, barrier, unpack", packed(Face::column(1024)))
-            .held("Fencepost, prepared", 1.3, |k| plane2(1024, [1, 2], k))
-            .side("Fencepost, prepared, shm", ours::shm(|k| plane2(1024, [1, 2], k))),
+            .side("pack, barrier, unpack", packed(column))
+            .held("Fencepost, prepared", 1.3, move |k| plane2(1024, [1, 2], column, k))
+            .side("Fencepost, prepared, shm", ours::shm(move |k| plane2(1024, [1, 2], column, k))),
     );
     contests.push(
         Contest::new("column halo of 1024, a put a cell", 1)
-            .side("pack, barrier, unpack", packed(Face::column(1024)))
+            .side("pack, barrier, unpack", packed(column))
             .held("Fencepost, prepared", 1.3, |k| column_of_puts(1024, k))
             .side("Fencepost, prepared, shm", ours::shm(|k| column_of_puts(1024, k))),
     );
+    let plane = Face::plane(128);
     contests.push(
         Contest::new("k-face of 128 cubed", 1)
-            .side("pack, barrier, unpack", packed(Face::plane(128)))
-            .held("Fencepost, prepared", 1.3, |k| plane3(128, [1, 1, 2], k))
-            .side("Fencepost, prepared, shm", ours::shm(|k| plane3(128, [1, 1, 2], k))),
+            .side("pack, barrier, unpack", packed(plane))
+            .held("Fencepost, prepared", 1.3, move |k| plane3(128, [1, 1, 2], plane, k))
+            .side("Fencepost, prepared, shm", ours::shm(move |k| plane3(128, [1, 1, 2], plane, k))),
     );
     fencepost_benches::main(contests);
 }

@@ -5,6 +5,7 @@
 
 use fencepost::{Mode, Op, Window};
 use fencepost_benches::draws::{Set, TABLE, draw};
+use fencepost_benches::limits::halo::{Face, Halo, look};
 use fencepost_benches::limits::scatter::{Apply, Tables};
 use fencepost_benches::{Contest, ours};
 use std::sync::Arc;
@@ -99,7 +100,7 @@ fn scoped_gets(borrowed: bool, draws: &Draws, iterations: u64) -> Duration {
     )
 }
 
-/// Every element of a column, a put each.
+/// Every element of a column, a put each: new values, which are looked at where they arrive.
 fn column(mode: Mode, iterations: u64) -> Duration {
     const N: usize = 1024;
     const ROW: usize = N / 2 + 2;
@@ -107,13 +108,17 @@ fn column(mode: Mode, iterations: u64) -> Duration {
         2,
         iterations,
         |world| world.window::<f64>((N + 2) * ROW),
-        |world, u: &mut Window<f64>, _| {
+        |world, u: &mut Window<f64>, k| {
             u.set_mode(mode);
             let (from, to) = if world.rank() == 0 { (N / 2, 0) } else { (1, N / 2 + 1) };
+            let column = Face::column(N);
+            column.sent(world.rank()).for_each(|at| u[at] = k as f64);
             for row in 1..=N {
                 u.put([u[row * ROW + from]]).to(1 - world.rank(), row * ROW + to)?;
             }
-            u.fence()
+            u.fence()?;
+            look(column.came(world.rank()).map(|at| u[at].to_bits()));
+            Ok(())
         },
     )
 }
@@ -170,11 +175,10 @@ fn main() {
                 .side("log, exchange, apply", move |n| limit.log_exchange_apply(Apply::Store, n)),
         );
     }
-    let halo =
-        fencepost_benches::limits::halo::Halo::new(fencepost_benches::limits::halo::Face::column(1024));
+    let halo = Halo::new(Face::column(1024));
     contests.push(
         Contest::new("column halo of 1024 as separate puts, not prepared", 1)
-            .side("pack, barrier, unpack", move |n| halo.packed(n))
+            .side("pack, barrier, unpack", move |n| halo.fresh_packed(n))
             .side("Fencepost", |n| column(Mode::Auto, n))
             .side("Fencepost, shm", ours::shm(|n| column(Mode::Auto, n))),
     );

@@ -3,7 +3,7 @@
 
 use fencepost::prelude::*;
 use fencepost::superstep;
-use fencepost_benches::limits::halo::{Face, Halo, read};
+use fencepost_benches::limits::halo::{Face, Halo, look};
 use fencepost_benches::{Contest, ours};
 use std::time::Duration;
 
@@ -14,15 +14,20 @@ fn swap(u: &mut Window<u64>, len: usize, other: usize) -> Result<()> {
     Ok(())
 }
 
+/// New values, in one element of each cache line.
+fn renew(part: &mut [u64], k: usize) {
+    part.iter_mut().step_by(8).for_each(|word| *word = k as u64);
+}
+
 fn prepared(words: usize, iterations: u64) -> Duration {
     let make = |world: &World| {
         let swap = swap::prepare(world, words, 1 - world.rank())?;
         Ok((world.window::<u64>(2 * words)?, swap))
     };
     ours::team(2, iterations, make, |_, (u, swap), k| {
-        u[..words].fill(k as u64);
+        renew(&mut u[..words], k);
         swap.replay(u)?;
-        read(&u[words..]);
+        look(u[words..].iter().step_by(8).copied());
         Ok(())
     })
 }
@@ -30,10 +35,10 @@ fn prepared(words: usize, iterations: u64) -> Duration {
 fn at_a_fence(words: usize, iterations: u64) -> Duration {
     let make = |world: &World| world.window::<u64>(2 * words);
     ours::team(2, iterations, make, |world, u, k| {
-        u[..words].fill(k as u64);
+        renew(&mut u[..words], k);
         u.put(0..words).to(1 - world.rank(), words..2 * words)?;
         u.fence()?;
-        read(&u[words..]);
+        look(u[words..].iter().step_by(8).copied());
         Ok(())
     })
 }
@@ -42,10 +47,10 @@ fn at_a_fence(words: usize, iterations: u64) -> Duration {
 fn of_a_slice(words: usize, iterations: u64) -> Duration {
     let make = |world: &World| Ok((world.window::<u64>(2 * words)?, vec![0; words]));
     ours::team(2, iterations, make, |world, (u, values), k| {
-        values.fill(k as u64);
+        renew(values, k);
         u.put(&*values).to(1 - world.rank(), words)?;
         u.fence()?;
-        read(&u[words..]);
+        look(u[words..].iter().step_by(8).copied());
         Ok(())
     })
 }
@@ -53,10 +58,10 @@ fn of_a_slice(words: usize, iterations: u64) -> Duration {
 fn gets(words: usize, iterations: u64) -> Duration {
     let make = |world: &World| world.window::<u64>(2 * words);
     ours::team(2, iterations, make, |world, u, k| {
-        u[..words].fill(k as u64);
+        renew(&mut u[..words], k);
         u.get(words..2 * words).from(1 - world.rank(), 0)?;
         u.fence()?;
-        read(&u[words..]);
+        look(u[words..].iter().step_by(8).copied());
         Ok(())
     })
 }

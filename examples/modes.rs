@@ -1,4 +1,5 @@
-//! Four workloads in every transfer mode: the predicted and the measured time of an epoch, and that of `auto`.
+//! Four workloads in every transfer mode: the predicted and the measured time of an epoch, and that of `auto`. Each epoch puts
+//! new values, and looks at what came: a word of each cache line, so that lines change their owner as in a program.
 //!
 //! `cargo run --release --example modes -- -n 2`; `--transport shm` or `tcp` runs the ranks as processes
 
@@ -9,6 +10,7 @@ use fencepost::prelude::*;
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::{Job, mode_name};
 use fencepost_examples_support::pin;
+use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// Run each workload in each transfer mode, and compare the times with the machine model
@@ -119,18 +121,22 @@ impl Workload {
                     let block = self.halo(world.rank(), ranks, size)?;
                     let mut u = world.window::<f64>(block.len())?;
                     let mut faces = faces::prepare(world, &block)?;
-                    time(world, epochs, || faces.replay(&mut u))
+                    let sent = lines(block.faces().flat_map(|n| elements_of(&block.inner_edge(&n))));
+                    let came = lines(block.faces().flat_map(|n| elements_of(&block.outer_edge(&n))));
+                    time(world, epochs, &mut u, (&sent, &came), |u| faces.replay(u))
                 }
                 Workload::Scattered => {
                     let places = Self::places(size);
                     let mut u = world.window::<f64>(2 * places.len())?;
                     let mut scatter = scatter::prepare(world, next, &places)?;
-                    time(world, epochs, || scatter.replay(&mut u))
+                    let (sent, came) = (lines(0..places.len()), lines(places.len()..2 * places.len()));
+                    time(world, epochs, &mut u, (&sent, &came), |u| scatter.replay(u))
                 }
                 Workload::Block => {
                     let mut u = world.window::<f64>(2 * half)?;
                     let mut block = block::prepare(world, next, half)?;
-                    time(world, epochs, || block.replay(&mut u))
+                    let (sent, came) = (lines(0..half), lines(half..2 * half));
+                    time(world, epochs, &mut u, (&sent, &came), |u| block.replay(u))
                 }
             };
             let mut slowest = [time?.as_nanos() as u64];
@@ -145,12 +151,37 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Measures the time of an epoch, after a quarter of the epochs to warm up.
-fn time(world: &World, epochs: u32, mut epoch: impl FnMut() -> Result<()>) -> Result<Duration> {
-    (0..epochs.div_ceil(4)).try_for_each(|_| epoch())?;
+fn elements_of(datatype: &Datatype) -> Vec<usize> {
+    datatype.element_iter().map(|element| element as usize).collect()
+}
+
+/// One of these elements from each cache line that they are in.
+fn lines(elements: impl IntoIterator<Item = usize>) -> Vec<usize> {
+    let mut elements: Vec<usize> = elements.into_iter().collect();
+    elements.sort_unstable();
+    elements.dedup_by_key(|element| *element / 8);
+    elements
+}
+
+/// Measures the time of an epoch, after a quarter of the epochs to warm up. Each gives the elements `sent` new values, and
+/// looks at those that `came`.
+fn time(
+    world: &World,
+    epochs: u32,
+    u: &mut Window<f64>,
+    (sent, came): (&[usize], &[usize]),
+    mut exchange: impl FnMut(&mut Window<f64>) -> Result<()>,
+) -> Result<Duration> {
+    let mut epoch = |k: u32| -> Result<()> {
+        sent.iter().for_each(|&element| u[element] = f64::from(k));
+        exchange(u)?;
+        black_box(came.iter().fold(0, |bits, &element| bits ^ u[element].to_bits()));
+        Ok(())
+    };
+    (0..epochs.div_ceil(4)).try_for_each(&mut epoch)?;
     world.barrier()?;
     let clock = Instant::now();
-    (0..epochs).try_for_each(|_| epoch())?;
+    (0..epochs).try_for_each(&mut epoch)?;
     Ok(clock.elapsed() / epochs.max(1))
 }
 

@@ -137,7 +137,7 @@ impl Rendezvous {
 
 /// The most bytes of elements next to each other that one operation sends among the records, to a rank that reads records in
 /// place: as many as are copied there and back in half of the time that it takes to wait for one who reads them where they
-/// are. So nothing that is worth such a wait is copied, unless an epoch has several of these.
+/// are. So nothing that is worth such a wait is copied, unless an epoch has several of these; at most some 20 KiB.
 pub fn run_bytes(machine: &Machine) -> usize {
     let copy = machine.moving.pack + machine.moving.unpack - machine.moving.remote;
     (machine.entry_and_done().0 / 2.0 / copy.max(0.01)).round() as usize
@@ -148,9 +148,9 @@ pub fn run_bytes(machine: &Machine) -> usize {
 pub const LISTED: usize = 64;
 
 /// Returns whether gets of `bytes` bytes are listed where the list has to be sent: a get that is not listed is copied once
-/// more, out of the cache that it was just copied to.
+/// more, out of the cache that it was just copied to, as what is packed is; the list costs twice what a wait for a reader does.
 pub fn listing_pays(bytes: u64, machine: &Machine) -> bool {
-    machine.moving.remote * bytes as f64 > machine.message(true, 1).0
+    machine.moving.pack * bytes as f64 > 2.0 * machine.entry_and_done().0
 }
 
 /// Returns whether a get of `mode` between ranks that reach each other's memory lands where it belongs at once, without a

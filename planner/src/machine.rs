@@ -73,9 +73,11 @@ pub struct Machine {
 impl Default for Machine {
     /// A two-core server.
     ///
-    /// The figures of shared memory and of moving are fitted by hand to row and column halos of 16 to 512 elements
-    /// between two threads, packed and direct, as the example `modes` times them (`benches/LOG.md` has the table, and
-    /// the bench `auto` whether the choices that follow are good ones). Those of the network were not measured
+    /// The figures of shared memory and of moving are fitted by hand to row and column halos of 16 to 512 elements, and to
+    /// sections of 64 bytes to 1 MiB, between two threads, packed and direct, whose values are new in each exchange
+    /// and read after it, as the example `modes` times them (`benches/LOG.md` has the tables, and the bench `auto`
+    /// whether the choices that follow are good ones). So a copy straight from the memory of another rank costs nearly what
+    /// packing and unpacking cost together: most of either is that each line changes its owner. Those of the network were not measured
     /// through Fencepost's transport: they are half of the 7.7 us that a round trip on loopback TCP took, and the 3.5
     /// GB/s that one stream had, by hand-written programs on the same kind of machine; how the half divides into
     /// latency and overhead is a guess. Between processes that share memory the figures of threads stand in.
@@ -83,7 +85,7 @@ impl Default for Machine {
         Self {
             shared: Link { latency: 90.0, overhead: 60.0, payload: 110.0, per_byte: 0.0 },
             network: Link { latency: 1_850.0, overhead: 1_000.0, payload: 0.0, per_byte: 0.29 },
-            moving: Moving { per_run: 0.2, pack: 0.10, unpack: 0.17, remote_run: 20.0, remote: 0.03 },
+            moving: Moving { per_run: 0.2, pack: 0.10, unpack: 0.17, remote_run: 20.0, remote: 0.267 },
         }
     }
 }

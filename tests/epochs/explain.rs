@@ -59,24 +59,24 @@ fn direct_says_what_was_read_in_place_and_who_had_to_wait() -> Result<()> {
     for transport in [TransportKind::Local, TransportKind::ShmThreads] {
         let run = |mode: Mode, into: usize| {
             told(ranks(2).transport(transport.clone()).mode(mode), move |world| {
-                let mut u = world.window::<f64>(40_000)?;
-                u.put(0..20_000).to(1 - world.rank(), into)?;
+                let mut u = world.window::<f64>(400_000)?;
+                u.put(0..200_000).to(1 - world.rank(), into)?;
                 u.fence()?;
                 Ok(world.explain_last())
             })
         };
-        for text in run(Mode::Direct, 20_000)?.iter().chain(&run(Mode::Auto, 20_000)?) {
+        for text in run(Mode::Direct, 200_000)?.iter().chain(&run(Mode::Auto, 200_000)?) {
             says(
                 text,
-                &["direct: 1 sections of 160000 bytes", "a wait of ranks for those who read their memory"],
+                &["direct: 1 sections of 1600000 bytes", "a wait of ranks for those who read their memory"],
             );
         }
-        says(&run(Mode::Auto, 20_000)?[0], &["auto: reading sections in place saves"]);
-        for text in run(Mode::Direct, 10_000)? {
+        says(&run(Mode::Auto, 200_000)?[0], &["auto: reading sections in place saves"]);
+        for text in run(Mode::Direct, 100_000)? {
             says(&text, &["direct: 1 sections", "a wait for readers before anything was written"]);
         }
         for mode in [Mode::Aggressive, Mode::Aggregated, Mode::Pipelined] {
-            let text = &run(mode, 20_000)?[0];
+            let text = &run(mode, 200_000)?[0];
             assert!(!text.contains("direct:") && !text.contains("wait"), "{text}");
         }
         // A list of few bytes is read where values are shared, and not sent elsewhere.

@@ -106,8 +106,8 @@ mod world {
             let texts: Vec<String> = ranks(2).machine(machine).explain(true).collect(|world| {
                 // A part of a world has its machine.
                 let part = world.split(Some(0), 0)?.expect("this rank takes part");
-                let mut u = part.window::<f64>(40_000)?;
-                u.put(0..20_000).to(1 - part.rank(), 20_000)?;
+                let mut u = part.window::<f64>(400_000)?;
+                u.put(0..200_000).to(1 - part.rank(), 200_000)?;
                 u.fence()?;
                 Ok(part.explain_last())
             })?;

@@ -55,6 +55,24 @@ impl Face {
         self.outer * self.inner
     }
 
+    /// The elements that this thread sends, one of each cache line.
+    pub fn sent(&self, me: usize) -> impl Iterator<Item = usize> + use<> {
+        self.lines(self.from[me])
+    }
+
+    /// The elements that come to this thread, one of each cache line.
+    pub fn came(&self, me: usize) -> impl Iterator<Item = usize> + use<> {
+        self.lines(self.halo[me])
+    }
+
+    fn lines(&self, first: usize) -> impl Iterator<Item = usize> + use<> {
+        let Self { outer, inner, outer_stride, inner_stride, .. } = *self;
+        let step = if inner_stride == 1 { 8 } else { 1 };
+        (0..outer).flat_map(move |i| {
+            (0..inner).step_by(step).map(move |j| first + i * outer_stride + j * inner_stride)
+        })
+    }
+
     /// # Safety
     /// `from` and `to` lead to blocks of this face's size, apart from each other, whose face no other thread touches.
     #[inline(always)]
@@ -113,9 +131,9 @@ impl Face {
     }
 }
 
-/// Reads all of these words.
-pub fn read(words: &[u64]) {
-    std::hint::black_box(words.iter().fold(0, |sum: u64, word| sum.wrapping_add(*word)));
+/// Looks at these words.
+pub fn look(words: impl Iterator<Item = u64>) {
+    std::hint::black_box(words.fold(0, u64::wrapping_add));
 }
 
 /// Two blocks, and for each thread two buffers that take turns.
@@ -150,29 +168,29 @@ impl Halo {
         })
     }
 
-    /// The same for a [section](Face::section) or a [row](Face::row), each time with new values, which are read where they
-    /// arrive.
+    /// The same, each time with new values, which are looked at where they arrive: in one element of each cache line, so
+    /// that lines change their owner. Until they were looked at nobody writes there again, which takes a second barrier.
     pub fn fresh(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let face = self.face; // a copy of its own, that no store can change
-            let from = self.blocks[beat.me].start().wrapping_add(face.from[beat.me]);
-            let halo = self.blocks[beat.me].start().wrapping_add(face.halo[beat.me]);
+            let block = self.blocks[beat.me].start();
+            let from = block.wrapping_add(face.from[beat.me]);
             let to = self.blocks[1 - beat.me].start().wrapping_add(face.halo[1 - beat.me]);
             for k in 0..iterations {
                 // SAFETY: an edge is its thread's, a halo the other thread's until the barrier.
                 unsafe {
-                    std::slice::from_raw_parts_mut(from, face.inner).fill(k);
+                    face.sent(beat.me).for_each(|at| block.add(at).write(k));
                     face.copy(from, to);
                 }
                 beat.wait();
                 // SAFETY: the other thread writes here only after the next barrier.
-                read(unsafe { std::slice::from_raw_parts(halo, face.inner) });
+                look(face.came(beat.me).map(|at| unsafe { block.add(at).read() }));
                 beat.wait();
             }
         })
     }
 
-    /// The same with buffers that take turns, so that one barrier is enough, and a second copy.
+    /// The same, packed, with two buffers in turn, so that one barrier is enough.
     pub fn fresh_packed(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let face = self.face; // a copy of its own, that no store can change
@@ -183,14 +201,14 @@ impl Halo {
                 let (mine, others) = (&self.buffers[beat.me][turn], &self.buffers[1 - beat.me][turn]);
                 // SAFETY: as in `packed`.
                 unsafe {
-                    std::slice::from_raw_parts_mut(from, face.inner).fill(k);
+                    face.sent(beat.me).for_each(|at| block.add(at).write(k));
                     face.pack(from, mine.start());
                 }
                 beat.wait();
-                // SAFETY: as in `packed`; the halo is this thread's.
+                // SAFETY: as in `packed`; the block is this thread's.
                 unsafe {
                     face.unpack(others.start(), to);
-                    read(std::slice::from_raw_parts(to, face.inner));
+                    look(face.came(beat.me).map(|at| block.add(at).read()));
                 }
             }
         })
@@ -224,7 +242,7 @@ mod tests {
     #[test]
     fn both_ways_leave_the_edge_of_one_in_the_halo_of_the_other() {
         for face in [Face::row(8), Face::column(8), Face::plane(4), Face::section(8)] {
-            let run = |packed: bool| {
+            let run = |way: fn(&Halo, u64) -> Duration| {
                 let mut halo = Halo::new(face);
                 for (thread, block) in halo.blocks.iter().enumerate() {
                     for at in 0..face.len {
@@ -232,15 +250,17 @@ mod tests {
                         unsafe { block.start().add(at).write((1000 * thread + at) as u64) };
                     }
                 }
-                if packed {
-                    halo.packed(3)
-                } else {
-                    halo.direct(3)
-                };
+                way(&halo, 3);
                 halo.blocks.each_mut().map(|block| block.to_vec())
             };
-            let blocks = run(false);
-            assert!(blocks == run(true), "{face:?}");
+            let blocks = run(Halo::direct);
+            assert!(blocks == run(Halo::packed), "{face:?}");
+            let fresh = run(Halo::fresh);
+            assert!(fresh == run(Halo::fresh_packed), "{face:?}");
+            for me in [0, 1] {
+                let (sent, came) = (face.sent(me), face.came(1 - me));
+                assert!(sent.zip(came).all(|(sent, came)| fresh[me][sent] == 2 && fresh[1 - me][came] == 2));
+            }
             assert_eq!(blocks[1][face.halo[1]], face.from[0] as u64);
             assert_eq!(blocks[0][face.halo[0]], 1000 + face.from[1] as u64);
             let moved: usize = blocks.iter().flatten().filter(|&&word| word != 0).count();

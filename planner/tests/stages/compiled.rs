@@ -384,7 +384,7 @@ fn explain_states_mode_round_cost_and_line_of_each_operation() {
 window w0 f64
 shape 2
 class c0
-  put w0 512..1024 -> +1 w0 1024..1536 at heat.rs:7
+  put w0 65536..131072 -> +1 w0 131072..196608 at heat.rs:7
   put w0 0+[64 by 9]x1 -> +1 w0 1+[64 by 9]x1 at heat.rs:8
   put buffer -> none w0 0..1 at heat.rs:9
   get +1 w0 600..700 -> buffer mode direct at heat.rs:10

@@ -249,8 +249,12 @@ fn bare(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
 fn w5_nobody_is_more_than_one_superstep_ahead() {
     for reach in Reach::ALL {
         let wrong = shown(|seed| bare(reach, None, seed), |seed| bare(reach, Some(Wait::Skew), seed));
-        let told =
-            ["a notification too early", " ahead, in ", "has finished and left the world", "belongs to no exchange"];
+        let told = [
+            "a notification too early",
+            " ahead, in ",
+            "has finished and left the world",
+            "belongs to no exchange",
+        ];
         let told = told.iter().any(|text| wrong.contains(text));
         assert!(told, "{reach:?}: {wrong}");
     }

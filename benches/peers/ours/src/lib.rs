@@ -131,6 +131,17 @@ pub fn emit(world: &World, bench: &str, case: &str, variant: &str, s: Stat, unit
     );
 }
 
+/// New values for a buffer that is sent: a word of each cache line, so that lines change their owner as in a program, which
+/// writes what it sends.
+pub fn renew(part: &mut [u64], turn: u64) {
+    part.iter_mut().step_by(8).for_each(|word| *word = turn);
+}
+
+/// A look at what came: a word of each cache line.
+pub fn look(part: &[u64]) {
+    std::hint::black_box(part.iter().step_by(8).fold(0, |sum: u64, word| sum.wrapping_add(*word)));
+}
+
 /// All ranks find it so, or the program ends.
 pub fn require(world: &World, ok: bool, what: &str) -> Result<()> {
     let mut all = [u32::from(ok)];
@@ -172,11 +183,15 @@ fn alu_ns() -> f64 {
 fn line_pulse(me: usize, steer: bool) -> f64 {
     use std::cell::Cell;
     use std::os::fd::AsRawFd;
-    use std::sync::atomic::{AtomicI64, Ordering::{Acquire, Relaxed, Release}};
+    use std::sync::atomic::{
+        AtomicI64,
+        Ordering::{Acquire, Relaxed, Release},
+    };
     thread_local!(static SLEPT: Cell<f64> = const { Cell::new(0.0) });
     thread_local!(static PAGE: Cell<Option<[&'static AtomicI64; 3]>> = const { Cell::new(None) });
     let page = PAGE.get().or_else(|| {
-        let file = std::fs::File::options().read(true).write(true).open(std::env::var_os("BASE_PULSE")?).ok()?;
+        let file =
+            std::fs::File::options().read(true).write(true).open(std::env::var_os("BASE_PULSE")?).ok()?;
         // SAFETY: a new mapping of a page that is there; it is never taken away.
         let page = unsafe { mmap(std::ptr::null_mut(), 4096, 3, 1, file.as_raw_fd(), 0) };
         // SAFETY: as above; words in it are only ever touched atomically.
@@ -246,7 +261,15 @@ pub fn main(program: impl Fn(&World) -> Result<()> + Sync) -> Result<()> {
         pin(world.rank());
         program(world)?;
         let t = max_of(world, alu_ns() * 1e-9)?;
-        emit(world, "calib", "alu_step", "-", Stat { med: t, min: t, max: t, reps: 1, iters: 1, line: [0.0; 2] }, "ns", "");
+        emit(
+            world,
+            "calib",
+            "alu_step",
+            "-",
+            Stat { med: t, min: t, max: t, reps: 1, iters: 1, line: [0.0; 2] },
+            "ns",
+            "",
+        );
         Ok(())
     })?;
     Ok(())

@@ -1,10 +1,10 @@
-//! As `../../mpi_h_relation.c`: b bytes to each other rank, the same bytes and checks.
+//! As `../../mpi_h_relation.c`: b bytes to each other rank, the same bytes and checks, new values in each epoch.
 //!
 //! `dynamic` puts from a slice (copied at the call), the others from a section of a second window, which is what memory that
 //! the library may read at the fence is here. Elements are words of 8 bytes.
 
 use fencepost::prelude::*;
-use ours::{bench, emit, env_f64, require};
+use ours::{bench, emit, env_f64, look, renew, require};
 
 /// `words` of `v` to each other rank, from where they are for it to where they are from this one.
 #[superstep]
@@ -39,38 +39,55 @@ fn main() -> Result<()> {
                 v[k * b..(k + 1) * b].fill(byte(rank, k));
             }
             let mut u = world.window::<u64>(cap)?;
-            let good = |u: &[u64]| {
-                (0..size).filter(|&k| k != rank).all(|k| u[k * b] == byte(k, rank) && u[(k + 1) * b - 1] == byte(k, rank))
+            let good = |u: &[u64], turn| {
+                let others = (0..size).filter(|&k| k != rank);
+                others
+                    .into_iter()
+                    .all(|k| u[k * b] == turn && (b == 1 || u[(k + 1) * b - 1] == byte(k, rank)))
             };
+            let mut turn = 0;
             for variant in ["dynamic", "dynamic-section", "superstep", "prepared", "collective"] {
                 u.fill(0);
                 rcv.fill(0);
                 world.barrier()?;
                 let mut prepared = exchange::prepare(world, b)?;
-                let mut epoch = || match variant {
-                    "dynamic" => {
-                        for k in 1..size {
-                            let to = (rank + k) % size;
-                            u.put(&snd[to * b..(to + 1) * b]).to(to, rank * b)?;
-                        }
-                        u.fence()
+                let others = |of: usize| (0..size).filter(move |&k| k != of).map(move |k| k * b..(k + 1) * b);
+                let mut epoch = || {
+                    turn += 1;
+                    match variant {
+                        "dynamic" | "collective" => others(rank).for_each(|part| renew(&mut snd[part], turn)),
+                        _ => others(rank).for_each(|part| renew(&mut v[part], turn)),
                     }
-                    "dynamic-section" => {
-                        for k in 1..size {
-                            let to = (rank + k) % size;
-                            u.put(v.section(to * b..(to + 1) * b)).to(to, rank * b)?;
+                    match variant {
+                        "dynamic" => {
+                            for k in 1..size {
+                                let to = (rank + k) % size;
+                                u.put(&snd[to * b..(to + 1) * b]).to(to, rank * b)?;
+                            }
+                            u.fence()?;
                         }
-                        world.fence((&mut u, &mut v))
+                        "dynamic-section" => {
+                            for k in 1..size {
+                                let to = (rank + k) % size;
+                                u.put(v.section(to * b..(to + 1) * b)).to(to, rank * b)?;
+                            }
+                            world.fence((&mut u, &mut v))?;
+                        }
+                        "superstep" => exchange(&mut u, &mut v, b)?,
+                        "prepared" => prepared.replay(&mut u, &mut v)?,
+                        _ => world.all_to_all_into(&snd[..size * b], &mut rcv[..size * b])?,
                     }
-                    "superstep" => exchange(&mut u, &mut v, b),
-                    "prepared" => prepared.replay(&mut u, &mut v),
-                    _ => world.all_to_all_into(&snd[..size * b], &mut rcv[..size * b]),
+                    match variant {
+                        "collective" => others(rank).for_each(|part| look(&rcv[part])),
+                        _ => others(rank).for_each(|part| look(&u[part])),
+                    }
+                    Ok(())
                 };
                 epoch()?;
                 let s = bench(world, &mut epoch)?;
                 let (case, ok) = match variant {
-                    "collective" => ("alltoallv", good(&rcv)),
-                    _ => ("put_fence/allocate", good(&u)),
+                    "collective" => ("alltoallv", good(&rcv, turn)),
+                    _ => ("put_fence/allocate", good(&u, turn)),
                 };
                 require(world, ok, variant)?;
                 let rate = 1e-9 * (bytes * (size - 1)) as f64 / s.med;

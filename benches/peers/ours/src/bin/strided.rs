@@ -1,10 +1,12 @@
-//! As `../../mpi_strided.c`: a column of an n x n array into a column of the next rank's, and the three faces of a block.
+//! As `../../mpi_strided.c`: a column of an n x n array into a column of the next rank's, and the three faces of a block; new
+//! values in each epoch.
 //!
 //! `type`: one put from a datatype of a second window (memory that is read at the fence) to one of the target;
 //! `pack`: packed by hand, put, unpacked by hand; `separate`: a put of 8 bytes for each cell (columns only).
 
 use fencepost::prelude::*;
 use ours::{bench, emit, require};
+use std::hint::black_box;
 
 #[superstep]
 fn face(a: &mut Window<f64>, src: &mut Window<f64>, from: &Datatype, at: &Datatype, to: usize) -> Result<()> {
@@ -56,6 +58,7 @@ impl Family {
         let mut a = world.window::<f64>(words + count)?;
         let at = Datatype::subarray(&self.full, &[0; 3], &self.part)?;
         let from = at.shift(self.from as i64);
+        let mut turn = 0.0;
         let ways = [
             ("type", "dynamic"), ("type", "superstep"), ("type", "prepared"), ("pack", "dynamic"),
             ("separate", "dynamic"), ("separate", "superstep"), ("separate", "prepared"),
@@ -66,24 +69,28 @@ impl Family {
             }
             a.fill(0.0);
             world.barrier()?;
+            let lines = || self.rows().flat_map(move |row| (0..run).step_by(8).map(move |k| row + k));
             let (mut whole, mut each) = match (method, variant) {
                 ("type", "prepared") => (Some(face::prepare(world, &from, &at, to)?), None),
                 ("separate", "prepared") => (None, Some(cells::prepare(world, self.n, self.from, 0, to)?)),
                 _ => (None, None),
             };
-            let mut epoch = || match (method, variant) {
+            let mut epoch = || {
+                turn += 1.0;
+                lines().for_each(|at| src[self.from + at] = turn);
+                match (method, variant) {
                 ("type", "dynamic") => {
                     a.put(src.section(&from)).to(to, &at)?;
-                    world.fence((&mut a, &mut src))
+                    world.fence((&mut a, &mut src))?;
                 }
-                ("type", "superstep") => face(&mut a, &mut src, &from, &at, to),
+                ("type", "superstep") => face(&mut a, &mut src, &from, &at, to)?,
                 ("separate", "dynamic") => {
                     for i in 0..self.n {
                         a.put([src[self.from + i * self.n]]).to(to, i * self.n)?;
                     }
-                    a.fence()
+                    a.fence()?;
                 }
-                ("separate", "superstep") => cells(&mut a, &mut src, self.n, self.from, 0, to),
+                ("separate", "superstep") => cells(&mut a, &mut src, self.n, self.from, 0, to)?,
                 ("pack", _) => {
                     if run == 1 {
                         for (cell, row) in buf.iter_mut().zip(self.rows()) {
@@ -106,17 +113,21 @@ impl Family {
                             a[row..][..run].copy_from_slice(cells);
                         }
                     }
-                    Ok(())
                 }
                 _ => match (&mut whole, &mut each) {
-                    (Some(whole), _) => whole.replay(&mut a, &mut src),
-                    (_, Some(each)) => each.replay(&mut a, &mut src),
-                    _ => Ok(()),
+                    (Some(whole), _) => whole.replay(&mut a, &mut src)?,
+                    (_, Some(each)) => each.replay(&mut a, &mut src)?,
+                    _ => (),
                 },
+                }
+                black_box(lines().fold(0.0, |sum, at| sum + a[at]));
+                Ok(())
             };
             epoch()?;
             let s = bench(world, &mut epoch)?;
-            let ok = self.rows().enumerate().all(|(row, at)| (0..run).all(|k| a[at + k] == value(left, row * run + k)));
+            let ok = self.rows().enumerate().all(|(row, at)| {
+                (0..run).all(|k| a[at + k] == if k % 8 == 0 { turn } else { value(left, row * run + k) })
+            });
             require(world, ok, method)?;
             let more = format!(
                 "\"n\":{},\"cells\":{count},\"ns_per_cell\":{:.6},\"GBps\":{:.6}",
