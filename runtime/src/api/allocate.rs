@@ -302,6 +302,7 @@ fn made(
         peers,
         set: Cell::new(0),
         elements: Cell::new(false),
+        of_other: Cell::new(None),
         plain: Cell::new(true),
         few: run_bytes(&core.machine) / element.size.max(1) as usize,
         packed: Cell::default(),

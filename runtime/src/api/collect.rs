@@ -134,12 +134,12 @@ impl WindowCore {
     }
 
     /// Collect a put or an accumulate of one small element as a record, or of elements next to each other as a run; all of it
-    /// checked. Elements are given as their bytes, or are those of the window itself from a displacement on, which are
-    /// read as the fence is entered.
+    /// checked. Elements are given as their bytes, or are those of a window from a displacement on, which are read as the fence
+    /// is entered: of the window itself, or of another one.
     fn send_records(
         &self,
         kind: Kind,
-        elements: Result<&[u8], usize>,
+        elements: Result<&[u8], (Option<WindowKey>, usize)>,
         count: usize,
         target: usize,
         at: usize,
@@ -147,14 +147,20 @@ impl WindowCore {
     ) {
         let (code, size) = (code_of(kind), self.element.size as usize);
         let read_later = if elements.is_err() { ELEMENT } else { 0 };
-        self.elements.set(self.elements.get() || elements.is_err());
+        match elements {
+            Ok(_) => {}
+            Err((None, _)) => self.elements.set(true),
+            Err((Some(key), _)) if self.of_other.get().is_none() => self.of_other.set(Some((key, site))),
+            Err(_) => {}
+        }
         let in_run = count > 1 || size > 8;
         let plain = !in_run && elements.is_ok();
         if !plain || !self.keep_line(target, Head::new(at as u64, code, site), site) {
-            let section = elements.err().map(|from| (None, Touched::Run(from, count)));
+            let section = elements.err().map(|(of, from)| (of, Touched::Run(from, count)));
             let records = if in_run { 1 + Run(count as u64).records(size) } else { 1 };
             self.keep_call((kind, target, Touched::Run(at, count)), section, records, site);
         }
+        let elements = elements.map_err(|(_, from)| from);
         self.outbox(target, |outbox| {
             if in_run {
                 let head = Head::new(at as u64, RUN | read_later, site);
@@ -234,6 +240,28 @@ impl WindowCore {
         (fits && takes).then_some(at)
     }
 
+    /// The window and the first of these elements, if records may have them for sources: elements next to each other, in this
+    /// rank's part. All those of one epoch are of this window, or of one other.
+    fn read_later(
+        &self,
+        window: Option<WindowKey>,
+        section: &Datatype,
+        site: &'static Location<'static>,
+    ) -> Result<Option<(Option<WindowKey>, usize)>> {
+        let other = window.filter(|key| *key != self.key);
+        let mixed = match self.of_other.get() {
+            Some((key, _)) => other != Some(key),
+            None => other.is_some() && self.elements.get(),
+        };
+        let Some(run) = section.as_run().filter(|_| !mixed) else { return Ok(None) };
+        if other.is_some() {
+            self.check_own(other, section, site)?;
+        } else if run.start < 0 || run.end > self.peers[self.world.rank].len as i64 {
+            return Ok(None);
+        }
+        Ok(Some((other, run.start as usize)))
+    }
+
     /// Whether an operation on `count` elements may be among the records: where the target reads them in place, and the mode
     /// leaves the choice.
     fn is_few(&self, count: usize, target: usize, mode: Mode) -> bool {
@@ -304,13 +332,10 @@ impl WindowCore {
         let few = self.is_few(count, target, mode);
         let single = count == 1 && !reads && self.element.size <= 8;
         let at = (few || single).then(|| self.in_a_row(kind, target, &region, count)).flatten();
-        let own = self.peers[self.world.rank].len as i64;
         let elements = match &section {
             None => Some(Ok(bytes)),
-            Some((None, section)) => {
-                let run = section.as_run().filter(|run| run.start >= 0 && run.end <= own);
-                run.map(|run| Err(run.start as usize))
-            }
+            // Without a place nothing is checked, or remembered.
+            Some((window, section)) if at.is_some() => self.read_later(*window, section, site)?.map(Err),
             Some(_) => None,
         };
         if let (Some(at), Some(elements)) = (at, elements) {
@@ -392,7 +417,7 @@ impl<T: Element> Collect<T> for Window<T> {
         at: usize,
         site: &'static Location<'static>,
     ) -> bool {
-        if !is_small::<T>(kind) || from >= self.len {
+        if !is_small::<T>(kind) || from >= self.len || self.core.of_other.get().is_some() {
             return false;
         }
         let Some(fast_path) = self.fast_paths.get(target) else { return false };
@@ -434,131 +459,4 @@ impl<T: Element> Collect<T> for Window<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::run::ranks;
-    use crate::state::transport_kind::TransportKind;
-    use fencepost_planner::element::Op;
-
-    /// The number of records and of datatype operations that wait for a rank.
-    fn collected(u: &Window<u64>, target: usize) -> (usize, usize) {
-        u.core().outbox(target, |outbox| (outbox.records.len(), outbox.wide.len()))
-    }
-
-    #[test]
-    fn elements_next_to_each_other_are_a_run_where_the_target_reads_records_in_place() {
-        use TransportKind::{Local, ShmThreads, TcpThreads};
-        for (transport, reached) in [(Local, true), (ShmThreads, true), (TcpThreads, false)] {
-            let run = |world: &crate::World| {
-                let mut u = world.window::<u64>(1000)?;
-                let (few, other) = (u.core().few, 1 - world.rank());
-                assert!((20..150).contains(&few));
-                for (i, element) in u[..200].iter_mut().enumerate() {
-                    *element = (1000 * (1 + world.rank()) + i) as u64;
-                }
-                let collects = |records, wide| {
-                    let expected = if reached { (records, wide) } else { (0, 0) };
-                    let found = if reached { collected(&u, other) } else { (0, 0) };
-                    assert_eq!(found, expected, "{transport:?}");
-                };
-                let all = 1 + few.div_ceil(2);
-                u.put(1..1 + few).to(other, 300)?;
-                collects(all, 0);
-                u.put(Datatype::run(1..4)).to(other, 450..453)?;
-                u.put(&u[5..8]).to(other, 453)?;
-                u.accumulate(0..2, Op::Sum).to(other, 450)?;
-                collects(all + 8, 0);
-                u.put(0..3).mode(Mode::Aggregated).to(other, 600)?;
-                collects(all + 11, 0);
-                u.put(0..1 + few).to(other, 800)?;
-                collects(all + 12, 1);
-                u.put(Datatype::elements([2, 1, 0])).to(other, 603)?;
-                u.put(0..3).to(other, Datatype::elements([608, 607, 606]))?;
-                collects(all + 14, 3);
-                u.put(2..3).to(other, 700..701)?;
-                u.accumulate(&u[3..5], Op::Sum).to(other, 700)?;
-                collects(all + 17, 3);
-                for wrong in [u.put(999..1001).to(other, 0), u.put(0..2).to(other, 999), u.put(0..2).to(2, 0)]
-                {
-                    assert!(wrong.is_err());
-                }
-                assert!(u.put(0..2).to(other, 0..3).is_err());
-                collects(all + 17, 3);
-                u[1] += 7; // read as the fence is entered
-                u.fence()?;
-                let from = |i: usize| (1000 * (1 + other) + i) as u64 + if i == 1 { 7 } else { 0 };
-                assert!((1..1 + few).all(|i| u[299 + i] == from(i)));
-                assert_eq!(
-                    u[450..456],
-                    [from(1) + from(0), from(2) + from(1), from(3), from(5), from(6), from(7)]
-                );
-                assert!((0..=few).all(|i| u[800 + i] == from(i)));
-                assert_eq!(u[600..606], [0, 1, 2, 2, 1, 0].map(from));
-                assert_eq!(u[606..609], [2, 1, 0].map(from));
-                assert_eq!(u[700..702], [from(2) + from(3), from(4)]);
-                Ok(())
-            };
-            ranks(2).transport(transport.clone()).run(run).expect("no panic");
-        }
-    }
-
-    #[test]
-    fn runs_have_elements_of_every_size() -> Result<()> {
-        fn check<const N: usize>(transport: &TransportKind) -> Result<()>
-        where
-            [u8; N]: Element,
-        {
-            ranks(2).transport(transport.clone()).run(|world| {
-                let (me, other) = (world.rank(), 1 - world.rank());
-                let mut u = world.window::<[u8; N]>(64)?;
-                for count in 1..9 {
-                    for (i, element) in u[..32].iter_mut().enumerate() {
-                        *element = [(100 * me + i * N + count) as u8; N];
-                    }
-                    let values = u[10..10 + count].to_vec();
-                    u.put(1..1 + count).to(other, 32)?;
-                    u.put(&values).to(other, 48)?;
-                    u.fence()?;
-                    for i in 0..count {
-                        let from = |at: usize| [(100 * other + at * N + count) as u8; N];
-                        assert_eq!((u[32 + i], u[48 + i]), (from(1 + i), from(10 + i)), "{N} bytes");
-                    }
-                }
-                Ok(())
-            })
-        }
-        for transport in [TransportKind::Local, TransportKind::ShmThreads] {
-            check::<1>(&transport)?;
-            check::<3>(&transport)?;
-            check::<8>(&transport)?;
-            check::<16>(&transport)?;
-            check::<24>(&transport)?;
-        }
-        Ok(())
-    }
-
-    /// Where memory is reached, sections that are exposed are read in the order of their descriptions.
-    #[test]
-    fn a_run_before_an_exposed_section_is_described_before_it() {
-        for transport in [TransportKind::Local, TransportKind::ShmThreads] {
-            let run = |world: &crate::World| {
-                let mut u = world.window::<u64>(9000)?;
-                let other = 1 - world.rank();
-                for epoch in 0..3 {
-                    u[..4000].iter_mut().enumerate().for_each(|(i, element)| *element = (epoch * i) as u64);
-                    let values = [epoch as u64 + 7; 40];
-                    u.put(&values).to(other, 8000)?;
-                    u.put(0..4000).mode(Mode::Direct).to(other, 4000)?;
-                    u.put(&values[..20]).to(other, 4000)?;
-                    u.accumulate(1..2, Op::Sum).to(other, 8000)?;
-                    u.fence()?;
-                    assert!((20..4000).all(|i| u[4000 + i] == (epoch * i) as u64));
-                    assert!(u[4000..4020].iter().chain(&u[8001..8040]).all(|&element| element == values[0]));
-                    assert_eq!(u[8000], values[0] + epoch as u64);
-                }
-                Ok(())
-            };
-            ranks(2).transport(transport).run(run).expect("no panic");
-        }
-    }
-}
+mod tests;

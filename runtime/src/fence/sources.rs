@@ -27,14 +27,14 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
     let mut decided = None;
     for window in windows {
         let set = window.set.get();
-        let elements = window.elements.take();
+        let elements = sources_of_records(world, windows, window, call)?;
         for target in 0..world.size {
             let outbox = window.region.outbox(set, target);
-            if elements {
+            if let Some(from) = elements {
                 // SAFETY: the set being filled is touched by its owner only; each displacement was checked at the call
-                // against this rank's part of the window, which this rank is fencing, and nobody else writes it before
+                // against this rank's part of that window, which this rank is fencing, and nobody else writes it before
                 // this rank's notification is out.
-                unsafe { (*outbox).read_elements(window.region.base(), window.element.size as usize) };
+                unsafe { (*outbox).read_elements(from.region.base(), window.element.size as usize) };
             }
             // SAFETY: the set being filled is touched by its owner only.
             let Outbox { records, sections, .. } = unsafe { &*outbox };
@@ -77,6 +77,18 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
         }
     }
     Ok(list(world, windows, endpoint))
+}
+
+/// The window whose elements are sources of records in `window`, if there are any: they are read now.
+fn sources_of_records<'w>(
+    world: &WorldCore,
+    windows: &[&'w WindowCore],
+    window: &'w WindowCore,
+    call: &Call,
+) -> Result<Option<&'w WindowCore>> {
+    let own = window.elements.take().then_some(window);
+    let Some((key, site)) = window.of_other.take() else { return Ok(own) };
+    find(windows, key).map(Some).ok_or_else(|| call.not_in_fence(world, key, site))
 }
 
 /// More operations of one epoch than can be counted where they travel.

@@ -22,6 +22,7 @@ use fencepost_transport::{Liveness, Notify};
 fn is_straight(world: &WorldCore, window: &WindowCore, call: &Call) -> bool {
     world.is_straight
         && window.plain.get()
+        && window.of_other.get().is_none()
         && window.key.world == world.id
         && world.order.get() == Order::Canonical
         && !world.explains.get()

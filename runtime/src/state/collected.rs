@@ -72,6 +72,7 @@ impl WindowCore {
             return self.pending(Pending::clear);
         }
         self.elements.set(false);
+        self.of_other.set(None);
         // After a fence that failed on all ranks, or before one: nobody reads the set being filled.
         (0..self.world.size).for_each(|target| self.outbox(target, Outbox::clear));
         self.pending(Pending::clear);
@@ -165,6 +166,7 @@ impl WindowCore {
             Landing::Section(key, _) => Some(*key),
             _ => None,
         }));
+        named.extend(self.of_other.get().map(|(key, _)| key));
         named.retain(|key| *key != self.key);
         named
     }

@@ -61,6 +61,8 @@ pub struct WindowCore {
     pub(crate) set: Cell<usize>,
     /// Whether elements of this window may be sources of records in it: they are read as the fence is entered.
     pub(crate) elements: Cell<bool>,
+    /// The other window whose elements are the sources of records instead, if there are any, with the line of the first of them.
+    pub(crate) of_other: Cell<Option<(WindowKey, &'static Location<'static>)>>,
     /// Whether no operation on a datatype, and no get that is not on the fast path, waits for the fence: only records do.
     pub(crate) plain: Cell<bool>,
     /// The most elements of one operation that travel among the records, for a rank whose memory is reached.

@@ -109,7 +109,7 @@ fn before(
     let stored = stores::of(world, windows);
     world.checks.begin(Vec::new());
     // Records that are still to be read from sections change before the fence.
-    let change = windows.iter().any(|window| window.elements.get());
+    let change = windows.iter().any(|window| window.elements.get() || window.of_other.get().is_some());
     let shares = |rank: usize| rank == world.rank || world.endpoint.borrow().shares(rank);
     let mut own: Vec<Vec<u8>> = (0..world.size)
         .map(|to| match failed {
