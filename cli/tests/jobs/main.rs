@@ -8,6 +8,7 @@
 
 #![expect(clippy::print_stdout, reason = "tests print what they measured")]
 
+mod censuses;
 mod ends;
 mod endure;
 #[expect(dead_code, unused_imports, reason = "only its command line is used here, and its own tests are not")]
@@ -35,6 +36,7 @@ type Test = (&'static str, fn());
 const WAITING: &[Test] = &[
     ("a_remote_command_that_does_not_answer_or_end_is_killed", remote::deaf),
     ("ranks_in_different_calls_get_errors_that_name_both", ends::apart),
+    ("ranks_with_different_censuses_get_errors_that_name_them", censuses::differ),
     ("a_deadlock_ends_the_job_if_requested", ends::deadlocks),
     ("a_rank_that_does_not_join_is_named", ends::late),
     ("a_launcher_with_unread_output_still_ends", ends::unread),

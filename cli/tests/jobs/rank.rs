@@ -20,6 +20,7 @@ pub fn main(words: &[String]) -> ExitCode {
         ["settings"] => fencepost::run(|world| world.barrier()),
         ["overlapping"] => overlapping(),
         ["machines"] => machines(),
+        ["censuses"] => super::censuses::rank(),
         ["runs", count] => runs(number(count)),
         ["apart"] => apart(),
         ["aborts", rank] => aborts(number(rank)),

@@ -20,8 +20,8 @@ use crate::fence::{CHANGED, DIFFERS, EXPOSES, FAILED, FEW, Fence, Notifications,
 use crate::fence::{INLINE, LISTED, notes};
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::exchange::wait;
-use crate::protocol::frames::{header, kind};
-use crate::protocol::stall::{Awaited, SPOKEN, Watch};
+use crate::protocol::frames::{census_of, header, kind};
+use crate::protocol::stall::{Awaited, SPOKEN, Watch, censuses_differ};
 use crate::state::census::Items;
 use crate::state::stands::Leg;
 use crate::state::world::WorldCore;
@@ -137,6 +137,8 @@ impl Fence<'_> {
                 } else if *reduced && frame.header.kind == kind::NOTE {
                     notes::take(world, endpoint, items, from, &frame)?;
                     continue;
+                } else if let Some(theirs) = census_of(frame.header.kind) {
+                    return Err(censuses_differ(world, endpoint, from, &theirs.to_string()));
                 }
                 // One that another kind was written on: what is awaited does not come any more.
                 let odd = !(of_epoch && world.is_of_this_exchange(&frame.header));

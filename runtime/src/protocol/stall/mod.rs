@@ -13,4 +13,4 @@ mod watch;
 pub(crate) use elsewhere::elsewhere;
 #[cfg(test)]
 pub(crate) use watch::LEAVING;
-pub(crate) use watch::{Awaited, LockQueue, SPOKEN, Watch};
+pub(crate) use watch::{Awaited, LockQueue, SPOKEN, Watch, censuses_differ};

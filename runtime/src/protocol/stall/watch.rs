@@ -175,6 +175,12 @@ impl<'a> Watch<'a> {
         false
     }
 
+    /// Returns whether it is a wait for a census: then other ranks may take another one, which is found out also where waits that
+    /// last are not reported.
+    fn is_of_a_census(&self) -> bool {
+        matches!(self.awaited, Awaited::Notifications | Awaited::Spoken | Awaited::One(SPOKEN))
+    }
+
     /// The rank may have slept, and is about to look.
     #[cold]
     pub(crate) fn woke(&mut self, endpoint: &mut Endpoint) {
@@ -183,7 +189,7 @@ impl<'a> Watch<'a> {
         let (call, windows, about) = (self.call, self.windows, self.about);
         let Some(lasting) = &mut self.lasting else {
             let stalls = self.world.stalls.borrow();
-            if stalls.settings.watches() {
+            if stalls.settings.watches() || self.is_of_a_census() {
                 let (stalls, since) = (stalls.clone(), Instant::now());
                 let next = stalls.settings.after;
                 let (shown, same_call, read, others, cycle) = (None, false, 0, Vec::new(), None);
@@ -249,9 +255,13 @@ impl<'a> Watch<'a> {
         let Some(shown) = lasting.shown else { return };
         if matches!(self.awaited, Awaited::Spoken) && lasting.read != 0 && lasting.same_call {
             // It waits in this call, and has not sent what comes first.
-            return censuses_differ(self.world, endpoint, peer, "another one");
+            censuses_differ(self.world, endpoint, peer, "another one");
+            return;
         }
         let Stalls { settings, waits } = &lasting.stalls;
+        if !settings.watches() {
+            return;
+        }
         if sent(endpoint, self.awaited) != shown {
             // What this rank has sent while it looked may be what another rank waits for: a new wait begins.
             lasting.shown = None;
@@ -440,15 +450,22 @@ fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
 }
 
 /// Ends the world, in which this rank takes one census and another rank another one: each waits for what the other does not
-/// send.
+/// send. Returns the reason.
 #[cold]
-fn censuses_differ(world: &WorldCore, endpoint: &mut Endpoint, other: usize, theirs: &str) {
+pub(crate) fn censuses_differ(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    other: usize,
+    theirs: &str,
+) -> Lost {
     let what = format!(
         "the census of rank {} is {}, and that of rank {other} is {theirs}: give all ranks one FENCEPOST_CENSUS and one machine model",
-        world.rank, world.census
+        world.rank,
+        world.taken.get()
     );
     world.call_sites.end(ErrorClass::RmaSync);
-    endpoint.end(Cause { rank: other, what });
+    endpoint.end(Cause { rank: other, what: what.clone() });
+    Lost { rank: other, how: Loss::Ended(what) }
 }
 
 /// A call in words, with what else there is to be said of it.
