@@ -3,7 +3,9 @@
 //!
 //! The sender assigns the numbers, 256 for each receiver and stream of frames, and decides which datatype loses its number: the one that was used
 //! least recently. The receiver keeps what it is told, in order, so both always know the same; what it keeps for one sender is
-//! bounded. If the receiver does not know a number all the same, it says so, and the sender begins again without any.
+//! bounded. Requests are read by an attendant, which may have refused one unread: if it does not know a number it says so, and the sender
+//! begins again without any. Posts and accesses are all read, once each and in order, by a rank that otherwise ends the world or has
+//! dropped the window: there a number that is not known is a frame that no rank sends.
 //!
 //! ```text
 //! 0 form              a datatype, which gets no number
