@@ -5,7 +5,9 @@
 //! integers, and moves, are one operation of the processor; everything else is a loop of compare-and-swaps.
 
 use crate::kernel::values::Values;
+use crate::kernel::walk::each;
 use crate::kernel::{Task, combine_one, with_values};
+use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -98,22 +100,10 @@ fn grain(at: *mut u8, size: usize) -> usize {
 ///
 /// # Safety
 /// `at` is an element of as many bytes, in memory that each thread which accesses it meanwhile accesses by this function, by
-/// [`store_each`], or by [`load`] and its like.
+/// [`store_each`], [`pack_each`] or [`unpack_each`], or by [`load`] and its like.
 pub unsafe fn load_bytes(at: *mut u8, into: &mut [u8]) {
-    let grain = grain(at, into.len());
-    for (part, into) in into.chunks_exact_mut(grain).enumerate() {
-        let from = at.wrapping_add(part * grain);
-        // SAFETY: the caller's, for a part of the element, aligned to its size.
-        let bits = unsafe {
-            match grain {
-                1 => load::<u8>(from),
-                2 => load::<u16>(from),
-                4 => load::<u32>(from),
-                _ => load::<u64>(from),
-            }
-        };
-        into.copy_from_slice(&bits.to_ne_bytes()[..grain]);
-    }
+    // SAFETY: the caller's: one run, of one element.
+    unsafe { parts::<true>(grain(at, into.len()), at, into.as_mut_ptr(), into.len()) }
 }
 
 /// Replaces an element of any size, part by part.
@@ -121,12 +111,86 @@ pub unsafe fn load_bytes(at: *mut u8, into: &mut [u8]) {
 /// # Safety
 /// As [`load_bytes`].
 pub unsafe fn store_each(at: *mut u8, bytes: &[u8]) {
-    let grain = grain(at, bytes.len());
-    for (part, bytes) in bytes.chunks_exact(grain).enumerate() {
+    // SAFETY: the caller's, as above; of the bytes nothing is written.
+    unsafe { parts::<false>(grain(at, bytes.len()), at, bytes.as_ptr().cast_mut(), bytes.len()) }
+}
+
+/// Copies the elements of `datatype`, of `size` bytes each, from the window at `base` to `to`, part by part.
+///
+/// # Safety
+/// As [`load_bytes`], for each element; `base` is aligned as a window is, and there is room for all elements at `to`.
+pub unsafe fn pack_each(base: *mut u8, datatype: &Datatype, size: usize, to: *mut u8) {
+    // SAFETY: the caller's.
+    unsafe { each_run::<true>(base, datatype, size, to) }
+}
+
+/// Replaces the elements of `datatype`, of `size` bytes each, in the window at `base` by those at `from`, part by part.
+///
+/// # Safety
+/// As [`pack_each`]; `from` has as many elements.
+pub unsafe fn unpack_each(from: *const u8, base: *mut u8, datatype: &Datatype, size: usize) {
+    // SAFETY: the caller's; of the buffer nothing is written.
+    unsafe { each_run::<false>(base, datatype, size, from.cast_mut()) }
+}
+
+/// Out of the window if `PACK`, else into it.
+///
+/// # Safety
+/// As [`pack_each`] or [`unpack_each`].
+unsafe fn each_run<const PACK: bool>(base: *mut u8, datatype: &Datatype, size: usize, buffer: *mut u8) {
+    // Elements are as far apart as they are long, so each has the grain of the first.
+    let (grain, mut buffer) = (grain(base, size), buffer);
+    for piece in datatype.pieces() {
+        let bytes = piece.run * size;
+        // SAFETY: the caller's; a run has `bytes`.
+        buffer = unsafe {
+            match grain {
+                8 => each(piece, size, base, buffer, bytes, |at, buffer| {
+                    parts_of::<PACK, u64>(at, buffer, bytes);
+                }),
+                _ => each(piece, size, base, buffer, bytes, |at, buffer| {
+                    parts::<PACK>(grain, at, buffer, bytes);
+                }),
+            }
+        };
+    }
+}
+
+/// # Safety
+/// As [`parts_of`], where `grain` is the size of the parts.
+#[inline]
+unsafe fn parts<const PACK: bool>(grain: usize, at: *mut u8, buffer: *mut u8, bytes: usize) {
+    // SAFETY: the caller's.
+    unsafe {
+        match grain {
+            1 => parts_of::<PACK, u8>(at, buffer, bytes),
+            2 => parts_of::<PACK, u16>(at, buffer, bytes),
+            4 => parts_of::<PACK, u32>(at, buffer, bytes),
+            _ => parts_of::<PACK, u64>(at, buffer, bytes),
+        }
+    }
+}
+
+/// Copies `bytes` between `at`, in a window, and a buffer, as many at once as a `V` has.
+///
+/// # Safety
+/// As [`load_bytes`], for each element of a run; `at` is aligned to the size of a `V`, of which `bytes` is a multiple, and the
+/// buffer has as many.
+#[inline(always)]
+unsafe fn parts_of<const PACK: bool, V: Values>(at: *mut u8, buffer: *mut u8, bytes: usize) {
+    for from in (0..bytes).step_by(size_of::<V>()) {
         let mut bits = [0; 8];
-        bits[..grain].copy_from_slice(bytes);
-        // SAFETY: the caller's, for a part of the element, aligned to its size.
-        unsafe { store_bytes(grain, at.wrapping_add(part * grain), u64::from_ne_bytes(bits)) };
+        // SAFETY: the caller's, for a part that is aligned to its size; the first bytes of a word are the part.
+        unsafe {
+            let (at, buffer) = (at.add(from), buffer.add(from));
+            if PACK {
+                bits = load::<V>(at).to_ne_bytes();
+                buffer.copy_from_nonoverlapping(bits.as_ptr(), size_of::<V>());
+            } else {
+                bits.as_mut_ptr().copy_from_nonoverlapping(buffer, size_of::<V>());
+                store::<V>(at, u64::from_ne_bytes(bits));
+            }
+        }
     }
 }
 
@@ -216,6 +280,7 @@ pub unsafe fn load_one(element: ElementType, at: *mut u8) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel;
     use fencepost_planner::element::Scalar;
     use fencepost_planner::reference::apply;
     use fencepost_tests_support::random::Random;
@@ -253,6 +318,34 @@ mod tests {
                     assert_eq!(found, old, "{op} on {element}");
                     assert_eq!(memory[0].to_ne_bytes(), expected, "{op} on {element}: {old:x} and {new:x}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn elements_of_any_size_are_copied_part_by_part_as_the_plain_loops_copy_them() {
+        let mut dice = Random::new(8);
+        let strided = Datatype::runs([(1, 2), (5, 1), (9, 3), (4, 1)]);
+        let rows = Datatype::nest(1, &[(3, 5)], 2);
+        for size in (1..=40).chain([64, 72]) {
+            for datatype in
+                [Datatype::empty(), Datatype::run(3..4), Datatype::run(2..7), strided.clone(), rows.clone()]
+            {
+                let (count, words) = (datatype.size() * size, 16 * 72 / 8);
+                let before: Vec<u64> = (0..words).map(|_| dice.bits()).collect();
+                let from: Vec<u8> = (0..count).map(|_| dice.bits() as u8).collect();
+                let (mut plain, mut ours) = (before.clone(), before);
+                let (mut packed, mut expected) = (vec![0; count], vec![0; count]);
+                let (to_plain, to_ours) = (plain.as_mut_ptr().cast::<u8>(), ours.as_mut_ptr().cast::<u8>());
+                // SAFETY: memory of this thread, which has all elements; buffers of as many bytes.
+                unsafe {
+                    pack_each(to_ours, &datatype, size, packed.as_mut_ptr());
+                    kernel::pack(to_plain, &datatype, size, expected.as_mut_ptr());
+                    unpack_each(from.as_ptr(), to_ours, &datatype, size);
+                    kernel::unpack(from.as_ptr(), to_plain, &datatype, size);
+                }
+                assert_eq!(packed, expected, "{size} bytes");
+                assert_eq!(ours, plain, "{size} bytes");
             }
         }
     }

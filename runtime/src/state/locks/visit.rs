@@ -6,6 +6,7 @@ use crate::state::locks::words::Layout;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_transport::{Hold, Record};
+use smallvec::SmallVec;
 
 /// The elements of one rank.
 #[derive(Clone, Copy)]
@@ -469,35 +470,40 @@ impl How for Apart {
     }
 
     unsafe fn wide<V: Values>(part: &Part, action: Action, wide: &Wide<'_>, found: &mut Vec<u8>) {
-        let size = part.element.size as usize;
-        let mut was = vec![0; size];
+        let (size, base) = (part.element.size as usize, part.base);
+        match action {
+            Action::Put => {
+                // SAFETY: the datatype is within the part, as the list fits, and there are as many operands.
+                return unsafe { atomic::unpack_each(wide.operands.as_ptr(), base, &wide.remote, size) };
+            }
+            Action::Get => {
+                let at = found.len();
+                found.resize(at + wide.remote.size() * size, 0);
+                // SAFETY: as above, and there is room for its elements.
+                return unsafe { atomic::pack_each(base, &wide.remote, size, found[at..].as_mut_ptr()) };
+            }
+            _ => (),
+        }
+        let mut words = SmallVec::<[u64; 8]>::from_elem(0, size.div_ceil(size_of::<u64>()));
+        let was = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..size];
         for (place, element) in wide.remote.element_iter().enumerate() {
-            let at = part.base.wrapping_add(element as usize * size);
+            let at = base.wrapping_add(element as usize * size);
             let [expected, operand] = [wide.expected, wide.operands]
                 .map(|values| values.get(place * size..(place + 1) * size).unwrap_or_default());
             // SAFETY: an element of the part, as the list fits; what is combined is this function's own.
             unsafe {
-                if action != Action::Put {
-                    atomic::load_bytes(at, &mut was);
-                }
+                atomic::load_bytes(at, was);
                 if action.returns() {
-                    found.extend_from_slice(&was);
+                    found.extend_from_slice(was);
                 }
                 match action {
-                    Action::Put => atomic::store_each(at, operand),
-                    Action::Get => {}
                     Action::Accumulate(op) | Action::Fetch(op) => {
-                        kernel::combine(
-                            op,
-                            part.element,
-                            was.as_mut_ptr(),
-                            &Datatype::run(0..1),
-                            operand.as_ptr(),
-                        );
-                        atomic::store_each(at, &was);
+                        let one = Datatype::run(0..1);
+                        kernel::combine(op, part.element, was.as_mut_ptr(), &one, operand.as_ptr());
+                        atomic::store_each(at, was);
                     }
-                    Action::CompareAndSwap if was == expected => atomic::store_each(at, operand),
-                    Action::CompareAndSwap => {}
+                    Action::CompareAndSwap if *was == *expected => atomic::store_each(at, operand),
+                    Action::CompareAndSwap | Action::Put | Action::Get => {}
                 }
             }
         }
