@@ -170,7 +170,14 @@ impl Begun {
     pub(crate) fn words(&self) -> String {
         let site = self.site();
         let what = match self {
-            Self::Send(sent) => format!("a send to rank {} with tag {}", sent.to, sent.tag),
+            Self::Send(sent) => {
+                let only = if sent.needs_buffer {
+                    ", which no receive has taken and only a buffer would complete before"
+                } else {
+                    ""
+                };
+                format!("a send to rank {} with tag {}{only}", sent.to, sent.tag)
+            }
             Self::Receive(receive) => {
                 let wanted = Wanted { source: receive.source, tag: receive.tag };
                 format!("a receive{}", wanted.words())

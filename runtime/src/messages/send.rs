@@ -142,7 +142,8 @@ pub(super) unsafe fn begin(
         drop(read_from(world, endpoint, messages, to));
     }
     let is_eager = is_short && messages.peers[to].used + cost <= messages.credit;
-    let is_answered = mode == SendMode::Synchronous || !is_eager;
+    let needs_buffer = mode == SendMode::Standard && is_eager && lets_sends_wait(world);
+    let is_answered = mode == SendMode::Synchronous || !is_eager || needs_buffer;
     let is_ready = mode == SendMode::Ready;
     let envelope = Envelope { tag, element, bytes: bytes.len(), is_ready, is_answered, is_apart: !is_eager };
     let (own, reached) = (to == world.rank, endpoint.reaches(to));
@@ -168,7 +169,7 @@ pub(super) unsafe fn begin(
     let buffered = (is_buffered && !is_eager).then_some(bytes.len());
     let sent = is_answered.then(|| {
         let (completion, lost) = (Completion::default(), RefCell::default());
-        Rc::new(Sent { to, tag, number, buffered, site: call.site, completion, lost })
+        Rc::new(Sent { to, tag, number, buffered, needs_buffer, site: call.site, completion, lost })
     });
     if let Some(sent) = &sent {
         messages.sending.insert((to, number), sent.clone());
@@ -238,6 +239,15 @@ pub(super) unsafe fn begin(
             Err(world.lost(&lost, call))
         }
     }
+}
+
+/// What is said of a standard send that waits for its receive because that is asked for.
+const ONLY_A_BUFFER: &str = " and only a buffer would complete before";
+
+/// Whether standard sends are complete only when their messages were taken (planner/README.md, 37).
+#[inline]
+fn lets_sends_wait(world: &WorldCore) -> bool {
+    world.checks.is_on() && world.checks.checking.borrow().check.lets_sends_wait()
 }
 
 /// Tells the receiver of the next message what this rank knows to be over.
@@ -350,7 +360,10 @@ fn complete(
     call: &Call,
 ) -> Result<()> {
     let (to, tag, bytes) = (outgoing.to, outgoing.tag, outgoing.bytes.len());
-    let about = || format!(" to rank {to} with tag {tag} and {bytes} bytes, which no receive has taken");
+    let about = || {
+        let only = if sent.needs_buffer { ONLY_A_BUFFER } else { "" };
+        format!(" to rank {to} with tag {tag} and {bytes} bytes, which no receive has taken{only}")
+    };
     let watch = || Watch::new(world, call, &[], to, Awaited::One("receives")).about(&about);
     let waited = wait(endpoint, watch, |endpoint| {
         let messages = &mut *messages(world).borrow_mut();

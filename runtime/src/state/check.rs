@@ -24,7 +24,8 @@ pub enum Check {
     /// As `Mark`, but each rank tells the lines of its operations at once.
     Log,
     /// As `Log`; and stores of a rank into its part in the epoch of a fence in which others access it, which have a meaning here and none in
-    /// MPI, end in the same error. Each fence copies this rank's part.
+    /// MPI, end in the same error. Each fence copies this rank's part. And a standard send waits until its message is taken, as a
+    /// synchronous one does: so ranks that only a buffer keeps from waiting for each other are told so.
     Mpi,
 }
 
@@ -45,6 +46,11 @@ impl Check {
     /// Whether conflicts are looked for.
     pub(crate) fn finds_conflicts(self) -> bool {
         cfg!(feature = "check") && self >= Check::Mark
+    }
+
+    /// Whether standard sends are complete only when their messages were taken.
+    pub(crate) fn lets_sends_wait(self) -> bool {
+        cfg!(feature = "check") && self == Check::Mpi
     }
 
     /// Whether ranks tell the lines of their operations at once.

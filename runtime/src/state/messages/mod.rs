@@ -91,6 +91,8 @@ pub(crate) struct Sent {
     pub(crate) number: u64,
     /// The bytes that it takes of the buffer of buffered sends.
     pub(crate) buffered: Option<usize>,
+    /// Whether a buffer alone would complete it before its message is taken, and is not to.
+    pub(crate) needs_buffer: bool,
     /// The line that began it.
     pub(crate) site: Site,
     /// Whether its message was taken, or it has failed.
