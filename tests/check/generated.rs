@@ -6,7 +6,7 @@ use fencepost::{Check, TransportKind, ranks};
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Operation, Pattern, Site};
-use fencepost_planner::reference::{self, Epoch, conflicts};
+use fencepost_planner::reference::{self, Conflicting, Epoch, conflicts, refused};
 use fencepost_planner::table::Table;
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
@@ -165,20 +165,44 @@ pub(crate) fn number(calls: &[Called], rank: Rank, operation: OperationId) -> us
 /// rank and the line, the lower ones first.
 pub(crate) type Found = (u64, u64, [u64; 2], [(u64, u64); 2]);
 
-/// The conflicts of these calls by the law.
-pub(crate) fn expected(calls: &[Called], ranks: usize) -> Vec<Found> {
-    let mut all: Vec<Found> = conflicts(&law(calls, ranks))
-        .into_iter()
-        .map(|found| {
+/// The conflicts of calls by the law: those at calls, those at the fence, and which calls are left.
+struct Meant {
+    at_calls: Vec<Found>,
+    at_the_fence: Vec<Found>,
+    left: Vec<bool>,
+}
+
+impl Meant {
+    fn of(calls: &[Called], ranks: usize) -> Self {
+        let as_found = |found: &Conflicting, number: &dyn Fn(Rank, OperationId) -> usize| {
             let [a, b] = found.between.map(|(rank, operation)| {
-                (rank.index() as u64, u64::from(BEFORE) + number(calls, rank, operation) as u64)
+                (rank.index() as u64, u64::from(BEFORE) + number(rank, operation) as u64)
             });
             let ends = [found.elements[0] as u64, *found.elements.last().expect("one at least") as u64 + 1];
             (found.window.index() as u64, found.rank.index() as u64, ends, [a.min(b), a.max(b)])
-        })
-        .collect();
-    all.sort();
-    all
+        };
+        let (at_calls, mut left) = (refused(&law(calls, ranks)), vec![true; calls.len()]);
+        let all = |rank, operation| number(calls, rank, operation);
+        for Conflicting { between: [_, (rank, operation)], .. } in &at_calls {
+            left[all(*rank, *operation)] = false;
+        }
+        let numbers: Vec<usize> = (0..calls.len()).filter(|at| left[*at]).collect();
+        let others: Vec<Called> = numbers.iter().map(|at| calls[*at].clone()).collect();
+        let of_others = |rank, operation| numbers[number(&others, rank, operation)];
+        let mut at_calls: Vec<Found> = at_calls.iter().map(|found| as_found(found, &all)).collect();
+        let at_the_fence = conflicts(&law(&others, ranks));
+        let mut at_the_fence: Vec<Found> =
+            at_the_fence.iter().map(|found| as_found(found, &of_others)).collect();
+        at_calls.sort();
+        at_the_fence.sort();
+        Self { at_calls, at_the_fence, left }
+    }
+}
+
+/// The conflicts of these calls by the law.
+pub(crate) fn expected(calls: &[Called], ranks: usize) -> Vec<Found> {
+    let Meant { at_calls, at_the_fence, .. } = Meant::of(calls, ranks);
+    [at_calls, at_the_fence].concat()
 }
 
 /// The numbers in a line of a report that follow these words.
@@ -245,16 +269,17 @@ fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind, check: Ch
             }
             let mut ends = Vec::new();
             for calls in epochs {
+                let mut refused = Vec::new();
                 for (number, call) in calls.iter().enumerate().filter(|(_, call)| call.rank == me) {
-                    LINES[number](&windows, call, number as u64)?;
+                    match LINES[number](&windows, call, number as u64) {
+                        Err(error) if error.class() == ErrorClass::RmaConflict => refused.push(number),
+                        called => called?,
+                    }
                 }
                 let [u, v] = &mut windows;
                 let fenced = world.fence((u, v));
-                ends.push((
-                    fenced.err().map(|error| error.class()),
-                    windows[0].to_vec(),
-                    windows[1].to_vec(),
-                ));
+                let class = fenced.err().map(|error| error.class());
+                ends.push((class, windows[0].to_vec(), windows[1].to_vec(), refused));
             }
             if are_processes(&transport) {
                 world.barrier()?; // all is reported
@@ -263,10 +288,14 @@ fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind, check: Ch
         })
     });
     let ends = run.unwrap_or_else(|error| panic!("{error}\n{what}"));
-    let mut told: Vec<Found> = text.lines().map(found).collect();
-    let mut some = 0;
+    let (at_calls, at_fences): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|line| line.contains("\"refused\":true"));
+    let mut told: Vec<Found> = at_fences.into_iter().map(found).collect();
+    let (mut some, mut meant_at_calls) = (0, Vec::new());
     for (number, calls) in epochs.iter().enumerate() {
-        let expected = expected(calls, size);
+        let Meant { at_calls, at_the_fence: expected, left } = Meant::of(calls, size);
+        some += usize::from(!at_calls.is_empty() || !expected.is_empty());
+        meant_at_calls.extend(at_calls);
         // The report has the conflicts of each epoch after those of the epoch before.
         let count: usize = (0..size as u64)
             .map(|rank| expected.iter().filter(|found| found.1 == rank).count().min(TOLD))
@@ -281,12 +310,17 @@ fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind, check: Ch
         }
         let part: BTreeSet<u64> = these.iter().flat_map(|(_, owner, _, [a, b])| [*owner, a.0, b.0]).collect();
         if expected.is_empty() {
-            reference::run(&mut world, &law(calls, size)).expect("operations fit");
-        } else {
-            some += 1;
+            // Those that are refused are as if they were for no rank.
+            let mut calls = calls.clone();
+            for (call, _) in calls.iter_mut().zip(&left).filter(|(_, left)| !**left) {
+                call.operation.target = None;
+            }
+            reference::run(&mut world, &law(&calls, size)).expect("operations fit");
         }
         for (rank, ends) in (lowest(&transport)..).zip(&ends) {
-            let (class, u, v) = &ends[number];
+            let (class, u, v, refused) = &ends[number];
+            let own = (0..calls.len()).filter(|at| calls[*at].rank == rank && !left[*at]);
+            assert_eq!(*refused, own.collect::<Vec<_>>(), "rank {rank}, epoch {number}\n{what}");
             let meant = match (expected.is_empty(), part.contains(&(rank as u64))) {
                 (true, _) => None,
                 (false, true) => Some(ErrorClass::RmaConflict),
@@ -304,6 +338,9 @@ fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind, check: Ch
         }
     }
     assert!(told.is_empty(), "{told:?} are no conflicts\n{what}");
+    let mut told: Vec<Found> = at_calls.into_iter().map(found).collect();
+    (told.sort(), meant_at_calls.sort());
+    assert_eq!(told, meant_at_calls, "{what}");
     some
 }
 

@@ -1,6 +1,7 @@
 //! Epochs that are checked: conflicts end in an error that names both lines, and what only looks like one does not
 //! (planner/README.md, 28 to 37).
 
+mod buffers;
 mod cases;
 mod ends;
 mod generated;
@@ -12,4 +13,5 @@ mod races;
 mod reports;
 mod settings;
 mod stores;
+mod table;
 mod unfenced;

@@ -294,21 +294,21 @@ fn play_posts(world: &World, calls: &[Called]) -> Result<Errors> {
     for round in 0..ROUNDS {
         let sources = sources(calls, me, round);
         let targets: BTreeSet<usize> = of(calls, me, round).map(|(_, call)| call.target).collect();
-        let act = |access: Access<u64>| {
+        let act = |access: Access<u64>, refused: &mut Errors| {
             for (number, call) in of(calls, me, round) {
-                LINES[number](&Under::Access(&access), call)?;
+                note(refused, LINES[number](&Under::Access(&access), call));
             }
             access.complete()
         };
         if sources.is_empty() {
             if !targets.is_empty() {
-                act(u.start(&world.group(targets)?)?)?;
+                act(u.start(&world.group(targets)?)?, &mut errors)?;
             }
             continue;
         }
         let exposed = u.post(&world.group(sources)?)?;
         if !targets.is_empty() {
-            act(exposed.start(&world.group(targets)?)?)?;
+            act(exposed.start(&world.group(targets)?)?, &mut errors)?;
         }
         u = match exposed.wait() {
             Ok(u) => u,
@@ -334,13 +334,18 @@ fn play(calls: &[Called], size: usize, transport: TransportKind, check: Check, l
     let ends = ends.unwrap_or_else(|error| panic!("{error}\n{what}"));
     let told: BTreeSet<Found> = text.lines().map(found).collect();
     assert_eq!(told, meant, "{ends:?}\n{what}");
-    let part: BTreeSet<u64> = meant.iter().flat_map(|(_, owner, _, [a, b])| [*owner, a.0, b.0]).collect();
+    // What one rank alone can see, only that rank learns of, at its call.
+    let alone = meant.iter().all(|(.., [a, b])| a.0 == b.0);
+    let owner = |owner: u64| (!alone).then_some(owner);
+    let part: BTreeSet<u64> =
+        meant.iter().flat_map(|(_, of, _, [a, b])| [owner(*of), Some(a.0), Some(b.0)]).flatten().collect();
     for (rank, errors) in (lowest(&transport)..).zip(&ends) {
         let (conflicts, others): (Errors, Errors) =
             errors.iter().partition(|class| **class == ErrorClass::RmaConflict);
         let is_part = part.contains(&(rank as u64));
         let learnt = is_part != conflicts.is_empty() && (!is_part || others.is_empty());
         let silent = !meant.is_empty() || errors.is_empty();
+        assert!(!alone || others.is_empty() && conflicts.len() <= 1, "{ends:?}\n{what}");
         assert!(
             learnt && silent && others.iter().all(|class| *class == ErrorClass::RmaSync),
             "{ends:?}\n{what}"

@@ -3,7 +3,7 @@
 //! The test starts this program once more, which becomes a job of four processes, each of which runs the same test alone.
 
 use crate::ends::are_processes;
-use crate::{cases, generated, planted, races};
+use crate::{generated, planted, table};
 use fencepost::TransportKind;
 use fencepost_tests_support::cases::cases as number_of;
 use std::process::Command;
@@ -18,8 +18,7 @@ fn as_the_ranks_of_a_job() {
     assert!(are_processes(&transport));
     // All worlds of a rank are of one job.
     let all = [transport.clone()];
-    cases::judged(&all);
-    races::judged(&all);
+    table::judged(&all);
     for number in 0..number_of(20, 1000) {
         generated::one_planted(number, Some(4), &all);
         planted::one_planted(number, true, Some(4), &all);

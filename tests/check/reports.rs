@@ -112,3 +112,29 @@ fn a_rank_that_failed_before_returns_its_own_error() {
         run.expect("the world goes on");
     }
 }
+
+#[test]
+fn a_call_that_conflicts_with_one_before_it_is_told_with_both_lines_and_is_no_part_of_the_epoch() {
+    for check in [Check::Mark, Check::Log, Check::Mpi] {
+        let line = line!() + 5;
+        let run = ranks(2).check(check).run(|world| {
+            let mut u = world.window::<u64>(8)?;
+            u.fence()?;
+            if world.rank() == 0 {
+                u.put([1; 3]).to(1, 2)?;
+                let error = u.accumulate([5; 2], Op::Sum).to(1, 4).expect_err("they conflict");
+                let expected = format!(
+                    "the operation conflicts with one before it of this epoch, and is no part of it\n  element 4 of window 0 on rank 1:\n    written by rank 0 at {file}:{line}: `u.put([1; 3]).to(1, 2)?;`\n    accumulated into with SUM by rank 0 at {file}:{}: `let error = u.accumulate([5; 2], Op::Sum).to(1, 4).expect_err(\"they conflict\");`\n    unchecked, the lower rank's comes first, or of one rank the earlier: put a fence between the two",
+                    line + 1,
+                    file = file!()
+                );
+                assert_eq!((error.class(), error.message()), (ErrorClass::RmaConflict, &expected[..]));
+                u.put([7]).to(1, 5)?;
+            }
+            u.fence()?;
+            assert!(world.rank() == 0 || u[..] == [0, 0, 1, 1, 1, 7, 0, 0]);
+            Ok(())
+        });
+        run.expect("the world goes on");
+    }
+}

@@ -211,3 +211,73 @@ fn what_is_told_of_stores_is_what_the_reference_says() {
     }
     assert!(some > 50 && none > 50, "{some} epochs with stores that are told, {none} without");
 }
+
+/// Rank 1 lends half of its window, stores into the other half while it is posted, or after it waited, and rank 0 does this.
+fn exposed(
+    transport: &TransportKind,
+    check: Check,
+    while_posted: bool,
+    act: fn(&fencepost::Access<u64>) -> Result<()>,
+) -> (Vec<Option<(ErrorClass, String)>>, u32) {
+    let post = line!() + 11;
+    let ends = ranks(3).transport(transport.clone()).check(check).collect(|world| {
+        let mut u = world.window_from(vec![5_u64; 16])?;
+        let mut end = Ok(());
+        match world.rank() {
+            0 => {
+                let access = u.start(&world.group([1])?)?;
+                act(&access)?;
+                access.complete()?;
+            }
+            1 => {
+                let mut exposed = u.post_part(&world.group([0])?, 0..8)?;
+                if while_posted {
+                    exposed.kept_mut(8..16)?[3] = 1;
+                }
+                // An access of its own meanwhile changes nothing.
+                exposed.start(&world.group([0; 0])?)?.complete()?;
+                u = match exposed.wait() {
+                    Ok(u) => u,
+                    Err(refused) => {
+                        let (u, error) = refused.into_parts();
+                        assert_eq!(u[..8], [5; 8], "nothing was applied");
+                        end = Err(error);
+                        u
+                    }
+                };
+                if !while_posted {
+                    u[11] = 1;
+                }
+                assert_eq!(u[11], 1);
+            }
+            _ => {}
+        }
+        let end = end.and(world.barrier()).err();
+        Ok(end.map(|error| (error.class(), error.message().to_owned())))
+    });
+    (ends.expect("the world goes on"), post)
+}
+
+#[test]
+fn a_store_into_what_is_not_lent_of_a_posted_window_is_told_with_both_lines_by_mpi_only() {
+    for transport in transports(0..2) {
+        let put = line!() + 1;
+        let (told, post) = exposed(&transport, Check::Mpi, true, |access| access.put([1]).to(1, 2));
+        let classes: Vec<_> = told.iter().map(|end| end.as_ref().map(|(class, _)| *class)).collect();
+        let expected = [ErrorClass::RmaConflict, ErrorClass::RmaConflict, ErrorClass::RmaSync].map(Some);
+        assert_eq!(classes, expected, "{transport:?}: {told:?}");
+        for (_, text) in told.iter().flatten() {
+            let stored = format!("stored by rank 1 after the call at {}:{post}", file!());
+            let words = [&stored, "before the post, or after the wait", &format!("stores.rs:{put}")];
+            assert!(words.iter().all(|words| text.contains(words)), "{text}");
+        }
+        let silent = [
+            exposed(&transport, Check::Log, true, |access| access.put([1]).to(1, 2)),
+            exposed(&transport, Check::Mpi, false, |access| access.put([1]).to(1, 2)),
+            exposed(&transport, Check::Mpi, true, |access| access.fetch(1, 2).map(drop)),
+        ];
+        for (ends, _) in silent {
+            assert!(ends.iter().all(Option::is_none), "{transport:?}: {ends:?}");
+        }
+    }
+}

@@ -387,3 +387,49 @@ fn a_rank_whose_memory_is_full_says_once_from_which_line_on_it_may_miss_conflict
         assert!(named.iter().all(|words| told.contains(words)), "{transport:?}: {told}");
     }
 }
+
+#[test]
+fn an_operation_of_an_access_that_conflicts_with_one_before_it_is_refused_at_its_call() {
+    silent(|world| {
+        let u = world.window::<u64>(8)?;
+        let (sources, targets) = (world.group([0])?, world.group([2])?);
+        match world.rank() {
+            0 => {
+                let access = u.start(&targets)?;
+                let line = line!() + 1;
+                access.put([1; 2]).to(2, 2)?;
+                let refused = access.fetch(2, 3).map(drop).expect_err("they conflict");
+                let (class, text) = (refused.class(), refused.message());
+                let lines = [line, line + 1].map(|line| format!("unfenced.rs:{line}"));
+                assert!(class == ErrorClass::RmaConflict && text.contains("of this access"), "{refused}");
+                assert!(lines.iter().all(|line| text.contains(line)), "{refused}");
+                let twice = access.put([1; 2]).to(2, Datatype::elements([5, 5]));
+                assert_eq!(twice.expect_err("it overwrites itself").class(), ErrorClass::RmaConflict);
+                access.accumulate([3], Op::Sum).to(2, 5)?;
+                access.accumulate([4], Op::Sum).to(2, 5)?;
+                access.complete()
+            }
+            2 => {
+                let u = u.post(&sources)?.wait()?;
+                assert_eq!(u[..], [0, 0, 1, 1, 0, 7, 0, 0]);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    });
+}
+
+#[test]
+fn a_put_under_a_lock_that_overwrites_itself_is_refused_at_its_call() {
+    silent(|world| {
+        let u = world.lock_window::<u64>(8)?;
+        if world.rank() == 0 {
+            under(&u, LockType::Shared, |lock| {
+                let refused = lock.put([1; 2], Datatype::elements([5, 5])).expect_err("one of two is lost");
+                assert_eq!(refused.class(), ErrorClass::RmaConflict);
+                lock.accumulate([1; 2], Op::Sum, Datatype::elements([5, 5]))
+            })?;
+        }
+        over(u, Ok(()))
+    });
+}

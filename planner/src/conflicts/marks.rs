@@ -9,15 +9,25 @@ use crate::ir::pattern::Kind;
 use std::ops::Range;
 
 /// Elements whose marks are one word.
-const PER_WORD: usize = 32;
+pub(super) const PER_WORD: usize = 32;
 /// Words that are cleared together, when the first of them is used in an epoch.
-const PAGE: usize = 64;
+pub(super) const PAGE: usize = 64;
 /// The lower bit of each mark.
-const LOW: u64 = 0x5555_5555_5555_5555;
+pub(super) const LOW: u64 = 0x5555_5555_5555_5555;
 
-const READ: u64 = 1;
-const WRITTEN: u64 = 2;
-const ACCUMULATED: u64 = 3;
+pub(super) const READ: u64 = 1;
+pub(super) const WRITTEN: u64 = 2;
+pub(super) const ACCUMULATED: u64 = 3;
+
+/// Those of the marks in a word that are neither free nor fit an access with this mark.
+#[inline]
+pub(super) fn of_mark(there: u64, mark: u64) -> u64 {
+    match mark {
+        READ => there & !LOW,
+        WRITTEN => there,
+        _ => (there ^ there >> 1) & LOW,
+    }
+}
 
 /// The marks of one rank's part of a window: a quarter of a byte for each element, and two bytes for each thousand.
 #[doc(hidden)]
@@ -120,16 +130,36 @@ impl Marks {
             self.renew(word / PAGE);
             let marks = &mut self.words[word];
             let there = *marks & own;
-            // Those of the marks that are neither free nor marked in this way.
-            hit |= match mark {
-                READ => there & !LOW,
-                WRITTEN => there,
-                _ => (there ^ (there >> 1)) & LOW,
-            };
+            hit |= of_mark(there, mark);
             *marks |= own & (LOW * mark);
             at += count;
         }
         hit != 0
+    }
+}
+
+impl Marks {
+    /// Marks elements as another rank has marked them in a page of this number, whose accumulates are with this operator. Returns
+    /// whether that is a hit; elements past the end are not marked.
+    ///
+    /// # Cost
+    /// A step for each 32 elements of the page.
+    pub fn merge(&mut self, page: usize, marks: impl Iterator<Item = u64>, op: Option<Op>) -> bool {
+        let mut hit = op.is_some_and(|op| self.mark(Kind::Accumulate(op)).is_none());
+        let first = page.saturating_mul(PAGE);
+        if first >= self.words.len() {
+            return hit;
+        }
+        // A page of theirs is one of these.
+        self.renew(first / PAGE);
+        for (there, new) in self.words[first..].iter_mut().zip(marks.take(PAGE)) {
+            let both = (*there | *there >> 1) & (new | new >> 1) & LOW;
+            let other = *there ^ new;
+            // Of equal marks, two writes are a hit.
+            hit |= both & (other | other >> 1 | new >> 1 & !new) != 0;
+            *there |= new;
+        }
+        hit
     }
 }
 

@@ -6,13 +6,16 @@
 //! A conflict is between two operations (paragraph 10). One operation that visits an element twice, or reads a section of
 //! the window that it writes, is not a conflict: its visits come in typemap order (6), and it reads M (4).
 //!
-//! - `rule` says what conflicts, for everyone; `sweep` finds it among many accesses; `marks` tell soon that there is nothing.
+//! - `rule` says what conflicts, for everyone; `sweep` finds it among many accesses; `marks` tell soon that there is nothing,
+//!   and `own` tells at each call of one rank.
 
 mod marks;
+mod own;
 mod rule;
 mod sweep;
 
 pub use marks::Marks;
+pub use own::Own;
 pub use rule::{access_to_compare_and_swap, access_to_section, breaks_disjoint, conflict, overwrites_itself};
 pub use sweep::{Access, pairs};
 

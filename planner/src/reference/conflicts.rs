@@ -5,10 +5,13 @@ use super::world::target;
 use crate::conflicts::{access_to_section, conflict};
 use crate::ids::{Id, OperationId, Rank, WindowId};
 use crate::ir::pattern::{Kind, Local};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An operation: the rank that calls it, and its place among those of that rank.
 type Caller = (Rank, OperationId);
+
+/// The elements of a rank that an operation touches, and how.
+type Access = (usize, Kind, BTreeSet<i64>);
 
 /// Two operations that conflict on one rank.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -21,6 +24,48 @@ pub struct Conflicting {
     pub between: [(Rank, OperationId); 2],
     /// The elements on which they conflict, ascending.
     pub elements: Vec<i64>,
+}
+
+/// Returns the conflicts of operations with one before of the same rank, which are found at the call of the later one: the second
+/// of the two, which is then no part of the epoch (29). What other windows' operations do to their sections is not among it.
+pub fn refused(epoch: &Epoch) -> Vec<Conflicting> {
+    let mut all = Vec::new();
+    for (rank, pattern) in epoch.patterns.iter().enumerate() {
+        // What the operations before have touched: where, and how.
+        let mut before: Vec<(OperationId, WindowId, Vec<Access>)> = Vec::new();
+        for (id, operation) in pattern.operations.iter() {
+            let Some(target) = target(operation, rank) else { continue };
+            let mut own: Vec<Access> =
+                vec![(target, operation.kind, operation.remote.element_iter().collect())];
+            if let Local::Section { window, datatype } = &operation.local
+                && *window == operation.window
+            {
+                own.push((rank, access_to_section(operation.kind), datatype.element_iter().collect()));
+            }
+            let mut found: BTreeMap<(Rank, OperationId), BTreeSet<i64>> = BTreeMap::new();
+            for (other, _, theirs) in before.iter().filter(|(_, window, _)| *window == operation.window) {
+                for (owner, a, mine) in &own {
+                    for (_, b, elements) in theirs.iter().filter(|(there, ..)| there == owner) {
+                        let both: Vec<i64> = mine.intersection(elements).copied().collect();
+                        if conflict(*a, *b) && !both.is_empty() {
+                            found.entry((Rank::new(*owner), *other)).or_default().extend(both);
+                        }
+                    }
+                }
+            }
+            if found.is_empty() {
+                before.push((id, operation.window, own));
+            }
+            all.extend(found.into_iter().map(|((owner, other), elements)| Conflicting {
+                rank: owner,
+                window: operation.window,
+                between: [other, id].map(|id| (Rank::new(rank), id)),
+                elements: elements.into_iter().collect(),
+            }));
+        }
+    }
+    all.sort();
+    all
 }
 
 /// Returns all conflicts of an epoch whose operations fit their windows, by rank, window and operations.
@@ -56,4 +101,43 @@ pub fn conflicts(epoch: &Epoch) -> Vec<Conflicting> {
     }
     let some = found.into_iter().filter(|(_, elements)| !elements.is_empty());
     some.map(|((rank, window, between), elements)| Conflicting { rank, window, between, elements }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datatype::Datatype;
+    use crate::element::Op;
+    use crate::ids::Delta;
+    use crate::ir::pattern::{Mode, Operation, Pattern, Site};
+
+    #[test]
+    fn an_operation_that_was_refused_conflicts_with_none_after_it() {
+        let window = WindowId::new(0);
+        let on = |to: i64, kind, elements: std::ops::Range<usize>, local| Operation {
+            kind,
+            window,
+            target: Some(Delta(to)),
+            remote: Datatype::run(elements),
+            local,
+            mode: Mode::Auto,
+            site: Site::default(),
+        };
+        let section = |elements| Local::Section { window, datatype: Datatype::run(elements) };
+        let sum = Kind::Accumulate(Op::Sum);
+        let operations = [
+            on(1, sum, 0..4, Local::Buffer),
+            on(1, Kind::Put, 3..6, Local::Buffer),
+            on(1, Kind::Get, 4..6, section(8..10)),
+            on(1, sum, 2..4, Local::Buffer),
+            on(0, Kind::Get, 9..12, Local::Buffer),
+        ];
+        let operations = operations.into_iter().collect();
+        let epoch = Epoch { patterns: vec![Pattern { operations }], ..Epoch::default() };
+        let found = refused(&epoch);
+        let told: Vec<_> = found.iter().map(|found| found.between.map(|(_, id)| id.index())).collect();
+        assert_eq!(told, [[2, 4], [0, 1]]);
+        assert_eq!((found[0].rank, &found[0].elements), (Rank::new(0), &vec![9]));
+        assert_eq!((found[1].rank, &found[1].elements), (Rank::new(1), &vec![3]));
+    }
 }

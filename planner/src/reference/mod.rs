@@ -29,7 +29,7 @@ mod values;
 mod world;
 
 pub use calls::{Call, Lent, Outcome};
-pub use conflicts::{Conflicting, conflicts};
+pub use conflicts::{Conflicting, conflicts, refused};
 pub use delivery::{explains_messages, stops};
 pub use epoch::{Buffers, Difference, Epoch, allows, run};
 pub use exchange::exchange;

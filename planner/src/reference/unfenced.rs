@@ -42,7 +42,8 @@ fn found(rank: Rank, window: WindowId, a: &Touch<'_>, b: &Touch<'_>) -> Option<U
     (!elements.is_empty()).then_some(Unfenced { rank, window, between, elements })
 }
 
-/// Returns all conflicts in the exposures of programs whose calls are right, and all of whose accesses are completed.
+/// Returns all conflicts in the exposures of programs whose calls are right, and all of whose accesses are completed. Where both
+/// are of one rank the later call is refused, and is no part of the exposure (31).
 pub fn exposure_conflicts(programs: &[Vec<Call>]) -> Vec<Unfenced> {
     // The starts of each pair are counted, and so are its posts: equal numbers belong together (13).
     let mut posts: BTreeMap<(WindowId, Rank, Rank), Vec<usize>> = BTreeMap::new();
@@ -88,8 +89,18 @@ pub fn exposure_conflicts(programs: &[Vec<Call>]) -> Vec<Unfenced> {
     }
     let mut all = Vec::new();
     for ((window, target, _), touches) in &exposed {
-        for (place, a) in touches.iter().enumerate() {
-            all.extend(touches[place + 1..].iter().filter_map(|b| found(*target, *window, a, b)));
+        let mut left: Vec<&Touch<'_>> = Vec::new();
+        for a in touches {
+            let own = left.iter().filter(|b| b.by.0 == a.by.0);
+            let refused: Vec<Unfenced> = own.filter_map(|b| found(*target, *window, a, b)).collect();
+            if refused.is_empty() {
+                left.push(a);
+            }
+            all.extend(refused);
+        }
+        for (place, a) in left.iter().enumerate() {
+            let others = left[place + 1..].iter().filter(|b| b.by.0 != a.by.0);
+            all.extend(others.filter_map(|b| found(*target, *window, a, b)));
         }
     }
     all.sort();

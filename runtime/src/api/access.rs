@@ -183,6 +183,7 @@ impl<T: Element> Access<T> {
         let opened = &mut *self.opened.borrow_mut();
         let batch = batch(opened, core, target, site)?;
         if len > 0 {
+            exchange::may_call(core, batch, (Kind::Get, target, &remote), site)?;
             batch.get(remote, slot.clone(), site);
         }
         Ok(Ticket::new(slot, len))
@@ -233,6 +234,8 @@ impl<T: Element> Access<T> {
             );
             return Err(core.error(ErrorClass::Size, message, site));
         }
+        core.may_write(kind, &remote, site)?;
+        exchange::may_call(core, batch, (kind, target, &remote), site)?;
         let single =
             remote.as_run().filter(|run| count == 1 && bytes.len() <= 8 && run.start < DISPLACEMENTS as i64);
         if let Some(run) = single {
@@ -291,7 +294,9 @@ impl<T: Element> Collect<T> for Access<T> {
         let opened = &mut *self.opened.borrow_mut();
         let Some(batch) = opened.as_mut().and_then(|opened| opened.batch(target)) else { return false };
         let below = self.core.peers[target].len.min(DISPLACEMENTS as usize);
-        let open = self.core.world.alive().is_ok() && batch.outbox.records.len() < most_operations();
+        let open = self.core.world.alive().is_ok()
+            && !self.core.world.checks.is_on()
+            && batch.outbox.records.len() < most_operations();
         if size_of::<T>() > 8 || !takes || at >= below || !open {
             return false;
         }

@@ -91,7 +91,7 @@ impl World {
     fn handed<T: Element>(&self, window: Window<T>) -> Window<T> {
         window.on_error(self.core().handler.get());
         if self.core().checks.is_on() {
-            window.core().checked.begin();
+            window.core().checked.begin(window.size());
             window.core().observed.set(true);
             window.core().allow(true);
         }

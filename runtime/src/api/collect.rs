@@ -1,12 +1,13 @@
 //! How a call on a [`Window`] is collected: as a record where that says all of it, else described by datatypes.
 
-use crate::collect::checked::Touched;
 use crate::collect::operation::{Collect, SourceData, TargetRegion, WindowKey};
 use crate::collect::outbox::{
     DISPLACEMENTS, DatatypeOperation, DatatypeSource, ELEMENT, Head, RUN, Run, code_of,
 };
 use crate::collect::pending::{DatatypeGet, Get as One, Into as Landing};
 use crate::collect::ticket::Slot;
+use crate::collect::touched::Touched;
+use crate::fence::check;
 use crate::kernel::element::{Element, element_type};
 use crate::kernel::pack;
 use crate::state::bounds::in_slice;
@@ -108,11 +109,14 @@ impl WindowCore {
             return Ok((slot, len));
         };
         let remote = self.region(target, region, len, site)?;
-        self.ask(target, remote, Landing::Ticket(slot.clone()), Mode::Auto, site);
+        self.ask(target, remote, Landing::Ticket(slot.clone()), Mode::Auto, site)?;
         Ok((slot, len))
     }
 
     /// Collect a get, all of it checked.
+    ///
+    /// # Errors
+    /// `RMA_CONFLICT`, where conflicts are looked for and one before it conflicts with it.
     pub(crate) fn ask(
         &self,
         target: usize,
@@ -120,22 +124,46 @@ impl WindowCore {
         landing: Landing,
         mode: Mode,
         site: &'static Location<'static>,
-    ) {
+    ) -> Result<()> {
         let reads = matches!(landing, Landing::Section(..));
-        self.note(Kind::Get, target, remote.size(), reads, mode, site);
         let section = match &landing {
             Landing::Section(key, section) => Some((Some(*key), Touched::Type(section))),
             _ => None,
         };
+        self.may_call((Kind::Get, target, Touched::Type(&remote)), section, site)?;
+        self.note(Kind::Get, target, remote.size(), reads, mode, site);
         self.keep_call((Kind::Get, target, Touched::Type(&remote)), section, 0, site);
         let sequence = self.world.next_sequence();
         let get = DatatypeGet { remote, landing, site, mode: self.asked(mode) };
         self.pending(|pending| pending.push(target, get, sequence));
+        Ok(())
+    }
+
+    /// An operation is about to be collected, with a section or without.
+    ///
+    /// # Errors
+    /// `RMA_CONFLICT`, where conflicts are looked for and one before it conflicts with it.
+    #[inline]
+    fn may_call(
+        &self,
+        operation: (Kind, usize, Touched<'_>),
+        section: Option<(Option<WindowKey>, Touched<'_>)>,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        if !self.checked.is_on() {
+            return Ok(());
+        }
+        let is_own = |key: Option<WindowKey>| key.is_none_or(|key| key == self.key);
+        let section = section.filter(|(key, _)| is_own(*key)).map(|(_, section)| section);
+        check::call(self, operation, section, site)
     }
 
     /// Collect a put or an accumulate of one small element as a record, or of elements next to each other as a run; all of it
     /// checked. Elements are given as their bytes, or are those of a window from a displacement on, which are read as the fence
     /// is entered: of the window itself, or of another one.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
     fn send_records(
         &self,
         kind: Kind,
@@ -144,7 +172,9 @@ impl WindowCore {
         target: usize,
         at: usize,
         site: &'static Location<'static>,
-    ) {
+    ) -> Result<()> {
+        let section = elements.err().map(|(of, from)| (of, Touched::Run(from, count)));
+        self.may_call((kind, target, Touched::Run(at, count)), section, site)?;
         let (code, size) = (code_of(kind), self.element.size as usize);
         let read_later = if elements.is_err() { ELEMENT } else { 0 };
         match elements {
@@ -156,7 +186,6 @@ impl WindowCore {
         let in_run = count > 1 || size > 8;
         let plain = !in_run && elements.is_ok();
         if !plain || !self.keep_line(target, Head::new(at as u64, code, site), site) {
-            let section = elements.err().map(|(of, from)| (of, Touched::Run(from, count)));
             let records = if in_run { 1 + Run(count as u64).records(size) } else { 1 };
             self.keep_call((kind, target, Touched::Run(at, count)), section, records, site);
         }
@@ -176,6 +205,7 @@ impl WindowCore {
             );
             outbox.push(Head::new(at as u64, code | read_later, site), value);
         });
+        Ok(())
     }
 
     /// Collect a put or an accumulate that is more than one small element.
@@ -209,6 +239,7 @@ impl WindowCore {
         }
         self.may_write(kind, &remote, site)?;
         let own = section.as_ref().map(|(window, section)| (*window, Touched::Type(section)));
+        self.may_call((kind, target, Touched::Type(&remote)), own, site)?;
         self.keep_call((kind, target, Touched::Type(&remote)), own, 1, site);
         self.plain.set(false);
         self.outbox(target, |outbox| {
@@ -339,7 +370,7 @@ impl WindowCore {
             Some(_) => None,
         };
         if let (Some(at), Some(elements)) = (at, elements) {
-            self.send_records(kind, elements, count, target, at, site);
+            self.send_records(kind, elements, count, target, at, site)?;
         } else {
             let bytes = (!reads).then_some(bytes);
             self.send_datatype(kind, bytes, section, count, target, region, mode, site)?;
@@ -370,7 +401,8 @@ impl WindowCore {
         self.check_own(window, &section, site)?;
         if !remote.is_empty() {
             self.may_write(Kind::Put, &section, site)?;
-            self.ask(target, remote, Landing::Section(window.unwrap_or(self.key), section), mode, site);
+            let landing = Landing::Section(window.unwrap_or(self.key), section);
+            self.ask(target, remote, landing, mode, site)?;
         }
         Ok(())
     }

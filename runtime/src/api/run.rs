@@ -225,7 +225,8 @@ impl Ranks {
     /// the rank that owns the elements and on both origins, with both lines, and `RMA_SYNC` on the others. So is the wait of an
     /// exposure, and the unlock, flush or load of a shared epoch that conflicts with one that nothing orders with it; all ranks
     /// then learn of it by their next [`barrier`](crate::World::barrier), or as they change a window over to locks or back, in
-    /// the same way. A put that writes an element twice is `RMA_CONFLICT` at its call. Epochs without such a conflict leave the same bits as unchecked ones.
+    /// the same way. A put that writes an element twice is `RMA_CONFLICT` at its call, and so is
+    /// an operation that conflicts with one before it of the same rank in the epoch of a fence or in an access: with both lines, and no part of the epoch. Epochs without such a conflict leave the same bits as unchecked ones.
     /// With `Mpi`, so is a fence where a rank has stored into its part since the fence before, and another rank accesses the part in a way
     /// that MPI does not define then.
     /// A superstep that has one is not prepared and not loaded: `RMA_CONFLICT`, on the ranks that know of it. While it runs it
@@ -237,7 +238,7 @@ impl Ranks {
     /// # Cost
     /// Nothing, unless conflicts are looked for. Then 8 bytes are kept of an operation on one element, and more of another; each fence
     /// of windows has one exchange more, in which they travel to their targets, and each target marks the elements, a quarter of a
-    /// byte for each of the window. A barrier has one exchange more; each post, access and message a frame with a word for each rank;
+    /// byte for each of the window. Each origin marks what it calls, as much for the elements that it touches. A barrier has one exchange more; each post, access and message a frame with a word for each rank;
     /// and each epoch of a lock is compared with those of its part that are not known to be over.
     pub fn check(mut self, check: Check) -> Self {
         self.checking.check = check;
@@ -255,7 +256,8 @@ impl Ranks {
     }
 
     /// The file that the rank which owns the elements of a conflict, or under locks the rank that finds it, appends a line of JSON
-    /// to: the window, the rank, the elements, and of both operations the rank, the kind, the file, the line and the column. None,
+    /// to: the window, the rank, the elements, and of both operations the rank, the kind, the file, the line and the column; and `refused` where the later
+    /// operation was refused at its call. None,
     /// unless set; [`run()`] asks `FENCEPOST_CHECK_REPORT`.
     pub fn check_report(mut self, file: impl Into<PathBuf>) -> Self {
         self.checking.report = Some(file.into().into());

@@ -138,7 +138,7 @@ impl WindowCore {
             return Err(self.error(ErrorClass::Assert, message.into(), site));
         }
         if !remote.is_empty() {
-            self.ask(target, remote, Landing::Borrowed(to, elements), Mode::Auto, site);
+            return self.ask(target, remote, Landing::Borrowed(to, elements), Mode::Auto, site);
         }
         Ok(())
     }

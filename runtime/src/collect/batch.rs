@@ -4,6 +4,7 @@ use crate::collect::lent::Lent;
 use crate::collect::outbox::{DATATYPE, DatatypeOperation, Head, Outbox};
 use crate::collect::ticket::Slot;
 use fencepost_planner::ErrorClass;
+use fencepost_planner::conflicts::Own;
 use fencepost_planner::datatype::Datatype;
 use fencepost_transport::Memory;
 use std::panic::Location;
@@ -23,6 +24,8 @@ pub(crate) struct Collected {
     /// The lines of the records: how many in a row have each.
     pub(crate) lines: Vec<(u32, Site)>,
     pub(crate) gets: Vec<Get>,
+    /// What the operations touch of the target's part, where conflicts are looked for.
+    pub(crate) own: Option<Box<Own>>,
 }
 
 /// A get of an access.
@@ -38,7 +41,7 @@ impl Collected {
     /// Nothing yet; records and elements go to this memory while it has room.
     pub(crate) fn new(memory: &Memory) -> Box<Self> {
         let (lines, gets) = (Vec::new(), Vec::new());
-        Box::new(Self { target: 0, number: 0, outbox: Outbox::new(memory), lines, gets })
+        Box::new(Self { target: 0, number: 0, outbox: Outbox::new(memory), lines, gets, own: None })
     }
 
     /// For this access to this target, with nothing collected; the memory is kept.
@@ -48,6 +51,7 @@ impl Collected {
         self.outbox.bytes.clear(); // a description may be in it, without any datatype
         self.lines.clear();
         self.gets.clear();
+        self.own = None;
     }
 
     /// One more record is on this line.

@@ -16,12 +16,13 @@
 
 use crate::collect::outbox::DISPLACEMENTS;
 use crate::collect::plain::{Plain, kind_of, line_of, plain};
-use fencepost_planner::conflicts::{Marks, access_to_section};
+use crate::collect::touched::Touched;
+use fencepost_planner::conflicts::{Marks, Own, access_to_section};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::Kind;
 use fencepost_transport::Record;
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::panic::Location;
 
@@ -32,24 +33,6 @@ const SAME: u64 = 1 << 47;
 const SITE: u32 = 48;
 /// More lines than a list tells apart: the last one stands for all that follow.
 const SITES: usize = 1 << (64 - SITE);
-
-/// The elements that an operation touches.
-#[derive(Clone, Copy)]
-pub(crate) enum Touched<'d> {
-    /// From this one on, this number of them.
-    Run(usize, usize),
-    /// Those of a datatype.
-    Type(&'d Datatype),
-}
-
-impl Touched<'_> {
-    fn is_empty(self) -> bool {
-        match self {
-            Touched::Run(_, count) => count == 0,
-            Touched::Type(elements) => elements.is_empty(),
-        }
-    }
-}
 
 /// The accesses that one rank has asked for on another one, in the order of its calls.
 #[derive(Default)]
@@ -148,6 +131,11 @@ impl List {
         self.entries.extend([head | OF_TYPE | at as u64, (self.types.len() - at) as u64]);
     }
 
+    /// The number of records that its entries stand for, or are made of.
+    pub(crate) fn records(&self) -> usize {
+        self.records
+    }
+
     /// Returns whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -211,6 +199,8 @@ pub(crate) struct Checked {
     /// The lines of operations of which a record says all else.
     pub(crate) plain: Plain,
     marks: RefCell<Marks>,
+    /// What was called on each target's part, once something was.
+    own: OnceCell<Box<[OnceCell<Own>]>>,
     /// The line at which NOPUT was asserted for this epoch.
     pub(crate) no_put: Cell<Option<&'static Location<'static>>>,
     /// Whether NOSTORE was asserted at some fence.
@@ -219,6 +209,8 @@ pub(crate) struct Checked {
     pub(crate) before: Cell<Option<(u32, [u8; 32])>>,
     /// The number of the exchange that ended the last fence and its line, where this rank's part at its end is kept.
     pub(crate) kept: Cell<Option<(u32, &'static Location<'static>)>>,
+    /// The line of the post since which this rank's part is kept.
+    pub(crate) posted: Cell<Option<&'static Location<'static>>>,
     /// That part.
     pub(crate) part: RefCell<Vec<u8>>,
 }
@@ -235,9 +227,36 @@ pub(crate) struct Lists {
 }
 
 impl Checked {
-    /// Conflicts of the window are looked for from here on.
-    pub(crate) fn begin(&self) {
+    /// Conflicts of the window, which has parts on this number of ranks, are looked for from here on.
+    pub(crate) fn begin(&self, ranks: usize) {
         self.on.set(true);
+        self.own.get_or_init(|| (0..ranks).map(|_| OnceCell::new()).collect());
+    }
+
+    /// What this rank has touched of the part of `target` in this epoch, if it has called something there in any.
+    #[inline(always)]
+    pub(crate) fn own(&self, target: usize) -> Option<&Own> {
+        self.own.get()?.get(target)?.get()
+    }
+
+    /// The same; the part has this number of elements.
+    pub(crate) fn own_of(&self, target: usize, len: usize) -> Option<&Own> {
+        self.own.get()?.get(target).map(|own| own.get_or_init(|| Own::new(len)))
+    }
+
+    /// Calls `act` with all that was called for `target`, of whose records this number stay, and with the lines of those.
+    pub(crate) fn with_list<R>(
+        &self,
+        target: usize,
+        records: Option<usize>,
+        act: impl FnOnce(&List, &[(u64, &'static Location<'static>)]) -> R,
+    ) -> R {
+        let lists = &mut *self.lists.borrow_mut();
+        let list = lists.target(target);
+        if let Some(all) = records {
+            list.add_records(all, self.plain.code());
+        }
+        act(list, &self.plain.lines())
     }
 
     /// Returns whether conflicts are looked for.
@@ -325,6 +344,7 @@ impl Checked {
             lists.sections.clear();
             lists.lines.clear();
             self.plain.clear();
+            self.own.get().into_iter().flatten().filter_map(OnceCell::get).for_each(Own::begin);
         }
     }
 }
@@ -542,7 +562,7 @@ mod tests {
     #[test]
     fn what_is_called_after_lists_were_taken_and_not_given_back_is_kept() {
         let (checked, site) = (Checked::default(), Location::caller());
-        checked.begin();
+        checked.begin(2);
         let element = Touched::Run(0, 1);
         checked.add((Kind::Put, 2, element), None, (3, 1), |_| None, site);
         drop(checked.take());

@@ -14,4 +14,5 @@ pub(crate) mod pending;
 pub(crate) mod plain;
 pub(crate) mod region;
 pub(crate) mod ticket;
+pub(crate) mod touched;
 pub(crate) mod visits;

@@ -355,7 +355,9 @@ impl<'c, C, S> Put<'c, C, S> {
     /// # Errors
     /// `RANK` for a target out of range, `DISP` for elements out of the target's window or of the origin's slice, `SIZE` for
     /// lengths that do not match, `OP` for an operator that the element type does not have, `NO_MEM` where there is no memory
-    /// to pack a part of a slice. The operation is then no part of the epoch.
+    /// to pack a part of a slice; where conflicts are looked for ([`Ranks::check`](crate::Ranks::check)), `RMA_CONFLICT` for a put that
+    /// writes an element twice, and for an operation that conflicts with one that this rank has called before in this epoch or access.
+    /// The operation is then no part of the epoch.
     #[track_caller]
     #[inline(always)]
     pub fn to<T: Element>(

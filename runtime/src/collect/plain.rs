@@ -121,8 +121,9 @@ pub(crate) fn plain(records: &[Record], size: usize) -> impl Iterator<Item = (us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::checked::{Checked, Sent, Touched};
+    use crate::collect::checked::{Checked, Sent};
     use crate::collect::outbox::Outbox;
+    use crate::collect::touched::Touched;
     use fencepost_planner::element::Op;
     use fencepost_transport::Memory;
 
@@ -162,7 +163,7 @@ mod tests {
     fn records_are_entries_once_they_are_spelt_out() {
         let here = [Location::caller(), Location::caller(), Location::caller()];
         let (checked, mut outbox) = (Checked::default(), Outbox::new(&Memory::heap()));
-        checked.begin();
+        checked.begin(2);
         let push = |at, code, site, outbox: &mut Outbox| {
             checked.plain.add(Head::new(at, code, site), site, true);
             outbox.push(Head::new(at, code, site), 0);

@@ -4,17 +4,22 @@
 //! before an access its calls with their lines. The target compares those of all sources before it applies anything.
 
 use crate::collect::batch::Collected;
-use crate::collect::checked::{List, Touched};
+use crate::collect::checked::List;
+use crate::collect::lent::Lent;
 use crate::collect::outbox::{DATATYPE, Head, PUT, op_of};
+use crate::collect::touched::Touched;
 use crate::fence::check;
 use crate::protocol::frames::{header, kind};
 use crate::state::call::Call;
 use crate::state::clock;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
+use fencepost_planner::conflicts::Own;
+use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Kind;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{Frame, Header};
+use std::panic::Location;
 
 /// The frame before a post, or before the access of this batch; `None` where nothing is checked.
 pub(super) fn frame_of(window: &WindowCore, batch: Option<&Collected>) -> Option<(Header, Vec<u8>)> {
@@ -28,6 +33,28 @@ pub(super) fn frame_of(window: &WindowCore, batch: Option<&Collected>) -> Option
         check::message_of(window.key.window, &list_of(batch), &mut bytes);
     }
     Some((header(0, kind::CHECK, window.key.window), bytes))
+}
+
+/// An operation is about to be collected for an access.
+///
+/// # Errors
+/// `RMA_CONFLICT`, where conflicts are looked for and one before it in this access conflicts with it, unless conflicts pass.
+pub(crate) fn may_call(
+    window: &WindowCore,
+    batch: &mut Collected,
+    (kind, target, elements): (Kind, usize, &Datatype),
+    site: &'static Location<'static>,
+) -> Result<()> {
+    if !window.world.checks.is_on() || window.handler.passes() {
+        return Ok(());
+    }
+    let touched = Touched::Type(elements);
+    let own = batch.own.get_or_insert_with(|| Box::new(Own::new(window.peers[target].len)));
+    if check::fits(own, kind, touched) {
+        check::touch(own, kind, touched);
+        return Ok(());
+    }
+    Err(check::of_access(window, &list_of(batch), (kind, target, touched), site))
 }
 
 /// The calls of an access, in program order.
@@ -75,6 +102,13 @@ pub(super) fn take_in(world: &WorldCore, frame: &Frame) -> Option<Result<Vec<u8>
     Some(Ok(bytes.to_vec()))
 }
 
+/// This window is posted at this line.
+pub(super) fn posted(window: &WindowCore, lent: &Lent, site: &'static Location<'static>) {
+    if matches!(lent, Lent::Part(_)) {
+        check::posted(window, site);
+    }
+}
+
 /// Looks for conflicts of one exposure, in what its sources have told of their calls.
 ///
 /// # Errors
@@ -84,7 +118,8 @@ pub(super) fn judge(
     told: &[(usize, Vec<u8>)],
     call: &Call,
 ) -> Result<Result<()>, usize> {
-    let conflicts = check::conflicts_of(window.world.rank, window, told)?;
+    let mut conflicts = check::conflicts_of(window.world.rank, window, told)?;
+    check::exposed(window, told, &mut conflicts)?;
     let found = check::found(window, &conflicts, check::Under::Posts, call);
     debug_assert!(found.as_ref().err().is_none_or(|error| error.class() == ErrorClass::RmaConflict));
     Ok(found)

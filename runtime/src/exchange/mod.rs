@@ -40,6 +40,7 @@ mod frames;
 mod gets;
 
 pub(crate) use access::{complete, drop_access, may_complete, start};
+pub(crate) use check::may_call;
 pub(crate) use exposure::{is_over, post, test, wait};
 
 use crate::collect::lent::Lent;

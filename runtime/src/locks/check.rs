@@ -71,6 +71,22 @@ impl LockCore {
         of.calls.push(Called { kind, elements, site: checks.site(site), number, known });
     }
 
+    /// Whether a call may write these elements, where conflicts are looked for.
+    ///
+    /// # Errors
+    /// `RMA_CONFLICT` where it would write an element twice.
+    pub(crate) fn may_write(
+        &self,
+        action: Action,
+        elements: &Datatype,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        match action {
+            Action::Put if self.is_checked() => self.data.writes_once(Kind::Put, elements, site),
+            _ => Ok(()),
+        }
+    }
+
     /// Forgets what was called and not carried out.
     pub(super) fn forget_calls(&self, target: usize) {
         if self.is_checked() {

@@ -1,10 +1,11 @@
 //! The operations that a window has collected for its next fence: forgotten, kept apart, or asked about.
 
-use crate::collect::checked::Touched;
 use crate::collect::fast_path::FastPath;
 use crate::collect::operation::WindowKey;
 use crate::collect::outbox::{DISPLACEMENTS, DatatypeSource, Head, Outbox};
 use crate::collect::pending::{Into as Landing, Pending};
+use crate::collect::plain::kind_of;
+use crate::collect::touched::Touched;
 use crate::kernel::waits::{Wait, without};
 use crate::state::window::WindowCore;
 use fencepost_planner::conflicts::overwrites_itself;
@@ -113,13 +114,16 @@ impl WindowCore {
     }
 
     /// Collects an operation on one small element of memory that is reached, by the fast path of its target, where that is all
-    /// that is to be done and its line is known; else nothing has happened.
+    /// that is to be done, its line is known and none before it conflicts with it; else nothing has happened.
     #[inline(never)]
     pub(crate) fn push_checked(&self, path: &FastPath, target: usize, at: usize, record: Record) -> bool {
         self.checked.plain.knows(Head(record.head))
             && at < self.peers[target].len
             && at < DISPLACEMENTS as usize
             && !path.memory().is_null()
+            && path.writer.has_room()
+            && kind_of(Head(record.head).code())
+                .is_some_and(|kind| self.checked.own(target).is_some_and(|own| own.touch_one(at, kind)))
             && path.writer.write(record)
     }
 
@@ -144,7 +148,20 @@ impl WindowCore {
         elements: &Datatype,
         site: &'static Location<'static>,
     ) -> Result<()> {
-        if self.checked.is_on() && overwrites_itself(kind, elements) {
+        if self.checked.is_on() { self.writes_once(kind, elements, site) } else { Ok(()) }
+    }
+
+    /// The same, looked for in any case.
+    ///
+    /// # Errors
+    /// As [`may_write`](Self::may_write).
+    pub(crate) fn writes_once(
+        &self,
+        kind: Kind,
+        elements: &Datatype,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        if overwrites_itself(kind, elements) {
             let message = "an element is written twice by this operation, so that one of two values is lost: name each element once; the operation is no part of the epoch";
             return Err(self.error(ErrorClass::RmaConflict, message.into(), site));
         }

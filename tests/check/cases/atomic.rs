@@ -16,12 +16,14 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("202-counter-by-get-and-put-yes", |world| {
         let mut u = world.window::<u64>(1)?;
+        let mut ended = Ok(());
         if world.rank() == 1 {
             let seen = u.fetch(0, 0)?; // CONFLICT
-            u.put([1]).to(0, 0)?; // CONFLICT
+            ended = u.put([1]).to(0, 0); // CONFLICT, at the call
             drop(seen);
         }
-        u.fence()
+        u.fence()?;
+        ended
     }),
     ("203-counter-fetched-while-it-counts-yes", |world| {
         let mut u = world.window::<u64>(1)?;
@@ -49,7 +51,7 @@ pub(crate) const CASES: &[Case] = &[
     ("206-put-that-overwrites-itself-yes", |world| {
         let mut u = world.window::<u64>(16)?;
         let put = || {
-            u.put([1; 4]).to(2, Datatype::elements([3, 5, 3, 6])) // CONFLICT
+            u.put([1; 4]).to(2, Datatype::elements([3, 5, 3, 6])) // CONFLICT, at the call
         };
         let refused = if world.rank() == 1 { put() } else { Ok(()) };
         u.fence()?;
@@ -58,7 +60,7 @@ pub(crate) const CASES: &[Case] = &[
     ("207-get-that-overwrites-itself-yes", |world| {
         let mut u = world.window::<u64>(16)?;
         let get = || {
-            u.get(Datatype::elements([3, 4, 3])).from(2, 0..3) // CONFLICT
+            u.get(Datatype::elements([3, 4, 3])).from(2, 0..3) // CONFLICT, at the call
         };
         let refused = if world.rank() == 1 { get() } else { Ok(()) };
         u.fence()?;

@@ -80,36 +80,44 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("010-two-puts-of-one-rank-yes", |world| {
         let mut u = world.window::<u64>(16)?;
+        let mut ended = Ok(());
         if world.rank() == 0 {
             u.put([1]).to(2, 3)?; // CONFLICT
-            u.put([2]).to(2, 3)?; // CONFLICT
+            ended = u.put([2]).to(2, 3); // CONFLICT, at the call
         }
-        u.fence()
+        u.fence()?;
+        ended
     }),
     ("011-put-then-get-of-one-rank-yes", |world| {
         let mut u = world.window::<u64>(16)?;
+        let mut ended = Ok(());
         if world.rank() == 0 {
             u.put([1]).to(2, 3)?; // CONFLICT
-            drop(u.fetch(2, 3)?); // CONFLICT
+            ended = u.fetch(2, 3).map(drop); // CONFLICT, at the call
         }
-        u.fence()
+        u.fence()?;
+        ended
     }),
     ("012-get-then-put-of-one-rank-yes", |world| {
         let mut u = world.window::<u64>(16)?;
+        let mut ended = Ok(());
         if world.rank() == 0 {
             drop(u.fetch(2, 0..8)?); // CONFLICT
-            u.put([1]).to(2, 3)?; // CONFLICT
+            ended = u.put([1]).to(2, 3); // CONFLICT, at the call
         }
-        u.fence()
+        u.fence()?;
+        ended
     }),
     ("013-one-line-twice-yes", |world| {
         let mut u = world.window::<u64>(16)?;
+        let mut ended = Ok(());
         if world.rank() == 0 {
             for value in [1, 2] {
-                u.put([value]).to(2, 3)?; // CONFLICT
+                ended = u.put([value]).to(2, 3); // CONFLICT, at the call
             }
         }
-        u.fence()
+        u.fence()?;
+        ended
     }),
     ("014-one-line-of-all-ranks-yes", |world| {
         let mut u = world.window::<u64>(16)?;
@@ -154,11 +162,13 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("019-two-gets-land-in-one-element-yes", |world| {
         let mut u = world.window::<u64>(16)?;
+        let mut ended = Ok(());
         if world.rank() == 1 {
             u.get(3..4).from(0, 8)?; // CONFLICT
-            u.get(2..4).from(2, 8)?; // CONFLICT
+            ended = u.get(2..4).from(2, 8); // CONFLICT, at the call
         }
-        u.fence()
+        u.fence()?;
+        ended
     }),
     ("020-ranges-that-share-their-last-element-yes", |world| {
         let mut u = world.window::<u64>(16)?;
@@ -201,5 +211,45 @@ pub(crate) const CASES: &[Case] = &[
         let line = |_| u.put([7; 4]).to(3, Datatype::elements(mine)); // CONFLICT
         line(())?;
         u.fence()
+    }),
+    ("025-a-second-operator-where-the-first-was-yes", |world| {
+        let mut u = world.window::<u64>(5000)?;
+        let mut ended = Ok(());
+        if world.rank() == 3 {
+            u.accumulate([1; 9], Op::Sum).to(2, 4000)?; // CONFLICT
+            u.accumulate([1; 9], Op::Max).to(2, 4009)?;
+            u.accumulate([1; 3], Op::Sum).to(2, 4001)?;
+            ended = u.accumulate([1], Op::Max).to(2, 4008); // CONFLICT, at the call
+        }
+        u.fence()?;
+        ended
+    }),
+    ("026-a-second-operator-elsewhere-no", |world| {
+        let mut u = world.window::<u64>(5000)?;
+        for at in 0..40 {
+            u.accumulate([1], [Op::Sum, Op::Max][at % 2]).to(2, 100 * at)?;
+            u.accumulate([1], [Op::Sum, Op::Max][at % 2]).to(2, 100 * at)?;
+        }
+        u.fence()
+    }),
+    ("027-put-after-one-far-away-and-many-others-yes", |world| {
+        let mut u = world.window::<u64>(5000)?;
+        let mut ended = Ok(());
+        if world.rank() == 1 {
+            for at in 0..1000 {
+                u.put([7]).to(2, 3 * at)?; // CONFLICT
+            }
+            ended = u.put([1; 2]).to(2, 1502); // CONFLICT, at the call
+        }
+        u.fence()?;
+        ended
+    }),
+    ("028-section-of-another-window-yes", |world| {
+        let (mut u, mut v) = (world.window::<u64>(16)?, world.window::<u64>(16)?);
+        if world.rank() == 1 {
+            u.get(v.section(0..4)).from(2, 3)?; // CONFLICT
+            u.get(v.section(3..5)).from(2, 8)?; // CONFLICT
+        }
+        world.fence((&mut u, &mut v))
     }),
 ];

@@ -68,19 +68,23 @@ pub(crate) const CASES: &[Case] = &[
     ("006-get-put-local-yes", Runs(|world| {
         // The section of rank 1 is what the get lands in and the put reads.
         let mut u = world.window::<u64>(16)?;
+        let mut ended = Ok(());
         if world.rank() == 1 {
             u.get(0..1).from(0, 3)?; // CONFLICT
-            u.put(0..1).to(2, 4)?; // CONFLICT
+            ended = u.put(0..1).to(2, 4); // CONFLICT
         }
-        u.fence()
+        u.fence()?;
+        ended
     })),
     ("007-get-get-local-yes", Runs(|world| {
         let mut u = world.window::<u64>(16)?;
+        let mut ended = Ok(());
         if world.rank() == 1 {
             u.get(0..1).from(0, 3)?; // CONFLICT
-            u.get(0..1).from(2, 3)?; // CONFLICT
+            ended = u.get(0..1).from(2, 3); // CONFLICT
         }
-        u.fence()
+        u.fence()?;
+        ended
     })),
     ("008-acc-store-local-yes", Defined(COPIED, |world| {
         let u = world.lock_window::<u64>(16)?;

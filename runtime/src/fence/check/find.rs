@@ -2,21 +2,23 @@
 //!
 //! A message has a part for each window that its sender has called something on for its receiver, and for each that it has named
 //! sections of: the number of the window, the lines where they are told, those of records with the bits that these have of
-//! them, and a [list](crate::collect::checked). Numbers are of eight bytes. Where the receiver reads records of the sender in
+//! them, the marks of the list's elements ([`Own`]) where they spare the receiver the look at many records, and a
+//! [list](crate::collect::checked). Numbers are of eight bytes. Where the receiver reads records of the sender in
 //! place, the list may stand for some. An operation is known by its sender, and by the number of its first entry among those of all of the message.
 //!
 //! First each element is marked ([`Marks`]). Mostly the marks show that nothing conflicts, and nothing else is looked at;
 //! otherwise all accesses to the window are compared. Where all that is written are accumulates of one operator, no record is looked at.
 
 use crate::collect::checked::{Entry, List, Lists, Sent, What, word};
-use crate::collect::outbox::Head;
+use crate::collect::outbox::{Head, op_of};
 use crate::collect::plain::{kind_of, line_of, plain};
 use crate::kernel;
 use crate::state::conflicts::{MOST, STORE, read_site, write_site};
 use crate::state::window::WindowCore;
-use fencepost_planner::conflicts::{Access, Conflict, Marks, Touch, pairs};
+use fencepost_planner::conflicts::{Access, Conflict, Marks, Own, Touch, pairs};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::datatype::MOST_RUNS;
+use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_transport::Record;
 use std::ops::{ControlFlow, Range};
@@ -29,17 +31,28 @@ type Line = &'static Location<'static>;
 const AHEAD: usize = 32;
 
 /// The records that a rank has for this one in a window, by both places among what was told: empty where they are not read in place.
-type Records<'r> = dyn Fn(usize, &WindowCore) -> &'r [Record] + 'r;
+pub(super) type Records<'r> = dyn Fn(usize, &WindowCore) -> &'r [Record] + 'r;
 
 /// A part of a message.
-struct Part<'b> {
+pub(super) struct Part<'b> {
     window: u64,
     /// The lines of its entries; none where they were not told.
     sites: Vec<Site>,
     /// The lines of records, where they were told, with the bits that those have of them.
     lines: Vec<(u64, Site)>,
+    /// The marks of all that is in the list, where they were told.
+    marks: Option<Told<'b>>,
     list: Sent<'b>,
 }
+
+/// What a rank has marked: the operator of what it accumulated, and its pages, each a number and its marks.
+struct Told<'b> {
+    op: Option<Op>,
+    pages: &'b [u8],
+}
+
+/// Bytes of a page that is told.
+const PAGE: usize = 8 * (1 + 64);
 
 /// Returns the message of this rank to rank `to`, which reads this rank's records in place, or not.
 pub(super) fn message(
@@ -58,12 +71,21 @@ pub(super) fn message(
         }
     }
     each_list(windows, lists, to, |window, list, lines| {
-        add_part(&mut out, window, list, with_lines.then_some(lines));
+        let marked = windows.iter().find(|other| other.key.window == window).filter(|_| in_place);
+        let own = marked.filter(|window| to != window.world.rank).and_then(|window| window.checked.own(to));
+        add_part(&mut out, window, list, with_lines.then_some(lines), own);
     });
     out
 }
 
-fn add_part(out: &mut Vec<u8>, window: u32, list: &List, lines: Option<&[(u64, Line)]>) {
+/// Adds what is told of the operations of a list, and `own` marks of them, if that spares their target the records.
+pub(super) fn add_part(
+    out: &mut Vec<u8>,
+    window: u32,
+    list: &List,
+    lines: Option<&[(u64, Line)]>,
+    own: Option<&Own>,
+) {
     out.extend(u64::from(window).to_le_bytes());
     let sites = if lines.is_some() { list.sites() } else { &[] };
     out.extend((sites.len() as u64).to_le_bytes());
@@ -74,13 +96,45 @@ fn add_part(out: &mut Vec<u8>, window: u32, list: &List, lines: Option<&[(u64, L
         out.extend(bits.to_le_bytes());
         write_site(out, site.file(), site.line(), site.column());
     }
+    add_marks(out, list, own);
     list.encode(out);
+}
+
+/// Adds the number of pages of marks and 1, the operator, and the pages; or 0 where they tell less than records, or cost more.
+fn add_marks(out: &mut Vec<u8>, list: &List, own: Option<&Own>) {
+    /// A page costs its target as much as this number of records.
+    const RECORDS: usize = 32;
+    let pages = own.and_then(|own| own.pages(|_, _| ()));
+    let (Some(own), Some((count, op))) = (own, pages.filter(|(count, _)| list.records() >= count * RECORDS))
+    else {
+        return out.extend([0; 8]);
+    };
+    out.reserve(16 + count * PAGE);
+    out.extend((count as u64 + 1).to_le_bytes());
+    out.extend(op.map_or(0, |op| 1 + op as u64).to_le_bytes());
+    own.pages(|page, marks| {
+        out.extend((page as u64).to_le_bytes());
+        marks.iter().for_each(|marks| out.extend(marks.get().to_le_bytes()));
+    });
+}
+
+/// The marks at the front of `bytes`, if there are some, which is left at what follows.
+fn told_marks<'b>(bytes: &mut &'b [u8]) -> Option<Option<Told<'b>>> {
+    let Some(count) = word(bytes)?.checked_sub(1) else { return Some(None) };
+    let op = match word(bytes)? {
+        0 => None,
+        code => Some(op_of(code)?),
+    };
+    let len = usize::try_from(count).ok()?.checked_mul(PAGE)?;
+    let (pages, rest) = bytes.split_at_checked(len)?;
+    *bytes = rest;
+    Some(Some(Told { op, pages }))
 }
 
 /// What this rank tells of its operations on one window, in epochs that no fence ends.
 pub(crate) fn message_of(window: u32, list: &List, out: &mut Vec<u8>) {
     if !list.is_empty() {
-        add_part(out, window, list, Some(&[]));
+        add_part(out, window, list, Some(&[]), None);
     }
 }
 
@@ -126,11 +180,12 @@ fn part<'b>(bytes: &mut &'b [u8]) -> Option<Part<'b>> {
     let lines = fits(word(bytes)?, bytes)?;
     let lines = (0..lines).map(|_| Some((word(bytes)?, read_site(bytes)?)));
     let lines = lines.collect::<Option<Vec<_>>>()?;
-    Some(Part { window, sites, lines, list: Sent::decode(bytes)? })
+    let marks = told_marks(bytes)?;
+    Some(Part { window, sites, lines, marks, list: Sent::decode(bytes)? })
 }
 
 /// All parts of a message.
-fn parts(mut bytes: &[u8]) -> Option<Vec<Part<'_>>> {
+pub(super) fn parts(mut bytes: &[u8]) -> Option<Vec<Part<'_>>> {
     let mut parts = Vec::new();
     while !bytes.is_empty() {
         parts.push(part(&mut bytes)?);
@@ -219,7 +274,16 @@ fn is_hit(
     let marks = &mut *window.checked.marks();
     marks.begin(len);
     let mut hit = false;
-    for (from, _, entry) in entries(window, all) {
+    let number = u64::from(window.key.window);
+    for told in
+        all.iter().flatten().filter(|part| part.window == number).filter_map(|part| part.marks.as_ref())
+    {
+        for mut page in told.pages.chunks_exact(PAGE) {
+            let at = word(&mut page).map_or(usize::MAX, |at| usize::try_from(at).unwrap_or(usize::MAX));
+            hit |= marks.merge(at, std::iter::from_fn(|| word(&mut page)), told.op);
+        }
+    }
+    for (from, _, entry) in entries(window, all).filter(|(_, part, _)| part.marks.is_none()) {
         let entry = entry.ok_or(from)?;
         match (entry.what, entry.kind) {
             (What::Run(at, count), Some(kind)) => {
@@ -283,15 +347,15 @@ fn inside(entry: &Entry<'_>, len: usize) -> Option<Datatype> {
 }
 
 /// The elements that an operation touches, its kind, its number after the rank that calls it, and its line.
-struct Touching {
-    elements: Datatype,
-    kind: Kind,
-    by: (usize, usize),
-    site: Site,
+pub(super) struct Touching {
+    pub(super) elements: Datatype,
+    pub(super) kind: Kind,
+    pub(super) by: (usize, usize),
+    pub(super) site: Site,
 }
 
-/// All that is touched of this rank's part of `window`, by rank, then by number.
-fn touching(
+/// All that is touched of the part of `me` of `window`, by rank, then by number.
+pub(super) fn touching(
     me: usize,
     window: &WindowCore,
     all: &[Vec<Part<'_>>],

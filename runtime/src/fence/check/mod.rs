@@ -9,14 +9,17 @@
 //! - W1 to W6: the exchanges are ones that fence no window, each complete in itself, and the fence is as it always is.
 //! - Ranks that check and ranks that do not, or in another way, are in exchanges of different words, and all learn it.
 
+mod calls;
 mod find;
 pub(super) mod promised;
 mod report;
 mod stores;
 mod told;
 
+pub(crate) use calls::{call, fits, of_access, touch};
 pub(crate) use find::{conflicts_of, message_of};
 pub(crate) use report::Under;
+pub(crate) use stores::{exposed, posted};
 pub(crate) use told::{found, is_blind, of_checked, tell};
 
 use super::{discard, fence_unchecked};

@@ -63,7 +63,11 @@ fn advice(a: &Touch, b: &Touch, under: Under) -> String {
                 "a store into a part, whatever the element, that another rank puts or accumulates into in the same epoch"
             }
         };
-        return format!("MPI does not define {what}: put a fence after the stores");
+        let way = match under {
+            Under::Fence => "put a fence after the stores",
+            Under::Posts | Under::Locks => "store before the post, or after the wait",
+        };
+        return format!("MPI does not define {what}: {way}");
     }
     let becomes = match (a.kind, b.kind, under) {
         (Accumulate(a), Accumulate(b), _) if a == b => "one of the two may be lost",
@@ -107,6 +111,26 @@ pub(super) fn text(conflicts: &[Conflict], under: Under, passes: bool) -> String
         Under::Fence | Under::Posts => "nothing was applied",
         Under::Locks => "the later one was not carried out",
     };
+    told(&mut text, conflicts, under);
+    text
+}
+
+/// The conflicts of an operation that is being called with operations before it of the same rank and epoch.
+pub(super) fn of_call(conflicts: &[Conflict], under: Under) -> String {
+    let of = if under == Under::Posts { "access" } else { "epoch" };
+    let before = match conflicts.len() {
+        0 | 1 => "one".into(),
+        pairs if pairs < MOST => pairs.to_string(),
+        pairs => format!("{pairs} or more"),
+    };
+    let mut text =
+        format!("the operation conflicts with {before} before it of this {of}, and is no part of it");
+    told(&mut text, conflicts, under);
+    text
+}
+
+/// Adds each conflict to `text`.
+fn told(text: &mut String, conflicts: &[Conflict], under: Under) {
     // A loop may have many pairs of one kind: they are told together.
     let same_lines = |a: &Conflict, b: &Conflict| {
         let same = |a: &Touch, b: &Touch| (a.origin, a.kind, &a.site) == (b.origin, b.kind, &b.site);
@@ -142,7 +166,6 @@ pub(super) fn text(conflicts: &[Conflict], under: Under, passes: bool) -> String
         }
         let _ = write!(text, "\n    {}", advice(a, b, under));
     }
-    text
 }
 
 /// The text of a line of the program, where its source is found from here or from the folder of its package.
@@ -161,7 +184,13 @@ fn line_of(site: &Site) -> Option<String> {
 
 /// Appends a line of JSON for each conflict. A file that cannot be written changes nothing: the error names them as well.
 pub(super) fn append<'c>(file: &Path, conflicts: impl Iterator<Item = &'c Conflict>) {
-    let lines: String = conflicts.map(json).collect();
+    let lines: String = conflicts.map(|conflict| json(conflict, "")).collect();
+    write(file, &lines);
+}
+
+/// The same for those of an operation that is refused at its call.
+pub(super) fn append_refused(file: &Path, conflicts: &[Conflict]) {
+    let lines: String = conflicts.iter().map(|conflict| json(conflict, ",\"refused\":true")).collect();
     write(file, &lines);
 }
 
@@ -181,7 +210,7 @@ pub(super) fn append_blind(path: &Path, rank: usize, window: u32, site: &Locatio
     write(path, &text);
 }
 
-fn json(conflict: &Conflict) -> String {
+fn json(conflict: &Conflict, more: &str) -> String {
     let touch = |touch: &Touch| {
         let kind = match touch.kind {
             _ if touch.operation == STORE => "store".to_owned(),
@@ -199,7 +228,7 @@ fn json(conflict: &Conflict) -> String {
     };
     let [a, b] = &conflict.between;
     format!(
-        "{{\"window\":{},\"rank\":{},\"elements\":[{},{}],\"between\":[{},{}]}}\n",
+        "{{\"window\":{},\"rank\":{},\"elements\":[{},{}],\"between\":[{},{}]{more}}}\n",
         conflict.window,
         conflict.rank,
         conflict.elements.start,

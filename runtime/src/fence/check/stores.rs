@@ -1,11 +1,15 @@
-//! The elements that a rank has stored into its part between two fences, found by comparing it with a copy (planner/README.md, 37).
+//! The elements that a rank has stored into its part between two fences, or while it is posted, found by comparing it with a copy
+//! (planner/README.md, 37).
 
+use super::find;
 use crate::state::call::Call;
 use crate::state::check::Check;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
+use fencepost_planner::conflicts::Conflict;
 use fencepost_planner::ir::pattern::Site;
 use std::ops::Range;
+use std::panic::Location;
 
 /// This rank's elements, as bytes.
 fn part(window: &WindowCore) -> &[u8] {
@@ -40,6 +44,41 @@ pub(super) fn of<'w>(
     all
 }
 
+/// This window was posted at this line, as far as elements are lent, and this rank may store into the others.
+pub(crate) fn posted(window: &WindowCore, site: &'static Location<'static>) {
+    if is_asked(&window.world) && window.checked.is_on() {
+        window.checked.posted.set(Some(site));
+        keep(window);
+    }
+}
+
+/// The exposure of this window is over: adds the conflicts of what its sources have `told` of their calls with what this rank has stored
+/// meanwhile.
+///
+/// # Errors
+/// The rank that has told what cannot be.
+pub(crate) fn exposed(
+    window: &WindowCore,
+    told: &[(usize, Vec<u8>)],
+    found: &mut Vec<Conflict>,
+) -> Result<(), usize> {
+    let Some(site) = window.checked.posted.take() else { return Ok(()) };
+    let stored = differences(&window.checked.part.borrow(), part(window), window.element.size as usize);
+    if stored.is_empty() {
+        return Ok(());
+    }
+    let mut all = vec![Vec::new(); window.world.size];
+    told.iter().for_each(|(from, bytes)| all[*from].clone_from(bytes));
+    let site = window.world.checks.site(site);
+    find::with_stores(window.world.rank, window, &all, &|_, _| &[], (&stored, &site), found)
+}
+
+fn keep(window: &WindowCore) {
+    let kept = &mut *window.checked.part.borrow_mut();
+    kept.clear();
+    kept.extend_from_slice(part(window));
+}
+
 /// The elements of `size` bytes that are not the same in both, in runs.
 fn differences(before: &[u8], now: &[u8], size: usize) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
@@ -62,9 +101,7 @@ pub(super) fn fenced(world: &WorldCore, windows: &[&WindowCore], well: bool, cal
     for window in windows {
         window.checked.kept.set(well.then(|| (world.number(), call.site)));
         if well {
-            let kept = &mut *window.checked.part.borrow_mut();
-            kept.clear();
-            kept.extend_from_slice(part(window));
+            keep(window);
         }
     }
 }

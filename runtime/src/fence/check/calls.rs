@@ -1,0 +1,170 @@
+//! Conflicts of an operation with one before it of the same rank and epoch, found at its call (planner/README.md, 29).
+//!
+//! What a rank has touched of each part is marked ([`Own`]), so that an operation which conflicts with none is told soon. For one that
+//! does, what was called before is looked at, operation by operation.
+
+use super::find::{Records, Touching, add_part, parts, touching};
+use super::report::{self, Under};
+use crate::collect::checked::List;
+use crate::collect::touched::Touched;
+use crate::state::conflicts::MOST;
+use crate::state::window::WindowCore;
+use fencepost_planner::conflicts::{Conflict, Own, Touch, access_to_section, conflict};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ir::pattern::{Kind, Site};
+use fencepost_planner::{Error, ErrorClass, Result};
+use std::panic::Location;
+
+/// The accesses of an operation, which this rank is about to call: the rank that owns the elements, the way, and the elements.
+type Accesses<'d> = [(usize, Kind, Touched<'d>)];
+
+/// This rank is about to call an operation on `target`, which has a section of this window, or none, or one of another window.
+///
+/// # Errors
+/// `RMA_CONFLICT`, if one before it in this epoch conflicts with it, unless conflicts pass: it must not be collected.
+pub(crate) fn call(
+    window: &WindowCore,
+    (kind, target, touched): (Kind, usize, Touched<'_>),
+    section: Option<Touched<'_>>,
+    site: &'static Location<'static>,
+) -> Result<()> {
+    let me = window.world.rank;
+    let Some(there) = own(window, target) else { return Ok(()) };
+    let passes = window.handler.passes();
+    if section.is_none() && !passes && there.is_sole(kind) {
+        return Ok(());
+    }
+    let section = section.map(|section| (me, access_to_section(kind), section));
+    let both = [Some((target, kind, touched)), section];
+    let accesses: Vec<_> = both.into_iter().flatten().collect();
+    if passes {
+        accesses.iter().filter_map(|(of, ..)| own(window, *of)).for_each(Own::skip);
+        return Ok(());
+    }
+    for (of, ..) in &accesses {
+        if let Some(own) = own(window, *of) {
+            own.uses();
+            if own.ends_sole() {
+                let all = before(window, *of);
+                all.iter().for_each(|one| touch(own, one.kind, Touched::Type(&one.elements)));
+            }
+        }
+    }
+    let fits = |(of, kind, touched): &(usize, Kind, Touched<'_>)| {
+        own(window, *of).is_none_or(|own| fits(own, *kind, *touched))
+    };
+    if accesses.iter().all(fits) {
+        for (of, kind, touched) in &accesses {
+            if let Some(own) = own(window, *of) {
+                touch(own, *kind, *touched);
+            }
+        }
+        return Ok(());
+    }
+    let mut all = found(window, (target, &before(window, target)), &accesses, site);
+    if target != me && accesses.len() > 1 {
+        all.extend(found(window, (me, &before(window, me)), &accesses, site));
+    }
+    Err(error(window, &all, Under::Fence, site))
+}
+
+/// What this rank has touched of the part of a rank, where conflicts are looked for.
+fn own(window: &WindowCore, of: usize) -> Option<&Own> {
+    if window.checked.is_on() { window.checked.own_of(of, window.peers[of].len) } else { None }
+}
+
+/// What this rank has called on the part of a rank in this epoch.
+fn before(window: &WindowCore, of: usize) -> Vec<Touching> {
+    window.outbox(of, |outbox| {
+        let (stay, mut told) = (!window.peers[of].base.is_null(), Vec::new());
+        let records = if stay { &outbox.records[..] } else { &[] };
+        window.checked.with_list(of, stay.then_some(records.len()), |list, lines| {
+            add_part(&mut told, window.key.window, list, Some(lines), None);
+        });
+        own_touching(window, of, &told, &|_, _| records)
+    })
+}
+
+/// What this rank has `told` of its operations on the part of a rank.
+fn own_touching(window: &WindowCore, of: usize, told: &[u8], records: &Records<'_>) -> Vec<Touching> {
+    let me = window.world.rank;
+    let of_rank = |rank| if rank == me { parts(told).unwrap_or_default() } else { Vec::new() };
+    let all: Vec<_> = (0..window.world.size).map(of_rank).collect();
+    touching(of, window, &all, records).unwrap_or_default()
+}
+
+/// Whether no operation before conflicts with an access to these elements.
+pub(crate) fn fits(own: &Own, kind: Kind, touched: Touched<'_>) -> bool {
+    touched.all_runs(|run| !own.conflicts(run, kind))
+}
+
+/// The operation that makes this access is called.
+pub(crate) fn touch(own: &Own, kind: Kind, touched: Touched<'_>) {
+    touched.all_runs(|run| {
+        own.touch(run, kind);
+        true
+    });
+}
+
+/// The error of an operation on `target` of an access, before which these operations were called on it, one of which conflicts
+/// with it.
+pub(crate) fn of_access(
+    window: &WindowCore,
+    list: &List,
+    (kind, target, touched): (Kind, usize, Touched<'_>),
+    site: &'static Location<'static>,
+) -> Error {
+    let mut told = Vec::new();
+    add_part(&mut told, window.key.window, list, Some(&[]), None);
+    let before = own_touching(window, target, &told, &|_, _| &[]);
+    let all = found(window, (target, &before), &[(target, kind, touched)], site);
+    error(window, &all, Under::Posts, site)
+}
+
+/// The conflicts of these accesses, at this line, with what this rank has called `before` on the part of a rank.
+fn found(
+    window: &WindowCore,
+    (of, before): (usize, &[Touching]),
+    accesses: &Accesses<'_>,
+    site: &'static Location<'static>,
+) -> Vec<Conflict> {
+    let me = window.world.rank;
+    let mut found: Vec<Conflict> = Vec::new();
+    for (_, kind, touched) in accesses.iter().filter(|(other, ..)| *other == of) {
+        let elements = match touched {
+            Touched::Run(at, count) => &Datatype::run(*at..at + count),
+            Touched::Type(elements) => *elements,
+        };
+        for earlier in before.iter().filter(|earlier| conflict(earlier.kind, *kind)) {
+            let Some(both) = elements.overlap_bounds(&earlier.elements) else { continue };
+            let known = found.iter().position(|other| other.between[0].operation == earlier.by.1);
+            match known {
+                Some(known) => {
+                    let elements = &mut found[known].elements;
+                    *elements = elements.start.min(both.start)..elements.end.max(both.end);
+                }
+                None if found.len() < MOST => {
+                    let now = Site { file: site.file().into(), line: site.line(), column: site.column() };
+                    let (operation, site) = (earlier.by.1, earlier.site.clone());
+                    let first = Touch { origin: me, operation, kind: earlier.kind, site };
+                    let second = Touch { origin: me, operation: LAST, kind: *kind, site: now };
+                    let (window, between) = (window.key.window as usize, [first, second]);
+                    found.push(Conflict { rank: of, ranks: 1, window, elements: both, between });
+                }
+                None => {}
+            }
+        }
+    }
+    found
+}
+
+/// The number of an operation that is being called.
+const LAST: usize = usize::MAX - 1;
+
+fn error(window: &WindowCore, all: &[Conflict], under: Under, site: &'static Location<'static>) -> Error {
+    let file = window.world.checks.checking.borrow().report.clone();
+    if let Some(file) = file {
+        report::append_refused(&file, all);
+    }
+    window.error(ErrorClass::RmaConflict, report::of_call(all, under), site)
+}

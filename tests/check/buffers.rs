@@ -1,0 +1,232 @@
+//! Ranks that only a buffer keeps from waiting for each other, which is told where that is asked for (planner/README.md, 37): the
+//! examples of MPI 1.1, section 3.5, and ours. What becomes of each is what the reference says of its calls.
+
+use crate::table::row;
+use fencepost::prelude::*;
+use fencepost::{Any, Check, ErrorClass, TransportKind, ranks};
+use fencepost_planner::element::{ElementType, Scalar};
+use fencepost_planner::ids::{Id, Rank};
+use fencepost_planner::reference::{Completion, Envelope, MessageCall, SendMode, Standard, stops};
+use fencepost_tests_support::ends::ends;
+use fencepost_tests_support::messages::kinds;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// A call, of a message of one byte: to or from a rank, with a tag.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Send(usize, u32),
+    Ssend(usize, u32),
+    Bsend(usize, u32),
+    Recv(usize, u32),
+    RecvAny(u32),
+    Sendrecv(usize, u32),
+    /// Begun, and completed at the end of the program.
+    Irecv(usize, u32),
+    Isend(usize, u32),
+    /// Begun, and completed at once.
+    IsendWait(usize, u32),
+}
+use Step::{Bsend, Irecv, Isend, IsendWait, Recv, RecvAny, Send, Sendrecv, Ssend};
+
+/// What becomes of a case.
+#[derive(Clone, Copy, Debug)]
+enum Verdict {
+    /// It ends, however standard sends are completed.
+    Ends,
+    /// It ends where messages are kept, and where that is asked for it is told, with these words.
+    Saved(&'static [&'static str]),
+    /// It stops in any case, and is told with these words.
+    Stops(&'static [&'static str]),
+}
+use Verdict::{Ends, Saved, Stops};
+
+/// A case: its name, what becomes of it, and the program of each rank.
+type Case = (&'static str, Verdict, &'static [&'static [Step]]);
+
+const ONLY: &str = "which no receive has taken and only a buffer would complete before";
+
+#[rustfmt::skip]
+const CASES: &[Case] = &[
+    ("example-3.7-one-sends-first-and-one-receives", Ends, &[&[Send(1, 5), Recv(1, 5)], &[Recv(0, 5), Send(0, 5)]]),
+    (
+        "example-3.8-both-receive-first",
+        Stops(&["World::recv", "from rank 0 with tag 5", "rank 0 waits for rank 1", "rank 1 waits for rank 0"]),
+        &[&[Recv(1, 5), Send(1, 5)], &[Recv(0, 5), Send(0, 5)]],
+    ),
+    (
+        "example-3.9-both-send-first",
+        Saved(&["World::send", "to rank 1 with tag 5 and 1 bytes", "rank 0 waits for rank 1", "rank 1 waits for rank 0", ONLY]),
+        &[&[Send(1, 5), Recv(1, 5)], &[Send(0, 5), Recv(0, 5)]],
+    ),
+    ("both-exchange-in-one-call", Ends, &[&[Sendrecv(1, 6)], &[Sendrecv(0, 6)]]),
+    ("both-begin-to-receive-first", Ends, &[&[Irecv(1, 6), Send(1, 6)], &[Irecv(0, 6), Send(0, 6)]]),
+    ("both-begin-to-send-first", Ends, &[&[Isend(1, 6), Recv(1, 6)], &[Isend(0, 6), Recv(0, 6)]]),
+    ("both-send-first-from-buffers-of-their-own", Ends, &[&[Bsend(1, 6), Recv(1, 6)], &[Bsend(0, 6), Recv(0, 6)]]),
+    (
+        "both-complete-what-they-began-to-send",
+        Saved(&["tag 6", ONLY]),
+        &[&[IsendWait(1, 6), Recv(1, 6)], &[IsendWait(0, 6), Recv(0, 6)]],
+    ),
+    (
+        "a-ring-that-sends-first",
+        Saved(&["to rank 1 with tag 4", "to rank 2 with tag 4", "to rank 0 with tag 4", ONLY]),
+        &[&[Send(1, 4), Recv(2, 4)], &[Send(2, 4), Recv(0, 4)], &[Send(0, 4), Recv(1, 4)]],
+    ),
+    ("a-ring-of-which-one-receives-first", Ends, &[&[Recv(2, 4), Send(1, 4)], &[Send(2, 4), Recv(0, 4)], &[Send(0, 4), Recv(1, 4)]]),
+    (
+        "two-sends-whose-receives-are-the-other-way-round",
+        Saved(&["to rank 1 with tag 1", ONLY, "World::recv", "from rank 0 with tag 2"]),
+        &[&[Send(1, 1), Ssend(1, 2)], &[Recv(0, 2), Recv(0, 1)]],
+    ),
+    ("a-message-to-oneself", Saved(&["to rank 0 with tag 3", "rank 0 waits for rank 0", ONLY]), &[&[Send(0, 3), Recv(0, 3)], &[]]),
+    (
+        "a-circle-through-a-third-rank",
+        Saved(&["to rank 1 with tag 8", ONLY, "from rank 2 with tag 9", "from rank 0 with tag 9"]),
+        &[&[Send(1, 8), Send(2, 9)], &[Recv(2, 9), RecvAny(8)], &[Recv(0, 9), Send(1, 9)]],
+    ),
+    ("a-receive-from-any-of-two", Ends, &[&[Send(1, 8)], &[RecvAny(8), RecvAny(8)], &[Send(1, 8)]]),
+];
+
+/// The calls of one rank.
+fn play(world: &World, steps: &[Step]) -> Result<()> {
+    let (mut sends, mut receives) = (Vec::new(), Vec::new());
+    if steps.iter().any(|step| matches!(step, Bsend(..))) {
+        world.attach_buffer(100)?;
+    }
+    for step in steps {
+        match *step {
+            Send(to, tag) => world.send(to, tag, [7u8])?,
+            Ssend(to, tag) => world.ssend(to, tag, [7u8])?,
+            Bsend(to, tag) => world.bsend(to, tag, [7u8])?,
+            Recv(from, tag) => drop(world.recv::<u8>(from, tag)?),
+            RecvAny(tag) => drop(world.recv::<u8>(Any, tag)?),
+            Sendrecv(other, tag) => drop(world.sendrecv(other, tag, [7u8], other, tag, &mut [0u8])?),
+            Irecv(from, tag) => receives.push(world.irecv::<u8>(from, tag)?),
+            Isend(to, tag) => sends.push(world.isend(to, tag, vec![7u8])?),
+            IsendWait(to, tag) => drop(world.isend(to, tag, vec![7u8])?.wait()?),
+        }
+    }
+    for send in sends {
+        send.wait()?;
+    }
+    for receive in receives {
+        receive.wait()?;
+    }
+    Ok(())
+}
+
+/// The same as the reference has them.
+fn law(steps: &[Step]) -> Vec<MessageCall> {
+    let element = ElementType::scalar(Scalar::U8);
+    let (mut calls, mut begun) = (Vec::new(), Vec::new());
+    let send = |mode, to, tag| {
+        let (to, bytes) = (Rank::new(to), vec![7]);
+        MessageCall::Send { mode, to, tag, element, bytes, sent: None }
+    };
+    let receive = |source: Option<usize>, tag| {
+        let from = Envelope { source: source.map(Rank::new), tag: Some(tag) };
+        MessageCall::Receive { from, element, room: 1 }
+    };
+    let complete =
+        |requests| MessageCall::Complete { requests, count: Completion::All, waits: true, completed: None };
+    for step in steps {
+        let at = calls.len();
+        match *step {
+            Irecv(from, tag) => calls.push(receive(Some(from), tag)),
+            Isend(to, tag) => calls.push(send(SendMode::Standard, to, tag)),
+            Sendrecv(other, tag) => {
+                calls.extend([send(SendMode::Standard, other, tag), receive(Some(other), tag)]);
+                calls.push(complete(vec![at, at + 1]));
+                continue;
+            }
+            Send(to, tag) | IsendWait(to, tag) => calls.push(send(SendMode::Standard, to, tag)),
+            Ssend(to, tag) => calls.push(send(SendMode::Synchronous, to, tag)),
+            Bsend(to, tag) => calls.push(send(SendMode::Buffered, to, tag)),
+            Recv(from, tag) => calls.push(receive(Some(from), tag)),
+            RecvAny(tag) => calls.push(receive(None, tag)),
+        }
+        match step {
+            Irecv(..) | Isend(..) => begun.push(at),
+            _ => calls.push(complete(vec![at])),
+        }
+    }
+    if !begun.is_empty() {
+        calls.push(complete(begun));
+    }
+    calls
+}
+
+/// Whether the calls always end, or never, where standard sends are complete at this time.
+fn always_ends(programs: &[Vec<MessageCall>], standard: Standard) -> bool {
+    let ways = stops(programs, 100, standard).expect("the calls are right");
+    let ends = ways == BTreeSet::from([Vec::new()]);
+    assert!(ends || ways.iter().all(|waiting| !waiting.is_empty()), "{programs:?}: {ways:?}");
+    ends
+}
+
+/// The errors of the ranks.
+fn told(programs: &[&[Step]], transport: &TransportKind, check: Check) -> Vec<(ErrorClass, String)> {
+    let world = ranks(programs.len()).transport(transport.clone()).check(check);
+    let world = world.stall(Some(Duration::ZERO)).end_deadlocks(true).on_stall(|_| ());
+    let ends = ends(&world, &[], |world| play(world, programs[world.rank()]));
+    ends.into_iter().flatten().collect()
+}
+
+/// Runs all cases on each transport; returns the table of what they became.
+///
+/// # Panics
+/// Panics where one becomes something else than is said, or than the reference says.
+pub(crate) fn judged() -> String {
+    let mut table = String::new();
+    for (name, verdict, programs) in CASES {
+        let calls: Vec<_> = programs.iter().map(|steps| law(steps)).collect();
+        let by_law = [Standard::AtOnce, Standard::AtMatch].map(|standard| always_ends(&calls, standard));
+        let (expected, becomes, mode) = match verdict {
+            Ends => ([true, true], "ends", "off, mark, log, mpi"),
+            Saved(_) => ([true, false], "told: only a buffer would complete it", "mpi"),
+            Stops(_) => ([false, false], "told: no rank can go on", "always"),
+        };
+        assert_eq!(by_law, expected, "{name}");
+        for transport in kinds(programs.len()) {
+            for check in [Check::Log, Check::Mpi] {
+                let told = told(programs, &transport, check);
+                let what = format!("{name} on {transport:?}, {check}: {told:?}");
+                let words = match (verdict, check) {
+                    (Saved(words), Check::Mpi) | (Stops(words), _) => *words,
+                    _ => {
+                        assert!(told.is_empty(), "{what}");
+                        continue;
+                    }
+                };
+                let text: String = told.iter().map(|(_, text)| &text[..]).collect();
+                for word in words.iter().chain(&["deadlock", "buffers.rs:"]) {
+                    assert!(text.contains(word), "no {word:?}: {what}");
+                }
+            }
+        }
+        table += &row(&format!("messages {name}"), becomes, mode);
+    }
+    table
+}
+
+#[test]
+fn both_lines_of_two_sends_that_only_a_buffer_completes_are_told() {
+    let line = line!() + 5;
+    for transport in kinds(2) {
+        let world = ranks(2).transport(transport.clone()).check(Check::Mpi).stall(Some(Duration::ZERO));
+        let world = world.end_deadlocks(true).on_stall(|_| ());
+        let ends = ends(&world, &[], |world| match world.rank() {
+            0 => world.send(1, 5, [1u64]).and_then(|()| world.recv::<u64>(1, 6).map(drop)),
+            _ => world.send(0, 6, [1u64]).and_then(|()| world.recv::<u64>(0, 5).map(drop)),
+        });
+        for end in ends {
+            let (class, text) = end.expect("no rank can go on");
+            assert_eq!(class, ErrorClass::RmaSync, "{transport:?}: {text}");
+            for (line, tag) in [(line, 5), (line + 1, 6)] {
+                let words = [format!("buffers.rs:{line}"), format!("with tag {tag} and 8 bytes, {ONLY}")];
+                assert!(words.iter().all(|words| text.contains(words)), "{transport:?}: {text}");
+            }
+        }
+    }
+}
