@@ -251,9 +251,10 @@ impl Own {
         for (at, bits) in words_of(elements) {
             let there = self.word(at);
             let free = bits & LOW & !(there | there >> 1);
-            let other = bits & LOW & !free & (there ^ LOW * mark | (there ^ LOW * mark) >> 1);
+            let unlike = there ^ (LOW * mark);
+            let other = bits & LOW & !free & (unlike | unlike >> 1);
             let kept = there & !(other * 3);
-            self.set(at, kept | free * mark | other * WRITTEN);
+            self.set(at, kept | (free * mark) | (other * WRITTEN));
         }
     }
 
@@ -380,7 +381,8 @@ mod tests {
         let len = 5000;
         let ranks = [Own::new(len), Own::new(len), Own::new(len)];
         for _ in 0..2000 {
-            (one.begin(len), all.begin(len));
+            one.begin(len);
+            all.begin(len);
             let (mut hit, mut merged) = (false, false);
             for own in &ranks {
                 own.begin();
