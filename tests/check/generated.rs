@@ -339,7 +339,8 @@ fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind, check: Ch
     }
     assert!(told.is_empty(), "{told:?} are no conflicts\n{what}");
     let mut told: Vec<Found> = at_calls.into_iter().map(found).collect();
-    (told.sort(), meant_at_calls.sort());
+    told.sort();
+    meant_at_calls.sort();
     assert_eq!(told, meant_at_calls, "{what}");
     some
 }

@@ -11,6 +11,7 @@ use crate::fence;
 use crate::kernel::element::{Element, element_type};
 use crate::state::attributes::Attributes;
 use crate::state::call::Call;
+use crate::state::exchange::Ports;
 use crate::state::handler::Handler;
 use crate::state::hints::Hints;
 use crate::state::remembered::Remembered;
@@ -311,6 +312,7 @@ fn made(
         mode: Cell::new(core.mode.get()),
         apply: fence::apply_to(element),
         short: Cell::new(true),
+        short_gets: Cell::new(false),
         reopens: Cell::new(false),
         fast_paths: (0..core.size).map(|_| FastPath::default()).collect(),
         closed: Cell::new(false),
@@ -327,6 +329,7 @@ fn made(
         posted: Cell::new(false),
         accesses: Cell::new(0),
         exchange: RefCell::default(),
+        known_ports: Ports::of(key.window).ok(),
         hints,
         attributes: Attributes::default(),
     });

@@ -24,9 +24,7 @@ impl WindowCore {
     /// the fast path is open to it, else nothing has happened.
     #[inline(always)]
     pub(crate) fn get_one(&self, target: usize, at: usize, into: usize, borrowed: bool) -> bool {
-        let fits = self.is_short()
-            && self.peers.get(target).is_some_and(|peer| at < peer.len)
-            && !self.observed.get();
+        let fits = self.short_gets.get() && self.peers.get(target).is_some_and(|peer| at < peer.len);
         if fits {
             let sequence = self.world.next_sequence();
             if !self.getting.write(One::new(target, at, into, borrowed, sequence)) {

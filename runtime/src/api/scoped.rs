@@ -131,6 +131,7 @@ impl WindowCore {
         let Some(target) = target else { return Ok(()) };
         self.world.alive()?;
         self.may_collect(site)?;
+        let _ = self.is_short(); // gets that follow an access find the fast path open
         let remote = self.region(target, region, elements.size(), site)?;
         if self.closed.get() {
             let message =

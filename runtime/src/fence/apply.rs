@@ -22,11 +22,11 @@ impl Fence<'_> {
     pub(super) fn apply(&mut self, all: &Notifications, copied: Option<&[u8]>) {
         let me = self.world.rank;
         let staged = Cell::new(copied.map_or(std::ptr::null(), <[u8]>::as_ptr));
+        // What left early came without a notification, from ranks that are not reached.
+        let origins = if self.world.reaches_all { all.origins(me) } else { 0..self.world.size };
         for window in self.windows {
             let (base, len) = (window.region.base(), window.peers[me].len);
-            // What left early came without a notification, from ranks that are not reached.
-            let origins = if self.world.reaches_all { all.origins(me) } else { 0..self.world.size };
-            for origin in origins {
+            for origin in origins.clone() {
                 if origin == me || self.endpoint.shares(origin) || self.rides(origin) {
                     if origin != me {
                         if all.quiet() {

@@ -79,6 +79,8 @@ pub struct WindowCore {
     pub(crate) apply: Apply,
     /// Whether small operations go the fast path: not while calls are matched with a plan. Read by [`is_short`](Self::is_short).
     pub(crate) short: Cell<bool>,
+    /// Whether gets of one element go the fast path: while small operations do, and calls are not kept with their lines.
+    pub(crate) short_gets: Cell<bool>,
     /// Whether an access has shut the fast paths, which are opened again when they are asked for.
     pub(crate) reopens: Cell<bool>,
     /// The fast paths, by target.
@@ -111,6 +113,8 @@ pub struct WindowCore {
     pub(crate) accesses: Cell<usize>,
     /// Posts and accesses.
     pub(crate) exchange: RefCell<Exchange>,
+    /// Their ports; `None` for a window that is beyond the numbers that ports have.
+    pub(crate) known_ports: Option<Ports>,
     /// The promises and expectations of the program.
     pub(crate) hints: Hints,
     /// The values that the program keeps with the window.
@@ -174,6 +178,7 @@ impl WindowCore {
         self.reopens.set(self.accesses.get() > 0);
         let short = short && self.accesses.get() == 0 && self.world.alive().is_ok();
         self.short.set(short);
+        self.short_gets.set(short && !self.observed.get());
         if !short {
             self.checked.forget_part(); // a run or an access may change it
             self.checked.forget_lines();
@@ -233,6 +238,7 @@ impl WindowCore {
     #[cold]
     pub(crate) fn shut(&self) {
         self.short.set(false);
+        self.short_gets.set(false);
         self.checked.forget_lines();
         self.fast_paths.iter().zip(&self.peers).for_each(|(fast_path, peer)| fast_path.lead(peer.base, 0));
     }
@@ -241,7 +247,17 @@ impl WindowCore {
     ///
     /// # Errors
     /// As [`Ports::of`].
+    #[inline]
     pub(crate) fn ports(&self, site: &'static Location<'static>) -> Result<Ports> {
+        match self.known_ports {
+            Some(ports) => Ok(ports),
+            None => self.ports_of(site),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ports_of(&self, site: &'static Location<'static>) -> Result<Ports> {
         Ports::of(self.key.window).map_err(|error| error.on_rank(self.world.rank).at(site))
     }
 

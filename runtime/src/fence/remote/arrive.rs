@@ -324,7 +324,10 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
     }
 }
 
-/// Give memory of payloads that were applied back to the transport.
+/// Give memory of payloads that were applied back to the transport. A call of its own, since fences of ranks that all reach each
+/// other's memory have no use for it, and its loop would take registers from theirs.
+#[cold]
+#[inline(never)]
 pub(crate) fn recycle(window: &WindowCore, endpoint: &mut Endpoint) {
     for (from, payload) in window.remembered.borrow_mut().applied.drain(..) {
         endpoint.recycle(from, payload);

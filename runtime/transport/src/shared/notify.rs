@@ -121,41 +121,57 @@ impl<const SETS: usize> NotificationBoard<SETS> {
     #[inline(always)]
     pub(crate) fn publish(&mut self, word: u64, placement: &mut impl Placement) -> io::Result<()> {
         assert!(self.unread == 0, "published before every notification of the previous exchange was read");
-        let said = (self.size > FEW).then(|| self.for_all());
-        if self.row.is_none() && said.is_none_or(|(_, own)| own.is_any()) {
+        if self.size > FEW {
+            return self.publish_to_many(word, placement);
+        }
+        if self.row.is_none() {
             self.make_row(placement)?;
         }
+        self.begin(word);
+        let first = self.at(0);
+        let cells = self.row.as_ref().expect("`make_row` has made one");
+        // Nothing is written that no other rank reads: it would be next to lines which they do.
+        for to in (self.rank + 1..self.size).chain(0..self.rank) {
+            let cell = &cells[first + to];
+            // SAFETY: as in `write`.
+            unsafe { write(cell, word, &self.drafts[to]) };
+            cell.exchange.store(self.exchange, Ordering::Release); // the load in `arrived`
+        }
+        Ok(())
+    }
+
+    /// Another exchange begins, of this word. This rank itself reads its draft.
+    #[inline(always)]
+    fn begin(&mut self, word: u64) {
         self.exchange += 1;
         self.unread = self.size - 1;
         self.origins[self.rank].read = self.exchange;
-        // SAFETY: only this board writes these cells, and their readers have finished with them (see `Cell`).
-        let write = |cell: &Cell, draft: &Notification| unsafe {
-            cell.notification.with_mut(|notification| *notification = Notification { word, ..*draft });
-        };
+        self.drafts[self.rank].word = word;
+    }
+
+    /// The same among more than a few ranks; apart, so that few do not pay for it.
+    #[inline(never)]
+    fn publish_to_many(&mut self, word: u64, placement: &mut impl Placement) -> io::Result<()> {
+        let (all, own) = self.for_all();
+        if self.row.is_none() && own.is_any() {
+            self.make_row(placement)?;
+        }
+        self.begin(word);
         let cells = self.row.as_deref().unwrap_or_default();
-        if let Some((all, own)) = said {
-            self.drafts[self.rank].word = word;
-            for to in (0..self.size).filter(|&to| own.has(to)) {
-                write(&cells[self.at(to)], &self.drafts[to]);
-            }
-            let cell = &self.tables.for_all[self.at(self.rank)];
-            write(cell, &all);
-            cell.exchange.store(self.exchange, Ordering::Release); // the load in `arrived`
-            return Ok(());
+        for to in (0..self.size).filter(|&to| own.has(to)) {
+            // SAFETY: as in `write`.
+            unsafe { write(&cells[self.at(to)], word, &self.drafts[to]) };
         }
-        // The other ranks first: they may be waiting.
-        for to in (self.rank + 1..self.size).chain(0..=self.rank) {
-            let cell = &cells[self.at(to)];
-            write(cell, &self.drafts[to]);
-            cell.exchange.store(self.exchange, Ordering::Release); // the load in `arrived`
-        }
+        let cell = &self.tables.for_all[self.at(self.rank)];
+        // SAFETY: as in `write`.
+        unsafe { write(cell, word, &all) };
+        cell.exchange.store(self.exchange, Ordering::Release); // the load in `arrived`
         Ok(())
     }
 
     /// Returns the notification for all targets that have none of their own, and which have one.
     fn for_all(&self) -> (Notification, Targets) {
         let said = |draft: &Notification| (draft.flags, draft.address);
-        // This rank itself reads its draft.
         let (before, after) = (&self.drafts[..self.rank], &self.drafts[self.rank + 1..]);
         let first = after.iter().chain(before).find(|draft| draft.count == 0);
         let mut own = Targets::default();
@@ -204,20 +220,28 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         if !self.arrived(from) {
             return None;
         }
+        if self.size > FEW || from == self.rank {
+            return self.read_of_many(from);
+        }
         // SAFETY: the notification has arrived, and `from` does not write its cells before this board publishes again,
         // which the reference does not outlive (see `Cell`).
+        self.cell(from)?.notification.with(|notification| Some(unsafe { &*notification }))
+    }
+
+    /// The same among more than a few ranks, or of this rank itself; the notification has arrived.
+    #[inline(never)]
+    fn read_of_many(&mut self, from: usize) -> Option<&Notification> {
+        // SAFETY: as in `read`.
         let read = |cell: &Cell| cell.notification.with(|notification| unsafe { &*notification });
-        if self.size > FEW {
-            if from == self.rank {
-                return Some(&self.drafts[from]);
-            }
-            let all = read(&self.tables.for_all[self.at(from)]);
-            if !Targets(all.inline).has(self.rank) {
-                return Some(all);
-            }
-            if self.origins[from].row.is_none() {
-                self.find_row(from);
-            }
+        if from == self.rank {
+            return Some(&self.drafts[from]);
+        }
+        let all = read(&self.tables.for_all[self.at(from)]);
+        if !Targets(all.inline).has(self.rank) {
+            return Some(all);
+        }
+        if self.origins[from].row.is_none() {
+            self.find_row(from);
         }
         Some(read(self.cell(from)?))
     }
@@ -259,6 +283,16 @@ impl<const SETS: usize> NotificationBoard<SETS> {
     fn set(exchange: u64) -> usize {
         (exchange % SETS as u64) as usize
     }
+}
+
+/// Writes a notification, with this word.
+///
+/// # Safety
+/// Only the caller's board writes this cell, and its readers have finished with it (see `Cell`).
+#[inline(always)]
+unsafe fn write(cell: &Cell, word: u64, draft: &Notification) {
+    // SAFETY: the caller's.
+    cell.notification.with_mut(|notification| unsafe { *notification = Notification { word, ..*draft } });
 }
 
 /// Which targets have a notification of their own: a bit each, by rank modulo the number of bits.
