@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::api::run::ranks;
-use crate::state::world::World;
 use crate::state::transport_kind::TransportKind;
+use crate::state::world::World;
 use fencepost_planner::element::Op;
 use fencepost_planner::machine::Machine;
 
