@@ -281,3 +281,29 @@ fn a_store_into_what_is_not_lent_of_a_posted_window_is_told_with_both_lines_by_m
         }
     }
 }
+
+#[test]
+fn a_store_during_an_exposure_that_was_refused_is_not_told_in_the_next_one() {
+    for transport in transports(0..2) {
+        let run = ranks(2).transport(transport.clone()).check(Check::Mpi).run(|world| {
+            let mut u = world.window_from(vec![5_u64; 16])?;
+            let other = world.group([1 - world.rank()])?;
+            if world.rank() == 0 {
+                drop(u.start(&other)?);
+                world.barrier()?;
+                let access = u.start(&other)?;
+                access.put([1]).to(1, 0)?;
+                access.complete()?;
+            } else {
+                let refused = u.post_part(&other, 0..4)?.wait().expect_err("an access was dropped");
+                (u, _) = refused.into_parts();
+                u[7] = 1;
+                world.barrier()?;
+                u = u.post(&other)?.wait()?;
+                assert_eq!((u[0], u[7]), (1, 1), "{transport:?}");
+            }
+            world.barrier()
+        });
+        run.expect("no conflict");
+    }
+}

@@ -23,8 +23,8 @@ pub enum Check {
     Mark,
     /// As `Mark`, but each rank tells the lines of its operations at once.
     Log,
-    /// As `Log`; and stores of a rank into its part in the epoch of a fence in which others access it, which have a meaning here and none in
-    /// MPI, end in the same error. Each fence copies this rank's part. And a standard send waits until its message is taken, as a
+    /// As `Log`; and stores of a rank into its part in the epoch of a fence in which others access it, or into what is not lent of a
+    /// window that is posted, which have a meaning here and none in MPI, end in the same error. Each fence and each such post copies this rank's part. And a standard send waits until its message is taken, as a
     /// synchronous one does: so ranks that only a buffer keeps from waiting for each other are told so.
     Mpi,
 }

@@ -10,7 +10,7 @@ use crate::collect::touched::Touched;
 use crate::state::conflicts::MOST;
 use crate::state::window::WindowCore;
 use fencepost_planner::conflicts::{Conflict, Own, Touch, access_to_section, conflict};
-use fencepost_planner::datatype::Datatype;
+use fencepost_planner::datatype::{Datatype, MOST_RUNS};
 use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_planner::{Error, ErrorClass, Result};
 use std::panic::Location;
@@ -37,7 +37,7 @@ pub(crate) fn call(
     let section = section.map(|section| (me, access_to_section(kind), section));
     let both = [Some((target, kind, touched)), section];
     let accesses: Vec<_> = both.into_iter().flatten().collect();
-    if passes {
+    if passes || accesses.iter().any(|(.., touched)| has_many_runs(*touched)) {
         accesses.iter().filter_map(|(of, ..)| own(window, *of)).for_each(Own::skip);
         return Ok(());
     }
@@ -91,6 +91,11 @@ fn own_touching(window: &WindowCore, of: usize, told: &[u8], records: &Records<'
     let of_rank = |rank| if rank == me { parts(told).unwrap_or_default() } else { Vec::new() };
     let all: Vec<_> = (0..window.world.size).map(of_rank).collect();
     touching(of, window, &all, records).unwrap_or_default()
+}
+
+/// Whether elements are in more runs than are looked at one by one: those of such an operation are looked at in the fence only.
+pub(crate) fn has_many_runs(touched: Touched<'_>) -> bool {
+    matches!(touched, Touched::Type(elements) if elements.run_count() > MOST_RUNS)
 }
 
 /// Whether no operation before conflicts with an access to these elements.
