@@ -7,7 +7,7 @@ use fencepost::{Census, TransportKind, process};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// What a world may take to end, on a machine that does something else as well.
+/// The time that a world may take to end, on a machine that does something else as well.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Every rank of each world has an error that says which two ranks differ and what to set; also where stalls are not reported.

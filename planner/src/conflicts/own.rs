@@ -233,7 +233,8 @@ impl Own {
             Operators::None => self.operators.set(Operators::One(op)),
             Operators::One(first) if first != op => {
                 let own = Own::new(self.pages.len() * PER_PAGE);
-                for at in 0..self.pages.len() * WORDS {
+                let made = self.pages.iter().enumerate().filter(|(_, page)| page.get().is_some());
+                for at in made.flat_map(|(page, _)| page * WORDS..(page + 1) * WORDS) {
                     let there = self.word(at);
                     let accumulated = there & there >> 1 & LOW;
                     if accumulated != 0 {

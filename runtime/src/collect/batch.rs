@@ -24,7 +24,7 @@ pub(crate) struct Collected {
     /// The lines of the records: how many in a row have each.
     pub(crate) lines: Vec<(u32, Site)>,
     pub(crate) gets: Vec<Get>,
-    /// What the operations touch of the target's part, where conflicts are looked for.
+    /// The marks of what the operations touch of the target's part, where conflicts are looked for.
     pub(crate) own: Option<Box<Own>>,
 }
 

@@ -199,7 +199,7 @@ pub(crate) struct Checked {
     /// The lines of operations of which a record says all else.
     pub(crate) plain: Plain,
     marks: RefCell<Marks>,
-    /// What was called on each target's part, once something was.
+    /// The marks of each target's part, once something was called on it.
     own: OnceCell<Box<[OnceCell<Own>]>>,
     /// The line at which NOPUT was asserted for this epoch.
     pub(crate) no_put: Cell<Option<&'static Location<'static>>>,
@@ -233,7 +233,7 @@ impl Checked {
         self.own.get_or_init(|| (0..ranks).map(|_| OnceCell::new()).collect());
     }
 
-    /// What this rank has touched of the part of `target` in this epoch, if it has called something there in any.
+    /// The marks of this rank in this epoch for the part of `target`, if it has called something there in any epoch.
     #[inline(always)]
     pub(crate) fn own(&self, target: usize) -> Option<&Own> {
         self.own.get()?.get(target)?.get()

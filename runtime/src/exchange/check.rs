@@ -50,10 +50,6 @@ pub(crate) fn may_call(
     }
     let touched = Touched::Type(elements);
     let own = batch.own.get_or_insert_with(|| Box::new(Own::new(window.peers[target].len)));
-    if check::has_many_runs(touched) {
-        own.skip();
-        return Ok(());
-    }
     if check::fits(own, kind, touched) {
         check::touch(own, kind, touched);
         return Ok(());

@@ -1,4 +1,4 @@
-//! What operations are collected as.
+//! Operations as they are collected: records or described.
 
 use super::*;
 use crate::api::run::ranks;

@@ -1,6 +1,6 @@
 //! Conflicts of an operation with one before it of the same rank and epoch, found at its call (planner/README.md, 29).
 //!
-//! What a rank has touched of each part is marked ([`Own`]), so that an operation which conflicts with none is told soon. For one that
+//! Each rank marks what it has touched of each part ([`Own`]), so that an operation which conflicts with none is told soon. For one that
 //! does, what was called before is looked at, operation by operation.
 
 use super::find::{Records, Touching, add_part, parts, touching};
@@ -37,7 +37,7 @@ pub(crate) fn call(
     let section = section.map(|section| (me, access_to_section(kind), section));
     let both = [Some((target, kind, touched)), section];
     let accesses: Vec<_> = both.into_iter().flatten().collect();
-    if passes || accesses.iter().any(|(.., touched)| has_many_runs(*touched)) {
+    if passes {
         accesses.iter().filter_map(|(of, ..)| own(window, *of)).for_each(Own::skip);
         return Ok(());
     }
@@ -68,12 +68,12 @@ pub(crate) fn call(
     Err(error(window, &all, Under::Fence, site))
 }
 
-/// What this rank has touched of the part of a rank, where conflicts are looked for.
+/// The marks of this rank for the part of a rank, where conflicts are looked for.
 fn own(window: &WindowCore, of: usize) -> Option<&Own> {
     if window.checked.is_on() { window.checked.own_of(of, window.peers[of].len) } else { None }
 }
 
-/// What this rank has called on the part of a rank in this epoch.
+/// The operations that this rank has called on the part of a rank in this epoch.
 fn before(window: &WindowCore, of: usize) -> Vec<Touching> {
     window.outbox(of, |outbox| {
         let (stay, mut told) = (!window.peers[of].base.is_null(), Vec::new());
@@ -85,7 +85,7 @@ fn before(window: &WindowCore, of: usize) -> Vec<Touching> {
     })
 }
 
-/// What this rank has `told` of its operations on the part of a rank.
+/// The operations on the part of a rank that this rank has `told` of.
 fn own_touching(window: &WindowCore, of: usize, told: &[u8], records: &Records<'_>) -> Vec<Touching> {
     let me = window.world.rank;
     let of_rank = |rank| if rank == me { parts(told).unwrap_or_default() } else { Vec::new() };
@@ -94,17 +94,20 @@ fn own_touching(window: &WindowCore, of: usize, told: &[u8], records: &Records<'
 }
 
 /// Whether elements are in more runs than are looked at one by one: those of such an operation are looked at in the fence only.
-pub(crate) fn has_many_runs(touched: Touched<'_>) -> bool {
+fn has_many_runs(touched: Touched<'_>) -> bool {
     matches!(touched, Touched::Type(elements) if elements.run_count() > MOST_RUNS)
 }
 
 /// Whether no operation before conflicts with an access to these elements.
 pub(crate) fn fits(own: &Own, kind: Kind, touched: Touched<'_>) -> bool {
-    touched.all_runs(|run| !own.conflicts(run, kind))
+    has_many_runs(touched) || touched.all_runs(|run| !own.conflicts(run, kind))
 }
 
 /// The operation that makes this access is called.
 pub(crate) fn touch(own: &Own, kind: Kind, touched: Touched<'_>) {
+    if has_many_runs(touched) {
+        return own.skip();
+    }
     touched.all_runs(|run| {
         own.touch(run, kind);
         true

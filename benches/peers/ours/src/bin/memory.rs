@@ -1,4 +1,4 @@
-//! What a rank takes of memory, the mean of all ranks: its own pages, its share of those that ranks share, and page tables; after
+//! The memory that a rank takes, the mean of all ranks: its own pages, its share of those that ranks share, and page tables; after
 //! three fences and a prepared ring on one window, and on a second one.
 
 use fencepost::prelude::*;
