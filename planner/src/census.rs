@@ -192,6 +192,21 @@ pub fn dense(places: &Places, machine: &Machine) -> u32 {
     if saved > 0.0 && targets < f64::from(u32::MAX) { targets as u32 } else { u32::MAX }
 }
 
+/// The most bytes of a frame of operations that rides in a census, with the item of its target: where copying them on the way by
+/// other ranks is predicted to take those less than a message more takes its two ranks.
+pub fn short(places: &Places, machine: &Machine) -> usize {
+    let (rounds, _) = messages(Census::Sparse, places);
+    let link = machine.link(places.share());
+    let each = machine.moving.pack + machine.moving.unpack + link.per_byte;
+    // Half of the bits of a distance are set; the last of the copies takes the place of the frame's own.
+    let within = if places.have_speakers() { 2.0 } else { 0.0 };
+    let copies = (f64::from(rounds) / 2.0 + within - 1.0).max(0.0);
+    (2.0 * link.overhead / (copies * each)).min(SHORT) as usize
+}
+
+/// The most that was tried (`benches/LOG.md`).
+const SHORT: f64 = 256.0;
+
 /// The ns that an item of a sparse census takes on each rank that it passes, besides its bytes.
 const ITEM: f64 = 60.0;
 /// The bytes of an item where windows are fenced.
@@ -414,6 +429,17 @@ mod tests {
             [(4, 2), (8, 4), (64, 8)].map(|(ranks, most)| chosen(ranks, most)),
             [Census::Direct, Census::Sparse, Census::Sparse]
         );
+    }
+
+    #[test]
+    fn short_frames_ride_where_bytes_are_cheap() {
+        let machine = Machine::default();
+        let many = [2, 8, 64, 100_000].map(|ranks| short(&Places::of(ranks, false), &machine));
+        assert_eq!(many[..3], [256; 3]);
+        assert!(many[3] > 0, "{many:?}");
+        let mut dear = machine;
+        dear.network.per_byte = 1_000.0;
+        assert_eq!(short(&Places::of(64, false), &dear), 0);
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Fence<'_> {
         for to in (0..size).filter(|&to| to != me) {
             let draft = self.endpoint.draft(to);
             if has_something(draft) {
-                items.notify(me, to, draft, draft.address == INLINE);
+                items.notify(me, to, draft);
             }
         }
         let few = items.len() < world.dense.0 as usize;

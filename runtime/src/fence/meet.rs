@@ -7,10 +7,28 @@ use crate::state::call::Call;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_planner::census::Census;
+use fencepost_transport::Notify;
 use std::ops::Range;
 
 /// Bytes for one other rank, or for all.
 pub(crate) type Give<'a> = (Option<usize>, &'a [u8]);
+
+impl Fence<'_> {
+    /// The ranks to which there may be more to say than that this rank is here, with these flags: all, or none where the call fences no
+    /// window and gives nothing, as a barrier. Then that is what is drafted.
+    #[inline]
+    pub(super) fn ranks_with_drafts(&mut self, flags: u32) -> Range<usize> {
+        let (me, size) = (self.world.rank, self.world.size);
+        if !(self.windows.is_empty() && self.gives.is_empty()) {
+            return 0..size;
+        }
+        for to in (0..size).filter(|&to| to != me) {
+            let notification = self.endpoint.draft(to);
+            (notification.flags, notification.count, notification.address) = (flags, 0, 0);
+        }
+        0..0
+    }
+}
 
 impl WorldCore {
     /// Every rank sends every rank its bytes, in one collective call; returns what each rank has sent, `[from]`.

@@ -3,7 +3,7 @@
 //! Every rank has a notification for every other one, which says that it is in the fence (W1), of which superstep and windows,
 //! and how much there is for it. With a direct census each is sent; with a sparse or a reduced one ([`census`]) only those that say more than
 //! that their rank is in this fence travel, by ranks in between or as notes ([`notes`]), and a rank that has none from another knows that it has
-//! nothing for it. Where memory is reached, records ride in the notification, or lie where it says; where values are shared, the
+//! nothing for it. Short frames of operations [ride](crate::state::rides) with them. Where memory is reached, records ride in the notification, or lie where it says; where values are shared, the
 //! reader takes other operations from the sender's outbox; elsewhere they travelled in frames before the notification, so a
 //! notification settles the count. Where conflicts are looked for, an exchange of what was called comes first ([`check`]). A fence that has nothing but records to send goes [`straight`]. Then, on each rank:
 //!
@@ -27,7 +27,7 @@
 //!
 //! - W1: no memory is touched, and no frame applied, before the census is complete and all words were equal ([`census`] says
 //!   why all ranks learn it if they were not). Frames that come sooner are set aside.
-//! - W2: sections are read, and frames posted, before the first message.
+//! - W2: sections are read, and frames posted or made to ride, before the first message.
 //! - W3: those who read memory of another tell it by a frame when they have, and it knows from their notifications, and from
 //!   what it exposed, for whom it waits. They may have finished with the next census as soon: frames are in order.
 //! - W4: an outbox is filled again after the census of the next exchange, and its readers entered that when they had finished.
@@ -78,6 +78,7 @@ mod sources;
 mod spoken;
 mod straight;
 
+pub(crate) use crate::state::census::INLINE;
 pub(crate) use apply::apply_to;
 pub(crate) use asserted::fence_with;
 pub(crate) use meet::Give;
@@ -128,10 +129,6 @@ const RUNS: u32 = 8;
 const CALL: u32 = 16;
 /// The words of notifications are below 2^61.
 const WORD: u64 = (1 << 60) - 1;
-
-/// In a notification's address: its records ride in it, or, where there are more than two, the value of the first is the
-/// address that they lie at. Otherwise the address is the number of frames that came before it.
-pub(crate) const INLINE: usize = usize::MAX;
 
 /// End the epoch of `windows`. With `failed`, this rank takes part so that the others learn of it, and nothing is applied.
 #[inline]
@@ -451,7 +448,11 @@ impl Fence<'_> {
         let (me, census) = (self.world.rank, self.world.taken.get());
         let direct = census == Census::Direct;
         let mut flags = self.behind_it() | if failed { FAILED } else { 0 };
-        for to in 0..self.world.size {
+        if !direct {
+            self.begin_rides();
+        }
+        let ranks = self.ranks_with_drafts(flags);
+        for to in ranks.clone() {
             if to == me {
                 continue;
             }
@@ -462,22 +463,22 @@ impl Fence<'_> {
                     .map_err(|lost| self.quit(&lost))?;
             }
             if !failed && !self.endpoint.shares(to) && !self.in_notification(to) {
-                let mut frames = 0;
+                let (mut frames, mut posted) = (0, 0);
                 for window in self.windows {
                     let sent =
                         remote::send(self.world, self.endpoint, window, to, word, self.listed, self.call)
                             .map_err(|error| self.world.give_up(self.endpoint, error))?;
-                    frames += sent.frames;
+                    (frames, posted) = (frames + sent.frames, posted + sent.posted);
                     if sent.changed {
                         flags |= CHANGED;
                     }
                 }
                 let notification = self.endpoint.draft(to);
                 notification.count = frames;
-                notification.address = given(gives, census, to).count() + frames as usize;
+                notification.address = given(gives, census, to).count() + posted as usize;
             }
         }
-        for to in 0..self.world.size {
+        for to in ranks {
             if to == me {
                 continue;
             }
@@ -572,7 +573,7 @@ impl Fence<'_> {
                 return Err(self.world.corrupt(self.endpoint, from, self.call));
             }
             let frames = remote::Frames { world: self.world, windows: self.windows, from, word, exposes };
-            for _ in 0..count {
+            for _ in self.take_ridden(&frames, count)?..count {
                 if let Some(items) = &mut self.items
                     && let Some(taken) = items.aside.take(from, |frame| frames.take_in(self.endpoint, frame))
                 {

@@ -1,10 +1,37 @@
-//! Records that ride in a notification, where the ranks reach each other's memory: nothing else is sent then.
+//! What rides in a notification: records, where the ranks reach each other's memory, and nothing else is sent then; elsewhere, in
+//! a census, short frames.
 
+use crate::fence::remote::Frames;
 use crate::fence::{Fence, INLINE};
+use crate::protocol::frames::kind;
+use fencepost_planner::Result;
 use fencepost_transport::{Notification, Notify, Record, Topology};
 use std::ptr::with_exposed_provenance;
 
 impl Fence<'_> {
+    /// Before frames are sent, in an exchange with a census: none rides yet. The items of an exchange that all ranks take again are
+    /// given back first, since what is sent finds them in the world.
+    pub(super) fn begin_rides(&mut self) {
+        if let Some(items) = self.items.take() {
+            self.world.items.replace(items);
+        }
+        self.world.items.borrow_mut().rides.begin();
+    }
+
+    /// Takes in the frames that rode here from a rank that has sent `count` frames: returns how many they are.
+    pub(super) fn take_ridden(&mut self, frames: &Frames<'_>, count: u32) -> Result<u32> {
+        let Some(items) = self.items.as_ref().filter(|_| self.counted) else { return Ok(0) };
+        let mut taken = 0;
+        for frame in items.ridden(frames.from, kind::DATA) {
+            let good = taken < count && frames.take_in(self.endpoint, &frame).is_some();
+            if !good {
+                return Err(self.world.corrupt(self.endpoint, frames.from, self.call));
+            }
+            taken += 1;
+        }
+        Ok(taken)
+    }
+
     /// Whether all that there is for `to` is a plain record or two of one window, which the notification holds. Gets are read
     /// directly there, and need nothing to be sent if they are not listed.
     pub(super) fn in_notification(&self, to: usize) -> bool {

@@ -11,13 +11,18 @@
 
 use crate::state::aside::Aside;
 use crate::state::counts::{Counts, Halving};
+use crate::state::rides::{self, Rides};
 use crate::state::stands::{Leg, Stands};
 use fencepost_planner::census::{leaves, spreads};
-use fencepost_transport::{Notification, Record};
+use fencepost_transport::{Frame, Notification, Record};
 use std::ops::Range;
 
 /// The target of an item for all.
 const ALL: u32 = u32::MAX;
+
+/// In a notification's address: its records ride in it, or, where there are more than two, the value of the first is the
+/// address that they lie at. Otherwise the address is the number of frames that came before it.
+pub(crate) const INLINE: usize = usize::MAX;
 
 /// The bytes before each item's own.
 const HEAD: usize = 16;
@@ -29,8 +34,10 @@ pub(crate) struct Items {
     number: u64,
     items: Vec<Item>,
     bytes: Vec<u8>,
-    /// What came for this rank where windows are fenced, by origin.
-    notifications: Vec<(u32, Notification)>,
+    /// What came for this rank where windows are fenced, by origin, and which bytes ride with it.
+    notifications: Vec<(u32, Notification, Range<usize>)>,
+    /// Frames of this rank that ride with its notifications.
+    pub(crate) rides: Rides,
     /// In a reduced census, how many notes each rank is to expect, as far as this one has heard.
     pub(crate) counts: Counts,
     /// Frames that came before the census had ended.
@@ -63,15 +70,20 @@ impl Items {
         self.items.push(Item { origin: me as u32, target, bytes: from..self.bytes.len() });
     }
 
-    /// This rank has this notification for `to`; its records count only if they are `inline`.
-    pub(crate) fn notify(&mut self, me: usize, to: usize, notification: &Notification, inline: bool) {
+    /// This rank has this notification for `to`, with what rides to that rank.
+    pub(crate) fn notify(&mut self, me: usize, to: usize, notification: &Notification) {
         let Notification { flags, count, address, inline: records, .. } = notification;
+        let inline = *address == INLINE;
         let mut bytes = [0; 48];
         bytes[..4].copy_from_slice(&flags.to_le_bytes());
         bytes[4..8].copy_from_slice(&count.to_le_bytes());
         bytes[8..16].copy_from_slice(&(*address as u64).to_le_bytes());
         bytes[16..].copy_from_slice(bytemuck::bytes_of(records));
         self.give(me, Some(to), &bytes[..if inline { 48 } else { 16 }]);
+        if !inline && let Some(item) = self.items.last_mut() {
+            self.bytes.extend_from_slice(self.rides.to(to));
+            item.bytes.end = self.bytes.len();
+        }
     }
 
     /// In a reduced census: has `send` send what this rank has for others, each by itself, and holds it no more. What it has for
@@ -187,15 +199,17 @@ impl Items {
     /// The census has [ended](Self::end), and windows are fenced: the items for rank `me` are notifications.
     ///
     /// # Errors
-    /// What this rank sent is not one notification.
+    /// What this rank sent is not one notification, or what rides with it are no frames.
     pub(crate) fn read_notifications(&mut self, me: usize) -> Result<(), usize> {
         if let Some(twice) = self.items.windows(2).find(|two| two[0].origin == two[1].origin) {
             return Err(twice[0].origin as usize);
         }
-        for item in &self.items {
-            let bytes = &self.bytes[item.bytes.clone()];
-            let notification = (item.target as usize == me).then(|| notification(bytes)).flatten();
-            self.notifications.push((item.origin, notification.ok_or(item.origin as usize)?));
+        for Item { origin, target, bytes } in &self.items {
+            let came = &self.bytes[bytes.clone()];
+            let said = (*target as usize == me).then(|| notification(came)).flatten();
+            let whole = said.filter(|(_, ridden)| rides::frames(0, ridden).all(|frame| frame.is_some()));
+            let (notification, ridden) = whole.ok_or(*origin as usize)?;
+            self.notifications.push((*origin, notification, bytes.end - ridden.len()..bytes.end));
         }
         Ok(())
     }
@@ -203,13 +217,24 @@ impl Items {
     /// The notification that came from `origin`, if it had anything for this rank.
     #[inline]
     pub(crate) fn notification(&self, origin: usize) -> Option<&Notification> {
-        let at = self.notifications.binary_search_by_key(&(origin as u32), |(origin, _)| *origin).ok()?;
-        Some(&self.notifications[at].1)
+        self.said(origin).map(|(_, notification, _)| notification)
+    }
+
+    /// The frames of this kind that came with that notification.
+    pub(crate) fn ridden(&self, origin: usize, kind: u32) -> impl Iterator<Item = Frame> {
+        let bytes = self.said(origin).map_or(0..0, |(_, _, ridden)| ridden.clone());
+        rides::frames(kind, &self.bytes[bytes]).flatten()
+    }
+
+    #[inline]
+    fn said(&self, origin: usize) -> Option<&(u32, Notification, Range<usize>)> {
+        let at = self.notifications.binary_search_by_key(&(origin as u32), |(origin, ..)| *origin).ok()?;
+        Some(&self.notifications[at])
     }
 
     /// All notifications that came, and the rank that each is from.
     pub(crate) fn notifications(&self) -> impl Iterator<Item = (usize, &Notification)> {
-        self.notifications.iter().map(|(origin, notification)| (*origin as usize, notification))
+        self.notifications.iter().map(|(origin, notification, _)| (*origin as usize, notification))
     }
 
     /// What ranks other than `me` gave to this one alone, or to all, by rank, once the census has [ended](Self::end): the rank,
@@ -230,25 +255,19 @@ impl Items {
     }
 }
 
-/// The notification that these bytes of an item are.
-fn notification(bytes: &[u8]) -> Option<Notification> {
-    let (head, inline) = bytes.split_first_chunk::<16>()?;
+/// The notification that these bytes of an item are, and what rides with it: frames, or records of its own.
+fn notification(bytes: &[u8]) -> Option<(Notification, &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<16>()?;
     let word = |at: usize| head[at..at + 4].try_into().map(u32::from_le_bytes).ok();
     let address = head.last_chunk::<8>().map(|address| u64::from_le_bytes(*address))?;
-    let mut records = [Record::default(); 2];
-    let room = bytemuck::bytes_of_mut(&mut records);
-    if inline.len() == room.len() {
-        room.copy_from_slice(inline);
-    } else if !inline.is_empty() {
-        return None;
+    let (mut records, mut ridden) = ([Record::default(); 2], rest);
+    if address == INLINE as u64 {
+        let room = bytemuck::bytes_of_mut(&mut records);
+        (room.len() == rest.len()).then(|| room.copy_from_slice(rest))?;
+        ridden = &[];
     }
-    Some(Notification {
-        word: 0,
-        flags: word(0)?,
-        count: word(4)?,
-        address: address as usize,
-        inline: records,
-    })
+    let (flags, count, address) = (word(0)?, word(4)?, address as usize);
+    Some((Notification { word: 0, flags, count, address, inline: records }, ridden))
 }
 
 /// A digest of a message of the census of this number: of its word, its flags, and the bytes of its items. It tells accidents
@@ -399,11 +418,11 @@ mod tests {
             word: 0,
             flags: 10,
             count: 2,
-            address: usize::MAX,
+            address: INLINE,
             inline: [Record { head: 1, value: 2 }, Record { head: 3, value: 4 }],
         };
         let mut from = Items::default();
-        from.notify(0, 1, &sent, true);
+        from.notify(0, 1, &sent);
         let mut out = Vec::new();
         from.pass(&apart(2, 0), None, Leg::Round(0), 1, &mut out);
         let mut to = Items::default();

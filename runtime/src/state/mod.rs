@@ -32,6 +32,7 @@ pub(crate) mod placement;
 pub(crate) mod ports;
 pub(crate) mod registry;
 pub(crate) mod remembered;
+pub(crate) mod rides;
 pub(crate) mod schedule_cache;
 pub(crate) mod staged;
 pub(crate) mod stalls;

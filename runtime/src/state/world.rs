@@ -23,7 +23,7 @@ use crate::state::traffic::EpochKind;
 use crate::state::traffic::Traffic;
 use crate::state::transport_kind::TransportKind;
 use crate::state::window::WindowCore;
-use fencepost_planner::census::{Census, choose, dense};
+use fencepost_planner::census::{Census, choose, dense, short};
 use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::{Mode, Order};
@@ -81,6 +81,8 @@ pub(crate) struct WorldCore {
     /// From how many targets of each rank on the model has a reduced census sooner over than a sparse one; and whether each
     /// had as many in the last fence.
     pub(crate) dense: (u32, Cell<bool>),
+    /// The most bytes of a frame of operations that rides in a census.
+    pub(crate) short: usize,
     /// Where the ranks stand in a reduced census, once there was one.
     pub(crate) halving: OnceCell<Halving>,
     /// The census that the program has chosen, for this world and those split from it.
@@ -201,6 +203,7 @@ impl World {
             number: Cell::new(0),
             census,
             taken: Cell::new(census),
+            short: short(stands.places(), &machine),
             dense: (dense(stands.places(), &machine), Cell::new(false)),
             halving: OnceCell::new(),
             chosen_census,

@@ -22,6 +22,8 @@ use std::sync::{Arc, Mutex};
 
 const RANKS: usize = 3;
 const LEN: usize = 24;
+/// Elements of an operation whose frame is too long to ride in a census.
+const LONG: usize = 300;
 
 /// The frames that are looked at: those of this rank to that one.
 const WAY: [usize; 2] = [0, 1];
@@ -29,7 +31,7 @@ const WAY: [usize; 2] = [0, 1];
 /// Epochs with all kinds of operations, described, described again, and leaving early, over several windows.
 fn program(world: &World) -> Result<()> {
     let me = world.rank();
-    let (mut u, mut v) = (world.window::<u64>(LEN)?, world.window::<u8>(LEN)?);
+    let (mut u, mut v) = (world.window::<u64>(LEN)?, world.window::<u8>(LEN + LONG)?);
     let mut w = world.window::<[u32; 3]>(LEN)?;
     u.fill(me as u64 + 1);
     v.fill(me as u8 + 1);
@@ -44,6 +46,7 @@ fn program(world: &World) -> Result<()> {
             u.accumulate([1], Op::Max).to(to, 3)?;
             u.put(&[1, 2, 3][..]).to(to, Datatype::run(0..1).repeat(3).every(5))?;
             v.put([9, 8]).to(to, 1..3)?;
+            v.put([7; LONG]).to(to, LEN..LEN + LONG)?;
             v.accumulate([1; 4], Op::Bxor).to(to, Datatype::run(0..2).repeat(2).every(9))?;
             w.put([[5; 3]]).to(to, 2)?;
             u.put(u.section(8..10)).to(to, 20..22)?;

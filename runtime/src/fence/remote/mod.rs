@@ -25,6 +25,7 @@ use crate::state::remembered::{Left, SLOTS, Sendings};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::adaptive::Departure;
+use fencepost_planner::census::Census;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Channels, Endpoint, Port, Topology};
@@ -39,8 +40,9 @@ pub(crate) const ALONE: usize = 16 << 10;
 
 /// The result of [`send`].
 pub(crate) struct Sent {
-    /// How many frames went out.
+    /// How many frames went out, and how many of them were posted: the others ride in the census.
     pub(crate) frames: u32,
+    pub(crate) posted: u32,
     /// It is not what the last epoch that this line ended had.
     pub(crate) changed: bool,
 }
@@ -66,7 +68,7 @@ pub(crate) fn send(
     if outbox.is_empty() && gets().next().is_none() && !left.open {
         let sendings = remembered.sent[to].slots.iter_mut().find(|(other, _)| *other == key);
         let changed = sendings.is_some_and(|(_, sendings)| std::mem::take(&mut sendings.any));
-        return Ok(Sent { frames: 0, changed });
+        return Ok(Sent { frames: 0, posted: 0, changed });
     }
     let plain = outbox.wide.is_empty() && gets().next().is_none();
     if plain && endpoint.reaches(to) && outbox.records.is_reached() {
@@ -77,7 +79,7 @@ pub(crate) fn send(
             .map_err(|lost| world.lost(&lost, call))?;
         world.posted(to);
         world.count_sent(size_of_val(&outbox.records[..]), 0);
-        return Ok(Sent { frames: 1, changed: false }); // nothing was described
+        return Ok(Sent { frames: 1, posted: 1, changed: false }); // nothing was described
     }
     if endpoint.reaches(to) {
         // SAFETY: as above, and no other reference to it is alive.
@@ -139,12 +141,17 @@ pub(crate) fn send(
         world.count_sent(elements.len(), 0);
     }
     let head = header(word, kind::DATA, window.key.window);
+    world.count_sent(frame.len(), described);
+    let may_ride = !lent && world.taken.get() != Census::Direct && !endpoint.reaches(to);
+    if may_ride && world.items.borrow_mut().rides.add(to, head, frame, world.short) {
+        return Ok(Sent { frames: 1, posted: 0, changed });
+    }
     // SAFETY: where values are not shared, memory of the heap is copied.
     unsafe { endpoint.post(to, Port::FENCE, head, frame.as_ptr(), frame.len()) }
         .map_err(|lost| world.lost(&lost, call))?;
     world.posted(to);
-    world.count_sent(frame.len(), described);
-    Ok(Sent { frames: 1 + u32::from(lent), changed })
+    let frames = 1 + u32::from(lent);
+    Ok(Sent { frames, posted: frames, changed })
 }
 
 /// Send `to` what is in its outbox, before the fence.

@@ -1,0 +1,129 @@
+//! [`Rides`]: short frames of operations that travel in a census, in the item of the rank that they are for.
+//!
+//! A message of a census is on its way to that rank in any case, by ranks in between, and a frame costs more to be sent by itself than
+//! its bytes cost to be copied on that way. So frames of few bytes ride, as far as the machine model says
+//! ([`short`](fencepost_planner::census::short)), and up to a number of bytes from each rank: what a rank in between copies stays bounded. They
+//! are checked on arrival as any frame.
+
+use fencepost_transport::{Frame, Header};
+
+/// The most bytes of all frames of a rank that ride in one census.
+const ALL: usize = 4096;
+
+/// The bytes before each frame's own: its word (eight), its window and its length (four each).
+const HEAD: usize = 16;
+
+/// The frames of one rank that ride in a census.
+#[derive(Default)]
+pub(crate) struct Rides {
+    bytes: Vec<u8>,
+    /// By target, ascending: where the bytes of its frames end.
+    ends: Vec<(u32, usize)>,
+}
+
+impl Rides {
+    /// Begins an exchange: nothing rides yet.
+    pub(crate) fn begin(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// Has this frame ride to `to`, unless it is longer than `most` or too many do. Called in ascending order of `to`.
+    pub(crate) fn add(&mut self, to: usize, header: Header, frame: &[u8], most: usize) -> bool {
+        if frame.len() > most || self.bytes.len() + HEAD + frame.len() > ALL {
+            return false;
+        }
+        self.bytes.extend_from_slice(&header.word.to_le_bytes());
+        self.bytes.extend_from_slice(&header.extra.to_le_bytes());
+        self.bytes.extend_from_slice(&(frame.len() as u32).to_le_bytes());
+        self.bytes.extend_from_slice(frame);
+        match self.ends.last_mut().filter(|(last, _)| *last as usize == to) {
+            Some((_, end)) => *end = self.bytes.len(),
+            None => self.ends.push((to as u32, self.bytes.len())),
+        }
+        true
+    }
+
+    /// What rides to `to`, as it travels.
+    pub(crate) fn to(&self, to: usize) -> &[u8] {
+        let Ok(at) = self.ends.binary_search_by_key(&to, |(to, _)| *to as usize) else { return &[] };
+        let begin = if at == 0 { 0 } else { self.ends[at - 1].1 };
+        &self.bytes[begin..self.ends[at].1]
+    }
+}
+
+/// The frames of this kind that came so; `None` at the end of those that a rank can have sent, if more follows. Their payloads
+/// are in `came`.
+pub(crate) fn frames(kind: u32, mut came: &[u8]) -> impl Iterator<Item = Option<Frame>> {
+    std::iter::from_fn(move || {
+        if came.is_empty() {
+            return None;
+        }
+        let taken = first(kind, came);
+        came = taken.map_or(&[], |(_, rest)| rest);
+        Some(taken.map(|(frame, _)| frame))
+    })
+}
+
+/// The first frame of these, and what follows.
+fn first(kind: u32, came: &[u8]) -> Option<(Frame, &[u8])> {
+    let (head, rest) = came.split_first_chunk::<HEAD>()?;
+    let number = |at: usize| head[at..at + 4].try_into().map(u32::from_le_bytes).ok();
+    let word = head.first_chunk::<8>().map(|word| u64::from_le_bytes(*word))?;
+    let len = number(12)? as usize;
+    let (payload, rest) = rest.split_at_checked(len)?;
+    Some((Frame { header: Header { word, kind, extra: number(8)? }, payload: payload.as_ptr(), len }, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: usize = 256;
+
+    fn head(word: u64, extra: u32) -> Header {
+        Header { word, kind: 3, extra }
+    }
+
+    #[test]
+    fn frames_come_as_they_were_sent_to_whom_they_were_sent() {
+        let mut rides = Rides::default();
+        let sent = [(1, 7 << 32, 5, &b"one"[..]), (1, 7 << 32, 6, b""), (4, 7 << 32, 5, &[9; MOST])];
+        for (to, word, window, bytes) in sent {
+            assert!(rides.add(to, head(word, window), bytes, MOST));
+        }
+        for to in 0..6 {
+            let came: Vec<_> = frames(3, rides.to(to)).map(|frame| frame.expect("all are whole")).collect();
+            let expected: Vec<_> = sent.iter().filter(|sent| sent.0 == to).collect();
+            assert_eq!(came.len(), expected.len(), "to {to}");
+            for (frame, (_, word, window, bytes)) in came.iter().zip(expected) {
+                // SAFETY: it is in what rides, which is still there.
+                let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+                assert_eq!((frame.header, payload), (head(*word, *window), *bytes));
+            }
+        }
+        rides.begin();
+        assert!(rides.to(1).is_empty());
+    }
+
+    #[test]
+    fn long_frames_and_too_many_do_not_ride() {
+        let mut rides = Rides::default();
+        assert!(!rides.add(0, head(1, 0), &[0; MOST + 1], MOST));
+        let ridden = (0..100).filter(|&to| rides.add(to, head(1, 0), &[0; MOST], MOST)).count();
+        assert_eq!(ridden, ALL / (MOST + HEAD));
+    }
+
+    #[test]
+    fn what_was_cut_is_not_believed() {
+        let mut rides = Rides::default();
+        assert!(rides.add(2, head(1, 0), b"all of it", MOST));
+        let whole = rides.to(2).to_vec();
+        for cut in 1..whole.len() {
+            assert!(frames(3, &whole[..cut]).any(|frame| frame.is_none()), "{cut} bytes");
+        }
+        let mut long = whole;
+        long[12..16].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(frames(3, &long).all(|frame| frame.is_none()));
+    }
+}
