@@ -1,7 +1,7 @@
 //! How ranks learn who is in a fence: the messages that it takes, and that nothing else depends on it.
 
 use fencepost::prelude::*;
-use fencepost::{Census, Machine, Op, Ranks, TransportKind, ranks};
+use fencepost::{Census, Machine, Mode, Op, Ranks, TransportKind, ranks};
 use fencepost_tests_support::transports::{sim, transports};
 use std::sync::Mutex;
 
@@ -56,6 +56,34 @@ fn a_ring_takes_one_message_more_only_where_it_is_long() -> Result<()> {
             Ok([ring(1)?, ring(100)?])
         })?;
         assert_eq!(counts, vec![[(rounds(size), 0), (rounds(size) + 1, 0)]; size]);
+    }
+    Ok(())
+}
+
+/// What a fence sends last is short here, and must not overtake, by other ranks, what left before it.
+#[test]
+fn what_left_early_is_not_overtaken_by_what_rides() -> Result<()> {
+    for transport in (0..30).map(sim).chain([TransportKind::TcpThreads]) {
+        for census in Census::ALL {
+            ranks(6).transport(transport.clone()).census(census).run(|world| {
+                let (me, size) = (world.rank(), world.size());
+                let (mut u, mut v) = (world.window::<u64>(4)?, world.window::<u64>(1)?);
+                for epoch in 1..4 {
+                    for to in (0..size).filter(|&to| to != me) {
+                        u.accumulate([1], Op::Sum).mode(Mode::Aggressive).to(to, 0)?;
+                        u.accumulate([10], Op::Sum).mode(Mode::Aggressive).to(to, 0)?;
+                        v.accumulate([1], Op::Sum).to(to, 0)?;
+                        if epoch == 2 {
+                            u.put(u.section(2..3)).to(to, 3)?;
+                        }
+                    }
+                    world.fence((&mut u, &mut v))?;
+                    let others = size as u64 - 1;
+                    assert_eq!((u[0], v[0]), (11 * epoch * others, epoch * others), "rank {me}");
+                }
+                Ok(())
+            })?;
+        }
     }
     Ok(())
 }

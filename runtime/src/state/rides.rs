@@ -3,7 +3,8 @@
 //! A message of a census is on its way to that rank in any case, by ranks in between, and a frame costs more to be sent by itself than
 //! its bytes cost to be copied on that way. So frames of few bytes ride, as far as the machine model says
 //! ([`short`](fencepost_planner::census::short)), and up to a number of bytes from each rank: what a rank in between copies stays bounded. They
-//! are checked on arrival as any frame.
+//! are checked on arrival as any frame. One of an epoch of which something has left early for that rank does not ride: it says how much
+//! that was, and could come sooner, by other ranks.
 
 use fencepost_transport::{Frame, Header};
 

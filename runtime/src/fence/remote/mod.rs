@@ -142,7 +142,8 @@ pub(crate) fn send(
     }
     let head = header(word, kind::DATA, window.key.window);
     world.count_sent(frame.len(), described);
-    let may_ride = !lent && world.taken.get() != Census::Direct && !endpoint.reaches(to);
+    // One that says how many have left early comes behind them, and the census may be there before them.
+    let may_ride = !lent && !left.open && world.taken.get() != Census::Direct && !endpoint.reaches(to);
     if may_ride && world.items.borrow_mut().rides.add(to, head, frame, world.short) {
         return Ok(Sent { frames: 1, posted: 0, changed });
     }
