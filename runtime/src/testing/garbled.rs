@@ -31,8 +31,8 @@ const WAY: [usize; 2] = [0, 1];
 /// Epochs with all kinds of operations, described, described again, and leaving early, over several windows.
 fn program(world: &World) -> Result<()> {
     let me = world.rank();
-    let (mut u, mut v) = (world.window::<u64>(LEN)?, world.window::<u8>(LEN + LONG)?);
-    let mut w = world.window::<[u32; 3]>(LEN)?;
+    let (mut u, mut v) = (world.window::<u64>(LEN)?, world.window::<u8>(LEN)?);
+    let (mut w, mut long) = (world.window::<[u32; 3]>(LEN)?, world.window::<u8>(LONG)?);
     u.fill(me as u64 + 1);
     v.fill(me as u8 + 1);
     for step in 0..4 {
@@ -40,22 +40,23 @@ fn program(world: &World) -> Result<()> {
         u.set_mode(mode);
         v.set_mode(mode);
         w.set_mode(mode);
+        long.set_mode(mode);
         for to in (0..RANKS).filter(|&to| to != me) {
             u.put([7]).to(to, 3)?;
             u.accumulate([2, 3], Op::Sum).to(to, 4..6)?;
             u.accumulate([1], Op::Max).to(to, 3)?;
             u.put(&[1, 2, 3][..]).to(to, Datatype::run(0..1).repeat(3).every(5))?;
             v.put([9, 8]).to(to, 1..3)?;
-            v.put([7; LONG]).to(to, LEN..LEN + LONG)?;
             v.accumulate([1; 4], Op::Bxor).to(to, Datatype::run(0..2).repeat(2).every(9))?;
             w.put([[5; 3]]).to(to, 2)?;
+            long.put([7; LONG]).to(to, 0..LONG)?;
             u.put(u.section(8..10)).to(to, 20..22)?;
             u.get(10..13).from(to, 0..3)?;
             v.get(Datatype::run(10..12).repeat(2).every(4))
                 .from(to, Datatype::run(0..1).repeat(4).every(0))?;
         }
         let ticket = w.fetch((me + 1) % RANKS, 1..3)?;
-        world.fence((&mut u, &mut v, &mut w))?;
+        world.fence((&mut u, &mut v, &mut w, &mut long))?;
         drop(ticket);
     }
     world.barrier()
