@@ -38,7 +38,7 @@ fn main() -> Result<()> {
             let mut sums = [pages, tables];
             world.allreduce(&mut sums, Op::Sum)?;
             let mean = sums.map(|sum| sum / size as u64);
-            let all = ((mean[0] + mean[1]) as f64);
+            let all = (mean[0] + mean[1]) as f64;
             let more = format!("\"pages_kb\":{},\"tables_kb\":{}", mean[0], mean[1]);
             let s = ours::Stat { med: all, min: all, max: all, reps: 1, iters: 1, line: [0.0; 2] };
             emit(world, "memory", count, "prepared", s, "kB", &more);
