@@ -198,6 +198,12 @@ impl<R: Copy> LogWriter<R> {
         }
     }
 
+    /// Fills no log any more; it was lowered on one that has no room, or on none.
+    pub(crate) fn leave(&self) {
+        self.next.set(null_mut());
+        self.end.set(null_mut());
+    }
+
     /// Count in `log` what was written since it was lowered on it, if it was. There is no room now.
     ///
     /// # Safety

@@ -9,9 +9,9 @@ use crate::collect::log::Log;
 use crate::collect::outbox::Outbox;
 use crate::kernel::element::Element;
 use fencepost_transport::{Bytes, Done, Memory, Record};
-use std::alloc::{Layout, handle_alloc_error};
 use std::cell::UnsafeCell;
 use std::io;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -36,6 +36,13 @@ pub(crate) struct Region {
     base: NonNull<u8>,
     /// `[set][target]`, two sets used in turn. Raw, because other ranks read one set while the owner fills the other.
     outboxes: NonNull<Outbox>,
+    /// Which of them are made: each when something is collected for its target, since most ranks of many have something for few,
+    /// and pages that nobody touches are no memory.
+    made: Box<[UnsafeCell<bool>]>,
+    /// The outbox of those that are not made: nothing is written to it.
+    nothing: Box<Outbox>,
+    /// The memory of records, and of their elements.
+    logs: Memory,
     ranks: usize,
 }
 
@@ -70,10 +77,27 @@ impl Region {
     }
 
     fn of(elements: Bytes, is_adopted: bool, base: NonNull<u8>, ranks: usize, memory: &Memory) -> Self {
-        let boxes: Box<[Outbox]> = (0..2 * ranks).map(|_| Outbox::new(memory)).collect();
-        let outboxes = NonNull::new(Box::into_raw(boxes).cast::<Outbox>())
-            .unwrap_or_else(|| handle_alloc_error(Layout::new::<Outbox>()));
-        Self { memory: UnsafeCell::new(Some(elements)), is_adopted, base, outboxes, ranks }
+        Self::with(UnsafeCell::new(Some(elements)), is_adopted, base, ranks, memory.clone())
+    }
+
+    fn with(
+        memory: UnsafeCell<Option<Bytes>>,
+        is_adopted: bool,
+        base: NonNull<u8>,
+        ranks: usize,
+        logs: Memory,
+    ) -> Self {
+        let boxes = Box::into_raw(Box::<[Outbox]>::new_uninit_slice(2 * ranks)).cast::<Outbox>();
+        Self {
+            memory,
+            is_adopted,
+            base,
+            outboxes: NonNull::new(boxes).unwrap_or(NonNull::dangling()), // it is not null
+            made: (0..2 * ranks).map(|_| UnsafeCell::new(false)).collect(),
+            nothing: Box::new(Outbox::new(&Memory::heap())),
+            logs,
+            ranks,
+        }
     }
 
     /// Makes room for as many operations on single elements for each target; returns whether there is memory.
@@ -81,9 +105,9 @@ impl Region {
     /// # Safety
     /// Nobody else has the region yet.
     pub(crate) unsafe fn reserve(&self, operations: usize) -> bool {
-        // SAFETY: there are as many outboxes, and the caller's.
-        (0..2 * self.ranks)
-            .all(|outbox| unsafe { (*self.outboxes.as_ptr().add(outbox)).records.reserve(operations) })
+        let mut all = (0..2).flat_map(|set| (0..self.ranks).map(move |target| (set, target)));
+        // SAFETY: nobody else has them, by the caller's promise.
+        all.all(|(set, target)| unsafe { (*self.make_outbox(set, target)).records.reserve(operations) })
     }
 
     /// Whether the elements are those of a vector, in place.
@@ -104,8 +128,7 @@ impl Region {
 
     /// A region of no rank.
     pub(crate) fn none() -> Self {
-        let memory = UnsafeCell::new(None);
-        Self { memory, is_adopted: true, base: NonNull::dangling(), outboxes: NonNull::dangling(), ranks: 0 }
+        Self::with(UnsafeCell::new(None), true, NonNull::dangling(), 0, Memory::heap())
     }
 
     /// The first byte.
@@ -114,12 +137,50 @@ impl Region {
         self.base.as_ptr()
     }
 
-    /// The outbox of `set` for `target`.
+    /// The outbox of `set` for `target`, to be read.
     #[inline]
-    pub(crate) fn outbox(&self, set: usize, target: usize) -> *mut Outbox {
+    pub(crate) fn outbox(&self, set: usize, target: usize) -> *const Outbox {
+        self.made_outbox(set, target).map_or(&raw const *self.nothing, <*mut Outbox>::cast_const)
+    }
+
+    /// The outbox of `set` for `target`, if it was made.
+    #[inline]
+    pub(crate) fn made_outbox(&self, set: usize, target: usize) -> Option<*mut Outbox> {
         debug_assert!(set < 2 && target < self.ranks);
-        // SAFETY: there are `2 * ranks` outboxes, and the caller gives one of two sets and a rank of the world.
-        unsafe { self.outboxes.as_ptr().add(set * self.ranks + target) }
+        let at = set * self.ranks + target;
+        // SAFETY: as outboxes of a set are: only the owner makes some, while it fills the set.
+        let is_made = unsafe { *self.made[at].get() };
+        is_made.then(|| self.place(at))
+    }
+
+    /// The outbox of `set` for `target`, made if it was not. Its owner, which fills the set, calls this alone.
+    #[inline]
+    pub(crate) fn make_outbox(&self, set: usize, target: usize) -> *mut Outbox {
+        self.made_outbox(set, target).unwrap_or_else(|| self.make(set * self.ranks + target))
+    }
+
+    #[cold]
+    fn make(&self, at: usize) -> *mut Outbox {
+        let outbox = self.place(at);
+        // SAFETY: the owner alone touches the set that it fills; the place is one of these, and holds no outbox yet.
+        unsafe {
+            outbox.write(Outbox::new(&self.logs));
+            *self.made[at].get() = true;
+        }
+        outbox
+    }
+
+    /// Where the outbox of this number is, if it is made.
+    #[inline]
+    fn place(&self, at: usize) -> *mut Outbox {
+        debug_assert!(at < 2 * self.ranks);
+        // SAFETY: there is room for `2 * ranks` outboxes, and callers look at no other number.
+        unsafe { self.outboxes.as_ptr().add(at) }
+    }
+
+    /// The outboxes that were made.
+    fn all_made(&self) -> impl Iterator<Item = *mut Outbox> {
+        (0..2).flat_map(move |set| (0..self.ranks).filter_map(move |target| self.made_outbox(set, target)))
     }
 
     /// The records of `set` for `target`, for that rank to read.
@@ -133,9 +194,9 @@ impl Region {
 
     /// The memory, that of records and of their elements too.
     pub(crate) fn into_memory(mut self) -> Vec<Bytes> {
-        let logs = (0..2 * self.ranks).flat_map(|outbox| {
-            // SAFETY: there are as many outboxes, and nobody else has a reference any more.
-            let outbox = unsafe { &mut *self.outboxes.as_ptr().add(outbox) };
+        let logs = self.all_made().flat_map(|outbox| {
+            // SAFETY: it is made, and nobody else has a reference any more.
+            let outbox = unsafe { &mut *outbox };
             [outbox.records.take_memory(), outbox.bytes.take_memory()]
         });
         let memory: Vec<Bytes> = logs.flatten().collect();
@@ -180,8 +241,10 @@ pub(crate) unsafe fn let_go(own: *mut u8, first: *mut u8, reaching: usize) -> Do
 
 impl Drop for Region {
     fn drop(&mut self) {
-        let boxes = std::ptr::slice_from_raw_parts_mut(self.outboxes.as_ptr(), 2 * self.ranks);
-        // SAFETY: made by `Box::into_raw` of a slice of this length in `new`, and nobody else has a reference any more.
-        drop(unsafe { Box::from_raw(boxes) });
+        // SAFETY: these are made, and nobody else has a reference any more.
+        self.all_made().for_each(|outbox| unsafe { outbox.drop_in_place() });
+        let places = std::ptr::slice_from_raw_parts_mut(self.outboxes.as_ptr(), 2 * self.ranks);
+        // SAFETY: made by `Box::into_raw` of a slice of this length in `with`, of places that may hold anything.
+        drop(unsafe { Box::from_raw(places as *mut [MaybeUninit<Outbox>]) });
     }
 }

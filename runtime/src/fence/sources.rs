@@ -29,7 +29,7 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
         let set = window.set.get();
         let elements = sources_of_records(world, windows, window, call)?;
         for target in 0..world.size {
-            let outbox = window.region.outbox(set, target);
+            let Some(outbox) = window.region.made_outbox(set, target) else { continue };
             if let Some(from) = elements {
                 // SAFETY: the set being filled is touched by its owner only; each displacement was checked at the call
                 // against this rank's part of that window, which this rank is fencing, and nobody else writes it before
@@ -230,7 +230,8 @@ fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool
         for get in &*pending.gets {
             if endpoint.shares(get.target as usize) {
                 // SAFETY: the set being filled is touched by its owner only.
-                let outbox = unsafe { &mut *window.region.outbox(window.set.get(), get.target as usize) };
+                let outbox =
+                    unsafe { &mut *window.region.make_outbox(window.set.get(), get.target as usize) };
                 outbox.looks.push(pending.remote(get));
             }
         }

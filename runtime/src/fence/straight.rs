@@ -67,8 +67,13 @@ fn exchange(world: &WorldCore, window: &WindowCore, call: &Call) -> Option<Resul
     let (set, size) = (window.set.get(), window.element.size as usize);
     let elements = window.elements.take();
     for (target, fast_path) in window.fast_paths.iter().enumerate() {
-        // SAFETY: the set being filled is touched by its owner only, and writers are on it alone.
-        let outbox = unsafe { &mut *window.region.outbox(set, target) };
+        // The set being filled is touched by its owner only, and writers are on it alone.
+        let Some(outbox) = window.region.made_outbox(set, target) else {
+            fast_path.writer.leave();
+            continue;
+        };
+        // SAFETY: as above.
+        let outbox = unsafe { &mut *outbox };
         // SAFETY: as above.
         unsafe { fast_path.writer.lift(&mut outbox.records) };
         if elements {

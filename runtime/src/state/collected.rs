@@ -75,7 +75,8 @@ impl WindowCore {
         self.elements.set(false);
         self.of_other.set(None);
         // After a fence that failed on all ranks, or before one: nobody reads the set being filled.
-        (0..self.world.size).for_each(|target| self.outbox(target, Outbox::clear));
+        let made = |&target: &usize| self.region.made_outbox(self.set.get(), target).is_some();
+        (0..self.world.size).filter(made).for_each(|target| self.outbox(target, Outbox::clear));
         self.pending(Pending::clear);
         self.notes.borrow_mut().clear();
         self.checked.clear();

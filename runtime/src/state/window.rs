@@ -298,9 +298,10 @@ impl WindowCore {
         for (target, fast_path) in self.fast_paths.iter().enumerate() {
             // SAFETY: a set's outboxes live as long as the region, and while it is filled its owner alone touches it.
             unsafe {
-                let outbox = &mut *self.region.outbox(set, target);
-                outbox.clear();
-                fast_path.writer.lower(&outbox.records);
+                if let Some(outbox) = self.region.made_outbox(set, target) {
+                    (*outbox).clear();
+                }
+                fast_path.writer.lower(&(*self.region.outbox(set, target)).records);
             }
         }
         self.checked.clear();
@@ -314,8 +315,11 @@ impl WindowCore {
     /// goes the fast path.
     pub(crate) fn count(&self) {
         for (target, fast_path) in self.fast_paths.iter().enumerate() {
-            // SAFETY: the set being filled is touched by its owner only, and writers are on it alone.
-            unsafe { fast_path.writer.lift(&mut (*self.region.outbox(self.set.get(), target)).records) };
+            match self.region.made_outbox(self.set.get(), target) {
+                // SAFETY: the set being filled is touched by its owner only, and writers are on it alone.
+                Some(outbox) => unsafe { fast_path.writer.lift(&mut (*outbox).records) },
+                None => fast_path.writer.leave(),
+            }
         }
         // SAFETY: the writer is on these gets alone.
         unsafe { self.getting.lift(&mut self.pending.borrow_mut().gets) };
@@ -324,8 +328,11 @@ impl WindowCore {
     /// Runs `act` on the outbox for `target`, with all that was collected so far counted.
     pub(crate) fn outbox<R>(&self, target: usize, act: impl FnOnce(&mut Outbox) -> R) -> R {
         let writer = &self.fast_paths[target].writer;
+        if self.region.made_outbox(self.set.get(), target).is_none() {
+            writer.leave();
+        }
         // SAFETY: the set being filled is touched by its owner only, and while the writer is lifted by this reference only.
-        let outbox = unsafe { &mut *self.region.outbox(self.set.get(), target) };
+        let outbox = unsafe { &mut *self.region.make_outbox(self.set.get(), target) };
         // SAFETY: writers are on the set being filled alone.
         unsafe { writer.lift(&mut outbox.records) };
         let result = act(outbox);

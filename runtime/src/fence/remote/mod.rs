@@ -83,7 +83,9 @@ pub(crate) fn send(
     }
     if endpoint.reaches(to) {
         // SAFETY: as above, and no other reference to it is alive.
-        unsafe { (*window.region.outbox(window.set.get(), to)).describe_runs(window.element.size as usize) };
+        unsafe {
+            (*window.region.make_outbox(window.set.get(), to)).describe_runs(window.element.size as usize)
+        };
     }
     // SAFETY: as above.
     let outbox: &Outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
