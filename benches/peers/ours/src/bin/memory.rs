@@ -33,7 +33,8 @@ fn main() -> Result<()> {
                 prepared.replay(&mut u)?;
             }
             world.barrier()?;
-            let (pages, tables) = (kilobytes("smaps_rollup", &["Pss_Anon:", "Pss_Shmem:"]), kilobytes("status", &["VmPTE:"]));
+            let (pages, tables) =
+                (kilobytes("smaps_rollup", &["Pss_Anon:", "Pss_Shmem:"]), kilobytes("status", &["VmPTE:"]));
             world.barrier()?; // nobody leaves before all have looked
             let mut sums = [pages, tables];
             world.allreduce(&mut sums, Op::Sum)?;

@@ -128,7 +128,9 @@ fn main() -> Result<()> {
                     let idx = if order == "seq" { &seq } else { &rnd };
                     let to: Vec<u32> = targets(rank, size, all).take(TABLE).map(|to| to as u32).collect();
                     let case = format!("{op}_{order}_{}/fence", if all { "all" } else { "one" });
-                    for variant in ["dynamic", "dynamic-fresh", "scoped", "superstep", "prepared", "prepared-values"] {
+                    for variant in
+                        ["dynamic", "dynamic-fresh", "scoped", "superstep", "prepared", "prepared-values"]
+                    {
                         let main = ["dynamic", "superstep", "prepared"].contains(&variant);
                         if (variant == "scoped") && op != "get"
                             || variant == "prepared-values" && op == "get"
@@ -138,7 +140,9 @@ fn main() -> Result<()> {
                         }
                         let mut n = 1;
                         while n <= nmax {
-                            if !main && n != 1 && n != 1000 && n != 10_000 || variant.starts_with("prepared") && n > pmax {
+                            if !main && n != 1 && n != 1000 && n != 10_000
+                                || variant.starts_with("prepared") && n > pmax
+                            {
                                 n *= 10;
                                 continue;
                             }

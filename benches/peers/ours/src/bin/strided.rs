@@ -15,7 +15,14 @@ fn face(a: &mut Window<f64>, src: &mut Window<f64>, from: &Datatype, at: &Dataty
 
 /// A put for each cell of a column.
 #[superstep]
-fn cells(a: &mut Window<f64>, src: &mut Window<f64>, n: usize, from: usize, at: usize, to: usize) -> Result<()> {
+fn cells(
+    a: &mut Window<f64>,
+    src: &mut Window<f64>,
+    n: usize,
+    from: usize,
+    at: usize,
+    to: usize,
+) -> Result<()> {
     for i in 0..n {
         a.put(src.section(from + i * n..from + i * n + 1)).to(to, at + i * n)?;
     }
@@ -60,8 +67,13 @@ impl Family {
         let from = at.shift(self.from as i64);
         let mut turn = 0.0;
         let ways = [
-            ("type", "dynamic"), ("type", "superstep"), ("type", "prepared"), ("pack", "dynamic"),
-            ("separate", "dynamic"), ("separate", "superstep"), ("separate", "prepared"),
+            ("type", "dynamic"),
+            ("type", "superstep"),
+            ("type", "prepared"),
+            ("pack", "dynamic"),
+            ("separate", "dynamic"),
+            ("separate", "superstep"),
+            ("separate", "prepared"),
         ];
         for (method, variant) in ways {
             if method == "separate" && self.what != "column" {
@@ -79,46 +91,46 @@ impl Family {
                 turn += 1.0;
                 lines().for_each(|at| src[self.from + at] = turn);
                 match (method, variant) {
-                ("type", "dynamic") => {
-                    a.put(src.section(&from)).to(to, &at)?;
-                    world.fence((&mut a, &mut src))?;
-                }
-                ("type", "superstep") => face(&mut a, &mut src, &from, &at, to)?,
-                ("separate", "dynamic") => {
-                    for i in 0..self.n {
-                        a.put([src[self.from + i * self.n]]).to(to, i * self.n)?;
+                    ("type", "dynamic") => {
+                        a.put(src.section(&from)).to(to, &at)?;
+                        world.fence((&mut a, &mut src))?;
                     }
-                    a.fence()?;
-                }
-                ("separate", "superstep") => cells(&mut a, &mut src, self.n, self.from, 0, to)?,
-                ("pack", _) => {
-                    if run == 1 {
-                        for (cell, row) in buf.iter_mut().zip(self.rows()) {
-                            *cell = src[self.from + row];
+                    ("type", "superstep") => face(&mut a, &mut src, &from, &at, to)?,
+                    ("separate", "dynamic") => {
+                        for i in 0..self.n {
+                            a.put([src[self.from + i * self.n]]).to(to, i * self.n)?;
                         }
-                    } else {
-                        for (cells, row) in buf.chunks_exact_mut(run).zip(self.rows()) {
-                            cells.copy_from_slice(&src[self.from + row..][..run]);
+                        a.fence()?;
+                    }
+                    ("separate", "superstep") => cells(&mut a, &mut src, self.n, self.from, 0, to)?,
+                    ("pack", _) => {
+                        if run == 1 {
+                            for (cell, row) in buf.iter_mut().zip(self.rows()) {
+                                *cell = src[self.from + row];
+                            }
+                        } else {
+                            for (cells, row) in buf.chunks_exact_mut(run).zip(self.rows()) {
+                                cells.copy_from_slice(&src[self.from + row..][..run]);
+                            }
+                        }
+                        a.put(&buf).to(to, words)?;
+                        a.fence()?;
+                        let (a, stage) = a.split_at_mut(words);
+                        if run == 1 {
+                            for (cell, row) in stage.iter().zip(self.rows()) {
+                                a[row] = *cell;
+                            }
+                        } else {
+                            for (cells, row) in stage.chunks_exact(run).zip(self.rows()) {
+                                a[row..][..run].copy_from_slice(cells);
+                            }
                         }
                     }
-                    a.put(&buf).to(to, words)?;
-                    a.fence()?;
-                    let (a, stage) = a.split_at_mut(words);
-                    if run == 1 {
-                        for (cell, row) in stage.iter().zip(self.rows()) {
-                            a[row] = *cell;
-                        }
-                    } else {
-                        for (cells, row) in stage.chunks_exact(run).zip(self.rows()) {
-                            a[row..][..run].copy_from_slice(cells);
-                        }
-                    }
-                }
-                _ => match (&mut whole, &mut each) {
-                    (Some(whole), _) => whole.replay(&mut a, &mut src)?,
-                    (_, Some(each)) => each.replay(&mut a, &mut src)?,
-                    _ => (),
-                },
+                    _ => match (&mut whole, &mut each) {
+                        (Some(whole), _) => whole.replay(&mut a, &mut src)?,
+                        (_, Some(each)) => each.replay(&mut a, &mut src)?,
+                        _ => (),
+                    },
                 }
                 black_box(lines().fold(0.0, |sum, at| sum + a[at]));
                 Ok(())

@@ -1,0 +1,31 @@
+//! As `../../mpi_message.c`: a message there and back, from where it came.
+
+use fencepost::prelude::*;
+use ours::{bench, emit};
+
+fn main() -> Result<()> {
+    ours::main(|world| {
+        ours::require(world, world.size() == 2, "two ranks")?;
+        let mut bytes = 8;
+        while bytes <= 2 << 20 {
+            let mut part = vec![0u64; bytes / 8];
+            let last = part.len() - 1;
+            let s = bench(world, || {
+                if world.rank() == 0 {
+                    part[0] += 1;
+                    world.send(1, 1, &part)?;
+                    world.recv_into(1, 1, &mut part)?;
+                } else {
+                    world.recv_into(0, 1, &mut part)?;
+                    part[last] += 1;
+                    world.send(0, 1, &part)?;
+                }
+                Ok(())
+            })?;
+            emit(world, "message", "there_and_back", "send", s, "us", &format!("\"bytes\":{bytes}"));
+            ours::require(world, part[0] > 0 && part[last] > 0, "messages")?;
+            bytes *= if bytes == 8 { 64 } else { 8 };
+        }
+        Ok(())
+    })
+}
