@@ -138,3 +138,73 @@ fn a_call_that_conflicts_with_one_before_it_is_told_with_both_lines_and_is_no_pa
         run.expect("the world goes on");
     }
 }
+
+#[test]
+fn a_call_that_conflicts_in_a_section_of_another_window_is_told_with_both_lines() {
+    for check in [Check::Mark, Check::Log, Check::Mpi] {
+        let line = line!() + 7;
+        let run = ranks(2).check(check).run(|world| {
+            let (mut u, mut v, mut w) = (world.window::<u64>(8)?, world.window(8)?, world.window(8)?);
+            v.copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8]);
+            w.fill(20);
+            let (me, other) = (world.rank(), 1 - world.rank());
+            #[rustfmt::skip]
+            u.put(v.section(0..3)).to(other, 0)?;
+            v.put([9]).to(me, 3)?;
+            // Each of these reads what is written, or writes what is read or written.
+            let refused = [
+                v.put([9]).to(me, 2).expect_err("a source is written"),
+                w.get(v.section(1..3)).from(other, 0).expect_err("a get lands in a source"),
+                w.put(v.section(3..4)).to(other, 0).expect_err("a source is written"),
+                u.accumulate(v.section(2..5), Op::Sum).to(other, 5).expect_err("a source is written"),
+            ];
+            let text = |error: &Error| error.message().to_owned();
+            for (place, (error, before)) in refused.iter().zip([0, 0, 1, 1]).enumerate() {
+                assert_eq!(error.class(), ErrorClass::RmaConflict, "{error}");
+                assert!(text(error).contains("of window 1 on rank"), "{error}");
+                for line in [line + before, line + 4 + place as u32] {
+                    assert!(text(error).contains(&format!("{}:{line}: `", file!())), "{line}: {error}");
+                }
+            }
+            // These conflict with none of those that are part of the epoch.
+            w.put(v.section(4..5)).to(other, 0)?;
+            u.get(v.section(5..6)).from(other, 7)?;
+            world.fence((&mut u, &mut v, &mut w))?;
+            assert_eq!((&u[..], v[3], v[5], w[0]), (&[1, 2, 3, 0, 0, 0, 0, 0][..], 9, 0, 5));
+            Ok(())
+        });
+        run.expect("the world goes on");
+    }
+}
+
+#[test]
+fn a_section_of_an_operation_that_was_discarded_is_in_no_conflict() {
+    for check in [Check::Mark, Check::Log] {
+        let run = ranks(2).check(check).run(|world| {
+            let (mut u, mut v) = (world.window::<u64>(8)?, world.window::<u64>(8)?);
+            let (me, other) = (world.rank(), 1 - world.rank());
+            u.put(v.section(0..3)).to(other, 0)?;
+            let error = u.fence().expect_err("v is not in this fence");
+            assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
+            v.put([9]).to(me, 2)?;
+            u.put(v.section(3..5)).to(other, 0)?;
+            u.get(v.section(4..6)).from(other, 6).expect_err("a get lands in a source");
+            // The one is found at the fence, since the window with the section was fenced in between.
+            world.fence((&mut u, &mut v))?;
+            assert_eq!(v[2], 9);
+            u.put(v.section(0..1)).to(other, 0)?;
+            v.fence()?;
+            v.put([1]).to(me, 0)?;
+            let error = world.fence((&mut u, &mut v)).expect_err("they conflict");
+            assert_eq!(error.class(), ErrorClass::RmaConflict, "{error}");
+            // Nor is one of a window that is no more.
+            u.put(v.section(0..1)).to(other, 0)?;
+            drop(u);
+            v.put([7]).to(me, 0)?;
+            v.fence()?;
+            assert_eq!(v[0], 7);
+            Ok(())
+        });
+        run.expect("the world goes on");
+    }
+}

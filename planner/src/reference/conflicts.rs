@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// An operation: the rank that calls it, and its place among those of that rank.
 type Caller = (Rank, OperationId);
 
-/// The elements of a rank that an operation touches, and how.
-type Access = (usize, Kind, BTreeSet<i64>);
+/// The elements of a rank's part of a window that an operation touches, and how.
+type Access = ((usize, WindowId), Kind, BTreeSet<i64>);
 
 /// Two operations that conflict on one rank.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -27,38 +27,38 @@ pub struct Conflicting {
 }
 
 /// Returns the conflicts of operations with one before of the same rank, which are found at the call of the later one: the second
-/// of the two, which is then no part of the epoch (29). What other windows' operations do to their sections is not among it.
+/// of the two, which is then no part of the epoch (29).
 pub fn refused(epoch: &Epoch) -> Vec<Conflicting> {
     let mut all = Vec::new();
     for (rank, pattern) in epoch.patterns.iter().enumerate() {
         // What the operations before have touched: where, and how.
-        let mut before: Vec<(OperationId, WindowId, Vec<Access>)> = Vec::new();
+        let mut before: Vec<(OperationId, Vec<Access>)> = Vec::new();
         for (id, operation) in pattern.operations.iter() {
             let Some(target) = target(operation, rank) else { continue };
+            let there = (target, operation.window);
             let mut own: Vec<Access> =
-                vec![(target, operation.kind, operation.remote.element_iter().collect())];
-            if let Local::Section { window, datatype } = &operation.local
-                && *window == operation.window
-            {
-                own.push((rank, access_to_section(operation.kind), datatype.element_iter().collect()));
+                vec![(there, operation.kind, operation.remote.element_iter().collect())];
+            if let Local::Section { window, datatype } = &operation.local {
+                let kind = access_to_section(operation.kind);
+                own.push(((rank, *window), kind, datatype.element_iter().collect()));
             }
-            let mut found: BTreeMap<(Rank, OperationId), BTreeSet<i64>> = BTreeMap::new();
-            for (other, _, theirs) in before.iter().filter(|(_, window, _)| *window == operation.window) {
-                for (owner, a, mine) in &own {
-                    for (_, b, elements) in theirs.iter().filter(|(there, ..)| there == owner) {
+            let mut found: BTreeMap<((usize, WindowId), OperationId), BTreeSet<i64>> = BTreeMap::new();
+            for (other, theirs) in &before {
+                for (part, a, mine) in &own {
+                    for (_, b, elements) in theirs.iter().filter(|(there, ..)| there == part) {
                         let both: Vec<i64> = mine.intersection(elements).copied().collect();
                         if conflict(*a, *b) && !both.is_empty() {
-                            found.entry((Rank::new(*owner), *other)).or_default().extend(both);
+                            found.entry((*part, *other)).or_default().extend(both);
                         }
                     }
                 }
             }
             if found.is_empty() {
-                before.push((id, operation.window, own));
+                before.push((id, own));
             }
-            all.extend(found.into_iter().map(|((owner, other), elements)| Conflicting {
-                rank: owner,
-                window: operation.window,
+            all.extend(found.into_iter().map(|(((owner, window), other), elements)| Conflicting {
+                rank: Rank::new(owner),
+                window,
                 between: [other, id].map(|id| (Rank::new(rank), id)),
                 elements: elements.into_iter().collect(),
             }));
@@ -139,5 +139,34 @@ mod tests {
         assert_eq!(told, [[2, 4], [0, 1]]);
         assert_eq!((found[0].rank, &found[0].elements), (Rank::new(0), &vec![9]));
         assert_eq!((found[1].rank, &found[1].elements), (Rank::new(1), &vec![3]));
+    }
+
+    #[test]
+    fn an_operation_that_conflicts_in_a_section_of_another_window_is_refused() {
+        let [u, v] = [0, 1].map(WindowId::new);
+        let on = |window, to: i64, kind, elements: std::ops::Range<usize>, local| Operation {
+            kind,
+            window,
+            target: Some(Delta(to)),
+            remote: Datatype::run(elements),
+            local,
+            mode: Mode::Auto,
+            site: Site::default(),
+        };
+        let section = |window, elements| Local::Section { window, datatype: Datatype::run(elements) };
+        let operations = [
+            on(u, 1, Kind::Put, 0..2, section(v, 4..6)),
+            on(u, 1, Kind::Get, 2..4, section(v, 5..7)),
+            on(v, 0, Kind::Put, 4..5, Local::Buffer),
+            on(v, 1, Kind::Put, 4..5, Local::Buffer),
+            on(v, 1, Kind::Get, 6..8, section(u, 0..2)),
+        ];
+        let operations = operations.into_iter().collect();
+        let epoch = Epoch { patterns: vec![Pattern { operations }, Pattern::default()], ..Epoch::default() };
+        let found = refused(&epoch);
+        let told: Vec<_> = found.iter().map(|found| found.between.map(|(_, id)| id.index())).collect();
+        assert_eq!(told, [[0, 1], [0, 2]]);
+        assert!(found.iter().all(|found| found.rank == Rank::new(0) && found.window == v));
+        assert_eq!(found[0].elements, [5]);
     }
 }

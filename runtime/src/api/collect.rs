@@ -148,12 +148,7 @@ impl WindowCore {
         section: Option<(Option<WindowKey>, Touched<'_>)>,
         site: &'static Location<'static>,
     ) -> Result<()> {
-        if !self.checked.is_on() {
-            return Ok(());
-        }
-        let is_own = |key: Option<WindowKey>| key.is_none_or(|key| key == self.key);
-        let section = section.filter(|(key, _)| is_own(*key)).map(|(_, section)| section);
-        check::call(self, operation, section, site)
+        if self.checked.is_on() { check::call(self, operation, section, site) } else { Ok(()) }
     }
 
     /// Collect a put or an accumulate of one small element as a record, or of elements next to each other as a run; all of it

@@ -259,6 +259,11 @@ impl Checked {
         act(list, &self.plain.lines())
     }
 
+    /// Calls `act` with the accesses to sections of the window of this number, if there are any.
+    pub(crate) fn with_section(&self, window: u32, act: impl FnOnce(&List)) {
+        self.lists.borrow().sections.get(&window).map(act);
+    }
+
     /// Returns whether conflicts are looked for.
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {

@@ -535,8 +535,17 @@ impl WorldCore {
 
     /// The post or start that has left a window open, if one has, in words.
     pub(crate) fn open_since(&self, key: WindowKey) -> Option<String> {
-        let window = self.collecting.borrow().get(&key.window).and_then(Weak::upgrade)?;
-        window.open_since()
+        self.collecting(key)?.open_since()
+    }
+
+    /// A window of this world that operations are collected for.
+    pub(crate) fn collecting(&self, key: WindowKey) -> Option<Rc<WindowCore>> {
+        self.collecting.borrow().get(&key.window).and_then(Weak::upgrade)
+    }
+
+    /// Calls `act` with each window that operations are collected for, by its number.
+    pub(crate) fn each_collecting(&self, mut act: impl FnMut(&WindowCore)) {
+        self.collecting.borrow().values().filter_map(Weak::upgrade).for_each(|window| act(&window));
     }
 
     /// Which window of the superstep whose calls are being matched this is.

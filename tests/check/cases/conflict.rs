@@ -246,10 +246,12 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("028-section-of-another-window-yes", |world| {
         let (mut u, mut v) = (world.window::<u64>(16)?, world.window::<u64>(16)?);
+        let mut ended = Ok(());
         if world.rank() == 1 {
             u.get(v.section(0..4)).from(2, 3)?; // CONFLICT
-            u.get(v.section(3..5)).from(2, 8)?; // CONFLICT
+            ended = u.get(v.section(3..5)).from(2, 8); // CONFLICT, at the call
         }
-        world.fence((&mut u, &mut v))
+        world.fence((&mut u, &mut v))?;
+        ended
     }),
 ];

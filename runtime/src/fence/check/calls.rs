@@ -6,6 +6,7 @@
 use super::find::{Records, Touching, add_part, parts, touching};
 use super::report::{self, Under};
 use crate::collect::checked::List;
+use crate::collect::operation::WindowKey;
 use crate::collect::touched::Touched;
 use crate::state::conflicts::MOST;
 use crate::state::window::WindowCore;
@@ -15,17 +16,23 @@ use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_planner::{Error, ErrorClass, Result};
 use std::panic::Location;
 
-/// The accesses of an operation, which this rank is about to call: the rank that owns the elements, the way, and the elements.
-type Accesses<'d> = [(usize, Kind, Touched<'d>)];
+/// An access of an operation, which this rank is about to call: the window and the rank that own the elements, the way, and the
+/// elements.
+struct Access<'a> {
+    window: &'a WindowCore,
+    of: usize,
+    kind: Kind,
+    touched: Touched<'a>,
+}
 
-/// This rank is about to call an operation on `target`, which has a section of this window, or none, or one of another window.
+/// This rank is about to call an operation on `target`, which has a section of this window or of another one, or none.
 ///
 /// # Errors
 /// `RMA_CONFLICT`, if one before it in this epoch conflicts with it, unless conflicts pass: it must not be collected.
 pub(crate) fn call(
     window: &WindowCore,
     (kind, target, touched): (Kind, usize, Touched<'_>),
-    section: Option<Touched<'_>>,
+    section: Option<(Option<WindowKey>, Touched<'_>)>,
     site: &'static Location<'static>,
 ) -> Result<()> {
     let me = window.world.rank;
@@ -34,38 +41,54 @@ pub(crate) fn call(
     if section.is_none() && !passes && there.is_sole(kind) {
         return Ok(());
     }
-    let section = section.map(|section| (me, access_to_section(kind), section));
-    let both = [Some((target, kind, touched)), section];
-    let accesses: Vec<_> = both.into_iter().flatten().collect();
+    let other = section.and_then(|(key, _)| key).filter(|key| *key != window.key);
+    let other = other.and_then(|key| window.world.collecting(key));
+    let section = section.map(|(_, touched)| Access {
+        window: other.as_deref().unwrap_or(window),
+        of: me,
+        kind: access_to_section(kind),
+        touched,
+    });
+    let accesses: Vec<_> =
+        [Some(Access { window, of: target, kind, touched }), section].into_iter().flatten().collect();
+    let owns = || accesses.iter().filter_map(|access| Some((access, own(access.window, access.of)?)));
     if passes {
-        accesses.iter().filter_map(|(of, ..)| own(window, *of)).for_each(Own::skip);
+        owns().for_each(|(_, own)| own.skip());
         return Ok(());
     }
-    for (of, ..) in &accesses {
-        if let Some(own) = own(window, *of) {
+    for (access, own) in owns() {
+        own.uses();
+        if own.ends_sole() {
+            touch_all(own, &before(access.window, access.of));
+        }
+    }
+    if owns().any(|(access, own)| !fits(own, access.kind, access.touched)) {
+        let all = among_before(&accesses, site);
+        if !all.is_empty() {
+            return Err(error(window, &all, Under::Fence, site));
+        }
+        // Marks are left of sections whose window was fenced without this one, or is no more.
+        for (access, own) in owns() {
+            own.begin();
             own.uses();
-            if own.ends_sole() {
-                let all = before(window, *of);
-                all.iter().for_each(|one| touch(own, one.kind, Touched::Type(&one.elements)));
-            }
+            touch_all(own, &before(access.window, access.of));
         }
     }
-    let fits = |(of, kind, touched): &(usize, Kind, Touched<'_>)| {
-        own(window, *of).is_none_or(|own| fits(own, *kind, *touched))
-    };
-    if accesses.iter().all(fits) {
-        for (of, kind, touched) in &accesses {
-            if let Some(own) = own(window, *of) {
-                touch(own, *kind, *touched);
-            }
+    owns().for_each(|(access, own)| touch(own, access.kind, access.touched));
+    Ok(())
+}
+
+/// The conflicts of these accesses, of an operation at this line, with those before it.
+fn among_before(accesses: &[Access<'_>], site: &'static Location<'static>) -> Vec<Conflict> {
+    let mut all = Vec::new();
+    for (place, Access { window, of, .. }) in accesses.iter().enumerate() {
+        let is_there = |other: &&Access<'_>| other.of == *of && other.window.key == window.key;
+        if !accesses[..place].iter().any(|other| is_there(&other)) {
+            let there = accesses.iter().filter(is_there).map(|access| (access.kind, access.touched));
+            all.extend(found(window, (*of, &before(window, *of)), &there.collect::<Vec<_>>(), site));
         }
-        return Ok(());
     }
-    let mut all = found(window, (target, &before(window, target)), &accesses, site);
-    if target != me && accesses.len() > 1 {
-        all.extend(found(window, (me, &before(window, me)), &accesses, site));
-    }
-    Err(error(window, &all, Under::Fence, site))
+    all
 }
 
 /// The marks of this rank for the part of a rank, where conflicts are looked for.
@@ -73,14 +96,21 @@ fn own(window: &WindowCore, of: usize) -> Option<&Own> {
     if window.checked.is_on() { window.checked.own_of(of, window.peers[of].len) } else { None }
 }
 
-/// The operations that this rank has called on the part of a rank in this epoch.
+/// The operations that this rank has called on the part of a rank in this epoch, and of its own part those on other windows that
+/// have sections there.
 fn before(window: &WindowCore, of: usize) -> Vec<Touching> {
+    let number = window.key.window;
     window.outbox(of, |outbox| {
         let (stay, mut told) = (!window.peers[of].base.is_null(), Vec::new());
         let records = if stay { &outbox.records[..] } else { &[] };
         window.checked.with_list(of, stay.then_some(records.len()), |list, lines| {
-            add_part(&mut told, window.key.window, list, Some(lines), None);
+            add_part(&mut told, number, list, Some(lines), None);
         });
+        if of == window.world.rank {
+            window.world.each_collecting(|other| {
+                other.checked.with_section(number, |list| add_part(&mut told, number, list, Some(&[]), None));
+            });
+        }
         own_touching(window, of, &told, &|_, _| records)
     })
 }
@@ -91,6 +121,11 @@ fn own_touching(window: &WindowCore, of: usize, told: &[u8], records: &Records<'
     let of_rank = |rank| if rank == me { parts(told).unwrap_or_default() } else { Vec::new() };
     let all: Vec<_> = (0..window.world.size).map(of_rank).collect();
     touching(of, window, &all, records).unwrap_or_default()
+}
+
+/// These operations were called.
+fn touch_all(own: &Own, all: &[Touching]) {
+    all.iter().for_each(|one| touch(own, one.kind, Touched::Type(&one.elements)));
 }
 
 /// Whether elements are in more runs than are looked at one by one: those of such an operation are looked at in the fence only.
@@ -125,20 +160,20 @@ pub(crate) fn of_access(
     let mut told = Vec::new();
     add_part(&mut told, window.key.window, list, Some(&[]), None);
     let before = own_touching(window, target, &told, &|_, _| &[]);
-    let all = found(window, (target, &before), &[(target, kind, touched)], site);
+    let all = found(window, (target, &before), &[(kind, touched)], site);
     error(window, &all, Under::Posts, site)
 }
 
-/// The conflicts of these accesses, at this line, with what this rank has called `before` on the part of a rank.
+/// The conflicts of these accesses to the part of a rank, of an operation at this line, with what this rank has called `before` there.
 fn found(
     window: &WindowCore,
     (of, before): (usize, &[Touching]),
-    accesses: &Accesses<'_>,
+    accesses: &[(Kind, Touched<'_>)],
     site: &'static Location<'static>,
 ) -> Vec<Conflict> {
     let me = window.world.rank;
     let mut found: Vec<Conflict> = Vec::new();
-    for (_, kind, touched) in accesses.iter().filter(|(other, ..)| *other == of) {
+    for (kind, touched) in accesses {
         let elements = match touched {
             Touched::Run(at, count) => &Datatype::run(*at..at + count),
             Touched::Type(elements) => *elements,
