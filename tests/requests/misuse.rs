@@ -1,6 +1,6 @@
 //! Every call with arguments that are not valid.
 
-use fencepost::{Error, ErrorClass, Refused, Result, ranks};
+use fencepost::{Check, Error, ErrorClass, Refused, Result, ranks};
 use fencepost_tests_support::messages::everywhere;
 
 #[track_caller]
@@ -115,6 +115,33 @@ fn no_more_sends_wait_for_receives_than_a_rank_keeps() {
         );
         for send in sends {
             assert_eq!(world.recv::<u8>(0, 0)?.0, [5; 3]);
+            send.wait()?;
+        }
+        Ok(())
+    });
+    run.unwrap();
+}
+
+#[test]
+fn sends_that_only_a_check_lets_wait_are_as_many_as_are_kept_for_receives() {
+    const SENDS: usize = 70_000;
+    let run = ranks(1).check(Check::Mpi).run(|world| {
+        let sends = (0..SENDS).map(|number| world.isend(0, 0, vec![number]));
+        let sends = sends.collect::<Result<Vec<_>, _>>().expect("unchecked they would be complete");
+        for (number, mut send) in sends.into_iter().enumerate() {
+            assert!(!send.test(), "no receive has taken it");
+            assert_eq!(world.recv::<usize>(0, 0)?.0, [number]);
+            send.wait()?;
+        }
+        // Those that would wait unchecked are limited as ever.
+        let long = || world.isend(0, 0, vec![0u8; 100_000]);
+        let mut waiting = vec![long()?];
+        while waiting.len() < 65_536 {
+            waiting.push(world.issend(0, 0, Vec::<u8>::new())?);
+        }
+        world.isend(0, 0, vec![0u8]).map(drop).expect_err("there are as many as may wait");
+        for send in waiting {
+            drop(world.recv::<u8>(0, 0)?);
             send.wait()?;
         }
         Ok(())

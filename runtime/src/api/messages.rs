@@ -26,7 +26,8 @@ impl World {
     /// It returns at some time between the call and the receive. A rank keeps [some messages](crate::Ranks::unexpected) that it
     /// has not received; when it keeps as many as it may, or where a message is longer than is sent
     /// [at once](crate::Ranks::eager), the send waits until a receive takes the message. A program that ends where each send
-    /// is an [`ssend`](Self::ssend) does not depend on that.
+    /// is an [`ssend`](Self::ssend) does not depend on that. With [`Check::Mpi`](crate::Check::Mpi) (`FENCEPOST_CHECK=mpi`) each send
+    /// waits until a receive takes the message, as an `ssend` does, so that a program which depends on it is told.
     ///
     /// ```
     /// use fencepost_runtime::Any;

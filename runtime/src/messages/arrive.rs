@@ -233,7 +233,7 @@ pub(super) fn deliver(
 
 /// Marks the message of this number to `to` as taken. Returns whether one of that number was to be answered.
 fn answered(messages: &mut Messages, to: usize, number: u64) -> bool {
-    let Some(sent) = messages.sending.remove(&(to, number)) else { return false };
+    let Some(sent) = messages.sending.remove(to, number) else { return false };
     messages.outbox.remove(to, number);
     messages.free(sent.buffered);
     sent.completion.complete();

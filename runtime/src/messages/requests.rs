@@ -17,10 +17,11 @@ use crate::protocol::stall::{Awaited, Watch};
 use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
 use crate::state::completion::Completion;
+use crate::state::messages::Messages;
 use crate::state::messages::limits::BUFFERED;
 use crate::state::messages::receive::{Failure, Receive, Room};
+use crate::state::messages::sending::Sent;
 use crate::state::messages::status::{Sources, Status, Tags};
-use crate::state::messages::{Messages, Sent};
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass, Result, State};
 use fencepost_transport::{Cause, Channels, Endpoint, Leave, Liveness, Loss, Lost};
@@ -50,10 +51,10 @@ pub(crate) unsafe fn begin_send(
     rank_of(world, outgoing.to, call)?;
     let endpoint = &mut *world.endpoint.borrow_mut();
     let messages = &mut *messages(world).borrow_mut();
-    if messages.sending.len() >= BUFFERED {
+    let waiting = messages.sending.unsaved();
+    if waiting >= BUFFERED {
         let message = format!(
-            "{} messages of this rank wait for receives, and no more than {BUFFERED} may: nothing was sent; complete some first",
-            messages.sending.len()
+            "{waiting} messages of this rank wait for receives, and no more than {BUFFERED} may: nothing was sent; complete some first"
         );
         return Err(call.error(world, ErrorClass::NoMem, message));
     }

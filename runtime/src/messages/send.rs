@@ -15,8 +15,9 @@ use crate::state::messages::frames::{Envelope, Near, clock as clock_header, elem
 use crate::state::messages::limits::{BUFFERED, OVERHEAD};
 use crate::state::messages::outbox::Outbox;
 use crate::state::messages::receive::{Receive, Room};
+use crate::state::messages::sending::Sent;
 use crate::state::messages::status::{Sources, Status, Tags};
-use crate::state::messages::{Buffer, Kept, Messages, Sent};
+use crate::state::messages::{Buffer, Kept, Messages};
 use crate::state::world::WorldCore;
 use fencepost_planner::element::ElementType;
 use fencepost_planner::reference::SendMode;
@@ -172,7 +173,7 @@ pub(super) unsafe fn begin(
         Rc::new(Sent { to, tag, number, buffered, needs_buffer, site: call.site, completion, lost })
     });
     if let Some(sent) = &sent {
-        messages.sending.insert((to, number), sent.clone());
+        messages.sending.insert(sent);
     }
     if let Some(buffer) = messages.buffer.as_mut().filter(|_| buffered.is_some()) {
         buffer.used += bytes.len();
@@ -185,7 +186,7 @@ pub(super) unsafe fn begin(
         if let Err(why) = deliver(world, endpoint, messages, &message) {
             messages.peers[to].sent -= 1;
             messages.peers[to].used -= if is_eager { cost } else { 0 };
-            messages.sending.remove(&(to, number));
+            messages.sending.remove(to, number);
             messages.free(buffered);
             return Err(call.error(world, ErrorClass::NoMem, why));
         }
@@ -233,7 +234,7 @@ pub(super) unsafe fn begin(
             Ok(sent.filter(|_| !is_buffered))
         }
         Err(lost) => {
-            messages.sending.remove(&(to, number));
+            messages.sending.remove(to, number);
             messages.outbox.remove(to, number);
             messages.free(buffered);
             Err(world.lost(&lost, call))
@@ -388,7 +389,7 @@ pub(super) fn take_back(world: &WorldCore, endpoint: &mut Endpoint, sent: &Sent,
     let (to, number) = (sent.to, sent.number);
     {
         let messages = &mut *messages(world).borrow_mut();
-        messages.sending.remove(&(to, number));
+        messages.sending.remove(to, number);
         if to == world.rank {
             let is_it = |kept: &Kept| kept.from == to && kept.number == number;
             if let Some(at) = messages.kept.iter().position(is_it) {

@@ -14,7 +14,8 @@ use fencepost_planner::reference::SendMode;
 use std::ptr::NonNull;
 
 impl World {
-    /// Begins to [send](Self::send) all elements of a list, which the request has until it is complete. Never waits.
+    /// Begins to [send](Self::send) all elements of a list, which the request has until it is complete. Never waits; with
+    /// [`Check::Mpi`](crate::Check::Mpi) the request of a short message, too, is complete only when a receive has taken it.
     ///
     /// ```
     /// # fencepost_runtime::ranks(2).run(|world| {
@@ -32,7 +33,7 @@ impl World {
     ///
     /// # Errors
     /// `RANK` for a rank that the world does not have; `NO_MEM` where there is no memory for a copy, or 65,536 messages of this
-    /// rank wait for their receives; `PROC_FAILED` where the receiver has left or died, or the world has ended. The list is
+    /// rank wait for their receives, those not counted that only [`Check::Mpi`](crate::Check::Mpi) lets wait; `PROC_FAILED` where the receiver has left or died, or the world has ended. The list is
     /// given back, and nothing was sent.
     ///
     /// # Cost

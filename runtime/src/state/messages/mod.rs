@@ -7,17 +7,17 @@ pub(crate) mod limits;
 pub(crate) mod outbox;
 pub(crate) mod posted;
 pub(crate) mod receive;
+pub(crate) mod sending;
 pub(crate) mod status;
 
 use crate::kernel::waits::{Wait, without};
-use crate::state::completion::Completion;
 use crate::state::messages::frames::{Envelope, Near};
 use crate::state::messages::limits::Limits;
 use crate::state::messages::outbox::{Left, Outbox, chunk, chunks};
 use crate::state::messages::posted::Posted;
 use crate::state::messages::receive::Receive;
-use fencepost_transport::{Bytes, Channels, Endpoint, Lost, Port, Topology, Until};
-use std::cell::RefCell;
+use crate::state::messages::sending::{Sending, Sent};
+use fencepost_transport::{Bytes, Channels, Endpoint, Port, Topology, Until};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::Location;
 use std::rc::Rc;
@@ -39,7 +39,7 @@ pub(crate) struct Messages {
     /// Receives whose elements are on their way, by sender and number of the message.
     pub(crate) landing: BTreeMap<(usize, u64), Rc<Receive>>,
     /// Sends whose receivers are to tell when they have taken the message, by receiver and number of the message.
-    pub(crate) sending: BTreeMap<(usize, u64), Rc<Sent>>,
+    pub(crate) sending: Sending,
     /// The elements of these sends, where they were not sent with the message.
     pub(crate) outbox: Arc<Outbox>,
     /// The buffer of buffered sends.
@@ -84,23 +84,6 @@ pub(crate) struct Flying {
     bytes: Bytes,
 }
 
-/// A send that its receiver is to answer.
-pub(crate) struct Sent {
-    pub(crate) to: usize,
-    pub(crate) tag: u32,
-    pub(crate) number: u64,
-    /// The bytes that it takes of the buffer of buffered sends.
-    pub(crate) buffered: Option<usize>,
-    /// Whether a buffer alone would complete it before its message is taken, and is not to.
-    pub(crate) needs_buffer: bool,
-    /// The line that began it.
-    pub(crate) site: Site,
-    /// Whether its message was taken, or it has failed.
-    pub(crate) completion: Completion,
-    /// Why it has failed, once it has.
-    pub(crate) lost: RefCell<Option<Lost>>,
-}
-
 /// The buffer of buffered sends.
 pub(crate) struct Buffer {
     /// The line that has attached it.
@@ -138,7 +121,7 @@ impl Messages {
             kept: VecDeque::new(),
             posted: Posted::default(),
             landing: BTreeMap::new(),
-            sending: BTreeMap::new(),
+            sending: Sending::default(),
             outbox: Arc::default(),
             buffer: None,
             spare: Vec::new(),
@@ -213,12 +196,14 @@ impl Messages {
 
     /// Takes the receives whose elements are on their way from this rank.
     pub(crate) fn take_landing(&mut self, from: usize) -> Vec<Rc<Receive>> {
-        take_range(&mut self.landing, from, |_| true)
+        let numbers: Vec<(usize, u64)> =
+            self.landing.range((from, 0)..=(from, u64::MAX)).map(|(number, _)| *number).collect();
+        numbers.iter().filter_map(|number| self.landing.remove(number)).collect()
     }
 
     /// Takes the sends to this rank, but for those that are buffered.
     pub(crate) fn take_unbuffered(&mut self, to: usize) -> Vec<Rc<Sent>> {
-        take_range(&mut self.sending, to, |sent| sent.buffered.is_none())
+        self.sending.take_unbuffered(to)
     }
 
     /// A request of this rank that is not complete, if there is one, by its line.
@@ -254,15 +239,4 @@ impl Messages {
             }
         }
     }
-}
-
-/// Takes what is of this rank and wanted.
-fn take_range<T>(
-    all: &mut BTreeMap<(usize, u64), Rc<T>>,
-    rank: usize,
-    is_wanted: impl Fn(&T) -> bool,
-) -> Vec<Rc<T>> {
-    let wanted = all.range((rank, 0)..=(rank, u64::MAX)).filter(|(_, one)| is_wanted(one));
-    let numbers: Vec<(usize, u64)> = wanted.map(|(number, _)| *number).collect();
-    numbers.iter().filter_map(|number| all.remove(number)).collect()
 }
