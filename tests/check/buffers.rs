@@ -3,13 +3,12 @@
 
 use crate::table::row;
 use fencepost::prelude::*;
-use fencepost::{Any, Check, ErrorClass, TransportKind, ranks};
+use fencepost::{Any, Check, ErrorClass, Request, TransportKind, ranks};
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::ids::{Id, Rank};
 use fencepost_planner::reference::{Completion, Envelope, MessageCall, SendMode, Standard, stops};
 use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::messages::kinds;
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A call, of a message of one byte: to or from a rank, with a tag.
@@ -88,38 +87,81 @@ const CASES: &[Case] = &[
     ("a-receive-from-any-of-two", Ends, &[&[Send(1, 8)], &[RecvAny(8), RecvAny(8)], &[Send(1, 8)]]),
 ];
 
-/// The calls of one rank.
-fn play(world: &World, steps: &[Step]) -> Result<()> {
-    let (mut sends, mut receives) = (Vec::new(), Vec::new());
-    if steps.iter().any(|step| matches!(step, Bsend(..))) {
-        world.attach_buffer(100)?;
-    }
-    for step in steps {
-        match *step {
-            Send(to, tag) => world.send(to, tag, [7u8])?,
-            Ssend(to, tag) => world.ssend(to, tag, [7u8])?,
-            Bsend(to, tag) => world.bsend(to, tag, [7u8])?,
-            Recv(from, tag) => drop(world.recv::<u8>(from, tag)?),
-            RecvAny(tag) => drop(world.recv::<u8>(Any, tag)?),
-            Sendrecv(other, tag) => drop(world.sendrecv(other, tag, [7u8], other, tag, &mut [0u8])?),
-            Irecv(from, tag) => receives.push(world.irecv::<u8>(from, tag)?),
-            Isend(to, tag) => sends.push(world.isend(to, tag, vec![7u8])?),
-            IsendWait(to, tag) => drop(world.isend(to, tag, vec![7u8])?.wait()?),
+impl Step {
+    /// The call that waits, by its name.
+    fn name(self) -> &'static str {
+        match self {
+            Send(..) => "World::send",
+            Ssend(..) => "World::ssend",
+            Bsend(..) => "World::bsend",
+            Recv(..) | RecvAny(..) => "World::recv",
+            Sendrecv(..) => "World::sendrecv",
+            Irecv(..) | Isend(..) | IsendWait(..) => "Request::wait",
         }
     }
-    for send in sends {
-        send.wait()?;
-    }
-    for receive in receives {
-        receive.wait()?;
+}
+
+/// What a rank has begun.
+type Begun = (Vec<Request<Vec<u8>>>, Vec<Request<Vec<u8>>>);
+
+type Act = fn(&World, Step, &mut Begun) -> Result<()>;
+
+/// The most ranks of a case, and the most steps of one.
+const MOST: [usize; 2] = [3, 2];
+/// The line before the first of [`LINES`].
+const BEFORE: u32 = line!() + 3;
+#[rustfmt::skip]
+const LINES: [Act; MOST[0] * MOST[1]] = [
+    |world, step, begun| call(world, step, begun),
+    |world, step, begun| call(world, step, begun),
+    |world, step, begun| call(world, step, begun),
+    |world, step, begun| call(world, step, begun),
+    |world, step, begun| call(world, step, begun),
+    |world, step, begun| call(world, step, begun),
+];
+
+/// The place in [`LINES`] of a step of a rank: each has a line of its own.
+fn place(rank: usize, step: usize) -> usize {
+    assert!(rank < MOST[0] && step < MOST[1]);
+    rank * MOST[1] + step
+}
+
+/// One step, at the line of the caller.
+#[track_caller]
+fn call(world: &World, step: Step, (sends, receives): &mut Begun) -> Result<()> {
+    match step {
+        Send(to, tag) => world.send(to, tag, [7u8])?,
+        Ssend(to, tag) => world.ssend(to, tag, [7u8])?,
+        Bsend(to, tag) => world.bsend(to, tag, [7u8])?,
+        Recv(from, tag) => drop(world.recv::<u8>(from, tag)?),
+        RecvAny(tag) => drop(world.recv::<u8>(Any, tag)?),
+        Sendrecv(other, tag) => drop(world.sendrecv(other, tag, [7u8], other, tag, &mut [0u8])?),
+        Irecv(from, tag) => receives.push(world.irecv::<u8>(from, tag)?),
+        Isend(to, tag) => sends.push(world.isend(to, tag, vec![7u8])?),
+        IsendWait(to, tag) => drop(world.isend(to, tag, vec![7u8])?.wait()?),
     }
     Ok(())
 }
 
-/// The same as the reference has them.
-fn law(steps: &[Step]) -> Vec<MessageCall> {
+/// The calls of one rank.
+fn play(world: &World, steps: &[Step]) -> Result<()> {
+    let mut begun = Begun::default();
+    if steps.iter().any(|step| matches!(step, Bsend(..))) {
+        world.attach_buffer(100)?;
+    }
+    for (at, step) in steps.iter().enumerate() {
+        LINES[place(world.rank(), at)](world, *step, &mut begun)?;
+    }
+    for request in begun.0.into_iter().chain(begun.1) {
+        request.wait()?;
+    }
+    Ok(())
+}
+
+/// The same as the reference has them, with the step of each.
+fn law(steps: &[Step]) -> (Vec<MessageCall>, Vec<usize>) {
     let element = ElementType::scalar(Scalar::U8);
-    let (mut calls, mut begun) = (Vec::new(), Vec::new());
+    let (mut calls, mut of, mut begun) = (Vec::new(), Vec::new(), Vec::new());
     let send = |mode, to, tag| {
         let (to, bytes) = (Rank::new(to), vec![7]);
         MessageCall::Send { mode, to, tag, element, bytes, sent: None }
@@ -130,8 +172,9 @@ fn law(steps: &[Step]) -> Vec<MessageCall> {
     };
     let complete =
         |requests| MessageCall::Complete { requests, count: Completion::All, waits: true, completed: None };
-    for step in steps {
+    for (number, step) in steps.iter().enumerate() {
         let at = calls.len();
+        of.resize(at, number.saturating_sub(1));
         match *step {
             Irecv(from, tag) => calls.push(receive(Some(from), tag)),
             Isend(to, tag) => calls.push(send(SendMode::Standard, to, tag)),
@@ -151,18 +194,19 @@ fn law(steps: &[Step]) -> Vec<MessageCall> {
             _ => calls.push(complete(vec![at])),
         }
     }
+    of.resize(calls.len(), steps.len().saturating_sub(1));
     if !begun.is_empty() {
         calls.push(complete(begun));
     }
-    calls
+    (calls, of)
 }
 
-/// Whether the calls always end, or never, where standard sends are complete at this time.
-fn always_ends(programs: &[Vec<MessageCall>], standard: Standard) -> bool {
-    let ways = stops(programs, 100, standard).expect("the calls are right");
-    let ends = ways == BTreeSet::from([Vec::new()]);
-    assert!(ends || ways.iter().all(|waiting| !waiting.is_empty()), "{programs:?}: {ways:?}");
-    ends
+/// The calls in which ranks wait for ever where standard sends are complete at this time: each rank with its step, or nothing.
+fn waiting(programs: &[&[Step]], standard: Standard) -> Vec<(usize, usize)> {
+    let (calls, of): (Vec<_>, Vec<_>) = programs.iter().map(|steps| law(steps)).unzip();
+    let ways = stops(&calls, 100, standard).expect("the calls are right");
+    let [waiting] = &Vec::from_iter(ways)[..] else { panic!("{programs:?} may end in more than one way") };
+    waiting.iter().map(|(rank, at)| (rank.index(), of[rank.index()][*at])).collect()
 }
 
 /// The errors of the ranks.
@@ -180,14 +224,18 @@ fn told(programs: &[&[Step]], transport: &TransportKind, check: Check) -> Vec<(E
 pub(crate) fn judged() -> String {
     let mut table = String::new();
     for (name, verdict, programs) in CASES {
-        let calls: Vec<_> = programs.iter().map(|steps| law(steps)).collect();
-        let by_law = [Standard::AtOnce, Standard::AtMatch].map(|standard| always_ends(&calls, standard));
+        let by_law = [Standard::AtOnce, Standard::AtMatch].map(|standard| waiting(programs, standard));
         let (expected, becomes, mode) = match verdict {
             Ends => ([true, true], "ends", "off, mark, log, mpi"),
             Saved(_) => ([true, false], "told: only a buffer would complete it", "mpi"),
             Stops(_) => ([false, false], "told: no rank can go on", "always"),
         };
-        assert_eq!(by_law, expected, "{name}");
+        assert_eq!(by_law.each_ref().map(Vec::is_empty), expected, "{name}");
+        let lines = by_law[1].iter().map(|&(rank, step)| {
+            let line = BEFORE as usize + place(rank, step);
+            format!("rank {rank} waits in {} at buffers.rs:{line}", programs[rank][step].name())
+        });
+        let lines: Vec<String> = lines.collect();
         for transport in kinds(programs.len()) {
             for check in [Check::Log, Check::Mpi] {
                 let told = told(programs, &transport, check);
@@ -200,12 +248,19 @@ pub(crate) fn judged() -> String {
                     }
                 };
                 let text: String = told.iter().map(|(_, text)| &text[..]).collect();
-                for word in words.iter().chain(&["deadlock", "buffers.rs:"]) {
+                for word in words.iter().chain(&["deadlock"]) {
                     assert!(text.contains(word), "no {word:?}: {what}");
+                }
+                for &(rank, step) in &by_law[1] {
+                    let line = BEFORE as usize + place(rank, step);
+                    let call = format!("{} (tests/check/buffers.rs:{line})", programs[rank][step].name());
+                    let one = text.split("; ").find(|one| one.contains(&format!("rank {rank} waits for ")));
+                    assert!(one.is_some_and(|one| one.contains(&call)), "no {call} of rank {rank}: {what}");
                 }
             }
         }
-        table += &row(&format!("messages {name}"), becomes, mode);
+        let becomes = [vec![becomes.to_owned()], lines].concat().join("; ");
+        table += &row(&format!("messages {name}"), &becomes, mode);
     }
     table
 }
