@@ -137,6 +137,13 @@
 //!
 #![doc = include_str!("classes.md")]
 //!
+//! # What a check reports
+//!
+//! With [`Check`] (`FENCEPOST_CHECK`) a program that means something else than it says is told so while it runs. These are the reports
+//! of five small programs, on two ranks.
+//!
+#![doc = include_str!("reports.md")]
+//!
 //! # What is stable
 //!
 //! `src/surface.txt` lists each item that a program can reach, as it is declared; a change of the list is a change of the

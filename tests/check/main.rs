@@ -14,4 +14,5 @@ mod reports;
 mod settings;
 mod stores;
 mod table;
+mod told;
 mod unfenced;

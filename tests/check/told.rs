@@ -1,0 +1,112 @@
+//! What each kind of report looks like, as it is printed: a part of the docs. `FENCEPOST_BLESS=1 cargo test --test check told` writes it
+//! again.
+
+use fencepost::prelude::*;
+use fencepost::{Assertions, Check, ranks};
+use fencepost_tests_support::ends::ends;
+use fencepost_tests_support::golden;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// A report: what it is about, the name of the program that is told it, the program, and how it is checked. Rank 0 prints it.
+type Report = (&'static str, &'static str, fn(&World) -> Result<()>, Check);
+
+const REPORTS: [Report; 5] = [
+    (
+        "Operations of two ranks conflict. The fence of every rank returns this, and nothing was applied",
+        "two_ranks",
+        two_ranks,
+        Check::Log,
+    ),
+    (
+        "Two operations of one rank conflict. The later call returns this, and no other rank is told",
+        "one_rank",
+        one_rank,
+        Check::Log,
+    ),
+    (
+        "A rank stores into its part while another one puts into it, which has a meaning here and none in MPI. The fence of both returns this",
+        "store",
+        store,
+        Check::Mpi,
+    ),
+    (
+        "Only a buffer keeps two ranks from waiting for each other. Both sends return this with `Ranks::end_deadlocks`, and it is reported without",
+        "saved_by_a_buffer",
+        saved_by_a_buffer,
+        Check::Mpi,
+    ),
+    (
+        "What a rank has asserted is not true. Its fence returns this, and nothing was applied",
+        "untrue",
+        untrue,
+        Check::Log,
+    ),
+];
+
+fn two_ranks(world: &World) -> Result<()> {
+    let mut u = world.window::<u64>(8)?;
+    match world.rank() {
+        0 => u.put([5; 3]).to(1, 2)?,
+        _ => u.accumulate([5; 3], Op::Max).to(1, 4)?,
+    }
+    u.fence()
+}
+
+fn one_rank(world: &World) -> Result<()> {
+    let mut u = world.window::<u64>(8)?;
+    u.put([1; 3]).to(1, 2)?;
+    u.get(u.section(0..2)).from(1, 4)?;
+    u.fence()
+}
+
+fn store(world: &World) -> Result<()> {
+    let mut u = world.window::<u64>(8)?;
+    u.fence()?;
+    match world.rank() {
+        0 => u.put([7]).to(1, 5)?,
+        _ => u[0] = 1,
+    }
+    u.fence()
+}
+
+fn saved_by_a_buffer(world: &World) -> Result<()> {
+    let other = 1 - world.rank();
+    world.send(other, 3, [world.rank()])?;
+    world.recv::<usize>(other, 3).map(drop)
+}
+
+fn untrue(world: &World) -> Result<()> {
+    let mut u = world.window::<u64>(8)?;
+    u.fence_with(Assertions::NOPUT)?;
+    if world.rank() == 1 {
+        u.put([1]).to(0, 2)?;
+    }
+    u.fence()
+}
+
+/// The text of a program of this file.
+fn source(name: &str) -> String {
+    let start = format!("fn {name}(world: &World)");
+    let lines = include_str!("told.rs").lines().skip_while(|line| !line.starts_with(&start));
+    let all: Vec<&str> = lines.take_while(|line| *line != "}").collect();
+    assert!(!all.is_empty(), "there is no program {name}");
+    all.join("\n") + "\n}"
+}
+
+/// The report, as rank 0 is told it.
+fn told(program: fn(&World) -> Result<()>, check: Check) -> String {
+    let world = ranks(2).check(check).stall(Some(Duration::ZERO)).end_deadlocks(true).on_stall(|_| ());
+    let ends = ends(&world, &[], program);
+    ends[0].as_ref().expect("rank 0 is told").1.clone()
+}
+
+#[test]
+fn the_docs_show_each_kind_of_report_as_it_is_printed() {
+    let mut page = String::new();
+    for (what, name, program, check) in REPORTS {
+        let (source, told) = (source(name), told(program, check));
+        let _ = write!(page, "{what} (`{check}`):\n\n```text\n{source}\n```\n\n```text\n{told}\n```\n\n");
+    }
+    golden::compare(env!("CARGO_MANIFEST_DIR"), "src/reports.md", &format!("{}\n", page.trim_end()));
+}
