@@ -8,8 +8,9 @@
 //! are in its call.
 
 use crate::fence::remote;
+use crate::fence::riding::are_riding;
 use crate::fence::spoken::has_something;
-use crate::fence::{CALL, Disagreement, Fence, INLINE, Notifications, RUNS};
+use crate::fence::{CALL, Disagreement, Fence, Notifications, RUNS};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::calls;
 use fencepost_planner::census::Census;
@@ -135,7 +136,7 @@ impl Fence<'_> {
     pub(super) fn drop_frames(&mut self, from: usize) -> Result<(), Lost> {
         let reduced = self.world.taken.get() == Census::Reduced;
         let frames = self.endpoint.read(from)?.map_or(0, |said| {
-            let frames = if said.address == INLINE { 0 } else { said.address };
+            let frames = if are_riding(said.address) { 0 } else { said.address };
             frames + usize::from(reduced && has_something(said))
         });
         // Some may have come before it was known that nothing is made of them.

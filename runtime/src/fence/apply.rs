@@ -8,7 +8,8 @@ use crate::collect::outbox::{
 };
 use crate::fence::reads::exposed_by;
 use crate::fence::remote;
-use crate::fence::{Fence, INLINE, Notifications};
+use crate::fence::riding::{are_riding, riders};
+use crate::fence::{Fence, Notifications};
 use crate::kernel::{self, Task, Values, with_values};
 use crate::state::traffic::Traffic;
 use crate::state::window::WindowCore;
@@ -24,7 +25,7 @@ impl Fence<'_> {
         let staged = Cell::new(copied.map_or(std::ptr::null(), <[u8]>::as_ptr));
         // What left early came without a notification, from ranks that are not reached.
         let origins = if self.world.reaches_all { all.origins(me) } else { 0..self.world.size };
-        for window in self.windows {
+        for (place, window) in self.windows.iter().enumerate() {
             let (base, len) = (window.region.base(), window.peers[me].len);
             for origin in origins.clone() {
                 if origin == me || self.endpoint.shares(origin) || self.rides(origin) {
@@ -38,12 +39,17 @@ impl Fence<'_> {
                             continue;
                         }
                         if let Some(notification) = notification
-                            && notification.address == INLINE
+                            && are_riding(notification.address)
                         {
                             // SAFETY: it is of this exchange, and of a rank whose memory is reached, as for `rides`.
-                            let items = Items::Records(unsafe { Self::riders(notification) });
-                            // SAFETY: this rank's own memory, in its own fence, all reads done.
-                            unsafe { (window.apply)(base, len, window.element, items, &Operands::none()) };
+                            let records = unsafe { riders(notification, place) };
+                            if !records.is_empty() {
+                                let items = Items::Records(records);
+                                // SAFETY: this rank's own memory, in its own fence, all reads done.
+                                unsafe {
+                                    (window.apply)(base, len, window.element, items, &Operands::none())
+                                };
+                            }
                             continue;
                         }
                     }

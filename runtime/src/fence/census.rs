@@ -15,9 +15,10 @@
 //! Frames of operations go to their targets directly, and are posted before the first message. So they may come sooner than
 //! the census that says how many there are, and then be set aside; or later, and be waited for.
 
+use crate::fence::riding::are_riding;
 use crate::fence::spoken::{ALTERED, DIGEST, has_something, is_whole, payload, post, sign};
 use crate::fence::{CHANGED, DIFFERS, EXPOSES, FAILED, FEW, Fence, Notifications, OF_ALL, READS, RUNS};
-use crate::fence::{INLINE, LISTED, notes};
+use crate::fence::{LISTED, notes};
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::exchange::wait;
 use crate::protocol::frames::{census_of, header, kind};
@@ -177,7 +178,7 @@ impl Fence<'_> {
     fn may_say(&self, from: usize, said: &Notification, mine: u32) -> bool {
         let between = READS | EXPOSES | LISTED;
         let same = (said.flags ^ mine) & !(between | CHANGED) == 0 || without(Wait::Word);
-        let of_messages = said.flags & between == 0 && said.address != INLINE;
+        let of_messages = said.flags & between == 0 && !are_riding(said.address);
         same && (of_messages || self.endpoint.reaches(from))
     }
 

@@ -152,10 +152,13 @@ fn fence_unchecked(
     call: &Call,
     failed: Option<Error>,
 ) -> Result<()> {
-    if let [window] = windows
-        && failed.is_none()
-        && let Some(result) = straight::fence(world, window, call)
-    {
+    let straight = match windows {
+        _ if failed.is_some() => None,
+        [] => None,
+        [window] => straight::fence(world, &[*window], call),
+        several => straight::fence_of_several(world, several, call),
+    };
+    if let Some(result) = straight {
         return result;
     }
     fence_giving(world, windows, call, failed, &[])

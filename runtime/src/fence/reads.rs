@@ -13,7 +13,8 @@ use crate::collect::outbox::{DATATYPE, DatatypeOperation, DatatypeSource, Head, 
 use crate::collect::pending::Into as Landing;
 use crate::fence::census::take_read;
 use crate::fence::remote::{self, Came};
-use crate::fence::{EXPOSES, Fence, INLINE, Notifications, READS};
+use crate::fence::riding::{are_riding, riders};
+use crate::fence::{EXPOSES, Fence, Notifications, READS};
 use crate::kernel;
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::exchange::{untouched_by, wait};
@@ -169,22 +170,22 @@ impl Fence<'_> {
 
     /// Notes the operations that ride in notifications of ranks whose memory is reached and whose values are not shared.
     fn note_riders(&mut self) {
-        self.windows.iter().for_each(|window| window.remembered.borrow_mut().riders.clear());
-        let [window] = self.windows else { return };
         let site = self.call.site;
-        let riders = &mut window.remembered.borrow_mut().riders;
-        for origin in (0..self.world.size).filter(|&origin| origin != self.world.rank) {
-            if !self.endpoint.shares(origin)
-                && self.endpoint.reaches(origin)
-                && let Some(notification) = self.notification(origin)
-                && notification.address == INLINE
-            {
-                // SAFETY: it is of this exchange, and rides.
-                let records = unsafe { Self::riders(notification) };
-                let elements = touched(records, window.element.size as usize).flatten();
-                riders.extend(
-                    elements.map(|at| (origin, Record { head: Head::new(at as u64, PUT, site).0, value: 0 })),
-                );
+        for (place, window) in self.windows.iter().enumerate() {
+            let noted = &mut window.remembered.borrow_mut().riders;
+            noted.clear();
+            for origin in (0..self.world.size).filter(|&origin| origin != self.world.rank) {
+                if !self.endpoint.shares(origin)
+                    && self.endpoint.reaches(origin)
+                    && let Some(notification) = self.notification(origin)
+                    && are_riding(notification.address)
+                {
+                    // SAFETY: it is of this exchange, and rides.
+                    let records = unsafe { riders(notification, place) };
+                    let elements = touched(records, window.element.size as usize).flatten();
+                    let put = |at: usize| Record { head: Head::new(at as u64, PUT, site).0, value: 0 };
+                    noted.extend(elements.map(|at| (origin, put(at))));
+                }
             }
         }
     }

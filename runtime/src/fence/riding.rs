@@ -1,12 +1,81 @@
 //! What rides in a notification: records, where the ranks reach each other's memory, and nothing else is sent then; elsewhere, in
-//! a census, short frames.
+//! a census, short frames. The records are of one window of the fence or of two, and the address of the notification says of
+//! which, by their places in the fence.
 
+use crate::collect::limits::count_more;
 use crate::fence::remote::Frames;
 use crate::fence::{Fence, INLINE};
 use crate::protocol::frames::kind;
 use fencepost_planner::Result;
 use fencepost_transport::{Notification, Notify, Record, Topology};
 use std::ptr::with_exposed_provenance;
+
+/// The places of windows that a notification can tell apart.
+pub(super) const MOST_WINDOWS: usize = 6;
+
+/// Whether a notification with this address has records that ride in it, or that it says the address of.
+#[inline(always)]
+pub(super) fn are_riding(address: usize) -> bool {
+    address > INLINE - MOST_WINDOWS * (MOST_WINDOWS + 1)
+}
+
+/// Lets the records of the window at this place ride: one or two in the notification, of more it says where they lie.
+#[inline(always)]
+pub(super) fn of_one(notification: &mut Notification, place: usize, records: &[Record]) {
+    notification.count = records.len() as u32;
+    notification.address = INLINE - place;
+    match records {
+        [] => (),
+        [one] => notification.inline[0] = *one,
+        [one, two] => notification.inline = [*one, *two],
+        more => notification.inline[0].value = more.as_ptr().expose_provenance() as u64,
+    }
+}
+
+/// Lets the records of the windows at these two places ride: one of each in the notification; else it says where they lie, and
+/// how many there are.
+pub(super) fn of_two(
+    notification: &mut Notification,
+    (first, ones): (usize, &[Record]),
+    (second, others): (usize, &[Record]),
+) {
+    notification.count = count_more(ones.len() as u32, others.len());
+    notification.address = INLINE - (MOST_WINDOWS * (first + 1) + second);
+    notification.inline = match (ones, others) {
+        ([one], [other]) => [*one, *other],
+        _ => [ones, others].map(|records| Record {
+            head: records.len() as u64,
+            value: records.as_ptr().expose_provenance() as u64,
+        }),
+    };
+}
+
+/// The records that ride in a notification, or that it says the address of, of the window at this place.
+///
+/// # Safety
+/// They [are riding](are_riding), in a notification of this exchange: its sender leaves the records as they are until its fence
+/// after the next, which waits for this rank's next notification.
+#[inline(always)]
+pub(super) unsafe fn riders(notification: &Notification, place: usize) -> &[Record] {
+    // SAFETY: there are as many at that address, by the caller's promise.
+    let far = |address: u64, count| unsafe {
+        std::slice::from_raw_parts(with_exposed_provenance(address as usize), count)
+    };
+    let (places, count, inline) = (INLINE - notification.address, notification.count, &notification.inline);
+    if places < MOST_WINDOWS {
+        return match count as usize {
+            _ if places != place => &[],
+            count @ 0..=2 => &inline[..count],
+            more => far(inline[0].value, more),
+        };
+    }
+    let which = match (places / MOST_WINDOWS - 1, places % MOST_WINDOWS) {
+        (first, _) if first == place => 0,
+        (_, second) if second == place => 1,
+        _ => return &[],
+    };
+    if count == 2 { &inline[which..=which] } else { far(inline[which].value, inline[which].head as usize) }
+}
 
 impl Fence<'_> {
     /// Before frames are sent, in an exchange with a census: none rides yet. The items of an exchange that all ranks take again are
@@ -49,21 +118,7 @@ impl Fence<'_> {
     /// refused there.
     pub(super) fn rides(&mut self, from: usize) -> bool {
         self.endpoint.reaches(from)
-            && self.notification(from).is_some_and(|notification| notification.address == INLINE)
-    }
-
-    /// The records that ride in a notification, or that it says the address of.
-    ///
-    /// # Safety
-    /// It [`rides`](Self::rides), and is of this exchange: its sender leaves the records as they are until its fence after the
-    /// next, which waits for this rank's next notification.
-    pub(super) unsafe fn riders(notification: &Notification) -> &[Record] {
-        let count = notification.count as usize;
-        notification.inline.get(..count).unwrap_or_else(|| {
-            let first = with_exposed_provenance(notification.inline[0].value as usize);
-            // SAFETY: there are as many at that address, by the caller's promise.
-            unsafe { std::slice::from_raw_parts(first, count) }
-        })
+            && self.notification(from).is_some_and(|notification| are_riding(notification.address))
     }
 
     /// The notification of `from`, as far as it is known: in a census, only of those who have something for this rank.

@@ -21,7 +21,8 @@ use std::ops::Range;
 const ALL: u32 = u32::MAX;
 
 /// In a notification's address: its records ride in it, or, where there are more than two, the value of the first is the
-/// address that they lie at. Otherwise the address is the number of frames that came before it.
+/// address that they lie at. A few numbers below it say the same of other windows than the first, where the census is direct.
+/// Otherwise the address is the number of frames that came before it.
 pub(crate) const INLINE: usize = usize::MAX;
 
 /// The bytes before each item's own.
