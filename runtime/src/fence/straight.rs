@@ -138,7 +138,7 @@ fn read_sources(world: &WorldCore, windows: &[&WindowCore], window: &WindowCore)
 
 /// The records of this window that are for this rank.
 #[inline(always)]
-fn records<'w>(window: &'w WindowCore, to: usize) -> &'w [Record] {
+fn records(window: &WindowCore, to: usize) -> &[Record] {
     // SAFETY: the set being filled is touched by its owner only, and not while these are used.
     unsafe { &(&*window.region.outbox(window.set.get(), to)).records[..] }
 }
