@@ -28,37 +28,34 @@ impl Fence<'_> {
         for (place, window) in self.windows.iter().enumerate() {
             let (base, len) = (window.region.base(), window.peers[me].len);
             for origin in origins.clone() {
-                if origin == me || self.endpoint.shares(origin) || self.rides(origin) {
-                    if origin != me {
-                        if all.quiet() {
-                            continue;
-                        }
-                        let counted = self.counted;
-                        let notification = self.notification(origin);
-                        if notification.map_or(counted, |notification| notification.count == 0) {
-                            continue;
-                        }
-                        if let Some(notification) = notification
-                            && are_riding(notification.address)
-                        {
-                            // SAFETY: it is of this exchange, and of a rank whose memory is reached, as for `rides`.
-                            let records = unsafe { riders(notification, place) };
-                            if !records.is_empty() {
-                                let items = Items::Records(records);
-                                // SAFETY: this rank's own memory, in its own fence, all reads done.
-                                unsafe {
-                                    (window.apply)(base, len, window.element, items, &Operands::none())
-                                };
-                            }
-                            continue;
-                        }
+                let staged = copied.map(|_| &staged);
+                if origin == me {
+                    self.apply_from(window, me, staged);
+                    continue;
+                }
+                let (shares, counted) = (self.endpoint.shares(origin), self.counted);
+                let is_read = shares || self.endpoint.reaches(origin);
+                let notification = if is_read { self.notification(origin) } else { None };
+                let rides = notification.filter(|notification| are_riding(notification.address));
+                if shares || rides.is_some() {
+                    if all.quiet() || notification.map_or(counted, |notification| notification.count == 0) {
+                        continue;
                     }
-                    let staged = copied.map(|_| &staged);
-                    self.apply_from(window, origin, staged);
+                    let Some(notification) = rides else {
+                        self.apply_from(window, origin, staged);
+                        continue;
+                    };
+                    // SAFETY: it is of this exchange, and of a rank whose memory is reached, as for `rides`.
+                    let records = unsafe { riders(notification, place) };
+                    if !records.is_empty() {
+                        let items = Items::Records(records);
+                        // SAFETY: this rank's own memory, in its own fence, all reads done.
+                        unsafe { (window.apply)(base, len, window.element, items, &Operands::none()) };
+                    }
                 } else {
                     let in_place = |number| exposed_by(self.windows, number, origin);
-                    let exposed = match copied {
-                        Some(_) => Exposed::Copied(&staged),
+                    let exposed = match staged {
+                        Some(staged) => Exposed::Copied(staged),
                         None => Exposed::InPlace(&in_place),
                     };
                     remote::apply(window, origin, base, len, exposed);

@@ -567,7 +567,7 @@ impl Fence<'_> {
     fn receive(&mut self, word: u64, senders: Range<usize>) -> Result<()> {
         for from in senders.filter(|&from| from != self.world.rank) {
             let frames = !self.endpoint.shares(from) && !self.rides(from);
-            let notification = self.notification(from).filter(|_| frames);
+            let notification = if frames { self.notification(from) } else { None };
             let (count, flags) =
                 notification.map_or((0, 0), |notification| (notification.count, notification.flags));
             let exposes = flags & EXPOSES != 0 && self.endpoint.reaches(from);

@@ -199,13 +199,25 @@ impl<const SETS: usize> NotificationBoard<SETS> {
     }
 
     /// Returns whether the notification of `from` of this exchange has arrived.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrived(&mut self, from: usize) -> bool {
-        if self.origins[from].read == self.exchange {
-            return self.exchange != 0;
+        self.is_known(from) || self.look(from)
+    }
+
+    /// Returns whether the notification of `from` of this exchange was found to have arrived.
+    #[inline(always)]
+    fn is_known(&self, from: usize) -> bool {
+        self.origins[from].read == self.exchange && self.exchange != 0
+    }
+
+    /// Looks whether the notification of `from` has arrived, which was not found before.
+    #[inline]
+    fn look(&mut self, from: usize) -> bool {
+        if self.exchange == 0 {
+            return false;
         }
         let cell = if self.size > FEW { Some(&self.tables.for_all[self.at(from)]) } else { self.cell(from) };
-        let Some(cell) = cell else { return self.find_row(from) && self.arrived(from) };
+        let Some(cell) = cell else { return self.find_row(from) && self.look(from) };
         let arrived = cell.exchange.load(Ordering::Acquire) == self.exchange; // the store in `publish`
         if arrived {
             self.origins[from].read = self.exchange;
@@ -214,10 +226,10 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         arrived
     }
 
-    /// Returns the notification of `from`, if it has arrived.
-    #[inline]
+    /// Returns the notification of `from`, if it was found to have [`arrived`](Self::arrived).
+    #[inline(always)]
     pub(crate) fn read(&mut self, from: usize) -> Option<&Notification> {
-        if !self.arrived(from) {
+        if !self.is_known(from) {
             return None;
         }
         if self.size > FEW || from == self.rank {
@@ -345,8 +357,9 @@ mod tests {
                 }
                 for (to, board) in boards.iter_mut().enumerate() {
                     for from in 0..size {
+                        assert!(board.arrived(from), "all have published");
                         let &Notification { word, flags: said, count: theirs, address, inline } =
-                            board.read(from).expect("all have published");
+                            board.read(from).expect("it has arrived");
                         let expected = (e, flags(to, e), count(from, to, e), 9);
                         assert_eq!((word, said, theirs, address), expected, "{from} to {to} of {size}");
                         assert!(theirs == 0 || inline == [Record { head: to as u64, value: e }; 2]);
