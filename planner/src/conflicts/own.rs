@@ -168,6 +168,20 @@ impl Own {
         fits
     }
 
+    /// Marks these elements as touched by one more operation, if no operation before it conflicts with that; else nothing has
+    /// happened. Of an operation that touches several runs, those before one that conflicts stay marked.
+    #[inline]
+    pub fn touch_fitting(&self, elements: Range<usize>, kind: Kind) -> bool {
+        if elements.len() == 1 && self.touch_one(elements.start, kind) {
+            return true;
+        }
+        let fits = !self.conflicts(elements.clone(), kind);
+        if fits {
+            self.touch(elements, kind);
+        }
+        fits
+    }
+
     /// Whether an access of this kind to these elements conflicts with an operation before.
     ///
     /// # Cost

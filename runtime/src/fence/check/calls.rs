@@ -62,17 +62,18 @@ pub(crate) fn call(
             touch_all(own, &before(access.window, access.of));
         }
     }
-    if owns().any(|(access, own)| !fits(own, access.kind, access.touched)) {
-        let all = among_before(&accesses, site);
-        if !all.is_empty() {
-            return Err(error(window, &all, Under::Fence, site));
-        }
-        // Marks are left of sections whose window was fenced without this one, or is no more.
-        for (access, own) in owns() {
-            own.begin();
-            own.uses();
-            touch_all(own, &before(access.window, access.of));
-        }
+    if owns().all(|(access, own)| touch_fitting(own, access.kind, access.touched)) {
+        return Ok(());
+    }
+    // Marks may be left of sections whose window was fenced without this one, or is no more; and some of this operation are made.
+    for (access, own) in owns() {
+        own.begin();
+        own.uses();
+        touch_all(own, &before(access.window, access.of));
+    }
+    let all = among_before(&accesses, site);
+    if !all.is_empty() {
+        return Err(error(window, &all, Under::Fence, site));
     }
     owns().for_each(|(access, own)| touch(own, access.kind, access.touched));
     Ok(())
@@ -136,6 +137,15 @@ fn has_many_runs(touched: Touched<'_>) -> bool {
 /// Whether no operation before conflicts with an access to these elements.
 pub(crate) fn fits(own: &Own, kind: Kind, touched: Touched<'_>) -> bool {
     has_many_runs(touched) || touched.all_runs(|run| !own.conflicts(run, kind))
+}
+
+/// Marks the elements of an access run by run, as long as no operation before conflicts with it. Returns whether none does.
+fn touch_fitting(own: &Own, kind: Kind, touched: Touched<'_>) -> bool {
+    if has_many_runs(touched) {
+        own.skip();
+        return true;
+    }
+    touched.all_runs(|run| own.touch_fitting(run, kind))
 }
 
 /// The operation that makes this access is called.
