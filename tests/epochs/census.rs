@@ -60,6 +60,41 @@ fn a_ring_takes_one_message_more_only_where_it_is_long() -> Result<()> {
     Ok(())
 }
 
+#[superstep]
+fn shift(u: &mut Window<u64>, next: usize) -> Result<()> {
+    u.put(0..1).to(next, 1)?;
+    Ok(())
+}
+
+/// All messages of all ranks, also of a prepared ring, which takes its data alone.
+#[test]
+fn messages_grow_with_the_logarithm_of_the_ranks_and_are_printed() -> Result<()> {
+    println!("ranks, empty fence (2 p log2 p), ring at a fence (2 p (log2 p + 2)), prepared ring (p)");
+    for size in [16, 64, 256] {
+        let counts = sparse(size, sim(6)).collect(|world| {
+            let next = (world.rank() + 1) % size;
+            let (mut u, mut prepared) = (world.window::<u64>(100)?, shift::prepare(world, next)?);
+            prepared.replay(&mut u)?;
+            let long = vec![1; 98];
+            Ok([
+                sent(world, || u.fence())?.0,
+                sent(world, || {
+                    u.put(&long).to(next, 2)?;
+                    u.fence()
+                })?
+                .0,
+                sent(world, || prepared.replay(&mut u))?.0,
+            ])
+        })?;
+        let [fence, ring, prepared] = [0, 1, 2].map(|which| counts.iter().map(|of| of[which]).sum::<u64>());
+        let (ranks, rounds) = (size as u64, rounds(size));
+        let most = [2 * ranks * rounds, 2 * ranks * (rounds + 2)];
+        println!("{size}, {fence} ({}), {ring} ({}), {prepared} ({ranks})", most[0], most[1]);
+        assert!(fence <= most[0] && ring <= most[1] && prepared == ranks, "{size} ranks");
+    }
+    Ok(())
+}
+
 /// What a fence sends last is short here, and must not overtake, by other ranks, what left before it.
 #[test]
 fn what_left_early_is_not_overtaken_by_what_rides() -> Result<()> {
