@@ -68,6 +68,7 @@ fn shift(u: &mut Window<u64>, next: usize) -> Result<()> {
 
 /// All messages of all ranks, also of a prepared ring, which takes its data alone.
 #[test]
+#[expect(clippy::print_stdout, reason = "the numbers of messages are the result")]
 fn messages_grow_with_the_logarithm_of_the_ranks_and_are_printed() -> Result<()> {
     println!("ranks, empty fence (2 p log2 p), ring at a fence (2 p (log2 p + 2)), prepared ring (p)");
     for size in [16, 64, 256] {
