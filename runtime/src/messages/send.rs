@@ -137,7 +137,8 @@ pub(super) unsafe fn begin(
     }
     messages.reclaim(to, endpoint);
     let cost = bytes.len() + OVERHEAD;
-    let is_short = bytes.len() <= messages.limits.eager && cost <= messages.credit;
+    let (own, reached) = (to == world.rank, endpoint.reaches(to));
+    let is_short = bytes.len() <= messages.limits.eager(reached) && cost <= messages.credit;
     if is_short && messages.peers[to].used + cost > messages.credit {
         // It may have granted more; what it has lost is found below.
         drop(read_from(world, endpoint, messages, to));
@@ -147,7 +148,6 @@ pub(super) unsafe fn begin(
     let is_answered = mode == SendMode::Synchronous || !is_eager || needs_buffer;
     let is_ready = mode == SendMode::Ready;
     let envelope = Envelope { tag, element, bytes: bytes.len(), is_ready, is_answered, is_apart: !is_eager };
-    let (own, reached) = (to == world.rank, endpoint.reaches(to));
     let is_copied = match is_eager {
         true => reached && bytes.len() > COPIED,
         false => is_buffered || reached && !endpoint.shares(to) && !endpoint.memory().has(bytes),

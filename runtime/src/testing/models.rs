@@ -52,7 +52,7 @@ fn ranks(programs: &[fn(&World)]) {
         );
         // An end leaves when it is dropped, which it cannot do while a rejected model unwinds.
         let world = ManuallyDrop::new(world);
-        world.core().limits.set(Limits { eager: 8 * EAGER, ..Limits::default() });
+        world.core().limits.set(Limits { eager: Some(8 * EAGER), ..Limits::default() });
         let never = Settings { after: None, ..Settings::default() };
         world.core().stalls.borrow_mut().settings = Arc::new(never);
         program(&world);

@@ -6,11 +6,15 @@ use fencepost_planner::Result;
 /// The limits of a world for messages that no receive has taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Limits {
-    /// The bytes of the longest message whose elements are sent with it.
-    pub(crate) eager: usize,
+    /// The bytes of the longest message whose elements are sent with it, if that was set.
+    pub(crate) eager: Option<usize>,
     /// The bytes of messages that a rank keeps for receives to come.
     pub(crate) unexpected: usize,
 }
+
+/// The bytes of the longest message whose elements are sent with it, where that was not set: to a rank that reads memory of its
+/// sender, and to one that does not, for which an answer takes as long as copies of many bytes (benches/LOG.md).
+const EAGER: (usize, usize) = (16 << 10, 256 << 10);
 
 /// The bytes that a message takes of [`Limits::unexpected`] besides its elements.
 pub(crate) const OVERHEAD: usize = 64;
@@ -20,19 +24,21 @@ pub(crate) const BUFFERED: usize = 1 << 16;
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { eager: 16 << 10, unexpected: 16 << 20 }
+        Self { eager: None, unexpected: 16 << 20 }
     }
 }
 
 impl Limits {
     /// Returns the defaults, changed by `FENCEPOST_EAGER` and `FENCEPOST_UNEXPECTED`.
     pub(crate) fn from_environment() -> Result<Self> {
-        let mut limits = Self::default();
-        for (name, value) in
-            [("FENCEPOST_EAGER", &mut limits.eager), ("FENCEPOST_UNEXPECTED", &mut limits.unexpected)]
-        {
-            *value = environment::bytes(name)?.unwrap_or(*value);
-        }
-        Ok(limits)
+        let eager = environment::bytes("FENCEPOST_EAGER")?;
+        let unexpected = environment::bytes("FENCEPOST_UNEXPECTED")?;
+        Ok(Self { eager, unexpected: unexpected.unwrap_or(Self::default().unexpected) })
+    }
+
+    /// The bytes of the longest message whose elements are sent with it to a rank that is reached, or is not.
+    #[inline]
+    pub(crate) fn eager(&self, reached: bool) -> usize {
+        self.eager.unwrap_or(if reached { EAGER.0 } else { EAGER.1 })
     }
 }
