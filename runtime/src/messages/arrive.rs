@@ -1,7 +1,7 @@
 //! How a rank reads frames of messages as they arrive, and how a receive takes a message.
 
 use crate::state::clock;
-use crate::state::messages::frames::{Envelope, Near, grant, kind, pull, taken};
+use crate::state::messages::frames::{Envelope, Near, elements, grant, kind, pull, taken};
 use crate::state::messages::limits::{BUFFERED, OVERHEAD};
 use crate::state::messages::outbox::chunks;
 use crate::state::messages::receive::{Receive, Stage};
@@ -81,6 +81,8 @@ pub(super) fn read_elements(
         }
         let result = landed(endpoint, messages, from, &frame);
         endpoint.release(from, Port::ELEMENTS);
+        let coming = &mut messages.peers[from].coming;
+        *coming = coming.saturating_sub(1);
         result.map_err(|wrong| world.refuse(endpoint, from, wrong))?;
     }
     Ok(())
@@ -287,7 +289,7 @@ pub(super) fn take(
             landing.asked = landing.came;
             *receive.stage.borrow_mut() = Stage::Landing(landing);
             messages.landing.insert((from, number), receive.clone());
-            return ask(endpoint, receive, from, number);
+            return ask(endpoint, messages, receive, from, number);
         }
         receive.done(from, &envelope);
     }
@@ -298,10 +300,20 @@ pub(super) fn take(
 }
 
 /// Asks the sender for more chunks of a message that was taken.
-fn ask(endpoint: &mut Endpoint, receive: &Receive, from: usize, number: u64) {
+fn ask(endpoint: &mut Endpoint, messages: &mut Messages, receive: &Receive, from: usize, number: u64) {
     let Stage::Landing(landing) = &mut *receive.stage.borrow_mut() else { return };
+    let coming = &mut messages.peers[from].coming;
     while landing.asked < chunks(landing.envelope.bytes).min(landing.came + AHEAD) {
-        let header = pull(number, landing.asked as u32);
+        let (header, chunk) = (pull(number, landing.asked as u32), elements(number, landing.asked as u32));
+        // SAFETY: the room is there, and nobody accesses it, until the receive is done or forgotten. It is done when this chunk
+        // was read, or the offer was withdrawn; and before it is forgotten, the offer is withdrawn.
+        unsafe {
+            if let Some(place) = landing.place(landing.asked) {
+                let (first, len) = (place.cast::<u8>(), place.len());
+                endpoint.prepost(from, Port::ELEMENTS, *coming, chunk, first, len);
+            }
+        }
+        *coming += 1;
         landing.asked += 1;
         // SAFETY: there is no payload.
         let posted = unsafe { endpoint.post(from, Port::SERVICE, header, std::ptr::null(), 0) };
@@ -317,9 +329,13 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
     if !unasked && kind != kind::ELEMENTS || number >= messages.peers[from].came {
         return Err(UNASKED);
     }
+    if unasked {
+        // What was asked for may never come.
+        endpoint.cancel(from, Port::ELEMENTS);
+    }
+    let at = extra as usize;
     // SAFETY: a frame is readable until it is released, which is later.
     let bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
-    let at = extra as usize;
     if let Some(receive) = messages.landing.get(&(from, number)).cloned() {
         let envelope = {
             let Stage::Landing(landing) = &mut *receive.stage.borrow_mut() else { return Err(UNASKED) };
@@ -337,7 +353,7 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
                 receive.done(from, &envelope);
                 tell_taken(endpoint, messages, from, number);
             }
-            None => ask(endpoint, &receive, from, number),
+            None => ask(endpoint, messages, &receive, from, number),
         }
         return Ok(());
     }

@@ -108,7 +108,7 @@ pub(super) fn complete(
     let waited = until_done(world, endpoint, receive, wanted, call);
     if let Err(lost) = waited {
         let state = if receive.has_begun() { State::Mixed } else { State::Unchanged };
-        messages(world).borrow_mut().forget(receive);
+        messages(world).borrow_mut().forget(receive, endpoint);
         return Err(world.lost(&lost, call).leaving(state));
     }
     match receive.outcome() {

@@ -112,7 +112,7 @@ pub(crate) fn progress(world: &WorldCore, endpoint: &mut Endpoint) {
     let mut from = 0;
     while let Some(next) = lands_from(messages, from) {
         if let Err(lost) = read_elements(world, endpoint, messages, next) {
-            for receive in messages.take_landing(next) {
+            for receive in messages.take_landing(next, endpoint) {
                 receive.lose(&lost);
             }
         }
@@ -144,8 +144,10 @@ pub(crate) fn give_up(world: &WorldCore, begun: &Begun) -> bool {
         _ if begun.completion().is_complete() && !begun.is_lost() => true,
         Begun::Send(_) => false,
         Begun::Receive(receive) => {
-            let messages = messages(world).try_borrow_mut();
-            messages.map(|mut messages| messages.forget(receive)).is_ok()
+            let (messages, endpoint) = (messages(world).try_borrow_mut(), world.endpoint.try_borrow_mut());
+            let (Ok(mut messages), Ok(mut endpoint)) = (messages, endpoint) else { return false };
+            messages.forget(receive, &mut endpoint);
+            true
         }
     }
 }
@@ -298,7 +300,7 @@ pub(crate) fn outcome(world: &WorldCore, begun: &Begun, lost: Option<Lost>, call
             Some(Err(Failure::Wrong(class, message))) => Err(call.error(world, class, message)),
             Some(Err(Failure::Lost(_))) | None => {
                 let state = if receive.has_begun() { State::Mixed } else { State::Unchanged };
-                messages(world).borrow_mut().forget(receive);
+                messages(world).borrow_mut().forget(receive, endpoint);
                 let error = lost.map_or_else(ended, |lost| world.lost(&lost, call));
                 Err(error.leaving(state))
             }

@@ -104,7 +104,7 @@ pub(crate) unsafe fn send_and_receive<T: Element>(
             let also = receive.as_ref().map(|(wanted, receive)| (*wanted, &**receive));
             let completed = complete(world, endpoint, &sent, outgoing, also, call);
             if let (Err(_), Some((_, receive))) = (&completed, &receive) {
-                messages(world).borrow_mut().forget(receive);
+                messages(world).borrow_mut().forget(receive, endpoint);
             }
             completed?;
         }

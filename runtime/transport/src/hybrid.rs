@@ -308,15 +308,23 @@ impl Channels for HybridEnd {
         }
     }
 
-    unsafe fn prepost(&mut self, from: usize, ahead: u64, header: Header, to: *mut u8, len: usize) {
+    unsafe fn prepost(
+        &mut self,
+        from: usize,
+        port: Port,
+        ahead: u64,
+        header: Header,
+        to: *mut u8,
+        len: usize,
+    ) {
         if self.host_map.intra_node[from].is_none() {
             // SAFETY: the caller's promise is the same.
-            unsafe { self.inter_node.prepost(from, ahead, header, to, len) };
+            unsafe { self.inter_node.prepost(from, port, ahead, header, to, len) };
         }
     }
 
-    fn cancel(&mut self, from: usize) {
-        self.inter_node.cancel(from);
+    fn cancel(&mut self, from: usize, port: Port) {
+        self.inter_node.cancel(from, port);
     }
 
     fn flush(&mut self) {

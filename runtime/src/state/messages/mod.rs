@@ -64,6 +64,8 @@ pub(crate) struct Peer {
     pub(crate) came: u64,
     /// The number of its messages that are kept without their elements.
     pub(crate) apart: usize,
+    /// The number of chunks of elements that it was asked for, and that this rank has not read.
+    pub(crate) coming: u64,
     /// The cost of the messages to it that it has not granted again.
     pub(crate) used: usize,
     /// The cost of the messages from it that this rank has not granted again.
@@ -189,13 +191,20 @@ impl Messages {
     }
 
     /// Forgets a receive of this rank that has ended without a message, or without all elements of the one that it took.
-    pub(crate) fn forget(&mut self, receive: &Rc<Receive>) {
+    pub(crate) fn forget(&mut self, receive: &Rc<Receive>, endpoint: &mut Endpoint) {
         self.posted.remove(receive);
-        self.landing.retain(|_, landing| !Rc::ptr_eq(landing, receive));
+        self.landing.retain(|(from, _), landing| {
+            let is_other = !Rc::ptr_eq(landing, receive);
+            if !is_other {
+                endpoint.cancel(*from, Port::ELEMENTS);
+            }
+            is_other
+        });
     }
 
-    /// Takes the receives whose elements are on their way from this rank.
-    pub(crate) fn take_landing(&mut self, from: usize) -> Vec<Rc<Receive>> {
+    /// Takes the receives whose elements are on their way from this rank. Nobody writes them any more.
+    pub(crate) fn take_landing(&mut self, from: usize, endpoint: &mut Endpoint) -> Vec<Rc<Receive>> {
+        endpoint.cancel(from, Port::ELEMENTS);
         let numbers: Vec<(usize, u64)> =
             self.landing.range((from, 0)..=(from, u64::MAX)).map(|(number, _)| *number).collect();
         numbers.iter().filter_map(|number| self.landing.remove(number)).collect()

@@ -100,6 +100,8 @@ fn words(element: ElementType) -> String {
 pub(crate) struct Landing {
     pub(crate) envelope: Envelope,
     area: Area,
+    /// Whether the area is memory that was made for it, and that nothing was written to.
+    is_fresh: bool,
     /// The number of chunks that have come.
     pub(crate) came: usize,
     /// The number of chunks that were asked for.
@@ -165,7 +167,8 @@ impl Receive {
         match self.area(from, &envelope, is_early) {
             Ok(area) => {
                 self.has_begun.set(true);
-                Some(Landing { envelope, area, came: 0, asked: 0, gathered: Vec::new() })
+                let is_fresh = matches!(self.room, Room::List(_));
+                Some(Landing { envelope, area, is_fresh, came: 0, asked: 0, gathered: Vec::new() })
             }
             Err(error) => {
                 self.end(Err(Failure::Wrong(error.0, error.1)));
@@ -301,10 +304,25 @@ impl Landing {
         true
     }
 
+    /// Returns where a chunk may be written as it comes, initialised; `None` where its elements do not land in one piece.
+    ///
+    /// # Safety
+    /// The room of the receive is still there, and nothing has been written to the place of this chunk.
+    pub(crate) unsafe fn place(&self, at: usize) -> Option<*mut [u8]> {
+        let Area::Run(to) = self.area else { return None };
+        let part = chunk(at, self.envelope.bytes);
+        let first = to.wrapping_add(part.start);
+        if self.is_fresh {
+            // SAFETY: the area has as many bytes as the message, and nobody accesses them.
+            unsafe { first.write_bytes(0, part.len()) };
+        }
+        Some(std::ptr::slice_from_raw_parts_mut(first, part.len()))
+    }
+
     /// Takes in the next chunk. Returns whether it has the length that it must have.
     ///
     /// # Safety
-    /// The room of the receive is still there.
+    /// The room of the receive is still there; and the bytes are not in it, unless they are [in place](Self::place).
     pub(crate) unsafe fn chunk(&mut self, bytes: &[u8]) -> bool {
         let part = chunk(self.came, self.envelope.bytes);
         if part.len() != bytes.len() {
@@ -312,6 +330,7 @@ impl Landing {
         }
         self.came += 1;
         match &self.area {
+            Area::Run(to) if std::ptr::eq(to.wrapping_add(part.start), bytes.as_ptr()) => {}
             // SAFETY: the area has as many bytes as the message, and nobody accesses them.
             Area::Run(to) => unsafe {
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.add(part.start), bytes.len());

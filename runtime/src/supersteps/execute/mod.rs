@@ -110,7 +110,9 @@ impl Executable {
 
     /// A run that was begun is given up: nothing is written to the windows for this rank any more.
     pub(crate) fn give_up(&mut self, endpoint: &mut Endpoint) {
-        self.preposts[..self.progress.offered].iter().for_each(|prepost| endpoint.cancel(prepost.peer));
+        self.preposts[..self.progress.offered]
+            .iter()
+            .for_each(|prepost| endpoint.cancel(prepost.peer, Port::FENCE));
     }
 
     /// This rank is in the superstep from here on.
@@ -214,7 +216,7 @@ impl Executable {
                 // of this run are dropped.
                 unsafe {
                     let to = windows[*window].region.base().add(bytes.start);
-                    endpoint.prepost(*peer, *ahead, head(kind::PAYLOAD), to, bytes.len());
+                    endpoint.prepost(*peer, Port::FENCE, *ahead, head(kind::PAYLOAD), to, bytes.len());
                 }
                 self.progress.offered += 1;
             }

@@ -73,23 +73,31 @@ pub trait Channels {
     /// There is none, and none can arrive: `from` left, or the world was ended.
     fn poll(&mut self, from: usize, port: Port) -> Result<Option<Frame>, Lost>;
 
-    /// Pre-posts a receive buffer of [`Port::FENCE`]: the payload of the frame from `from` that follows `ahead` others which this rank has
+    /// Pre-posts a receive buffer: the payload of the frame from `from` on this port that follows `ahead` others which this rank has
     /// not released may be written to `to` as it arrives, if the frame has this header and is `len` bytes long;
     /// [`poll`](Self::poll) then returns it there. A transport may ignore the buffer: it has filled it before the frame
     /// is polled, or never will.
     ///
     /// # Safety
     /// `to` is valid for reads and writes of `len` initialised bytes until that frame is released, and nobody else
-    /// accesses them until the frame is polled; or until the buffers of `from` are [cancelled](Self::cancel), or this
-    /// end is dropped.
-    unsafe fn prepost(&mut self, from: usize, ahead: u64, header: Header, to: *mut u8, len: usize) {
-        let _ = (from, ahead, header, to, len);
+    /// accesses them until the frame is polled; or until the buffers of `from` on this port are [cancelled](Self::cancel),
+    /// or this end is dropped.
+    unsafe fn prepost(
+        &mut self,
+        from: usize,
+        port: Port,
+        ahead: u64,
+        header: Header,
+        to: *mut u8,
+        len: usize,
+    ) {
+        let _ = (from, port, ahead, header, to, len);
     }
 
-    /// Cancels all buffers that this rank pre-posted for frames from `from`: they are not accessed any more, and a
-    /// payload that has arrived in one is copied.
-    fn cancel(&mut self, from: usize) {
-        let _ = from;
+    /// Cancels all buffers that this rank pre-posted for frames from `from` on this port: they are not accessed any more, and
+    /// a payload that has arrived in one is copied.
+    fn cancel(&mut self, from: usize, port: Port) {
+        let _ = (from, port);
     }
 
     /// Releases the frame that [`poll`](Self::poll) returned from `from` on this port: this rank has finished with its payload.

@@ -6,9 +6,9 @@ use crate::{Header, Leave, Notification, Port, Record};
 
 /// Receives what is read.
 pub(crate) trait Intake {
-    /// Called when the head of a frame of this channel and of [`Port::FENCE`] has arrived: returns the buffer for its
-    /// payload, or `None` for memory of its own.
-    fn buffer(&mut self, channel: u64, header: Header, len: usize) -> Option<ReceiveBuffer>;
+    /// Called when the head of a frame of this channel and port has arrived: returns the buffer for its payload, or `None`
+    /// for memory of its own.
+    fn buffer(&mut self, channel: u64, port: Port, header: Header, len: usize) -> Option<ReceiveBuffer>;
 
     /// An item of this channel is complete.
     fn take(&mut self, channel: u64, item: Item);
@@ -18,7 +18,7 @@ pub(crate) trait Intake {
 struct Plain<F>(F);
 
 impl<F: FnMut(u64, Item)> Intake for Plain<F> {
-    fn buffer(&mut self, _channel: u64, _header: Header, _len: usize) -> Option<ReceiveBuffer> {
+    fn buffer(&mut self, _: u64, _: Port, _: Header, _: usize) -> Option<ReceiveBuffer> {
         None
     }
 
@@ -60,11 +60,8 @@ impl Decoder {
                 }
                 self.whole = self.head.check().inspect_err(|_| self.have = 0)?;
                 if self.head.is_frame() {
-                    let buffer = if self.head.port() == Port::FENCE {
-                        intake.buffer(self.head.channel, self.head.header(), self.whole)
-                    } else {
-                        None
-                    };
+                    let head = &self.head;
+                    let buffer = intake.buffer(head.channel, head.port(), head.header(), self.whole);
                     let buffer = buffer.filter(|buffer| buffer.len == self.whole);
                     if buffer.is_none() && self.whole > self.body.capacity() {
                         let body = self.spare(self.whole);
@@ -111,17 +108,18 @@ impl Decoder {
         self.spare.iter().map(Body::capacity).sum()
     }
 
-    /// Reads the item that is half received to this buffer, if it is a frame of this channel and of [`Port::FENCE`] with
-    /// this header; otherwise returns the buffer.
+    /// Reads the item that is half received to this buffer, if it is a frame of this channel and port with this
+    /// header; otherwise returns the buffer.
     pub(crate) fn adopt(
         &mut self,
         channel: u64,
+        port: Port,
         header: Header,
         buffer: ReceiveBuffer,
     ) -> Option<ReceiveBuffer> {
         let head = &self.head;
         let fits = self.have == HEAD
-            && (head.is_frame(), head.port(), head.channel) == (true, Port::FENCE, channel)
+            && (head.is_frame(), head.port(), head.channel) == (true, port, channel)
             && head.header() == header
             && self.whole == buffer.len
             && self.body.buffer.is_none();

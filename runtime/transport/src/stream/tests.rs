@@ -87,7 +87,7 @@ proptest! {
         for (i, &(len, _)) in frames.iter().enumerate() {
             let header = Header { word: i as u64, kind: 1, extra: 0 };
             ItemWriter(&mut bytes, CHANNEL).frame(Port::FENCE, header, &payload(i, len));
-            ItemWriter(&mut bytes, CHANNEL).frame(Port(7), header, b"for which no buffer is asked");
+            ItemWriter(&mut bytes, CHANNEL).frame(Port(7), header, b"of another port, which has no buffer");
             ItemWriter(&mut bytes, CHANNEL).settle(i as u64);
         }
         // Neighbouring buffers, some of them too long or too short by one.
@@ -95,8 +95,11 @@ proptest! {
         let start = memory.as_mut_ptr();
         struct Buffers<'a> { start: *mut u8, frames: &'a [(usize, u8)], got: Vec<Body> }
         impl Intake for Buffers<'_> {
-            fn buffer(&mut self, channel: u64, header: Header, len: usize) -> Option<ReceiveBuffer> {
+            fn buffer(&mut self, channel: u64, port: Port, header: Header, len: usize) -> Option<ReceiveBuffer> {
                 assert_eq!(channel, CHANNEL);
+                if port != Port::FENCE {
+                    return None;
+                }
                 let i = header.word as usize;
                 assert_eq!(len, self.frames[i].0);
                 let len = (len + 1).checked_sub(usize::from(self.frames[i].1))?;

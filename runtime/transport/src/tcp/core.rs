@@ -130,8 +130,8 @@ struct ItemSink<'a> {
 
 impl Intake for ItemSink<'_> {
     #[inline]
-    fn buffer(&mut self, channel: u64, header: Header, len: usize) -> Option<ReceiveBuffer> {
-        self.core.channels.get_mut(&channel)?.pairs[self.from].fence.inbound.buffer(header, len)
+    fn buffer(&mut self, channel: u64, port: Port, header: Header, len: usize) -> Option<ReceiveBuffer> {
+        self.core.channels.get_mut(&channel)?.pairs[self.from].queue_mut(port)?.inbound.buffer(header, len)
     }
 
     #[inline]

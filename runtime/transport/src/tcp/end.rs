@@ -287,15 +287,23 @@ impl Channels for TcpEnd {
         })
     }
 
-    unsafe fn prepost(&mut self, from: usize, ahead: u64, header: Header, to: *mut u8, len: usize) {
+    unsafe fn prepost(
+        &mut self,
+        from: usize,
+        port: Port,
+        ahead: u64,
+        header: Header,
+        to: *mut u8,
+        len: usize,
+    ) {
         // SAFETY: the caller promises the same until `release` or `cancel`, or until this end is dropped: then the body
         // is recycled, moved out, or dropped.
         let buffer = unsafe { ReceiveBuffer::new(to, len) };
-        self.core().prepost(self.number, self.of(from), ahead, header, buffer);
+        self.core().prepost(self.number, self.of(from), port, ahead, header, buffer);
     }
 
-    fn cancel(&mut self, from: usize) {
-        self.core().cancel(self.number, self.of(from));
+    fn cancel(&mut self, from: usize, port: Port) {
+        self.core().cancel(self.number, self.of(from), port);
     }
 
     fn release(&mut self, from: usize, port: Port) {

@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 
-use crate::Header;
 use crate::auth::{Opener, Seal, Session};
 use crate::stream::{Body, Decoder, Intake, ItemWriter, KEPT, ReceiveBuffer};
 use crate::tcp::pace_nothing_within_machine;
+use crate::{Header, Port};
 
 /// The longest record that carries a tag, in bytes.
 const RECORD: usize = 16 << 10;
@@ -411,13 +411,14 @@ impl Connection {
     pub(super) fn adopt(
         &mut self,
         channel: u64,
+        port: Port,
         header: Header,
         buffer: ReceiveBuffer,
     ) -> Option<ReceiveBuffer> {
-        self.decoder.adopt(channel, header, buffer)
+        self.decoder.adopt(channel, port, header, buffer)
     }
 
-    /// Cancels the buffers that were pre-posted in this channel.
+    /// Cancels the buffer that a frame of this channel is half received in.
     pub(super) fn move_out(&mut self, channel: u64) {
         self.decoder.move_out(channel);
     }

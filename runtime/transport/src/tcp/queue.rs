@@ -177,6 +177,12 @@ impl InboundQueue {
         self.frames.iter_mut().for_each(|(_, body)| body.move_out());
     }
 
+    /// Drops all frames that have arrived, and all pre-posted buffers.
+    pub(super) fn clear(&mut self) {
+        self.preposted.clear();
+        self.frames.clear();
+    }
+
     /// Takes in that the sender has this number of bytes to send.
     pub(super) fn want(&mut self, bytes: u64) {
         self.wanted = self.wanted.max(bytes);

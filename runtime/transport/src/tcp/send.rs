@@ -230,8 +230,8 @@ impl Core {
         let channel = self.channel(number);
         channel.closed = true;
         let queues = channel.pairs.iter_mut().flat_map(|pair| pair.queues_mut());
-        queues.for_each(|(_, queue)| queue.inbound.frames.clear());
-        (0..self.peers.len()).for_each(|from| self.cancel(number, from));
+        queues.for_each(|(_, queue)| queue.inbound.clear());
+        self.peers.iter_mut().filter_map(|peer| peer.link.as_mut()).for_each(|link| link.move_out(number));
         self.forget_if_over(number);
         if self.channels.values().filter(|channel| channel.closed).count() > CLOSED {
             self.tell_deferred();
@@ -333,23 +333,26 @@ impl Core {
         &mut self,
         number: u64,
         from: usize,
+        port: Port,
         ahead: u64,
         header: Header,
         buffer: ReceiveBuffer,
     ) {
         if let Some(channel) = self.channels.get_mut(&number) {
             let adopt = |buffer| match &mut self.peers[from].link {
-                Some(link) => link.adopt(number, header, buffer),
+                Some(link) => link.adopt(number, port, header, buffer),
                 None => Some(buffer),
             };
-            channel.pairs[from].fence.inbound.prepost(ahead, header, buffer, adopt);
+            channel.pairs[from].open(port).inbound.prepost(ahead, header, buffer, adopt);
         }
     }
 
-    /// Cancels the buffers that were pre-posted for payloads from `from`.
-    pub(super) fn cancel(&mut self, number: u64, from: usize) {
-        if let Some(channel) = self.channels.get_mut(&number) {
-            channel.pairs[from].fence.inbound.cancel();
+    /// Cancels the buffers that were pre-posted for payloads from `from` on this port.
+    pub(super) fn cancel(&mut self, number: u64, from: usize, port: Port) {
+        if let Some(channel) = self.channels.get_mut(&number)
+            && let Some(queue) = channel.pairs[from].queue_mut(port)
+        {
+            queue.inbound.cancel();
         }
         if let Some(link) = &mut self.peers[from].link {
             link.move_out(number);

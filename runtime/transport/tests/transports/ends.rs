@@ -116,7 +116,11 @@ pub fn settled(end: &mut Endpoint, from: usize) -> Result<(), Lost> {
 }
 
 pub fn poll(end: &mut Endpoint, from: usize) -> Result<Frame, Lost> {
-    wait(end, |end| end.poll(from, Port::FENCE))
+    poll_on(end, from, Port::FENCE)
+}
+
+pub fn poll_on(end: &mut Endpoint, from: usize, port: Port) -> Result<Frame, Lost> {
+    wait(end, |end| end.poll(from, port))
 }
 
 pub fn released(end: &mut Endpoint, to: usize, frames: u64) {
@@ -125,8 +129,18 @@ pub fn released(end: &mut Endpoint, to: usize, frames: u64) {
 
 /// Posts bytes that live as long as the world.
 pub fn post(end: &mut Endpoint, to: usize, header: Header, payload: &'static [u8]) -> Result<(), Lost> {
+    post_on(end, to, Port::FENCE, header, payload)
+}
+
+pub fn post_on(
+    end: &mut Endpoint,
+    to: usize,
+    port: Port,
+    header: Header,
+    payload: &'static [u8],
+) -> Result<(), Lost> {
     // SAFETY: the payload lives forever and never changes.
-    unsafe { end.post(to, Port::FENCE, header, payload.as_ptr(), payload.len()) }
+    unsafe { end.post(to, port, header, payload.as_ptr(), payload.len()) }
 }
 
 /// Returns the payload of a frame that was not released.
@@ -139,9 +153,13 @@ pub fn bytes(frame: &Frame) -> Vec<u8> {
 }
 
 pub fn take(end: &mut Endpoint, from: usize) -> Result<(Header, Vec<u8>), Lost> {
-    let frame = poll(end, from)?;
+    take_on(end, from, Port::FENCE)
+}
+
+pub fn take_on(end: &mut Endpoint, from: usize, port: Port) -> Result<(Header, Vec<u8>), Lost> {
+    let frame = poll_on(end, from, port)?;
     let taken = (frame.header, bytes(&frame));
-    end.release(from, Port::FENCE);
+    end.release(from, port);
     Ok(taken)
 }
 

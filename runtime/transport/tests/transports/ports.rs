@@ -3,36 +3,13 @@
 use crate::ends::*;
 use fencepost_tests_support::random::Random;
 use fencepost_transport::{
-    Cause, Channels, Endpoint, Frame, Header, Leave, Liveness, Lose, Loss, Lost, Notify, Port, SimConfig,
-    Topology,
+    Cause, Channels, Endpoint, Leave, Liveness, Lose, Loss, Lost, Notify, Port, SimConfig, Topology,
 };
 use proptest::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Ports in use at a time: neighbours, and the last one.
 const PORTS: [Port; 6] = [Port::FENCE, Port(2), Port(3), Port(4), Port(1000), Port(u32::MAX)];
-
-fn post_on(
-    end: &mut Endpoint,
-    to: usize,
-    port: Port,
-    header: Header,
-    payload: &'static [u8],
-) -> Result<(), Lost> {
-    // SAFETY: the payload lives forever and never changes.
-    unsafe { end.post(to, port, header, payload.as_ptr(), payload.len()) }
-}
-
-fn poll_on(end: &mut Endpoint, from: usize, port: Port) -> Result<Frame, Lost> {
-    wait(end, |end| end.poll(from, port))
-}
-
-fn take_on(end: &mut Endpoint, from: usize, port: Port) -> Result<(Header, Vec<u8>), Lost> {
-    let frame = poll_on(end, from, port)?;
-    let taken = (frame.header, bytes(&frame));
-    end.release(from, port);
-    Ok(taken)
-}
 
 fn released_on(end: &mut Endpoint, to: usize, port: Port, frames: u64) {
     wait(end, |end| Ok((end.released(to, port) >= frames).then_some(()))).unwrap();
