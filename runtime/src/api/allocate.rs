@@ -119,7 +119,7 @@ pub(super) fn zeroed<T: Element>(
     call: &Call,
 ) -> Result<Window<T>> {
     let memory = core.endpoint.borrow().memory();
-    let region = region_of::<T>(len, core.size, &memory).and_then(|region| {
+    let region = region_of::<T>(len, core, &memory).and_then(|region| {
         // SAFETY: nobody has the region yet.
         let has_room = room == 0 || unsafe { region.reserve(room) };
         let what = || io::Error::other(format!("nor for {room} operations on each rank"));
@@ -137,7 +137,7 @@ pub(super) fn words_of(
 ) -> Result<Window<u64>> {
     let memory = core.endpoint.borrow().memory();
     let region = match refusal {
-        None => region_of::<u64>(len, core.size, &memory).map(Arc::new),
+        None => region_of::<u64>(len, core, &memory).map(Arc::new),
         Some(why) => Err(io::Error::other(why)),
     };
     allocate(core, len, region, Hints::new(), call)
@@ -153,7 +153,7 @@ fn filled<T: Element>(
     let (region, copied) = match Region::adopt(elements, core.size, &memory) {
         Ok(region) => (Ok(region), None),
         Err(elements) => {
-            let region = region_of::<T>(len, core.size, &memory);
+            let region = region_of::<T>(len, core, &memory);
             if let Ok(region) = &region {
                 // SAFETY: there are as many elements, and nobody has the region yet.
                 unsafe { region.base().cast::<T>().copy_from_nonoverlapping(elements.as_ptr(), len) };
@@ -171,9 +171,9 @@ fn filled<T: Element>(
 }
 
 /// Memory for `len` elements.
-fn region_of<T: Element>(len: usize, ranks: usize, memory: &Memory) -> io::Result<Region> {
+fn region_of<T: Element>(len: usize, core: &WorldCore, memory: &Memory) -> io::Result<Region> {
     let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
-    Region::new(bytes.ok_or(io::ErrorKind::OutOfMemory)?, ranks, memory)
+    Region::new(bytes.ok_or(io::ErrorKind::OutOfMemory)?, core.made.get(), core.size, memory)
 }
 
 /// Makes a window of elements of this type in this memory, if there is some, together with all ranks.

@@ -18,6 +18,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Bytes before the elements: a cache line, which begins with `Counts`.
 const HEAD: usize = 64;
 
+/// A part of a window that is at least this long begins some way behind the beginning of a page.
+const STAGGERED: usize = 16 << 10;
+
+/// How far behind the beginning of its page the part of a window of this number begins: those of two windows that a program
+/// makes one after the other, half a page apart. A processor compares addresses of a load and of the stores before it by their
+/// last 12 bits at first, so that a sweep from one field to another at the same place of its pages waits, in each vector of cells,
+/// for stores that it does not read.
+fn stagger(bytes: usize, number: u32) -> usize {
+    if bytes < STAGGERED { 0 } else { [0, 2048, 1024, 3072][number as usize % 4] }
+}
+
 /// In the region of the first of the ranks that reach each other; zero at first.
 #[repr(C)]
 struct Counts {
@@ -54,15 +65,16 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// `bytes` zeroed bytes, for a world of `ranks`.
+    /// `bytes` zeroed bytes, for a window of this number in a world of `ranks`.
     ///
     /// # Errors
     /// There is no such memory.
-    pub(crate) fn new(bytes: usize, ranks: usize, memory: &Memory) -> io::Result<Self> {
-        let all = bytes.checked_add(HEAD).ok_or(io::ErrorKind::OutOfMemory)?;
+    pub(crate) fn new(bytes: usize, number: u32, ranks: usize, memory: &Memory) -> io::Result<Self> {
+        let first = HEAD + stagger(bytes, number);
+        let all = bytes.checked_add(first).ok_or(io::ErrorKind::OutOfMemory)?;
         let elements = memory.zeroed(all)?;
-        // SAFETY: there are `HEAD` bytes and more.
-        let base = unsafe { NonNull::new_unchecked(elements.base().add(HEAD)) };
+        // SAFETY: there are `first` bytes and more.
+        let base = unsafe { NonNull::new_unchecked(elements.base().add(first)) };
         Ok(Self::of(elements, false, base, ranks, memory))
     }
 
@@ -246,5 +258,26 @@ impl Drop for Region {
         let places = std::ptr::slice_from_raw_parts_mut(self.outboxes.as_ptr(), 2 * self.ranks);
         // SAFETY: made by `Box::into_raw` of a slice of this length in `with`, of places that may hold anything.
         drop(unsafe { Box::from_raw(places as *mut [MaybeUninit<Outbox>]) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_windows_that_are_made_in_a_row_begin_at_different_places_of_their_pages() {
+        let places = |bytes: usize| (0..8).map(|number| stagger(bytes, number)).collect::<Vec<_>>();
+        assert_eq!(places(STAGGERED - 1), [0; 8], "short ones take no more memory");
+        for pair in places(STAGGERED).windows(2) {
+            assert!(pair[0].abs_diff(pair[1]) >= 1024 && pair[0].is_multiple_of(HEAD), "{pair:?}");
+        }
+        let memory = Memory::heap();
+        for number in 0..4 {
+            let region = Region::new(STAGGERED, number, 1, &memory).expect("memory");
+            // SAFETY: it has as many bytes, which nobody writes.
+            let all = unsafe { std::slice::from_raw_parts(region.base().cast_const(), STAGGERED) };
+            assert!(region.base().addr().is_multiple_of(HEAD) && all.iter().all(|&byte| byte == 0));
+        }
     }
 }

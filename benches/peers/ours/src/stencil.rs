@@ -6,7 +6,7 @@ use fencepost::prelude::*;
 /// A sweep over the own cells: from `u` to `v`.
 pub type Sweep<const D: usize> = fn(u: &[f64], v: &mut [f64], block: &Block<D>);
 
-/// A case: checksum after 10 steps, then full and communication-only steps are timed. `exchange` fills the halo of a window.
+/// A case: checksum after 10 steps, then full steps, exchanges alone and sweeps alone are timed. `exchange` fills the halo of a window.
 #[expect(clippy::too_many_arguments, reason = "one place each")]
 pub fn case<const D: usize>(
     world: &World,
@@ -27,23 +27,25 @@ pub fn case<const D: usize>(
         v[i] = 0.0;
     }
     world.barrier()?;
-    let mut step = |u: &mut Window<f64>, v: &mut Window<f64>, full: bool| -> Result<()> {
-        exchange(u)?;
-        if full {
+    let mut step = |u: &mut Window<f64>, v: &mut Window<f64>, [exchanges, sweeps]: [bool; 2]| -> Result<()> {
+        if exchanges {
+            exchange(u)?;
+        }
+        if sweeps {
             sweep(u, v, block);
         }
         std::mem::swap(u, v);
         Ok(())
     };
     for _ in 0..10 {
-        step(&mut u, &mut v, true)?;
+        step(&mut u, &mut v, [true; 2])?;
     }
     let mut sum = [(0..block.len()).filter(|&i| is_own(i)).map(|i| u[i]).sum::<f64>()];
     world.allreduce(&mut sum, Op::Sum)?;
     let known = *reference.get_or_insert(sum[0]);
     require(world, sum[0].to_bits() == known.to_bits(), "stencil checksum")?;
-    for (full, what) in [(true, "step"), (false, "comm")] {
-        let s = bench(world, || step(&mut u, &mut v, full))?;
+    for (parts, what) in [([true, true], "step"), ([true, false], "comm"), ([false, true], "sweep")] {
+        let s = bench(world, || step(&mut u, &mut v, parts))?;
         let more = format!("\"n\":{n},\"checksum\":{:.9}", sum[0]);
         emit(world, bench_name, &format!("put_fence/{split}/{what}"), variant, s, "us", &more);
     }

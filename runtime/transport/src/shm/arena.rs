@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::shared::slice::{Placement, SharedSlice};
 use crate::shm::budget::MemoryShortage;
 use crate::shm::extents::Extents;
-use crate::shm::mapping::{Mapping, PAGE};
+use crate::shm::mapping::{LARGE_PAGE, Mapping, PAGE};
 
 /// Sizes of small allocations: `SMALLEST << class`.
 const SMALLEST: u64 = 128;
@@ -60,7 +60,8 @@ impl Arena {
         Self { mapping, state: Mutex::new(state) }
     }
 
-    /// Allocates `bytes` bytes, aligned to 128.
+    /// Allocates `bytes` bytes, aligned to 128. From 2 MiB on they are aligned to as much, and if they are zeroed, as those of
+    /// windows are, backed by pages that are as large.
     ///
     /// # Errors
     /// The size requested, and what is available.
@@ -72,6 +73,9 @@ impl Arena {
         };
         drop(state);
         let allocation = Allocation { arena: Arc::clone(self), offset, bytes };
+        if zeroed && bytes >= LARGE_PAGE {
+            self.mapping.back_with_large_pages(offset, bytes);
+        }
         if zeroed && !zero {
             // SAFETY: `bytes` bytes that were just allocated.
             unsafe { allocation.base().write_bytes(0, bytes as usize) };
@@ -117,10 +121,11 @@ impl State {
 
     /// Takes whole pages that the machine has granted; returns also whether they are zero.
     fn pages(&mut self, bytes: u64, mapping: &Mapping) -> Result<(u64, bool), MemoryShortage> {
-        if let Some(offset) = self.dirty.take(bytes) {
+        let align = if bytes < LARGE_PAGE { PAGE } else { LARGE_PAGE };
+        if let Some(offset) = self.dirty.take(bytes, align) {
             return Ok((offset, false));
         }
-        let granted = self.clean.take(bytes).map(|offset| (offset, mapping.reserve(offset, bytes)));
+        let granted = self.clean.take(bytes, align).map(|offset| (offset, mapping.reserve(offset, bytes)));
         match granted {
             Some((offset, Ok(()))) => return Ok((offset, true)),
             Some((offset, Err(shortage))) => {
@@ -135,8 +140,12 @@ impl State {
         self.return_pages(mapping);
         let left = self.clean.total();
         let limit = "of the part reserved for this rank";
-        let offset =
-            self.clean.take(bytes).ok_or(MemoryShortage { requested: bytes, available: left, limit })?;
+        // Rather elsewhere than not at all.
+        let offset = self.clean.take(bytes, PAGE).ok_or(MemoryShortage {
+            requested: bytes,
+            available: left,
+            limit,
+        })?;
         match mapping.reserve(offset, bytes) {
             Ok(()) => Ok((offset, true)),
             Err(shortage) => {
@@ -245,6 +254,23 @@ mod tests {
             for (allocation, value) in &allocations {
                 prop_assert!(holds(allocation, *value));
             }
+        }
+    }
+
+    #[test]
+    fn a_large_allocation_is_aligned_to_a_large_page_and_zeroed_where_it_was_used_before() {
+        let arena = arena();
+        for turn in 0..3 {
+            let small = arena.allocate(PAGE, false).unwrap();
+            let large = arena.allocate(3 * LARGE_PAGE + 100, true).unwrap();
+            let next = arena.allocate(LARGE_PAGE, true).unwrap();
+            for allocation in [&large, &next] {
+                assert!((allocation.base() as u64).is_multiple_of(LARGE_PAGE));
+                assert!(holds(allocation, 0), "turn {turn}");
+                fill(allocation, 7);
+            }
+            assert!(holds(&large, 7) && holds(&next, 7));
+            drop(small);
         }
     }
 

@@ -15,15 +15,21 @@ impl Extents {
         self.total
     }
 
-    /// Takes `len` from the first range that is long enough.
-    pub(super) fn take(&mut self, len: u64) -> Option<u64> {
-        let (&start, &has) = self.free.iter().find(|&(_, &has)| has >= len)?;
+    /// Takes `len`, from a multiple of `align` on, from the first range that has it.
+    pub(super) fn take(&mut self, len: u64, align: u64) -> Option<u64> {
+        let skipped = |start: u64| start.next_multiple_of(align) - start;
+        let has_it = |start: u64, has: u64| has >= skipped(start) && has - skipped(start) >= len;
+        let (&start, &has) = self.free.iter().find(|&(&start, &has)| has_it(start, has))?;
+        let taken = start + skipped(start);
         self.free.remove(&start);
-        if has > len {
-            self.free.insert(start + len, has - len);
+        if taken > start {
+            self.free.insert(start, taken - start);
+        }
+        if start + has > taken + len {
+            self.free.insert(taken + len, start + has - (taken + len));
         }
         self.total -= len;
-        Some(start)
+        Some(taken)
     }
 
     /// Inserts a range that was taken, or a further one.
@@ -63,16 +69,17 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(100))]
         #[test]
         fn what_is_taken_is_nobody_elses_and_all_comes_together_again(
-            steps in prop::collection::vec((1u64..50, any::<prop::sample::Index>(), any::<bool>()), 1..100),
+            steps in prop::collection::vec((1u64..50, any::<prop::sample::Index>(), any::<bool>(), 0u32..4), 1..100),
         ) {
             let mut extents = Extents::default();
             extents.insert(0, 1000);
             let mut taken: Vec<(u64, u64)> = Vec::new();
-            for (len, which, gives) in steps {
+            for (len, which, gives, shift) in steps {
                 if gives && !taken.is_empty() {
                     let (start, len) = taken.swap_remove(which.index(taken.len()));
                     extents.insert(start, len);
-                } else if let Some(start) = extents.take(len) {
+                } else if let Some(start) = extents.take(len, 1_u64 << shift) {
+                    prop_assert_eq!(start % (1_u64 << shift), 0);
                     prop_assert!(start + len <= 1000);
                     prop_assert!(taken.iter().all(|&(other, has)| start + len <= other || other + has <= start));
                     taken.push((start, len));
@@ -83,7 +90,7 @@ mod tests {
             for (start, len) in taken {
                 extents.insert(start, len);
             }
-            prop_assert_eq!(extents.take(1000), Some(0));
+            prop_assert_eq!(extents.take(1000, 1), Some(0));
         }
     }
 }
