@@ -112,7 +112,7 @@ fn report(options: &Options) -> Result<()> {
         let rounds = u64::from(size.next_power_of_two().trailing_zeros());
         let counts = counted(size, side)?;
         for (at_fence, prepared, neighbours) in &counts {
-            // What is short, as corners are, rides in the rounds.
+            // Short frames, as of corners, ride in the rounds.
             let dynamic = rounds..=neighbours + rounds;
             assert!(
                 dynamic.contains(at_fence) && prepared == neighbours,

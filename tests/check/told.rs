@@ -1,4 +1,4 @@
-//! What each kind of report looks like, as it is printed: a part of the docs. `FENCEPOST_BLESS=1 cargo test --test check told` writes it
+//! Each kind of report, as it is printed: a part of the docs. `FENCEPOST_BLESS=1 cargo test --test check told` writes it
 //! again.
 
 use fencepost::prelude::*;

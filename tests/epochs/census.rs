@@ -96,7 +96,7 @@ fn messages_grow_with_the_logarithm_of_the_ranks_and_are_printed() -> Result<()>
     Ok(())
 }
 
-/// What a fence sends last is short here, and must not overtake, by other ranks, what left before it.
+/// The frames that a fence sends last are short here, and must not overtake, by other ranks, those that left before them.
 #[test]
 fn what_left_early_is_not_overtaken_by_what_rides() -> Result<()> {
     for transport in (0..30).map(sim).chain([TransportKind::TcpThreads]) {

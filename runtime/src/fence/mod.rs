@@ -153,8 +153,7 @@ fn fence_unchecked(
     failed: Option<Error>,
 ) -> Result<()> {
     let straight = match windows {
-        _ if failed.is_some() => None,
-        [] => None,
+        windows if windows.is_empty() || failed.is_some() => None,
         [window] => straight::fence(world, &[*window], call),
         several => straight::fence_of_several(world, several, call),
     };

@@ -1,5 +1,5 @@
-//! What rides in a notification: records, where the ranks reach each other's memory, and nothing else is sent then; elsewhere, in
-//! a census, short frames. The records are of one window of the fence or of two, and the address of the notification says of
+//! A notification carries records where the ranks reach each other's memory, and nothing else is sent then; elsewhere, in
+//! a census, it carries short frames. The records are of one window of the fence or of two, and the address of the notification says of
 //! which, by their places in the fence.
 
 use crate::collect::limits::count_more;

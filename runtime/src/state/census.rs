@@ -28,14 +28,14 @@ pub(crate) const INLINE: usize = usize::MAX;
 /// The bytes before each item's own.
 const HEAD: usize = 16;
 
-/// What a rank holds of a census, and what came for it.
+/// The items that a rank holds of a census, and those that came for it.
 #[derive(Default)]
 pub(crate) struct Items {
     /// How many censuses this rank has begun, which is the same on all ranks of a census.
     number: u64,
     items: Vec<Item>,
     bytes: Vec<u8>,
-    /// What came for this rank where windows are fenced, by origin, and which bytes ride with it.
+    /// The notifications that came for this rank where windows are fenced, by origin, and the bytes that ride with each.
     notifications: Vec<(u32, Notification, Range<usize>)>,
     /// Frames of this rank that ride with its notifications.
     pub(crate) rides: Rides,
@@ -200,7 +200,7 @@ impl Items {
     /// The census has [ended](Self::end), and windows are fenced: the items for rank `me` are notifications.
     ///
     /// # Errors
-    /// What this rank sent is not one notification, or what rides with it are no frames.
+    /// This rank sent something else than one notification, or bytes with it that are no frames.
     pub(crate) fn read_notifications(&mut self, me: usize) -> Result<(), usize> {
         if let Some(twice) = self.items.windows(2).find(|two| two[0].origin == two[1].origin) {
             return Err(twice[0].origin as usize);

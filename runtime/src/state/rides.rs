@@ -45,7 +45,7 @@ impl Rides {
         true
     }
 
-    /// What rides to `to`, as it travels.
+    /// The frames that ride to `to`, as they travel.
     pub(crate) fn to(&self, to: usize) -> &[u8] {
         let Ok(at) = self.ends.binary_search_by_key(&to, |(to, _)| *to as usize) else { return &[] };
         let begin = if at == 0 { 0 } else { self.ends[at - 1].1 };
