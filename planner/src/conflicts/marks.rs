@@ -138,31 +138,6 @@ impl Marks {
     }
 }
 
-impl Marks {
-    /// Marks elements as another rank has marked them in a page of this number, whose accumulates are with this operator. Returns
-    /// whether that is a hit; elements past the end are not marked.
-    ///
-    /// # Cost
-    /// A step for each 32 elements of the page.
-    pub fn merge(&mut self, page: usize, marks: impl Iterator<Item = u64>, op: Option<Op>) -> bool {
-        let mut hit = op.is_some_and(|op| self.mark(Kind::Accumulate(op)).is_none());
-        let first = page.saturating_mul(PAGE);
-        if first >= self.words.len() {
-            return hit;
-        }
-        // A page of theirs is one of these.
-        self.renew(first / PAGE);
-        for (there, new) in self.words[first..].iter_mut().zip(marks.take(PAGE)) {
-            let both = (*there | *there >> 1) & (new | new >> 1) & LOW;
-            let other = *there ^ new;
-            // Of equal marks, two writes are a hit.
-            hit |= both & (other | other >> 1 | new >> 1 & !new) != 0;
-            *there |= new;
-        }
-        hit
-    }
-}
-
 /// Marks each of these elements; returns whether one had a mark before that `hits` returns a bit of.
 #[inline(always)]
 fn touch_words(

@@ -4,8 +4,8 @@
 //! Two bits for each element, as in [`Marks`](super::Marks), in pages that are made as they are touched. An element has the mark
 //! of what conflicts with most, so a mark that does not fit is a conflict, and no mark that does not fit means that there is none.
 //! The one thing that two bits do not tell is the operator: from the second one on, each operator has marks of its own.
-//! While all that was called are accumulates with one operator nothing is marked, since no two of them conflict; who calls
-//! something else marks them before it.
+//! While all that was called are accumulates with one operator, gets, or one operation, nothing is marked, since no two of them
+//! conflict; who calls something else marks them before it.
 
 use super::marks::{ACCUMULATED, LOW, PAGE, PER_WORD, READ, WRITTEN, of_mark};
 use crate::element::Op;
@@ -55,15 +55,17 @@ enum Operators {
 #[derive(Debug)]
 pub struct Own {
     pages: Vec<OnceCell<Box<Page>>>,
+    /// Elements below this may be touched [quickly](Self::touch_quickly).
+    quick: usize,
     /// From 1 on.
     epoch: Cell<u32>,
     operators: Cell<Operators>,
     by_operator: RefCell<Vec<(Op, Own)>>,
-    /// The operator, if all that was called are accumulates with it, and none is marked.
-    sole: Cell<Option<Op>>,
+    /// How all that was called touches its elements, if no two of these operations conflict, and none is marked.
+    sole: Cell<Option<Kind>>,
     /// Whether something was called.
     used: Cell<bool>,
-    /// Whether something was called that is not marked, and not accumulated with the sole operator.
+    /// Whether something was called that is not marked, and conflicts perhaps.
     partial: Cell<bool>,
 }
 
@@ -73,7 +75,13 @@ impl Own {
         let pages = (0..len.div_ceil(PER_PAGE)).map(|_| OnceCell::new()).collect();
         let (epoch, operators) = (Cell::new(1), Cell::new(Operators::None));
         let (sole, used, partial) = (Cell::new(None), Cell::new(false), Cell::new(false));
-        Self { pages, epoch, operators, by_operator: RefCell::default(), sole, used, partial }
+        Self { pages, quick: len, epoch, operators, by_operator: RefCell::default(), sole, used, partial }
+    }
+
+    /// The same, of which elements below this only may be touched [quickly](Self::touch_quickly).
+    #[must_use]
+    pub fn quick_below(self, quick: usize) -> Self {
+        Self { quick, ..self }
     }
 
     /// Begins an epoch: nothing is touched.
@@ -92,22 +100,18 @@ impl Own {
     }
 
     /// An access of this kind is called: returns whether that needs no mark, since all that was called are accumulates with its
-    /// operator.
-    pub fn is_sole(&self, kind: Kind) -> bool {
-        match kind {
-            Kind::Accumulate(op) if !self.used.replace(true) => {
-                self.sole.set(Some(op));
-                true
-            }
-            Kind::Accumulate(op) => self.sole.get() == Some(op),
-            _ => {
-                self.used.set(true);
-                false
-            }
+    /// operator, or gets, or it alone. Of gets, and of what is called alone, that is so only where the first `has_many_runs`: to mark
+    /// a few is less than to look at them again.
+    pub fn is_sole(&self, kind: Kind, has_many_runs: bool) -> bool {
+        let is_first = !self.used.replace(true);
+        if is_first && (has_many_runs || matches!(kind, Kind::Accumulate(_))) {
+            self.sole.set(Some(kind));
+            return true;
         }
+        kind != Kind::Put && self.sole.get() == Some(kind)
     }
 
-    /// Returns whether all that was called are accumulates with one operator, which are not marked; from now on they have to be.
+    /// Returns whether what was called is not marked, since no two operations conflict; from now on all have to be.
     pub fn ends_sole(&self) -> bool {
         self.sole.take().is_some()
     }
@@ -123,49 +127,56 @@ impl Own {
         self.partial.set(true);
     }
 
-    /// Calls `act` with the number of each page and its marks, if they tell all that was called, with one operator at most.
-    /// Returns the number of pages and the operator; `None` where they do not.
-    pub fn pages(&self, mut act: impl FnMut(usize, &[Cell<u64>])) -> Option<(usize, Option<Op>)> {
-        let op = match self.operators.get() {
-            Operators::None => None,
-            Operators::One(op) => Some(op),
-            Operators::Several => return None,
-        };
-        if self.sole.get().is_some() || self.partial.get() {
-            return None;
-        }
-        let epoch = self.epoch.get();
-        let pages = self.pages.iter().enumerate().filter_map(|(at, page)| Some((at, page.get()?)));
-        let mut count = 0;
-        for (at, page) in pages.filter(|(_, page)| page.epoch.get() == epoch) {
-            act(at, &page.words);
-            count += 1;
-        }
-        Some((count, op))
+    /// Whether each operation of this epoch was compared at its call with all before it, so that no two of them conflict.
+    pub fn has_compared(&self) -> bool {
+        !self.partial.get()
     }
 
     /// Marks one element as touched by one more operation, if that can be told at once and no operation before it conflicts with
     /// it; else nothing has happened.
     #[inline(always)]
     pub fn touch_one(&self, at: usize, kind: Kind) -> bool {
+        self.touch_one_if(at, kind, || true)
+    }
+
+    /// The same for an element of those that may be touched quickly, if the operation `is_kept` besides, which is asked last.
+    #[inline(always)]
+    pub fn touch_quickly(&self, at: usize, kind: Kind, is_kept: impl FnOnce() -> bool) -> bool {
+        at < self.quick && self.touch_one_if(at, kind, is_kept)
+    }
+
+    #[inline(always)]
+    fn touch_one_if(&self, at: usize, kind: Kind, is_kept: impl FnOnce() -> bool) -> bool {
         let mark = match kind {
-            Kind::Get => READ,
             Kind::Put => WRITTEN,
-            Kind::Accumulate(op) if self.sole.get() == Some(op) => return true,
+            kind if self.sole.get() == Some(kind) => return is_kept(),
+            Kind::Get => READ,
             Kind::Accumulate(op) if self.operators.get() == Operators::One(op) => ACCUMULATED,
             Kind::Accumulate(_) => return false,
         };
         let Some(page) = self.pages.get(at / PER_PAGE).and_then(OnceCell::get) else { return false };
-        if page.epoch.get() != self.epoch.get() {
+        if page.epoch.get() != self.epoch.get() && !self.begins(page) {
             return false;
         }
         let (word, first) = (&page.words[at / PER_WORD % WORDS], 2 * (at % PER_WORD));
-        let there = word.get() >> first & 3;
-        let fits = there == 0 || there == mark && mark != WRITTEN;
-        if fits {
-            word.set(word.get() | mark << first);
+        let there = word.get();
+        let of_element = there >> first & 3;
+        if of_element != 0 && (mark == WRITTEN || of_element != mark) || !is_kept() {
+            return false;
         }
-        fits
+        word.set(there | mark << first);
+        true
+    }
+
+    /// An element of this page is about to be marked, the first in this epoch; returns whether all before are marked.
+    #[cold]
+    fn begins(&self, page: &Page) -> bool {
+        let is_marked = self.sole.get().is_none();
+        if is_marked {
+            self.used.set(true);
+            page.renew(self.epoch.get());
+        }
+        is_marked
     }
 
     /// Marks these elements as touched by one more operation, if no operation before it conflicts with that; else nothing has
@@ -304,7 +315,6 @@ fn words_of(elements: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::marks::Marks;
     use super::super::rule::conflict;
     use super::*;
 
@@ -369,57 +379,40 @@ mod tests {
     #[test]
     fn accumulates_with_one_operator_are_not_marked_before_something_else_is_called() {
         let (own, sum, max) = (Own::new(100), Kind::Accumulate(Op::Sum), Kind::Accumulate(Op::Max));
-        assert!(own.is_sole(sum) && own.is_sole(sum) && own.touch_one(3, sum) && own.touch_one(3, sum));
-        assert!(!own.touch_one(3, max) && !own.touch_one(4, Kind::Put) && !own.is_sole(max));
-        assert!(own.pages(|_, _| ()).is_none());
+        assert!(
+            own.is_sole(sum, false)
+                && own.is_sole(sum, true)
+                && own.touch_one(3, sum)
+                && own.touch_one(3, sum)
+        );
+        assert!(!own.touch_one(3, max) && !own.touch_one(4, Kind::Put) && !own.is_sole(max, true));
         assert!(own.ends_sole() && !own.ends_sole());
         own.touch(3..4, sum);
-        assert!(own.conflicts(3..4, max) && own.touch_one(3, sum) && !own.is_sole(sum));
-        assert_eq!(own.pages(|_, _| ()), Some((1, Some(Op::Sum))));
+        assert!(own.conflicts(3..4, max) && own.touch_one(3, sum) && !own.is_sole(sum, true));
+        assert!(own.has_compared());
         own.skip();
-        assert!(own.pages(|_, _| ()).is_none());
+        assert!(!own.has_compared());
         own.begin();
-        assert!(!own.is_sole(Kind::Put) && !own.is_sole(sum));
-        assert_eq!(own.pages(|_, _| ()), Some((0, None)));
+        assert!(!own.is_sole(Kind::Put, false) && !own.is_sole(sum, false));
+        assert!(own.has_compared());
     }
 
     #[test]
-    fn marks_of_others_hit_where_their_operations_would() {
-        let kinds = [Kind::Get, Kind::Put, Kind::Accumulate(Op::Sum), Kind::Accumulate(Op::Max)];
-        let (mut one, mut all) = (Marks::default(), Marks::default());
-        let mut state = 3_u64;
-        let mut draw = |below: usize| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 33) as usize % below
-        };
-        let (mut some, mut none) = (0, 0);
-        let len = 5000;
-        let ranks = [Own::new(len), Own::new(len), Own::new(len)];
-        for _ in 0..2000 {
-            one.begin(len);
-            all.begin(len);
-            let (mut hit, mut merged) = (false, false);
-            for own in &ranks {
-                own.begin();
-                let (at, kind) = (draw(len), kinds[draw(4)]);
-                let run = at..(at + 1 + draw(2) * draw(4000)).min(len);
-                own.touch(run.clone(), kind);
-                hit |= one.touch(run, kind);
-                let mut pages = Vec::new();
-                let told = own.pages(|page, words| {
-                    pages.push((page, words.iter().map(|word| word.get()).collect::<Vec<_>>()))
-                });
-                let (count, op) = told.expect("it has one operator at most");
-                assert_eq!(count, pages.len());
-                for (page, words) in pages {
-                    merged |= all.merge(page, words.into_iter(), op);
-                }
-            }
-            assert_eq!(hit, merged);
-            *(if hit { &mut some } else { &mut none }) += 1;
-        }
-        assert!(some > 300 && none > 300, "{some} hits, {none} none");
-        assert!(!all.merge(usize::MAX, [u64::MAX].into_iter(), None));
+    fn gets_or_one_operation_of_many_runs_are_not_marked_before_something_else_is_called() {
+        let own = Own::new(100);
+        own.touch(0..100, Kind::Put);
+        own.begin();
+        assert!(own.is_sole(Kind::Get, true) && own.is_sole(Kind::Get, false) && own.touch_one(3, Kind::Get));
+        assert!(!own.touch_one(3, Kind::Put) && !own.is_sole(Kind::Put, true) && own.ends_sole());
+        own.touch(3..4, Kind::Get);
+        assert!(!own.touch_one(3, Kind::Put) && own.touch_one(4, Kind::Put));
+        own.begin();
+        assert!(own.is_sole(Kind::Put, true) && !own.touch_one(3, Kind::Put));
+        assert!(!own.is_sole(Kind::Put, true) && own.ends_sole() && own.touch_one(3, Kind::Put));
+        own.begin();
+        assert!(own.touch_one(3, Kind::Put), "the page is there");
+        let sum = Kind::Accumulate(Op::Sum);
+        assert!(!own.is_sole(sum, false) && !own.is_sole(Kind::Get, true), "something was called");
     }
 
     #[test]
@@ -428,7 +421,7 @@ mod tests {
         own.touch(0..100, Kind::Put);
         own.epoch.set(u32::MAX);
         own.begin();
-        assert!(!own.conflicts(0..100, Kind::Put) && !own.touch_one(3, Kind::Put));
+        assert!(!own.conflicts(0..100, Kind::Put));
         own.touch(5..6, Kind::Get);
         assert!(own.touch_one(3, Kind::Put) && !own.touch_one(3, Kind::Put));
         assert!(own.touch_one(5, Kind::Get) && !own.touch_one(5, Kind::Put));

@@ -131,11 +131,6 @@ impl List {
         self.entries.extend([head | OF_TYPE | at as u64, (self.types.len() - at) as u64]);
     }
 
-    /// The number of records that its entries stand for, or are made of.
-    pub(crate) fn records(&self) -> usize {
-        self.records
-    }
-
     /// Returns whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -239,9 +234,9 @@ impl Checked {
         self.own.get()?.get(target)?.get()
     }
 
-    /// The same; the part has this number of elements.
-    pub(crate) fn own_of(&self, target: usize, len: usize) -> Option<&Own> {
-        self.own.get()?.get(target).map(|own| own.get_or_init(|| Own::new(len)))
+    /// The same; the part has this number of elements, and records say all of operations on those below `quick`.
+    pub(crate) fn own_of(&self, target: usize, len: usize, quick: usize) -> Option<&Own> {
+        self.own.get()?.get(target).map(|own| own.get_or_init(|| Own::new(len).quick_below(quick)))
     }
 
     /// Calls `act` with all that was called for `target`, of whose records this number stay, and with the lines of those.

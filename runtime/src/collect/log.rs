@@ -150,12 +150,6 @@ impl<R: Copy> LogWriter<R> {
         room
     }
 
-    /// Whether there is room for one more record.
-    #[inline(always)]
-    pub(crate) fn has_room(&self) -> bool {
-        self.next.get() != self.end.get()
-    }
-
     /// Whether there are no records: none in `log`, which it fills, if it fills any, and none that are not counted yet.
     pub(crate) fn has_none(&self, log: &Log<R>) -> bool {
         let next = self.next.get();

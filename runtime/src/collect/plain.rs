@@ -15,8 +15,8 @@ const PLACES: usize = 64;
 const CODE: u32 = 40;
 /// Bits of a record's head below those of its line.
 const LINE: u32 = 46;
-/// Set in a place where there is a call.
-const USED: u64 = 1 << 63;
+/// In a place where there is no call: no bits above a displacement.
+const NONE: u64 = u64::MAX;
 /// The code of records that have several.
 pub(crate) const MIXED: u64 = 31;
 
@@ -32,7 +32,7 @@ pub(crate) struct Plain {
 
 impl Default for Plain {
     fn default() -> Self {
-        let known = [const { Cell::new(0) }; PLACES];
+        let known = [const { Cell::new(NONE) }; PLACES];
         Self { known, code: Cell::default(), lines: RefCell::default() }
     }
 }
@@ -46,7 +46,7 @@ impl Plain {
     /// Whether the line of this head is known, and its code is among those of this epoch.
     #[inline(always)]
     pub(crate) fn knows(&self, head: Head) -> bool {
-        self.place(head.0).get() == head.0 >> CODE | USED
+        self.place(head.0).get() == head.0 >> CODE
     }
 
     /// A record of this head, at this line, is written. Others like it are `known` from here on, until that is [ended](Self::forget).
@@ -58,13 +58,13 @@ impl Plain {
             lines.push((head.0 >> LINE, site));
         }
         if known {
-            self.place(head.0).set(head.0 >> CODE | USED);
+            self.place(head.0).set(head.0 >> CODE);
         }
     }
 
     /// From here on no call is known.
     pub(crate) fn forget(&self) {
-        self.known.iter().for_each(|place| place.set(0));
+        self.known.iter().for_each(|place| place.set(NONE));
     }
 
     /// The code of all records, or [`MIXED`].

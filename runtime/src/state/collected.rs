@@ -2,9 +2,8 @@
 
 use crate::collect::fast_path::FastPath;
 use crate::collect::operation::WindowKey;
-use crate::collect::outbox::{DISPLACEMENTS, DatatypeSource, Head, Outbox};
+use crate::collect::outbox::{DatatypeSource, Head, Outbox, op_of};
 use crate::collect::pending::{Into as Landing, Pending};
-use crate::collect::plain::kind_of;
 use crate::collect::touched::Touched;
 use crate::kernel::waits::{Wait, without};
 use crate::state::window::WindowCore;
@@ -121,14 +120,17 @@ impl WindowCore {
     #[cold]
     #[inline(never)]
     pub(crate) fn push_checked(&self, path: &FastPath, target: usize, at: usize, record: Record) -> bool {
-        self.checked.plain.knows(Head(record.head))
-            && at < self.peers[target].len
-            && at < DISPLACEMENTS as usize
-            && !path.memory().is_null()
-            && path.writer.has_room()
-            && kind_of(Head(record.head).code())
-                .is_some_and(|kind| self.checked.own(target).is_some_and(|own| own.touch_one(at, kind)))
-            && path.writer.write(record)
+        let head = Head(record.head);
+        if !self.checked.plain.knows(head) {
+            return false;
+        }
+        let Some(own) = self.checked.own(target) else { return false };
+        let write = || path.writer.write(record);
+        // Each is a loop of its own in a program: what it has to look at is known in each.
+        match op_of(head.code()) {
+            None => own.touch_quickly(at, Kind::Put, write),
+            Some(op) => own.touch_quickly(at, Kind::Accumulate(op), write),
+        }
     }
 
     /// Keeps the line of an operation on one small element that is about to be a record, if that says all else. Returns

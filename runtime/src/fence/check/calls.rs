@@ -7,6 +7,7 @@ use super::find::{Records, Touching, add_part, parts, touching};
 use super::report::{self, Under};
 use crate::collect::checked::List;
 use crate::collect::operation::WindowKey;
+use crate::collect::outbox::DISPLACEMENTS;
 use crate::collect::touched::Touched;
 use crate::state::conflicts::MOST;
 use crate::state::window::WindowCore;
@@ -38,11 +39,12 @@ pub(crate) fn call(
     let me = window.world.rank;
     let Some(there) = own(window, target) else { return Ok(()) };
     let passes = window.handler.passes();
-    if section.is_none() && !passes && there.is_sole(kind) {
+    if section.is_none() && !passes && there.is_sole(kind, is_costly(touched)) {
         return Ok(());
     }
     let other = section.and_then(|(key, _)| key).filter(|key| *key != window.key);
     let other = other.and_then(|key| window.world.collecting(key));
+    let has_section = section.is_some();
     let section = section.map(|(_, touched)| Access {
         window: other.as_deref().unwrap_or(window),
         of: me,
@@ -56,17 +58,23 @@ pub(crate) fn call(
         owns().for_each(|(_, own)| own.skip());
         return Ok(());
     }
-    for (access, own) in owns() {
+    // An operation on the part that its section is of touches it twice: neither is alone.
+    let are_apart = owns().skip(1).all(|(_, own)| !std::ptr::eq(own, there));
+    let is_sole = |(access, own): &(&Access<'_>, &Own)| {
+        has_section && are_apart && own.is_sole(access.kind, is_costly(access.touched))
+    };
+    let owns: Vec<_> = owns().filter(|one| !is_sole(one)).collect();
+    for (access, own) in &owns {
         own.uses();
         if own.ends_sole() {
             touch_all(own, &before(access.window, access.of));
         }
     }
-    if owns().all(|(access, own)| touch_fitting(own, access.kind, access.touched)) {
+    if owns.iter().all(|(access, own)| touch_fitting(own, access.kind, access.touched)) {
         return Ok(());
     }
     // Marks may be left of sections whose window was fenced without this one, or is no more; and some of this operation are made.
-    for (access, own) in owns() {
+    for (access, own) in &owns {
         own.begin();
         own.uses();
         touch_all(own, &before(access.window, access.of));
@@ -75,7 +83,7 @@ pub(crate) fn call(
     if !all.is_empty() {
         return Err(error(window, &all, Under::Fence, site));
     }
-    owns().for_each(|(access, own)| touch(own, access.kind, access.touched));
+    owns.iter().for_each(|(access, own)| touch(own, access.kind, access.touched));
     Ok(())
 }
 
@@ -94,7 +102,12 @@ fn among_before(accesses: &[Access<'_>], site: &'static Location<'static>) -> Ve
 
 /// The marks of this rank for the part of a rank, where conflicts are looked for.
 fn own(window: &WindowCore, of: usize) -> Option<&Own> {
-    if window.checked.is_on() { window.checked.own_of(of, window.peers[of].len) } else { None }
+    if !window.checked.is_on() {
+        return None;
+    }
+    let peer = &window.peers[of];
+    let quick = if peer.base.is_null() { 0 } else { peer.len.min(DISPLACEMENTS as usize) };
+    window.checked.own_of(of, peer.len, quick)
 }
 
 /// The operations that this rank has called on the part of a rank in this epoch, and of its own part those on other windows that
@@ -105,11 +118,13 @@ fn before(window: &WindowCore, of: usize) -> Vec<Touching> {
         let (stay, mut told) = (!window.peers[of].base.is_null(), Vec::new());
         let records = if stay { &outbox.records[..] } else { &[] };
         window.checked.with_list(of, stay.then_some(records.len()), |list, lines| {
-            add_part(&mut told, number, list, Some(lines), None);
+            add_part(&mut told, number, list, Some(lines), false);
         });
         if of == window.world.rank {
             window.world.each_collecting(|other| {
-                other.checked.with_section(number, |list| add_part(&mut told, number, list, Some(&[]), None));
+                other
+                    .checked
+                    .with_section(number, |list| add_part(&mut told, number, list, Some(&[]), false));
             });
         }
         own_touching(window, of, &told, &|_, _| records)
@@ -127,6 +142,13 @@ fn own_touching(window: &WindowCore, of: usize, told: &[u8], records: &Records<'
 /// These operations were called.
 fn touch_all(own: &Own, all: &[Touching]) {
     all.iter().for_each(|one| touch(own, one.kind, Touched::Type(&one.elements)));
+}
+
+/// Whether to mark these elements is more than to compare them with those of one other operation.
+fn is_costly(touched: Touched<'_>) -> bool {
+    /// Marks of this number of runs.
+    const RUNS: usize = 32;
+    matches!(touched, Touched::Type(elements) if elements.run_count() > RUNS)
 }
 
 /// Whether elements are in more runs than are looked at one by one: those of such an operation are looked at in the fence only.
@@ -168,7 +190,7 @@ pub(crate) fn of_access(
     site: &'static Location<'static>,
 ) -> Error {
     let mut told = Vec::new();
-    add_part(&mut told, window.key.window, list, Some(&[]), None);
+    add_part(&mut told, window.key.window, list, Some(&[]), false);
     let before = own_touching(window, target, &told, &|_, _| &[]);
     let all = found(window, (target, &before), &[(kind, touched)], site);
     error(window, &all, Under::Posts, site)

@@ -2,25 +2,26 @@
 //!
 //! A message has a part for each window that its sender has called something on for its receiver, and for each that it has named
 //! sections of: the number of the window, the lines where they are told, those of records with the bits that these have of
-//! them, the marks of the list's elements ([`Own`]) where they spare the receiver the look at many records, and a
+//! them, whether each operation was compared at its call with all that its sender had called before it ([`Own`]), and a
 //! [list](crate::collect::checked). Numbers are of eight bytes. Where the receiver reads records of the sender in
 //! place, the list may stand for some. An operation is known by its sender, and by the number of its first entry among those of all of the message.
 //!
-//! First each element is marked ([`Marks`]). Mostly the marks show that nothing conflicts, and nothing else is looked at;
+//! Where one rank alone has touched elements, and compared its operations, nothing is left to be found. Otherwise each element is
+//! marked ([`Marks`]). Mostly the marks show that nothing conflicts, and nothing else is looked at;
 //! otherwise all accesses to the window are compared. Where all that is written are accumulates of one operator, no record is looked at.
 
 use crate::collect::checked::{Entry, List, Lists, Sent, What, word};
-use crate::collect::outbox::{Head, op_of};
+use crate::collect::outbox::Head;
 use crate::collect::plain::{kind_of, line_of, plain};
 use crate::kernel;
 use crate::state::conflicts::{MOST, STORE, read_site, write_site};
 use crate::state::window::WindowCore;
-use fencepost_planner::conflicts::{Access, Conflict, Marks, Own, Touch, pairs};
+use fencepost_planner::conflicts::{Access, Conflict, Marks, Own, Touch, conflict, pairs};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::datatype::MOST_RUNS;
-use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_transport::Record;
+use smallvec::SmallVec;
 use std::ops::{ControlFlow, Range};
 use std::panic::Location;
 
@@ -40,19 +41,10 @@ pub(super) struct Part<'b> {
     sites: Vec<Site>,
     /// The lines of records, where they were told, with the bits that those have of them.
     lines: Vec<(u64, Site)>,
-    /// The marks of all that is in the list, where they were told.
-    marks: Option<Told<'b>>,
+    /// Whether each operation of the list was compared at its call with all before it.
+    is_compared: bool,
     list: Sent<'b>,
 }
-
-/// What a rank has marked: the operator of what it accumulated, and its pages, each a number and its marks.
-struct Told<'b> {
-    op: Option<Op>,
-    pages: &'b [u8],
-}
-
-/// Bytes of a page that is told.
-const PAGE: usize = 8 * (1 + 64);
 
 /// Returns the message of this rank to rank `to`, which reads this rank's records in place, or not.
 pub(super) fn message(
@@ -71,20 +63,20 @@ pub(super) fn message(
         }
     }
     each_list(windows, lists, to, |window, list, lines| {
-        let marked = windows.iter().find(|other| other.key.window == window).filter(|_| in_place);
-        let own = marked.filter(|window| to != window.world.rank).and_then(|window| window.checked.own(to));
-        add_part(&mut out, window, list, with_lines.then_some(lines), own);
+        let called = windows.iter().find(|other| other.key.window == window);
+        let own = called.filter(|called| to != called.world.rank).and_then(|called| called.checked.own(to));
+        add_part(&mut out, window, list, with_lines.then_some(lines), own.is_some_and(Own::has_compared));
     });
     out
 }
 
-/// Adds what is told of the operations of a list, and `own` marks of them, if that spares their target the records.
+/// Adds what is told of the operations of a list, and whether each was compared at its call with all before it.
 pub(super) fn add_part(
     out: &mut Vec<u8>,
     window: u32,
     list: &List,
     lines: Option<&[(u64, Line)]>,
-    own: Option<&Own>,
+    is_compared: bool,
 ) {
     out.extend(u64::from(window).to_le_bytes());
     let sites = if lines.is_some() { list.sites() } else { &[] };
@@ -96,45 +88,14 @@ pub(super) fn add_part(
         out.extend(bits.to_le_bytes());
         write_site(out, site.file(), site.line(), site.column());
     }
-    add_marks(out, list, own);
+    out.extend(u64::from(is_compared).to_le_bytes());
     list.encode(out);
-}
-
-/// Adds the number of pages of marks and 1, the operator, and the pages; or 0 where they tell less than records, or cost more.
-fn add_marks(out: &mut Vec<u8>, list: &List, own: Option<&Own>) {
-    /// A page costs its target as much as this number of records.
-    const RECORDS: usize = 32;
-    let pages = own.and_then(|own| own.pages(|_, _| ()));
-    let (Some(own), Some((count, op))) = (own, pages.filter(|(count, _)| list.records() >= count * RECORDS))
-    else {
-        return out.extend([0; 8]);
-    };
-    out.reserve(16 + count * PAGE);
-    out.extend((count as u64 + 1).to_le_bytes());
-    out.extend(op.map_or(0, |op| 1 + op as u64).to_le_bytes());
-    own.pages(|page, marks| {
-        out.extend((page as u64).to_le_bytes());
-        marks.iter().for_each(|marks| out.extend(marks.get().to_le_bytes()));
-    });
-}
-
-/// The marks at the front of `bytes`, if there are some, which is left at what follows.
-fn told_marks<'b>(bytes: &mut &'b [u8]) -> Option<Option<Told<'b>>> {
-    let Some(count) = word(bytes)?.checked_sub(1) else { return Some(None) };
-    let op = match word(bytes)? {
-        0 => None,
-        code => Some(op_of(code)?),
-    };
-    let len = usize::try_from(count).ok()?.checked_mul(PAGE)?;
-    let (pages, rest) = bytes.split_at_checked(len)?;
-    *bytes = rest;
-    Some(Some(Told { op, pages }))
 }
 
 /// What this rank tells of its operations on one window, in epochs that no fence ends.
 pub(crate) fn message_of(window: u32, list: &List, out: &mut Vec<u8>) {
     if !list.is_empty() {
-        add_part(out, window, list, Some(&[]), None);
+        add_part(out, window, list, Some(&[]), false);
     }
 }
 
@@ -180,8 +141,12 @@ fn part<'b>(bytes: &mut &'b [u8]) -> Option<Part<'b>> {
     let lines = fits(word(bytes)?, bytes)?;
     let lines = (0..lines).map(|_| Some((word(bytes)?, read_site(bytes)?)));
     let lines = lines.collect::<Option<Vec<_>>>()?;
-    let marks = told_marks(bytes)?;
-    Some(Part { window, sites, lines, marks, list: Sent::decode(bytes)? })
+    let is_compared = match word(bytes)? {
+        0 => false,
+        1 => true,
+        _ => return None,
+    };
+    Some(Part { window, sites, lines, is_compared, list: Sent::decode(bytes)? })
 }
 
 /// All parts of a message.
@@ -262,28 +227,61 @@ fn of_entry<'r>(
     records(from, window).get(first..first + count).ok_or(from)
 }
 
-/// Marks the elements of the window; returns whether an access did not fit the mark of its element.
+/// Whether all that touches elements of the window are operations of one other rank, which were compared at their calls.
+fn is_of_one(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
+    let number = u64::from(window.key.window);
+    let all = all.iter().enumerate().flat_map(|(from, parts)| parts.iter().map(move |part| (from, part)));
+    let mut own = all.filter(|(_, part)| part.window == number);
+    match (own.next(), own.next()) {
+        (Some((from, part)), None) => from != me && part.is_compared,
+        _ => false,
+    }
+}
+
+/// Whether some of the accesses to elements of the window conflict, or may, where they are few; `None` where they are not.
+///
+/// # Errors
+/// As [`of_entry`].
+fn few_conflict(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> Result<Option<bool>, usize> {
+    /// More accesses than these are marked, and not compared with each other.
+    const FEW: usize = 8;
+    let entries = || entries(window, all).take(FEW + 1);
+    let is_one = |entry: &Entry<'_>| !matches!(entry.what, What::Records(..));
+    if entries().count() > FEW || !entries().all(|(.., entry)| entry.as_ref().is_none_or(is_one)) {
+        return Ok(None);
+    }
+    let len = window.peers[me].len;
+    let mut touched: SmallVec<[(Kind, Datatype); FEW]> = SmallVec::new();
+    for (from, _, entry) in entries() {
+        let entry = entry.ok_or(from)?;
+        touched.push((entry.kind.ok_or(from)?, inside(&entry, len).ok_or(from)?));
+    }
+    let conflicts = |i: usize, (kind, elements): &(Kind, Datatype)| {
+        touched[..i].iter().any(|(other, others)| conflict(*kind, *other) && elements.overlaps(others))
+    };
+    Ok(Some(touched.iter().enumerate().any(|(i, one)| conflicts(i, one))))
+}
+
+/// Marks the elements of the window; returns whether an access did not fit the mark of its element. Nothing is marked where one
+/// rank alone has touched elements, and has compared its operations itself, or where they are few.
 fn is_hit(
     me: usize,
     window: &WindowCore,
     all: &[Vec<Part<'_>>],
     records: &Records<'_>,
 ) -> Result<bool, usize> {
+    if is_of_one(me, window, all) {
+        return Ok(false);
+    }
+    if let Some(is_hit) = few_conflict(me, window, all)? {
+        return Ok(is_hit);
+    }
     let (len, size) = (window.peers[me].len, window.element.size as usize);
     let skips_records = is_one_operator(window, all);
     let marks = &mut *window.checked.marks();
     marks.begin(len);
     let mut hit = false;
-    let number = u64::from(window.key.window);
-    for told in
-        all.iter().flatten().filter(|part| part.window == number).filter_map(|part| part.marks.as_ref())
-    {
-        for mut page in told.pages.chunks_exact(PAGE) {
-            let at = word(&mut page).map_or(usize::MAX, |at| usize::try_from(at).unwrap_or(usize::MAX));
-            hit |= marks.merge(at, std::iter::from_fn(|| word(&mut page)), told.op);
-        }
-    }
-    for (from, _, entry) in entries(window, all).filter(|(_, part, _)| part.marks.is_none()) {
+    for (from, _, entry) in entries(window, all) {
         let entry = entry.ok_or(from)?;
         match (entry.what, entry.kind) {
             (What::Run(at, count), Some(kind)) => {
