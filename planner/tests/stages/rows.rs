@@ -65,6 +65,28 @@ fn slices_of_a_row_are_the_cells_at_their_offset() {
 }
 
 #[test]
+fn slices_of_any_number_of_offsets_are_those_of_each_alone() {
+    fn compare<const N: usize>(row: Row<2>, u: &[usize]) {
+        let offsets: [_; N] = std::array::from_fn(|n| [n as isize % 7 - 3, n as isize / 7 % 7 - 3]);
+        assert_eq!(
+            row.each(u, offsets).to_vec(),
+            offsets.map(|offset| row.at(u, offset)).to_vec(),
+            "{N} offsets"
+        );
+    }
+    let block = Block::at(0, 1, [5, 9]).unwrap().halo(3).unwrap();
+    let u: Vec<usize> = (0..block.len()).collect();
+    for row in block.rows() {
+        compare::<0>(row, &u);
+        compare::<1>(row, &u);
+        compare::<31>(row, &u);
+        compare::<32>(row, &u);
+        compare::<33>(row, &u);
+        compare::<49>(row, &u);
+    }
+}
+
+#[test]
 fn a_slice_of_something_else_is_refused_at_the_call() {
     let row: Row<2> = Block::at(0, 1, [4, 4]).unwrap().halo(1).unwrap().rows().next().unwrap();
     let star: Row<2> = Block::at(0, 1, [4, 4]).unwrap().star(1).unwrap().rows().next().unwrap();
