@@ -1,7 +1,7 @@
 //! [`Outbox`]: what one rank has collected for one target since the last fence of a window, in program order.
 //!
 //! An operation on one element of at most eight bytes is a [`Record`] and nothing else: no datatype is built and nothing
-//! is allocated. Where the target reads records in place, elements next to each other are a run, up to some hundred bytes:
+//! is allocated. Where the target reads records in place, elements next to each other are a run, where these are few:
 //! a record, and the elements in the room of the records after it. Everything else is a [`DatatypeOperation`] that a record
 //! refers to, so that one list keeps the order.
 
@@ -215,13 +215,23 @@ impl Outbox {
         elements: Result<&[u8], usize>,
     ) {
         let run = Run(count as u64 | code << 40);
-        let first = self.records.len();
+        let records = run.records(size);
+        if !self.records.reserve(1 + records) {
+            handle_alloc_error(Layout::new::<Record>());
+        }
         self.push(head, run.0);
-        (0..run.records(size)).for_each(|_| self.records.push(Record::default()));
-        let room: &mut [u8] = bytemuck::cast_slice_mut(&mut self.records.as_mut_slice()[first + 1..]);
-        match elements {
-            Ok(bytes) => room[..bytes.len()].copy_from_slice(bytes),
-            Err(from) => room[..8].copy_from_slice(&from.to_ne_bytes()),
+        let place = elements.map_or_else(|from| from.to_ne_bytes(), |_| [0; 8]);
+        let bytes = elements.unwrap_or(&place);
+        let room = size_of::<Record>() * records;
+        assert!(bytes.len() <= room, "a run's records hold its elements");
+        let rest = room - bytes.len();
+        // SAFETY: they fit into the records, of which each byte is written: theirs, then zeros.
+        unsafe {
+            self.records.append(records, |room| {
+                let room = room.cast::<u8>();
+                room.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+                room.add(bytes.len()).write_bytes(0, rest);
+            });
         }
     }
 
