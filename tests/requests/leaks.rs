@@ -3,6 +3,7 @@
 use fencepost::{Error, ErrorClass, Result, ranks};
 use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::messages::{everywhere, kinds};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The bytes of a message that is sent with its elements where that is allowed, and of one that never is.
@@ -117,6 +118,25 @@ fn requests_that_are_panicked_over_are_given_up_and_the_others_are_told() {
             assert_eq!(*class, ErrorClass::ProcFailed, "{transport:?}, {at}: {text}");
         }
     }
+}
+
+#[test]
+fn a_receive_that_is_panicked_over_while_its_elements_come_keeps_no_sender_waiting() {
+    everywhere(2, |world| {
+        let values = vec![1u8; 1 << 20];
+        if world.rank() == 0 {
+            world.send(1, 0, &values[..])?;
+            return world.send(1, 1, &values[..]);
+        }
+        world.probe(0, 0)?;
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            let _receive = world.irecv::<u8>(0, 0).unwrap();
+            panic!("it gives up");
+        }));
+        assert!(ended.is_err());
+        assert_eq!(world.recv::<u8>(0, 1)?.0, values);
+        Ok(())
+    });
 }
 
 #[test]

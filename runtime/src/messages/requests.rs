@@ -138,11 +138,12 @@ pub(crate) fn cancel(world: &WorldCore, receive: &Rc<Receive>) -> bool {
 }
 
 /// Forgets what was begun, without waiting. Returns whether nobody accesses its elements any more: that is so of receives,
-/// which this rank alone writes.
+/// which this rank alone writes, unless their elements are on their way: its sender waits to hear that they came, so they still land.
 pub(crate) fn give_up(world: &WorldCore, begun: &Begun) -> bool {
     match begun {
         _ if begun.completion().is_complete() && !begun.is_lost() => true,
         Begun::Send(_) => false,
+        Begun::Receive(receive) if receive.is_landing() => false,
         Begun::Receive(receive) => {
             let (messages, endpoint) = (messages(world).try_borrow_mut(), world.endpoint.try_borrow_mut());
             let (Ok(mut messages), Ok(mut endpoint)) = (messages, endpoint) else { return false };
