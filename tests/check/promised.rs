@@ -150,3 +150,33 @@ fn conflicts_that_a_handler_lets_pass_are_told_and_mean_what_they_do_unchecked()
         over(v, ended)
     });
 }
+
+/// The target hears of them from nobody else: its other ranks are trusted where they compared what they called.
+#[test]
+fn conflicts_that_a_sole_origin_lets_pass_are_found_at_the_fence_also_after_one_that_it_does_not() {
+    for refuses in [false, true] {
+        everywhere(&[Check::Mark, Check::Log], |world| {
+            let told: Rc<RefCell<Vec<String>>> = Rc::default();
+            let tell = told.clone();
+            world.on_error(ErrorHandler::pass_conflicts(move |error| {
+                tell.borrow_mut().push(error.to_string())
+            }));
+            let mut u = world.window::<u64>(8)?;
+            if world.rank() == 0 {
+                u.put([1]).to(1, 3)?;
+                u.put([2]).to(1, 3)?;
+                if refuses {
+                    u.on_error(ErrorHandler::Return);
+                    u.put([3]).to(1, 5)?;
+                    assert_eq!(u.put([4]).to(1, 5).unwrap_err().class(), ErrorClass::RmaConflict);
+                }
+            }
+            let ended = u.fence();
+            assert!(
+                world.rank() != 1 || ended.is_err() || !told.borrow().is_empty(),
+                "nobody has told the target"
+            );
+            Ok(())
+        });
+    }
+}

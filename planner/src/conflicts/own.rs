@@ -4,8 +4,8 @@
 //! Two bits for each element, as in [`Marks`](super::Marks), in pages that are made as they are touched. An element has the mark
 //! of what conflicts with most, so a mark that does not fit is a conflict, and no mark that does not fit means that there is none.
 //! The one thing that two bits do not tell is the operator: from the second one on, each operator has marks of its own.
-//! While all that was called are accumulates with one operator, gets, or one operation, nothing is marked, since no two of them
-//! conflict; who calls something else marks them before it.
+//! While all that was called are accumulates with one operator, or gets or one operation of many runs, nothing is marked, since
+//! no two of them conflict; who calls something else marks them before it.
 
 use super::marks::{ACCUMULATED, LOW, PAGE, PER_WORD, READ, WRITTEN, of_mark};
 use crate::element::Op;

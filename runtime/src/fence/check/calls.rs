@@ -75,8 +75,13 @@ pub(crate) fn call(
     }
     // Marks may be left of sections whose window was fenced without this one, or is no more; and some of this operation are made.
     for (access, own) in &owns {
+        let has_compared = own.has_compared();
         own.begin();
-        own.uses();
+        if has_compared {
+            own.uses()
+        } else {
+            own.skip()
+        }
         touch_all(own, &before(access.window, access.of));
     }
     let all = among_before(&accesses, site);

@@ -245,6 +245,8 @@ fn is_of_one(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
 fn few_conflict(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> Result<Option<bool>, usize> {
     /// More accesses than these are marked, and not compared with each other.
     const FEW: usize = 8;
+    /// Datatypes of more pieces than these together are marked: two long lists are sorted to be compared.
+    const PIECES: usize = 64;
     let entries = || entries(window, all).take(FEW + 1);
     let is_one = |entry: &Entry<'_>| !matches!(entry.what, What::Records(..));
     if entries().count() > FEW || !entries().all(|(.., entry)| entry.as_ref().is_none_or(is_one)) {
@@ -255,6 +257,9 @@ fn few_conflict(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> Result
     for (from, _, entry) in entries() {
         let entry = entry.ok_or(from)?;
         touched.push((entry.kind.ok_or(from)?, inside(&entry, len).ok_or(from)?));
+    }
+    if touched.iter().map(|(_, elements)| elements.pieces().len()).sum::<usize>() > PIECES {
+        return Ok(None);
     }
     let conflicts = |i: usize, (kind, elements): &(Kind, Datatype)| {
         touched[..i].iter().any(|(other, others)| conflict(*kind, *other) && elements.overlaps(others))
