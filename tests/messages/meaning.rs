@@ -25,6 +25,40 @@ fn a_message_of_any_length_arrives_as_it_was_sent() {
 }
 
 #[test]
+fn long_messages_arrive_whole_however_they_are_sent_and_wherever_they_land() {
+    const LEN: usize = 50_000;
+    everywhere(2, |world| {
+        let (other, mut room) = (1 - world.rank(), vec![0u64; 2 * LEN]);
+        world.attach_buffer(8 * LEN)?;
+        for round in 1..5u64 {
+            let values: Vec<u64> = (0..LEN as u64).map(|value| value << 8 | round).collect();
+            let even = Datatype::nest(0, &[(LEN, 2)], 1);
+            if world.rank() == 0 {
+                world.send(other, 0, &values)?;
+                world.ssend(other, 1, &values)?;
+                world.isend(other, 2, values.clone())?.wait()?;
+                world.bsend(other, 3, &values)?;
+                world.barrier()?;
+            } else {
+                // Into every other element, one after the other, and into a list.
+                world.recv_into(other, 0, (&mut room, &even))?;
+                assert!(room.iter().step_by(2).eq(&values));
+                world.recv_into(other, 1, &mut room)?;
+                assert!(room[..LEN] == values);
+                assert!(world.recv::<u64>(other, 2)?.0 == values);
+                world.barrier()?;
+                assert!(world.recv::<u64>(other, 3)?.0 == values);
+            }
+        }
+        // Its sender leaves when it may.
+        match world.rank() {
+            0 => world.send(other, 4, vec![7u64; 2 * LEN]),
+            _ => world.recv_into(other, 4, &mut room).map(|_| assert!(room == [7; 2 * LEN])),
+        }
+    });
+}
+
+#[test]
 fn messages_of_a_pair_are_received_in_the_order_of_their_sends_as_far_as_receives_name_them() {
     everywhere(2, |world| {
         if world.rank() == 0 {

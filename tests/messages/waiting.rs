@@ -294,7 +294,7 @@ fn a_receiver_that_panics_while_it_reads_nothing_leaves_its_sender_an_error_and_
             if world.rank() == 1 {
                 panic!("it gives up");
             }
-            let values = vec![3u8; 1 << 20];
+            let values = vec![3u8; 2 << 20];
             let result = world.send(1, 0, &values);
             assert!(values.iter().all(|&value| value == 3));
             sent.fetch_add(1, Ordering::Relaxed);

@@ -307,7 +307,7 @@ impl Ranks {
         self
     }
 
-    /// The bytes of the longest message that is sent with its elements: 16,384 unless set, and 262,144 to a rank of another
+    /// The bytes of the longest message that is sent with its elements: 16,384 unless set, and 1,048,576 to a rank of another
     /// host or by TCP, and never more than an equal part of [`unexpected`](Self::unexpected), less 64; 0 allows empty ones only. Of longer messages the envelope alone is sent, and the elements when a
     /// receive has taken it; so a [send](crate::World::send) of a longer one waits for its receive. [`run()`] asks
     /// `FENCEPOST_EAGER`.

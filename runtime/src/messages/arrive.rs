@@ -60,7 +60,55 @@ pub(super) fn read_from(
         endpoint.release(from, Port::MESSAGES);
         result.map_err(|wrong| world.refuse(endpoint, from, wrong))?;
     }
+    if !messages.posted.is_empty() && !endpoint.reaches(from) {
+        take_early(endpoint, messages, from);
+    }
     Ok(())
+}
+
+/// Lets a receive take a message of which the elements are coming, so that they land where they belong.
+fn take_early(endpoint: &mut Endpoint, messages: &mut Messages, from: usize) {
+    let Some((header, bytes)) = endpoint.coming(from, Port::MESSAGES) else { return };
+    let Some(envelope) = Envelope::of_head(&header, bytes) else { return };
+    let Some(receive) = messages.posted.first(from, envelope.tag).cloned() else { return };
+    let Some(landing) = receive.take_early(from, envelope) else { return };
+    // SAFETY: the room is there, and nobody accesses it, until the receive is done or forgotten. It is done when the frame was
+    // read, or the offer was withdrawn; and before it is forgotten, the offer is withdrawn.
+    unsafe {
+        if let Some(place) = landing.all() {
+            endpoint.prepost(from, Port::MESSAGES, 0, header, place.cast(), place.len());
+        }
+    }
+    messages.posted.remove(&receive);
+    *receive.stage.borrow_mut() = Stage::Landing(landing);
+    messages.landing.insert((from, messages.peers[from].came), receive);
+}
+
+/// Completes the receive that has taken a message before all of its elements had come. Returns whether there is one.
+fn landed_early(
+    messages: &mut Messages,
+    from: usize,
+    number: u64,
+    envelope: &Envelope,
+    bytes: &[u8],
+) -> bool {
+    let Some(receive) = messages.landing.remove(&(from, number)) else { return false };
+    if let Stage::Landing(landing) = &*receive.stage.borrow() {
+        debug_assert_eq!(landing.envelope, *envelope, "a frame was taken by its head");
+        // SAFETY: the receive is not done, so its room is there, for as many bytes as the head of this frame has said.
+        unsafe { landing.arrived(bytes.as_ptr()) };
+    }
+    receive.done(from, envelope);
+    true
+}
+
+/// Whether a receive has taken a message of `from` of which the elements are coming unasked.
+fn lands_early(messages: &Messages, from: usize) -> bool {
+    let is_early = |receive: &Rc<Receive>| match &*receive.stage.borrow() {
+        Stage::Landing(landing) => landing.is_early,
+        Stage::Posted | Stage::Done(_) => false,
+    };
+    messages.landing.range((from, 0)..=(from, u64::MAX)).any(|(_, receive)| is_early(receive))
 }
 
 /// Reads the elements that have come from `from`.
@@ -127,6 +175,12 @@ pub(super) fn read_landing(
     let mut next = 0;
     while let Some(from) = lands_from(messages, next) {
         next = from + 1;
+        if lands_early(messages, from) {
+            let read = read_from(world, endpoint, messages, from);
+            if lands_early(messages, from) {
+                read?;
+            }
+        }
         let read = read_elements(world, endpoint, messages, from);
         let lands = messages.landing.range((from, 0)..=(from, u64::MAX)).next().is_some();
         if lands {
@@ -176,6 +230,14 @@ fn arrived(
             }
             if peer.apart > BUFFERED {
                 return Err("it sent more messages than fit into the buffer of a rank");
+            }
+            if landed_early(messages, from, number, &envelope, payload) {
+                if let Some(known) = messages.known.remove(&(from, number)) {
+                    world.checks.clock.hear(&known);
+                }
+                messages.next = (from + 1) % world.size;
+                settle(world, endpoint, messages, from, number, &envelope);
+                return Ok(());
             }
             let taken = Taken { from, number, envelope, elements, was_kept: false };
             deliver(world, endpoint, messages, &taken)
@@ -339,6 +401,9 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
     if let Some(receive) = messages.landing.get(&(from, number)).cloned() {
         let envelope = {
             let Stage::Landing(landing) = &mut *receive.stage.borrow_mut() else { return Err(UNASKED) };
+            if landing.is_early {
+                return Err(UNASKED);
+            }
             // A sender that leaves sends all of it once more.
             let again = unasked && at < landing.came;
             // SAFETY: the receive is not done, so its room is there.

@@ -7,6 +7,8 @@
 //!
 //! - A short message has its elements in the frame. The receiver allows each sender an equal part of what it keeps
 //!   (*credit*), and grants it again when messages were taken. So what is kept is bounded, and the port is always read.
+//! - Where such a message comes over a connection and is not short, a receive that waits takes it by the head of its frame, and its
+//!   elements are read to where they belong as they come. What else has come in a frame is copied.
 //! - Where a message is longer, or there is no credit, its envelope alone is sent, and its elements stay with the sender until
 //!   a receive takes it: then the receiver reads them in place, where it reaches them, and says that it has. Otherwise it asks
 //!   the sender's attendant for them, chunk by chunk, so the sender need not be in any call. Thus a standard send waits where

@@ -323,6 +323,13 @@ impl Channels for HybridEnd {
         }
     }
 
+    fn coming(&mut self, from: usize, port: Port) -> Option<(Header, usize)> {
+        match self.host_map.intra_node[from] {
+            Some(_) => None,
+            None => self.inter_node.coming(from, port),
+        }
+    }
+
     fn cancel(&mut self, from: usize, port: Port) {
         self.inter_node.cancel(from, port);
     }

@@ -6,8 +6,9 @@ use fencepost_planner::reference::Completed;
 
 use crate::transports::transports;
 
-/// The number of bytes of a message whose elements are sent with it, at most: the default, and none.
-const EAGER: [usize; 2] = [16 << 10, 0];
+/// The number of bytes of a message whose elements are sent with it, at most: the defaults where memory is reached and where it is
+/// not, and none.
+const EAGER: [usize; 3] = [16 << 10, 1 << 20, 0];
 
 /// What the room of a receive is filled with before.
 pub const BEFORE: u8 = 0xee;

@@ -83,19 +83,14 @@ impl Envelope {
         place
     }
 
+    /// Reads the envelope of a frame that has this number of bytes, if its elements are with it. `None` for what no rank sends.
+    pub(crate) fn of_head(header: &Header, bytes: usize) -> Option<Self> {
+        Self::read(header, bytes).filter(|envelope| !envelope.is_apart && envelope.is_good())
+    }
+
     /// Reads the envelope of a frame, and the place of elements that are apart. `None` for what no rank sends.
     pub(crate) fn of(header: &Header, payload: &[u8]) -> Option<(Self, Near)> {
-        let (size, flags) = (header.word as u32, header.word >> 40);
-        let kind = kind_of((header.word >> 32) as u8)?;
-        let is = |flag| flags & flag != 0;
-        let mut envelope = Self {
-            tag: header.extra,
-            element: ElementType { size, kind },
-            bytes: payload.len(),
-            is_ready: is(READY),
-            is_answered: is(ANSWERED),
-            is_apart: is(APART),
-        };
+        let mut envelope = Self::read(header, payload.len())?;
         let mut near = Near::NONE;
         if envelope.is_apart {
             let place: &[u8; 24] = payload.try_into().ok()?;
@@ -104,17 +99,35 @@ impl Envelope {
             near.first = std::ptr::with_exposed_provenance(usize::try_from(first).ok()?);
             near.copied = std::ptr::with_exposed_provenance(usize::try_from(copied).ok()?);
         }
+        envelope.is_good().then_some((envelope, near))
+    }
+
+    fn read(header: &Header, bytes: usize) -> Option<Self> {
+        let (size, flags) = (header.word as u32, header.word >> 40);
+        let kind = kind_of((header.word >> 32) as u8)?;
+        let is = |flag| flags & flag != 0;
+        let envelope = Self {
+            tag: header.extra,
+            element: ElementType { size, kind },
+            bytes,
+            is_ready: is(READY),
+            is_answered: is(ANSWERED),
+            is_apart: is(APART),
+        };
+        (flags < 8).then_some(envelope)
+    }
+
+    /// Whether a rank sends such a message.
+    fn is_good(&self) -> bool {
+        let ElementType { size, kind } = self.element;
         let fits = match kind {
             ElementKind::Opaque => size > 0,
             ElementKind::Scalar(scalar) => size == scalar.size(),
             ElementKind::ValueAt(value, index) => size == value.size() + index.size(),
         };
-        let good = fits
-            && flags < 8
-            && (envelope.is_answered || !envelope.is_apart)
-            && envelope.bytes <= isize::MAX as usize
-            && envelope.bytes.is_multiple_of(size as usize);
-        good.then_some((envelope, near))
+        fits && (self.is_answered || !self.is_apart)
+            && self.bytes <= isize::MAX as usize
+            && self.bytes.is_multiple_of(size as usize)
     }
 }
 

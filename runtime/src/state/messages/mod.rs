@@ -196,7 +196,7 @@ impl Messages {
         self.landing.retain(|(from, _), landing| {
             let is_other = !Rc::ptr_eq(landing, receive);
             if !is_other {
-                endpoint.cancel(*from, Port::ELEMENTS);
+                [Port::ELEMENTS, Port::MESSAGES].iter().for_each(|port| endpoint.cancel(*from, *port));
             }
             is_other
         });
@@ -204,7 +204,7 @@ impl Messages {
 
     /// Takes the receives whose elements are on their way from this rank. Nobody writes them any more.
     pub(crate) fn take_landing(&mut self, from: usize, endpoint: &mut Endpoint) -> Vec<Rc<Receive>> {
-        endpoint.cancel(from, Port::ELEMENTS);
+        [Port::ELEMENTS, Port::MESSAGES].iter().for_each(|port| endpoint.cancel(from, *port));
         let numbers: Vec<(usize, u64)> =
             self.landing.range((from, 0)..=(from, u64::MAX)).map(|(number, _)| *number).collect();
         numbers.iter().filter_map(|number| self.landing.remove(number)).collect()

@@ -75,6 +75,12 @@ impl Posted {
         sources.map(|sources| sources.into_iter().collect())
     }
 
+    /// The first one that names such a message, if it is one of few.
+    pub(crate) fn first(&self, from: usize, tag: u32) -> Option<&Rc<Receive>> {
+        let few = self.counts == [0; 4];
+        self.few.iter().filter(|_| few).map(|(_, receive)| receive).find(|receive| receive.takes(from, tag))
+    }
+
     /// Adds one, the last of all.
     pub(crate) fn push(&mut self, receive: Rc<Receive>) {
         let numbered = (self.number, receive);

@@ -102,6 +102,8 @@ pub(crate) struct Landing {
     area: Area,
     /// Whether the area is memory that was made for it, and that nothing was written to.
     is_fresh: bool,
+    /// Whether the message was sent with its elements, and taken before all of them had come.
+    pub(crate) is_early: bool,
     /// The number of chunks that have come.
     pub(crate) came: usize,
     /// The number of chunks that were asked for.
@@ -168,13 +170,29 @@ impl Receive {
             Ok(area) => {
                 self.has_begun.set(true);
                 let is_fresh = matches!(self.room, Room::List(_));
-                Some(Landing { envelope, area, is_fresh, came: 0, asked: 0, gathered: Vec::new() })
+                Some(Landing {
+                    envelope,
+                    area,
+                    is_fresh,
+                    is_early: false,
+                    came: 0,
+                    asked: 0,
+                    gathered: Vec::new(),
+                })
             }
             Err(error) => {
                 self.end(Err(Failure::Wrong(error.0, error.1)));
                 None
             }
         }
+    }
+
+    /// Takes a message of which not all has come, if it fits and its elements land in one piece: returns where.
+    pub(crate) fn take_early(&self, from: usize, envelope: Envelope) -> Option<Landing> {
+        let area = self.area(from, &envelope, false).ok().filter(|area| matches!(area, Area::Run(_)))?;
+        self.has_begun.set(true);
+        let is_fresh = matches!(self.room, Room::List(_));
+        Some(Landing { envelope, area, is_fresh, is_early: true, came: 0, asked: 0, gathered: Vec::new() })
     }
 
     fn area(&self, from: usize, envelope: &Envelope, is_early: bool) -> Result<Area, (ErrorClass, String)> {
@@ -302,6 +320,30 @@ impl Landing {
             unsafe { self.whole(near.first) };
         }
         true
+    }
+
+    /// Writes all elements, which have come to `from`, unless they are there.
+    ///
+    /// # Safety
+    /// As [`whole`](Self::whole), if they are elsewhere.
+    pub(crate) unsafe fn arrived(&self, from: *const u8) {
+        if !matches!(self.area, Area::Run(to) if std::ptr::eq(to, from)) {
+            // SAFETY: the caller's.
+            unsafe { self.whole(from) };
+        }
+    }
+
+    /// Returns where all elements may be written as they come, initialised, if they land in one piece.
+    ///
+    /// # Safety
+    /// The room of the receive is still there, and nothing has been written to it.
+    pub(crate) unsafe fn all(&self) -> Option<*mut [u8]> {
+        let Area::Run(to) = self.area else { return None };
+        if self.is_fresh {
+            // SAFETY: the area has as many bytes as the message, and nobody accesses them.
+            unsafe { to.write_bytes(0, self.envelope.bytes) };
+        }
+        Some(std::ptr::slice_from_raw_parts_mut(to, self.envelope.bytes))
     }
 
     /// Returns where a chunk may be written as it comes, initialised; `None` where its elements do not land in one piece.

@@ -94,6 +94,14 @@ pub trait Channels {
         let _ = (from, port, ahead, header, to, len);
     }
 
+    /// Returns the header of the frame from `from` on this port that follows those which this rank has released, and the length of
+    /// its payload, if it is long, a part of it has arrived, and no buffer was [pre-posted](Self::prepost) for it: one may be now.
+    /// A transport may return `None` always.
+    fn coming(&mut self, from: usize, port: Port) -> Option<(Header, usize)> {
+        let _ = (from, port);
+        None
+    }
+
     /// Cancels all buffers that this rank pre-posted for frames from `from` on this port: they are not accessed any more, and
     /// a payload that has arrived in one is copied.
     fn cancel(&mut self, from: usize, port: Port) {

@@ -134,6 +134,15 @@ impl Decoder {
         None
     }
 
+    /// Returns the header of the frame of this channel and port that is half received, and the length of its payload, if at least
+    /// `bytes` bytes of it are missing and it has no receive buffer.
+    pub(crate) fn coming(&self, channel: u64, port: Port, bytes: usize) -> Option<(Header, usize)> {
+        self.lacks_buffer(bytes)?;
+        let head = &self.head;
+        let is_it = (head.is_frame(), head.port(), head.channel) == (true, port, channel);
+        is_it.then(|| (head.header(), self.whole))
+    }
+
     /// Returns which item is half received, if it is a payload of which at least `bytes` bytes are missing and that has
     /// no receive buffer: the receiver may pre-post one before the rest is read.
     pub(crate) fn lacks_buffer(&self, bytes: usize) -> Option<u64> {

@@ -302,6 +302,14 @@ impl Channels for TcpEnd {
         self.core().prepost(self.number, self.of(from), port, ahead, header, buffer);
     }
 
+    fn coming(&mut self, from: usize, port: Port) -> Option<(Header, usize)> {
+        let of = self.of(from);
+        let core = self.core();
+        let queue = core.channels.get(&self.number)?.pairs[of].queue(port);
+        queue.is_none_or(|queue| queue.inbound.frames.is_empty()).then_some(())?;
+        core.peers[of].link.as_ref()?.coming(self.number, port)
+    }
+
     fn cancel(&mut self, from: usize, port: Port) {
         self.core().cancel(self.number, self.of(from), port);
     }

@@ -418,6 +418,12 @@ impl Connection {
         self.decoder.adopt(channel, port, header, buffer)
     }
 
+    /// Returns the header and the length of the payload of a frame of this channel and port that is half received, if it is large and
+    /// has no receive buffer.
+    pub(super) fn coming(&self, channel: u64, port: Port) -> Option<(Header, usize)> {
+        self.decoder.coming(channel, port, BIG)
+    }
+
     /// Cancels the buffer that a frame of this channel is half received in.
     pub(super) fn move_out(&mut self, channel: u64) {
         self.decoder.move_out(channel);

@@ -145,6 +145,39 @@ fn a_place_that_is_offered_too_late_is_not_touched() {
 }
 
 #[test]
+fn a_place_may_be_offered_for_a_payload_that_is_coming() {
+    for ((name, ends), port) in on_ports() {
+        run(ends, |end| {
+            let peer = 1 - end.rank();
+            if end.rank() == 0 {
+                (0..3).for_each(|word| post_on(end, peer, port, header(word), &LONG).unwrap());
+                exchange(end, 0).unwrap();
+                return;
+            }
+            for word in 0..3 {
+                let (mut buffer, mut place) = (Posted::new(), std::ptr::null::<u8>());
+                let frame = wait(end, |end| {
+                    let frame = end.poll(peer, port)?;
+                    if let (None, true, Some(coming)) = (frame, place.is_null(), end.coming(peer, port)) {
+                        assert_eq!(coming, (header(word), LONG.len()), "{name}");
+                        place = buffer.prepost(end, peer, port, 0, coming.0, 0);
+                    }
+                    Ok(frame)
+                });
+                let frame = frame.unwrap();
+                assert_eq!(end.coming(peer, port), None, "{name}: the frame was not released");
+                assert!(bytes(&frame) == LONG, "{name}");
+                let is_there = frame.payload == place;
+                end.release(peer, port);
+                end.cancel(peer, port);
+                assert!(buffer.is_kept(is_there), "{name}");
+            }
+            exchange(end, 0).unwrap();
+        });
+    }
+}
+
+#[test]
 fn places_may_be_offered_by_a_rank_whose_end_is_dropped() {
     for ((_, ends), port) in on_ports() {
         let mut ends = ends;
