@@ -74,29 +74,34 @@ fn what_a_socket_did_not_take_is_sent_while_its_rank_computes() {
             }
             receiver.leave(Leave::Finished);
         });
-        for _ in 0..9 {
+        for _ in 0..40 {
             // The rank waits, and the thread leaves the sockets to it.
             post(sender, 1, b"short");
             begin.send(1).unwrap();
             take(sender, 1);
             ends.recv().unwrap();
-            // As much as the kernel takes, which may be 36 MiB, and more.
+            // As much as the kernel takes, which may be 36 MiB, and more. The receiver's thread reads meanwhile: where it keeps up with
+            // the sender, nothing is left over, and such a round shows nothing.
             let mut messages = 0;
-            while !sender.holds_back() {
-                assert!(messages < 64, "a socket takes {messages} messages of 4 MiB at once");
+            while !sender.holds_back() && messages < 64 {
                 post(sender, 1, &long);
                 sender.flush();
                 messages += 1;
             }
-            let posted = Instant::now();
+            let (holds_back, posted) = (sender.holds_back(), Instant::now());
             begin.send(messages).unwrap();
             ends.recv().unwrap();
-            times.push((posted.elapsed(), messages));
+            if holds_back {
+                times.push((posted.elapsed(), messages));
+            }
             take(sender, 1);
+            if times.len() == 9 {
+                break;
+            }
         }
         drop(begin);
     });
-    let least = times.iter().min().unwrap();
+    let least = times.iter().min().expect("in one of 40 rounds a socket does not take 256 MiB at once");
     assert!(least.0 < Duration::from_millis(25), "{times:?}");
     ranks.into_iter().for_each(|(_, mut end)| end.leave(Leave::Finished));
 }
