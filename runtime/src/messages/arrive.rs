@@ -1,10 +1,12 @@
 //! How a rank reads frames of messages as they arrive, and how a receive takes a message.
 
+use crate::kernel::element::{Element, element_type};
 use crate::state::clock;
 use crate::state::messages::frames::{Envelope, Near, elements, grant, kind, pull, taken};
 use crate::state::messages::limits::{BUFFERED, OVERHEAD};
 use crate::state::messages::outbox::chunks;
-use crate::state::messages::receive::{Receive, Stage};
+use crate::state::messages::receive::{Receive, Room, Stage};
+use crate::state::messages::status::Status;
 use crate::state::messages::{Elements, Kept, Messages};
 use crate::state::world::WorldCore;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Port, Topology};
@@ -145,9 +147,22 @@ pub(super) fn read_all(
     endpoint: &mut Endpoint,
     messages: &mut Messages,
 ) -> Result<(), Lost> {
+    read_all_but(world, endpoint, messages, None)
+}
+
+/// The same, but for the messages of one rank.
+///
+/// # Errors
+/// As [`read_all`].
+pub(super) fn read_all_but(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    but: Option<usize>,
+) -> Result<(), Lost> {
     let (first, size) = (messages.next, world.size);
-    let (mut lost, mut open) = (None, false);
-    for from in (first..size).chain(0..first).filter(|&from| from != world.rank) {
+    let (mut lost, mut open) = (None, but.is_some());
+    for from in (first..size).chain(0..first).filter(|&from| from != world.rank && Some(from) != but) {
         match read_from(world, endpoint, messages, from) {
             Ok(()) => open = true,
             Err(error) if error.how == Loss::Left(Leave::Finished) => {
@@ -266,6 +281,59 @@ fn arrived(
             Ok(())
         }
         _ => Err("it sent a frame among messages that no rank sends"),
+    }
+}
+
+/// Takes the oldest frame of `from` that was not read, if it is a message with this tag that has its elements of type `T` with it, that
+/// is not answered, and that lands in one piece. Returns its status; else nothing was taken.
+///
+/// # Safety
+/// Of [`Receive::new`]; and no receive that was posted names the message, nor does one that was kept come before it.
+#[inline]
+pub(super) unsafe fn take_next<T: Element>(
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    from: usize,
+    (frame, tag, room): (&Frame, Option<u32>, &Room),
+) -> Option<Status> {
+    let Frame { header, payload, len: bytes } = *frame;
+    let (len, cost) = (bytes / size_of::<T>(), bytes + OVERHEAD);
+    let is_taken = Envelope::is_plain(&header, element_type::<T>())
+        && bytes.is_multiple_of(size_of::<T>())
+        && tag.is_none_or(|tag| tag == header.extra)
+        && messages.peers[from].unpaid + cost <= messages.credit;
+    if !is_taken {
+        return None;
+    }
+    // SAFETY: the room is the caller's. A frame is readable until it is released, and its elements are in memory of another rank, or of
+    // the transport.
+    unsafe {
+        let place = room.place(len, size_of::<T>())?;
+        copy_few(payload, place, bytes);
+        room.filled(len);
+    }
+    endpoint.release(from, Port::MESSAGES);
+    let peer = &mut messages.peers[from];
+    peer.came += 1;
+    peer.unpaid += cost;
+    paid(endpoint, messages, from, cost);
+    messages.next = if from + 1 == messages.peers.len() { 0 } else { from + 1 };
+    Some(Status { source: Some(from), tag: Some(header.extra), len })
+}
+
+/// Copies bytes: one word without a call.
+///
+/// # Safety
+/// As of a copy of bytes that do not overlap.
+#[inline(always)]
+unsafe fn copy_few(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: the caller's.
+    unsafe {
+        if bytes == size_of::<u64>() {
+            to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
+        } else {
+            std::ptr::copy_nonoverlapping(from, to, bytes);
+        }
     }
 }
 
@@ -449,17 +517,11 @@ fn settle(
 ) {
     let own = from == world.rank;
     if !envelope.is_apart {
-        let (cost, credit) = (envelope.bytes + OVERHEAD, messages.credit);
-        let peer = &mut messages.peers[from];
+        let cost = envelope.bytes + OVERHEAD;
         if own {
-            peer.used -= cost;
+            messages.peers[from].used -= cost;
         } else {
-            peer.owed += cost;
-            if peer.owed > credit / 4 {
-                let owed = std::mem::take(&mut peer.owed);
-                peer.unpaid -= owed;
-                tell(endpoint, messages, from, grant(owed));
-            }
+            paid(endpoint, messages, from, cost);
         }
     }
     if envelope.is_answered {
@@ -471,11 +533,24 @@ fn settle(
     }
 }
 
+/// A message of this cost was taken: its sender is told when it is worth a frame.
+#[inline]
+fn paid(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, cost: usize) {
+    let peer = &mut messages.peers[from];
+    peer.owed += cost;
+    if peer.owed > messages.credit / 4 {
+        let owed = std::mem::take(&mut peer.owed);
+        peer.unpaid -= owed;
+        tell(endpoint, messages, from, grant(owed));
+    }
+}
+
 fn tell_taken(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, number: u64) {
     tell(endpoint, messages, from, taken(number));
 }
 
 /// Posts a frame without payload.
+#[cold]
 fn tell(endpoint: &mut Endpoint, messages: &mut Messages, to: usize, header: Header) {
     // SAFETY: there is no payload.
     let posted = unsafe { endpoint.post(to, Port::MESSAGES, header, std::ptr::null(), 0) };
@@ -494,7 +569,6 @@ mod tests {
     use crate::messages::messages;
     use crate::messages::receive::{Wanted, begin, complete};
     use crate::state::call::Call;
-    use crate::state::messages::receive::Room;
     use crate::state::transport_kind::TransportKind;
     use fencepost_planner::datatype::Datatype;
     use fencepost_transport::{Leave, SimConfig};

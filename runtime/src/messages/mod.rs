@@ -71,6 +71,7 @@ fn read_in_waits(world: &WorldCore, endpoint: &mut Endpoint) {
     let begun = !messages.posted.is_empty() || !messages.landing.is_empty() || !messages.sending.is_empty();
     if begun || messages.looks % RARELY == 0 {
         // What is wrong ends the world, or is found by the call that waits for it.
-        drop(arrive::read_all(world, endpoint, &mut messages));
+        let taking = messages.taking;
+        drop(arrive::read_all_but(world, endpoint, &mut messages, taking));
     }
 }

@@ -1,7 +1,7 @@
 //! Receives and probes.
 
 use crate::kernel::element::Element;
-use crate::messages::arrive::{Came, Taken, read_all, read_from, read_landing, take};
+use crate::messages::arrive::{Came, Taken, read_all, read_from, read_landing, take, take_next};
 use crate::messages::{messages, rank_of};
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, Watch};
@@ -12,7 +12,7 @@ use crate::state::messages::status::{Sources, Status, Tags};
 use crate::state::messages::{Elements, Kept, Messages};
 use crate::state::world::WorldCore;
 use fencepost_planner::{ErrorClass, Result, State};
-use fencepost_transport::{Endpoint, Liveness, Lost};
+use fencepost_transport::{Channels, Endpoint, Liveness, Lost, Port};
 use std::rc::Rc;
 
 /// The messages that a receive takes: those of one rank, or any, with one tag, or any.
@@ -64,14 +64,59 @@ pub(crate) unsafe fn receive<T: Element>(
 ) -> Result<Status> {
     world.alive()?;
     let Some(wanted) = Wanted::of(world, from, tag, call)? else { return Ok(Status::default()) };
-    // SAFETY: the caller's; this function returns when the receive is done, or forgotten.
-    let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room, call.site) });
     let endpoint = &mut *world.endpoint.borrow_mut();
     let guard = AbortOnUnwind("a receive");
-    begin(world, endpoint, &mut messages(world).borrow_mut(), &receive);
-    let result = complete(world, endpoint, &receive, wanted, call);
+    let next = match wanted.source {
+        // SAFETY: the caller's.
+        Some(source) if source != world.rank => unsafe {
+            next::<T>(world, endpoint, source, (wanted, &room), call)
+        },
+        _ => None,
+    };
+    let result = next.unwrap_or_else(|| {
+        // SAFETY: the caller's; this function returns when the receive is done, or forgotten.
+        let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room, call.site) });
+        begin(world, endpoint, &mut messages(world).borrow_mut(), &receive);
+        complete(world, endpoint, &receive, wanted, call)
+    });
     guard.over();
     result
+}
+
+/// Waits for the next message of a rank and takes it, if it is one that this call can [take](take_next) by itself: then no receive is
+/// posted. Returns `None` if it is not, or if what was posted or kept comes first.
+///
+/// # Safety
+/// As [`receive`].
+unsafe fn next<T: Element>(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    source: usize,
+    (wanted, room): (Wanted, &Room),
+    call: &Call,
+) -> Option<Result<Status>> {
+    {
+        let messages = &mut *messages(world).borrow_mut();
+        let is_kept = || messages.first(wanted.source, wanted.tag).is_some();
+        if world.checks.is_on() || !messages.posted.is_empty() || is_kept() {
+            return None;
+        }
+        messages.taking = Some(source);
+    }
+    let about = || wanted.words();
+    let watch = || Watch::new(world, call, &[], source, Awaited::One("messages")).about(&about);
+    let waited = wait(endpoint, watch, |endpoint| {
+        let Some(frame) = endpoint.poll(source, Port::MESSAGES)? else { return Ok(None) };
+        let messages = &mut *messages(world).borrow_mut();
+        // SAFETY: the caller's. Nothing was posted and kept before the wait, in which this rank posts nothing; and what comes from that
+        // rank is not kept while this call takes it.
+        Ok(Some(unsafe { take_next::<T>(endpoint, messages, source, (&frame, wanted.tag, room)) }))
+    });
+    messages(world).borrow_mut().taking = None;
+    match waited {
+        Ok(status) => status.map(Ok),
+        Err(lost) => Some(Err(world.lost(&lost, call).leaving(State::Unchanged))),
+    }
 }
 
 /// Begins a receive: it takes the first message that was kept and that it names, or waits for one.
@@ -229,7 +274,7 @@ pub(crate) fn probe(
         wait(endpoint, || Watch::new(world, call, &[], peer, awaited).about(&about), look).map(Some)
     } else {
         let found = look(endpoint);
-        fencepost_transport::Channels::flush(endpoint);
+        Channels::flush(endpoint);
         found
     };
     found.map_err(|lost| world.lost(&lost, call))

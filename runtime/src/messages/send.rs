@@ -137,6 +137,11 @@ pub(super) unsafe fn begin(
     }
     messages.reclaim(to, endpoint);
     let cost = bytes.len() + OVERHEAD;
+    if is_plain(world, endpoint, messages, outgoing) {
+        return post_short(world, endpoint, messages, outgoing)
+            .map(|()| None)
+            .map_err(|lost| world.lost(&lost, call));
+    }
     let (own, reached) = (to == world.rank, endpoint.reaches(to));
     let is_short = bytes.len() <= messages.limits.eager(reached) && cost <= messages.credit;
     if is_short && messages.peers[to].used + cost > messages.credit {
@@ -240,6 +245,44 @@ pub(super) unsafe fn begin(
             Err(world.lost(&lost, call))
         }
     }
+}
+
+/// Whether a message is copied into its frame, is not answered, and need not be allowed or checked: nothing else is to be done than to
+/// [post](post_short) it.
+#[inline]
+fn is_plain(world: &WorldCore, endpoint: &Endpoint, messages: &Messages, outgoing: &Outgoing<'_>) -> bool {
+    let &Outgoing { to, bytes, mode, .. } = outgoing;
+    mode != SendMode::Synchronous
+        && to != world.rank
+        && bytes.len() <= COPIED.min(messages.limits.eager(endpoint.reaches(to)))
+        && messages.peers[to].used + bytes.len() + OVERHEAD <= messages.credit
+        && !world.checks.is_on()
+}
+
+/// Posts a message that [is plain](is_plain).
+///
+/// # Errors
+/// The receiver receives nothing any more.
+#[inline]
+fn post_short(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    outgoing: &Outgoing<'_>,
+) -> std::result::Result<(), Lost> {
+    let &Outgoing { to, tag, element, bytes, mode } = outgoing;
+    let (is_answered, is_apart) = (false, false);
+    let is_ready = mode == SendMode::Ready;
+    let envelope = Envelope { tag, element, bytes: bytes.len(), is_ready, is_answered, is_apart };
+    let peer = &mut messages.peers[to];
+    peer.sent += 1;
+    peer.used += bytes.len() + OVERHEAD;
+    // SAFETY: it is copied.
+    unsafe { endpoint.post_copy(to, Port::MESSAGES, envelope.header(), bytes.as_ptr(), bytes.len()) }?;
+    messages.count_frame(to, None);
+    endpoint.flush();
+    world.count_sent(bytes.len(), 0);
+    Ok(())
 }
 
 /// What is said of a standard send that waits for its receive because that is asked for.

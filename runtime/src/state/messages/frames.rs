@@ -73,6 +73,14 @@ impl Envelope {
         Header { word, kind: kind::MESSAGE, extra: self.tag }
     }
 
+    /// Whether a frame of this header is a message that has its elements of this type with it and that is not answered.
+    #[inline]
+    pub(crate) fn is_plain(header: &Header, element: ElementType) -> bool {
+        let (tag, bytes, is_ready, is_answered, is_apart) = (0, 0, false, false, false);
+        let plain = Self { tag, element, bytes, is_ready, is_answered, is_apart }.header();
+        header.kind == plain.kind && header.word & !(READY << 40) == plain.word
+    }
+
     /// The place where its elements are, as the payload of its frame, if it comes without them: their number of bytes, and
     /// where the receiver reaches them.
     pub(crate) fn place(&self, near: Near) -> [u8; 24] {

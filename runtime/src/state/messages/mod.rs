@@ -50,6 +50,8 @@ pub(crate) struct Messages {
     pub(crate) next: usize,
     /// The number of looks at the port from other calls.
     pub(crate) looks: u32,
+    /// The rank whose messages the call that waits takes itself.
+    pub(crate) taking: Option<usize>,
     /// Where conflicts are looked for, what the senders of messages that no receive has taken knew to be over, by sender and
     /// number of the message.
     pub(crate) known: BTreeMap<(usize, u64), Vec<u64>>,
@@ -129,6 +131,7 @@ impl Messages {
             spare: Vec::new(),
             next: 0,
             looks: 0,
+            taking: None,
             known: BTreeMap::new(),
         }
     }

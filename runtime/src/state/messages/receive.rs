@@ -61,6 +61,36 @@ pub(crate) enum Room {
     List(*mut dyn List),
 }
 
+impl Room {
+    /// Returns where the elements of a message land, if that many of this size are there and land in one piece.
+    ///
+    /// # Safety
+    /// Of [`Receive::new`].
+    #[inline]
+    pub(crate) unsafe fn place(&self, len: usize, size: usize) -> Option<*mut u8> {
+        match self {
+            Self::Elements(base, elements) => {
+                let run = elements.as_run().filter(|run| len <= (run.end - run.start) as usize)?;
+                Some(base.wrapping_add(run.start as usize * size))
+            }
+            // SAFETY: the caller's.
+            Self::List(list) => unsafe { (**list).reserve(len) },
+        }
+    }
+
+    /// The elements of a message have landed at this [place](Self::place).
+    ///
+    /// # Safety
+    /// That number of elements was written there.
+    #[inline]
+    pub(crate) unsafe fn filled(&self, len: usize) {
+        if let Self::List(list) = self {
+            // SAFETY: the caller's.
+            unsafe { (**list).filled(len) };
+        }
+    }
+}
+
 /// A list of elements of some type.
 pub(crate) trait List {
     /// Makes room for this number of elements in an empty list, and returns where the first one is, if there is memory.
@@ -249,10 +279,8 @@ impl Receive {
     /// Completes the receive: all elements of the message have landed.
     pub(crate) fn done(&self, from: usize, envelope: &Envelope) {
         let len = envelope.len();
-        if let Room::List(list) = &self.room {
-            // SAFETY: of `new`; all elements have landed.
-            unsafe { (**list).filled(len) };
-        }
+        // SAFETY: all elements have landed.
+        unsafe { self.room.filled(len) };
         let status = Status { source: Some(from), tag: Some(envelope.tag), len };
         self.end(Ok(status));
     }

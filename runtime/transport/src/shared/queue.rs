@@ -16,7 +16,6 @@
 //! with it.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::io;
 use std::ptr::NonNull;
 
@@ -84,27 +83,108 @@ pub(crate) fn inboxes(size: usize, placement: &mut impl Placement) -> io::Result
     placement.place(size, || Line(AtomicU64::new(0)))
 }
 
+/// One side of a rank's queues, by port and other rank, each from the first frame on.
+struct Queues<S> {
+    size: usize,
+    /// Those of [`Port::FENCE`] and of [`Port::MESSAGES`], which are found without a search: by rank, once there is one.
+    direct: [Vec<Option<Box<S>>>; 2],
+    /// Those of all other ports.
+    others: BTreeMap<(Port, usize), Box<S>>,
+}
+
+impl<S> Queues<S> {
+    fn new(size: usize) -> Self {
+        Self { size, direct: [Vec::new(), Vec::new()], others: BTreeMap::new() }
+    }
+
+    /// Which of the direct lists has the queues of this port, if one has.
+    #[inline(always)]
+    fn direct(port: Port) -> Option<usize> {
+        match port {
+            Port::FENCE => Some(0),
+            Port::MESSAGES => Some(1),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn get(&mut self, port: Port, rank: usize) -> Option<&mut S> {
+        let side = match Self::direct(port) {
+            Some(list) => self.direct[list].get_mut(rank)?.as_mut(),
+            None => self.others.get_mut(&(port, rank)),
+        };
+        side.map(|side| &mut **side)
+    }
+
+    #[cold]
+    fn insert(&mut self, port: Port, rank: usize, side: S) {
+        let side = Box::new(side);
+        match Self::direct(port) {
+            Some(list) => {
+                let list = &mut self.direct[list];
+                list.resize_with(self.size, || None);
+                list[rank] = Some(side);
+            }
+            None => drop(self.others.insert((port, rank), side)),
+        }
+    }
+
+    /// Calls this for each queue of a port.
+    fn for_each(&mut self, port: Port, mut call: impl FnMut(&mut S)) {
+        match Self::direct(port) {
+            Some(list) => self.direct[list].iter_mut().flatten().for_each(|side| call(side)),
+            None => {
+                let of_port = self.others.range_mut((port, 0)..=(port, usize::MAX));
+                of_port.for_each(|(_, side)| call(side));
+            }
+        }
+    }
+
+    /// Removes the queues of which this is not so.
+    fn retain(&mut self, keep: impl Fn(&S) -> bool) {
+        for side in self.direct.iter_mut().flatten() {
+            side.take_if(|side| !keep(side));
+        }
+        self.others.retain(|_, side| keep(side));
+    }
+
+    /// Takes the queues of a port.
+    fn take_port(&mut self, port: Port) -> Vec<Box<S>> {
+        match Self::direct(port) {
+            Some(list) => self.direct[list].iter_mut().filter_map(Option::take).collect(),
+            None => {
+                let of_port = self.others.range((port, 0)..=(port, usize::MAX)).map(|(place, _)| *place);
+                let places: Vec<(Port, usize)> = of_port.collect();
+                places.iter().filter_map(|place| self.others.remove(place)).collect()
+            }
+        }
+    }
+
+    /// Takes all of them.
+    fn take(&mut self) -> impl Iterator<Item = Box<S>> + use<S> {
+        let [fence, messages] = std::mem::take(&mut self.direct);
+        let others = std::mem::take(&mut self.others).into_values();
+        fence.into_iter().chain(messages).flatten().chain(others)
+    }
+}
+
 /// The posting sides of a rank's queues.
 pub(crate) struct Senders {
     rank: usize,
     inboxes: Inboxes,
-    /// Those of [`Port::FENCE`], by target, from the first frame on.
-    to: Vec<Option<Box<Sender>>>,
-    /// Those of all other ports, by port and target.
-    others: BTreeMap<(Port, usize), Box<Sender>>,
+    queues: Queues<Sender>,
 }
 
 impl Senders {
     /// Creates the posting sides of `rank`; a rank has one of each.
     pub(crate) fn new(rank: usize, inboxes: Inboxes) -> Self {
-        let to = inboxes.iter().map(|_| None).collect();
-        Self { rank, to, others: BTreeMap::new(), inboxes }
+        Self { rank, queues: Queues::new(inboxes.len()), inboxes }
     }
 
     /// Returns the number of ranks.
     #[inline]
     pub(crate) fn size(&self) -> usize {
-        self.to.len()
+        self.queues.size
     }
 
     /// Returns the posting side of the queue to `to`, which is linked into that rank's inbox if it was not.
@@ -118,17 +198,11 @@ impl Senders {
         port: Port,
         placement: &mut impl Placement,
     ) -> io::Result<&mut Sender> {
-        let link = |placement| Sender::link(self.rank, port, &self.inboxes[to].0, placement).map(Box::new);
-        if port != Port::FENCE {
-            return match self.others.entry((port, to)) {
-                Entry::Occupied(sender) => Ok(sender.into_mut()),
-                Entry::Vacant(vacant) => Ok(vacant.insert(link(placement)?)),
-            };
+        if self.queues.get(port, to).is_none() {
+            let sender = Sender::link(self.rank, port, &self.inboxes[to].0, placement)?;
+            self.queues.insert(port, to, sender);
         }
-        if self.to[to].is_none() {
-            self.to[to] = Some(link(placement)?);
-        }
-        Ok(self.to[to].as_mut().expect("it was just made"))
+        Ok(self.queues.get(port, to).expect("it was just made"))
     }
 
     /// Returns the lines that go with the queue to `to` on this port, and makes both if they are not there.
@@ -153,31 +227,23 @@ impl Senders {
     /// Returns the numbers of frames that were posted to `to` on this port, and that were released there.
     #[inline]
     pub(crate) fn counts(&mut self, to: usize, port: Port) -> (u64, u64) {
-        self.sender(to, port).map_or((0, 0), |sender| (sender.posted, sender.released()))
+        self.queues.get(port, to).map_or((0, 0), |sender| (sender.posted, sender.released()))
     }
 
     /// Returns whether the frame of this number to `to` was released.
     pub(crate) fn is_released(&mut self, to: usize, port: Port, frame: u64) -> bool {
-        self.sender(to, port).is_none_or(|sender| sender.released() > frame)
-    }
-
-    #[inline]
-    fn sender(&mut self, to: usize, port: Port) -> Option<&mut Sender> {
-        let sender =
-            if port == Port::FENCE { self.to[to].as_mut() } else { self.others.get_mut(&(port, to)) };
-        sender.map(|sender| &mut **sender)
+        self.queues.get(port, to).is_none_or(|sender| sender.released() > frame)
     }
 
     /// Closes a port, and frees the queues that both ranks have closed.
     pub(crate) fn close(&mut self, port: Port) {
-        self.others.range_mut((port, 0)..=(port, usize::MAX)).for_each(|(_, sender)| sender.closing = true);
-        self.others.retain(|_, sender| !(sender.closing && sender.is_closed()));
+        self.queues.for_each(port, |sender| sender.closing = true);
+        self.queues.retain(|sender| !(sender.closing && sender.is_closed()));
     }
 
     /// Returns what readers may still read when this side is gone.
     pub(crate) fn take_kept(&mut self) -> impl Iterator<Item = KeepAlive> {
-        let others = std::mem::take(&mut self.others).into_values();
-        self.to.drain(..).flatten().chain(others).flat_map(|sender| sender.into_kept())
+        self.queues.take().flat_map(|sender| sender.into_kept())
     }
 }
 
@@ -185,10 +251,8 @@ impl Senders {
 pub(crate) struct Receivers {
     rank: usize,
     inboxes: Inboxes,
-    /// Those of [`Port::FENCE`], by origin, once the queue was found in the inbox.
-    from: Vec<Option<Box<Receiver>>>,
-    /// Those of all other ports, by port and origin.
-    others: BTreeMap<(Port, usize), Box<Receiver>>,
+    /// Those that were found in the inbox.
+    queues: Queues<Receiver>,
     /// The ports that this rank has closed.
     closed: ClosedPorts,
 }
@@ -196,14 +260,13 @@ pub(crate) struct Receivers {
 impl Receivers {
     /// Creates the reading sides of `rank`; a rank has one of each.
     pub(crate) fn new(rank: usize, inboxes: Inboxes) -> Self {
-        let from = inboxes.iter().map(|_| None).collect();
-        Self { rank, from, others: BTreeMap::new(), closed: ClosedPorts::default(), inboxes }
+        Self { rank, queues: Queues::new(inboxes.len()), closed: ClosedPorts::default(), inboxes }
     }
 
     /// Returns the oldest frame from `from` on this port that was not released, if it has arrived.
     #[inline]
     pub(crate) fn peek(&mut self, from: usize, port: Port) -> Option<Frame> {
-        match self.receiver(from, port) {
+        match self.queues.get(port, from) {
             Some(receiver) => receiver.peek(),
             None => self.peek_new(from, port),
         }
@@ -213,41 +276,30 @@ impl Receivers {
     #[cold]
     fn peek_new(&mut self, from: usize, port: Port) -> Option<Frame> {
         self.look();
-        self.receiver(from, port)?.peek()
+        self.queues.get(port, from)?.peek()
     }
 
     /// Returns the lines that go with the queue of `from` on this port, if they were made.
     pub(crate) fn lines(&mut self, from: usize, port: Port) -> Option<NonNull<PairLines>> {
-        if self.receiver(from, port).is_none() {
+        if self.queues.get(port, from).is_none() {
             self.look();
         }
         // The store in `Senders::lines`.
-        let lines = self.receiver(from, port)?.state().lines.load(Ordering::Acquire);
+        let lines = self.queues.get(port, from)?.state().lines.load(Ordering::Acquire);
         NonNull::new(lines as *mut PairLines)
     }
 
     /// Releases the frame that `peek` returned. Returns whether there was one.
     #[inline]
     pub(crate) fn release(&mut self, from: usize, port: Port) -> bool {
-        self.receiver(from, port).is_some_and(Receiver::release)
+        self.queues.get(port, from).is_some_and(Receiver::release)
     }
 
     /// Closes a port: its frames are not read any more, and those that were posted so far count as released.
     pub(crate) fn close(&mut self, port: Port) {
         self.look();
         self.closed.insert(port);
-        let of_port = self.others.range((port, 0)..=(port, usize::MAX));
-        let origins: Vec<usize> = of_port.map(|((_, origin), _)| *origin).collect();
-        for origin in origins {
-            self.others.remove(&(port, origin)).into_iter().for_each(|receiver| receiver.close());
-        }
-    }
-
-    #[inline]
-    fn receiver(&mut self, from: usize, port: Port) -> Option<&mut Receiver> {
-        let receiver =
-            if port == Port::FENCE { self.from[from].as_mut() } else { self.others.get_mut(&(port, from)) };
-        receiver.map(|receiver| &mut **receiver)
+        self.queues.take_port(port).into_iter().for_each(|receiver| receiver.close());
     }
 
     /// Finds the queues that were linked since this rank looked last.
@@ -263,13 +315,11 @@ impl Receivers {
             let state = unsafe { queue.as_ref() };
             let (origin, port) = (state.origin as usize, Port(state.port as u32));
             at = state.before.load(Ordering::Relaxed); // written before the queue was linked
-            let receiver = Box::new(Receiver::new(queue));
-            if port == Port::FENCE {
-                self.from[origin] = Some(receiver);
-            } else if self.closed.contains(port) {
+            let receiver = Receiver::new(queue);
+            if self.closed.contains(port) {
                 receiver.close(); // `before` was read above: its sender may free the queue
             } else {
-                self.others.insert((port, origin), receiver);
+                self.queues.insert(port, origin, receiver);
             }
         }
     }
