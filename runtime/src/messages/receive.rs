@@ -12,7 +12,7 @@ use crate::state::messages::status::{Sources, Status, Tags};
 use crate::state::messages::{Elements, Kept, Messages};
 use crate::state::world::WorldCore;
 use fencepost_planner::{ErrorClass, Result, State};
-use fencepost_transport::{Channels, Endpoint, Liveness, Lost, Port};
+use fencepost_transport::{Channels, Endpoint, Liveness, Lost, Port, Topology};
 use std::rc::Rc;
 
 /// The messages that a receive takes: those of one rank, or any, with one tag, or any.
@@ -68,7 +68,7 @@ pub(crate) unsafe fn receive<T: Element>(
     let guard = AbortOnUnwind("a receive");
     let next = match wanted.source {
         // SAFETY: the caller's.
-        Some(source) if source != world.rank => unsafe {
+        Some(source) if source != world.rank && endpoint.reaches(source) => unsafe {
             next::<T>(world, endpoint, source, (wanted, &room), call)
         },
         _ => None,
@@ -84,7 +84,8 @@ pub(crate) unsafe fn receive<T: Element>(
 }
 
 /// Waits for the next message of a rank and takes it, if it is one that this call can [take](take_next) by itself: then no receive is
-/// posted. Returns `None` if it is not, or if what was posted or kept comes first.
+/// posted. Returns `None` if it is not, or if what was posted or kept comes first. Where memory is not reached, a receive is posted all the same,
+/// so that elements land in it as they come.
 ///
 /// # Safety
 /// As [`receive`].
