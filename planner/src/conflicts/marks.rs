@@ -9,19 +9,19 @@ use crate::ir::pattern::Kind;
 use std::ops::Range;
 
 /// Elements whose marks are one word.
-pub(super) const PER_WORD: usize = 32;
+const PER_WORD: usize = 32;
 /// Words that are cleared together, when the first of them is used in an epoch.
-pub(super) const PAGE: usize = 64;
+const PAGE: usize = 64;
 /// The lower bit of each mark.
-pub(super) const LOW: u64 = 0x5555_5555_5555_5555;
+const LOW: u64 = 0x5555_5555_5555_5555;
 
-pub(super) const READ: u64 = 1;
-pub(super) const WRITTEN: u64 = 2;
-pub(super) const ACCUMULATED: u64 = 3;
+const READ: u64 = 1;
+const WRITTEN: u64 = 2;
+const ACCUMULATED: u64 = 3;
 
 /// Those of the marks in a word that are neither free nor fit an access with this mark.
 #[inline]
-pub(super) fn of_mark(there: u64, mark: u64) -> u64 {
+fn of_mark(there: u64, mark: u64) -> u64 {
     match mark {
         READ => there & !LOW,
         WRITTEN => there,

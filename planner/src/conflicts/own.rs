@@ -1,42 +1,119 @@
 //! [`Own`]: what one rank has touched of one target's part in an epoch, which tells at each call whether the operation conflicts
 //! with one before it.
 //!
-//! Two bits for each element, as in [`Marks`](super::Marks), in pages that are made as they are touched. An element has the mark
+//! Two bits for each element, in pages that are made as they are touched. The bits of an element are in two words, so that where
+//! a page has marks of puts only, one instruction looks at a mark and sets it. An element has the mark
 //! of what conflicts with most, so a mark that does not fit is a conflict, and no mark that does not fit means that there is none.
 //! The one thing that two bits do not tell is the operator: from the second one on, each operator has marks of its own.
 //! While all that was called are accumulates with one operator, or gets or one operation of many runs, nothing is marked, since
 //! no two of them conflict; who calls something else marks them before it.
 
-use super::marks::{ACCUMULATED, LOW, PAGE, PER_WORD, READ, WRITTEN, of_mark};
 use crate::element::Op;
 use crate::ir::pattern::Kind;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Range;
 
-/// Words of a page.
-const WORDS: usize = PAGE;
+/// Elements whose marks are one block.
+const PER_BLOCK: usize = 64;
+/// Blocks of a page.
+const BLOCKS: usize = 32;
 /// Elements whose marks are one page.
-const PER_PAGE: usize = WORDS * PER_WORD;
+const PER_PAGE: usize = BLOCKS * PER_BLOCK;
+
+/// The marks of the elements of a block, a bit of each word for each element.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Block {
+    /// Written or accumulated into.
+    changed: u64,
+    /// Read or accumulated into.
+    other: u64,
+}
+
+impl Block {
+    /// These elements, touched in this way.
+    #[inline(always)]
+    fn of(elements: u64, kind: Kind) -> Self {
+        Self {
+            changed: if kind == Kind::Get { 0 } else { elements },
+            other: if kind == Kind::Put { 0 } else { elements },
+        }
+    }
+
+    /// The elements that an access of this kind does not fit.
+    #[inline(always)]
+    fn unfit(self, kind: Kind) -> u64 {
+        match kind {
+            Kind::Get => self.changed,
+            Kind::Put => self.changed | self.other,
+            Kind::Accumulate(_) => self.changed ^ self.other,
+        }
+    }
+
+    /// The elements that were accumulated into.
+    fn accumulated(self) -> u64 {
+        self.changed & self.other
+    }
+
+    /// With these elements touched in one more way. Those that are touched in two ways are as if they were written.
+    fn touched(self, elements: u64, kind: Kind) -> Self {
+        let own = Self::of(elements, kind);
+        let free = elements & !(self.changed | self.other);
+        let unlike = (self.changed ^ own.changed | self.other ^ own.other) & elements & !free;
+        let changed = self.changed | free & own.changed | unlike;
+        Self { changed, other: self.other & !unlike | free & own.other }
+    }
+}
 
 /// The marks of some elements next to each other.
 #[derive(Debug)]
 struct Page {
     /// The epoch in which they were made: those of others are none.
     epoch: Cell<u32>,
-    words: [Cell<u64>; WORDS],
+    /// The same epoch, while all of them are of puts: then `other` is 0. Otherwise 0.
+    puts: Cell<u32>,
+    /// As in [`Block`], of the blocks.
+    changed: [Cell<u64>; BLOCKS],
+    other: [Cell<u64>; BLOCKS],
 }
 
 impl Page {
     fn new() -> Box<Self> {
-        Box::new(Self { epoch: Cell::new(0), words: [const { Cell::new(0) }; WORDS] })
+        let (epoch, puts) = (Cell::new(0), Cell::new(0));
+        let [changed, other] = [const { [const { Cell::new(0) }; BLOCKS] }; 2];
+        Box::new(Self { epoch, puts, changed, other })
     }
 
     /// Clears marks of another epoch.
     #[inline]
     fn renew(&self, epoch: u32) {
         if self.epoch.get() != epoch {
+            if self.puts.get() != self.epoch.get() {
+                self.other.iter().for_each(|word| word.set(0));
+            }
             self.epoch.set(epoch);
-            self.words.iter().for_each(|word| word.set(0));
+            self.puts.set(epoch);
+            self.changed.iter().for_each(|word| word.set(0));
+        }
+    }
+
+    /// Epochs are counted from the first again.
+    fn forget(&self) {
+        self.epoch.set(0);
+        self.puts.set(0);
+        self.other.iter().for_each(|word| word.set(0));
+    }
+
+    #[inline(always)]
+    fn block(&self, at: usize) -> Block {
+        Block { changed: self.changed[at % BLOCKS].get(), other: self.other[at % BLOCKS].get() }
+    }
+
+    #[inline(always)]
+    fn set(&self, at: usize, block: Block) {
+        self.changed[at % BLOCKS].set(block.changed);
+        if block.other != 0 || self.puts.get() != self.epoch.get() {
+            self.puts.set(0);
+            self.other[at % BLOCKS].set(block.other);
         }
     }
 }
@@ -67,7 +144,12 @@ pub struct Own {
     used: Cell<bool>,
     /// Whether something was called that is not marked, and conflicts perhaps.
     partial: Cell<bool>,
+    /// The number of an operation on element 0 that is like the one [learnt](Self::learns) last; [`NONE`] where none is.
+    number: Cell<u64>,
 }
+
+/// Differs from each number that a caller has by more than a displacement.
+const NONE: u64 = u64::MAX;
 
 impl Own {
     /// Of a part of `len` elements, none of which is touched.
@@ -75,7 +157,8 @@ impl Own {
         let pages = (0..len.div_ceil(PER_PAGE)).map(|_| OnceCell::new()).collect();
         let (epoch, operators) = (Cell::new(1), Cell::new(Operators::None));
         let (sole, used, partial) = (Cell::new(None), Cell::new(false), Cell::new(false));
-        Self { pages, quick: len, epoch, operators, by_operator: RefCell::default(), sole, used, partial }
+        let (by_operator, number) = (RefCell::default(), Cell::new(NONE));
+        Self { pages, quick: len, epoch, operators, by_operator, sole, used, partial, number }
     }
 
     /// The same, of which elements below this only may be touched [quickly](Self::touch_quickly).
@@ -87,7 +170,7 @@ impl Own {
     /// Begins an epoch: nothing is touched.
     pub fn begin(&self) {
         if self.epoch.get() == u32::MAX {
-            self.pages.iter().filter_map(OnceCell::get).for_each(|page| page.epoch.set(0));
+            self.pages.iter().filter_map(OnceCell::get).for_each(|page| page.forget());
             self.epoch.set(0);
         }
         self.epoch.set(self.epoch.get() + 1);
@@ -97,6 +180,46 @@ impl Own {
         self.sole.set(None);
         self.used.set(false);
         self.partial.set(false);
+        self.forget();
+    }
+
+    /// An operation on this element was [touched quickly](Self::touch_quickly). The caller knows it by a number: the element in
+    /// the low bits, and above them one value for each kind and line. Others like it are [known](Self::knows) from here on, if they
+    /// are puts, or accumulates that need no mark.
+    #[inline]
+    pub fn learns(&self, number: u64, at: usize, kind: Kind) {
+        if kind == Kind::Put || self.sole.get() == Some(kind) {
+            self.number.set(number ^ at as u64);
+        }
+    }
+
+    /// From here on no number is known.
+    pub fn forget(&self) {
+        self.number.set(NONE);
+    }
+
+    /// Whether this is the number of an operation like the one that was [learnt](Self::learns) last, on an element that may be
+    /// touched quickly. An accumulate needs no mark then; a put has [one](Self::put_one).
+    #[inline(always)]
+    pub fn knows(&self, number: u64) -> bool {
+        (number ^ self.number.get()) < self.quick as u64
+    }
+
+    /// Marks one element as written by one more put, if its page was marked in this epoch, for puts only, no operation before
+    /// conflicts with it, and it `is_kept`, which is asked last; else nothing has happened.
+    #[inline(always)]
+    pub fn put_one(&self, at: usize, is_kept: impl FnOnce() -> bool) -> bool {
+        let Some(page) = self.pages.get(at / PER_PAGE).and_then(OnceCell::get) else { return false };
+        if page.puts.get() != self.epoch.get() {
+            return false;
+        }
+        let word = &page.changed[at / PER_BLOCK % BLOCKS];
+        let (before, after) = (word.get(), word.get() | 1 << (at % PER_BLOCK));
+        if before == after || !is_kept() {
+            return false;
+        }
+        word.set(after);
+        true
     }
 
     /// An access of this kind is called: returns whether that needs no mark, since all that was called are accumulates with its
@@ -113,6 +236,7 @@ impl Own {
 
     /// Returns whether what was called is not marked, since no two operations conflict; from now on all have to be.
     pub fn ends_sole(&self) -> bool {
+        self.forget();
         self.sole.take().is_some()
     }
 
@@ -147,24 +271,23 @@ impl Own {
 
     #[inline(always)]
     fn touch_one_if(&self, at: usize, kind: Kind, is_kept: impl FnOnce() -> bool) -> bool {
-        let mark = match kind {
-            Kind::Put => WRITTEN,
-            kind if self.sole.get() == Some(kind) => return is_kept(),
-            Kind::Get => READ,
-            Kind::Accumulate(op) if self.operators.get() == Operators::One(op) => ACCUMULATED,
-            Kind::Accumulate(_) => return false,
-        };
+        if kind != Kind::Put && self.sole.get() == Some(kind) {
+            return is_kept();
+        }
+        if matches!(kind, Kind::Accumulate(op) if self.operators.get() != Operators::One(op)) {
+            return false;
+        }
         let Some(page) = self.pages.get(at / PER_PAGE).and_then(OnceCell::get) else { return false };
         if page.epoch.get() != self.epoch.get() && !self.begins(page) {
             return false;
         }
-        let (word, first) = (&page.words[at / PER_WORD % WORDS], 2 * (at % PER_WORD));
-        let there = word.get();
-        let of_element = there >> first & 3;
-        if of_element != 0 && (mark == WRITTEN || of_element != mark) || !is_kept() {
+        let (at, element) = (at / PER_BLOCK, 1 << (at % PER_BLOCK));
+        let there = page.block(at);
+        if there.unfit(kind) & element != 0 || !is_kept() {
             return false;
         }
-        word.set(there | mark << first);
+        let own = Block::of(element, kind);
+        page.set(at, Block { changed: there.changed | own.changed, other: there.other | own.other });
         true
     }
 
@@ -196,42 +319,38 @@ impl Own {
     /// Whether an access of this kind to these elements conflicts with an operation before.
     ///
     /// # Cost
-    /// A step for each 32 elements.
+    /// A step for each 64 elements.
     pub fn conflicts(&self, elements: Range<usize>, kind: Kind) -> bool {
-        let mark = mark_of(kind);
         let by_operator = self.by_operator.borrow();
         let of_operator = match (kind, self.operators.get()) {
             // What others have accumulated into does not fit.
-            (Kind::Accumulate(op), Operators::One(other)) if op != other => return self.any(elements, !0),
+            (Kind::Accumulate(op), Operators::One(other)) if op != other => return self.any(elements),
             (Kind::Accumulate(op), Operators::Several) => {
                 match by_operator.iter().find(|(other, _)| *other == op) {
                     Some((_, own)) => Some(own),
-                    None => return self.any(elements, !0),
+                    None => return self.any(elements),
                 }
             }
             _ => None,
         };
-        words_of(elements).any(|(at, bits)| {
-            let there = self.word(at) & bits;
+        blocks_of(elements).any(|(at, elements)| {
+            let there = self.block(at);
             // All that the operator has marked there, and nothing else has touched, fits.
-            let accumulated = there & there >> 1 & LOW;
-            match of_operator {
-                Some(own) => of_mark(there, mark) != 0 || accumulated & !(own.word(at) & LOW) != 0,
-                None => of_mark(there, mark) != 0,
-            }
+            let of_others = of_operator.map_or(0, |own| there.accumulated() & !own.block(at).changed);
+            (there.unfit(kind) | of_others) & elements != 0
         })
     }
 
-    /// Whether some of these elements have one of these bits.
-    fn any(&self, elements: Range<usize>, mask: u64) -> bool {
-        words_of(elements).any(|(at, bits)| self.word(at) & bits & mask != 0)
+    /// Whether some of these elements are touched.
+    fn any(&self, elements: Range<usize>) -> bool {
+        blocks_of(elements).any(|(at, elements)| self.block(at).unfit(Kind::Put) & elements != 0)
     }
 
-    /// The marks of the elements from `32 * at` on.
-    fn word(&self, at: usize) -> u64 {
-        let page = self.pages.get(at / WORDS).and_then(OnceCell::get);
+    /// The marks of the elements from `64 * at` on.
+    fn block(&self, at: usize) -> Block {
+        let page = self.pages.get(at / BLOCKS).and_then(OnceCell::get);
         let page = page.filter(|page| page.epoch.get() == self.epoch.get());
-        page.map_or(0, |page| page.words[at % WORDS].get())
+        page.map_or_else(Block::default, |page| page.block(at))
     }
 
     /// Marks these elements as touched in this way. An operation touches those of several runs one after another; elements that it
@@ -246,10 +365,10 @@ impl Own {
                     by_operator.push((op, Own::new(self.pages.len() * PER_PAGE)));
                     by_operator.len() - 1
                 });
-                by_operator[place].1.mark(elements.clone(), ACCUMULATED);
+                by_operator[place].1.mark(elements.clone(), kind);
             }
         }
-        self.mark(elements, mark_of(kind));
+        self.mark(elements, kind);
     }
 
     /// One more operator is used: from the second one on each has its own marks.
@@ -259,11 +378,10 @@ impl Own {
             Operators::One(first) if first != op => {
                 let own = Own::new(self.pages.len() * PER_PAGE);
                 let made = self.pages.iter().enumerate().filter(|(_, page)| page.get().is_some());
-                for at in made.flat_map(|(page, _)| page * WORDS..(page + 1) * WORDS) {
-                    let there = self.word(at);
-                    let accumulated = there & there >> 1 & LOW;
+                for at in made.flat_map(|(page, _)| page * BLOCKS..(page + 1) * BLOCKS) {
+                    let accumulated = self.block(at).accumulated();
                     if accumulated != 0 {
-                        own.set(at, accumulated * ACCUMULATED);
+                        own.set(at, Block::of(accumulated, Kind::Accumulate(first)));
                     }
                 }
                 self.by_operator.borrow_mut().push((first, own));
@@ -273,42 +391,27 @@ impl Own {
         }
     }
 
-    fn mark(&self, elements: Range<usize>, mark: u64) {
-        for (at, bits) in words_of(elements) {
-            let there = self.word(at);
-            let free = bits & LOW & !(there | there >> 1);
-            let unlike = there ^ (LOW * mark);
-            let other = bits & LOW & !free & (unlike | unlike >> 1);
-            let kept = there & !(other * 3);
-            self.set(at, kept | (free * mark) | (other * WRITTEN));
-        }
+    fn mark(&self, elements: Range<usize>, kind: Kind) {
+        blocks_of(elements).for_each(|(at, elements)| self.set(at, self.block(at).touched(elements, kind)));
     }
 
-    fn set(&self, at: usize, marks: u64) {
-        let Some(page) = self.pages.get(at / WORDS) else { return };
+    fn set(&self, at: usize, marks: Block) {
+        let Some(page) = self.pages.get(at / BLOCKS) else { return };
         let page = page.get_or_init(Page::new);
         page.renew(self.epoch.get());
-        page.words[at % WORDS].set(marks);
+        page.set(at, marks);
     }
 }
 
-fn mark_of(kind: Kind) -> u64 {
-    match kind {
-        Kind::Get => READ,
-        Kind::Put => WRITTEN,
-        Kind::Accumulate(_) => ACCUMULATED,
-    }
-}
-
-/// The words that have the marks of these elements, and the bits of those in each.
-fn words_of(elements: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
+/// The blocks that have the marks of these elements, and the bits of those in each.
+fn blocks_of(elements: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
     let mut at = elements.start;
     std::iter::from_fn(move || {
         (at < elements.end).then(|| {
-            let (word, first) = (at / PER_WORD, at % PER_WORD);
-            let count = (PER_WORD - first).min(elements.end - at);
+            let (block, first) = (at / PER_BLOCK, at % PER_BLOCK);
+            let count = (PER_BLOCK - first).min(elements.end - at);
             at += count;
-            (word, (u64::MAX >> (64 - 2 * count)) << (2 * first))
+            (block, (u64::MAX >> (PER_BLOCK - count)) << first)
         })
     })
 }
@@ -350,7 +453,12 @@ mod tests {
                     }
                     let conflicts =
                         touched[run.clone()].iter().flatten().any(|before| conflict(*before, kind));
-                    if run.len() == 1 && own.touch_one(run.start, kind) {
+                    let at_once = match kind {
+                        _ if run.len() > 1 => false,
+                        Kind::Put if draw(2) == 0 => own.put_one(run.start, || true),
+                        _ => own.touch_one(run.start, kind),
+                    };
+                    if at_once {
                         assert!(!conflicts, "{run:?} {kind:?} of {len}");
                         touched[run.start].push(kind);
                         quick += 1;
@@ -416,6 +524,31 @@ mod tests {
     }
 
     #[test]
+    fn operations_like_the_last_one_are_known_while_they_may_be_marked_in_the_same_way() {
+        let (own, number) = (Own::new(100).quick_below(90), |at: usize, kind: u64| kind << 40 | at as u64);
+        let (sum, max) = (Kind::Accumulate(Op::Sum), Kind::Accumulate(Op::Max));
+        assert!(!own.knows(number(3, 2)) && own.is_sole(sum, false));
+        own.learns(number(3, 2), 3, sum);
+        assert!([0, 3, 7, 89].iter().all(|at| own.knows(number(*at, 2))));
+        assert!(!own.knows(number(90, 2)) && !own.knows(number(7, 1)) && !own.knows(number(7, 3)));
+        own.learns(number(3, 3), 3, max);
+        assert!(!own.knows(number(3, 3)), "it is to be marked");
+        assert!(own.ends_sole() && !own.knows(number(3, 2)), "all are to be marked");
+        own.touch(3..4, sum);
+        own.learns(number(4, 1), 4, Kind::Put);
+        assert!(own.knows(number(5, 1)) && !own.put_one(5, || true), "its page has other marks");
+        own.begin();
+        assert!(!own.knows(number(5, 1)) && !own.put_one(5, || true), "its page has no marks");
+        assert!(own.touch_one(4, Kind::Put) && own.put_one(5, || true) && own.put_one(64, || true));
+        assert!(!own.put_one(4, || true) && !own.put_one(5, || true) && !own.put_one(64, || true));
+        assert!(!own.put_one(6, || false) && own.put_one(6, || true), "it was not kept");
+        assert!(!own.touch_one(5, Kind::Get) && own.touch_one(7, Kind::Get) && !own.touch_one(7, Kind::Put));
+        own.learns(number(4, 1), 4, Kind::Put);
+        own.forget();
+        assert!(!own.knows(number(4, 1)));
+    }
+
+    #[test]
     fn marks_of_epochs_long_ago_are_not_there_when_their_number_comes_again() {
         let own = Own::new(100);
         own.touch(0..100, Kind::Put);
@@ -425,5 +558,15 @@ mod tests {
         own.touch(5..6, Kind::Get);
         assert!(own.touch_one(3, Kind::Put) && !own.touch_one(3, Kind::Put));
         assert!(own.touch_one(5, Kind::Get) && !own.touch_one(5, Kind::Put));
+        // Marks of gets are gone as well, and a page that had puts only in the second epoch has none in it now.
+        own.epoch.set(u32::MAX);
+        own.begin();
+        assert!(!own.conflicts(0..100, Kind::Put) && own.touch_one(4, Kind::Put) && own.put_one(5, || true));
+        own.begin();
+        assert!(own.touch_one(6, Kind::Put));
+        own.epoch.set(u32::MAX);
+        own.begin();
+        own.begin();
+        assert!(!own.put_one(7, || true) && !own.conflicts(0..100, Kind::Put));
     }
 }

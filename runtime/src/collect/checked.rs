@@ -231,6 +231,9 @@ impl Checked {
     /// The marks of this rank in this epoch for the part of `target`, if it has called something there in any epoch.
     #[inline(always)]
     pub(crate) fn own(&self, target: usize) -> Option<&Own> {
+        if !cfg!(feature = "check") {
+            return None;
+        }
         self.own.get()?.get(target)?.get()
     }
 
@@ -332,6 +335,7 @@ impl Checked {
     pub(crate) fn forget_lines(&self) {
         if self.is_on() {
             self.plain.forget();
+            self.owns().for_each(Own::forget);
         }
     }
 
@@ -344,8 +348,12 @@ impl Checked {
             lists.sections.clear();
             lists.lines.clear();
             self.plain.clear();
-            self.own.get().into_iter().flatten().filter_map(OnceCell::get).for_each(Own::begin);
+            self.owns().for_each(Own::begin);
         }
+    }
+
+    fn owns(&self) -> impl Iterator<Item = &Own> {
+        self.own.get().into_iter().flatten().filter_map(OnceCell::get)
     }
 }
 
