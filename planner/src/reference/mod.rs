@@ -36,7 +36,7 @@ pub use exchange::exchange;
 pub use explains::{Unexplained, explains};
 pub use locks::{Action, LockCall, LockType};
 pub use messages::{Completed, Completion, Envelope, MessageCall, SendMode, Standard};
-pub use stores::{Undefined, undefined_stores};
+pub use stores::{Undefined, undefined_loads, undefined_stores};
 pub use unfenced::{Unfenced, exposure_conflicts, lock_conflicts};
 pub use values::apply;
 pub use world::World;

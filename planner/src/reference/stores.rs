@@ -1,36 +1,51 @@
-//! Stores in an epoch with accesses (37), one element at a time.
+//! Stores and loads in an epoch with accesses (37), one element at a time.
 
 use super::epoch::Epoch;
 use super::world::target;
 use crate::ids::{Id, OperationId, Rank, WindowId};
 use crate::ir::pattern::Kind;
 
-/// An operation of an epoch in which the owner of its elements has stored.
+/// An operation of an epoch in which the owner of its elements has stored or loaded.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Undefined {
-    /// The rank that has stored.
+    /// The rank that has stored or loaded.
     pub rank: Rank,
     /// The window.
     pub window: WindowId,
     /// The operation: the rank that calls it, and its place among those of that rank.
     pub by: (Rank, OperationId),
-    /// The elements that were stored and that the operation gets; of a put or an accumulate all that were stored.
+    /// The elements that were stored and that the operation gets; of a put or an accumulate all that were stored, or those that were
+    /// loaded and that it touches.
     pub elements: Vec<i64>,
 }
 
 /// Returns the operations of an epoch that MPI does not define, since these elements were stored into, each by its owner, since the
 /// fence before: by rank, window and operation.
 pub fn undefined_stores(epoch: &Epoch, stored: &[(Rank, WindowId, i64)]) -> Vec<Undefined> {
+    undefined(epoch, stored, |kind, is_touched| kind != Kind::Get || is_touched)
+}
+
+/// The same, since these elements were loaded, each by its owner.
+pub fn undefined_loads(epoch: &Epoch, loaded: &[(Rank, WindowId, i64)]) -> Vec<Undefined> {
+    undefined(epoch, loaded, |kind, is_touched| kind != Kind::Get && is_touched)
+}
+
+/// The operations of other ranks that have `conflicts` with `local` accesses of the owner: by their kind, and whether they touch the
+/// element.
+fn undefined(
+    epoch: &Epoch,
+    local: &[(Rank, WindowId, i64)],
+    conflicts: impl Fn(Kind, bool) -> bool,
+) -> Vec<Undefined> {
     let mut all = Vec::new();
     for (origin, pattern) in epoch.patterns.iter().enumerate() {
         for (id, operation) in pattern.operations.iter() {
             let owner = target(operation, origin).filter(|&owner| owner != origin);
             let Some(owner) = owner.filter(|_| operation.remote.size() > 0) else { continue };
-            let touches = |element: i64| {
-                operation.kind != Kind::Get || operation.remote.element_iter().any(|other| other == element)
-            };
-            let there = stored.iter().filter(|(rank, window, element)| {
-                (rank.index(), *window) == (owner, operation.window) && touches(*element)
+            let touches = |element: i64| operation.remote.element_iter().any(|other| other == element);
+            let there = local.iter().filter(|(rank, window, element)| {
+                (rank.index(), *window) == (owner, operation.window)
+                    && conflicts(operation.kind, touches(*element))
             });
             let mut elements: Vec<i64> = there.map(|(.., element)| *element).collect();
             elements.sort_unstable();
@@ -49,13 +64,18 @@ pub fn undefined_stores(epoch: &Epoch, stored: &[(Rank, WindowId, i64)]) -> Vec<
 mod tests {
     use super::*;
     use crate::datatype::Datatype;
+    use crate::element::Op;
     use crate::ids::Delta;
     use crate::ir::pattern::{Local, Mode, Operation, Pattern, Site};
 
-    #[test]
-    fn puts_conflict_with_all_stores_into_their_part_and_gets_with_those_into_their_elements() {
+    type Undefines = fn(&Epoch, &[(Rank, WindowId, i64)]) -> Vec<Undefined>;
+
+    /// The elements of an operation of rank `from` on elements 2 and 3 of rank 1, which has accessed these.
+    fn told(undefined: Undefines, kind: Kind, from: usize, local: &[i64]) -> Option<Vec<i64>> {
         let window = WindowId::new(0);
-        let operation = |kind, from: usize| Operation {
+        let mut epoch = Epoch::default();
+        epoch.patterns.resize_with(3, || Pattern { operations: Default::default() });
+        epoch.patterns[from].operations.push(Operation {
             kind,
             window,
             target: Some(Delta::between(Rank::new(from), Rank::new(1))),
@@ -63,18 +83,28 @@ mod tests {
             local: Local::Buffer,
             mode: Mode::Auto,
             site: Site::default(),
-        };
-        let told = |kind, from: usize, stored: &[i64]| {
-            let mut epoch = Epoch::default();
-            epoch.patterns.resize_with(3, || Pattern { operations: Default::default() });
-            epoch.patterns[from].operations.push(operation(kind, from));
-            let stored: Vec<_> = stored.iter().map(|element| (Rank::new(1), window, *element)).collect();
-            undefined_stores(&epoch, &stored).pop().map(|found| found.elements)
-        };
+        });
+        let local: Vec<_> = local.iter().map(|element| (Rank::new(1), window, *element)).collect();
+        undefined(&epoch, &local).pop().map(|found| found.elements)
+    }
+
+    #[test]
+    fn puts_conflict_with_all_stores_into_their_part_and_gets_with_those_into_their_elements() {
+        let told = |kind, from, stored: &[i64]| told(undefined_stores, kind, from, stored);
         assert_eq!(told(Kind::Put, 0, &[7, 5, 7]), Some(vec![5, 7]));
         assert_eq!(told(Kind::Get, 0, &[7, 3]), Some(vec![3]));
         assert_eq!(told(Kind::Get, 0, &[7, 4]), None);
         assert_eq!(told(Kind::Put, 0, &[]), None);
+        assert_eq!(told(Kind::Put, 1, &[2]), None, "its own operation");
+    }
+
+    #[test]
+    fn puts_and_accumulates_conflict_with_loads_of_their_elements_and_gets_with_none() {
+        let told = |kind, from, loaded: &[i64]| told(undefined_loads, kind, from, loaded);
+        assert_eq!(told(Kind::Put, 0, &[7, 3, 2, 3]), Some(vec![2, 3]));
+        assert_eq!(told(Kind::Accumulate(Op::Sum), 2, &[2]), Some(vec![2]));
+        assert_eq!(told(Kind::Put, 0, &[7, 4]), None);
+        assert_eq!(told(Kind::Get, 0, &[2, 3]), None);
         assert_eq!(told(Kind::Put, 1, &[2]), None, "its own operation");
     }
 }
