@@ -46,6 +46,7 @@ mod stream;
 mod sync;
 #[cfg(not(loom))]
 mod tcp;
+mod watch;
 
 use std::fmt;
 
@@ -77,6 +78,7 @@ pub use stream::decode;
 pub use tcp::fuzz;
 #[cfg(not(loom))]
 pub use tcp::{Fabric, Route, Settings, TcpEnd, listen, tcp, tcp_by, tcp_with};
+pub use watch::Watched;
 
 /// One record: a one-element operation in wire form.
 #[repr(C)]

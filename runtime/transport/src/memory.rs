@@ -1,6 +1,7 @@
 //! [`Memory`]: an allocator of memory that other ranks may reach, and [`Bytes`] allocated from it.
 
 use crate::Port;
+use crate::watch::{Pages, Watched};
 use bytemuck::Pod;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::io;
@@ -32,6 +33,9 @@ enum Storage {
     /// What was allocated for a vector.
     Vector(Layout),
     Nothing,
+    /// Mapped for them alone.
+    #[allow(dead_code, reason = "held for its drop, and made where memory can be watched")]
+    Pages(Pages),
     #[cfg(not(loom))]
     Allocation(#[expect(dead_code, reason = "held for its drop")] Allocation),
 }
@@ -94,6 +98,34 @@ impl Memory {
     /// As [`zeroed`](Self::zeroed).
     pub fn any(&self, len: usize) -> io::Result<Bytes> {
         self.bytes(len, false)
+    }
+
+    /// Returns `len` zeroed bytes that are mapped a second time, so that loads of elements of `size` bytes from `from` on can be
+    /// [watched](Watched); `None` where that cannot be.
+    pub fn watched(&self, len: usize, from: usize, size: usize) -> Option<(Bytes, Watched)> {
+        #[cfg(all(not(loom), target_arch = "x86_64"))]
+        {
+            let (storage, first, pages, before) = match &self.0 {
+                Backing::Heap => {
+                    let (own, again) = Pages::twice(len).ok()?;
+                    let first = own.first();
+                    (Storage::Pages(own), first, again, 0)
+                }
+                Backing::Arena(arena) => {
+                    let allocation = arena.allocate(len as u64, true).ok()?;
+                    let (again, before) = allocation.map_again().ok()?;
+                    let first = NonNull::new(allocation.base())?;
+                    (Storage::Allocation(allocation), first, again, before)
+                }
+            };
+            let watched = Watched::new(pages, before + from, len - from, size)?;
+            Some((Bytes { first, len, storage }, watched))
+        }
+        #[cfg(not(all(not(loom), target_arch = "x86_64")))]
+        {
+            let _ = (len, from, size);
+            None
+        }
     }
 
     /// Returns whether ranks that reach memory of this allocator reach these bytes.
@@ -187,7 +219,7 @@ impl Bytes {
 
     /// Returns whether ranks that share no values with the owner may reach these bytes.
     pub fn are_reached(&self) -> bool {
-        !matches!(self.storage, Storage::Heap(_) | Storage::Vector(_) | Storage::Nothing)
+        !matches!(self.storage, Storage::Heap(_) | Storage::Vector(_) | Storage::Pages(_) | Storage::Nothing)
     }
 
     /// Hands back the vector that was [adopted](Memory::adopt), with what is in its elements now.

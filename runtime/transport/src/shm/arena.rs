@@ -13,6 +13,8 @@ use crate::shared::slice::{Placement, SharedSlice};
 use crate::shm::budget::MemoryShortage;
 use crate::shm::extents::Extents;
 use crate::shm::mapping::{LARGE_PAGE, Mapping, PAGE};
+#[cfg(target_arch = "x86_64")]
+use crate::watch::Pages;
 
 /// Sizes of small allocations: `SMALLEST << class`.
 const SMALLEST: u64 = 128;
@@ -171,6 +173,15 @@ impl Allocation {
     /// Returns the first byte.
     pub(crate) fn base(&self) -> *mut u8 {
         self.arena.mapping.at(self.offset)
+    }
+
+    /// Maps the pages of these bytes once more; returns also where in them the bytes begin. What else is in them nobody accesses there.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn map_again(&self) -> io::Result<(Pages, usize)> {
+        let before = self.offset % PAGE;
+        let pages =
+            Pages::of(&self.arena.mapping.file, self.offset - before, (before + self.bytes) as usize)?;
+        Ok((pages, before as usize))
     }
 }
 

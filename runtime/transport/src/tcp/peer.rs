@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 use crate::auth::{Opener, Seal, Session};
 use crate::stream::{Body, Decoder, Intake, ItemWriter, KEPT, ReceiveBuffer};
 use crate::tcp::pace_nothing_within_machine;
-use crate::{Header, Port};
+use crate::{Header, Port, watch};
 
 /// The longest record that carries a tag, in bytes.
 const RECORD: usize = 16 << 10;
@@ -331,9 +331,16 @@ impl Peer {
         let head = &self.out[self.sent..];
         let pieces = [io::IoSlice::new(head), io::IoSlice::new(payload)];
         let mut nothing = rustix::net::SendAncillaryBuffer::default();
-        let wrote = rustix::io::retry_on_intr(|| {
-            rustix::net::sendmsg(&*link.stream, &pieces, &mut nothing, SendFlags::NOSIGNAL)
-        });
+        let mut write = || {
+            rustix::io::retry_on_intr(|| {
+                rustix::net::sendmsg(&*link.stream, &pieces, &mut nothing, SendFlags::NOSIGNAL)
+            })
+        };
+        // The payload may be in elements whose loads are watched.
+        let wrote = match write() {
+            Err(rustix::io::Errno::FAULT) if watch::open(payload.as_ptr(), payload.len()) => write(),
+            wrote => wrote,
+        };
         let wrote = match wrote {
             Ok(n) => n,
             Err(rustix::io::Errno::AGAIN) => 0,
@@ -368,7 +375,7 @@ impl Connection {
             // buffer.
             let scratch = if self.big { &mut scratch[..EXTRA] } else { &mut *scratch };
             let room = if self.sealed.is_none() { self.decoder.room() } else { &mut [] };
-            let (in_place, offered) = (room.len(), room.len() + scratch.len());
+            let (room_at, in_place, offered) = (room.as_ptr(), room.len(), room.len() + scratch.len());
             let read = if in_place == 0 {
                 (&*self.stream).read(scratch)
             } else {
@@ -380,6 +387,8 @@ impl Connection {
                 Ok(n) => n,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                // The room may be in elements whose loads are watched.
+                Err(error) if is_fault(&error) && watch::open(room_at, in_place) => continue,
                 Err(error) => return ReadOutcome::Ended(format!("its connection broke: {error}")),
             };
             total += n;
@@ -476,6 +485,11 @@ impl Attempt {
         stream.set_nodelay(true)?;
         Ok(Self { stream: Arc::new(stream), opener, out: hello, awaits_room: true, since: now })
     }
+}
+
+/// Whether a system call was handed memory that is protected.
+fn is_fault(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::FAULT.raw_os_error())
 }
 
 /// Writes as much of `out` as the socket takes.

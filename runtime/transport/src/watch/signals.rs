@@ -1,0 +1,220 @@
+//! The handlers of SIGSEGV and SIGTRAP: an access that is refused is made alone, with its pages open, by the processor's step of one
+//! instruction.
+//!
+//! They call nothing but what POSIX allows in handlers: system calls, and loads and stores of atomics.
+
+use super::table::{self, Refused};
+use libc::{c_int, c_void, sigaction, siginfo_t, sigset_t, ucontext_t};
+use std::mem::MaybeUninit;
+use std::ptr::{null, null_mut};
+use std::sync::OnceLock;
+
+type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
+
+/// Of a SIGSEGV: the page is there, and the access is not allowed.
+const NOT_ALLOWED: c_int = 2;
+/// Of a SIGTRAP: one instruction was made.
+const ONE_STEP: c_int = 2;
+/// Of the error code of a page fault: the access writes.
+const WRITES: i64 = 2;
+/// Of the flags of the processor: a trap after the next instruction.
+const STEP: i64 = 1 << 8;
+
+/// Of them: instructions that repeat themselves go down.
+const BACKWARD: i64 = 1 << 10;
+
+/// The handlers that were there before.
+static BEFORE: [OnceLock<sigaction>; 2] = [const { OnceLock::new() }; 2];
+
+const OURS: [(c_int, Handler); 2] = [(libc::SIGSEGV, on_fault), (libc::SIGTRAP, on_trap)];
+
+fn installed(signal: c_int) -> Option<sigaction> {
+    let mut action = MaybeUninit::uninit();
+    // SAFETY: it writes what is installed, and changes nothing.
+    let known = unsafe { sigaction(signal, null(), action.as_mut_ptr()) };
+    // SAFETY: it was written, if so.
+    (known == 0).then(|| unsafe { action.assume_init() })
+}
+
+fn address(handler: Handler) -> usize {
+    handler as *const () as usize
+}
+
+/// Installs the handlers, once.
+fn install() {
+    static ONCE: OnceLock<()> = OnceLock::new();
+    ONCE.get_or_init(|| {
+        for ((signal, handler), before) in OURS.into_iter().zip(&BEFORE) {
+            let Some(action) = installed(signal) else { return };
+            let _ = before.set(action);
+            // SAFETY: all zero is a value of it: no flags, and no signal blocked.
+            let mut ours: sigaction = unsafe { std::mem::zeroed() };
+            ours.sa_sigaction = address(handler);
+            ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            // SAFETY: the handler is one of three arguments, as the flags say, and lets signals that are not its own to the one before.
+            unsafe { sigaction(signal, &ours, null_mut()) };
+        }
+    });
+}
+
+/// Returns whether a refused access of this thread comes to the handlers here. Installs them, once.
+pub(super) fn are_ours() -> bool {
+    install();
+    let mut blocked = MaybeUninit::<sigset_t>::uninit();
+    // SAFETY: it writes the mask of this thread, and changes nothing.
+    let known = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, null(), blocked.as_mut_ptr()) };
+    known == 0
+        && OURS.iter().all(|&(signal, handler)| {
+            // SAFETY: the mask was written.
+            let is_blocked = unsafe { libc::sigismember(blocked.as_ptr(), signal) } != 0;
+            !is_blocked && installed(signal).is_some_and(|action| action.sa_sigaction == address(handler))
+        })
+}
+
+extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: the system has called this with what it saved of the thread, which nobody else uses meanwhile, and with an address if the
+    // signal is of a fault.
+    let (code, address, saved) =
+        unsafe { ((*info).si_code, (*info).si_addr() as usize, &mut *context.cast::<ucontext_t>()) };
+    if code == NOT_ALLOWED {
+        // SAFETY: the mask was saved.
+        let is_blocked = unsafe { libc::sigismember(&saved.uc_sigmask, libc::SIGTRAP) } != 0;
+        let registers = &mut saved.uc_mcontext.gregs;
+        let loads = registers[libc::REG_ERR as usize] & WRITES == 0;
+        // SAFETY: the thread was about to make an instruction.
+        let repeated = unsafe { repeated(registers) };
+        let end = address.saturating_add(repeated.unwrap_or(1));
+        match table::refused(address..end, loads, !is_blocked && repeated.is_none()) {
+            Refused::Step => return registers[libc::REG_EFL as usize] |= STEP,
+            Refused::Opened => return,
+            Refused::Elsewhere => {}
+        }
+    }
+    hand_on(&BEFORE[0], signal, info, context);
+}
+
+/// The bytes that an instruction is to move or to fill which repeats itself, as those of long copies do; `None` for any other. To step
+/// over it takes a step for each byte.
+///
+/// # Safety
+/// These are the registers of a thread before an instruction.
+unsafe fn repeated(registers: &[i64; 23]) -> Option<usize> {
+    const REPEAT: u8 = 0xf3;
+    // SAFETY: the next instruction can be read, and each of these bytes is a part of it if those before it are such.
+    let byte = |at: usize| unsafe { *(registers[libc::REG_RIP as usize] as *const u8).add(at) };
+    if byte(0) != REPEAT || registers[libc::REG_EFL as usize] & BACKWARD != 0 {
+        return None;
+    }
+    let wide = matches!(byte(1), 0x48..=0x4f);
+    let width = match byte(if wide { 2 } else { 1 }) {
+        0xa4 | 0xaa => 1,
+        0xa5 | 0xab if wide => 8,
+        0xa5 | 0xab => 4,
+        _ => return None,
+    };
+    (registers[libc::REG_RCX as usize] as usize).checked_mul(width)
+}
+
+extern "C" fn on_trap(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: as in `on_fault`.
+    let (code, saved) = unsafe { ((*info).si_code, &mut *context.cast::<ucontext_t>()) };
+    if code == ONE_STEP && table::stepped() {
+        saved.uc_mcontext.gregs[libc::REG_EFL as usize] &= !STEP;
+        return;
+    }
+    hand_on(&BEFORE[1], signal, info, context);
+}
+
+/// Does what was to be done of a signal before these handlers were installed.
+fn hand_on(before: &OnceLock<sigaction>, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    // SAFETY: as in `on_fault`.
+    let was_sent = unsafe { (*info).si_code } <= 0;
+    let (handler, flags) =
+        before.get().map_or((libc::SIG_DFL, 0), |before| (before.sa_sigaction, before.sa_flags));
+    match handler {
+        libc::SIG_IGN if was_sent => {}
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // SAFETY: the default action is to end the process: at the fault that this returns to, or at the signal that is sent here.
+            unsafe {
+                libc::signal(signal, libc::SIG_DFL);
+                if was_sent || signal != libc::SIGSEGV {
+                    libc::raise(signal);
+                }
+            }
+        }
+        handler if flags & libc::SA_SIGINFO != 0 => {
+            // SAFETY: it was installed with the flag that says that it has three arguments.
+            let handler: Handler = unsafe { std::mem::transmute(handler) };
+            handler(signal, info, context);
+        }
+        handler => {
+            // SAFETY: it was installed without that flag.
+            let handler: extern "C" fn(c_int) = unsafe { std::mem::transmute(handler) };
+            handler(signal);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Memory;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, ExitStatus};
+
+    /// What the process does that is started for it.
+    const DOES: &str = "FENCEPOST_WATCH_TEST_DOES";
+
+    extern "C" fn leave(_: c_int) {
+        // SAFETY: it ends the process.
+        unsafe { libc::_exit(42) }
+    }
+
+    fn install_other() {
+        // SAFETY: the handler has one argument, and ends the process.
+        unsafe { libc::signal(libc::SIGTRAP, leave as *const () as usize) };
+    }
+
+    #[test]
+    fn in_a_process_of_its_own() {
+        let Ok(does) = std::env::var(DOES) else { return };
+        if does == "trap with a handler" {
+            install_other();
+        }
+        let (_bytes, watched) = Memory::heap().watched(64 + 8 * 10, 64, 8).expect("it is mapped");
+        let load = || {
+            // SAFETY: there are 10 elements, and this thread alone accesses them.
+            unsafe { watched.base().cast::<u64>().add(3).read_volatile() }
+        };
+        watched.begin();
+        assert_eq!((load(), watched.loaded().first()), (0, Some(&(3..4))));
+        match &*does {
+            "fault" => {
+                // SAFETY: it is not, and this process ends here.
+                unsafe { std::ptr::without_provenance::<u64>(8).read_volatile() };
+            }
+            "handler" => {
+                install_other();
+                watched.begin();
+                assert_eq!((load(), watched.loaded().first()), (0, None), "a trap would go elsewhere");
+            }
+            _ => {
+                // SAFETY: there is a handler for it.
+                unsafe { libc::raise(libc::SIGTRAP) };
+            }
+        }
+    }
+
+    #[test]
+    fn signals_that_are_of_no_watched_memory_go_where_they_went_before() {
+        let ends = |does: &str| -> ExitStatus {
+            let mut own = Command::new(std::env::current_exe().expect("this program"));
+            own.args(["--exact", "watch::signals::tests::in_a_process_of_its_own"]).env(DOES, does);
+            own.output().expect("it starts").status
+        };
+        assert_eq!(ends("fault").signal(), Some(libc::SIGSEGV));
+        assert_eq!(ends("trap").signal(), Some(libc::SIGTRAP));
+        assert_eq!(ends("trap with a handler").code(), Some(42));
+        assert!(ends("handler").success());
+    }
+}

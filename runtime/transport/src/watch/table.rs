@@ -1,0 +1,255 @@
+//! The memory of this process that is watched, as a handler of signals reads it: without a lock, and in memory of fixed size.
+//!
+//! What a handler reads of the slot of an access stays as it is, since its thread has the memory borrowed; of all other slots it reads whether the
+//! access is theirs, and a slot that changes meanwhile is not.
+
+use rustix::mm::MprotectFlags;
+use std::ops::{Deref, Range};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::{Mutex, PoisonError};
+
+/// Bytes of a page.
+pub(super) const PAGE: usize = 4096;
+/// No more memory than this is watched at a time.
+const MOST: usize = 1024;
+/// No more instructions than these are stepped over at a time, by all threads.
+const STEPS: usize = 256;
+
+static SLOTS: [Slot; MOST] = [const { Slot::new() }; MOST];
+/// The slots that were ever taken are before this one.
+static USED: AtomicUsize = AtomicUsize::new(0);
+/// Held while slots are taken or given back, and while some are opened for a system call; never by a handler.
+static CHANGES: Mutex<()> = Mutex::new(());
+static STEPPED: [Step; STEPS] = [const { Step::new() }; STEPS];
+
+/// Memory that is watched, or none: then it has no pages.
+pub(super) struct Slot {
+    /// Odd while what follows changes.
+    version: AtomicU32,
+    /// Addresses of the pages, and of the elements.
+    first: AtomicUsize,
+    end: AtomicUsize,
+    first_element: AtomicUsize,
+    end_of_elements: AtomicUsize,
+    /// Bytes of an element.
+    size: AtomicUsize,
+    /// A bit for each element.
+    loaded: AtomicPtr<AtomicU64>,
+    /// Whether the pages are to be protected.
+    armed: AtomicBool,
+}
+
+/// An instruction that a thread makes with pages open.
+struct Step {
+    /// The thread; 0 where there is none.
+    thread: AtomicU32,
+    slot: AtomicUsize,
+    page: AtomicUsize,
+}
+
+impl Step {
+    const fn new() -> Self {
+        Self { thread: AtomicU32::new(0), slot: AtomicUsize::new(0), page: AtomicUsize::new(0) }
+    }
+}
+
+/// A slot that was taken, given back when dropped.
+pub(super) struct Taken(&'static Slot);
+
+impl Deref for Taken {
+    type Target = Slot;
+
+    fn deref(&self) -> &Slot {
+        self.0
+    }
+}
+
+/// Takes a slot for elements of `size` bytes in these pages; `None` where none is left.
+///
+/// # Safety
+/// While the slot is not dropped, the pages are mapped, used by one program alone, and `loaded` has a bit for each element.
+pub(super) unsafe fn take(
+    pages: Range<usize>,
+    elements: Range<usize>,
+    size: usize,
+    loaded: *const AtomicU64,
+) -> Option<Taken> {
+    let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let (at, slot) = SLOTS.iter().enumerate().find(|(_, slot)| slot.is_free())?;
+    USED.fetch_max(at + 1, Ordering::Release); // the load in `used`
+    slot.size.store(size, Ordering::Relaxed);
+    slot.loaded.store(loaded.cast_mut(), Ordering::Relaxed);
+    slot.armed.store(false, Ordering::Relaxed);
+    slot.change(pages, elements);
+    Some(Taken(slot))
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
+        self.change(0..0, 0..0);
+    }
+}
+
+fn used() -> &'static [Slot] {
+    &SLOTS[..USED.load(Ordering::Acquire)] // the store in `take`
+}
+
+/// Opens the memory of which these bytes have some, if it is watched: no more loads of it are seen. Returns whether there is some.
+pub(crate) fn open(first: *const u8, len: usize) -> bool {
+    let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let (first, end) = (first.addr(), first.addr() + len);
+    let is_hit = |slot: &&Slot| slot.pages().start < end && first < slot.pages().end;
+    used().iter().filter(is_hit).map(Slot::open).filter(|opened| *opened).count() > 0
+}
+
+fn protect(pages: Range<usize>, protection: MprotectFlags) -> bool {
+    let first = std::ptr::with_exposed_provenance_mut(pages.start);
+    // SAFETY: the pages are of a slot that is taken, so they are mapped, and only a program accesses them, whose accesses the
+    // handlers let through.
+    unsafe { rustix::mm::mprotect(first, pages.len(), protection) }.is_ok()
+}
+
+const OPEN: MprotectFlags = MprotectFlags::READ.union(MprotectFlags::WRITE);
+
+impl Slot {
+    const fn new() -> Self {
+        Self {
+            version: AtomicU32::new(0),
+            first: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            first_element: AtomicUsize::new(0),
+            end_of_elements: AtomicUsize::new(0),
+            size: AtomicUsize::new(0),
+            loaded: AtomicPtr::new(std::ptr::null_mut()),
+            armed: AtomicBool::new(false),
+        }
+    }
+
+    fn is_free(&self) -> bool {
+        self.end.load(Ordering::Relaxed) == 0
+    }
+
+    fn change(&self, pages: Range<usize>, elements: Range<usize>) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release); // the fence in `holds`
+        self.first.store(pages.start, Ordering::Relaxed);
+        self.end.store(pages.end, Ordering::Relaxed);
+        self.first_element.store(elements.start, Ordering::Relaxed);
+        self.end_of_elements.store(elements.end, Ordering::Relaxed);
+        self.version.store(version.wrapping_add(2), Ordering::Release); // the first load in `holds`
+    }
+
+    fn pages(&self) -> Range<usize> {
+        self.first.load(Ordering::Relaxed)..self.end.load(Ordering::Relaxed)
+    }
+
+    fn holds(&self, address: usize) -> bool {
+        let version = self.version.load(Ordering::Acquire);
+        let is_inside = version.is_multiple_of(2) && self.pages().contains(&address);
+        fence(Ordering::Acquire);
+        is_inside && self.version.load(Ordering::Relaxed) == version
+    }
+
+    pub(super) fn is_armed(&self) -> bool {
+        self.armed.load(Ordering::Relaxed)
+    }
+
+    /// Protects the pages.
+    pub(super) fn arm(&self) {
+        // Before: if another thread opens the pages meanwhile they stay open, or the first access of each opens it.
+        self.armed.store(true, Ordering::Relaxed);
+        protect(self.pages(), MprotectFlags::empty());
+    }
+
+    /// Opens the pages; returns whether the system has.
+    pub(super) fn open(&self) -> bool {
+        self.armed.store(false, Ordering::Relaxed);
+        protect(self.pages(), OPEN)
+    }
+
+    /// The elements at these addresses were loaded, as far as some are there.
+    fn note(&self, addresses: Range<usize>) {
+        let first = self.first_element.load(Ordering::Relaxed);
+        let end = addresses.end.min(self.end_of_elements.load(Ordering::Relaxed));
+        let size = self.size.load(Ordering::Relaxed);
+        if addresses.start < first || addresses.start >= end {
+            return;
+        }
+        for element in (addresses.start - first) / size..=(end - 1 - first) / size {
+            // SAFETY: there is a bit for each element while the slot is taken, by the promise to `take`; and it is, since the thread
+            // that accesses the element has it borrowed.
+            let bits = unsafe { &*self.loaded.load(Ordering::Relaxed).add(element / 64) };
+            bits.fetch_or(1 << (element % 64), Ordering::Relaxed);
+        }
+    }
+
+    /// A page and the next one, into which an access may reach, or all up to `end`, as far as they are of the slot.
+    fn around(&self, page: usize, end: usize) -> Range<usize> {
+        let end = end.next_multiple_of(PAGE).max(page + 2 * PAGE);
+        page..end.min(self.pages().end)
+    }
+}
+
+/// What a handler has to do about an access that was refused.
+pub(super) enum Refused {
+    /// The pages are open: make the access alone, and then call [`stepped`].
+    Step,
+    /// The pages are open, and stay so.
+    Opened,
+    /// The access is of no memory that is watched.
+    Elsewhere,
+}
+
+/// This thread accesses addresses of which it may not access the first one: opens them if that is watched, and notes what is there if it `loads`.
+pub(super) fn refused(addresses: Range<usize>, loads: bool, can_step: bool) -> Refused {
+    let is_hit = |(_, slot): &(usize, &Slot)| slot.holds(addresses.start);
+    let Some((at, slot)) = used().iter().enumerate().find(is_hit) else {
+        return Refused::Elsewhere;
+    };
+    if loads {
+        slot.note(addresses.clone());
+    }
+    let page = addresses.start / PAGE * PAGE;
+    let steps = can_step && slot.is_armed() && begin_step(at, page);
+    // Where the system cannot divide the mapping further, all of it is opened.
+    match protect(slot.around(page, addresses.end), OPEN) || slot.open() {
+        true if steps => Refused::Step,
+        true => Refused::Opened,
+        false => Refused::Elsewhere,
+    }
+}
+
+fn thread() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get() as u32
+}
+
+fn begin_step(slot: usize, page: usize) -> bool {
+    let me = thread();
+    let free = STEPPED.iter().find(|step| {
+        step.thread.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed).is_ok() // the store in `stepped`
+    });
+    // Only this thread looks at the rest before it gives the step back.
+    free.map(|step| {
+        step.slot.store(slot, Ordering::Relaxed);
+        step.page.store(page, Ordering::Relaxed);
+    })
+    .is_some()
+}
+
+/// This thread has made the instruction for which pages were opened: protects them again. Returns whether there were some.
+pub(super) fn stepped() -> bool {
+    let me = thread();
+    let own = STEPPED.iter().filter(|step| step.thread.load(Ordering::Relaxed) == me);
+    own.map(|step| {
+        let slot = &SLOTS[step.slot.load(Ordering::Relaxed)];
+        if slot.is_armed() {
+            let page = step.page.load(Ordering::Relaxed);
+            protect(slot.around(page, page), MprotectFlags::empty());
+        }
+        step.thread.store(0, Ordering::Release);
+    })
+    .count()
+        > 0
+}
