@@ -1,7 +1,7 @@
 //! How the ranks of a program end, where they are threads and where each is a process of its own.
 
 use fencepost::prelude::*;
-use fencepost::{Check, TransportKind, ranks};
+use fencepost::{Check, Ranks, TransportKind, ranks};
 
 /// How one rank's program ended.
 pub(crate) type End = std::result::Result<(), (ErrorClass, String)>;
@@ -34,7 +34,16 @@ pub(crate) fn ends(
     check: Check,
     program: impl Fn(&World) -> Result<()> + Sync,
 ) -> Result<Vec<End>> {
-    let all = ranks(4).transport(transport.clone()).check(check).collect(|world| {
+    ends_of(ranks(4).transport(transport.clone()).check(check), transport, program)
+}
+
+/// The same in a world that is described otherwise, on this transport.
+pub(crate) fn ends_of(
+    asked: Ranks,
+    transport: &TransportKind,
+    program: impl Fn(&World) -> Result<()> + Sync,
+) -> Result<Vec<End>> {
+    let all = asked.collect(|world| {
         let end = program(world).map_err(|error| (error.class(), error.to_string()));
         if !are_processes(transport) {
             return Ok(vec![end]);

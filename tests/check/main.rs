@@ -6,6 +6,7 @@ mod cases;
 mod ends;
 mod generated;
 mod hinted;
+mod loads;
 mod planted;
 mod processes;
 mod promised;

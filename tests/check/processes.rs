@@ -3,6 +3,8 @@
 //! The test starts this program once more, which becomes a job of four processes, each of which runs the same test alone.
 
 use crate::ends::are_processes;
+#[cfg(target_arch = "x86_64")]
+use crate::loads;
 use crate::{generated, planted, table};
 use fencepost::TransportKind;
 use fencepost_tests_support::cases::cases as number_of;
@@ -19,6 +21,8 @@ fn as_the_ranks_of_a_job() {
     // All worlds of a rank are of one job.
     let all = [transport.clone()];
     table::judged(&all);
+    #[cfg(target_arch = "x86_64")]
+    loads::judged(&transport);
     for number in 0..number_of(20, 1000) {
         generated::one_planted(number, Some(4), &all);
         planted::one_planted(number, true, Some(4), &all);

@@ -95,6 +95,7 @@ pub fn settings() {
         ("FENCEPOST_PLAN", "maybe", "`on` or `off`"),
         ("FENCEPOST_CHECK", "logs", "`log` or `mpi`"),
         ("FENCEPOST_CHECK", "MPI", "`off`, `calls`"),
+        ("FENCEPOST_CHECK_LOADS", "yes", "`on` or `off`"),
         ("FENCEPOST_EXPLAIN", "yes", "`on` or `off`"),
         ("FENCEPOST_STALL", "soon", "250ms"),
         ("FENCEPOST_STALL", "1d", "250ms"),

@@ -45,7 +45,8 @@ impl World {
     pub fn window<T: Element>(&self, len: usize) -> Result<Window<T>> {
         let call = Call::named(0, "World::window");
         self.core().calls.begin();
-        self.core().handler.report(self.window_in(len, &call)).map(|window| self.handed(window))
+        let made = zeroed::<T>(self.core(), len, Hints::new(), (0, true), &call);
+        self.core().handler.report(made).map(|window| self.handed(window))
     }
 
     /// [`window`](Self::window), with what the program promises of it, and expects.
@@ -56,7 +57,7 @@ impl World {
     pub fn window_with<T: Element>(&self, len: usize, hints: Hints) -> Result<Window<T>> {
         let call = Call::named(0x10f, "World::window_with");
         self.core().calls.begin();
-        let made = zeroed::<T>(self.core(), len, hints, hints.expected, &call);
+        let made = zeroed::<T>(self.core(), len, hints, (hints.expected, true), &call);
         self.core().handler.report(made).map(|window| self.handed(window))
     }
 
@@ -107,19 +108,22 @@ impl World {
 
 /// Make a window in this world as a part of `call`.
 pub(super) fn window_of<T: Element>(core: &Rc<WorldCore>, len: usize, call: &Call) -> Result<Window<T>> {
-    zeroed(core, len, Hints::new(), 0, call)
+    zeroed(core, len, Hints::new(), (0, false), call)
 }
 
-/// The same, by these hints, with room for `room` operations for each target.
+/// The same, by these hints, with room for `room` operations for each target, and to be lent to the program, or not.
 pub(super) fn zeroed<T: Element>(
     core: &Rc<WorldCore>,
     len: usize,
     hints: Hints,
-    room: usize,
+    (room, is_lent): (usize, bool),
     call: &Call,
 ) -> Result<Window<T>> {
     let memory = core.endpoint.borrow().memory();
-    let region = region_of::<T>(len, core, &memory).and_then(|region| {
+    let watches = is_lent && core.checks.checking.borrow().sees_loads();
+    let region =
+        if watches { watchable::<T>(len, core, &memory) } else { region_of::<T>(len, core, &memory) };
+    let region = region.and_then(|region| {
         // SAFETY: nobody has the region yet.
         let has_room = room == 0 || unsafe { region.reserve(room) };
         let what = || io::Error::other(format!("nor for {room} operations on each rank"));
@@ -172,8 +176,17 @@ fn filled<T: Element>(
 
 /// Memory for `len` elements.
 fn region_of<T: Element>(len: usize, core: &WorldCore, memory: &Memory) -> io::Result<Region> {
+    Region::new(bytes_of::<T>(len)?, core.made.get(), core.size, memory)
+}
+
+/// The same, whose loads can be watched where the system allows.
+fn watchable<T: Element>(len: usize, core: &WorldCore, memory: &Memory) -> io::Result<Region> {
+    Region::watchable(bytes_of::<T>(len)?, size_of::<T>(), (core.made.get(), core.size), memory)
+}
+
+fn bytes_of<T: Element>(len: usize) -> io::Result<usize> {
     let bytes = len.checked_mul(size_of::<T>()).filter(|bytes| isize::try_from(*bytes).is_ok());
-    Region::new(bytes.ok_or(io::ErrorKind::OutOfMemory)?, core.made.get(), core.size, memory)
+    bytes.ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
 /// Makes a window of elements of this type in this memory, if there is some, together with all ranks.

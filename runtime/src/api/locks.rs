@@ -108,7 +108,7 @@ impl World {
     fn locks_in<T: Element>(&self, len: usize, hints: Hints, call: &Call) -> Result<LockWindow<T>> {
         let handler = &self.core().handler;
         self.core().calls.begin();
-        let window = zeroed(self.core(), len, hints, 0, call).and_then(|window| {
+        let window = zeroed(self.core(), len, hints, (0, false), call).and_then(|window| {
             window.on_error(handler.get());
             Ok(locked(window, call)?)
         });

@@ -84,8 +84,8 @@ pub fn ranks(size: usize) -> Ranks {
 /// `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct` ([`Ranks::mode`]), `FENCEPOST_MACHINE=` the path of a
 /// text that [`Machine`] reads ([`Ranks::machine`]), `FENCEPOST_CENSUS=direct|sparse|reduced` ([`Ranks::census`]), `FENCEPOST_PLAN=on|off`
 /// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|calls|mark|log|mpi` ([`Ranks::check`]), `FENCEPOST_CHECK_REPORT=` the path of a file
-/// ([`Ranks::check_report`]), `FENCEPOST_CHECK_MEMORY=` a number of bytes ([`Ranks::check_memory`]), `FENCEPOST_EXPLAIN=on|off`
-/// ([`Ranks::explain`]), `FENCEPOST_STALL=10|2.5|500ms|1m|off` ([`Ranks::stall`]),
+/// ([`Ranks::check_report`]), `FENCEPOST_CHECK_MEMORY=` a number of bytes ([`Ranks::check_memory`]),
+/// `FENCEPOST_CHECK_LOADS=on|off` ([`Ranks::check_loads`]), `FENCEPOST_EXPLAIN=on|off` ([`Ranks::explain`]), `FENCEPOST_STALL=10|2.5|500ms|1m|off` ([`Ranks::stall`]),
 /// `FENCEPOST_DEADLOCK=report|end` ([`Ranks::end_deadlocks`]), `FENCEPOST_EAGER` and `FENCEPOST_UNEXPECTED`, each a number of
 /// bytes ([`Ranks::eager`], [`Ranks::unexpected`]).
 ///
@@ -143,7 +143,8 @@ fn from_environment() -> Result<Ranks> {
     let stalls = Arc::new(Settings::from_environment()?);
     let default = ranks(size);
     let memory = environment::bytes("FENCEPOST_CHECK_MEMORY")?.unwrap_or(Checking::default().memory);
-    let checking = Checking { check, report, memory };
+    let loads = environment::one_of("FENCEPOST_CHECK_LOADS", &[("on", true), ("off", false)], false)?;
+    let checking = Checking { check, report, memory, loads };
     let limits = Limits::from_environment()?;
     let machine = machine.unwrap_or(default.machine);
     let ranks = Ranks { stalls, limits, census, checking, machine, ..default };
@@ -252,6 +253,32 @@ impl Ranks {
     /// be missed. What is found is right all the same. All ranks may choose otherwise.
     pub fn check_memory(mut self, bytes: usize) -> Self {
         self.checking.memory = bytes;
+        self
+    }
+
+    /// Whether [`Check::Mpi`] also looks for loads: a fence where a rank has loaded an element of its part since the fence before, and
+    /// another rank puts or accumulates into that element in the epoch, is `RMA_CONFLICT` as one with a store is. Not, unless set;
+    /// [`run()`] asks `FENCEPOST_CHECK_LOADS=on|off`. All ranks may choose otherwise.
+    ///
+    /// The elements of a window that [`World::window`](crate::World::window) or [`window_with`](crate::World::window_with) makes are mapped
+    /// a second time then, for the program alone, and after each fence that mapping is protected: each access
+    /// raises a signal, is noted, and is made by itself. What that means:
+    ///
+    /// - **A system call that the program hands elements to** (`file.write_all(bytes_of(&u[..]))`, a read into the window) fails with
+    ///   EFAULT between two fences, since no signal is raised there: copy the elements first. Calls of this crate may be handed them.
+    /// - A load is what the processor executes. An optimised build may load what a reference points to, or an element of an array whose
+    ///   length is a part of its type, before the condition under which the source reads it; such a load is told.
+    /// - Of a load of several elements by one instruction the first is seen; a load that also stores, as of `u[i] += 1`, may be seen as a store alone.
+    ///   After a long copy the rest of its pages is not seen. What the program hands to calls of this crate may be read unseen, and of threads that it hands the elements one may load unseen while another
+    ///   one does.
+    /// - A window of a [vector](crate::World::window_from), or under locks, is not watched; nor any window on a processor other than x86-64, where
+    ///   memory cannot be mapped twice, beyond 1024 windows of a process, or while SIGSEGV or SIGTRAP is blocked or has a handler that was
+    ///   installed after that of this crate. Signals that are of no window go to the handlers that were installed before.
+    ///
+    /// # Cost
+    /// Some microseconds for each instruction that accesses the window.
+    pub fn check_loads(mut self, loads: bool) -> Self {
+        self.checking.loads = loads;
         self
     }
 

@@ -8,10 +8,11 @@
 use crate::collect::log::Log;
 use crate::collect::outbox::Outbox;
 use crate::kernel::element::Element;
-use fencepost_transport::{Bytes, Done, Memory, Record};
+use fencepost_transport::{Bytes, Done, Memory, Record, Watched};
 use std::cell::UnsafeCell;
 use std::io;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -45,6 +46,8 @@ pub(crate) struct Region {
     /// Whether the memory is that of a vector: only ranks that share values reach it then, and there are no `Counts`.
     is_adopted: bool,
     base: NonNull<u8>,
+    /// The elements once more, where loads of them are to be seen: for the program of the owner, which alone accesses them there.
+    watched: Option<Watched>,
     /// `[set][target]`, two sets used in turn. Raw, because other ranks read one set while the owner fills the other.
     outboxes: NonNull<Outbox>,
     /// Which of them are made: each when something is collected for its target, since most ranks of many have something for few,
@@ -78,6 +81,28 @@ impl Region {
         Ok(Self::of(elements, false, base, ranks, memory))
     }
 
+    /// The same, of elements of `size` bytes, whose loads by the program can be [watched](Self::watch) where the system allows.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn watchable(
+        bytes: usize,
+        size: usize,
+        (number, ranks): (u32, usize),
+        memory: &Memory,
+    ) -> io::Result<Self> {
+        let first = HEAD + stagger(bytes, number);
+        let all = bytes.checked_add(first).ok_or(io::ErrorKind::OutOfMemory)?;
+        let Some((elements, watched)) = memory.watched(all, first, size) else {
+            return Self::new(bytes, number, ranks, memory);
+        };
+        // SAFETY: there are `first` bytes and more.
+        let base = unsafe { NonNull::new_unchecked(elements.base().add(first)) };
+        let mut region = Self::of(elements, false, base, ranks, memory);
+        region.watched = Some(watched);
+        Ok(region)
+    }
+
     /// The elements of a vector, for a world of `ranks`: in place where the memory allows.
     ///
     /// # Errors
@@ -104,6 +129,7 @@ impl Region {
             memory,
             is_adopted,
             base,
+            watched: None,
             outboxes: NonNull::new(boxes).unwrap_or(NonNull::dangling()), // it is not null
             made: (0..2 * ranks).map(|_| UnsafeCell::new(false)).collect(),
             nothing: Box::new(Outbox::new(&Memory::heap())),
@@ -147,6 +173,31 @@ impl Region {
     #[inline]
     pub(crate) fn base(&self) -> *mut u8 {
         self.base.as_ptr()
+    }
+
+    /// The first byte for the program of the owner, which alone accesses the elements there: see [`watch`](Self::watch).
+    pub(crate) fn lent(&self) -> *mut u8 {
+        self.watched.as_ref().map_or(self.base(), Watched::base)
+    }
+
+    /// Loads of the elements by the program are seen from here on, if they can be, and none has been.
+    pub(crate) fn watch(&self) {
+        if let Some(watched) = &self.watched {
+            watched.begin();
+        }
+    }
+
+    /// No more loads are seen.
+    #[inline]
+    pub(crate) fn open(&self) {
+        if let Some(watched) = &self.watched {
+            watched.open();
+        }
+    }
+
+    /// The elements that were seen to be loaded since [`watch`](Self::watch), ascending, in runs.
+    pub(crate) fn loaded(&self) -> Vec<Range<usize>> {
+        self.watched.as_ref().map(Watched::loaded).unwrap_or_default()
     }
 
     /// The outbox of `set` for `target`, to be read.

@@ -48,7 +48,7 @@ pub(crate) fn post(window: &WindowCore, sources: &Rc<[usize]>, lent: Lent, site:
     }
     endpoint.flush();
     window.posted.set(true);
-    window.checked.forget_part();
+    window.forget_part();
     check::posted(window, &posted.lent, site);
     exchange.posted = Some(posted);
     lost.map_err(|lost| {

@@ -96,7 +96,7 @@ impl LockCore {
     pub(crate) fn new(data: Rc<WindowCore>, words: &WindowCore, mut rooms: Vec<Log<Record>>) -> Result<Self> {
         let port = answers(data.key.window)?;
         data.answered.set(true);
-        data.checked.forget_part();
+        data.forget_part();
         let is_checked = data.world.checks.is_on();
         let target = |rank: usize| {
             let len = data.peers[rank].len;

@@ -88,6 +88,15 @@ pub(crate) struct Checking {
     pub(crate) report: Option<Arc<Path>>,
     /// The bytes in which operations under locks are kept, for each part of a window.
     pub(crate) memory: usize,
+    /// Whether loads are looked for where stores are.
+    pub(crate) loads: bool,
+}
+
+impl Checking {
+    /// Whether loads are looked for.
+    pub(crate) fn sees_loads(&self) -> bool {
+        cfg!(feature = "check") && self.check == Check::Mpi && self.loads
+    }
 }
 
 /// The bytes in which operations under locks are kept for each part of a window, unless set.
@@ -95,7 +104,7 @@ const MEMORY: usize = 1 << 20;
 
 impl Default for Checking {
     fn default() -> Self {
-        Self { check: Check::default(), report: None, memory: MEMORY }
+        Self { check: Check::default(), report: None, memory: MEMORY, loads: false }
     }
 }
 

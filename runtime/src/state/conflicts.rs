@@ -8,8 +8,8 @@ use std::sync::Arc;
 /// No more conflicts than these are told of the elements of one rank at a time.
 pub(crate) const MOST: usize = 20;
 
-/// The number of what is no operation: a store, at some time after the call whose line it has.
-pub(crate) const STORE: usize = usize::MAX;
+/// The number of what is no operation: a store (a put in kind) or a load (a get), at some time after the call whose line it has.
+pub(crate) const LOCAL: usize = usize::MAX;
 
 pub(crate) fn write_site(out: &mut Vec<u8>, file: &str, line: u32, column: u32) {
     out.extend((u64::from(line) << 32 | u64::from(column)).to_le_bytes());

@@ -40,6 +40,7 @@ use std::sync::Arc;
 /// # Source
 /// MPI 4.1, section 12.2.1 (MPI_WIN_ALLOCATE); active target synchronisation only.
 pub struct Window<T: Element> {
+    /// The elements, as the program alone accesses them.
     pub(crate) data: *mut T,
     pub(crate) len: usize,
     /// The fast paths of small operations, by target.
@@ -133,7 +134,7 @@ pub struct Peer {
 impl<T: Element> Window<T> {
     pub(crate) fn new(core: Rc<WindowCore>) -> Self {
         let len = core.peers[core.world.rank].len;
-        let (data, fast_paths) = (core.region.base().cast(), core.fast_paths.clone());
+        let (data, fast_paths) = (core.region.lent().cast(), core.fast_paths.clone());
         Self { data, len, fast_paths, core, element: PhantomData }
     }
 
@@ -180,7 +181,7 @@ impl WindowCore {
         self.short.set(short);
         self.short_gets.set(short && !self.observed.get());
         if !short {
-            self.checked.forget_part(); // a run or an access may change it
+            self.forget_part(); // a run or an access may change it
             self.checked.forget_lines();
         }
         let holds_until_fence = self.holds_until_fence();
@@ -190,6 +191,13 @@ impl WindowCore {
             let below = if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };
             fast_path.lead(peer.base, below);
         }
+    }
+
+    /// Forgets the elements that this rank had after the last fence: what it stores and loads from here on is not looked at.
+    #[inline]
+    pub(crate) fn forget_part(&self) {
+        self.checked.forget_part();
+        self.region.open();
     }
 
     /// Whether small operations go the fast path. After an access it is opened by the first that asks: a window that is only
@@ -361,7 +369,8 @@ impl<T: Element> Deref for Window<T> {
     fn deref(&self) -> &[T] {
         // SAFETY: `len` elements of the region, initialised (zeroed, any bit pattern valid), aligned; others touch them
         // only while this rank is inside a call that has the window by `&mut`, or a superstep that was begun has it by
-        // value (W1).
+        // value (W1). Where they are mapped twice (`Region::lent`) this is so of both mappings, and the compiler knows of neither
+        // that nothing else has its address.
         unsafe { std::slice::from_raw_parts(self.data, self.len) }
     }
 }

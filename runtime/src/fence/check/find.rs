@@ -14,7 +14,7 @@ use crate::collect::checked::{Entry, List, Lists, Sent, What, word};
 use crate::collect::outbox::Head;
 use crate::collect::plain::{kind_of, line_of, plain};
 use crate::kernel;
-use crate::state::conflicts::{MOST, STORE, read_site, write_site};
+use crate::state::conflicts::{LOCAL, MOST, read_site, write_site};
 use crate::state::window::WindowCore;
 use fencepost_planner::conflicts::{Access, Conflict, Marks, Own, Touch, conflict, pairs};
 use fencepost_planner::datatype::Datatype;
@@ -396,14 +396,14 @@ pub(super) fn touching(
     Ok(touched)
 }
 
-/// Adds to those that were found the conflicts of operations of other ranks with what this rank has stored since the fence at this
-/// line, where that is not defined in MPI.
-pub(super) fn with_stores(
+/// Adds to those that were found the conflicts of operations of other ranks with what this rank has stored (a put in kind) or loaded (a
+/// get) since the call at this line, where that is not defined in MPI.
+pub(super) fn with_local(
     me: usize,
     window: &WindowCore,
     all: &[Vec<u8>],
     records: &Records<'_>,
-    (stored, site): (&[Range<usize>], &Site),
+    (local, runs, site): (Kind, &[Range<usize>], &Site),
     found: &mut Vec<Conflict>,
 ) -> Result<(), usize> {
     let all = all.iter().enumerate().map(|(from, bytes)| parts(bytes).ok_or(from));
@@ -411,20 +411,21 @@ pub(super) fn with_stores(
     for touching in touching(me, window, &all, records)? {
         let (origin, operation) = touching.by;
         let Touching { elements, kind, site: line, .. } = touching;
-        let hit = |run: &&Range<usize>| {
-            kind != Kind::Get || elements.overlap_bounds(&Datatype::run((*run).clone())).is_some()
+        let ends = |run: &Range<usize>| {
+            let both = || elements.overlap_bounds(&Datatype::run(run.clone()));
+            match (local, kind) {
+                (Kind::Get, Kind::Get) => None,
+                (Kind::Get, _) | (_, Kind::Get) => both(),
+                _ => Some(run.start as i64..run.end as i64),
+            }
         };
-        let ends = |run: &Range<usize>| match elements.overlap_bounds(&Datatype::run(run.clone())) {
-            Some(both) if kind == Kind::Get => both,
-            _ => run.start as i64..run.end as i64,
-        };
-        let hits = || stored.iter().filter(hit).map(ends);
+        let hits = || runs.iter().filter_map(ends);
         let (Some(first), Some(last)) = (hits().next(), hits().next_back()) else { continue };
         if origin == me || found.len() >= MOST {
             continue;
         }
-        let store = Touch { origin: me, operation: STORE, kind: Kind::Put, site: site.clone() };
-        let between = [store, Touch { origin, operation, kind, site: line }];
+        let local = Touch { origin: me, operation: LOCAL, kind: local, site: site.clone() };
+        let between = [local, Touch { origin, operation, kind, site: line }];
         let (window, elements) = (window.key.window as usize, first.start..last.end);
         found.push(Conflict { rank: me, ranks: 1, window, elements, between });
     }

@@ -109,7 +109,7 @@ fn before(
     failed: Option<Error>,
 ) -> Result<Option<Error>> {
     let with_lines = world.checks.checking.borrow().check.tells_lines();
-    let stored = stores::of(world, windows);
+    let local = stores::of(world, windows);
     world.checks.begin(Vec::new());
     // Records that are still to be read from sections change before the fence.
     let change = windows.iter().any(|window| window.elements.get() || window.of_other.get().is_some());
@@ -143,8 +143,10 @@ fn before(
     };
     let found = find::conflicts(world.rank, windows, &all, &records)
         .and_then(|mut found| {
-            for (window, stored, site) in &stored {
-                find::with_stores(world.rank, window, &all, &records, (&stored[..], site), &mut found)?;
+            for stores::Local { window, runs, site } in &local {
+                for (kind, runs) in runs.iter().filter(|(_, runs)| !runs.is_empty()) {
+                    find::with_local(world.rank, window, &all, &records, (*kind, runs, site), &mut found)?;
+                }
             }
             Ok(found)
         })

@@ -1,6 +1,6 @@
 //! The forms of conflicts: a text for people, lines of JSON for programs, and bytes for other ranks.
 
-use crate::state::conflicts::{MOST, STORE};
+use crate::state::conflicts::{LOCAL, MOST};
 use fencepost_planner::conflicts::{Conflict, Touch};
 use fencepost_planner::ir::pattern::{Kind, Site};
 use std::fmt::Write as _;
@@ -30,11 +30,17 @@ pub(super) fn brief(conflicts: &[Conflict]) -> String {
 }
 
 fn count(conflicts: &[Conflict]) -> String {
-    let is_store = |conflict: &Conflict| conflict.between[0].operation == STORE;
-    if !conflicts.is_empty() && conflicts.iter().all(is_store) {
+    let is_local = |conflict: &Conflict| conflict.between[0].operation == LOCAL;
+    if !conflicts.is_empty() && conflicts.iter().all(is_local) {
+        let is_load = |conflict: &&Conflict| conflict.between[0].kind == Kind::Get;
+        let local = match conflicts.iter().filter(is_load).count() {
+            0 => "a store",
+            loads if loads == conflicts.len() => "a load",
+            _ => "a store or a load",
+        };
         return match conflicts.len() {
-            1 => "a store and an operation".into(),
-            pairs => format!("{pairs} pairs of a store and an operation"),
+            1 => format!("{local} and an operation"),
+            pairs => format!("{pairs} pairs of {local} and an operation"),
         };
     }
     match conflicts.len() {
@@ -56,7 +62,10 @@ fn access(kind: Kind) -> String {
 /// Returns what two accesses that conflict would do where nothing is checked, and the advice to their author.
 fn advice(a: &Touch, b: &Touch, under: Under) -> String {
     use Kind::{Accumulate, Get, Put};
-    if a.operation == STORE {
+    if (a.operation, a.kind) == (LOCAL, Get) {
+        return "MPI does not define a load of an element that another rank puts or accumulates into in the same epoch: put a fence after the loads".into();
+    }
+    if a.operation == LOCAL {
         let what = match b.kind {
             Get => "a store into an element that is got in the same epoch",
             _ => {
@@ -156,7 +165,8 @@ fn told(text: &mut String, conflicts: &[Conflict], under: Under) {
         let [a, b] = &conflict.between;
         for touch in [a, b] {
             let (what, when) = match touch.operation {
-                STORE => ("stored".into(), "after the call at"),
+                LOCAL if touch.kind == Kind::Get => ("loaded".into(), "after the call at"),
+                LOCAL => ("stored".into(), "after the call at"),
                 _ => (access(touch.kind), "at"),
             };
             let _ = write!(text, "\n    {what} by rank {} {when} {}", touch.origin, touch.site);
@@ -213,7 +223,8 @@ pub(super) fn append_blind(path: &Path, rank: usize, window: u32, site: &Locatio
 fn json(conflict: &Conflict, more: &str) -> String {
     let touch = |touch: &Touch| {
         let kind = match touch.kind {
-            _ if touch.operation == STORE => "store".to_owned(),
+            Kind::Get if touch.operation == LOCAL => "load".to_owned(),
+            _ if touch.operation == LOCAL => "store".to_owned(),
             Kind::Get => "read".to_owned(),
             Kind::Put => "write".to_owned(),
             Kind::Accumulate(op) => op.to_string(),

@@ -1,5 +1,5 @@
-//! The elements that a rank has stored into its part between two fences, or while it is posted, found by comparing it with a copy
-//! (planner/README.md, 37).
+//! The elements that a rank has stored into its part between two fences, or while it is posted, found by comparing it with a copy; and
+//! those that it has loaded between two fences, where that is watched (planner/README.md, 37).
 
 use super::find;
 use crate::state::call::Call;
@@ -7,7 +7,7 @@ use crate::state::check::Check;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::Conflict;
-use fencepost_planner::ir::pattern::Site;
+use fencepost_planner::ir::pattern::{Kind, Site};
 use std::ops::Range;
 use std::panic::Location;
 
@@ -23,12 +23,16 @@ fn is_asked(world: &WorldCore) -> bool {
     world.checks.checking.borrow().check == Check::Mpi
 }
 
-/// The windows in which this rank has stored since the fence before, as far as that is known: the elements, ascending, and the line of
-/// that fence.
-pub(super) fn of<'w>(
-    world: &WorldCore,
-    windows: &[&'w WindowCore],
-) -> Vec<(&'w WindowCore, Vec<Range<usize>>, Site)> {
+/// What this rank has done with its part of a window since the fence at a line, as far as that is known.
+pub(super) struct Local<'w> {
+    pub(super) window: &'w WindowCore,
+    /// The elements that it has stored, and those that it has loaded, both ascending, each with what that is in kind.
+    pub(super) runs: [(Kind, Vec<Range<usize>>); 2],
+    pub(super) site: Site,
+}
+
+/// What this rank has done with its parts of these windows since the fence before.
+pub(super) fn of<'w>(world: &WorldCore, windows: &[&'w WindowCore]) -> Vec<Local<'w>> {
     let mut all = Vec::new();
     for window in windows {
         let Some((number, site)) = window.checked.kept.take() else { continue };
@@ -37,9 +41,8 @@ pub(super) fn of<'w>(
         }
         let (now, before) = (part(window), window.checked.part.borrow());
         let stored = differences(&before, now, window.element.size as usize);
-        if !stored.is_empty() {
-            all.push((*window, stored, world.checks.site(site)));
-        }
+        let runs = [(Kind::Put, stored), (Kind::Get, window.region.loaded())];
+        all.push(Local { window, runs, site: world.checks.site(site) });
     }
     all
 }
@@ -70,7 +73,7 @@ pub(crate) fn exposed(
     let mut all = vec![Vec::new(); window.world.size];
     told.iter().for_each(|(from, bytes)| all[*from].clone_from(bytes));
     let site = window.world.checks.site(site);
-    find::with_stores(window.world.rank, window, &all, &|_, _| &[], (&stored, &site), found)
+    find::with_local(window.world.rank, window, &all, &|_, _| &[], (Kind::Put, &stored, &site), found)
 }
 
 fn keep(window: &WindowCore) {
@@ -93,7 +96,7 @@ fn differences(before: &[u8], now: &[u8], size: usize) -> Vec<Range<usize>> {
     runs
 }
 
-/// The windows were fenced in this call: where it went through, what they hold is kept.
+/// The windows were fenced in this call: where it went through, what they hold is kept, and what is loaded from here on is seen.
 pub(super) fn fenced(world: &WorldCore, windows: &[&WindowCore], well: bool, call: &Call) {
     if !is_asked(world) {
         return;
@@ -102,6 +105,9 @@ pub(super) fn fenced(world: &WorldCore, windows: &[&WindowCore], well: bool, cal
         window.checked.kept.set(well.then(|| (world.number(), call.site)));
         if well {
             keep(window);
+            window.region.watch();
+        } else {
+            window.region.open();
         }
     }
 }
