@@ -2,7 +2,7 @@
 //! its class at the call, the world goes on, and the window can be used as before.
 
 use fencepost::prelude::*;
-use fencepost::{Group, Hints, Op, Refused, World, ranks};
+use fencepost::{Check, Group, Hints, Op, Refused, World, ranks};
 use fencepost_tests_support::transports::transports;
 
 /// The window of a row, in which nothing has changed, as an error that says so.
@@ -288,5 +288,35 @@ fn each_wrong_argument_has_its_class_at_the_call_and_changes_nothing() {
             Ok(())
         });
         run.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+    }
+}
+
+/// Where conflicts are looked for, an operation like the last one is known by its displacement, whatever that is.
+#[test]
+fn displacements_beyond_the_part_are_refused_where_conflicts_are_looked_for() {
+    for check in [Check::Mark, Check::Log, Check::Mpi] {
+        let run = ranks(2).check(check).run(|world| {
+            let mut u = world.window::<u64>(8)?;
+            let all_refused = |u: &mut Window<u64>| {
+                for at in [usize::MAX, usize::MAX - 5, 1 << 40, 63 << 40 | 5, 5 << 40, 8] {
+                    let sum = u.accumulate([1], Op::Sum).to(1, at);
+                    assert_eq!(sum.expect_err("there is no such element").class(), Disp, "{check}: {at}");
+                    let put = u.put([1]).to(1, at);
+                    assert_eq!(put.expect_err("there is no such element").class(), Disp, "{check}: {at}");
+                }
+            };
+            for epoch in 0..3 {
+                all_refused(&mut u);
+                u.accumulate([1], Op::Sum).to(1, 2)?;
+                u.accumulate([1], Op::Sum).to(1, 7)?;
+                u.fence()?;
+                assert_eq!(
+                    (u[2], u[7]),
+                    if world.rank() == 1 { (2 * epoch + 2, 2 * epoch + 2) } else { (0, 0) }
+                );
+            }
+            Ok(())
+        });
+        run.unwrap_or_else(|error| panic!("{check}: {error}"));
     }
 }

@@ -198,11 +198,12 @@ impl Own {
         self.number.set(NONE);
     }
 
-    /// Whether this is the number of an operation like the one that was [learnt](Self::learns) last, on an element that may be
+    /// Whether this is the number of an operation like the one that was [learnt](Self::learns) last, on this element, and that may be
     /// touched quickly. An accumulate needs no mark then; a put has [one](Self::put_one).
     #[inline(always)]
-    pub fn knows(&self, number: u64) -> bool {
-        (number ^ self.number.get()) < self.quick as u64
+    pub fn knows(&self, number: u64, at: usize) -> bool {
+        // A displacement that is none changes the bits above it as well.
+        at < self.quick && number ^ self.number.get() == at as u64
     }
 
     /// Marks one element as written by one more put, if its page was marked in this epoch, for puts only, no operation before
@@ -527,25 +528,30 @@ mod tests {
     fn operations_like_the_last_one_are_known_while_they_may_be_marked_in_the_same_way() {
         let (own, number) = (Own::new(100).quick_below(90), |at: usize, kind: u64| kind << 40 | at as u64);
         let (sum, max) = (Kind::Accumulate(Op::Sum), Kind::Accumulate(Op::Max));
-        assert!(!own.knows(number(3, 2)) && own.is_sole(sum, false));
+        assert!(!own.knows(number(3, 2), 3) && own.is_sole(sum, false));
         own.learns(number(3, 2), 3, sum);
-        assert!([0, 3, 7, 89].iter().all(|at| own.knows(number(*at, 2))));
-        assert!(!own.knows(number(90, 2)) && !own.knows(number(7, 1)) && !own.knows(number(7, 3)));
+        assert!([0, 3, 7, 89].iter().all(|at| own.knows(number(*at, 2), *at)));
+        assert!(!own.knows(number(90, 2), 90) && !own.knows(number(7, 1), 7) && !own.knows(number(7, 3), 7));
+        // Displacements that are none: their bits reach into those of the kind.
+        let none = [usize::MAX, usize::MAX - 3, 2 << 40 | 5, 1 << 40];
+        assert!(
+            none.iter().all(|at| !own.knows(number(*at, 2), *at) && !Own::new(9).knows(number(*at, 2), *at))
+        );
         own.learns(number(3, 3), 3, max);
-        assert!(!own.knows(number(3, 3)), "it is to be marked");
-        assert!(own.ends_sole() && !own.knows(number(3, 2)), "all are to be marked");
+        assert!(!own.knows(number(3, 3), 3), "it is to be marked");
+        assert!(own.ends_sole() && !own.knows(number(3, 2), 3), "all are to be marked");
         own.touch(3..4, sum);
         own.learns(number(4, 1), 4, Kind::Put);
-        assert!(own.knows(number(5, 1)) && !own.put_one(5, || true), "its page has other marks");
+        assert!(own.knows(number(5, 1), 5) && !own.put_one(5, || true), "its page has other marks");
         own.begin();
-        assert!(!own.knows(number(5, 1)) && !own.put_one(5, || true), "its page has no marks");
+        assert!(!own.knows(number(5, 1), 5) && !own.put_one(5, || true), "its page has no marks");
         assert!(own.touch_one(4, Kind::Put) && own.put_one(5, || true) && own.put_one(64, || true));
         assert!(!own.put_one(4, || true) && !own.put_one(5, || true) && !own.put_one(64, || true));
         assert!(!own.put_one(6, || false) && own.put_one(6, || true), "it was not kept");
         assert!(!own.touch_one(5, Kind::Get) && own.touch_one(7, Kind::Get) && !own.touch_one(7, Kind::Put));
         own.learns(number(4, 1), 4, Kind::Put);
         own.forget();
-        assert!(!own.knows(number(4, 1)));
+        assert!(!own.knows(number(4, 1), 4));
     }
 
     #[test]

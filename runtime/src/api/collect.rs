@@ -431,7 +431,7 @@ impl<T: Element> Collect<T> for Window<T> {
         let head = Head::new(at as u64, code_of(kind), site);
         let record = Record { head: head.0, value: u64::from_ne_bytes(bits) };
         fast_path.push(at, record)
-            || self.core.push_unmarked(fast_path, kind, target, record)
+            || self.core.push_unmarked(fast_path, kind, (target, at), record)
             || self.core.push_checked(fast_path, target, at, record)
     }
 

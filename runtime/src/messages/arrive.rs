@@ -71,6 +71,9 @@ pub(super) fn read_from(
 /// Lets a receive take a message of which the elements are coming, so that they land where they belong.
 fn take_early(endpoint: &mut Endpoint, messages: &mut Messages, from: usize) {
     let Some((header, bytes)) = endpoint.coming(from, Port::MESSAGES) else { return };
+    if messages.landing.contains_key(&(from, messages.peers[from].came)) {
+        return; // a receive has taken it already, and its place is not offered any more
+    }
     let Some(envelope) = Envelope::of_head(&header, bytes) else { return };
     let Some(receive) = messages.posted.first(from, envelope.tag).cloned() else { return };
     let Some(landing) = receive.take_early(from, envelope) else { return };
@@ -106,11 +109,7 @@ fn landed_early(
 
 /// Whether a receive has taken a message of `from` of which the elements are coming unasked.
 fn lands_early(messages: &Messages, from: usize) -> bool {
-    let is_early = |receive: &Rc<Receive>| match &*receive.stage.borrow() {
-        Stage::Landing(landing) => landing.is_early,
-        Stage::Posted | Stage::Done(_) => false,
-    };
-    messages.landing.range((from, 0)..=(from, u64::MAX)).any(|(_, receive)| is_early(receive))
+    messages.landing.range((from, 0)..=(from, u64::MAX)).any(|(_, receive)| receive.lands_early())
 }
 
 /// Reads the elements that have come from `from`.
@@ -196,13 +195,26 @@ pub(super) fn read_landing(
                 read?;
             }
         }
-        let read = read_elements(world, endpoint, messages, from);
-        let lands = messages.landing.range((from, 0)..=(from, u64::MAX)).next().is_some();
-        if lands {
-            read?;
-        }
+        read_all_landing(world, endpoint, messages, from)?;
     }
     Ok(())
+}
+
+/// Reads the elements of messages of `from` that were taken.
+///
+/// # Errors
+/// Some of them cannot come any more.
+pub(super) fn read_all_landing(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    from: usize,
+) -> Result<(), Lost> {
+    let Err(lost) = read_elements(world, endpoint, messages, from) else { return Ok(()) };
+    // The end of a message that lands as it comes may have come together with the news that its sender has left.
+    drop(read_from(world, endpoint, messages, from));
+    let lands = messages.landing.range((from, 0)..=(from, u64::MAX)).next().is_some();
+    if lands { Err(lost) } else { Ok(()) }
 }
 
 /// The first rank, from this one on, from which elements are on their way.

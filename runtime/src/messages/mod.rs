@@ -68,7 +68,11 @@ fn read_in_waits(world: &WorldCore, endpoint: &mut Endpoint) {
         return;
     };
     messages.looks = messages.looks.wrapping_add(1);
-    let begun = !messages.posted.is_empty() || !messages.landing.is_empty() || !messages.sending.is_empty();
+    let reads_one = messages.taking.is_some() && world.size > 2;
+    let begun = reads_one
+        || !messages.posted.is_empty()
+        || !messages.landing.is_empty()
+        || !messages.sending.is_empty();
     if begun || messages.looks % RARELY == 0 {
         // What is wrong ends the world, or is found by the call that waits for it.
         let taking = messages.taking;

@@ -8,7 +8,7 @@
 //! first is returned.
 
 use crate::kernel::element::Element;
-use crate::messages::arrive::{lands_from, read_elements, read_from};
+use crate::messages::arrive::{lands_from, read_all_landing, read_from};
 use crate::messages::receive::{Wanted, awaited, begin as begin_receiving};
 use crate::messages::send::{Outgoing, begin, take_back};
 use crate::messages::{messages, rank_of};
@@ -111,7 +111,7 @@ pub(crate) fn progress(world: &WorldCore, endpoint: &mut Endpoint) {
     }
     let mut from = 0;
     while let Some(next) = lands_from(messages, from) {
-        if let Err(lost) = read_elements(world, endpoint, messages, next) {
+        if let Err(lost) = read_all_landing(world, endpoint, messages, next) {
             for receive in messages.take_landing(next, endpoint) {
                 receive.lose(&lost);
             }

@@ -117,9 +117,15 @@ impl WindowCore {
     /// happened. It is in the loop that calls it; of a put as much would be, with its mark, and a loop of puts that are not checked
     /// would take 1.05 times as long.
     #[inline(always)]
-    pub(crate) fn push_unmarked(&self, path: &FastPath, kind: Kind, target: usize, record: Record) -> bool {
+    pub(crate) fn push_unmarked(
+        &self,
+        path: &FastPath,
+        kind: Kind,
+        (target, at): (usize, usize),
+        record: Record,
+    ) -> bool {
         kind != Kind::Put
-            && self.checked.own(target).is_some_and(|own| own.knows(record.head))
+            && self.checked.own(target).is_some_and(|own| own.knows(record.head, at))
             && path.writer.write(record)
     }
 
@@ -131,7 +137,7 @@ impl WindowCore {
     #[inline(never)]
     pub(crate) fn push_checked(&self, path: &FastPath, target: usize, at: usize, record: Record) -> bool {
         let Some(own) = self.checked.own(target) else { return false };
-        let is_like_before = Head(record.head).code() == PUT && own.knows(record.head);
+        let is_like_before = Head(record.head).code() == PUT && own.knows(record.head, at);
         is_like_before && own.put_one(at, || path.writer.write(record))
             || self.push_unlike_before(path, own, at, record)
     }

@@ -218,10 +218,11 @@ impl Messages {
         self.sending.take_unbuffered(to)
     }
 
-    /// A request of this rank that is not complete, if there is one, by its line.
+    /// A request of this rank that is not complete and that another rank waits for, if there is one, by its line.
     pub(crate) fn open_request(&self) -> Option<Site> {
         let sent = self.sending.values().find(|sent| sent.buffered.is_none()).map(|sent| sent.site);
-        sent.or_else(|| self.landing.values().next().map(|receive| receive.site))
+        let asked = || self.landing.values().find(|receive| !receive.lands_early());
+        sent.or_else(|| asked().map(|receive| receive.site))
     }
 
     /// Hands the messages of buffered sends on, so that their receivers get them when this rank has left.

@@ -184,6 +184,11 @@ impl Receive {
         matches!(*self.stage.borrow(), Stage::Landing(_))
     }
 
+    /// Whether it has taken a message whose elements come unasked.
+    pub(crate) fn lands_early(&self) -> bool {
+        matches!(&*self.stage.borrow(), Stage::Landing(landing) if landing.is_early)
+    }
+
     /// Whether it has taken nothing, and may yet.
     pub(crate) fn is_posted(&self) -> bool {
         matches!(*self.stage.borrow(), Stage::Posted)

@@ -150,9 +150,10 @@ impl Decoder {
         (long && self.body.buffer.is_none()).then_some(self.items)
     }
 
-    /// Moves a frame of this channel that is half received to memory of its own.
-    pub(crate) fn move_out(&mut self, channel: u64) {
-        if self.have == HEAD && self.head.channel == channel {
+    /// Moves a frame of this channel, and of this port or any, that is half received to memory of its own.
+    pub(crate) fn move_out(&mut self, channel: u64, port: Option<Port>) {
+        let is_of_port = || port.is_none_or(|port| self.head.port() == port);
+        if self.have == HEAD && self.head.channel == channel && is_of_port() {
             self.body.move_out();
         }
     }

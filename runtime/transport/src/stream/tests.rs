@@ -122,9 +122,10 @@ proptest! {
             decoder.filled(read);
             decoder.feed_to(&bytes[at + read..end], &mut places).unwrap();
             at = end;
+            decoder.move_out(CHANNEL ^ 1, None); // another channel
+            decoder.move_out(CHANNEL, Some(Port::ELEMENTS)); // another port
             if n == out_at {
-                decoder.move_out(CHANNEL ^ 1); // another channel
-                decoder.move_out(CHANNEL);
+                decoder.move_out(CHANNEL, Some(Port::FENCE));
                 places.got.iter_mut().for_each(Body::move_out);
                 moved = Some(places.got.len());
             }

@@ -433,9 +433,9 @@ impl Connection {
         self.decoder.coming(channel, port, BIG)
     }
 
-    /// Cancels the buffer that a frame of this channel is half received in.
-    pub(super) fn move_out(&mut self, channel: u64) {
-        self.decoder.move_out(channel);
+    /// Cancels the buffer that a frame of this channel, and of this port or any, is half received in.
+    pub(super) fn move_out(&mut self, channel: u64, port: Option<Port>) {
+        self.decoder.move_out(channel, port);
     }
 
     /// Returns the body of a frame, to be filled again.

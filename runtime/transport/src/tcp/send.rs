@@ -231,7 +231,10 @@ impl Core {
         channel.closed = true;
         let queues = channel.pairs.iter_mut().flat_map(|pair| pair.queues_mut());
         queues.for_each(|(_, queue)| queue.inbound.clear());
-        self.peers.iter_mut().filter_map(|peer| peer.link.as_mut()).for_each(|link| link.move_out(number));
+        self.peers
+            .iter_mut()
+            .filter_map(|peer| peer.link.as_mut())
+            .for_each(|link| link.move_out(number, None));
         self.forget_if_over(number);
         if self.channels.values().filter(|channel| channel.closed).count() > CLOSED {
             self.tell_deferred();
@@ -355,7 +358,7 @@ impl Core {
             queue.inbound.cancel();
         }
         if let Some(link) = &mut self.peers[from].link {
-            link.move_out(number);
+            link.move_out(number, Some(port));
         }
     }
 

@@ -71,7 +71,25 @@ pub(super) fn are_ours() -> bool {
         })
 }
 
+/// Keeps the number of the last error of this thread as the code found it that was interrupted.
+struct KeepError(c_int);
+
+impl KeepError {
+    fn new() -> Self {
+        // SAFETY: it is a variable of this thread.
+        Self(unsafe { *libc::__errno_location() })
+    }
+}
+
+impl Drop for KeepError {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() = self.0 };
+    }
+}
+
 extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    let _kept = KeepError::new();
     // SAFETY: the system has called this with what it saved of the thread, which nobody else uses meanwhile, and with an address if the
     // signal is of a fault.
     let (code, address, saved) =
@@ -116,6 +134,7 @@ unsafe fn repeated(registers: &[i64; 23]) -> Option<usize> {
 }
 
 extern "C" fn on_trap(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+    let _kept = KeepError::new();
     // SAFETY: as in `on_fault`.
     let (code, saved) = unsafe { ((*info).si_code, &mut *context.cast::<ucontext_t>()) };
     if code == ONE_STEP && table::stepped() {
