@@ -4,7 +4,7 @@ use fencepost::transport::{Lose, SimConfig};
 use fencepost::{
     Census, Element, Error, ErrorClass, Mode, Op, Order, Result, TransportKind, ValueAt, World, ranks,
 };
-use fencepost_tests_support::cases::every_case;
+use fencepost_tests_support::cases::{cases, every_case};
 use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::transports::transports;
 
@@ -555,15 +555,35 @@ fn a_rank_that_leaves_is_named_by_all_who_wait_for_it() -> Result<()> {
     Ok(())
 }
 
+/// A rank that leaves as soon as it has a window may be seen to have left by one rank that waits for the others' parts, and
+/// not by another, which has them all.
+#[test]
+fn ranks_make_a_window_or_are_told_who_has_left() {
+    for (transport, census) in each() {
+        for _ in 0..cases(50, 500) {
+            let ends = ends(&ranks(5).transport(transport.clone()).census(census), &[], |world| {
+                drop(world.window::<u64>(1)?);
+                if world.rank() == 1 { Err(Error::new(ErrorClass::Other, "enough")) } else { world.barrier() }
+            });
+            for (rank, end) in ends.into_iter().enumerate().filter(|(rank, _)| *rank != 1) {
+                let (class, text) = end.unwrap_or_else(|| panic!("rank {rank} was not told"));
+                assert_eq!(class, ErrorClass::ProcFailed, "{text}");
+                assert!(text.contains("rank 1"), "{text}");
+            }
+        }
+    }
+}
+
 /// Rank 1 is cut off at every event there is: all others end with what they should have, or with an error that is not
 /// theirs and elements as they were.
 #[test]
 fn a_rank_that_is_cut_off_half_way_leaves_no_rank_hanging_and_no_wrong_elements() {
     for len in [2, 3000] {
-        for after in 0..60 {
+        for (after, census) in (0..60).flat_map(|after| Census::ALL.map(|census| (after, census))) {
             let lose = Some(Lose { rank: 1, after });
             let config = SimConfig { seed: after, lose, ..SimConfig::default() };
-            ends(&ranks(3).transport(TransportKind::Sim(config)), &[], |world| {
+            let world = ranks(3).transport(TransportKind::Sim(config)).census(census);
+            let ends = ends(&world, &[], |world| {
                 let me = world.rank();
                 for _ in 0..4 {
                     let mut sum = given::<i64>(me, len);
@@ -579,6 +599,9 @@ fn a_rank_that_is_cut_off_half_way_leaves_no_rank_hanging_and_no_wrong_elements(
                 }
                 Ok(())
             });
+            for (class, text) in ends.into_iter().flatten() {
+                assert_eq!(class, ErrorClass::ProcFailed, "cut off after {after}: {text}");
+            }
         }
     }
 }

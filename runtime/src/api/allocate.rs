@@ -14,6 +14,7 @@ use crate::state::call::Call;
 use crate::state::exchange::Ports;
 use crate::state::handler::Handler;
 use crate::state::hints::Hints;
+use crate::state::registry::Attempt;
 use crate::state::remembered::Remembered;
 use crate::state::window::{Peer, Window, WindowCore};
 use crate::state::world::{World, WorldCore};
@@ -233,8 +234,7 @@ fn made(
     let all = match core.meet(&call, &mine) {
         Ok(all) => all,
         Err(error) => {
-            core.registry.withdraw(attempt);
-            keep_unmade(core, region);
+            unmake(core, attempt, region);
             return Err(error);
         }
     };
@@ -353,10 +353,13 @@ fn made(
 }
 
 /// This rank could not make the window. Where the world has ended meanwhile, others may have made it, and reach this rank's
-/// part, so the part stays until all have left the world.
-fn keep_unmade(core: &WorldCore, region: Option<Arc<Region>>) {
-    if core.shares_all || core.alive().is_ok() {
-        return; // regions are counted by reference; or all ranks have seen the same error
+/// part: so the part stays, in the registry or until all have left the world.
+fn unmake(core: &WorldCore, attempt: Attempt, region: Option<Arc<Region>>) {
+    if core.alive().is_ok() {
+        return core.registry.withdraw(attempt); // all ranks have seen the same error
+    }
+    if core.shares_all {
+        return;
     }
     let endpoint = &mut *core.endpoint.borrow_mut();
     if let Some(region) = region.and_then(Arc::into_inner) {

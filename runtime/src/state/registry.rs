@@ -83,7 +83,7 @@ impl Registry {
         all
     }
 
-    /// Forget window `key`, which did not come to be.
+    /// Forget window `key`, which no rank has made or will make.
     pub(crate) fn withdraw(&self, key: Attempt) {
         lock(&self.regions).remove(&key);
     }
