@@ -312,9 +312,56 @@ fn long_arrays_match_plain_loops_for_every_size_and_root() -> Result<()> {
     Ok(())
 }
 
+/// More bytes than ranks show each other, so that plans move them in shared memory, too.
+#[test]
+fn what_is_too_long_to_be_shown_is_planned() -> Result<()> {
+    const LEN: usize = (8 << 20) + 1;
+    ranks(3).run(|world| {
+        let (me, part) = (world.rank(), |rank: usize| -> Vec<u8> { given(rank, LEN) });
+        let mut elements = part(me);
+        world.broadcast(1, &mut elements)?;
+        assert!(elements == part(1));
+        world.allreduce(&mut elements, Op::Bxor)?;
+        assert!(elements == part(1), "of three equal ones");
+        let mut all = vec![0; 3 * LEN];
+        world.allgather_into(&part(me), &mut all)?;
+        assert!((0..3).all(|rank| all[rank * LEN..][..LEN] == part(rank)));
+        Ok(())
+    })
+}
+
+/// Ranks that are ahead show the next call's elements while others still read the last call's.
+#[test]
+fn what_is_shown_stays_as_it_is_until_all_have_read_it() -> Result<()> {
+    const LENS: [usize; 4] = [4, 60, 1500, 70_000];
+    for (transport, census) in each() {
+        for size in [2, 5] {
+            ranks(size).transport(transport.clone()).census(census).run(|world| {
+                let me = world.rank();
+                for turn in 0..cases(60, 600) as usize {
+                    // All ranks draw the same calls.
+                    let draw = (turn + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+                    let (len, root) = (LENS[draw % 4], draw / 4 % size);
+                    let value = |rank: usize| (turn * size + rank) as u64;
+                    let sum = |ranks: std::ops::Range<usize>| ranks.map(value).sum::<u64>();
+                    let mut elements = vec![value(me); len];
+                    let expected = match draw / 64 % 5 {
+                        0 | 1 => world.broadcast(root, &mut elements).map(|()| value(root))?,
+                        2 | 3 => world.allreduce(&mut elements, Op::Sum).map(|()| sum(0..size))?,
+                        _ => world.scan(&mut elements, Op::Sum).map(|()| sum(0..me + 1))?,
+                    };
+                    assert!(elements.iter().all(|one| *one == expected), "turn {turn}, rank {me}");
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn the_lengths_that_are_tested_take_every_way() {
-    use fencepost_planner::collective::{Algorithm, Collective, Operation};
+    use fencepost_planner::collective::{Algorithm, Collective, Delivery, Operation};
     let (root, element) =
         (0, fencepost_planner::element::ElementType::scalar(fencepost_planner::element::Scalar::F64));
     let operations = [
@@ -329,29 +376,33 @@ fn the_lengths_that_are_tested_take_every_way() {
     ];
     for (share, algorithms) in [(true, &Algorithm::ALL[..]), (false, &Algorithm::ALL[..2])] {
         for operation in operations {
-            let one = |ranks, len| {
-                let what = Collective { operation, ranks, len, element };
-                let algorithm = what.algorithm(&Default::default(), share, Census::Direct);
-                (algorithm, what.rides(algorithm, &Default::default(), share, Census::Direct))
-            };
-            let mut taken: Vec<(Algorithm, bool)> = sizes()
-                .iter()
-                .flat_map(|&ranks| [0, 1, 5].into_iter().chain(LONG).map(move |len| one(ranks as u32, len)))
-                .collect();
+            let what = |ranks, len| Collective { operation, ranks, len, element };
+            let delivery = |ranks, len| what(ranks, len).delivery(&Default::default(), share, Census::Direct);
+            let lens = || [0, 1, 5].into_iter().chain(LONG);
+            let mut taken: Vec<(u32, usize)> =
+                sizes().iter().flat_map(|&ranks| lens().map(move |len| (ranks as u32, len))).collect();
             if share {
-                taken.extend((2..=4).map(|ranks| one(ranks, LONGEST)));
+                taken.extend((2..=4).map(|ranks| (ranks, LONGEST)));
             }
-            assert!(
-                taken.contains(&(Algorithm::Direct, true)),
-                "{operation:?} rides, sharing memory: {share}"
+            let deliveries: Vec<Delivery> = taken.iter().map(|&(ranks, len)| delivery(ranks, len)).collect();
+            assert!(deliveries.contains(&Delivery::Ride), "{operation:?} rides, sharing memory: {share}");
+            let direct = Delivery::InPlace(Algorithm::Direct);
+            assert_eq!(deliveries.contains(&direct), share, "{operation:?} in place");
+            let in_blocks = matches!(operation, Operation::Allreduce { .. }) && share;
+            assert_eq!(
+                deliveries.contains(&Delivery::InPlace(Algorithm::Blocks)),
+                in_blocks,
+                "{operation:?} in blocks"
             );
-            let has =
-                |algorithm: &Algorithm| Collective { operation, ranks: 2, len: 1, element }.has(*algorithm);
-            for algorithm in algorithms.iter().copied().filter(has) {
-                assert!(
-                    taken.contains(&(algorithm, false)),
-                    "{operation:?}, {algorithm:?}, sharing memory: {share}"
-                );
+            // Those of which lists of equal lengths, and arrays that are too long to be shown, make plans.
+            let algorithm = |&(ranks, len): &(u32, usize)| {
+                what(ranks, len).algorithm(&Default::default(), share, Census::Direct)
+            };
+            let planned: Vec<Algorithm> = taken.iter().map(algorithm).collect();
+            for algorithm in algorithms.iter().filter(|algorithm| what(2, 1).has(**algorithm)) {
+                assert!(planned.contains(algorithm), "{operation:?}, {algorithm:?}, sharing memory: {share}");
+                let is_taken = deliveries.contains(&Delivery::Plan(*algorithm));
+                assert!(share || is_taken, "{operation:?} by plan, {algorithm:?}");
             }
         }
     }

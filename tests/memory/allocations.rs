@@ -534,6 +534,7 @@ fn a_collective_that_was_called_before_plans_and_allocates_nothing() {
         }),
     ];
     for transport in [TransportKind::Local, sim(6)] {
+        let shares = matches!(transport, TransportKind::Local);
         for len in [1, 20, 4000] {
             ranks(4)
                 .transport(transport.clone())
@@ -550,8 +551,11 @@ fn a_collective_that_was_called_before_plans_and_allocates_nothing() {
                         let after = world.meter();
                         let allowed = allowed(&transport, CALLS);
                         assert!(counted <= allowed, "{what} of {len} on {transport:?}: {counted}");
-                        assert_eq!(once.exchanges - before.exchanges, 1, "{what} of {len}");
-                        assert_eq!(after.exchanges - once.exchanges, CALLS, "{what} of {len}");
+                        // Where memory is reached, blocks are combined and shown between two.
+                        let exchanges = once.exchanges - before.exchanges;
+                        let in_blocks = matches!(what, "allreduce" | "a sum") && len == 4000;
+                        assert_eq!(exchanges, 1 + u64::from(in_blocks && shares), "{what} of {len}");
+                        assert_eq!(after.exchanges - once.exchanges, CALLS * exchanges, "{what} of {len}");
                         for kind in [DATA, REPLY, ENTRY, PAYLOAD, DONE] {
                             let (one, all) =
                                 (difference(&before, &once, kind), difference(&once, &after, kind));

@@ -25,6 +25,9 @@
 //! | tree | log2 p, rounded up | 1 a round; at most 2 in an allreduce | n a round; (p - 1) n in all for an allgather |
 //! | blocks | 2 | p - 1 a round | about n a round |
 //!
+//! Where ranks share memory, most of them need no epoch: what each brings is [shown](Delivery::InPlace) to the others, who read it
+//! after the exchange that every collective begins with; a large allreduce does so twice, in blocks.
+//!
 //! **Source** The trees and the two rounds of blocks: R. Thakur, R. Rabenseifner, W. Gropp, *Optimization of collective
 //! communication operations in MPICH*, IJHPCA 2005, sections 4 and 5; doubled distances: J. Bruck et al., *Efficient
 //! algorithms for all-to-all communications*, IEEE TPDS 1997. Different here: the shape of the tree is given, so the
@@ -148,6 +151,27 @@ pub enum Fold {
     /// Slot 0 is the ones up to this rank's, left to right; the others are as they were.
     Prefix,
 }
+
+/// How the elements of a collective get to where they are needed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Delivery {
+    /// With the exchange of words that begins each collective.
+    Ride,
+    /// They are read after it, where the ranks that brought them show them: directly, or in blocks that ranks have combined.
+    InPlace(Algorithm),
+    /// By the plan of this algorithm, after it.
+    Plan(Algorithm),
+}
+
+/// Bytes of a rank's elements that are shown at most: there is room for them twice.
+const SHOWN: f64 = (8 << 20) as f64;
+
+/// The same where all ranks bring what others get as it is: more is stored into their memory sooner than they read it, and so
+/// it was measured (`benches/LOG.md`).
+const SHOWN_BY_ALL: f64 = (16 << 10) as f64;
+
+/// Bytes from which on elements that could ride are read in place: `benches/LOG.md`.
+const LINE: f64 = 32.0;
 
 /// ns for a record and what it takes to apply it, where memory is shared: `benches/LOG.md`.
 const RECORD: f64 = 7.0;
@@ -280,6 +304,70 @@ impl Collective {
         let algorithms = Algorithm::ALL.into_iter().filter(|&algorithm| self.has(algorithm));
         let cost = |algorithm| self.cost(algorithm, machine, share, census);
         algorithms.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(Algorithm::Direct)
+    }
+
+    /// How the elements get to where they are needed soonest, by prediction, where the ranks `share` memory or not.
+    pub fn delivery(&self, machine: &Machine, share: bool, census: Census) -> Delivery {
+        let algorithm = self.algorithm(machine, share, census);
+        let rides = self.rides(algorithm, machine, share, census);
+        let planned = if rides { Delivery::Ride } else { Delivery::Plan(algorithm) };
+        let shown = self.brings() as f64 * f64::from(self.element.size);
+        if !share || shown > self.most_shown() || rides && self.bytes() < LINE {
+            return planned;
+        }
+        // The prediction of what rides suits plans, and not lines that are read: from half a line on it is slower than these.
+        let cost = if rides { f64::INFINITY } else { self.cost(algorithm, machine, share, census) };
+        let in_place = [Algorithm::Direct, Algorithm::Blocks]
+            .map(|algorithm| (Delivery::InPlace(algorithm), self.in_place(algorithm, machine, census)));
+        let ways = in_place.into_iter().chain([(planned, cost)]);
+        ways.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(planned, |(way, _)| way)
+    }
+
+    /// Bytes of a rank's elements that are shown at most.
+    fn most_shown(&self) -> f64 {
+        match self.operation {
+            Operation::Broadcast { .. } | Operation::Allreduce { .. } => SHOWN,
+            _ => SHOWN_BY_ALL,
+        }
+    }
+
+    /// Predicted ns, but for the exchange of words, where elements are read from where those that brought them show them.
+    /// In blocks, which only an allreduce has: each rank combines one that it shows then.
+    fn in_place(&self, algorithm: Algorithm, machine: &Machine, census: Census) -> f64 {
+        use Operation::{AllToAll, Allgather, Allreduce, Broadcast, Gather, Reduce, Scan};
+        let (bytes, peers, each) = (self.bytes(), f64::from(self.ranks - 1), &machine.moving);
+        let read =
+            |from: f64, bytes: f64| machine.shared.latency + from * (each.remote_run + bytes * each.remote);
+        match (algorithm, self.operation) {
+            (Algorithm::Direct, Broadcast { .. }) => read(1.0, bytes),
+            (Algorithm::Direct, Gather { .. } | Allgather | AllToAll) => read(peers, bytes),
+            (Algorithm::Direct, Reduce { .. } | Allreduce { .. } | Scan { .. }) => {
+                read(peers, bytes) + peers * bytes * each.pack
+            }
+            (Algorithm::Blocks, Allreduce { .. }) => {
+                let block = bytes / f64::from(self.ranks);
+                let exchange = cost(census, &Places::of(self.ranks, true), machine);
+                exchange + 2.0 * read(peers, block) + peers * block * each.pack
+            }
+            _ => f64::INFINITY,
+        }
+    }
+
+    /// The number of elements that a rank brings.
+    pub fn brings(&self) -> usize {
+        let lists = if self.operation == Operation::AllToAll { self.ranks as usize } else { 1 };
+        self.len.saturating_mul(lists)
+    }
+
+    /// The elements that `rank` gets of those that `from` brings, where it gets them as they are: their place among these.
+    pub fn reads(&self, rank: u32, from: u32) -> Range<usize> {
+        match self.operation {
+            Operation::Broadcast { root } if from == root && rank != root => 0..self.len,
+            Operation::Gather { root } if rank == root => 0..self.len,
+            Operation::Allgather => 0..self.len,
+            Operation::AllToAll => rank as usize * self.len..(rank as usize + 1) * self.len,
+            _ => 0..0,
+        }
     }
 
     /// Returns whether the data may as well go with the exchange of words that begins each collective: another exchange, and

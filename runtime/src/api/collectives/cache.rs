@@ -4,15 +4,17 @@
 //! needs no agreement: every rank makes the same one of the same call, or finds it where another rank of the process has
 //! made it. That a rank has none, for want of memory, all learn before any of them begins.
 
+use crate::api::collectives::bug;
+use crate::api::collectives::in_place::Shown;
 use crate::kernel::element::Element;
 use crate::state::call::Call;
 use crate::state::schedule_cache::{Key, Made, Schedules};
 use crate::state::window::Window;
 use crate::state::world::{World, WorldCore};
 use crate::supersteps::prepared::{Ready, options};
-use fencepost_planner::collective::{Algorithm, Collective, Slots, Step};
+use fencepost_planner::Result;
+use fencepost_planner::collective::{Algorithm, Collective, Delivery, Slots, Step};
 use fencepost_planner::ir::pattern::Mode;
-use fencepost_planner::{ErrorClass, Result};
 use std::any::{Any, TypeId};
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
@@ -23,13 +25,18 @@ const PLANS: usize = 64;
 /// Bytes of buffers that all plans together keep at most, unless one alone needs more.
 const BYTES: u64 = 64 << 20;
 
+/// Values by the element type that they are for.
+type ByType = Vec<(TypeId, Box<dyn Any>)>;
+
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct Collectives {
     /// A `Window<T>` for each `T`.
-    windows: RefCell<Vec<(TypeId, Box<dyn Any>)>>,
-    /// The last collective for which this was decided: its algorithm, and whether its elements ride with the exchange.
-    decided: Cell<Option<(Collective, Algorithm, bool)>>,
+    windows: RefCell<ByType>,
+    /// The last collective for which it was decided how its elements get to where they are needed.
+    decided: Cell<Option<(Collective, Delivery)>>,
+    /// A `Shown<T>` for each `T`.
+    shown: RefCell<ByType>,
     /// Lengths of lists, and short lists.
     pub(super) counts: RefCell<Option<Window<u64>>>,
     /// What one list's announcement is put together in.
@@ -72,40 +79,42 @@ impl Collectives {
         len: usize,
         call: &Call,
     ) -> Result<RefMut<'_, Window<T>>> {
-        let kept = RefMut::filter_map(self.windows.borrow_mut(), |windows| {
-            of_type::<T>(windows)?.downcast_mut::<Window<T>>()
-        });
-        let had = match kept {
-            Ok(window) if window.len() >= len => return Ok(window),
-            Ok(window) => window.len(),
-            Err(windows) => {
-                drop(windows);
-                0
-            }
-        };
-        let mut window = world.window_in::<T>(len.max(had.saturating_mul(2)), call)?;
-        // What is put rides with the notifications or goes at the fence; nothing leaves before.
-        window.set_mode(Mode::Aggregated);
-        let kept = RefMut::filter_map(self.windows.borrow_mut(), |windows| {
-            windows.retain(|(element, _)| *element != TypeId::of::<T>());
-            windows.push((TypeId::of::<T>(), Box::new(window)));
-            of_type::<T>(windows)?.downcast_mut()
-        });
-        kept.map_err(|_| call.error(world.core(), ErrorClass::Intern, "a window that was kept is gone"))
+        grown::<T, _>(
+            &self.windows,
+            len,
+            |window: &Window<T>| window.len(),
+            |len| {
+                let mut window = world.window_in::<T>(len, call)?;
+                // What is put rides with the notifications or goes at the fence; nothing leaves before.
+                window.set_mode(Mode::Aggregated);
+                Ok(window)
+            },
+        )?
+        .ok_or_else(|| bug(call, world, "a window that was kept is gone"))
     }
 
-    /// The algorithm of `what`, and whether its elements ride with the exchange.
-    pub(super) fn decide(&self, core: &WorldCore, what: &Collective) -> (Algorithm, bool) {
-        if let Some((known, algorithm, rides)) = self.decided.get()
+    /// What is shown of `T`, with room for at least `len` elements on every rank. All ranks ask for it in the same collective
+    /// call.
+    pub(super) fn shown<T: Element>(
+        &self,
+        world: &World,
+        len: usize,
+        call: &Call,
+    ) -> Result<RefMut<'_, Shown<T>>> {
+        grown::<T, _>(&self.shown, len, Shown::room, |len| Shown::new(world, len, call))?
+            .ok_or_else(|| bug(call, world, "a window that was kept is gone"))
+    }
+
+    /// How the elements of `what` get to where they are needed.
+    pub(super) fn decide(&self, core: &WorldCore, what: &Collective) -> Delivery {
+        if let Some((known, way)) = self.decided.get()
             && known == *what
         {
-            return (algorithm, rides);
+            return way;
         }
-        let (machine, share, census) = (&core.machine, core.reaches_all, core.census);
-        let algorithm = what.algorithm(machine, share, census);
-        let rides = what.rides(algorithm, machine, share, census);
-        self.decided.set(Some((*what, algorithm, rides)));
-        (algorithm, rides)
+        let way = what.delivery(&core.machine, core.reaches_all, core.census);
+        self.decided.set(Some((*what, way)));
+        way
     }
 
     /// Whether this rank has the plan of `what`.
@@ -141,10 +150,29 @@ impl Collectives {
     }
 }
 
-/// The window of `T` among these.
-fn of_type<T: Element>(windows: &mut [(TypeId, Box<dyn Any>)]) -> Option<&mut dyn Any> {
-    let of_type = windows.iter_mut().find(|(element, _)| *element == TypeId::of::<T>())?;
-    Some(&mut *of_type.1)
+/// What is kept for elements of `T`, made again where it has not room for `len` of them, for at least twice as many as it had.
+fn grown<'k, T: Element, K: Any>(
+    kept: &'k RefCell<ByType>,
+    len: usize,
+    room: impl Fn(&K) -> usize,
+    make: impl FnOnce(usize) -> Result<K>,
+) -> Result<Option<RefMut<'k, K>>> {
+    let had = match RefMut::filter_map(kept.borrow_mut(), of_type::<T, K>) {
+        Ok(found) if room(&found) >= len => return Ok(Some(found)),
+        Ok(found) => room(&found),
+        Err(_) => 0,
+    };
+    let made = make(len.max(had.saturating_mul(2)))?;
+    let mut all = kept.borrow_mut();
+    all.retain(|(element, _)| *element != TypeId::of::<T>());
+    all.push((TypeId::of::<T>(), Box::new(made)));
+    Ok(RefMut::filter_map(all, of_type::<T, K>).ok())
+}
+
+/// What is kept for elements of `T`.
+fn of_type<T: Element, K: Any>(kept: &mut ByType) -> Option<&mut K> {
+    let of_type = kept.iter_mut().find(|(element, _)| *element == TypeId::of::<T>())?;
+    of_type.1.downcast_mut()
 }
 
 impl Bound {

@@ -1,7 +1,9 @@
 //! Collectives of arrays whose length all ranks know.
 
 use crate::api::collectives::cache::{Bound, BoundStep};
+use crate::api::collectives::carry::Carry;
 use crate::api::collectives::fold::fold;
+use crate::api::collectives::in_place::in_place;
 use crate::fence::{Give, fail, fence};
 use crate::kernel::element::Element;
 use crate::state::call::Call;
@@ -9,43 +11,9 @@ use crate::state::window::Window;
 use crate::state::world::{World, WorldCore};
 use fencepost_planner::Result;
 use fencepost_planner::census::Census;
-use fencepost_planner::collective::{Algorithm, Collective, Operation};
+use fencepost_planner::collective::{Algorithm, Collective, Delivery, Operation};
 use std::ops::Range;
 use std::rc::Rc;
-
-/// Between the caller's elements and the window.
-pub(super) trait Carry<T, R> {
-    /// Write this rank's elements. Not called, or with no room, where it brings none.
-    fn bring(&mut self, to: &mut [T]);
-
-    /// Read its result, which is in two parts.
-    fn take(self, found: [&[T]; 2]) -> R;
-}
-
-/// The result takes the elements' place.
-impl<T: Element> Carry<T, ()> for &mut [T] {
-    fn bring(&mut self, to: &mut [T]) {
-        // A rank that brings none has no room.
-        let count = to.len();
-        to.copy_from_slice(&self[..count]);
-    }
-
-    fn take(self, [found, _]: [&[T]; 2]) {
-        // A root that gave its elements finds nothing else.
-        self[..found.len()].copy_from_slice(found);
-    }
-}
-
-/// Something writes them, and something else reads them.
-impl<T, R, B: FnMut(&mut [T]), C: FnOnce([&[T]; 2]) -> R> Carry<T, R> for (B, C) {
-    fn bring(&mut self, to: &mut [T]) {
-        (self.0)(to);
-    }
-
-    fn take(self, found: [&[T]; 2]) -> R {
-        (self.1)(found)
-    }
-}
 
 /// Run a collective.
 pub(super) fn run<T: Element, R>(
@@ -56,12 +24,13 @@ pub(super) fn run<T: Element, R>(
 ) -> Result<R> {
     let core = world.core();
     core.admits(call)?;
-    let (algorithm, rides) = world.collectives().decide(core, what);
-    if rides {
-        return ride(world, call, what, carry);
+    match world.collectives().decide(core, what) {
+        Delivery::Ride => ride(world, call, what, carry),
+        Delivery::InPlace(algorithm) => in_place(world, call, what, algorithm, carry),
+        Delivery::Plan(algorithm) => {
+            planned(world, call, what, &*agreed(world, call, what, algorithm)?, carry)
+        }
     }
-    let plan = agreed(world, call, what, algorithm)?;
-    planned(world, call, what, &plan, carry)
 }
 
 /// [`run`] in a call whose exchange is over. All ranks say the same of whether everybody has the plan already: else one
@@ -128,7 +97,7 @@ fn ride<T: Element, R>(
         fold(window, &slots, what.ranks, me);
     }
     let [first, second] = what.output(Algorithm::Direct, me);
-    Ok(carry.take([&window[first], &window[second]]))
+    Ok(carry.take(&mut [&window[first], &window[second]].into_iter()))
 }
 
 /// The moves of the direct algorithm as bytes of a census, in which what is for all is given once.
@@ -193,5 +162,5 @@ fn planned<T: Element, R>(
     // The root of a broadcast has what it gave.
     let keeps = matches!(what.operation, Operation::Broadcast { root } if root == me);
     let [first, second] = if keeps { [0..0, 0..0] } else { what.output(plan.algorithm, me) };
-    Ok(carry.take([&window[first], &window[second]]))
+    Ok(carry.take(&mut [&window[first], &window[second]].into_iter()))
 }

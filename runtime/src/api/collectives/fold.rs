@@ -47,7 +47,7 @@ fn tree<T: Element>(slots: &mut [T], stride: usize, len: usize, op: Op) {
     }
 }
 
-fn combine<T: Element>(into: &mut [T], from: &[T], op: Op) {
+pub(super) fn combine<T: Element>(into: &mut [T], from: &[T], op: Op) {
     let count = into.len().min(from.len());
     // SAFETY: two slices of at least `count` elements each, of a type that the operator takes (checked by the callers of
     // collectives, before anything else).

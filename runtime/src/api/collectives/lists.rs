@@ -6,6 +6,7 @@
 //! size, in as many dynamic epochs as the longest list needs.
 
 use crate::api::collectives::bug;
+use crate::api::collectives::carry::Parts;
 use crate::api::collectives::fixed::{put, run_agreed};
 use crate::fence::{Give, fail, fence};
 use crate::kernel::element::{Element, element_type};
@@ -62,8 +63,8 @@ pub(super) fn exchange<'a, T: Element>(
                 .for_each(|(target, to)| to.copy_from_slice(mine(target))),
             _ => to.copy_from_slice(mine(me)),
         };
-        let take = |found: [&[T]; 2]| {
-            found.iter().flat_map(|part| part.chunks_exact(longest)).map(<[T]>::to_vec).collect()
+        let take = |found: &mut Parts<'_, T>| {
+            found.flat_map(|part| part.chunks_exact(longest)).map(<[T]>::to_vec).collect()
         };
         return run_agreed(world, call, &what(longest), all_have_plan, (bring, take));
     }

@@ -12,31 +12,36 @@
 //! call, with nothing applied, and the world goes on.
 //! 1. What is short rides with the exchange ([`ride`](fixed)): as the puts of a dynamic epoch of which the notifications are
 //!    the fence, or in the messages of a sparse census, or as notes of a reduced one. It is combined in the same order in either.
-//! 2. All else is moved after it by schedules that were compiled and verified when the world first saw a collective of
+//! 2. Where all memory is reached, ranks write what they bring into windows before the exchange, and read each other's after it
+//!    ([`in_place`]): broadcasts and allreduces of up to 8 MiB, all else of up to 16 KiB.
+//! 3. All else is moved after it by schedules that were compiled and verified when the world first saw a collective of
 //!    this kind, root, operator, length and element type ([`cache`]); all ranks plan the same, so nothing is voted on,
 //!    and the schedule's digest is in the word of each frame. Ranks of one process plan once ([`schedule cache`]).
-//! 3. Arrays whose lengths differ by rank are announced in the exchange, short ones with their elements ([`lists`]); then
-//!    equal ones take the path of 2, after another exchange where some rank has yet to plan it, and others are put in
+//! 4. Arrays whose lengths differ by rank are announced in the exchange, short ones with their elements ([`lists`]); then
+//!    equal ones take the path of 3, after another exchange where some rank has yet to plan it, and others are put in
 //!    dynamic epochs.
 //!
 //! A result is written to the caller's elements when all of it is there: a call that fails leaves them as they were. A
-//! rank that leaves after the exchange, half way through 2, ends the world, and other ranks may have their result.
+//! rank that leaves after the exchange, half way through 3, ends the world, and other ranks may have their result.
 
 mod cache;
+mod carry;
 mod fixed;
 mod fold;
+mod in_place;
 mod lists;
 
 use crate::fence;
 use crate::kernel::element::{Element, element_type};
 use crate::state::call::Call;
 use crate::state::world::World;
+use carry::{Parts, fill};
 use fencepost_planner::collective::{Collective, Operation};
 use fencepost_planner::element::{ElementKind, Op};
 use fencepost_planner::{Error, ErrorClass, Result};
 use fixed::run;
 
-/// With p ranks and n bytes in each rank's elements; every call has one exchange besides, of p - 1 notifications or log2 p messages.
+/// With p ranks and n bytes in each rank's elements; every call has one exchange besides (an allreduce by blocks in shared memory two), of p - 1 notifications or log2 p messages.
 impl World {
     /// Give everybody `root`'s `elements`.
     ///
@@ -45,8 +50,9 @@ impl World {
     /// or element types: on all ranks, with nothing applied. Else as [`World::barrier`].
     ///
     /// # Cost
-    /// Short arrays ride with the exchange; others take log2 p rounds of n bytes down a binomial tree, or two rounds of
-    /// about n bytes for each rank. A second call with the same root, length and type plans and allocates nothing.
+    /// Short arrays ride with the exchange. Where all memory is reached the root writes n bytes before it and the others read
+    /// them after it, up to 8 MiB, of which each rank keeps twice as much; others take log2 p rounds of n bytes down a
+    /// binomial tree, or two rounds of about n bytes for each rank. A second call with the same root, length and type plans and allocates nothing.
     #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, elements: &mut [T]) -> Result<()> {
         let call = collective::<T>("World::broadcast", 1, root, elements.len());
@@ -71,7 +77,12 @@ impl World {
         let checked = self.check_root(root, &call).and_then(|()| self.check_op::<T>(op, &call));
         self.collective(&call, checked, || {
             let what = self.what::<T>(Operation::Reduce { root: root as u32, op }, elements.len());
-            let result = run(self, &call, &what, (from(elements), |found: [&[T]; 2]| found[0].to_vec()))?;
+            let result = run(
+                self,
+                &call,
+                &what,
+                (from(elements), |found: &mut Parts<'_, T>| found.next().unwrap_or_default().to_vec()),
+            )?;
             Ok((self.rank() == root).then_some(result))
         })
     }
@@ -180,7 +191,7 @@ impl World {
         let checked = self.check_root(root, &call).and_then(|()| room());
         self.collective(&call, checked, || {
             let what = self.what::<T>(Operation::Gather { root: root as u32 }, elements.len());
-            run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
+            run(self, &call, &what, (from(elements), |found: &mut Parts<'_, T>| fill(all, found)))
         })
     }
 
@@ -197,7 +208,7 @@ impl World {
         let call = collective::<T>("World::allgather_into", 9, 0, elements.len());
         self.collective(&call, self.check_room(elements.len(), all.len(), &call), || {
             let what = self.what::<T>(Operation::Allgather, elements.len());
-            run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
+            run(self, &call, &what, (from(elements), |found: &mut Parts<'_, T>| fill(all, found)))
         })
     }
 
@@ -226,7 +237,7 @@ impl World {
         };
         self.collective(&call, checked, || {
             let what = self.what::<T>(Operation::AllToAll, len);
-            run(self, &call, &what, (from(elements), |found: [&[T]; 2]| fill(all, found)))
+            run(self, &call, &what, (from(elements), |found: &mut Parts<'_, T>| fill(all, found)))
         })
     }
 
@@ -293,13 +304,6 @@ fn collective<T: Element>(name: &'static str, code: u64, root: usize, len: usize
 /// Writes `elements`, where there is room.
 fn from<T: Element>(elements: &[T]) -> impl FnMut(&mut [T]) {
     move |to| to.copy_from_slice(elements)
-}
-
-/// `all` becomes what was found.
-fn fill<T: Element>(all: &mut [T], found: [&[T]; 2]) {
-    let (first, second) = all.split_at_mut(found[0].len().min(all.len()));
-    first.copy_from_slice(found[0]);
-    second[..found[1].len()].copy_from_slice(found[1]);
 }
 
 /// An error that says that it is a bug of Fencepost.

@@ -1,0 +1,155 @@
+//! Collectives whose elements are read where the ranks that brought them show them: where all memory is reached.
+//!
+//! Each rank has a window with room for what it brings, twice over. It writes its elements into one half; all meet in the
+//! exchange that each collective begins with; then each reads what it needs of the others' halves. The next call takes
+//! the other half, so that no second exchange is needed: before a rank writes a half again it has been in the exchange of
+//! the call between, which all ranks entered when they had read it. In blocks there are two exchanges: each rank combines
+//! its block of what is shown in one half into the other half, and the others read it there after the second exchange;
+//! then the half that is next is the same one.
+
+use crate::api::collectives::carry::Carry;
+use crate::api::collectives::fold::combine;
+use crate::fence::fence;
+use crate::kernel::element::Element;
+use crate::state::call::Call;
+use crate::state::window::{Window, WindowCore};
+use crate::state::world::World;
+use fencepost_planner::Result;
+use fencepost_planner::collective::{Algorithm, Collective, Operation, block};
+use fencepost_planner::element::Op;
+use std::ops::Range;
+
+/// A window for elements that are shown, and which half is next.
+pub(super) struct Shown<T: Element> {
+    window: Window<T>,
+    is_second: bool,
+    /// Elements that this rank combines by itself.
+    combined: Vec<T>,
+}
+
+impl<T: Element> Shown<T> {
+    /// Room for `len` elements in each half. All ranks make it in the same collective call.
+    pub(super) fn new(world: &World, len: usize, call: &Call) -> Result<Self> {
+        let window = world.window_in::<T>(len.saturating_mul(2), call)?;
+        Ok(Self { window, is_second: false, combined: Vec::new() })
+    }
+
+    /// The number of elements that a half has room for.
+    pub(super) fn room(&self) -> usize {
+        self.window.len() / 2
+    }
+
+    /// Where the next half begins, and the other one.
+    fn halves(&self) -> [usize; 2] {
+        if self.is_second { [self.room(), 0] } else { [0, self.room()] }
+    }
+}
+
+/// Show this rank's elements, and read the others'.
+pub(super) fn in_place<T: Element, R>(
+    world: &World,
+    call: &Call,
+    what: &Collective,
+    algorithm: Algorithm,
+    mut carry: impl Carry<T, R>,
+) -> Result<R> {
+    let (core, me, ranks) = (world.core(), world.rank(), world.size());
+    let shown = &mut *world.collectives().shown::<T>(world, what.brings(), call)?;
+    let [half, other] = shown.halves();
+    let Shown { window, is_second, combined } = shown;
+    let window = window.core();
+    let brought = what.input(Algorithm::Tree, me as u32).len();
+    // SAFETY: others read this half in the call before the last at most, and have been in an exchange since.
+    carry.bring(unsafe { own(window, half..half + brought) });
+    fence(core, &[], call, None)?;
+    // SAFETY: written before the exchange by a rank that writes it again only after the next exchange with this rank.
+    let slot = |from: usize, at: Range<usize>| unsafe { part(window, from, half + at.start..half + at.end) };
+    if let (Algorithm::Blocks, Operation::Allreduce { op }) = (algorithm, what.operation) {
+        let block_of = |rank: usize| block(rank as u32, ranks as u32, what.len);
+        let mine = block_of(me);
+        combined.resize(combined.len().max(spare(ranks, mine.len())), T::zeroed());
+        // SAFETY: others read this half in the last call at most, and have been in the exchange above since.
+        let into = unsafe { own(window, other..other + mine.len()) };
+        tree(&|from| slot(from, mine.clone()), 0..ranks, into, combined, op);
+        fence(core, &[], call, None)?;
+        // SAFETY: as a slot: it is written again only after the first exchange of a later call.
+        let block = |from: usize| unsafe { part(window, from, other..other + block_of(from).len()) };
+        return Ok(carry.take(&mut (0..ranks).map(block)));
+    }
+    *is_second = !*is_second;
+    let (op, slots) = match what.operation {
+        Operation::Reduce { root, op } => (op, if root as usize == me { 0..ranks } else { 0..0 }),
+        Operation::Allreduce { op } => (op, 0..ranks),
+        Operation::Scan { op } => (op, 0..me + 1),
+        _ => {
+            let read = |from: usize| slot(from, what.reads(me as u32, from as u32));
+            return Ok(carry.take(&mut (0..ranks).map(read)));
+        }
+    };
+    if slots.is_empty() {
+        return Ok(carry.take(&mut std::iter::empty()));
+    }
+    combined.resize(combined.len().max(what.len + spare(ranks, what.len)), T::zeroed());
+    let (result, spare) = combined.split_at_mut(what.len);
+    let slot = |from| slot(from, 0..what.len);
+    if matches!(what.operation, Operation::Scan { .. }) {
+        result.copy_from_slice(slot(0));
+        (1..slots.end).for_each(|from| combine(result, slot(from), op));
+    } else {
+        tree(&slot, slots, result, spare, op);
+    }
+    Ok(carry.take(&mut std::iter::once(&*result)))
+}
+
+/// Elements of this rank's part.
+///
+/// # Safety
+/// Until it is dropped no rank reads them, and this one does not by another reference.
+#[expect(
+    clippy::mut_from_ref,
+    reason = "others read the part meanwhile, so that nothing may borrow all of it"
+)]
+unsafe fn own<T: Element>(window: &WindowCore, at: Range<usize>) -> &mut [T] {
+    assert!(at.end <= window.peers[window.world.rank].len);
+    // SAFETY: inside the part, whose elements are of this type and were made; otherwise as the function says.
+    unsafe { std::slice::from_raw_parts_mut(window.region.base().cast::<T>().add(at.start), at.len()) }
+}
+
+/// Elements of the part of `rank`, whose memory is reached.
+///
+/// # Safety
+/// Until it is dropped nobody writes them.
+unsafe fn part<T: Element>(window: &WindowCore, rank: usize, at: Range<usize>) -> &[T] {
+    let peer = &window.peers[rank];
+    assert!(at.end <= peer.len);
+    // SAFETY: inside the part, whose elements are of this type and were made, and which stays until this rank has dropped the
+    // window, too; otherwise as the function says.
+    unsafe { std::slice::from_raw_parts(peer.base.cast::<T>().add(at.start).cast_const(), at.len()) }
+}
+
+/// The number of elements that [`tree`] needs besides its result.
+fn spare(ranks: usize, len: usize) -> usize {
+    let depth = ranks.next_power_of_two().trailing_zeros() as usize;
+    depth.saturating_sub(1) * len
+}
+
+/// Combine slots over the balanced tree: each half first, then the right one into the left one.
+fn tree<'s, T: Element>(
+    slot: &impl Fn(usize) -> &'s [T],
+    slots: Range<usize>,
+    into: &mut [T],
+    spare: &mut [T],
+    op: Op,
+) {
+    if slots.len() == 1 {
+        return into.copy_from_slice(slot(slots.start));
+    }
+    let middle = slots.start + slots.len().div_ceil(2);
+    tree(slot, slots.start..middle, into, spare, op);
+    if slots.end - middle == 1 {
+        return combine(into, slot(middle), op);
+    }
+    let (right, spare) = spare.split_at_mut(into.len());
+    tree(slot, middle..slots.end, right, spare, op);
+    combine(into, right, op);
+}
