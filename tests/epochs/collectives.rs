@@ -562,6 +562,35 @@ fn ranks_in_different_collectives_all_learn_it_at_the_call_and_the_world_goes_on
     Ok(())
 }
 
+/// What one tells in its notification is not taken for a record of the window that the other fences.
+#[test]
+fn a_rank_in_a_short_collective_and_one_in_a_fence_learn_it_at_the_call() -> Result<()> {
+    for (transport, census) in each() {
+        for size in [2, 3, 9] {
+            ranks(size).transport(transport.clone()).census(census).run(|world| {
+                let (me, mut u) = (world.rank(), world.window::<u64>(2)?);
+                for turn in 0..6 {
+                    u.fill(1);
+                    let error = if me == turn % size {
+                        world.allreduce(&mut [u64::MAX; 4], Op::Max).expect_err("others fence a window")
+                    } else {
+                        (0..turn).try_for_each(|i| u.put([7]).to((me + 1) % size, i % 2))?;
+                        u.fence().expect_err("one is in another call")
+                    };
+                    assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
+                    let mut sum = [me as u64, 1];
+                    world.allreduce(&mut sum, Op::Sum)?;
+                    assert_eq!(sum, [(size * (size - 1) / 2) as u64, size as u64]);
+                    u.fence()?;
+                    assert_eq!(u[..], [1, 1], "nothing was applied");
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn what_one_rank_can_see_is_an_error_at_the_call() -> Result<()> {
     ranks(2).run(|world| {

@@ -170,6 +170,9 @@ const SHOWN: f64 = (8 << 20) as f64;
 /// it was measured (`benches/LOG.md`).
 const SHOWN_BY_ALL: f64 = (16 << 10) as f64;
 
+/// Bytes of a rank's elements for which there is room in what it tells each other in a direct exchange of words.
+const TOLD: f64 = 32.0;
+
 /// Bytes from which on elements that could ride are read in place: `benches/LOG.md`.
 const LINE: f64 = 32.0;
 
@@ -312,6 +315,9 @@ impl Collective {
         let rides = self.rides(algorithm, machine, share, census);
         let planned = if rides { Delivery::Ride } else { Delivery::Plan(algorithm) };
         let shown = self.brings() as f64 * f64::from(self.element.size);
+        if share && census == Census::Direct && shown <= TOLD {
+            return Delivery::Ride;
+        }
         if !share || shown > self.most_shown() || rides && self.bytes() < LINE {
             return planned;
         }

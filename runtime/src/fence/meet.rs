@@ -1,21 +1,24 @@
 //! Calls of all ranks that fence no window.
 
-use super::{Fence, fence_giving};
+use super::{Fence, INLINE, fence_giving};
 use crate::protocol::exchange::bytes_of;
 use crate::protocol::frames::kind;
 use crate::state::call::Call;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_planner::census::Census;
-use fencepost_transport::Notify;
+use fencepost_transport::{Notify, Record};
 use std::ops::Range;
 
 /// Bytes for one other rank, or for all.
 pub(crate) type Give<'a> = (Option<usize>, &'a [u8]);
 
+/// What a rank tells others in its notifications, in the room for records.
+pub(crate) type Told = [Record; 2];
+
 impl Fence<'_> {
     /// The ranks to which there may be more to say than that this rank is here, with these flags: all, or none where the call fences no
-    /// window and gives nothing, as a barrier. Then that is what is drafted.
+    /// window and gives nothing, as a barrier. Then that is what is drafted, and what all are told.
     #[inline]
     pub(super) fn ranks_with_drafts(&mut self, flags: u32) -> Range<usize> {
         let (me, size) = (self.world.rank, self.world.size);
@@ -25,12 +28,40 @@ impl Fence<'_> {
         for to in (0..size).filter(|&to| to != me) {
             let notification = self.endpoint.draft(to);
             (notification.flags, notification.count, notification.address) = (flags, 0, 0);
+            if let Some(told) = self.told {
+                (notification.count, notification.address, notification.inline) = (1, INLINE, *told);
+            }
         }
         0..0
     }
 }
 
 impl WorldCore {
+    /// Whether what a rank tells others can go in its notifications: on all ranks or on none.
+    pub(crate) fn tells(&self) -> bool {
+        self.is_straight && !self.supersteps.is_any_running()
+    }
+
+    /// Every rank tells each other the same, where ranks [tell](Self::tells); or has nothing to tell. `heard` is called with what
+    /// each other rank has told, or with what its notification had before where it had nothing to tell.
+    pub(crate) fn tell(
+        &self,
+        call: &Call,
+        mine: Option<&Told>,
+        mut heard: impl FnMut(usize, &Told),
+    ) -> Result<()> {
+        self.admits(call)?;
+        let endpoint = &mut *self.endpoint.borrow_mut();
+        let mut fence = Fence { told: mine, ..Fence::new(self, &[], call, endpoint) };
+        fence.run(None)?;
+        for from in (0..self.size).filter(|&from| from != self.rank) {
+            if let Some(notification) = fence.notification(from) {
+                heard(from, &notification.inline);
+            }
+        }
+        Ok(())
+    }
+
     /// Every rank sends every rank its bytes, in one collective call; returns what each rank has sent, `[from]`.
     pub(crate) fn meet(&self, call: &Call, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         let mut all = self.meet_some(call, &[(None, mine)], |_| true)?;

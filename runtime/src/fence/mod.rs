@@ -81,7 +81,7 @@ mod straight;
 pub(crate) use crate::state::census::INLINE;
 pub(crate) use apply::apply_to;
 pub(crate) use asserted::fence_with;
-pub(crate) use meet::Give;
+pub(crate) use meet::{Give, Told};
 
 use crate::collect::limits::count_more;
 use crate::kernel::waits::{Wait, without};
@@ -278,6 +278,8 @@ struct Fence<'a> {
     endpoint: &'a mut Endpoint,
     /// What other ranks are given, in a call that fences no window.
     gives: &'a [Give<'a>],
+    /// What all other ranks are told in their notifications, in a call that fences no window.
+    told: Option<&'a Told>,
     /// What travels in the census of this exchange, where there is one.
     items: Option<Items>,
     /// Whether that has told all that notifications would, since all ranks agreed.
@@ -303,6 +305,7 @@ impl<'a> Fence<'a> {
             call,
             endpoint,
             gives: &[],
+            told: None,
             items: None,
             counted: false,
             listed: false,

@@ -21,6 +21,19 @@ pub unsafe fn combine(op: Op, element: ElementType, base: *mut u8, datatype: &Da
     debug_assert!(done.is_some(), "{op} is not defined for {element:?}");
 }
 
+/// Combine `len` elements that lie one after another at `from` into as many at `to`.
+///
+/// # Safety
+/// As [`combine`], for a run.
+pub unsafe fn combine_run(op: Op, element: ElementType, to: *mut u8, from: *const u8, len: usize) {
+    if op == Op::Replace {
+        // SAFETY: the caller's.
+        return unsafe { std::ptr::copy_nonoverlapping(from, to, len * element.size as usize) };
+    }
+    let done = choose(op, element, Run { to, from, len });
+    debug_assert!(done.is_some(), "{op} is not defined for {element:?}");
+}
+
 /// Combine the elements of `from_type` in the window at `from` into those of `to_type` in the window at `to`, which has
 /// as many, in typemap order.
 ///
@@ -116,6 +129,21 @@ impl<I: Iterator<Item = (*mut u8, u64)>> Job for Each<I> {
     fn with<K: Kernel>(self) {
         // SAFETY: made in `combine_each` only, whose caller answers for it.
         self.0.for_each(|(to, bits)| unsafe { into::<K>(to, (&raw const bits).cast()) });
+    }
+}
+
+struct Run {
+    to: *mut u8,
+    from: *const u8,
+    len: usize,
+}
+
+impl Job for Run {
+    type Out = ();
+    #[inline(always)]
+    fn with<K: Kernel>(self) {
+        // SAFETY: made in `combine_run` only, whose caller answers for it.
+        unsafe { run_into::<K>(self.to, self.from, self.len) }
     }
 }
 

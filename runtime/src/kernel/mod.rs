@@ -25,6 +25,6 @@ mod values;
 pub(crate) mod waits;
 mod walk;
 
-pub use combine::{combine, combine_copy, combine_each, combine_one};
+pub use combine::{combine, combine_copy, combine_each, combine_one, combine_run};
 pub use moves::{copy, fetch, pack, unpack};
 pub use values::{Task, Values, with_values};

@@ -6,6 +6,7 @@
 
 use crate::api::collectives::bug;
 use crate::api::collectives::in_place::Shown;
+use crate::api::collectives::told::Words;
 use crate::kernel::element::Element;
 use crate::state::call::Call;
 use crate::state::schedule_cache::{Key, Made, Schedules};
@@ -41,6 +42,8 @@ pub(crate) struct Collectives {
     pub(super) counts: RefCell<Option<Window<u64>>>,
     /// What one list's announcement is put together in.
     pub(super) scratch: RefCell<Vec<u64>>,
+    /// What each rank has told in the last call in which notifications had room for it.
+    pub(super) words: RefCell<Vec<Words>>,
     /// The plans, those used last first.
     plans: RefCell<Vec<(Collective, Rc<Bound>)>>,
 }

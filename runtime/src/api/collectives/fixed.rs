@@ -4,6 +4,7 @@ use crate::api::collectives::cache::{Bound, BoundStep};
 use crate::api::collectives::carry::Carry;
 use crate::api::collectives::fold::fold;
 use crate::api::collectives::in_place::in_place;
+use crate::api::collectives::told::{is_told, tell};
 use crate::fence::{Give, fail, fence};
 use crate::kernel::element::Element;
 use crate::state::call::Call;
@@ -25,6 +26,7 @@ pub(super) fn run<T: Element, R>(
     let core = world.core();
     core.admits(call)?;
     match world.collectives().decide(core, what) {
+        Delivery::Ride if is_told::<T>(world, what) => tell(world, call, what, carry),
         Delivery::Ride => ride(world, call, what, carry),
         Delivery::InPlace(algorithm) => in_place(world, call, what, algorithm, carry),
         Delivery::Plan(algorithm) => {

@@ -3,7 +3,6 @@
 use crate::kernel;
 use crate::kernel::element::{Element, element_type};
 use fencepost_planner::collective::{Fold, SlotLen, Slots, block};
-use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 
 /// Combine what `slots` says, as rank `me` of `ranks`. The operator takes the element type.
@@ -18,7 +17,7 @@ pub(super) fn fold<T: Element>(window: &mut [T], slots: &Slots, ranks: u32, me: 
     let (ranks, stride, op) = (ranks as usize, slots.stride, slots.op);
     let all = &mut window[slots.first..slots.first + ranks * stride];
     match slots.fold {
-        Fold::Tree => tree(all, stride, len, op),
+        Fold::Tree => tree(all, ranks, (stride, len), op),
         Fold::Prefix => {
             let (first, rest) = all.split_at_mut(stride);
             rest.chunks_exact(stride)
@@ -36,13 +35,13 @@ pub(super) fn fold<T: Element>(window: &mut [T], slots: &Slots, ranks: u32, me: 
     }
 }
 
-/// Each half first, then the right one into the left one.
-fn tree<T: Element>(slots: &mut [T], stride: usize, len: usize, op: Op) {
-    let count = slots.len() / stride;
+/// Each half of `count` slots first, then the right one into the left one.
+fn tree<T: Element>(slots: &mut [T], count: usize, (stride, len): (usize, usize), op: Op) {
     if count > 1 {
-        let (left, right) = slots.split_at_mut(count.div_ceil(2) * stride);
-        tree(left, stride, len, op);
-        tree(right, stride, len, op);
+        let half = count.div_ceil(2);
+        let (left, right) = slots.split_at_mut(half * stride);
+        tree(left, half, (stride, len), op);
+        tree(right, count - half, (stride, len), op);
         combine(&mut left[..len], &right[..len], op);
     }
 }
@@ -52,12 +51,6 @@ pub(super) fn combine<T: Element>(into: &mut [T], from: &[T], op: Op) {
     // SAFETY: two slices of at least `count` elements each, of a type that the operator takes (checked by the callers of
     // collectives, before anything else).
     unsafe {
-        kernel::combine(
-            op,
-            element_type::<T>(),
-            into.as_mut_ptr().cast(),
-            &Datatype::run(0..count),
-            from.as_ptr().cast(),
-        );
+        kernel::combine_run(op, element_type::<T>(), into.as_mut_ptr().cast(), from.as_ptr().cast(), count);
     }
 }

@@ -77,19 +77,36 @@ pub(super) fn in_place<T: Element, R>(
         return Ok(carry.take(&mut (0..ranks).map(block)));
     }
     *is_second = !*is_second;
+    combined.resize(combined.len().max(room(what)), T::zeroed());
+    Ok(taken(what, me, slot, combined, carry))
+}
+
+/// The number of elements that [`taken`] combines in.
+pub(super) fn room(what: &Collective) -> usize {
+    what.len + spare(what.ranks as usize, what.len)
+}
+
+/// Takes the result of this rank out of what each brought, of which `slot` gives these elements; with [room](room) to combine in.
+pub(super) fn taken<'s, T: Element, R>(
+    what: &Collective,
+    me: usize,
+    slot: impl Fn(usize, Range<usize>) -> &'s [T],
+    combined: &mut [T],
+    carry: impl Carry<T, R>,
+) -> R {
+    let ranks = what.ranks as usize;
     let (op, slots) = match what.operation {
         Operation::Reduce { root, op } => (op, if root as usize == me { 0..ranks } else { 0..0 }),
         Operation::Allreduce { op } => (op, 0..ranks),
         Operation::Scan { op } => (op, 0..me + 1),
         _ => {
             let read = |from: usize| slot(from, what.reads(me as u32, from as u32));
-            return Ok(carry.take(&mut (0..ranks).map(read)));
+            return carry.take(&mut (0..ranks).map(read));
         }
     };
     if slots.is_empty() {
-        return Ok(carry.take(&mut std::iter::empty()));
+        return carry.take(&mut std::iter::empty());
     }
-    combined.resize(combined.len().max(what.len + spare(ranks, what.len)), T::zeroed());
     let (result, spare) = combined.split_at_mut(what.len);
     let slot = |from| slot(from, 0..what.len);
     if matches!(what.operation, Operation::Scan { .. }) {
@@ -98,7 +115,7 @@ pub(super) fn in_place<T: Element, R>(
     } else {
         tree(&slot, slots, result, spare, op);
     }
-    Ok(carry.take(&mut std::iter::once(&*result)))
+    carry.take(&mut std::iter::once(&*result))
 }
 
 /// Elements of this rank's part.

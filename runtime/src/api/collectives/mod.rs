@@ -10,8 +10,9 @@
 //! Each begins with an *exchange*, direct, sparse or reduced ([`Census`](fencepost_planner::census::Census)), which says in which collective
 //! the rank is, with which root, operator, length and element type. So ranks that are in different calls all find out at the
 //! call, with nothing applied, and the world goes on.
-//! 1. What is short rides with the exchange ([`ride`](fixed)): as the puts of a dynamic epoch of which the notifications are
-//!    the fence, or in the messages of a sparse census, or as notes of a reduced one. It is combined in the same order in either.
+//! 1. What is short rides with the exchange: up to 32 bytes in the notifications themselves where all memory is reached
+//!    ([`told`]); else as the puts of a dynamic epoch of which the notifications are the fence ([`ride`](fixed)), or in the
+//!    messages of a sparse census, or as notes of a reduced one. It is combined in the same order in each.
 //! 2. Where all memory is reached, ranks write what they bring into windows before the exchange, and read each other's after it
 //!    ([`in_place`]): broadcasts and allreduces of up to 8 MiB, all else of up to 16 KiB.
 //! 3. All else is moved after it by schedules that were compiled and verified when the world first saw a collective of
@@ -30,6 +31,7 @@ mod fixed;
 mod fold;
 mod in_place;
 mod lists;
+mod told;
 
 use crate::fence;
 use crate::kernel::element::{Element, element_type};
