@@ -14,7 +14,7 @@ use fencepost_tests_support::random::Random;
 use fencepost_tests_support::transports::transports;
 use std::hint::black_box;
 
-/// What ranks do between two fences.
+/// The accesses and operations of a rank between two fences.
 type Between = fn(&World, &mut Window<u64>) -> Result<()>;
 
 /// Runs it between fences, the first and the last of which are of nothing else; returns how each of four ranks ends, and the line of

@@ -1,45 +1,15 @@
-//! How a rank reads frames of messages as they arrive, and how a receive takes a message.
+//! How a rank reads frames of messages, and elements of those that were taken, as they arrive.
 
-use crate::kernel::element::{Element, element_type};
+use crate::messages::take::{Came, Taken, Wrong, answered, ask, deliver, settle, tell_taken};
 use crate::state::clock;
-use crate::state::messages::frames::{Envelope, Near, elements, grant, kind, pull, taken};
+use crate::state::messages::frames::{Envelope, kind};
 use crate::state::messages::limits::{BUFFERED, OVERHEAD};
-use crate::state::messages::outbox::chunks;
-use crate::state::messages::receive::{Receive, Room, Stage};
-use crate::state::messages::status::Status;
+use crate::state::messages::receive::Stage;
 use crate::state::messages::{Elements, Kept, Messages};
 use crate::state::world::WorldCore;
-use fencepost_transport::{Channels, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Port, Topology};
-use std::rc::Rc;
-
-/// The chunks of a message that a rank has asked for, and that have not come, at most.
-const AHEAD: usize = 4;
-
-/// The reason why a frame is none that a rank sends.
-type Wrong = &'static str;
+use fencepost_transport::{Channels, Endpoint, Frame, Header, Leave, Loss, Lost, Port, Topology};
 
 const UNASKED: Wrong = "it sent elements that this rank has not asked for";
-
-/// Where the elements of a message are when a receive takes it.
-#[derive(Clone, Copy)]
-pub(super) enum Came<'a> {
-    /// This rank has them.
-    Here(&'a [u8]),
-    /// The sender has them where this rank reaches them.
-    Near(Near),
-    /// The sender has them, out of reach; these first ones have come.
-    Far(&'a [u8]),
-}
-
-/// A message that is taken.
-pub(super) struct Taken<'a> {
-    pub(super) from: usize,
-    pub(super) number: u64,
-    pub(super) envelope: Envelope,
-    pub(super) elements: Came<'a>,
-    /// Whether no receive waited for it when it arrived.
-    pub(super) was_kept: bool,
-}
 
 /// Reads the frames of messages that have come from `from`.
 ///
@@ -296,174 +266,6 @@ fn arrived(
     }
 }
 
-/// Takes the oldest frame of `from` that was not read, if it is a message with this tag that has its elements of type `T` with it, that
-/// is not answered, and that lands in one piece. Returns its status; else nothing was taken.
-///
-/// # Safety
-/// Of [`Receive::new`]; and no receive that was posted names the message, nor does one that was kept come before it.
-#[inline]
-pub(super) unsafe fn take_next<T: Element>(
-    endpoint: &mut Endpoint,
-    messages: &mut Messages,
-    from: usize,
-    (frame, tag, room): (&Frame, Option<u32>, &Room),
-) -> Option<Status> {
-    let Frame { header, payload, len: bytes } = *frame;
-    let (len, cost) = (bytes / size_of::<T>(), bytes + OVERHEAD);
-    let is_taken = Envelope::is_plain(&header, element_type::<T>())
-        && bytes.is_multiple_of(size_of::<T>())
-        && tag.is_none_or(|tag| tag == header.extra)
-        && messages.peers[from].unpaid + cost <= messages.credit;
-    if !is_taken {
-        return None;
-    }
-    // SAFETY: the room is the caller's. A frame is readable until it is released, and its elements are in memory of another rank, or of
-    // the transport.
-    unsafe {
-        let place = room.place(len, size_of::<T>())?;
-        copy_few(payload, place, bytes);
-        room.filled(len);
-    }
-    endpoint.release(from, Port::MESSAGES);
-    let peer = &mut messages.peers[from];
-    peer.came += 1;
-    peer.unpaid += cost;
-    paid(endpoint, messages, from, cost);
-    messages.next = if from + 1 == messages.peers.len() { 0 } else { from + 1 };
-    Some(Status { source: Some(from), tag: Some(header.extra), len })
-}
-
-/// Copies bytes: one word without a call.
-///
-/// # Safety
-/// As of a copy of bytes that do not overlap.
-#[inline(always)]
-unsafe fn copy_few(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's.
-    unsafe {
-        if bytes == size_of::<u64>() {
-            to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
-        } else {
-            std::ptr::copy_nonoverlapping(from, to, bytes);
-        }
-    }
-}
-
-/// Hands a message that has arrived to the first receive that waits and names it, or keeps it.
-pub(super) fn deliver(
-    world: &WorldCore,
-    endpoint: &mut Endpoint,
-    messages: &mut Messages,
-    message: &Taken<'_>,
-) -> Result<(), Wrong> {
-    let Taken { from, number, envelope, elements, .. } = *message;
-    if let Some(receive) = messages.posted.take(from, envelope.tag) {
-        take(world, endpoint, messages, message, &receive);
-        return Ok(());
-    }
-    let elements = match elements {
-        Came::Here(bytes) => {
-            let mut here = Vec::new();
-            here.try_reserve_exact(bytes.len()).map_err(|_| "its messages need more memory than there is")?;
-            here.extend_from_slice(bytes);
-            Elements::Here(here)
-        }
-        Came::Near(near) => Elements::Near(near),
-        Came::Far(_) => Elements::Far(Vec::new()),
-    };
-    messages.keep(Kept { from, number, envelope, elements });
-    Ok(())
-}
-
-/// Marks the message of this number to `to` as taken. Returns whether one of that number was to be answered.
-fn answered(messages: &mut Messages, to: usize, number: u64) -> bool {
-    let Some(sent) = messages.sending.remove(to, number) else { return false };
-    messages.outbox.remove(to, number);
-    messages.free(sent.buffered);
-    sent.completion.complete();
-    true
-}
-
-/// Lets a receive take a message. The receive is done then, unless the elements have yet to come.
-pub(super) fn take(
-    world: &WorldCore,
-    endpoint: &mut Endpoint,
-    messages: &mut Messages,
-    message: &Taken<'_>,
-    receive: &Rc<Receive>,
-) {
-    let Taken { from, number, envelope, elements, was_kept } = *message;
-    if let Some(known) = messages.known.remove(&(from, number)) {
-        world.checks.clock.hear(&known);
-    }
-    if let Some(mut landing) = receive.take(from, envelope, envelope.is_ready && was_kept) {
-        let mut is_whole = true;
-        // SAFETY: the receive is not done, so its room is there. Elements that are here are those of the message, and its
-        // sender keeps those that it sent the address of until it is told, or until this rank does not touch them.
-        unsafe {
-            match elements {
-                Came::Here(bytes) => landing.whole(bytes.as_ptr()),
-                Came::Near(near) if from == world.rank => landing.whole(near.first),
-                Came::Near(near) => {
-                    let began = world.touching(endpoint, true);
-                    let has_all =
-                        began != Some(false) && landing.read_near(near, || endpoint.lost(from).is_none());
-                    if began == Some(true) {
-                        world.touching(endpoint, false);
-                    }
-                    if !has_all {
-                        // The world has ended, which the call that waits finds.
-                        return messages.posted.push(receive.clone());
-                    }
-                }
-                Came::Far(begin) => {
-                    let mut rest = begin;
-                    while !rest.is_empty() {
-                        let (chunk, more) = rest.split_at(landing.next_len().min(rest.len()));
-                        landing.chunk(chunk);
-                        rest = more;
-                    }
-                    is_whole = landing.is_whole();
-                }
-            }
-        }
-        if !is_whole {
-            landing.asked = landing.came;
-            *receive.stage.borrow_mut() = Stage::Landing(landing);
-            messages.landing.insert((from, number), receive.clone());
-            return ask(endpoint, messages, receive, from, number);
-        }
-        receive.done(from, &envelope);
-    }
-    if world.size > 1 {
-        messages.next = (from + 1) % world.size;
-    }
-    settle(world, endpoint, messages, from, number, &envelope);
-}
-
-/// Asks the sender for more chunks of a message that was taken.
-fn ask(endpoint: &mut Endpoint, messages: &mut Messages, receive: &Receive, from: usize, number: u64) {
-    let Stage::Landing(landing) = &mut *receive.stage.borrow_mut() else { return };
-    let coming = &mut messages.peers[from].coming;
-    while landing.asked < chunks(landing.envelope.bytes).min(landing.came + AHEAD) {
-        let (header, chunk) = (pull(number, landing.asked as u32), elements(number, landing.asked as u32));
-        // SAFETY: the room is there, and nobody accesses it, until the receive is done or forgotten. It is done when this chunk
-        // was read, or the offer was withdrawn; and before it is forgotten, the offer is withdrawn.
-        unsafe {
-            if let Some(place) = landing.place(landing.asked) {
-                let (first, len) = (place.cast::<u8>(), place.len());
-                endpoint.prepost(from, Port::ELEMENTS, *coming, chunk, first, len);
-            }
-        }
-        *coming += 1;
-        landing.asked += 1;
-        // SAFETY: there is no payload.
-        let posted = unsafe { endpoint.post(from, Port::SERVICE, header, std::ptr::null(), 0) };
-        drop(posted); // a sender that has left has sent all of it
-    }
-    endpoint.flush();
-}
-
 /// Takes in a chunk of elements that has come.
 fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: &Frame) -> Result<(), Wrong> {
     let Header { word: number, kind, extra } = frame.header;
@@ -517,73 +319,18 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
     Ok(())
 }
 
-/// Tells the sender of a message that was taken, and of which all has landed, what it needs to know: its credit, or that the
-/// message was taken.
-fn settle(
-    world: &WorldCore,
-    endpoint: &mut Endpoint,
-    messages: &mut Messages,
-    from: usize,
-    number: u64,
-    envelope: &Envelope,
-) {
-    let own = from == world.rank;
-    if !envelope.is_apart {
-        let cost = envelope.bytes + OVERHEAD;
-        if own {
-            messages.peers[from].used -= cost;
-        } else {
-            paid(endpoint, messages, from, cost);
-        }
-    }
-    if envelope.is_answered {
-        if own {
-            answered(messages, from, number);
-        } else {
-            tell_taken(endpoint, messages, from, number);
-        }
-    }
-}
-
-/// A message of this cost was taken: its sender is told when it is worth a frame.
-#[inline]
-fn paid(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, cost: usize) {
-    let peer = &mut messages.peers[from];
-    peer.owed += cost;
-    if peer.owed > messages.credit / 4 {
-        let owed = std::mem::take(&mut peer.owed);
-        peer.unpaid -= owed;
-        tell(endpoint, messages, from, grant(owed));
-    }
-}
-
-fn tell_taken(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, number: u64) {
-    tell(endpoint, messages, from, taken(number));
-}
-
-/// Posts a frame without payload.
-#[cold]
-fn tell(endpoint: &mut Endpoint, messages: &mut Messages, to: usize, header: Header) {
-    // SAFETY: there is no payload.
-    let posted = unsafe { endpoint.post(to, Port::MESSAGES, header, std::ptr::null(), 0) };
-    // A sender that has left needs no answer; and a world that has ended tells its ranks by itself.
-    if posted.is_ok() {
-        messages.count_frame(to, None);
-        endpoint.flush();
-    }
-}
-
 #[cfg(not(loom))]
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::api::run::ranks;
     use crate::messages::messages;
     use crate::messages::receive::{Wanted, begin, complete};
     use crate::state::call::Call;
+    use crate::state::messages::receive::{Receive, Room};
     use crate::state::transport_kind::TransportKind;
     use fencepost_planner::datatype::Datatype;
     use fencepost_transport::{Leave, SimConfig};
+    use std::rc::Rc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     /// The elements of a message, in more chunks than are asked for at a time.

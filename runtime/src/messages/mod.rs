@@ -23,6 +23,7 @@ mod arrive;
 mod receive;
 mod requests;
 mod send;
+mod take;
 
 pub(crate) use receive::{probe, receive};
 pub(crate) use requests::{

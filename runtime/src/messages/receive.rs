@@ -1,7 +1,8 @@
 //! Receives and probes.
 
 use crate::kernel::element::Element;
-use crate::messages::arrive::{Came, Taken, read_all, read_from, read_landing, take, take_next};
+use crate::messages::arrive::{read_all, read_from, read_landing};
+use crate::messages::take::{Came, Taken, take, take_next};
 use crate::messages::{messages, rank_of};
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, Watch};

@@ -2,8 +2,9 @@
 
 use crate::kernel::element::Element;
 use crate::kernel::waits::{Wait, without};
-use crate::messages::arrive::{Came, Taken, deliver, read_all, read_from};
+use crate::messages::arrive::{read_all, read_from};
 use crate::messages::receive::{Wanted, begin as begin_receive, complete as complete_receive, go_on};
+use crate::messages::take::{Came, Taken, deliver};
 use crate::messages::{messages, rank_of};
 use crate::protocol::exchange::{untouched_by, wait};
 use crate::protocol::stall::{Awaited, Watch};

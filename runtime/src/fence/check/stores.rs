@@ -23,7 +23,7 @@ fn is_asked(world: &WorldCore) -> bool {
     world.checks.checking.borrow().check == Check::Mpi
 }
 
-/// What this rank has done with its part of a window since the fence at a line, as far as that is known.
+/// The accesses of this rank to its part of a window since the fence at a line, as far as they are known.
 pub(super) struct Local<'w> {
     pub(super) window: &'w WindowCore,
     /// The elements that it has stored, and those that it has loaded, both ascending, each with what that is in kind.
@@ -31,7 +31,7 @@ pub(super) struct Local<'w> {
     pub(super) site: Site,
 }
 
-/// What this rank has done with its parts of these windows since the fence before.
+/// The accesses of this rank to its parts of these windows since the fence before.
 pub(super) fn of<'w>(world: &WorldCore, windows: &[&'w WindowCore]) -> Vec<Local<'w>> {
     let mut all = Vec::new();
     for window in windows {

@@ -181,7 +181,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, ExitStatus};
 
-    /// What the process does that is started for it.
+    /// The variable that says what the process does that a test starts.
     const DOES: &str = "FENCEPOST_WATCH_TEST_DOES";
 
     extern "C" fn leave(_: c_int) {

@@ -1,7 +1,7 @@
 //! The memory of this process that is watched, as a handler of signals reads it: without a lock, and in memory of fixed size.
 //!
-//! What a handler reads of the slot of an access stays as it is, since its thread has the memory borrowed; of all other slots it reads whether the
-//! access is theirs, and a slot that changes meanwhile is not.
+//! A handler reads the slot of an access, which stays as it is since its thread has the memory borrowed; of all other slots it
+//! reads whether the access is theirs, and a slot that changes meanwhile is not.
 
 use rustix::mm::MprotectFlags;
 use std::ops::{Deref, Range};

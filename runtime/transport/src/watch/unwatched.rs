@@ -1,4 +1,4 @@
-//! What stands for [`Watched`] where nothing can be watched: none is ever made.
+//! [`Watched`] where nothing can be watched: none is ever made.
 
 use std::ops::Range;
 
