@@ -156,7 +156,7 @@ unsafe fn apply<V: Values>(
                     continue;
                 }
                 // SAFETY: passed on.
-                let done = unsafe { run_of_one_kind::<V>(base, len, Head(first.head).code(), records) };
+                let done = unsafe { lines_of_one_kind::<V>(base, len, Head(first.head).code(), records) };
                 if done == 0 {
                     one(Head(first.head), first.value);
                 }
@@ -171,24 +171,29 @@ unsafe fn apply<V: Values>(
     }
 }
 
-/// Apply the records at the front that have this code and one element in the window, and give their number. Long runs of
-/// one kind are the rule: what it is is asked once.
+/// Records that are applied together: those of a cache line.
+const LINE: usize = 64 / size_of::<Record>();
+
+/// Apply the records at the front that have this code and one element in the window, by lines, and give their number. Long runs
+/// of one kind are the rule: what it is is asked once.
 ///
 /// # Safety
 /// As [`apply`].
-unsafe fn run_of_one_kind<V: Values>(base: *mut u8, len: usize, code: u64, records: &[Record]) -> usize {
+unsafe fn lines_of_one_kind<V: Values>(base: *mut u8, len: usize, code: u64, records: &[Record]) -> usize {
     if size_of::<V>() > 8 || code == DATATYPE {
         return 0;
     }
     let len = len.min(DISPLACEMENTS as usize);
-    let at = |record: &Record| Head(record.head).at_of(code);
     let mut done = 0;
-    let mine = records.iter().take_while(|record| at(record) < len).map(|record| {
+    let mine = records.as_chunks::<LINE>().0.iter().map_while(|line| {
         // The origin wrote them last: each line comes from its cache.
-        kernel::fetch(std::ptr::from_ref(record).wrapping_add(AHEAD));
-        done += 1;
-        (base.wrapping_add(at(record) * size_of::<V>()), record.value)
+        kernel::fetch(std::ptr::from_ref(line).wrapping_add(AHEAD / LINE));
+        let line = line.map(|record| (Head(record.head).at_of(code), record.value));
+        let known = line.iter().all(|&(at, _)| at < len);
+        done += if known { LINE } else { 0 };
+        known.then(|| line.map(|(at, value)| (base.wrapping_add(at * size_of::<V>()), value)))
     });
+    let mine = mine.flatten();
     match op_of(code) {
         None | Some(Op::Replace) => mine.for_each(|(to, value)| {
             // SAFETY: `to` is one element of the window; the first bytes of the value are its bytes.

@@ -97,6 +97,17 @@ unsafe fn into<K: Kernel>(to: *mut u8, from: *const u8) {
 }
 
 /// # Safety
+/// As [`into`].
+#[inline(always)]
+unsafe fn into_apart<K: Kernel>(to: *mut u8, from: *const u8) {
+    let to = to.cast::<K::Value>();
+    // SAFETY: as there.
+    unsafe {
+        to.write_unaligned(K::combine_apart(to.read_unaligned(), from.cast::<K::Value>().read_unaligned()))
+    }
+}
+
+/// # Safety
 /// As [`into`], for `len` values one after another.
 #[inline(always)]
 unsafe fn run_into<K: Kernel>(to: *mut u8, from: *const u8, len: usize) {
@@ -117,7 +128,7 @@ impl Job for One {
     #[inline(always)]
     fn with<K: Kernel>(self) {
         // SAFETY: made in `combine_one` only, whose caller answers for it.
-        unsafe { into::<K>(self.to, self.from) }
+        unsafe { into_apart::<K>(self.to, self.from) }
     }
 }
 
@@ -128,7 +139,7 @@ impl<I: Iterator<Item = (*mut u8, u64)>> Job for Each<I> {
     #[inline(always)]
     fn with<K: Kernel>(self) {
         // SAFETY: made in `combine_each` only, whose caller answers for it.
-        self.0.for_each(|(to, bits)| unsafe { into::<K>(to, (&raw const bits).cast()) });
+        self.0.for_each(|(to, bits)| unsafe { into_apart::<K>(to, (&raw const bits).cast()) });
     }
 }
 

@@ -14,7 +14,17 @@ pub trait Kernel {
     type Value: Copy;
     /// The element that was there, and what arrives.
     fn combine(old: Self::Value, new: Self::Value) -> Self::Value;
+    /// The same, of elements apart: where no vector is made of several, what is rare may be a branch.
+    #[inline(always)]
+    fn combine_apart(old: Self::Value, new: Self::Value) -> Self::Value {
+        Self::combine(old, new)
+    }
 }
+
+/// Called where a branch goes that is hardly ever taken: the compiler keeps it a branch.
+#[inline]
+#[cold]
+fn cold_path() {}
 
 /// A use of the kernel that was chosen.
 pub trait Job {
@@ -48,6 +58,24 @@ macro_rules! kernels {
             #[inline(always)]
             fn combine($old: $ty, $new: $ty) -> $ty {
                 $value
+            }
+        }
+    )*};
+    (@apart $ty:ty: $($name:ident |$old:ident, $new:ident| $value:expr;)*) => {$(
+        impl Kernel for $name<$ty> {
+            type Value = $ty;
+            #[inline(always)]
+            fn combine($old: $ty, $new: $ty) -> $ty {
+                $value.canonical()
+            }
+            #[inline(always)]
+            fn combine_apart($old: $ty, $new: $ty) -> $ty {
+                let value = $value;
+                if value.is_nan() {
+                    cold_path();
+                    return value.canonical();
+                }
+                value
             }
         }
     )*};
@@ -94,11 +122,11 @@ integers!(i8 u8 i16 u16 i32 u32 i64 u64);
 
 macro_rules! floats {
     ($($ty:ident $nan:literal)*) => {$(
-        kernels! { $ty:
-            Sum |a, b| (a + b).canonical();
-            Prod |a, b| (a * b).canonical();
-            Min |a, b| if a.low(b).is_le() { a } else { b }.canonical();
-            Max |a, b| if a.high(b).is_le() { a } else { b }.canonical();
+        kernels! { @apart $ty:
+            Sum |a, b| (a + b);
+            Prod |a, b| (a * b);
+            Min |a, b| if a.low(b).is_le() { a } else { b };
+            Max |a, b| if a.high(b).is_le() { a } else { b };
         }
         impl Ranked for $ty {
             #[inline(always)]
