@@ -5,7 +5,7 @@ use crate::collect::checked::Checked;
 use crate::collect::fast_path::FastPath;
 use crate::collect::log::LogWriter;
 use crate::collect::operation::WindowKey;
-use crate::collect::pending::Pending;
+use crate::collect::pending::{Asking, Pending};
 use crate::collect::region::Region;
 use crate::fence;
 use crate::kernel::element::{Element, element_type};
@@ -322,10 +322,10 @@ fn made(
         packed: Cell::default(),
         pending: RefCell::new(Pending::default()),
         getting: LogWriter::default(),
+        asking: Asking::nobody(key.window),
         mode: Cell::new(core.mode.get()),
         apply: fence::apply_to(element),
         short: Cell::new(true),
-        short_gets: Cell::new(false),
         reopens: Cell::new(false),
         fast_paths: (0..core.size).map(|_| FastPath::default()).collect(),
         closed: Cell::new(false),

@@ -4,7 +4,7 @@ use crate::collect::operation::{Collect, SourceData, TargetRegion, WindowKey};
 use crate::collect::outbox::{
     DISPLACEMENTS, DatatypeOperation, DatatypeSource, ELEMENT, Head, RUN, Run, code_of,
 };
-use crate::collect::pending::{DatatypeGet, Get as One, Into as Landing};
+use crate::collect::pending::{Asking, DatatypeGet, Get as One, Into as Landing};
 use crate::collect::ticket::Slot;
 use crate::collect::touched::Touched;
 use crate::fence::check;
@@ -24,21 +24,38 @@ impl WindowCore {
     /// the fast path is open to it, else nothing has happened.
     #[inline(always)]
     pub(crate) fn get_one(&self, target: usize, at: usize, into: usize, borrowed: bool) -> bool {
-        let fits = self.short_gets.get() && self.peers.get(target).is_some_and(|peer| at < peer.len);
+        let fits = self.fast_paths.get(target).is_some_and(|fast_path| fast_path.is_open_to_get(at));
         if fits {
-            let sequence = self.world.next_sequence();
-            if !self.getting.write(One::new(target, at, into, borrowed, sequence)) {
-                self.get_where_no_room(target, at, into, borrowed, sequence);
+            self.join_streak(target);
+            let one = One::new(target, at, into, borrowed);
+            if !self.getting.write(one) {
+                self.get_where_no_room(one);
             }
         }
         fits
     }
 
-    /// A get of one element where there is no room for it yet; by parts, so that none has to be in memory before.
+    /// A get of one element where there is no room for it yet.
     #[cold]
     #[inline(never)]
-    fn get_where_no_room(&self, target: usize, at: usize, into: usize, borrowed: bool, sequence: u64) {
-        self.pending(|pending| pending.gets.push(One::new(target, at, into, borrowed, sequence)));
+    fn get_where_no_room(&self, one: One) {
+        self.pending(|pending| pending.gets.push(one));
+    }
+
+    /// A get from `target` is collected: after those of another window it begins a streak, by which they land in program order.
+    #[inline(always)]
+    fn join_streak(&self, target: usize) {
+        let asking = self.asking.from(target);
+        if !self.world.streaks.is_now(asking) {
+            self.ask_another(asking, target);
+        }
+    }
+
+    #[inline(never)]
+    fn ask_another(&self, asking: Asking, target: usize) {
+        let pending = &mut *self.pending.borrow_mut();
+        let first = self.getting.count(&pending.gets);
+        pending.ask((target, self.peers.len()), self.world.streaks.take(asking), first);
     }
 
     /// A call while a prepared superstep runs: it must be the planned one.
@@ -131,9 +148,9 @@ impl WindowCore {
         self.may_call((Kind::Get, target, Touched::Type(&remote)), section, site)?;
         self.note(Kind::Get, target, remote.size(), reads, mode, site);
         self.keep_call((Kind::Get, target, Touched::Type(&remote)), section, 0, site);
-        let sequence = self.world.next_sequence();
+        self.join_streak(target);
         let get = DatatypeGet { remote, landing, site, mode: self.asked(mode) };
-        self.pending(|pending| pending.push(target, get, sequence));
+        self.pending(|pending| pending.push(target, get));
         Ok(())
     }
 

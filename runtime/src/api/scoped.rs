@@ -1,7 +1,7 @@
 //! [`Epoch`]: an epoch whose operations may borrow their buffers.
 
 use crate::collect::operation::TargetRegion;
-use crate::collect::pending::Into as Landing;
+use crate::collect::pending::{Get as One, Into as Landing};
 use crate::fence;
 use crate::kernel::element::Element;
 use crate::state::bounds::in_slice;
@@ -93,6 +93,7 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
         std::mem::forget(region);
         if let ([into], None, Some(target)) = (&mut *self.into, &self.elements, target)
             && let into = std::ptr::from_mut(into).expose_provenance()
+            && One::reaches(into)
             && self.epoch.window.core().get_one(target, at, into, true)
         {
             return Ok(());

@@ -9,11 +9,13 @@ use fencepost_transport::Record;
 use std::cell::Cell;
 use std::ptr::null;
 
-/// All that one small operation has to look at.
-#[repr(align(32))]
+/// All that one small operation has to look at: a cache line.
+#[repr(align(64))]
 pub(crate) struct FastPath {
     /// Displacements below this go the fast path; none while it is closed.
     below: Cell<usize>,
+    /// The same for gets, which go on the window's list of gets.
+    gets_below: Cell<usize>,
     /// On the outbox's records.
     pub(crate) writer: LogWriter<Record>,
     /// The target's elements, where its memory is reached.
@@ -22,7 +24,12 @@ pub(crate) struct FastPath {
 
 impl Default for FastPath {
     fn default() -> Self {
-        Self { below: Cell::new(0), writer: LogWriter::default(), memory: Cell::new(null()) }
+        Self {
+            below: Cell::new(0),
+            gets_below: Cell::new(0),
+            writer: LogWriter::default(),
+            memory: Cell::new(null()),
+        }
     }
 }
 
@@ -31,6 +38,17 @@ impl FastPath {
     #[inline(always)]
     pub(crate) fn push(&self, at: usize, record: Record) -> bool {
         at < self.below.get() && self.writer.write(record)
+    }
+
+    /// Whether a get of the element at `at` goes the fast path.
+    #[inline(always)]
+    pub(crate) fn is_open_to_get(&self, at: usize) -> bool {
+        at < self.gets_below.get()
+    }
+
+    /// Gets of displacements below `below` go the fast path.
+    pub(crate) fn open_to_gets(&self, below: usize) {
+        self.gets_below.set(below);
     }
 
     /// The target's elements; null where its memory is not reached.

@@ -2,9 +2,11 @@
 
 use crate::collect::log::Log;
 use crate::collect::operation::WindowKey;
+use crate::collect::outbox::DISPLACEMENTS;
 use crate::collect::ticket::Slot;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Mode;
+use std::cell::Cell;
 use std::panic::Location;
 use std::ptr::with_exposed_provenance_mut;
 
@@ -27,25 +29,83 @@ pub(crate) enum Into {
     Borrowed(*mut u8, Datatype),
 }
 
-/// A get in program order: one element into the same window, or more than that.
+/// A get in program order: one element, to the same window or to a borrowed buffer, or more than that.
+///
+/// ```text
+/// from  bits  0..40  one element: its displacement; then this is what was read, once it was (`is_read`)
+///       bits 40..64  the rank that it is of
+///       all bits     more than one: the rank
+/// into  bits  0..62  one element: the displacement or address where it lands; else the place in `wide`
+///       bits 62..64  0 a displacement, 1 an address, 2 more than one element
+/// ```
 #[derive(Clone, Copy)]
 pub(crate) struct Get {
-    /// The rank that it reads.
-    pub(crate) target: u32,
-    /// Its place in [`Pending::wide`]; [`ONE`] or [`BORROWED`] for one element.
-    wide: u32,
-    /// One element: from here,
-    pub(crate) at: u64,
-    /// to here: a displacement, or an address.
+    from: u64,
     into: u64,
-    /// Its place among all gets of this rank.
-    pub(crate) sequence: u64,
 }
 
-/// A get of one element into the window that it is from: all is in the [`Get`].
-const ONE: u32 = u32::MAX;
-/// A get of one element into a buffer that a scoped epoch has borrowed until after its fence: the same.
-const BORROWED: u32 = u32::MAX - 1;
+/// The displacement's bits.
+const AT: u32 = DISPLACEMENTS.ilog2();
+/// The lower bits of where it lands.
+const INTO: u32 = 62;
+const BORROWED: u64 = 1 << INTO;
+const WIDE: u64 = 2 << INTO;
+/// As many ranks, at most, have gets of one element; the others have wide ones.
+pub(crate) const RANKS: usize = 1 << (64 - AT);
+
+/// From the get `first` on, this window's gets are of this streak: of all gets of this rank, those of an earlier streak are before them.
+struct Streak {
+    number: u64,
+    first: usize,
+}
+
+/// The gets of a rank come in streaks, each of one window: of which window and rank the last one was.
+#[derive(Default)]
+pub(crate) struct Streaks {
+    /// How many there were.
+    count: Cell<u64>,
+    /// The window of the last get, and the rank that it was from.
+    now: Cell<Asking>,
+}
+
+/// A window that gets from a rank: 1 more than the number of each, 0 for no rank.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Asking(u64);
+
+impl Asking {
+    /// This window gets from nobody yet.
+    pub(crate) fn nobody(window: u32) -> Self {
+        Self((u64::from(window) + 1) << 32)
+    }
+
+    /// This window, which gets from nobody yet, gets from `target`.
+    #[inline(always)]
+    pub(crate) fn from(self, target: usize) -> Self {
+        Self(self.0 + (target as u64 + 1))
+    }
+}
+
+impl Streaks {
+    /// Whether the last get was of this window and from this rank.
+    #[inline(always)]
+    pub(crate) fn is_now(&self, asking: Asking) -> bool {
+        self.now.get() == asking
+    }
+
+    /// This is the last get from here on. Returns the number of its streak, where one begins with it.
+    pub(crate) fn take(&self, asking: Asking) -> Option<u64> {
+        let is_other = self.now.replace(asking).0 >> 32 != asking.0 >> 32;
+        self.count.set(self.count.get() + u64::from(is_other));
+        is_other.then(|| self.count.get())
+    }
+
+    /// If the last get was of this window, it was from nobody.
+    pub(crate) fn forget(&self, window: Asking) {
+        if self.now.get().0 >> 32 == window.0 >> 32 {
+            self.now.set(window);
+        }
+    }
+}
 
 /// The gets of a window's epoch, in program order, and room to stage what they bring.
 #[derive(Default)]
@@ -53,55 +113,101 @@ pub(crate) struct Pending {
     /// While a [writer](crate::collect::log::LogWriter) is on them, some are not counted yet.
     pub(crate) gets: Log<Get>,
     pub(crate) wide: Vec<DatatypeGet>,
+    /// One at least where there are gets: those before the first of another window's are of one streak.
+    streaks: Vec<Streak>,
     pub(crate) staged: Vec<u8>,
-    /// The same where all gets are of one element of eight bytes, in reach; else empty.
-    pub(crate) words: Vec<u64>,
-    /// By target, whether something is got from it; no list at all where nothing is got. Known once the fence is entered.
-    pub(crate) asks: Vec<bool>,
+    /// Whether all gets are of one element of eight bytes, and are now what they bring, and where that lands.
+    pub(crate) is_read: bool,
+    /// By target, whether something is got from it; no list at all where nothing is got.
+    asks: Vec<bool>,
 }
 
 impl Get {
-    /// One element of `target`, from `at` to the element `into` of the window, or to the address `into` that is borrowed.
+    /// One element of `target`, one of the first [`RANKS`], from `at` to the element `into` of the window, or to the address
+    /// `into` that is borrowed, both of at most 62 bits.
     #[inline(always)]
-    pub(crate) fn new(target: usize, at: usize, into: usize, borrowed: bool, sequence: u64) -> Self {
-        let wide = if borrowed { BORROWED } else { ONE };
-        Self { target: target as u32, wide, at: at as u64, into: into as u64, sequence }
+    pub(crate) fn new(target: usize, at: usize, into: usize, borrowed: bool) -> Self {
+        debug_assert!(target < RANKS && (at as u64) < DISPLACEMENTS && into as u64 >> INTO == 0);
+        let kind = if borrowed { BORROWED } else { 0 };
+        Self { from: at as u64 | (target as u64) << AT, into: into as u64 | kind }
+    }
+
+    /// Whether an address can be that of a borrowed element.
+    #[inline(always)]
+    pub(crate) fn reaches(address: usize) -> bool {
+        address as u64 >> INTO == 0
     }
 
     /// Its place in [`Pending::wide`]; `None` for one element.
     #[inline]
     pub(crate) fn wide(&self) -> Option<usize> {
-        (self.wide < BORROWED).then_some(self.wide as usize)
+        (self.into & WIDE != 0).then_some((self.into & !WIDE) as usize)
+    }
+
+    /// The rank that it reads.
+    #[inline]
+    pub(crate) fn target(&self) -> usize {
+        (if self.into & WIDE == 0 { self.from >> AT } else { self.from }) as usize
+    }
+
+    /// One element: which of the target's.
+    #[inline]
+    pub(crate) fn at(&self) -> usize {
+        (self.from & (DISPLACEMENTS - 1)) as usize
     }
 
     /// The element of the window itself that one element lands in.
     pub(crate) fn lands_in(&self) -> Option<usize> {
-        (self.wide == ONE).then_some(self.into as usize)
+        (self.into >> INTO == 0).then_some(self.into as usize)
     }
 
     /// Where one element lands, of `size` bytes, in the window at `base` or in a borrowed buffer.
     #[inline]
     pub(crate) fn landing(&self, base: *mut u8, size: usize) -> *mut u8 {
         let into = self.into as usize;
-        if self.wide == BORROWED { with_exposed_provenance_mut(into) } else { base.wrapping_add(into * size) }
+        if self.into >> INTO == 0 {
+            base.wrapping_add(into * size)
+        } else {
+            with_exposed_provenance_mut((self.into & !BORROWED) as usize)
+        }
     }
 }
 
 impl Pending {
     /// A get that is more than one element, or lands elsewhere.
-    pub(crate) fn push(&mut self, target: usize, get: DatatypeGet, sequence: u64) {
-        let wide = self.wide.len() as u32;
+    pub(crate) fn push(&mut self, target: usize, get: DatatypeGet) {
+        self.gets.push(Get { from: target as u64, into: self.wide.len() as u64 | WIDE });
         self.wide.push(get);
-        self.gets.push(Get { target: target as u32, wide, at: 0, into: 0, sequence });
     }
 
-    /// Called as the fence is entered: notes which ranks this rank gets from.
-    pub(crate) fn ask(&mut self, ranks: usize) {
-        self.asks.clear();
-        if !self.gets.is_empty() {
+    /// What is got after the gets before `first` is from `target`, one of the world's `ranks`; and of this streak, if one begins.
+    pub(crate) fn ask(&mut self, (target, ranks): (usize, usize), streak: Option<u64>, first: usize) {
+        if self.asks.is_empty() {
             self.asks.resize(ranks, false);
-            self.gets.iter().for_each(|get| self.asks[get.target as usize] = true);
         }
+        self.asks[target] = true;
+        self.streaks.extend(streak.map(|number| Streak { number, first }));
+    }
+
+    /// Of the streaks, the number of one, and where its gets end; `None` where there are no more.
+    pub(crate) fn streak(&self, place: usize) -> Option<(u64, usize)> {
+        let streak = self.streaks.get(place).filter(|_| !self.gets.is_empty())?;
+        Some((streak.number, self.streaks.get(place + 1).map_or(self.gets.len(), |next| next.first)))
+    }
+
+    /// Read each get's element of eight bytes: from then on it is what it brings, and where that lands.
+    /// None is [wide](Get::wide); `read` gets the target and the displacement of each.
+    pub(crate) fn read_words(&mut self, read: impl Fn(usize, usize) -> u64) {
+        self.gets.as_mut_slice().iter_mut().for_each(|get| {
+            debug_assert!(get.wide().is_none());
+            get.from = read((get.from >> AT) as usize, get.at());
+        });
+        self.is_read = true;
+    }
+
+    /// Where each get of a word that [was read](Self::read_words) lands, and the word.
+    pub(crate) fn words(&self, base: *mut u8) -> impl Iterator<Item = (*mut u64, u64)> {
+        self.gets.iter().map(move |get| (get.landing(base, 8).cast(), get.from))
     }
 
     /// Whether something is got from `target`.
@@ -123,18 +229,96 @@ impl Pending {
 
     /// Which elements a get asks for.
     pub(crate) fn remote(&self, get: &Get) -> Datatype {
-        let one = || Datatype::run(get.at as usize..get.at as usize + 1);
+        let one = || Datatype::run(get.at()..get.at() + 1);
         get.wide().map_or_else(one, |wide| self.wide[wide].remote.clone())
     }
 
-    /// Forget all.
-    pub(crate) fn clear(&mut self) {
+    /// Forget all: what this window gets next is the first that it gets.
+    pub(crate) fn clear(&mut self, streaks: &Streaks, window: Asking) {
+        streaks.forget(window);
         self.gets.clear();
         // An empty list is cleared by a call that drops nothing.
         if !self.wide.is_empty() {
             self.wide.clear();
         }
-        self.words.clear();
+        self.is_read = false;
+        // Its next get may be of the same streak as its last one.
+        if let Some(streak) = self.streaks.pop() {
+            self.streaks.clear();
+            self.streaks.push(Streak { first: 0, ..streak });
+        }
         self.asks.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_get_says_what_it_was_given() {
+        let most = (RANKS - 1, DISPLACEMENTS as usize - 1, (1 << (INTO - 3)) - 1);
+        for (target, at, into) in [(0, 0, 0), (3, 77, 5), most] {
+            for borrowed in [false, true] {
+                let get = Get::new(target, at, into, borrowed);
+                assert_eq!((get.target(), get.at(), get.wide()), (target, at, None));
+                assert_eq!(get.lands_in(), (!borrowed).then_some(into));
+                let base = std::ptr::without_provenance_mut(64);
+                let expected = if borrowed { into } else { 64 + 8 * into };
+                assert_eq!(get.landing(base, 8).addr(), expected);
+            }
+        }
+        assert!(Get::reaches((1 << INTO) - 1) && !Get::reaches(1 << INTO));
+    }
+
+    #[test]
+    fn a_wide_get_is_of_any_rank() {
+        let mut pending = Pending::default();
+        for target in [0, 7, RANKS, u32::MAX as usize] {
+            let get = DatatypeGet {
+                remote: Datatype::run(0..2),
+                landing: Into::Ticket(Slot::default()),
+                site: Location::caller(),
+                mode: Mode::Auto,
+            };
+            pending.push(target, get);
+            let get = pending.gets[pending.gets.len() - 1];
+            assert_eq!((get.target(), get.wide()), (target, Some(pending.gets.len() - 1)));
+            assert_eq!((get.lands_in(), pending.count(&get)), (None, 2));
+        }
+    }
+
+    #[test]
+    fn a_streak_goes_on_from_epoch_to_epoch() {
+        let (streaks, u, v) = (Streaks::default(), Asking::nobody(0), Asking::nobody(u32::MAX));
+        let mut pending = Pending::default();
+        let get = |pending: &mut Pending, asking: Asking, target: usize| {
+            if !streaks.is_now(asking.from(target)) {
+                let first = pending.gets.len();
+                pending.ask((target, 3), streaks.take(asking.from(target)), first);
+            }
+            pending.gets.push(Get::new(target, 0, 0, false));
+        };
+        assert_eq!(pending.streak(0), None);
+        get(&mut pending, u, 1);
+        get(&mut pending, u, 2);
+        assert_eq!(streaks.take(v.from(0)), Some(2));
+        get(&mut pending, u, 2);
+        assert_eq!([0, 1, 2].map(|place| pending.streak(place)), [Some((1, 2)), Some((3, 3)), None]);
+        assert_eq!([0, 1, 2].map(|target| pending.asks(target)), [false, true, true]);
+        pending.clear(&streaks, u);
+        assert!(pending.streak(0).is_none() && !pending.asks(2) && !streaks.is_now(u.from(2)));
+        get(&mut pending, u, 2);
+        assert_eq!(
+            (pending.streak(0), pending.streak(1)),
+            (Some((3, 1)), None),
+            "no other window got anything"
+        );
+        assert!(pending.asks(2) && !pending.asks(1), "it is told again");
+        assert_eq!(streaks.take(v.from(2)), Some(4));
+        pending.clear(&streaks, u);
+        assert!(streaks.is_now(v.from(2)), "the last get was of another window");
+        get(&mut pending, u, 2);
+        assert_eq!(pending.streak(1), Some((5, 1)));
     }
 }

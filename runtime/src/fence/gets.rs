@@ -26,15 +26,14 @@ impl Fence<'_> {
         for window in self.windows {
             let pending = &mut *window.pending.borrow_mut();
             let size = window.element.size as usize;
-            pending.words.clear();
             if size == 8 && self.windows.len() == 1 && self.world.reaches_all && pending.wide.is_empty() {
-                let read = |get: &Get| {
-                    let memory = window.fast_paths[get.target as usize].memory().cast::<u64>();
+                let fast_paths = &*window.fast_paths;
+                pending.read_words(|target, at| {
+                    let memory = fast_paths[target].memory().cast::<u64>();
                     // SAFETY: checked against the target's length at the call; the target is in this fence and nothing
                     // is written to its window before all have settled; elements of eight bytes may be unaligned.
-                    unsafe { memory.add(get.at as usize).read_unaligned() }
-                };
-                pending.words.extend(pending.gets.iter().map(read));
+                    unsafe { memory.add(at).read_unaligned() }
+                });
                 continue;
             }
             let mut staged = std::mem::take(&mut pending.staged);
@@ -42,7 +41,7 @@ impl Fence<'_> {
             staged.resize(pending.elements().unwrap_or_default() * size, 0);
             let mut at = 0;
             for get in &*pending.gets {
-                let (target, to) = (get.target as usize, at);
+                let (target, to) = (get.target(), at);
                 at += pending.count(get) * size;
                 if target != me && !self.endpoint.reaches(target) {
                     continue;
@@ -55,7 +54,7 @@ impl Fence<'_> {
                     if let Some(wide) = get.wide() {
                         kernel::pack(base, &pending.wide[wide].remote, size, to);
                     } else {
-                        move_one(base.add(get.at as usize * size), to, size);
+                        move_one(base.add(get.at() * size), to, size);
                     }
                 }
             }
@@ -68,17 +67,16 @@ impl Fence<'_> {
             .map_err(|lost| self.world.lost(&lost, self.call))
     }
 
-    /// Land gets in program order: that of each window, and across windows by their places among all gets. `staged` is
+    /// Land gets in program order: that of each window, and across windows by their streaks. `staged` is
     /// whether they were; else each is read where it is, and nothing here is read by anybody but what others look at.
     pub(super) fn land(&self, staged: bool) {
         if let [window] = self.windows {
             let pending = window.pending.borrow();
-            if !pending.words.is_empty() {
-                let base = window.region.base();
-                for (get, word) in pending.gets.iter().zip(&pending.words) {
+            if pending.is_read {
+                for (to, word) in pending.words(window.region.base()) {
                     // SAFETY: checked against this rank's part at the call, all reads of M are done (settle); or the
                     // scoped epoch holds the borrow of an element of eight bytes until after this fence.
-                    unsafe { get.landing(base, 8).cast::<u64>().write_unaligned(*word) };
+                    unsafe { to.write_unaligned(word) };
                 }
                 return;
             }
@@ -88,24 +86,27 @@ impl Fence<'_> {
             }
             return;
         }
-        // By window: the next get, and where its elements are staged.
-        let mut heads: [(usize, usize); 16] = [(0, 0); 16];
+        // By window: the next streak, the next get, and where its elements are staged.
+        let mut heads: [(usize, usize, usize); 16] = Default::default();
         let mut more;
-        let heads: &mut [(usize, usize)] = if self.windows.len() <= 16 {
+        let heads: &mut [(usize, usize, usize)] = if self.windows.len() <= 16 {
             &mut heads[..self.windows.len()]
         } else {
-            more = vec![(0, 0); self.windows.len()];
+            more = vec![Default::default(); self.windows.len()];
             &mut more
         };
         loop {
             let next =
-                self.windows.iter().zip(&*heads).enumerate().filter_map(|(w, (window, &(next, _)))| {
-                    Some((window.pending.borrow().gets.get(next)?.sequence, w))
+                self.windows.iter().zip(&*heads).enumerate().filter_map(|(w, (window, &(streak, ..)))| {
+                    Some((window.pending.borrow().streak(streak)?, w))
                 });
-            let Some((_, w)) = next.min() else { break };
+            let Some(((_, end), w)) = next.min() else { break };
             let pending = self.windows[w].pending.borrow();
-            let (next, at) = heads[w];
-            heads[w] = (next + 1, self.land_one(self.windows[w], &pending, &pending.gets[next], staged, at));
+            let (streak, next, at) = &mut heads[w];
+            for get in &pending.gets[*next..end] {
+                *at = self.land_one(self.windows[w], &pending, get, staged, *at);
+            }
+            (*streak, *next) = (*streak + 1, end);
         }
     }
 
@@ -141,12 +142,12 @@ impl Fence<'_> {
     /// Copy what a get asks for from where it is to where it lands.
     fn land_straight(&self, window: &WindowCore, pending: &Pending, get: &Get) {
         let size = window.element.size as usize;
-        let from = window.peers[get.target as usize].base;
+        let from = window.peers[get.target()].base;
         let Some(wide) = get.wide().map(|wide| &pending.wide[wide]) else {
             // SAFETY: what is asked for was checked against the target's length; the target writes none of it before this
             // rank has settled; the rest as below.
             unsafe {
-                move_one(from.add(get.at as usize * size), get.landing(window.region.base(), size), size);
+                move_one(from.add(get.at() * size), get.landing(window.region.base(), size), size);
             }
             return;
         };

@@ -51,7 +51,6 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
             }
         }
         let pending = &mut *window.pending.borrow_mut();
-        pending.ask(world.size);
         pending.staged.clear();
         if pending.gets.is_empty() {
             continue;
@@ -115,7 +114,7 @@ fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()>
     let (world, size) = (&window.world, window.element.size as usize);
     let endpoint = world.endpoint.borrow();
     let mut asked = vec![0usize; world.size];
-    pending.gets.iter().for_each(|get| asked[get.target as usize] += pending.count(get) * size);
+    pending.gets.iter().for_each(|get| asked[get.target()] += pending.count(get) * size);
     for (target, (peer, &bytes)) in window.peers.iter().zip(&asked).enumerate() {
         let most = remote::most_answered(peer.len, size);
         if bytes > most && target != world.rank && !endpoint.reaches(target) {
@@ -211,7 +210,7 @@ fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool
     let straight = windows.iter().all(|window| {
         let pending = window.pending.borrow();
         pending.gets.iter().all(|get| {
-            let (target, elements) = (get.target as usize, pending.count(get));
+            let (target, elements) = (get.target(), pending.count(get));
             let mode = get.wide().map_or(window.asked(Mode::Auto), |wide| pending.wide[wide].mode);
             let read = endpoint.shares(target) || {
                 sent += elements as u64 * u64::from(window.element.size);
@@ -228,10 +227,9 @@ fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool
     for window in windows {
         let pending = window.pending.borrow();
         for get in &*pending.gets {
-            if endpoint.shares(get.target as usize) {
+            if endpoint.shares(get.target()) {
                 // SAFETY: the set being filled is touched by its owner only.
-                let outbox =
-                    unsafe { &mut *window.region.make_outbox(window.set.get(), get.target as usize) };
+                let outbox = unsafe { &mut *window.region.make_outbox(window.set.get(), get.target()) };
                 outbox.looks.push(pending.remote(get));
             }
         }

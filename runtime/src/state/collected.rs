@@ -3,7 +3,7 @@
 use crate::collect::fast_path::FastPath;
 use crate::collect::operation::WindowKey;
 use crate::collect::outbox::{DatatypeSource, Head, Outbox, PUT, op_of};
-use crate::collect::pending::{Into as Landing, Pending};
+use crate::collect::pending::Into as Landing;
 use crate::collect::touched::Touched;
 use crate::kernel::waits::{Wait, without};
 use crate::state::window::WindowCore;
@@ -69,14 +69,14 @@ impl WindowCore {
             // Other ranks may be reading what was collected for the fence that the world ended in, and no other fence
             // follows.
             self.allow(false);
-            return self.pending(Pending::clear);
+            return self.pending(|pending| pending.clear(&self.world.streaks, self.asking));
         }
         self.elements.set(false);
         self.of_other.set(None);
         // After a fence that failed on all ranks, or before one: nobody reads the set being filled.
         let made = |&target: &usize| self.region.made_outbox(self.set.get(), target).is_some();
         (0..self.world.size).filter(made).for_each(|target| self.outbox(target, Outbox::clear));
-        self.pending(Pending::clear);
+        self.pending(|pending| pending.clear(&self.world.streaks, self.asking));
         self.notes.borrow_mut().clear();
         self.checked.clear();
         self.remembered.borrow_mut().forget();

@@ -6,7 +6,7 @@ use crate::collect::log::LogWriter;
 use crate::collect::operands::Apply;
 use crate::collect::operation::WindowKey;
 use crate::collect::outbox::{DISPLACEMENTS, Outbox};
-use crate::collect::pending::{Get as One, Pending};
+use crate::collect::pending::{Asking, Get as One, Pending, RANKS};
 use crate::collect::region::{Region, let_go};
 use crate::kernel::element::Element;
 use crate::state::attributes::Attributes;
@@ -74,14 +74,14 @@ pub struct WindowCore {
     pub(crate) pending: RefCell<Pending>,
     /// On the list of gets.
     pub(crate) getting: LogWriter<One>,
+    /// This window, in what says whose gets are collected.
+    pub(crate) asking: Asking,
     /// The mode that operations without one of their own prefer.
     pub(crate) mode: Cell<Mode>,
     /// Applies records to a window of this element type.
     pub(crate) apply: Apply,
     /// Whether small operations go the fast path: not while calls are matched with a plan. Read by [`is_short`](Self::is_short).
     pub(crate) short: Cell<bool>,
-    /// Whether gets of one element go the fast path: while small operations do, and calls are not kept with their lines.
-    pub(crate) short_gets: Cell<bool>,
     /// Whether an access has shut the fast paths, which are opened again when they are asked for.
     pub(crate) reopens: Cell<bool>,
     /// The fast paths, by target.
@@ -179,17 +179,18 @@ impl WindowCore {
         self.reopens.set(self.accesses.get() > 0);
         let short = short && self.accesses.get() == 0 && self.world.alive().is_ok();
         self.short.set(short);
-        self.short_gets.set(short && !self.observed.get());
         if !short {
             self.forget_part(); // a run or an access may change it
             self.checked.forget_lines();
         }
         let holds_until_fence = self.holds_until_fence();
+        let gets_are_short = short && !self.observed.get() && self.peers.len() <= RANKS;
         for (fast_path, peer) in self.fast_paths.iter().zip(&self.peers) {
             // What may leave early goes the long way, and what is observed.
             let open = short && (holds_until_fence || !peer.base.is_null()) && !self.observed.get();
-            let below = if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };
-            fast_path.lead(peer.base, below);
+            let below = |open| if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };
+            fast_path.lead(peer.base, below(open));
+            fast_path.open_to_gets(below(gets_are_short));
         }
     }
 
@@ -246,9 +247,11 @@ impl WindowCore {
     #[cold]
     pub(crate) fn shut(&self) {
         self.short.set(false);
-        self.short_gets.set(false);
         self.checked.forget_lines();
-        self.fast_paths.iter().zip(&self.peers).for_each(|(fast_path, peer)| fast_path.lead(peer.base, 0));
+        for (fast_path, peer) in self.fast_paths.iter().zip(&self.peers) {
+            fast_path.lead(peer.base, 0);
+            fast_path.open_to_gets(0);
+        }
     }
 
     /// The ports of posts and accesses.
@@ -314,7 +317,7 @@ impl WindowCore {
         }
         self.checked.clear();
         let pending = &mut *self.pending.borrow_mut();
-        pending.clear();
+        pending.clear(&self.world.streaks, self.asking);
         // SAFETY: these gets are in this very object, and touched only while the writer is lifted.
         unsafe { self.getting.lower(&pending.gets) };
     }

@@ -1,6 +1,7 @@
 //! [`World`]: a set of ranks that run one program, and what they do together.
 
 use crate::collect::operation::WindowKey;
+use crate::collect::pending::Streaks;
 use crate::state::attendants::Attendants;
 use crate::state::call_sites::CallSites;
 use crate::state::calls::Calls;
@@ -139,7 +140,8 @@ pub(crate) struct WorldCore {
     pub(crate) posts: RefCell<Vec<u64>>,
     /// Windows of the prepared superstep whose calls are being matched.
     pub(crate) matched: RefCell<Vec<(WindowKey, WindowId)>>,
-    pub(crate) sequence: Cell<u64>,
+    /// Whose gets are being collected.
+    pub(crate) streaks: Streaks,
     pub(crate) mode: Cell<Mode>,
     /// Whether order is kept in epochs from here on.
     pub(crate) order: Cell<Order>,
@@ -233,7 +235,7 @@ impl World {
             kept: RefCell::default(),
             posts: RefCell::new(vec![0; size]),
             matched: RefCell::default(),
-            sequence: Cell::new(0),
+            streaks: Streaks::default(),
             mode: Cell::new(mode),
             order: Cell::default(),
             plans: Cell::new(true),
@@ -342,12 +344,6 @@ impl WorldCore {
     /// Returns the number of supersteps so far.
     pub(crate) fn number(&self) -> u32 {
         self.number.get()
-    }
-
-    /// The next get's place among all of this rank.
-    pub(crate) fn next_sequence(&self) -> u64 {
-        self.sequence.set(self.sequence.get() + 1);
-        self.sequence.get()
     }
 
     fn leave(&self, how: Leave) {

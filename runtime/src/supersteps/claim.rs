@@ -183,10 +183,10 @@ fn differs_from(
         let Some(get) = made.next() else {
             return Some(format!("the pattern has a get at {} that was not made", operation.site));
         };
-        if target(operation) != Some(Rank(get.target)) || operation.remote != pending.remote(get) {
+        if target(operation) != Some(Rank(get.target() as u32)) || operation.remote != pending.remote(get) {
             return Some(format!(
                 "a get that is not as in the pattern: from rank {} elements {}, where the call at {} has elements {}",
-                get.target,
+                get.target(),
                 pending.remote(get),
                 operation.site,
                 operation.remote
@@ -196,7 +196,7 @@ fn differs_from(
     made.next().map(|get| {
         format!(
             "a get that the pattern does not have: from rank {} elements {}",
-            get.target,
+            get.target(),
             pending.remote(get)
         )
     })

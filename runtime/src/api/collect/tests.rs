@@ -185,3 +185,48 @@ fn a_run_before_an_exposed_section_is_described_before_it() {
         ranks(2).transport(transport).run(run).expect("no panic");
     }
 }
+
+/// Which of two windows gets, and which of three elements each get lands in, by bits; now and then one window is fenced alone.
+#[test]
+fn gets_of_several_windows_land_in_program_order() {
+    let run = |world: &World| -> Result<()> {
+        let (me, size) = (world.rank(), world.size());
+        let (mut u, mut v) = (world.window::<u64>(8)?, world.window::<u64>(8)?);
+        let of = |window: usize, rank: usize| (100 * (1 + window) + rank) as u64;
+        let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
+        for epoch in 0..200 {
+            (u[7], v[7]) = (of(0, me), of(1, me));
+            let mut expected = [0; 3];
+            u[..3].fill(0);
+            bits = bits.rotate_left(7).wrapping_mul(0xd134_2543_de82_ef95) + 1;
+            if epoch % 3 == 0 {
+                // It waits while the other window is fenced, and is before what that gets afterwards.
+                v.get(u.section(0..1)).from(me, 7)?;
+                u.get(1..2).from((me + 1) % size, 7)?;
+                u.fence()?;
+                (expected[0], expected[1]) = (of(1, me), of(0, (me + 1) % size));
+            }
+            for i in 0..epoch % 7 {
+                let (window, lands, target) =
+                    ((bits >> i & 1) as usize, (bits >> (10 + 2 * i) & 3) as usize % 3, (epoch + i) % size);
+                expected[lands] = of(window, target);
+                match window {
+                    0 if i % 2 == 0 => u.get(lands..lands + 1).from(target, 7)?,
+                    // More than one element does not go the fast path.
+                    0 => {
+                        u.get(lands..lands + 2).from(target, 6)?;
+                        (expected[lands], expected[(lands + 1).min(2)]) = (0, of(0, target));
+                        if lands == 2 {
+                            expected[2] = 0;
+                        }
+                    }
+                    _ => v.get(u.section(lands..lands + 1)).from(target, 7)?,
+                }
+            }
+            world.fence((&mut u, &mut v))?;
+            assert_eq!(u[..3], expected, "epoch {epoch}");
+        }
+        Ok(())
+    };
+    ranks(3).run(run).expect("no panic");
+}

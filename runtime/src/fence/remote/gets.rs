@@ -80,7 +80,7 @@ pub(crate) fn take_answers(
         let pending = &mut *window.pending.borrow_mut();
         let size = window.element.size as usize;
         for from in (0..world.size).filter(|&from| from != world.rank) {
-            if endpoint.reaches(from) || !pending.gets.iter().any(|get| get.target as usize == from) {
+            if endpoint.reaches(from) || !pending.gets.iter().any(|get| get.target() == from) {
                 continue;
             }
             let watch = || Watch::new(world, call, windows, from, Awaited::One("answers to gets"));
@@ -90,7 +90,7 @@ pub(crate) fn take_answers(
             let expected: usize = pending
                 .gets
                 .iter()
-                .filter(|get| get.target as usize == from)
+                .filter(|get| get.target() == from)
                 .map(|get| pending.count(get) * size)
                 .sum();
             let good =
@@ -100,7 +100,7 @@ pub(crate) fn take_answers(
                 for i in 0..pending.gets.len() {
                     let get = pending.gets[i];
                     let len = pending.count(&get) * size;
-                    if get.target as usize == from {
+                    if get.target() == from {
                         pending.staged[at..at + len].copy_from_slice(&payload[..len]);
                         payload = &payload[len..];
                     }

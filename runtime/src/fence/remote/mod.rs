@@ -61,7 +61,7 @@ pub(crate) fn send(
     let outbox: &Outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
     let pending = window.pending.borrow();
     let asks = listed || !endpoint.reaches(to); // else it reads by itself
-    let gets = || pending.gets.iter().filter(|get| asks && get.target as usize == to);
+    let gets = || pending.gets.iter().filter(|get| asks && get.target() == to);
     let remembered = &mut *window.remembered.borrow_mut();
     let key = std::ptr::from_ref(call.site) as usize;
     let left = remembered.left[to];
@@ -92,7 +92,7 @@ pub(crate) fn send(
     let frame = &mut remembered.frame;
     describe(frame, outbox, gets().count())?;
     for get in gets() {
-        frame.extend_from_slice(&if get.wide().is_none() { get.at } else { FAR }.to_le_bytes());
+        frame.extend_from_slice(&if get.wide().is_none() { get.at() as u64 } else { FAR }.to_le_bytes());
     }
     gets().filter(|get| get.wide().is_some()).for_each(|get| pending.remote(get).encode(frame));
     let described = frame.len();
