@@ -5,6 +5,7 @@ use fencepost::prelude::*;
 use fencepost::{Assertions, Census, Check, Ranks, Section, Source, TransportKind, World, ranks};
 use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::transports::transports;
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn worlds(size: usize) -> Vec<Ranks> {
@@ -187,7 +188,7 @@ fn three_ranks_in_three_calls_all_get_errors() -> Result<()> {
 struct Forged(WindowKey, Datatype);
 impl Source<u64> for Forged {
     fn data(&self) -> SourceData<'_, u64> {
-        SourceData::Section(Some(self.0), self.1.clone())
+        SourceData::Section(Some(self.0), Cow::Borrowed(&self.1))
     }
 }
 impl Section<u64> for Forged {

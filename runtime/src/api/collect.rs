@@ -367,6 +367,7 @@ impl WindowCore {
         if !self.is_short() {
             let remote = region.datatype(count);
             self.sizes(count, remote.size(), site)?;
+            let section = section.map(|(window, section)| (window, section.into_owned()));
             return self.matched(kind, target, remote, section, bytes, None, site);
         }
         let Some(target) = target else { return Ok(()) };
@@ -383,6 +384,7 @@ impl WindowCore {
             self.send_records(kind, elements, count, target, at, site)?;
         } else {
             let bytes = (!reads).then_some(bytes);
+            let section = section.map(|(window, section)| (window, section.into_owned()));
             self.send_datatype(kind, bytes, section, count, target, region, mode, site)?;
         }
         self.note(kind, target, count, reads, mode, site);

@@ -2,6 +2,7 @@
 //!
 //! While a log is filled, only the writer holds the end position, so an append costs the record's stores plus one.
 
+use bytemuck::Pod;
 use fencepost_transport::{Bytes, Memory};
 use std::alloc::{Layout, handle_alloc_error};
 use std::cell::Cell;
@@ -112,7 +113,7 @@ impl<R: Copy> Log<R> {
         };
         let room = least.max(2 * self.room).max(FIRST / size_of::<R>()).min(self.most);
         let bytes = room.saturating_mul(size_of::<R>());
-        let store = self.memory.any(bytes).or_else(|_| Memory::heap().any(bytes));
+        let store = self.memory.zeroed(bytes).or_else(|_| Memory::heap().zeroed(bytes));
         let Ok(store) = store else { return false };
         let start = NonNull::new(store.base().cast::<R>()).unwrap_or(NonNull::dangling());
         // SAFETY: there are `len` records, and room for more in the new memory.
@@ -121,16 +122,16 @@ impl<R: Copy> Log<R> {
         (self.start, self.room, self.store) = (start, room, Some(Box::new(store)));
         true
     }
+}
 
-    /// `more` records more, for which there is [room](Self::reserve), and which `write` puts where it is told.
-    ///
-    /// # Safety
-    /// It writes all of them.
-    pub(crate) unsafe fn append(&mut self, more: usize, write: impl FnOnce(*mut R)) {
+impl<R: Pod> Log<R> {
+    /// `more` records more, for which there is [room](Self::reserve): zero, or what was there before they were forgotten.
+    pub(crate) fn append(&mut self, more: usize) -> &mut [R] {
         assert!(more <= self.room - self.len, "room was made before");
-        // SAFETY: there is room for `more` behind the last one, and the caller's.
-        write(unsafe { self.start.add(self.len) }.as_ptr());
+        let first = self.len;
         self.len += more;
+        // The memory was zero, and whatever was written since is a record: any bits are.
+        &mut self.as_mut_slice()[first..]
     }
 }
 

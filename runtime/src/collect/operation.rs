@@ -8,6 +8,7 @@ use fencepost_planner::Result;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::{Kind, Mode};
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::Location;
@@ -45,7 +46,7 @@ pub enum SourceData<'a, T> {
     /// These elements of a slice, in the order of the datatype: packed at the call, free at once.
     Part(&'a [T], Datatype),
     /// A section: of the window that the call is on (`None`) or of another; read at the fence.
-    Section(Option<WindowKey>, Datatype),
+    Section(Option<WindowKey>, Cow<'a, Datatype>),
 }
 
 impl<'a, T: Element> SourceData<'a, T> {
@@ -181,7 +182,7 @@ macro_rules! sections {
         impl<T: Element> Source<T> for $ty {
             fn data(&self) -> SourceData<'_, T> {
                 let to: fn(&$ty) -> Datatype = $to;
-                SourceData::Section(None, to(self))
+                SourceData::Section(None, Cow::Owned(to(self)))
             }
             #[inline]
             fn element(&self) -> Option<usize> {
@@ -203,7 +204,7 @@ impl<T: Element> Section<T> for WindowSection<T> {
 }
 impl<T: Element> Source<T> for WindowSection<T> {
     fn data(&self) -> SourceData<'_, T> {
-        SourceData::Section(Some(self.window), self.datatype.clone())
+        SourceData::Section(Some(self.window), Cow::Borrowed(&self.datatype))
     }
 }
 

@@ -220,18 +220,11 @@ impl Outbox {
             handle_alloc_error(Layout::new::<Record>());
         }
         self.push(head, run.0);
-        let place = elements.map_or_else(|from| from.to_ne_bytes(), |_| [0; 8]);
-        let bytes = elements.unwrap_or(&place);
-        let room = size_of::<Record>() * records;
-        assert!(bytes.len() <= room, "a run's records hold its elements");
-        let rest = room - bytes.len();
-        // SAFETY: they fit into the records, of which each byte is written: theirs, then zeros.
-        unsafe {
-            self.records.append(records, |room| {
-                let room = room.cast::<u8>();
-                room.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-                room.add(bytes.len()).write_bytes(0, rest);
-            });
+        let room: &mut [u8] = bytemuck::cast_slice_mut(self.records.append(records));
+        room[count * size..].fill(0);
+        match elements {
+            Ok(bytes) => room[..count * size].copy_from_slice(bytes),
+            Err(from) => room[..8].copy_from_slice(&from.to_ne_bytes()),
         }
     }
 
@@ -271,23 +264,14 @@ impl Outbox {
         (self.records, self.spare) = (log, before);
     }
 
-    /// `len` more bytes of elements, which `write` puts where it is told; returns where they begin. `None` where there is no
-    /// memory for them.
-    ///
-    /// # Safety
-    /// It writes all of them.
-    pub(crate) unsafe fn append(&mut self, len: usize, write: impl FnOnce(*mut u8)) -> Option<usize> {
+    /// `len` more bytes of elements, to be written, and where they begin. `None` where there is no memory for them.
+    pub(crate) fn append(&mut self, len: usize) -> Option<(usize, &mut [u8])> {
         let at = self.bytes.len().next_multiple_of(8);
         let gap = at - self.bytes.len();
         let more = len.checked_add(gap).filter(|&more| self.bytes.reserve(more))?;
-        // SAFETY: the gap is filled, and what follows by the caller's promise.
-        unsafe {
-            self.bytes.append(more, |to| {
-                to.write_bytes(0, gap);
-                write(to.add(gap));
-            });
-        }
-        Some(at)
+        let (before, elements) = self.bytes.append(more).split_at_mut(gap);
+        before.fill(0);
+        Some((at, elements))
     }
 
     /// Leaves the elements of its only operation on a datatype where they are: `len` bytes.
@@ -312,11 +296,9 @@ impl Outbox {
 
     /// Copy `bytes` to the end of the arena, aligned to eight; returns where they begin.
     pub(crate) fn keep(&mut self, bytes: &[u8]) -> usize {
-        // SAFETY: all of them are written.
-        let at = unsafe {
-            self.append(bytes.len(), |to| to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()))
-        };
-        at.unwrap_or_else(|| handle_alloc_error(Layout::for_value(bytes)))
+        let Some((at, to)) = self.append(bytes.len()) else { handle_alloc_error(Layout::for_value(bytes)) };
+        to.copy_from_slice(bytes);
+        at
     }
 
     /// Read the elements that are sources of records, of `size` bytes each, from the window at `base`.

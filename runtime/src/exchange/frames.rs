@@ -211,11 +211,7 @@ pub(super) fn of_batch(
         let message = format!("there is no memory for {} bytes that describe an access", scratch.len());
         return Err(fencepost_planner::Error::new(ErrorClass::NoMem, message));
     }
-    // SAFETY: all of them are written.
-    unsafe {
-        let write = |to: *mut u8| to.copy_from_nonoverlapping(scratch.as_ptr(), scratch.len());
-        outbox.bytes.append(scratch.len(), write);
-    }
+    outbox.bytes.append(scratch.len()).copy_from_slice(scratch);
     Ok((header(word(*number, 0, 0), kind::ACCESS, 0), outbox.bytes.as_ptr(), outbox.bytes.len()))
 }
 

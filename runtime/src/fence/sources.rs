@@ -183,16 +183,16 @@ fn read_sections(
             outbox.wide[index].source = DatatypeSource::Bytes(0);
             continue;
         }
-        // SAFETY: the section was checked against this rank's part of the window, which this rank is fencing; nobody
-        // else writes it before this rank's notification is out; it has as many bytes.
-        let at = unsafe { outbox.append(bytes, |to| kernel::pack(from, &elements, size, to)) };
-        let Some(at) = at else {
+        let Some((at, to)) = outbox.append(bytes) else {
             let message = format!(
                 "this epoch puts {} elements of {size} bytes, and there is no memory for a copy of them",
                 elements.size()
             );
             return Err(call.error(world, ErrorClass::NoMem, message));
         };
+        // SAFETY: the section was checked against this rank's part of the window, which this rank is fencing; nobody
+        // else writes it before this rank's notification is out; it has as many bytes.
+        unsafe { kernel::pack(from, &elements, size, to.as_mut_ptr()) };
         outbox.wide[index].source = DatatypeSource::Bytes(at);
     }
     outbox.sections = exposed;

@@ -370,7 +370,7 @@ impl Calls {
             SourceData::Part(_, elements) => (Local::Buffer, elements.size()),
             SourceData::Section(window, datatype) => {
                 let count = datatype.size();
-                (self.section_of(window, datatype, site)?, count)
+                (self.section_of(window, datatype.into_owned(), site)?, count)
             }
         };
         let remote = region.datatype(count);
