@@ -37,7 +37,11 @@ impl FastPath {
     /// Collect an operation on the element at `at`, if it goes the fast path; else nothing has happened.
     #[inline(always)]
     pub(crate) fn push(&self, at: usize, record: Record) -> bool {
-        at < self.below.get() && self.writer.write(record)
+        let is_written = at < self.below.get() && self.writer.write(record);
+        if is_written {
+            self.writer.fetch_ahead();
+        }
+        is_written
     }
 
     /// Whether a get of the element at `at` goes the fast path.

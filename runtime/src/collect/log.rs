@@ -2,12 +2,16 @@
 //!
 //! While a log is filled, only the writer holds the end position, so an append costs the record's stores plus one.
 
+use crate::kernel::fetch_to_write;
 use bytemuck::Pod;
 use fencepost_transport::{Bytes, Memory};
 use std::alloc::{Layout, handle_alloc_error};
 use std::cell::Cell;
 use std::ops::Deref;
 use std::ptr::{NonNull, null_mut};
+
+/// How far ahead of a writer lines are asked for, in bytes.
+const AHEAD: usize = 1024;
 
 /// The first memory: a page.
 const FIRST: usize = 4096;
@@ -149,6 +153,12 @@ impl<R: Copy> LogWriter<R> {
             }
         }
         room
+    }
+
+    /// Ask for the lines that it will write soon: another processor has them, if it read them last.
+    #[inline(always)]
+    pub(crate) fn fetch_ahead(&self) {
+        fetch_to_write(self.next.get().wrapping_byte_add(AHEAD));
     }
 
     /// Whether there are no records: none in `log`, which it fills, if it fills any, and none that are not counted yet.

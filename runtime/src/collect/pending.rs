@@ -180,7 +180,7 @@ impl Pending {
         self.wide.push(get);
     }
 
-    /// What is got after the gets before `first` is from `target`, one of the world's `ranks`; and of this streak, if one begins.
+    /// Notes that the get at `first` asks `target`, one of the world's `ranks`, and that it begins the streak of this number, if any.
     pub(crate) fn ask(&mut self, (target, ranks): (usize, usize), streak: Option<u64>, first: usize) {
         if self.asks.is_empty() {
             self.asks.resize(ranks, false);

@@ -26,5 +26,5 @@ pub(crate) mod waits;
 mod walk;
 
 pub use combine::{combine, combine_copy, combine_each, combine_one, combine_run};
-pub use moves::{copy, fetch, pack, unpack};
+pub use moves::{copy, fetch, fetch_to_write, pack, unpack};
 pub use values::{Task, Values, with_values};
