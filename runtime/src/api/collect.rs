@@ -303,6 +303,22 @@ impl WindowCore {
         Ok(Some((other, run.start as usize)))
     }
 
+    /// Whether a record may have this element of another window for its source, as [`read_later`](Self::read_later) says, and all is
+    /// right with it.
+    fn takes_element_of(&self, window: WindowKey, from: usize) -> bool {
+        let mixed = match self.of_other.get() {
+            Some((key, _)) => key != window,
+            None => self.elements.get(),
+        };
+        // As for a few elements: a call that will be compared with a plan has to be found as one.
+        if mixed || window.world != self.key.world || self.world.supersteps.comparing() {
+            return false;
+        }
+        let Some(other) = self.world.collecting(window) else { return false };
+        self.world.names_sections();
+        other.element == self.element && from < other.peers[self.world.rank].len && !other.is_open()
+    }
+
     /// Whether an operation on `count` elements may be among the records: where the target reads them in place, and the mode
     /// leaves the choice.
     fn is_few(&self, count: usize, target: usize, mode: Mode) -> bool {
@@ -471,6 +487,32 @@ impl<T: Element> Collect<T> for Window<T> {
         let sent = fast_path.push(at, Record { head: head.0, value: from as u64 });
         if sent {
             self.core.elements.set(true);
+        }
+        sent
+    }
+
+    fn send_element_of(
+        &self,
+        kind: Kind,
+        (of, from): (WindowKey, usize),
+        target: usize,
+        at: usize,
+        site: &'static Location<'static>,
+    ) -> bool {
+        if of == self.core.key {
+            return self.send_element(kind, from, target, at, site);
+        }
+        if !is_small::<T>(kind) || !self.core.takes_element_of(of, from) {
+            return false;
+        }
+        // Where the target is not reached, the section is told as it is.
+        let Some(fast_path) = self.fast_paths.get(target).filter(|path| !path.memory().is_null()) else {
+            return false;
+        };
+        let head = Head::new(at as u64, code_of(kind) | ELEMENT, site);
+        let sent = fast_path.push(at, Record { head: head.0, value: from as u64 });
+        if sent && self.core.of_other.get().is_none() {
+            self.core.of_other.set(Some((of, site)));
         }
         sent
     }

@@ -100,6 +100,13 @@ pub trait Source<T: Element> {
     fn element(&self) -> Option<usize> {
         None
     }
+
+    /// The window and the element, where it is a section of one of a named window and that can be told at once.
+    #[doc(hidden)]
+    #[inline]
+    fn element_of(&self) -> Option<(WindowKey, usize)> {
+        None
+    }
 }
 
 /// What a put or an accumulate of an [`Access`](crate::Access) may take its elements from: all [sources](Source) that are read
@@ -206,6 +213,12 @@ impl<T: Element> Source<T> for WindowSection<T> {
     fn data(&self) -> SourceData<'_, T> {
         SourceData::Section(Some(self.window), Cow::Borrowed(&self.datatype))
     }
+
+    #[inline]
+    fn element_of(&self) -> Option<(WindowKey, usize)> {
+        let run = self.datatype.as_run()?;
+        (run.start >= 0 && run.end.wrapping_sub(run.start) == 1).then_some((self.window, run.start as usize))
+    }
 }
 
 /// Which elements of the target's window.
@@ -220,6 +233,16 @@ pub enum TargetRegion {
 }
 
 impl TargetRegion {
+    /// The place, where one element is given a place.
+    #[inline]
+    fn one(&self) -> Option<usize> {
+        match self {
+            TargetRegion::At(at) => Some(*at),
+            TargetRegion::Run(run) => (run.end.wrapping_sub(run.start) == 1).then_some(run.start),
+            TargetRegion::Type(_) => None,
+        }
+    }
+
     /// The place as a datatype of `count` elements, where it does not say itself how many.
     #[doc(hidden)]
     pub fn datatype(self, count: usize) -> Datatype {
@@ -295,6 +318,21 @@ pub trait Collect<T: Element> {
         &self,
         kind: Kind,
         from: usize,
+        target: usize,
+        at: usize,
+        site: &'static Location<'static>,
+    ) -> bool {
+        let _ = (kind, from, target, at, site);
+        false
+    }
+
+    /// The same, of an element of this rank's part of a named window.
+    #[doc(hidden)]
+    #[inline]
+    fn send_element_of(
+        &self,
+        kind: Kind,
+        from: (WindowKey, usize),
         target: usize,
         at: usize,
         site: &'static Location<'static>,
@@ -421,6 +459,13 @@ fn slow_path<T: Element, C: Collect<T>, S: Source<T>>(
     mode: Mode,
     site: &'static Location<'static>,
 ) -> Result<()> {
+    if let (Some(from), Some(to)) = (source.element_of(), target)
+        && mode == Mode::Auto
+        && let Some(at) = region.one()
+        && collector.send_element_of(kind, from, to, at, site)
+    {
+        return Ok(());
+    }
     collector.send(kind, source.data(), target, region, mode, site)
 }
 

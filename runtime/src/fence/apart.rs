@@ -13,6 +13,7 @@ use crate::fence::spoken::has_something;
 use crate::fence::{CALL, Disagreement, Fence, Notifications, RUNS};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::calls;
+use crate::state::world::WorldCore;
 use fencepost_planner::census::Census;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Cause, Liveness, Lost, Notify};
@@ -26,6 +27,16 @@ struct Apart {
     behind: Option<usize>,
     /// A rank that has run other prepared supersteps than this one since all ranks agreed.
     strayed: Option<usize>,
+}
+
+impl WorldCore {
+    /// The calls that this rank has made, as its notifications carry them: the number of its call, and a digest of what
+    /// it has run.
+    #[inline]
+    pub(super) fn behind_it(&self) -> u32 {
+        let runs = (self.ran.get() & 0xff) as u32;
+        self.calls.tag(CALL) | runs << RUNS
+    }
 }
 
 impl Fence<'_> {
@@ -63,12 +74,10 @@ impl Fence<'_> {
         }
     }
 
-    /// The calls that this rank has made, as its notifications carry them: the number of its call, and a digest of what
-    /// it has run.
+    /// [`WorldCore::behind_it`].
     #[inline]
     pub(super) fn behind_it(&self) -> u32 {
-        let runs = (self.world.ran.get() & 0xff) as u32;
-        self.world.calls.tag(CALL) | runs << RUNS
+        self.world.behind_it()
     }
 
     /// The numbers in every other rank's notification, compared with this rank's own.

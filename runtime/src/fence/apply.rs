@@ -11,7 +11,6 @@ use crate::fence::remote;
 use crate::fence::riding::{are_riding, riders};
 use crate::fence::{Fence, Notifications};
 use crate::kernel::{self, Task, Values, with_values};
-use crate::state::traffic::Traffic;
 use crate::state::window::WindowCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
@@ -48,9 +47,8 @@ impl Fence<'_> {
                     // SAFETY: it is of this exchange, and of a rank whose memory is reached, as for `rides`.
                     let records = unsafe { riders(notification, place) };
                     if !records.is_empty() {
-                        let items = Items::Records(records);
                         // SAFETY: this rank's own memory, in its own fence, all reads done.
-                        unsafe { (window.apply)(base, len, window.element, items, &Operands::none()) };
+                        unsafe { window.apply_records(records) };
                     }
                 } else {
                     let in_place = |number| exposed_by(self.windows, number, origin);
@@ -65,9 +63,7 @@ impl Fence<'_> {
                 remote::recycle(window, self.endpoint);
             }
         }
-        self.world
-            .traffic
-            .set(Traffic { epochs: self.world.traffic.get().epochs + 1, ..self.world.traffic.get() });
+        self.world.count_epoch();
     }
 
     /// Apply what is in the outbox of `origin`, whose values are shared. Exposed sections are read in place, or from where they
@@ -92,6 +88,19 @@ impl Fence<'_> {
             // against this length.
             unsafe { (window.apply)(base, len, window.element, Items::Records(&outbox.records), &operands) };
         }
+    }
+}
+
+impl WindowCore {
+    /// Applies records of which each has its element.
+    ///
+    /// # Safety
+    /// This rank is in its fence, and all reads of this part are done; each displacement was checked against its length.
+    #[inline]
+    pub(super) unsafe fn apply_records(&self, records: &[Record]) {
+        let (base, len) = (self.region.base(), self.peers[self.world.rank].len);
+        // SAFETY: the caller's.
+        unsafe { (self.apply)(base, len, self.element, Items::Records(records), &Operands::none()) };
     }
 }
 

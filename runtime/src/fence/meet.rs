@@ -1,6 +1,6 @@
 //! Calls of all ranks that fence no window.
 
-use super::{Fence, INLINE, fence_giving};
+use super::{Fence, INLINE, fence_giving, straight};
 use crate::protocol::exchange::bytes_of;
 use crate::protocol::frames::kind;
 use crate::state::call::Call;
@@ -52,10 +52,9 @@ impl WorldCore {
     ) -> Result<()> {
         self.admits(call)?;
         let endpoint = &mut *self.endpoint.borrow_mut();
-        let mut fence = Fence { told: mine, ..Fence::new(self, &[], call, endpoint) };
-        fence.run(None)?;
+        straight::tell(self, call, endpoint, mine)?;
         for from in (0..self.size).filter(|&from| from != self.rank) {
-            if let Some(notification) = fence.notification(from) {
+            if let Ok(Some(notification)) = endpoint.read(from) {
                 heard(from, &notification.inline);
             }
         }

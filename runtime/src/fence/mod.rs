@@ -154,7 +154,7 @@ fn fence_unchecked(
 ) -> Result<()> {
     let straight = match windows {
         windows if windows.is_empty() || failed.is_some() => None,
-        [window] => straight::fence(world, &[*window], call),
+        [window] => straight::fence_of_one(world, window, call),
         several => straight::fence_of_several(world, several, call),
     };
     if let Some(result) = straight {
@@ -541,6 +541,9 @@ impl Fence<'_> {
             all.disagreement = Disagreement::Failed;
         }
         for from in (0..self.world.size).filter(|&from| from != self.world.rank) {
+            if self.endpoint.reaches(from) {
+                let _ = self.endpoint.await_briefly(from);
+            }
             let watch = || Watch::new(self.world, self.call, self.windows, from, Awaited::Notifications);
             let (seen, flags, count) = wait(self.endpoint, watch, |endpoint| {
                 let notification = endpoint

@@ -1,14 +1,17 @@
 //! The straight path of the fence: windows of which only records wait, and ranks that all reach each other's memory.
 //!
-//! It is the same fence, with one loop over the ranks before the notifications are sent, and it differs from it only there:
-//! nothing is got, exposed or listed, and no frame is posted. Records ride in their notification, one or two; of more it
-//! says where they lie. They are of one window or of two. What other ranks have for this one may be anything, so what follows
-//! the notifications is [`conclude`](Fence::conclude), as for every fence.
+//! It is the same fence, with one loop over the ranks before the notifications are sent and one after: nothing is got, exposed or
+//! listed, and no frame is posted. Records ride in their notification, one or two; of more it says where they lie. They are of one
+//! window or of two. What other ranks have for this one may be anything: where it is records that ride, and nobody reads this
+//! rank's memory, they are applied at once (W1: all notifications are in); else what follows the notifications is
+//! [`conclude`](Fence::conclude), as for every fence, which is also where a notification has not come within a microsecond or two.
+//!
+//! All of it is compiled as one function for each kind of end: two ranks that are threads of one core pay for every instruction.
 
 use crate::collect::limits::most_operations;
-use crate::fence::Fence;
-use crate::fence::riding::{self, MOST_WINDOWS};
+use crate::fence::riding::{self, MOST_WINDOWS, are_riding, riders};
 use crate::fence::sources::find;
+use crate::fence::{CHANGED, EXPOSES, FAILED, Fence, READS, RUNS, Told};
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::call::{hash, notification_word};
 use crate::protocol::unwind::AbortOnUnwind;
@@ -17,7 +20,7 @@ use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_planner::ir::pattern::Order;
-use fencepost_transport::{Liveness, Notify, Record};
+use fencepost_transport::{Endpoint, Liveness, Lost, Notify, Record};
 
 /// Whether a fence of these windows may go straight; their operations are not counted yet.
 #[inline(always)]
@@ -37,6 +40,13 @@ fn is_straight(world: &WorldCore, window: &WindowCore) -> bool {
         && window.getting.has_none(&window.pending.borrow().gets)
 }
 
+/// The fence of one window, where it goes straight; `None` where it does not, and nothing has happened yet. One function for all
+/// callers, and all that it calls a part of it.
+#[inline(never)]
+pub(super) fn fence_of_one(world: &WorldCore, window: &WindowCore, call: &Call) -> Option<Result<()>> {
+    fence(world, &[window], call)
+}
+
 /// The fence of several windows, where it goes straight; `None` where it does not, and nothing has happened yet.
 #[inline(never)]
 pub(super) fn fence_of_several(
@@ -48,17 +58,21 @@ pub(super) fn fence_of_several(
     if windows.len() > MOST_WINDOWS || (1..windows.len()).any(twice) {
         return None;
     }
-    fence(world, windows, call)
+    match windows {
+        // Of two the loops are no loops.
+        [first, second] => fence(world, &[*first, *second], call),
+        more => fence(world, more, call),
+    }
 }
 
-/// The fence of these windows, where it goes straight; `None` where it does not, and nothing has happened yet.
+/// The fence of these windows.
 #[inline(always)]
-pub(super) fn fence(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Option<Result<()>> {
+fn fence(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Option<Result<()>> {
     if !are_straight(world, windows, call) {
         return None;
     }
-    let inside = world.supersteps.is_any_running();
-    if inside && world.supersteps.follows() {
+    let (inside, follows) = world.supersteps.around();
+    if follows {
         return None;
     }
     let named;
@@ -72,105 +86,249 @@ pub(super) fn fence(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> 
         world.supersteps.fenced(result.is_err());
     }
     match result {
-        Ok(()) => windows.iter().for_each(|window| window.next_set(call.site)),
+        Ok(()) => windows.iter().for_each(|window| window.next_set_plainly()),
         Err(_) => super::discard(windows),
     }
     Some(result)
+}
+
+/// Calls a function of the end of a world whose ranks reach each other's memory, compiled for each kind of end.
+macro_rules! with_end {
+    ($endpoint:expr, $function:ident($($argument:expr),*)) => {
+        match $endpoint {
+            Endpoint::Local(end) => $function(end, $($argument),*),
+            #[cfg(not(loom))]
+            Endpoint::Shm(end) => $function(end, $($argument),*),
+            end => $function(end, $($argument),*),
+        }
+    };
 }
 
 /// The exchange of a fence that [`are_straight`] allows. `None` where it does not go straight after all, and nothing has
 /// happened yet.
 #[inline(always)]
 fn exchange(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Option<Result<()>> {
-    for window in windows {
-        if !read_sources(world, windows, window) {
-            return None;
+    let endpoint = &mut *world.endpoint.borrow_mut();
+    let guard = AbortOnUnwind("a fence");
+    let entered = with_end!(&mut *endpoint, enter(world, windows, call));
+    let result = match entered {
+        None => None,
+        Some(Ok(said)) if with_end!(&mut *endpoint, found_records_only(world, windows, &said)) => {
+            Some(Ok(()))
         }
-    }
-    let several = |to: usize| windows.iter().filter(|window| !records(window, to).is_empty()).count() > 2;
-    if windows.len() > 2 && (0..world.size).filter(|&to| to != world.rank).any(several) {
-        return None;
+        Some(entered) => Some(go_on(&mut Fence::new(world, windows, call, endpoint), entered)),
+    };
+    guard.over();
+    result
+}
+
+/// Every rank tells each other the same, or nothing, in an exchange that fences no window and goes straight. What they have told
+/// is in their notifications.
+pub(super) fn tell(
+    world: &WorldCore,
+    call: &Call,
+    endpoint: &mut Endpoint,
+    mine: Option<&Told>,
+) -> Result<()> {
+    let guard = AbortOnUnwind("an exchange");
+    let result = if without(Wait::Composition) || world.checks.is_on() {
+        Fence { told: mine, ..Fence::new(world, &[], call, endpoint) }.run(None).map(drop)
+    } else {
+        match with_end!(&mut *endpoint, say(world, call, mine)) {
+            Ok(said) if with_end!(&mut *endpoint, agree(world, &said)).is_some() => {
+                world.ran.set(0);
+                Ok(())
+            }
+            said => go_on(&mut Fence { told: mine, ..Fence::new(world, &[], call, endpoint) }, said),
+        }
+    };
+    guard.over();
+    result
+}
+
+/// What a rank has said to all others, and the word of the exchange.
+struct Said {
+    hash: u64,
+    word: u64,
+    notifications: u64,
+    flags: u32,
+}
+
+/// Drafts the notifications and publishes them. `None` where the fence does not go straight: then records were counted and no
+/// more, and drafts are written once more.
+#[inline(always)]
+fn enter<E: Notify + Liveness>(
+    end: &mut E,
+    world: &WorldCore,
+    windows: &[&WindowCore],
+    call: &Call,
+) -> Option<Result<Said, Lost>> {
+    let flags = world.behind_it();
+    for to in 0..world.size {
+        // Those of one window or two ride.
+        let (mut first, mut second) = ((0, &[][..]), None);
+        for (place, window) in windows.iter().enumerate() {
+            match records(world, windows, window, to)? {
+                [] => (),
+                records if first.1.is_empty() => first = (place, records),
+                records if second.is_none() => second = Some((place, records)),
+                _ if to == world.rank => (),
+                _ => return None,
+            }
+        }
+        if to != world.rank {
+            let notification = end.draft(to);
+            notification.flags = flags;
+            match second {
+                None => riding::of_one(notification, first.0, first.1),
+                Some(second) => riding::of_two(notification, first, second),
+            }
+        }
     }
     for window in windows {
         window.elements.set(false);
         window.of_other.set(None);
     }
-    let endpoint = &mut *world.endpoint.borrow_mut();
-    let guard = AbortOnUnwind("a fence");
-    let result = Fence::new(world, windows, call, endpoint).straight();
-    guard.over();
-    Some(result)
+    Some(publish(end, world, windows, call, flags))
 }
 
-/// Reads the elements that are sources of records of this window; those that were read before are not read again. Returns
-/// whether its records can be read where they are.
+/// Drafts what this rank tells others, and publishes it.
 #[inline(always)]
-fn read_sources(world: &WorldCore, windows: &[&WindowCore], window: &WindowCore) -> bool {
-    let (set, size) = (window.set.get(), window.element.size as usize);
+fn say<E: Notify + Liveness>(
+    end: &mut E,
+    world: &WorldCore,
+    call: &Call,
+    mine: Option<&Told>,
+) -> Result<Said, Lost> {
+    let flags = world.behind_it();
+    for to in (0..world.size).filter(|&to| to != world.rank) {
+        let notification = end.draft(to);
+        notification.flags = flags;
+        match mine {
+            None => riding::of_one(notification, 0, &[]),
+            Some(told) => riding::of_one(notification, 0, told),
+        }
+    }
+    publish(end, world, &[], call, flags)
+}
+
+/// Publishes what is drafted.
+#[inline(always)]
+fn publish<E: Notify + Liveness>(
+    end: &mut E,
+    world: &WorldCore,
+    windows: &[&WindowCore],
+    call: &Call,
+    flags: u32,
+) -> Result<Said, Lost> {
+    let hash = hash(world, call, windows) ^ world.ran.get() & super::WORD;
+    let word = world.next_word(hash as u32);
+    let notifications = notification_word(word, hash);
+    world.call_sites.enter(world.rank, call.site, windows.iter().map(|window| window.key.window));
+    end.announce(word);
+    end.publish(notifications)?;
+    Ok(Said { hash, word, notifications, flags })
+}
+
+/// Reads the notifications of all others. Returns the flags of all, and how many have something for this rank, where all agree, nobody
+/// reads its memory, and what is for it is records that ride; else some notification may not have come.
+#[inline(always)]
+fn agree<E: Notify>(end: &mut E, world: &WorldCore, said: &Said) -> Option<(u32, usize)> {
+    let (mut flags, mut senders) = (said.flags, 0);
+    for from in (0..world.size).filter(|&from| from != world.rank) {
+        let notification = end.await_briefly(from)?;
+        let rides = notification.count == 0 || are_riding(notification.address);
+        let apart = (notification.flags ^ said.flags) >> RUNS != 0 || notification.word != said.notifications;
+        if !rides || apart || notification.flags & (FAILED | READS | EXPOSES) != 0 {
+            return None;
+        }
+        flags |= notification.flags;
+        senders += usize::from(notification.count != 0);
+    }
+    Some((flags, senders))
+}
+
+/// Reads the notifications of all others, and applies what is for this rank, where they [agree]. Returns whether that was so; else
+/// nothing was applied.
+#[inline(always)]
+fn found_records_only<E: Notify>(
+    end: &mut E,
+    world: &WorldCore,
+    windows: &[&WindowCore],
+    said: &Said,
+) -> bool {
+    let Some((flags, senders)) = agree(end, world, said) else { return false };
+    let me = world.rank;
+    world.ran.set(0);
+    world.described.set(flags & CHANGED != 0);
+    world.changed.set(true); // as wherever memory is reached
+    for (place, window) in windows.iter().enumerate() {
+        let origins = if senders == 0 { me..me + 1 } else { 0..world.size };
+        for origin in origins {
+            let records = if origin == me {
+                // SAFETY: the set being filled is touched by its owner only, and not while these are used.
+                unsafe { &(&*window.region.outbox(window.set.get(), me)).records[..] }
+            } else {
+                match end.await_briefly(origin) {
+                    // SAFETY: it is of this exchange, and rides.
+                    Some(notification) if notification.count > 0 => unsafe { riders(notification, place) },
+                    _ => continue,
+                }
+            };
+            if !records.is_empty() {
+                // SAFETY: this rank's own memory, in its own fence, which nobody reads; whose records these are checked every
+                // displacement against this length.
+                unsafe { window.apply_records(records) };
+            }
+        }
+    }
+    world.count_epoch();
+    true
+}
+
+/// The records of this window for one rank, with the elements read that are sources of theirs; those that were read before are
+/// not read again. `None` where they cannot be read where they are.
+#[inline(always)]
+fn records<'w>(
+    world: &WorldCore,
+    windows: &[&'w WindowCore],
+    window: &'w WindowCore,
+    to: usize,
+) -> Option<&'w [Record]> {
+    let writer = &window.fast_paths[to].writer;
+    // The set being filled is touched by its owner only, and writers are on it alone.
+    let Some(outbox) = window.region.made_outbox(window.set.get(), to) else {
+        writer.leave();
+        return Some(&[]);
+    };
+    // SAFETY: as above.
+    let outbox = unsafe { &mut *outbox };
+    // SAFETY: as above.
+    unsafe { writer.lift(&mut outbox.records) };
+    if outbox.records.is_empty() {
+        return Some(&[]);
+    }
     let sources = match window.of_other.get() {
         // The fence refuses a section of a window that is not in it.
-        Some((key, _)) => match find(windows, key) {
-            Some(other) => Some(other),
-            None => return false,
-        },
+        Some((key, _)) => Some(find(windows, key)?),
         None => window.elements.get().then_some(window),
     };
-    window.fast_paths.iter().enumerate().all(|(target, fast_path)| {
-        // The set being filled is touched by its owner only, and writers are on it alone.
-        let Some(outbox) = window.region.made_outbox(set, target) else {
-            fast_path.writer.leave();
-            return true;
-        };
-        // SAFETY: as above.
-        let outbox = unsafe { &mut *outbox };
-        // SAFETY: as above.
-        unsafe { fast_path.writer.lift(&mut outbox.records) };
-        if let Some(from) = sources {
-            // SAFETY: as above; each displacement was checked at the call against this rank's part of that window, which this
-            // rank is fencing, and nobody else writes it before this rank's notification is out.
-            unsafe { outbox.read_elements(from.region.base(), size) };
-        }
-        let ride = outbox.records.len() <= if windows.len() == 1 { 2 } else { 0 };
-        let reached = ride || world.shares_all || outbox.records.is_reached();
-        outbox.records.len() <= most_operations() && reached
-    })
-}
-
-/// The records of this window that are for this rank.
-#[inline(always)]
-fn records(window: &WindowCore, to: usize) -> &[Record] {
-    // SAFETY: the set being filled is touched by its owner only, and not while these are used.
-    unsafe { &(&*window.region.outbox(window.set.get(), to)).records[..] }
-}
-
-impl Fence<'_> {
-    #[inline(always)]
-    fn straight(&mut self) -> Result<()> {
-        let (world, windows) = (self.world, self.windows);
-        let hash = hash(world, self.call, windows) ^ world.ran.get() & super::WORD;
-        let word = world.next_word(hash as u32);
-        let (notifications, flags) = (notification_word(word, hash), self.behind_it());
-        for to in (0..world.size).filter(|&to| to != world.rank) {
-            let notification = self.endpoint.draft(to);
-            notification.flags = flags;
-            if let [window] = windows {
-                riding::of_one(notification, 0, records(window, to));
-                continue;
-            }
-            let all = windows.iter().enumerate().map(|(place, window)| (place, records(window, to)));
-            let mut some = all.filter(|(_, records)| !records.is_empty());
-            match (some.next(), some.next()) {
-                (Some(first), Some(second)) => riding::of_two(notification, first, second),
-                (Some((place, records)), None) => riding::of_one(notification, place, records),
-                _ => riding::of_one(notification, 0, &[]),
-            }
-        }
-        world.call_sites.enter(world.rank, self.call.site, windows.iter().map(|window| window.key.window));
-        self.endpoint.announce(word);
-        self.endpoint.publish(notifications).map_err(|lost| self.quit(&lost))?;
-        let all = self.read_notifications(notifications, flags)?;
-        self.conclude(hash, None, word, all).map(drop)
+    if let Some(from) = sources {
+        // SAFETY: as above; each displacement was checked at the call against this rank's part of that window, which this
+        // rank is fencing, and nobody else writes it before this rank's notification is out.
+        unsafe { outbox.read_elements(from.region.base(), window.element.size as usize) };
     }
+    let ride = outbox.records.len() <= if windows.len() == 1 { 2 } else { 0 };
+    let reached = ride || world.shares_all || outbox.records.is_reached();
+    (outbox.records.len() <= most_operations() && reached).then_some(&outbox.records[..])
+}
+
+/// What follows where this rank has [entered](enter), or could not, and has not [found records only](found_records_only).
+#[inline(never)]
+fn go_on(fence: &mut Fence<'_>, entered: Result<Said, Lost>) -> Result<()> {
+    let Said { hash, word, notifications, flags } = entered.map_err(|lost| fence.quit(&lost))?;
+    let all = fence.read_notifications(notifications, flags)?;
+    fence.conclude(hash, None, word, all).map(drop)
 }
 
 #[cfg(test)]
@@ -272,6 +430,43 @@ mod tests {
                 Ok(())
             };
             ranks(3).transport(transport.clone()).run(run).expect("no panic");
+        }
+    }
+
+    /// One element of another window, or of the same by its name, with elements of the window itself in the same epoch, and out of either.
+    #[test]
+    fn an_element_of_another_window_is_read_as_the_fence_is_entered() {
+        for transport in [TransportKind::Local, TransportKind::ShmThreads] {
+            let run = |world: &crate::World| -> Result<()> {
+                let (me, other) = (world.rank(), 1 - world.rank());
+                let (mut u, mut v) = (world.window::<u64>(8)?, world.window::<u64>(4)?);
+                for epoch in 0..6_u64 {
+                    u.fill(1);
+                    v.fill(0);
+                    let own_too = epoch % 3 == 1;
+                    if own_too {
+                        u.put(6..7).to(other, 5)?;
+                    }
+                    u.put(v.section(me..me + 1)).to(other, me)?;
+                    u.accumulate(v.section(me..me + 1), Op::Sum).to(other, me..me + 1)?;
+                    if epoch % 3 == 2 {
+                        u.put(6..7).to(other, 5)?;
+                    }
+                    u.put(u.section(7..8)).to(me, 4)?;
+                    let wrong = u.put(v.section(4..5)).to(other, 0).expect_err("it has four elements");
+                    assert_eq!(wrong.class(), fencepost_planner::ErrorClass::Disp, "{wrong}");
+                    let wrong = u.put(v.section(0..1)).to(other, 8).expect_err("it has eight elements");
+                    assert_eq!(wrong.class(), fencepost_planner::ErrorClass::Disp, "{wrong}");
+                    v[me] = 10 * epoch + me as u64;
+                    (u[6], u[7]) = (100 + epoch, 200 + epoch);
+                    world.fence((&mut u, &mut v))?;
+                    assert_eq!(u[other], 2 * (10 * epoch + other as u64), "{transport:?}, epoch {epoch}");
+                    let own = if epoch % 3 == 0 { 1 } else { 100 + epoch };
+                    assert_eq!((u[4], u[5]), (200 + epoch, own), "{transport:?}, epoch {epoch}");
+                }
+                Ok(())
+            };
+            ranks(2).transport(transport.clone()).run(run).expect("no panic");
         }
     }
 

@@ -274,6 +274,19 @@ impl Task for CombineOne<'_> {
     }
 }
 
+struct CombineEach<'a>(Op, &'a mut [u8], &'a [u64]);
+
+impl Task for CombineEach<'_> {
+    type Out = ();
+    fn with<V: Values>(self) {
+        assert_eq!(self.1.len(), self.2.len() * size_of::<V>());
+        let to = self.1.as_mut_ptr();
+        let values = self.2.iter().enumerate().map(|(i, &bits)| (to.wrapping_add(i * size_of::<V>()), bits));
+        // SAFETY: an element for each value.
+        unsafe { combine_each::<V>(self.0, values) }
+    }
+}
+
 #[test]
 fn every_operator_on_every_type_treats_special_values_as_defined() {
     let mut seen = 0;
@@ -289,6 +302,17 @@ fn every_operator_on_every_type_treats_special_values_as_defined() {
                 let all = Datatype::run(0..values.len());
                 // SAFETY: window and buffer have as many elements.
                 unsafe { combine(op, element, window.as_mut_ptr(), &all, source[1..].as_ptr()) };
+                if size <= 8 && op != Op::Replace {
+                    let mut each = old.repeat(values.len());
+                    let bits = |value: &Vec<u8>| {
+                        let mut bits = [0x77_u8; 8];
+                        bits[..size].copy_from_slice(value);
+                        u64::from_le_bytes(bits)
+                    };
+                    let words: Vec<u64> = values.iter().map(bits).collect();
+                    with_values(element, CombineEach(op, &mut each, &words));
+                    assert_eq!(each, window, "{op} of {element:?}, one by one");
+                }
                 for (new, found) in values.iter().zip(window.chunks_exact(size)) {
                     let wanted = by_the_book(op, element, old, new);
                     assert_eq!(found, wanted, "{op} of {element:?}: {old:?} and {new:?}");

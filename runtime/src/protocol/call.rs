@@ -93,7 +93,7 @@ impl WorldCore {
     ///
     /// # Errors
     /// `PROC_FAILED`, or `RMA_SYNC` with the line of the first half.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admits(&self, call: &Call) -> Result<()> {
         self.alive()?;
         match self.begun.get() {
@@ -123,7 +123,7 @@ impl WorldCore {
 
 /// A hash of superstep and windows: all of it is compared wherever ranks meet, in notifications with the epoch's number mixed in
 /// ([`notification_word`]), in frames next to it.
-#[inline]
+#[inline(always)]
 pub(crate) fn hash(world: &WorldCore, call: &Call, windows: &[&WindowCore]) -> u64 {
     let windows = windows.iter().map(|window| window.key.window);
     world.key.word_of(call.hash, windows, world.calls.position())

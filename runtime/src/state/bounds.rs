@@ -132,17 +132,17 @@ impl WindowCore {
                 site,
             ));
         }
+        let own = |window: &Self| (window.peers[window.world.rank].len, window.element);
         let (len, element) = if key == self.key {
-            (self.peers[self.world.rank].len, self.element)
+            own(self)
         } else {
-            self.world.own(key).unwrap_or((0, self.element))
-        };
-        if key != self.key {
             self.world.names_sections();
-            if let Some(open) = self.world.open_since(key) {
+            let other = self.world.collecting(key);
+            if let Some(open) = other.as_ref().and_then(|other| other.open_since()) {
                 return Err(self.error(ErrorClass::RmaSync, still_open(&open), site));
             }
-        }
+            other.map(|other| own(&other)).or_else(|| self.world.own(key)).unwrap_or((0, self.element))
+        };
         // A `Section` or `Source` of the user's own may name any window.
         if element != self.element {
             return Err(self.error(

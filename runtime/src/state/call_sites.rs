@@ -44,7 +44,7 @@ impl CallSites {
 
     /// `rank` enters the call at `site` on `windows`. Relaxed: it is announced to the others afterwards, and a rank
     /// that reads a later call, or the windows of one, only names that call in its message.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enter(
         &self,
         rank: usize,

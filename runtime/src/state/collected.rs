@@ -32,6 +32,17 @@ impl WindowCore {
         }
     }
 
+    /// [`next_set`](Self::next_set), where the epoch had records alone and memory is reached: no operation is pending, nor was any.
+    #[inline]
+    pub(crate) fn next_set_plainly(&self) {
+        self.closed.set(false);
+        if !self.short.get() {
+            self.allow(true);
+        }
+        self.fill_outboxes(self.set.get() ^ usize::from(!without(Wait::Reuse)));
+        self.checked.clear();
+    }
+
     /// The epoch that begins here begins at this line.
     pub(crate) fn begins(&self, site: &'static Location<'static>) {
         self.history.borrow_mut().begins(std::ptr::from_ref(site).addr(), &self.world.machine);
@@ -223,6 +234,7 @@ impl WindowCore {
     }
 
     /// Whether operations wait for this window's fence.
+    #[inline]
     pub(crate) fn is_pending(&self) -> bool {
         // SAFETY: the set being filled is touched by its owner only.
         let records = |target| unsafe { &(*self.region.outbox(self.set.get(), target)).records };

@@ -74,7 +74,7 @@ impl Key {
 
     /// The word of `first`, `middle`, `last` and 0, as [`word`](Self::word) and [`with`](Self::with) have it modulo `P`.
     /// Up to eight products are taken side by side, and folded once.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn word_of(self, first: u64, middle: impl ExactSizeIterator<Item = u32>, last: u64) -> u64 {
         let count = middle.len();
         if count + 3 > AT_ONCE {

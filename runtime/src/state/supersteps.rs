@@ -195,7 +195,9 @@ impl Stack {
         while self.depth > depth {
             self.depth -= 1;
             let place = &mut self.places[self.depth];
-            (place.modes, place.claim, place.matched) = (None, None, None);
+            if place.special.is_some() {
+                place.special = None;
+            }
         }
     }
 }
@@ -209,11 +211,8 @@ pub(crate) struct Running {
     pub(crate) superstep: &'static Superstep,
     /// The index of the first window that it was entered with.
     pub(crate) windows: usize,
-    /// The modes that they preferred before, where the superstep has one of its own.
-    pub(crate) modes: Option<[Mode; 6]>,
-    pub(crate) claim: Option<Rc<[RecordedEpoch]>>,
-    /// Its plans, where it is prepared.
-    pub(crate) matched: Option<Rc<dyn Plans>>,
+    /// What most supersteps do not have.
+    pub(crate) special: Option<Special>,
     /// The next epoch of the claim.
     pub(crate) next: usize,
     /// Whether the last exchange failed that was made in it: every rank knows then.
@@ -222,12 +221,37 @@ pub(crate) struct Running {
     pub(crate) ended: bool,
 }
 
+/// What a superstep has that is prepared, has a mode of its own, or is compared with its pattern.
+pub(crate) struct Special {
+    /// The modes that its windows preferred before, where it has one of its own.
+    pub(crate) modes: Option<[Mode; 6]>,
+    pub(crate) claim: Option<Rc<[RecordedEpoch]>>,
+    /// Its plans, where it is prepared.
+    pub(crate) matched: Option<Rc<dyn Plans>>,
+}
+
 impl Running {
+    /// Whether calls in it are matched with plans, or will be compared.
+    #[inline]
+    fn follows(&self) -> bool {
+        self.special.as_ref().is_some_and(|special| special.matched.is_some() || special.claim.is_some())
+    }
+
+    /// What its calls must be, where they will be compared.
+    pub(crate) fn claim(&self) -> Option<&Rc<[RecordedEpoch]>> {
+        self.special.as_ref()?.claim.as_ref()
+    }
+
+    /// Its plans, where it is prepared.
+    #[inline]
+    pub(crate) fn matched(&self) -> Option<&Rc<dyn Plans>> {
+        self.special.as_ref()?.matched.as_ref()
+    }
+
     #[cold]
     fn of(superstep: &'static Superstep, site: &'static Location<'static>) -> Self {
-        let (modes, claim, matched) = (None, None, None);
         let (hash, windows, next, failed, ended) = (0, 0, 0, false, false);
-        Self { hash, site, superstep, windows, modes, claim, matched, next, failed, ended }
+        Self { hash, site, superstep, windows, special: None, next, failed, ended }
     }
 
     /// The call that it was entered by.
@@ -242,6 +266,14 @@ impl Supersteps {
     #[inline]
     pub(crate) fn is_any_running(&self) -> bool {
         self.running.borrow().last().is_some()
+    }
+
+    /// Whether the rank is in a superstep, and whether that one [follows](Self::follows).
+    #[inline(always)]
+    pub(crate) fn around(&self) -> (bool, bool) {
+        let running = self.running.borrow();
+        let running = running.last();
+        (running.is_some(), running.is_some_and(Running::follows))
     }
 
     /// The call that a fence makes: the superstep around the fence decides its name and hash.
@@ -264,7 +296,7 @@ impl Supersteps {
     pub(crate) fn matched(&self, windows: &[&WindowCore]) -> Option<(Rc<dyn Plans>, Held)> {
         let running = self.running.borrow();
         let running = running.last()?;
-        let matched = running.matched.as_ref()?;
+        let matched = running.matched()?;
         let entered = &self.entered.borrow()[running.windows..];
         let takes_part = |window: &&WindowCore| entered.iter().any(|own| own.key == window.key);
         windows.iter().any(takes_part).then(|| (matched.clone(), held(entered)))
@@ -282,14 +314,13 @@ impl Supersteps {
 
     /// Whether the calls that are being made will be compared before anything moves.
     pub(crate) fn comparing(&self) -> bool {
-        self.running.borrow().last().is_some_and(|running| running.claim.is_some())
+        self.running.borrow().last().is_some_and(|running| running.claim().is_some())
     }
 
     /// Whether calls in the superstep around a fence are matched with plans, or will be compared.
     #[inline]
     pub(crate) fn follows(&self) -> bool {
-        let running = self.running.borrow();
-        running.last().is_some_and(|running| running.matched.is_some() || running.claim.is_some())
+        self.running.borrow().last().is_some_and(Running::follows)
     }
 
     /// Keep whether an exchange failed, for the superstep that it was made in.

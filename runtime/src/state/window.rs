@@ -304,22 +304,31 @@ impl WindowCore {
 
     /// Begin to fill the outboxes of `set`, which nobody reads; what was collected before was [counted](Self::count).
     pub(crate) fn fill(&self, set: usize) {
-        self.set.set(set);
+        self.fill_outboxes(set);
         self.plain.set(true);
-        for (target, fast_path) in self.fast_paths.iter().enumerate() {
-            // SAFETY: a set's outboxes live as long as the region, and while it is filled its owner alone touches it.
-            unsafe {
-                if let Some(outbox) = self.region.made_outbox(set, target) {
-                    (*outbox).clear();
-                }
-                fast_path.writer.lower(&(*self.region.outbox(set, target)).records);
-            }
-        }
         self.checked.clear();
         let pending = &mut *self.pending.borrow_mut();
         pending.clear(&self.world.streaks, self.asking);
         // SAFETY: these gets are in this very object, and touched only while the writer is lifted.
         unsafe { self.getting.lower(&pending.gets) };
+    }
+
+    /// [`fill`](Self::fill), without what waits in no outbox.
+    #[inline]
+    pub(crate) fn fill_outboxes(&self, set: usize) {
+        self.set.set(set);
+        for (target, fast_path) in self.fast_paths.iter().enumerate() {
+            // SAFETY: a set's outboxes live as long as the region, and while it is filled its owner alone touches it.
+            unsafe {
+                match self.region.made_outbox(set, target) {
+                    Some(outbox) => {
+                        (*outbox).clear();
+                        fast_path.writer.lower(&(*outbox).records);
+                    }
+                    None => fast_path.writer.lower(&(*self.region.outbox(set, target)).records),
+                }
+            }
+        }
     }
 
     /// Count what was collected: the outboxes of the set being filled may be read now. Until the next is filled nothing

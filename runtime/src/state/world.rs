@@ -315,6 +315,13 @@ impl WorldCore {
         u64::from(number) << 32 | u64::from(hash)
     }
 
+    /// One more dynamic epoch has succeeded.
+    #[inline]
+    pub(crate) fn count_epoch(&self) {
+        let traffic = self.traffic.get();
+        self.traffic.set(Traffic { epochs: traffic.epochs + 1, ..traffic });
+    }
+
     /// Begins an exchange; returns the census that it takes, which is the same on all ranks: they have heard the same in the
     /// last fence in which all agreed.
     #[inline]
@@ -527,11 +534,6 @@ impl WorldCore {
         });
         self.sections.set(named || some);
         named
-    }
-
-    /// The post or start that has left a window open, if one has, in words.
-    pub(crate) fn open_since(&self, key: WindowKey) -> Option<String> {
-        self.collecting(key)?.open_since()
     }
 
     /// A window of this world that operations are collected for.

@@ -25,7 +25,7 @@ impl Supersteps {
     pub(crate) fn compare(&self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let mut running = self.running.borrow_mut();
         let Some(running) = running.last_mut() else { return Ok(()) };
-        let Some(claim) = running.claim.clone() else { return Ok(()) };
+        let Some(claim) = running.claim().cloned() else { return Ok(()) };
         let entered = &self.entered.borrow()[running.windows..];
         let ids: Vec<Option<WindowId>> = windows
             .iter()

@@ -9,7 +9,7 @@ use crate::state::assertions::Assertions;
 use crate::state::call::Call;
 use crate::state::supersteps::Superstep;
 use crate::state::supersteps::Supersteps;
-use crate::state::supersteps::{Plans, Running};
+use crate::state::supersteps::{Plans, Running, Special};
 use crate::state::window::WindowCore;
 use crate::state::windows::{Held, Windows, held, with};
 use crate::state::world::WorldCore;
@@ -74,7 +74,38 @@ fn begin(
     let Some(first) = windows.first() else {
         return Err(Error::new(ErrorClass::Intern, "a superstep without windows"));
     };
-    let world = first.world.clone();
+    let world = &first.world;
+    let compared = claim.is_some() && world.supersteps.compares(superstep);
+    let is_plain = !compared
+        && superstep.mode.is_none()
+        && !superstep.opens
+        && world.reaches_all
+        && world.begun.get().is_none()
+        && world.supersteps.bound.borrow().is_none()
+        && !windows.iter().any(|window| hinders(world, window));
+    if !is_plain {
+        return begin_specially(superstep, windows, hash, site, claim.filter(|_| compared));
+    }
+    world.calls.enter();
+    Ok(push(superstep, windows, hash, site, None))
+}
+
+/// Whether a superstep on this window cannot begin.
+#[inline(always)]
+fn hinders(world: &WorldCore, window: &WindowCore) -> bool {
+    window.key.world != world.id || window.is_pending() || window.is_open()
+}
+
+/// [`begin`], where the superstep is prepared, compared with its pattern, or has a mode; where something is in its way; and where
+/// memory is not reached.
+fn begin_specially(
+    superstep: &'static Superstep,
+    windows: &[&Rc<WindowCore>],
+    hash: u64,
+    site: &'static Location<'static>,
+    claim: Option<Claim<'_>>,
+) -> Result<Scope> {
+    let world = &windows[0].world;
     let call = || Call { hash, name: Some(superstep.name), asserted: Assertions::NONE, site };
     let matched = world.supersteps.bound.take();
     let is_apart = matched.as_ref().is_some_and(|matched| matched.sync() == Sync::Pscw);
@@ -89,12 +120,10 @@ fn begin(
         _ => None,
     };
     if let Some(refused) = refused {
-        return Err(refuse_between(&world, windows, refused));
+        return Err(refuse_between(world, windows, refused));
     }
-    let hinders =
-        |window: &&Rc<WindowCore>| window.key.world != world.id || window.is_pending() || window.is_open();
-    if windows.iter().any(hinders) {
-        return Err(refuse(&world, windows, &call(), matched));
+    if windows.iter().any(|window| hinders(world, window)) {
+        return Err(refuse(world, windows, &call(), matched));
     }
     for window in windows {
         if window.far {
@@ -105,28 +134,40 @@ fn begin(
         }
     }
     if let Some(matched) = &matched {
-        match_calls(&world, windows, &call(), &**matched)?;
+        match_calls(world, windows, &call(), &**matched)?;
     }
-    let claim = claim.filter(|_| matched.is_none() && world.supersteps.compares(superstep));
-    let claim = claim.and_then(|claim| {
-        cores(windows, |windows| world.supersteps.claim(superstep, claim, windows, &world))
-    });
+    let claim = claim
+        .filter(|_| matched.is_none())
+        .and_then(|claim| cores(windows, |windows| world.supersteps.claim(superstep, claim, windows, world)));
     let modes = superstep.mode.map(|mode| {
         let mut modes = [mode; 6];
         windows.iter().zip(&mut modes).for_each(|(window, mode)| *mode = prefer(window, *mode));
         modes
     });
+    let is_special = modes.is_some() || claim.is_some() || matched.is_some();
+    let special = is_special.then_some(Special { modes, claim, matched });
+    Ok(push(superstep, windows, hash, site, special))
+}
+
+/// The rank is in one more superstep.
+#[inline(always)]
+fn push(
+    superstep: &'static Superstep,
+    windows: &[&Rc<WindowCore>],
+    hash: u64,
+    site: &'static Location<'static>,
+    special: Option<Special>,
+) -> Scope {
+    let world = &windows[0].world;
     let mut entered = world.supersteps.entered.borrow_mut();
     let first = entered.len();
     windows.iter().for_each(|window| entered.push((*window).clone()));
-    drop(entered);
     let mut running = world.supersteps.running.borrow_mut();
     let (depth, place) = running.push(superstep, hash, site, first);
-    if modes.is_some() || claim.is_some() || matched.is_some() {
-        (place.modes, place.claim, place.matched) = (modes, claim, matched);
+    if special.is_some() {
+        place.special = special;
     }
-    drop(running);
-    Ok(Scope { world, depth, left: false })
+    Scope { world: world.clone(), depth, left: false }
 }
 
 /// The error of a superstep between the two halves of another one.
@@ -278,7 +319,7 @@ impl Scope {
     fn end(&self, windows: &[&WindowCore], failed: Option<Error>) -> Result<()> {
         let supersteps = &self.world.supersteps;
         let (call, superstep, ended, prepared) = supersteps.at(self.depth, |running| {
-            (running.call(), running.superstep, running.ended, running.matched.is_some())
+            (running.call(), running.superstep, running.ended, running.matched().is_some())
         });
         let fences = superstep.fences;
         if prepared {
@@ -315,7 +356,7 @@ impl Scope {
     fn plans(&self) -> (Option<Rc<dyn Plans>>, Held) {
         let supersteps = &self.world.supersteps;
         let (matched, windows) =
-            supersteps.at(self.depth, |running| (running.matched.clone(), running.windows));
+            supersteps.at(self.depth, |running| (running.matched().cloned(), running.windows));
         (matched, held(&supersteps.entered.borrow()[windows..]))
     }
 
@@ -323,13 +364,17 @@ impl Scope {
     #[inline(always)]
     fn out(&self) {
         let supersteps = &self.world.supersteps;
-        let (modes, windows) = supersteps.at(self.depth, |running| (running.modes, running.windows));
-        if let Some(modes) = modes {
-            let entered = supersteps.entered.borrow();
+        let mut running = supersteps.running.borrow_mut();
+        let own = running.at(self.depth);
+        let (windows, special) = (own.windows, own.special.take());
+        running.truncate(self.depth);
+        drop(running);
+        let mut entered = supersteps.entered.borrow_mut();
+        if let Some(modes) = special.and_then(|special| special.modes) {
             entered[windows..].iter().zip(modes).for_each(|(window, mode)| _ = prefer(window, mode));
         }
-        supersteps.running.borrow_mut().truncate(self.depth);
-        supersteps.entered.borrow_mut().truncate(windows);
+        entered.truncate(windows);
+        drop(entered);
         self.world.calls.leave();
     }
 

@@ -225,6 +225,14 @@ impl Notify for HybridEnd {
         }
     }
 
+    #[inline]
+    fn await_briefly(&mut self, from: usize) -> Option<&Notification> {
+        match self.host_map.intra_node[from] {
+            Some(host_rank) => self.intra_node.await_briefly(host_rank),
+            None => self.read(from).ok().flatten(),
+        }
+    }
+
     fn settle(&mut self) -> Result<(), Lost> {
         let Self { intra_node, inter_node, host_map, .. } = self;
         intra_node.settle().map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))?;
@@ -305,6 +313,13 @@ impl Channels for HybridEnd {
                 Ok(None) => Self::over(host_map, intra_node).map_or(Ok(None), Err),
                 frame => frame.map_err(|lost| Self::inter_node_lost(host_map, intra_node, lost)),
             },
+        }
+    }
+
+    #[inline]
+    fn look_for_frame(&mut self, from: usize, port: Port) {
+        if let Some(host_rank) = self.host_map.intra_node[from] {
+            self.intra_node.look_for_frame(host_rank, port);
         }
     }
 

@@ -317,6 +317,9 @@ impl Executable {
                         if APART { endpoint.poll(*peer, port) } else { world.poll(endpoint, *peer) }
                     };
                     let about = (world, word);
+                    if WAITS {
+                        endpoint.look_for_frame(*peer, if APART { port } else { Port::FENCE });
+                    }
                     let Some(arrival) = look_for::<WAITS, APART, _>(endpoint, about, *peer, watch, look)?
                     else {
                         self.stay(endpoint, at);

@@ -73,6 +73,12 @@ pub trait Channels {
     /// There is none, and none can arrive: `from` left, or the world was ended.
     fn poll(&mut self, from: usize, port: Port) -> Result<Option<Frame>, Lost>;
 
+    /// Looks for a frame from `from` on this port, and for nothing else, about a microsecond long at most, where both ranks have
+    /// a core and reach each other's memory; else not at all. Whether one has arrived is for [`poll`](Self::poll) to tell.
+    fn look_for_frame(&mut self, from: usize, port: Port) {
+        let _ = (from, port);
+    }
+
     /// Pre-posts a receive buffer: the payload of the frame from `from` on this port that follows `ahead` others which this rank has
     /// not released may be written to `to` as it arrives, if the frame has this header and is `len` bytes long;
     /// [`poll`](Self::poll) then returns it there. A transport may ignore the buffer: it has filled it before the frame

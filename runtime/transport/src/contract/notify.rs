@@ -36,6 +36,12 @@ pub trait Notify {
     /// The notification has not arrived and cannot: `from` left, or the world was ended.
     fn read(&mut self, from: usize) -> Result<Option<&Notification>, Lost>;
 
+    /// Returns what [`read`](Self::read) does; and where both ranks have a core and reach each other's memory, looks for it about a
+    /// microsecond long before it returns that it has not arrived. Whether it still can is for `read` to tell.
+    fn await_briefly(&mut self, from: usize) -> Option<&Notification> {
+        self.read(from).ok().flatten()
+    }
+
     /// The second half of the same exchange, where it needs one: reports to every rank that this rank has finished with
     /// their memory.
     ///

@@ -247,9 +247,11 @@ impl<G: Backend> Notify for SharedEnd<G> {
         self.board.draft(to)
     }
 
-    #[inline]
+    #[inline(always)]
     fn publish(&mut self, word: u64) -> Result<(), Lost> {
-        self.may_send(self.rank)?;
+        if let Some(lost) = self.membership.lost(self.rank) {
+            return Err(lost);
+        }
         self.board.publish(word, self.backend.placement()).map_err(|error| self.no_room(&error))?;
         self.meter.exchanges += 1;
         self.wakers.wake_others(self.rank);
@@ -264,6 +266,11 @@ impl<G: Backend> Notify for SharedEnd<G> {
             return Ok(None);
         }
         Ok(self.board.read(from))
+    }
+
+    #[inline(always)]
+    fn await_briefly(&mut self, from: usize) -> Option<&Notification> {
+        self.board.await_briefly(from, self.wakers.backoff())
     }
 
     #[inline]
@@ -332,6 +339,12 @@ impl<G: Backend> Channels for SharedEnd<G> {
             Some(frame) => Ok(Some(frame)),
             None => self.missing(from, |end| end.receivers.peek(from, port)),
         }
+    }
+
+    #[inline]
+    fn look_for_frame(&mut self, from: usize, port: Port) {
+        let Self { receivers, wakers, .. } = self;
+        receivers.look_out(from, port, wakers.backoff());
     }
 
     #[inline]

@@ -18,6 +18,7 @@ use std::io;
 use std::ptr::NonNull;
 
 use crate::shared::slice::{KeepAlive, Placement, SharedSlice};
+use crate::shared::waker::Backoff;
 use crate::sync::{AtomicU64, Line, Ordering, UnsafeCell};
 use crate::{Notification, Record};
 
@@ -131,10 +132,13 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         let first = self.at(0);
         let cells = self.row.as_ref().expect("`make_row` has made one");
         // Nothing is written that no other rank reads: it would be next to lines which they do.
-        for to in (self.rank + 1..self.size).chain(0..self.rank) {
-            let cell = &cells[first + to];
+        let (cells, drafts) = (&cells[first..first + self.size], &self.drafts[..self.size]);
+        let mut to = self.rank;
+        for _ in 1..self.size {
+            to = if to + 1 == self.size { 0 } else { to + 1 };
+            let cell = &cells[to];
             // SAFETY: as in `write`.
-            unsafe { write(cell, word, &self.drafts[to]) };
+            unsafe { write(cell, word, &drafts[to]) };
             cell.exchange.store(self.exchange, Ordering::Release); // the load in `arrived`
         }
         Ok(())
@@ -210,14 +214,38 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         self.origins[from].read == self.exchange && self.exchange != 0
     }
 
+    /// Looks for the notification of `from` of this exchange, and for nothing else, as long as that pays; returns it if it has
+    /// arrived.
+    #[inline(always)]
+    pub(crate) fn await_briefly(&mut self, from: usize, backoff: Backoff) -> Option<&Notification> {
+        if self.exchange == 0 || from == self.rank {
+            return self.read(from);
+        }
+        let cell = self.awaited(from)?;
+        if !backoff.look_out(|| cell.exchange.load(Ordering::Acquire) == self.exchange) {
+            return None; // the load of the store in `publish`
+        }
+        let origin = &mut self.origins[from];
+        if origin.read != self.exchange {
+            origin.read = self.exchange;
+            self.unread -= 1;
+        }
+        self.read(from)
+    }
+
+    /// Returns the cell in which the notification of `from` of this exchange arrives, once it is known.
+    #[inline(always)]
+    fn awaited(&self, from: usize) -> Option<&Cell> {
+        if self.size > FEW { Some(&self.tables.for_all[self.at(from)]) } else { self.cell(from) }
+    }
+
     /// Looks whether the notification of `from` has arrived, which was not found before.
     #[inline]
     fn look(&mut self, from: usize) -> bool {
         if self.exchange == 0 {
             return false;
         }
-        let cell = if self.size > FEW { Some(&self.tables.for_all[self.at(from)]) } else { self.cell(from) };
-        let Some(cell) = cell else { return self.find_row(from) && self.look(from) };
+        let Some(cell) = self.awaited(from) else { return self.find_row(from) && self.look(from) };
         let arrived = cell.exchange.load(Ordering::Acquire) == self.exchange; // the store in `publish`
         if arrived {
             self.origins[from].read = self.exchange;

@@ -22,6 +22,7 @@ use std::ptr::NonNull;
 use crate::ports::ClosedPorts;
 use crate::shared::pair::PairLines;
 use crate::shared::slice::{KeepAlive, Placement, SharedSlice};
+use crate::shared::waker::Backoff;
 use crate::sync::{AtomicBool, AtomicU64, Line, Ordering, SLOTS, UnsafeCell};
 use crate::{Frame, Header, Port};
 
@@ -269,6 +270,19 @@ impl Receivers {
         match self.queues.get(port, from) {
             Some(receiver) => receiver.peek(),
             None => self.peek_new(from, port),
+        }
+    }
+
+    /// Looks for a frame of this origin and port, and for nothing else, as long as that pays; not in a queue that is not known,
+    /// nor in the next ring of one.
+    #[inline]
+    pub(crate) fn look_out(&mut self, from: usize, port: Port, backoff: Backoff) {
+        if let Some(receiver) = self.queues.get(port, from)
+            && !receiver.open
+            && let Some(slot) = receiver.slot()
+        {
+            let next = receiver.released + 1;
+            _ = backoff.look_out(|| slot.number.load(Ordering::Acquire) == next); // the store in `post`
         }
     }
 

@@ -9,7 +9,8 @@
 
 use crate::shared::slice::{Heap, SharedSlice};
 use crate::sync::{
-    AtomicU32, Line, Ordering, Parker, SPINS, WakersFence, YIELDS, fence_everywhere, spin_loop, yield_now,
+    AtomicU32, LOOKS, Line, Ordering, Parker, SPINS, WakersFence, YIELDS, fence_everywhere, spin_loop,
+    yield_now,
 };
 
 /// How long one wait has lasted; created for each wait.
@@ -47,13 +48,32 @@ const FULL_POLL: u32 = 32;
 /// How a rank waits before it sleeps: it spins, then it yields.
 #[derive(Clone, Copy)]
 pub(crate) struct Backoff {
+    looks: u32,
     spins: u32,
 }
 
 impl Backoff {
     /// Returns the backoff of a rank where `ranks` ranks run at once on this machine.
     pub(crate) fn of(ranks: usize) -> Self {
-        Self { spins: if oversubscribed(ranks) { 0 } else { SPINS } }
+        let (looks, spins) = if oversubscribed(ranks) { (0, 0) } else { (LOOKS, SPINS) };
+        Self { looks, spins }
+    }
+
+    /// Begins a wait: looks whether something `came`, some times in a row with nothing between, and returns whether it has. Looks
+    /// once where ranks share cores: the one that is waited for may need this one.
+    #[inline(always)]
+    pub(crate) fn look_out(self, came: impl Fn() -> bool) -> bool {
+        let mut left = self.looks;
+        loop {
+            if came() {
+                return true;
+            }
+            if left == 0 {
+                return false;
+            }
+            left -= 1;
+            spin_loop();
+        }
     }
 
     /// Spins or yields; returns `false`, having done neither, if this step of the wait is to sleep.
@@ -151,6 +171,12 @@ impl Wakers {
     pub(crate) fn sleeps_next(&self, rank: usize, pause: &Pause) -> bool {
         pause.step > self.backoff.last()
             && self.wakers[self.of[rank] as usize].0.state.load(Ordering::Relaxed) == ANNOUNCED
+    }
+
+    /// Returns how a rank waits before it sleeps.
+    #[inline]
+    pub(crate) fn backoff(&self) -> Backoff {
+        self.backoff
     }
 
     /// One step of a wait of `rank`; the caller polls between any two.

@@ -12,6 +12,7 @@ pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 pub(crate) use loom::sync::{Mutex, MutexGuard};
 pub(crate) use loom::thread::yield_now;
 
+pub(crate) const LOOKS: u32 = 0;
 pub(crate) const SPINS: u32 = 0;
 pub(crate) const YIELDS: u32 = 0;
 pub(crate) const SLOTS: (usize, usize) = (1, 2);

@@ -12,6 +12,11 @@ use std::time::Duration;
 /// latency of a notification. A rank that shares its core after all wastes no more than this.
 pub(crate) const SPINS: u32 = 256;
 
+/// Looks at one thing alone with which a wait begins, where every rank has a core: as long as most ranks of one step are apart.
+/// A look at all that may keep a rank from going on takes some 150 instructions, which a rank that is a thread of the
+/// same core lacks meanwhile, and the wait ends as late as one look takes.
+pub(crate) const LOOKS: u32 = 64;
+
 /// Polls between which a waiting rank yields its core, before it sleeps: 50 microseconds or more.
 pub(crate) const YIELDS: u32 = 256;
 
