@@ -30,6 +30,7 @@ mod endpoint;
 pub mod explore;
 #[cfg(not(loom))]
 mod hybrid;
+mod large_pages;
 mod local;
 mod memory;
 mod meter;

@@ -1,6 +1,7 @@
 //! [`Memory`]: an allocator of memory that other ranks may reach, and [`Bytes`] allocated from it.
 
 use crate::Port;
+use crate::large_pages::{self, LARGE_PAGE};
 use crate::watch::{Pages, Watched};
 use bytemuck::Pod;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
@@ -63,10 +64,6 @@ pub enum Until {
 const ALIGN: usize = 64;
 /// That of the elements of a vector that is [adopted](Memory::adopt): elements of 1, 2, 4 and 8 bytes are aligned to their size then.
 const ADOPTED_ALIGN: usize = 16;
-
-/// Zeroed memory of at least this length is aligned to it, and the kernel is asked to back it with pages as large, where it backs
-/// memory of a process on request: a stencil over it then misses fewer translations of addresses, and takes 0.7 to 0.85 of the time.
-const LARGE_PAGE: usize = 2 << 20;
 
 // SAFETY: plain memory is bound to no thread; its owner argues which thread accesses it when.
 unsafe impl Send for Bytes {}
@@ -171,9 +168,11 @@ impl Memory {
                 let first = unsafe { if zeroed && !is_large { alloc_zeroed(layout) } else { alloc(layout) } };
                 let first = NonNull::new(first).ok_or_else(none)?;
                 if is_large {
-                    back_with_large_pages(first, len);
+                    large_pages::prefer(first, len);
                     // SAFETY: it was just allocated, and is as long.
                     unsafe { first.as_ptr().write_bytes(0, len) };
+                    // What the heap had before was touched, and has small pages.
+                    large_pages::collapse(first, len);
                 }
                 Ok(Bytes { first, len, storage: Storage::Heap(layout) })
             }
@@ -185,14 +184,6 @@ impl Memory {
             }
         }
     }
-}
-
-/// Asks the kernel to back memory that is aligned to a large page, and was not touched yet, with large pages: as many as lie in it.
-/// A kernel that has none, or is not to give any, backs it as other memory.
-fn back_with_large_pages(first: NonNull<u8>, len: usize) {
-    let whole = len - len % LARGE_PAGE;
-    // SAFETY: the advice changes which pages back the memory, and neither what it holds nor who may access it.
-    let _ = unsafe { rustix::mm::madvise(first.as_ptr().cast(), whole, rustix::mm::Advice::LinuxHugepage) };
 }
 
 /// Has the alignment that the address of an empty allocation must have.

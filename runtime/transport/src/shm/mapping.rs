@@ -3,18 +3,20 @@
 
 use std::fs::File;
 use std::io;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::FallocateFlags;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
+use crate::large_pages;
 use crate::shm::budget::{self, MemoryShortage};
 
 /// The machine grants multiples of this.
 pub(super) const PAGE: u64 = 4096;
 
-/// A large page of most machines. A stencil over two fields of 8 MiB takes 0.8 of the time where these back them.
-pub(super) const LARGE_PAGE: u64 = 2 << 20;
+/// A large page of most machines.
+pub(super) const LARGE_PAGE: u64 = large_pages::LARGE_PAGE as u64;
 
 /// What a process must know before it maps the rest.
 #[repr(C)]
@@ -109,23 +111,12 @@ impl Mapping {
         given
     }
 
-    /// Has the kernel put large pages in the place of these, which were reserved, as far as they fill large ones: what they hold is
-    /// copied. The advice is the only one that does this for shared memory by default, where `shmem_enabled` is `never`; kernels before
-    /// 6.1 do not know it, and those whose `shmem_enabled` is `deny` refuse it. Then the pages stay as they are.
+    /// Has the kernel put large pages in the place of these, which were reserved, as far as they fill large ones. It is the only advice
+    /// that does this for shared memory by default, where `shmem_enabled` is `never`; where it is `deny` the pages stay as they are.
     pub(super) fn back_with_large_pages(&self, offset: u64, bytes: u64) {
-        const COLLAPSE: std::ffi::c_int = 25;
-        unsafe extern "C" {
-            fn madvise(
-                first: *mut std::ffi::c_void,
-                bytes: usize,
-                advice: std::ffi::c_int,
-            ) -> std::ffi::c_int;
-        }
-        let (first, end) = (offset.next_multiple_of(LARGE_PAGE), (offset + bytes) / LARGE_PAGE * LARGE_PAGE);
-        if first < end {
-            // SAFETY: the range is in the mapping. The advice changes which pages back the memory, and neither what it holds nor who
-            // may access it: ranks that access it meanwhile wait for the kernel.
-            let _ = unsafe { madvise(self.at(first).cast(), (end - first) as usize, COLLAPSE) };
+        let (first, end) = (offset.next_multiple_of(LARGE_PAGE), offset + bytes);
+        if let Some(place) = NonNull::new(self.at(first)).filter(|_| first < end) {
+            large_pages::collapse(place, (end - first) as usize);
         }
     }
 
