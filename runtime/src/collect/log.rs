@@ -33,6 +33,8 @@ pub(crate) struct LogWriter<R> {
     next: Cell<*mut R>,
     /// Where there is no more room.
     end: Cell<*mut R>,
+    /// Where the first record is, of the log that it was lowered on last.
+    start: Cell<*mut R>,
 }
 
 impl<R> Default for Log<R> {
@@ -161,6 +163,13 @@ impl<R: Copy> LogWriter<R> {
         fetch_to_write(self.next.get().wrapping_byte_add(AHEAD));
     }
 
+    /// Whether it fills a log that has no records; where it does not, the log itself [tells](Self::has_none).
+    #[inline(always)]
+    pub(crate) fn fills_none(&self) -> bool {
+        let next = self.next.get();
+        next == self.start.get() && !next.is_null()
+    }
+
     /// Whether there are no records: none in `log`, which it fills, if it fills any, and none that are not counted yet.
     pub(crate) fn has_none(&self, log: &Log<R>) -> bool {
         let next = self.next.get();
@@ -198,6 +207,7 @@ impl<R: Copy> LogWriter<R> {
     pub(crate) unsafe fn lower(&self, log: &Log<R>) {
         // SAFETY: both are inside the log's memory or just past it.
         unsafe {
+            self.start.set(log.start.as_ptr());
             self.next.set(log.start.add(log.len).as_ptr());
             self.end.set(log.start.add(log.room).as_ptr());
         }
@@ -226,7 +236,7 @@ impl<R: Copy> LogWriter<R> {
 
 impl<R> Default for LogWriter<R> {
     fn default() -> Self {
-        Self { next: Cell::new(null_mut()), end: Cell::new(null_mut()) }
+        Self { next: Cell::new(null_mut()), end: Cell::new(null_mut()), start: Cell::new(null_mut()) }
     }
 }
 
@@ -266,13 +276,13 @@ mod tests {
         unsafe {
             writer.lower(&log);
             assert!(!writer.write(0), "there is no room before the first record");
-            assert!(writer.has_none(&log));
+            assert!(writer.has_none(&log) && writer.fills_none());
             writer.lift(&mut log);
-            assert!(writer.has_none(&log));
+            assert!(writer.has_none(&log) && !writer.fills_none(), "it fills nothing");
             log.push(0);
             assert!(!writer.has_none(&log));
             writer.lower(&log);
-            assert!(!writer.has_none(&log));
+            assert!(!writer.has_none(&log) && !writer.fills_none());
             assert!((1..FIRST as u64 / 8).all(|n| writer.write(n)) && !writer.write(0));
             assert_eq!(writer.count(&log), FIRST / 8);
             writer.lift(&mut log);
@@ -284,8 +294,8 @@ mod tests {
             writer.lower(&log);
             assert_eq!(writer.only(&log), None, "there are more");
             writer.rewind(&log);
-            assert!(writer.has_none(&log) && writer.only(&log).is_none());
-            assert!(writer.write(7));
+            assert!(writer.has_none(&log) && writer.fills_none() && writer.only(&log).is_none());
+            assert!(writer.write(7) && !writer.fills_none());
             assert_eq!(writer.only(&log), Some(&7));
             writer.lift(&mut log);
             assert_eq!(&log[..], &[7]);

@@ -37,7 +37,7 @@ fn are_straight(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> bool
 fn is_straight(world: &WorldCore, window: &WindowCore) -> bool {
     window.plain.get()
         && window.key.world == world.id
-        && window.getting.has_none(&window.pending.borrow().gets)
+        && (window.getting.fills_none() || window.getting.has_none(&window.pending.borrow().gets))
 }
 
 /// The fence of one window, where it goes straight; `None` where it does not, and nothing has happened yet. One function for all
@@ -86,7 +86,11 @@ fn fence(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Option<Resu
         world.supersteps.fenced(result.is_err());
     }
     match result {
-        Ok(()) => windows.iter().for_each(|window| window.next_set_plainly()),
+        Ok(()) => {
+            for window in windows {
+                window.next_set_plainly();
+            }
+        }
         Err(_) => super::discard(windows),
     }
     Some(result)
@@ -296,6 +300,9 @@ fn records<'w>(
     to: usize,
 ) -> Option<&'w [Record]> {
     let writer = &window.fast_paths[to].writer;
+    if writer.fills_none() {
+        return Some(&[]); // and its log says so
+    }
     // The set being filled is touched by its owner only, and writers are on it alone.
     let Some(outbox) = window.region.made_outbox(window.set.get(), to) else {
         writer.leave();

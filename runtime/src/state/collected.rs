@@ -234,8 +234,17 @@ impl WindowCore {
     }
 
     /// Whether operations wait for this window's fence.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn is_pending(&self) -> bool {
+        let mut is_none = self.getting.fills_none() && !self.far;
+        for path in self.fast_paths.iter() {
+            is_none &= path.writer.fills_none();
+        }
+        !is_none && self.is_any_pending()
+    }
+
+    #[inline(never)]
+    fn is_any_pending(&self) -> bool {
         // SAFETY: the set being filled is touched by its owner only.
         let records = |target| unsafe { &(*self.region.outbox(self.set.get(), target)).records };
         !self.getting.has_none(&self.pending.borrow().gets)

@@ -76,13 +76,18 @@ fn begin(
     };
     let world = &first.world;
     let compared = claim.is_some() && world.supersteps.compares(superstep);
+    // A loop: an iterator's function is not compiled into this one.
+    let mut is_hindered = false;
+    for window in windows {
+        is_hindered |= hinders(world, window);
+    }
     let is_plain = !compared
+        && !is_hindered
         && superstep.mode.is_none()
         && !superstep.opens
         && world.reaches_all
         && world.begun.get().is_none()
-        && world.supersteps.bound.borrow().is_none()
-        && !windows.iter().any(|window| hinders(world, window));
+        && world.supersteps.bound.borrow().is_none();
     if !is_plain {
         return begin_specially(superstep, windows, hash, site, claim.filter(|_| compared));
     }
@@ -161,7 +166,9 @@ fn push(
     let world = &windows[0].world;
     let mut entered = world.supersteps.entered.borrow_mut();
     let first = entered.len();
-    windows.iter().for_each(|window| entered.push((*window).clone()));
+    for window in windows {
+        entered.push((*window).clone());
+    }
     let mut running = world.supersteps.running.borrow_mut();
     let (depth, place) = running.push(superstep, hash, site, first);
     if special.is_some() {
@@ -366,7 +373,9 @@ impl Scope {
         let supersteps = &self.world.supersteps;
         let mut running = supersteps.running.borrow_mut();
         let own = running.at(self.depth);
-        let (windows, special) = (own.windows, own.special.take());
+        let windows = own.windows;
+        // Mostly there is nothing to move.
+        let special = if own.special.is_some() { own.special.take() } else { None };
         running.truncate(self.depth);
         drop(running);
         let mut entered = supersteps.entered.borrow_mut();
