@@ -153,7 +153,8 @@ fn fence_unchecked(
     failed: Option<Error>,
 ) -> Result<()> {
     let straight = match windows {
-        windows if windows.is_empty() || failed.is_some() => None,
+        _ if failed.is_some() => None,
+        [] => straight::fence_of_none(world, call),
         [window] => straight::fence_of_one(world, window, call),
         several => straight::fence_of_several(world, several, call),
     };

@@ -40,6 +40,16 @@ fn is_straight(world: &WorldCore, window: &WindowCore) -> bool {
         && (window.getting.fills_none() || window.getting.has_none(&window.pending.borrow().gets))
 }
 
+/// The fence of no window, where it goes straight: a meeting of all ranks, outside of all supersteps. `None` where it does not, and
+/// nothing has happened yet.
+#[inline(never)]
+pub(super) fn fence_of_none(world: &WorldCore, call: &Call) -> Option<Result<()>> {
+    if !world.tells() || without(Wait::Composition) || world.admits(call).is_err() {
+        return None;
+    }
+    Some(tell(world, call, &mut world.endpoint.borrow_mut(), None))
+}
+
 /// The fence of one window, where it goes straight; `None` where it does not, and nothing has happened yet. One function for all
 /// callers, and all that it calls a part of it.
 #[inline(never)]
