@@ -112,6 +112,10 @@ fn main() {
                 machine.shared.latency += more / 2.0; // of an entry, and of a done
                 machine.network.latency += more;
                 print("with the latency of this run", &machine);
+                let world = fencepost::ranks(ranks).transport(transport.clone());
+                let measured = world.collect(|world| world.measure_machine()).expect("a machine");
+                println!("{}", measured[0]);
+                print("by the measured model", &measured[0]);
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Heat conduction in a cube with cold faces: seven points, and as many steps to an exchange as `Block::advise` returns.
+//! Heat conduction in a cube with cold faces: seven points, and as many steps to an exchange as `Block::advise` returns for what
+//! cells and exchanges cost here.
 //!
 //! The initial temperature is sin x sin y sin z, which keeps its shape as the cube cools, so the exact result is known. It
 //! is compared with that, and with the serial program bit for bit.
@@ -8,7 +9,7 @@
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use fencepost::prelude::*;
-use fencepost::{Machine, Nanos, Row};
+use fencepost::{Nanos, Row};
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::Job;
 use fencepost_examples_support::{Race, assemble, pin};
@@ -82,7 +83,7 @@ fn wave(at: usize, n: usize) -> f64 {
     (at as f64 * 180.0 / (n - 1) as f64).to_radians().sin()
 }
 
-/// Returns the best number of steps to an exchange by the model of the machine, the same on all ranks.
+/// Returns the best number of steps to an exchange by what both cost here, the same on all ranks.
 fn depth(world: &World, block: &Block<3>) -> Result<usize> {
     let (u, mut v) = (vec![0.0; block.len()], vec![0.0; block.len()]);
     let mut sweep = || {
@@ -93,7 +94,8 @@ fn depth(world: &World, block: &Block<3>) -> Result<usize> {
     let fastest = (0..3).map(|_| sweep()).fold(f64::INFINITY, f64::min);
     let mut cell = [fastest / block.extent().iter().product::<usize>() as f64];
     world.allreduce(&mut cell, Op::Max)?;
-    let advice = block.advise(Nanos(cell[0]), size_of::<f64>(), world.placement(), &Machine::default())?;
+    let advice =
+        block.advise(Nanos(cell[0]), size_of::<f64>(), world.placement(), &world.measure_machine()?)?;
     Ok(advice.steps())
 }
 

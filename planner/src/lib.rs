@@ -21,6 +21,7 @@ pub mod machine;
 pub mod options;
 pub mod passes;
 pub mod plan;
+pub mod probes;
 pub mod reference;
 pub mod share;
 pub mod table;

@@ -55,8 +55,7 @@ parameters! {
 }
 
 /// The cost of communication. A text of `key = value` lines, as `Display` writes it, is read by `parse` (all keys, each
-/// once; `#` begins a comment); values are nanoseconds. For another machine, write such a text and give what it parses
-/// to as the machine to compile for.
+/// once; `#` begins a comment); values are nanoseconds. `World::measure_machine` measures that of the machine at hand.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Machine {
     /// Between ranks that share memory.

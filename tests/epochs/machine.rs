@@ -162,3 +162,63 @@ mod world {
         Ok(())
     }
 }
+
+mod measured {
+    use super::*;
+    use fencepost::{Block, Nanos};
+    use fencepost_tests_support::transports::transports;
+    use std::time::Duration;
+
+    #[test]
+    fn all_ranks_get_the_same_figures_over_every_transport() -> Result<()> {
+        for transport in transports([3]) {
+            for size in [1, 2, 4] {
+                if matches!(transport, TransportKind::MixedThreads(_)) && size < 4 {
+                    continue;
+                }
+                let of_ranks = ranks(size).transport(transport.clone()).collect(|world| {
+                    let measured = world.measure_machine()?;
+                    // And the world goes on.
+                    let mut u = world.window::<u64>(1)?;
+                    u.accumulate([1], Op::Sum).to(0, 0)?;
+                    u.fence()?;
+                    Ok((measured, world.placement(), u[0]))
+                })?;
+                let (machine, placement, count) = of_ranks[0];
+                assert!(of_ranks.iter().all(|(other, ..)| *other == machine), "{transport:?}: {of_ranks:?}");
+                assert_eq!(machine.to_string().parse::<Machine>()?, machine, "{transport:?}");
+                assert_eq!(count, size as u64);
+                let default = Machine::default();
+                let (apart, together) = (placement == Placement::Apart, placement == Placement::Together);
+                assert_eq!(
+                    machine.network == default.network,
+                    together || size == 1,
+                    "{transport:?}, {size}: {machine}"
+                );
+                assert_eq!(
+                    machine.shared == default.shared,
+                    apart || size == 1,
+                    "{transport:?}, {size}: {machine}"
+                );
+                assert_eq!(machine.moving == default.moving, size == 1, "{transport:?}, {size}: {machine}");
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_link_takes_no_less_than_its_latency_and_deep_halos_are_advised() -> Result<()> {
+        let late = |latency| TransportKind::Sim(SimConfig { latency, ..SimConfig::default() });
+        let latency = Duration::from_millis(2);
+        let measured = ranks(2).transport(late(latency)).collect(|world| {
+            let machine = world.measure_machine()?;
+            let block = Block::new(world, [64, 64])?.halo(1)?;
+            Ok((machine, block.advise(Nanos(1.0), 8, world.placement(), &machine)?.steps()))
+        })?;
+        let (machine, steps) = measured[0];
+        let message = machine.network.latency + 2.0 * machine.network.overhead;
+        assert!(message > 0.9 * latency.as_nanos() as f64, "{machine}");
+        assert_eq!(steps, 8, "{machine}");
+        Ok(())
+    }
+}

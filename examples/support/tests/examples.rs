@@ -23,6 +23,9 @@ mod hillslope;
 #[path = "../../histogram.rs"]
 mod histogram;
 #[expect(dead_code, reason = "its command line is not used here")]
+#[path = "../../measure.rs"]
+mod measure;
+#[expect(dead_code, reason = "its command line is not used here")]
 #[path = "../../modes.rs"]
 mod modes;
 #[expect(dead_code, reason = "its command line is not used here")]
@@ -107,6 +110,11 @@ fn sparse_equals_the_serial_vector() {
 #[test]
 fn ahead_runs_what_it_saved_and_refuses_the_rest() {
     ahead::check().unwrap();
+}
+
+#[test]
+fn measure_prints_a_machine_that_a_world_takes() {
+    measure::check().unwrap();
 }
 
 #[test]

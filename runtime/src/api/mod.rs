@@ -11,6 +11,7 @@ mod keep;
 pub(crate) mod launch;
 pub(crate) mod locked;
 pub(crate) mod locks;
+mod measure;
 pub(crate) mod messages;
 pub(crate) mod refused;
 pub(crate) mod requests;

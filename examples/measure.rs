@@ -1,0 +1,64 @@
+//! The machine model of the machine at hand, measured: a text for a file that `FENCEPOST_MACHINE` names, by which `auto`,
+//! collectives and `Block::advise` then go.
+//!
+//! `cargo run --release --example measure -- -n 2 >machine.txt`; `--transport shm` or `tcp` runs the ranks as processes. Figures
+//! of memory and of the network are both in one file where hosts are measured that have several ranks each: `fencepost run --hosts a:2,b:2 measure`
+
+#![expect(clippy::print_stdout, reason = "an example prints its results")]
+
+use fencepost::prelude::*;
+use fencepost::{Machine, Nanos, ranks};
+use fencepost_examples_support::clap::{self, Parser};
+use fencepost_examples_support::options::Job;
+
+/// Measure what communication costs, and print it as a machine model
+#[derive(Parser)]
+#[command(after_help = "Example:
+  measure -n 2 --transport tcp >machine.txt
+  FENCEPOST_MACHINE=machine.txt FENCEPOST_RANKS=2 FENCEPOST_TRANSPORT=tcp ./program")]
+struct Options {
+    #[command(flatten)]
+    job: Job,
+}
+
+/// Measures; returns the model, and the number of steps to an exchange that it advises for a cube of 64 cells a side.
+fn measure(job: &Job) -> Result<(Machine, usize)> {
+    let mut found = job.world().collect(|world| {
+        let machine = world.measure_machine()?;
+        let block = Block::new(world, [64; 3])?.halo(1)?;
+        let advice = block.advise(Nanos(0.5), size_of::<f64>(), world.placement(), &machine)?;
+        Ok((machine, advice.steps()))
+    })?;
+    Ok(found.swap_remove(0))
+}
+
+fn report(options: &Options) -> Result<()> {
+    let (machine, steps) = measure(&options.job)?;
+    if options.job.reports() {
+        println!("# in nanoseconds, measured between {} ranks", options.job.ranks());
+        println!("# seven points in 64 cubed, 0.5 ns each: {steps} steps to an exchange");
+        print!("{machine}");
+    }
+    Ok(())
+}
+
+/// Runs the example with the options of the command line.
+pub fn main() -> Result<()> {
+    let options = Options::parse();
+    options.job.start()?;
+    report(&options)
+}
+
+/// Runs small cases as a test: what is printed is what a world takes.
+pub fn check() -> Result<()> {
+    for number in ["1", "3"] {
+        let options = Options::parse_from(["measure", "-n", number]);
+        let (machine, steps) = measure(&options.job)?;
+        assert!((1..=8).contains(&steps));
+        let read: Machine = format!("# a comment\n{machine}").parse()?;
+        assert_eq!(read, machine);
+        ranks(2).machine(read).run(World::barrier)?;
+        report(&options)?;
+    }
+    Ok(())
+}
