@@ -39,6 +39,8 @@ pub(crate) struct Decoder {
     spare: Vec<Body>,
     /// The number of complete items so far.
     items: u64,
+    /// The longest payload of the frames that have begun since [`longest`](Self::longest) was asked.
+    longest: Option<usize>,
 }
 
 impl Decoder {
@@ -60,6 +62,7 @@ impl Decoder {
                 }
                 self.whole = self.head.check().inspect_err(|_| self.have = 0)?;
                 if self.head.is_frame() {
+                    self.longest = self.longest.max(Some(self.whole));
                     let head = &self.head;
                     let buffer = intake.buffer(head.channel, head.port(), head.header(), self.whole);
                     let buffer = buffer.filter(|buffer| buffer.len == self.whole);
@@ -93,6 +96,11 @@ impl Decoder {
     /// Counts `n` bytes that were read in place.
     pub(crate) fn filled(&mut self, n: usize) {
         self.body.len += n;
+    }
+
+    /// Returns the length of the longest payload of the frames that have begun since it was asked last, if any has.
+    pub(crate) fn longest(&mut self) -> Option<usize> {
+        self.longest.take()
     }
 
     /// Returns the body of a frame, to be filled again; frees it where enough are kept.

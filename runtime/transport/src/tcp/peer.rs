@@ -26,6 +26,9 @@ pub(super) const PACKED: usize = 32 << 10;
 const EXTRA: usize = 512;
 const BIG: usize = 16 << 10;
 
+/// The size of a payload that is better read where it belongs, by a read more, than with its head and copied.
+const IN_PLACE: usize = 32 << 10;
+
 /// The most bytes that one poll reads, so that no peer is read forever.
 const MAX_READ: usize = 16 << 20;
 
@@ -97,7 +100,7 @@ pub(super) struct Connection {
     last: Option<usize>,
     sealed: Option<Sealed>,
     decoder: Decoder,
-    /// The last frame had a large payload.
+    /// Of the frames that began last one has a large payload.
     big: bool,
 }
 
@@ -404,8 +407,10 @@ impl Connection {
                 return ReadOutcome::Malformed(what);
             }
             if self.sealed.is_none() {
-                let big = self.decoder.room().len() >= BIG;
-                self.big = big || self.big && (in_place > 0 || n < offered);
+                self.big = match self.decoder.longest() {
+                    Some(bytes) => bytes >= IN_PLACE,
+                    None => self.decoder.room().len() >= BIG || self.big && (in_place > 0 || n < offered),
+                };
             }
             let lacks_buffer = self.decoder.lacks_buffer(BIG);
             if n < offered || total > MAX_READ || lacks_buffer.is_some() && lacks_buffer != half_here {
@@ -536,17 +541,13 @@ pub(super) fn read_some<'b>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stream::Item;
 
-    #[test]
-    fn memory_of_what_was_sent_is_kept_and_bounded() {
+    /// The two ends of a connection, one of them as a rank uses it.
+    fn connected() -> (Box<Connection>, TcpStream) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let mut reader = listener.accept().unwrap().0;
-        let reader = std::thread::spawn(move || io::copy(&mut reader, &mut io::sink()));
-        let mut peer = Peer::new(stream.peer_addr().unwrap(), Instant::now());
-        let stream = Arc::new(stream);
-        let decoder = Decoder::default();
-        peer.link = Some(Box::new(Connection {
+        let stream = Arc::new(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
+        let link = Connection {
             stream,
             awaits_room: false,
             watched: true,
@@ -555,9 +556,18 @@ mod tests {
             used_before: (0, Instant::now()),
             last: None,
             sealed: None,
-            decoder,
+            decoder: Decoder::default(),
             big: false,
-        }));
+        };
+        (Box::new(link), listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn memory_of_what_was_sent_is_kept_and_bounded() {
+        let (link, mut reader) = connected();
+        let reader = std::thread::spawn(move || io::copy(&mut reader, &mut io::sink()));
+        let mut peer = Peer::new(link.stream.peer_addr().unwrap(), Instant::now());
+        peer.link = Some(link);
         for (bytes, spare) in [(8 << 20, 8 << 20), (KEPT, 8 << 20), (KEPT + 1, 100)] {
             peer.out.resize(bytes, 1);
             peer.spare = Vec::with_capacity(spare);
@@ -569,5 +579,44 @@ mod tests {
         }
         peer.close();
         assert_eq!(reader.join().unwrap().unwrap(), (8 << 20) + 2 * KEPT as u64 + 1);
+    }
+
+    /// Counts frames.
+    struct Frames(usize);
+
+    impl Intake for Frames {
+        fn buffer(&mut self, _: u64, _: Port, _: Header, _: usize) -> Option<ReceiveBuffer> {
+            None
+        }
+
+        fn take(&mut self, _: u64, item: Item) {
+            self.0 += usize::from(matches!(item, Item::Frame(..)));
+        }
+    }
+
+    #[test]
+    fn after_a_large_payload_the_next_is_read_where_it_belongs_even_if_a_read_took_all_of_the_first() {
+        let (mut link, mut writer) = connected();
+        // One read takes all of each but the largest, and of that all but the end.
+        let mut scratch = vec![0; 64 << 10];
+        let mut frames = Frames(0);
+        let sizes = [
+            (100, false),
+            (IN_PLACE, true),
+            (IN_PLACE - 1, false),
+            (64 << 10, true),
+            (40_000, true),
+            (3, false),
+        ];
+        for (number, (bytes, large)) in sizes.into_iter().enumerate() {
+            let mut out = Vec::new();
+            ItemWriter(&mut out, 1).frame(Port(1), Header::default(), &vec![1; bytes]);
+            writer.write_all(&out).unwrap();
+            while frames.0 == number {
+                link.stream.peek(&mut [0]).unwrap();
+                assert!(matches!(link.read(&mut scratch, &mut frames), ReadOutcome::Something { .. }));
+            }
+            assert_eq!(link.big, large, "{bytes} bytes");
+        }
     }
 }
