@@ -7,6 +7,7 @@ use fencepost::prelude::*;
 use fencepost::{Machine, Nanos, Placement, Row, TransportKind};
 use fencepost_benches::contest::wanted;
 use fencepost_benches::{Contest, Harness, ours};
+use fencepost_examples_support::pin;
 use std::time::Duration;
 
 /// Each block puts its edges into the halos of the blocks around it.
@@ -103,17 +104,13 @@ fn main() {
                         "{advice}\n  {name}: {steps}, {median:.2} of the best by medians, {least:.2} by the least"
                     );
                 };
-                let mut machine = Machine::default();
-                print("by the default model", &machine);
-                // What an exchange took beyond the model of it, as latency of the link.
-                let alone = block.advise(Nanos(0.0), 8, placement, &machine).expect("advice");
-                let predicted = alone.predicted(1).map_or(0.0, |time| time.0);
-                let more = (medians[0] - figures[0].median - predicted).max(0.0);
-                machine.shared.latency += more / 2.0; // of an entry, and of a done
-                machine.network.latency += more;
-                print("with the latency of this run", &machine);
+                print("by the default model", &Machine::default());
                 let world = fencepost::ranks(ranks).transport(transport.clone());
-                let measured = world.collect(|world| world.measure_machine()).expect("a machine");
+                let measured = world.collect(|world| {
+                    pin(world.rank());
+                    world.measure_machine()
+                });
+                let measured = measured.expect("a machine");
                 println!("{}", measured[0]);
                 print("by the measured model", &measured[0]);
             }
