@@ -22,12 +22,12 @@ use crate::units::Nanos;
 use crate::verify::Verified;
 use std::ops::Range;
 
-/// The elements of a section, and those between the first elements of two runs: lines apart, and of no power of two.
+/// The number of elements of a long section.
 const SECTION: usize = 8192;
-const STRIDE: usize = 56;
 
-/// The number of runs of one element.
+/// The number of runs of one element, and of elements from each to the next: cache lines apart, and no power of two.
 const RUNS: usize = 1024;
+const STRIDE: usize = 56;
 
 /// The least share of a figure that a measurement leaves of it: less would say that something costs nothing.
 const LEAST: f64 = 1.0 / 16.0;
@@ -43,8 +43,9 @@ enum Tells {
     Bytes,
     /// What each of many runs costs.
     Runs,
-    /// The same two where they are copied out of the memory of another rank.
+    /// What a byte costs that is copied straight into the memory of another rank, or out of it.
     DirectBytes,
+    /// What each of many runs costs that are copied so.
     DirectRuns,
 }
 
@@ -100,7 +101,7 @@ impl Tells {
     }
 }
 
-/// Returns what to measure in a world of so many ranks, in the order in which [`fitted`] takes the times. All schedules are
+/// Returns what to measure in a world of this number of ranks, in the order in which [`fitted`] takes the times. All schedules are
 /// compiled for `machine`.
 ///
 /// # Errors

@@ -89,7 +89,7 @@ impl World {
         Ok(Nanos(exchanged.as_nanos() as f64 / f64::from(rounds)))
     }
 
-    /// What the slowest rank takes to write what is sent, exchange it, or not, and read what comes, so many times.
+    /// What the slowest rank takes to write what is sent, exchange it, or not, and read what comes, this number of times.
     fn all_of(
         &self,
         rounds: u32,
