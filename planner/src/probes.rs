@@ -1,8 +1,11 @@
 //! [`probes`]: exchanges whose times tell what a machine costs, and [`fitted`]: the machine that predicts those times.
 //!
-//! Each probe is there for one figure of [`Machine`] or some that stay in proportion, and is otherwise made of figures that earlier
-//! probes tell: so there is a machine that predicts all of them, and finding it takes one pass. What no probe tells, such as what
-//! messages cost where all ranks share memory, stays as it was.
+//! Each probe is there for one figure of [`Machine`], or some that stay in proportion, and is otherwise made of figures that other
+//! probes tell: so there is a machine that predicts all of them. Figures are found one after another, and a small part of
+//! what a probe takes is told by later ones; so they are found three times. What no probe tells, such as what messages cost
+//! over a network where all ranks share memory, stays as it was.
+//!
+//! All probes go both ways between ranks: where nothing flows back, a sender runs ahead, and what is timed is the rate of messages.
 //!
 //! **Source** A. Alexandrov et al., SPAA 1995, for the figures, and T. Hoefler et al., HPCC 2006, for telling `o` from `L` by
 //! several messages at one time. Different here: the figures are those of compiled schedules, packing and all.
@@ -132,19 +135,7 @@ pub fn probes(ranks: u32, placement: Placement, machine: &Machine) -> Result<Vec
         }
     }
     let probe = |(tells, shared)| {
-        // Around the ranks of a host, of which the last may have fewer, or around hosts.
-        let to = |rank: u32, by: i64| {
-            let (first, step, ranks) = if shared {
-                let first = rank - rank % each;
-                (first, 1, each.min(ranks - first))
-            } else {
-                (0, i64::from(each), ranks)
-            };
-            first + (i64::from(rank - first) + by * step).rem_euclid(i64::from(ranks)) as u32
-        };
-        let to = |rank, by| {
-            Some(to(rank, by)).filter(|&other| other != rank && placement.share(rank, other) == shared)
-        };
+        let to = |rank: u32, at: usize| partner(rank, (ranks, each), shared, tells, at);
         let mode = if matches!(tells, DirectBytes | DirectRuns) { Mode::Direct } else { Mode::Aggregated };
         let options = Options { mode, ..Options::default() };
         let schedule = compile(&patterns(ranks, tells, to), placement, machine, &options)?;
@@ -153,14 +144,36 @@ pub fn probes(ranks: u32, placement: Placement, machine: &Machine) -> Result<Vec
     all.into_iter().map(probe).collect()
 }
 
-/// What each rank puts: to the rank after it, and of [`Tells::Second`] to the one before it as well.
-fn patterns(ranks: u32, tells: Tells, to: impl Fn(u32, i64) -> Option<u32>) -> Patterns {
+/// The rank that a message of a rank goes to, of `ranks` with `each` to a host: to one of the same host or of another one. [`Tells::Second`]
+/// goes around, both ways; all else goes to and fro between pairs, half of all apart, so that ranks whose memory is said to be apart are
+/// on different hosts if any are.
+fn partner(rank: u32, (ranks, each): (u32, u32), shared: bool, tells: Tells, at: usize) -> Option<u32> {
+    let (host, place) = (rank / each, rank % each);
+    let (index, number) = if shared {
+        (place, each.min(ranks - host * each)) // the last host may have fewer
+    } else {
+        (host, ranks.div_ceil(each))
+    };
+    let half = number / 2;
+    let other = match (tells, at) {
+        (Tells::Second, 0) => (index + 1) % number,
+        (Tells::Second, _) => (index + number - 1) % number,
+        _ if index < half => index + half,
+        _ if index < 2 * half => index - half,
+        _ => index,
+    };
+    let other = if shared { host * each + other } else { other * each + place };
+    (other != rank && other < ranks).then_some(other)
+}
+
+/// What each rank puts, `to` other ranks.
+fn patterns(ranks: u32, tells: Tells, to: impl Fn(u32, usize) -> Option<u32>) -> Patterns {
     let window = WindowId(0);
     let mut classes = Interner::default();
     let class_of = (0..ranks).map(|rank| {
-        let put = |(at, by): (usize, i64)| {
+        let put = |at| {
             let moved = tells.moves(at);
-            to(rank, by).map(|other| Operation {
+            to(rank, at).map(|other| Operation {
                 kind: Kind::Put,
                 window,
                 target: Some(Delta::between(Rank(rank), Rank(other))),
@@ -170,9 +183,8 @@ fn patterns(ranks: u32, tells: Tells, to: impl Fn(u32, i64) -> Option<u32>) -> P
                 site: Site::default(),
             })
         };
-        let both = [(0, 1), (1, -1)];
-        let directions = &both[..if tells == Tells::Second { 2 } else { 1 }];
-        classes.intern(Pattern { operations: directions.iter().copied().filter_map(put).collect() })
+        let messages = if tells == Tells::Second { 2 } else { 1 };
+        classes.intern(Pattern { operations: (0..messages).filter_map(put).collect() })
     });
     let class_of = class_of.collect();
     Patterns {
@@ -187,9 +199,15 @@ fn patterns(ranks: u32, tells: Tells, to: impl Fn(u32, i64) -> Option<u32>) -> P
 }
 
 /// Returns the machine that predicts that each of these probes takes its time, and is `machine` in all that they do not tell. Where
-/// times contradict one another, a figure keeps a sixteenth of what it was.
+/// times contradict one another, a figure keeps a sixteenth of what it was; figures that are all 0 begin as those of
+/// [`Machine::default`].
 pub fn fitted(machine: &Machine, measured: &[(Probe, Nanos)]) -> Machine {
     let mut machine = *machine;
+    (0..3).for_each(|_| fit(&mut machine, measured));
+    machine
+}
+
+fn fit(machine: &mut Machine, measured: &[(Probe, Nanos)]) {
     let near = measured.iter().any(|(probe, _)| probe.shared);
     for (probe, time) in measured {
         let shared = probe.shared;
@@ -200,17 +218,16 @@ pub fn fitted(machine: &Machine, measured: &[(Probe, Nanos)]) -> Machine {
             (Tells::Second, Some((message, first))) => {
                 let more = |machine: &Machine| told(machine) - predicted(message, machine);
                 let second = (time.0 - first.0).min((1.0 - LEAST) * first.0);
-                scale(&mut machine, more, second, |machine| {
+                scale(machine, more, second, |machine| {
                     let link = link(machine, shared);
                     vec![&mut link.overhead, &mut link.payload]
                 });
                 let alone = |machine: &Machine| predicted(message, machine);
-                scale(&mut machine, alone, first.0, |machine| vec![&mut link(machine, shared).latency]);
+                scale(machine, alone, first.0, |machine| vec![&mut link(machine, shared).latency]);
             }
-            (tells, _) => scale(&mut machine, told, time.0, |machine| figures(machine, tells, shared, near)),
+            (tells, _) => scale(machine, told, time.0, |machine| figures(machine, tells, shared, near)),
         }
     }
-    machine
 }
 
 /// The figures that a probe tells, between ranks that share memory or not, where any ranks do or not.
@@ -250,6 +267,13 @@ fn scale(
 ) {
     let mut without = *machine;
     figures(&mut without).into_iter().for_each(|figure| *figure = 0.0);
+    if without == *machine {
+        let mut default = Machine::default();
+        figures(machine)
+            .into_iter()
+            .zip(figures(&mut default))
+            .for_each(|(figure, default)| *figure = *default);
+    }
     let (rest, whole) = (told(&without), told(machine));
     if whole > rest {
         let share = ((time - rest) / (whole - rest)).max(LEAST);
@@ -263,10 +287,10 @@ mod tests {
     use crate::machine::Moving;
     use proptest::prelude::*;
 
-    /// Machines in which memory is moved where it is packed, as in the default one.
+    /// Machines of which the memory has no cost of its own for a byte that is not moved, as the default one.
     fn machines() -> impl Strategy<Value = Machine> {
         let link = |at: f64, bytes: f64| {
-            let times = prop::array::uniform3(0.5_f64..2.0);
+            let times = prop::array::uniform3(0.3_f64..3.0);
             times.prop_map(move |[latency, overhead, per_byte]| Link {
                 latency: at * latency,
                 overhead: at / 2.0 * overhead,
@@ -274,7 +298,7 @@ mod tests {
                 per_byte: bytes * per_byte,
             })
         };
-        let moving = prop::array::uniform5(0.5_f64..2.0).prop_map(|[a, b, c, d, e]| Moving {
+        let moving = prop::array::uniform5(0.3_f64..3.0).prop_map(|[a, b, c, d, e]| Moving {
             per_run: a,
             pack: 0.1 * b,
             unpack: 0.1 * c,
@@ -288,14 +312,67 @@ mod tests {
         })
     }
 
-    /// Numbers of ranks, of which each host has equally many.
+    /// Numbers of ranks, of which the last host may have fewer than the others.
     fn worlds() -> impl Strategy<Value = (u32, Placement)> {
-        let hosts = (1_u32..4, 1_u32..4);
-        prop_oneof![
-            (1_u32..9).prop_map(|ranks| (ranks, Placement::Together)),
-            (1_u32..9).prop_map(|ranks| (ranks, Placement::Apart)),
-            hosts.prop_map(|(hosts, each)| (hosts * each, Placement::Hosts { ranks_each: each as usize })),
-        ]
+        (
+            1_u32..12,
+            prop_oneof![
+                Just(Placement::Together),
+                Just(Placement::Apart),
+                (1_usize..5).prop_map(|ranks_each| Placement::Hosts { ranks_each }),
+            ],
+        )
+    }
+
+    #[test]
+    fn probes_go_both_ways_and_between_the_ranks_that_they_are_of() {
+        let of_hosts = (1..5).map(|ranks_each| Placement::Hosts { ranks_each });
+        for placement in [Placement::Together, Placement::Apart].into_iter().chain(of_hosts) {
+            for ranks in 1..12 {
+                let probes = probes(ranks, placement, &Machine::default()).unwrap();
+                let (mut shared, mut apart) = (false, false);
+                for probe in &probes {
+                    let to = |rank: u32| {
+                        let program = &probe.schedule.classes[probe.schedule.class_of[rank as usize]];
+                        let targets = program.pattern.operations.values().filter_map(|put| put.target);
+                        targets
+                            .filter_map(|delta| delta.from(Rank(rank), ranks))
+                            .map(|other| other.0)
+                            .collect::<Vec<_>>()
+                    };
+                    for rank in 0..ranks {
+                        for other in to(rank) {
+                            assert_eq!(placement.share(rank, other), probe.shared, "{placement:?}, {ranks}");
+                            assert!(to(other).contains(&rank), "{placement:?}, {ranks}: {rank} to {other}");
+                        }
+                    }
+                    assert!((0..ranks).any(|rank| !to(rank).is_empty()));
+                    *(if probe.shared { &mut shared } else { &mut apart }) = true;
+                }
+                let pairs = || (0..ranks).flat_map(|a| (0..a).map(move |b| (a, b)));
+                assert_eq!(shared, pairs().any(|(a, b)| placement.share(a, b)), "{placement:?}, {ranks}");
+                assert_eq!(apart, pairs().any(|(a, b)| !placement.share(a, b)), "{placement:?}, {ranks}");
+            }
+        }
+    }
+
+    #[test]
+    fn figures_of_nothing_are_found() {
+        let link = Link { latency: 0.0, overhead: 0.0, payload: 0.0, per_byte: 0.0 };
+        let moving = Moving { per_run: 0.0, pack: 0.0, unpack: 0.0, remote_run: 0.0, remote: 0.0 };
+        let nothing = Machine { shared: link, network: link, moving };
+        for placement in [Placement::Together, Placement::Apart] {
+            let probes = probes(4, placement, &nothing).unwrap();
+            let time = |probe: Probe| {
+                let time = Nanos(predicted(&probe, &Machine::default()));
+                (probe, time)
+            };
+            let measured: Vec<_> = probes.into_iter().map(time).collect();
+            let found = fitted(&nothing, &measured);
+            for (probe, time) in &measured {
+                assert!((predicted(probe, &found) / time.0 - 1.0).abs() < 0.01, "{found}");
+            }
+        }
     }
 
     proptest! {
@@ -313,7 +390,7 @@ mod tests {
             let found = fitted(&before, &measured);
             for (probe, time) in &measured {
                 let found = predicted(probe, &found);
-                prop_assert!((found / time.0 - 1.0).abs() < 0.02, "{probe:?}: {found} for {time}");
+                prop_assert!((found / time.0 - 1.0).abs() < 0.01, "{probe:?}: {found} for {time}");
             }
         }
     }

@@ -28,10 +28,13 @@ static PROBE: Superstep = Superstep {
     known: Known::new(),
 };
 
-/// How long the exchanges of one measurement take together at least, and how many measurements there are of each: ranks that begin
-/// are moved to other cores for some milliseconds, and the least of some is that of ranks that were left in peace.
+/// How long the exchanges of one loop take together at least, and how often all loops are timed. Ranks that begin may share a core
+/// for a tenth of a second where another is idle, so the least counts, of times that are far from each other.
 const LONG: Duration = Duration::from_millis(2);
 const TIMES: usize = 7;
+
+/// How long all loops may take together before they are timed again.
+const ENOUGH: Duration = Duration::from_millis(300);
 
 impl World {
     /// Measure what communication costs between the ranks of this world, as it is now: with as many ranks to a core as it has, over
@@ -56,10 +59,11 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// As [`Window::fence`](crate::Window::fence); `NO_MEM` where there is no memory for a window of 1 MiB.
+    /// As [`Window::fence`](crate::Window::fence); `NO_MEM` where there is no memory for the window.
     ///
     /// # Cost
-    /// Some 20 ms for each of up to 9 exchanges, or ten times what the exchange takes where that is more.
+    /// Some 30 ms for each of up to 9 exchanges; where they take long, 4 loops of each, of one exchange, a barrier and an allreduce.
+    /// Each rank compiles the exchanges, and has a window of 0.9 MiB.
     #[track_caller]
     pub fn measure_machine(&self) -> Result<Machine> {
         let core = self.core();
@@ -67,49 +71,79 @@ impl World {
         let probes = core.handler.report(found)?;
         let elements = probes.iter().map(|probe| probe.receives().end).max().unwrap_or(0);
         let mut u = self.window::<u64>(elements)?;
-        let measured = probes.into_iter().map(|probe| {
-            let time = self.time(&probe, &mut u)?;
-            Ok((probe, time))
-        });
-        Ok(fitted(&core.machine, &measured.collect::<Result<Vec<_>>>()?))
-    }
-
-    /// What the exchange takes on the slowest rank, at least.
-    fn time(&self, probe: &Probe, u: &mut Window<u64>) -> Result<Nanos> {
-        let mut exchange = adopt(&PROBE, self, [Arc::new(probe.schedule().clone())])?;
-        let mut rounds = 1;
-        while self.all_of(rounds, probe, u, Some(&mut exchange))? < LONG {
-            rounds *= 2;
+        let mut timed = Vec::with_capacity(probes.len());
+        for probe in probes {
+            timed.push(Timed::of(probe, self, &mut u)?);
         }
-        let mut least = |mut exchange: Option<&mut Prepared>| {
-            let times = (0..TIMES).map(|_| self.all_of(rounds, probe, u, exchange.as_deref_mut()));
-            times.reduce(|least, time| Ok(least?.min(time?))).unwrap_or(Ok(Duration::ZERO))
-        };
-        let exchanged = least(Some(&mut exchange))?.saturating_sub(least(None)?);
-        Ok(Nanos(exchanged.as_nanos() as f64 / f64::from(rounds)))
+        let mut spent = Duration::ZERO;
+        for _ in 0..TIMES {
+            for timed in &mut timed {
+                spent += timed.again(self, &mut u)?;
+            }
+            if spent > ENOUGH {
+                break;
+            }
+        }
+        let measured = timed.into_iter().map(|timed| {
+            let took = timed.took();
+            (timed.probe, took)
+        });
+        Ok(fitted(&core.machine, &measured.collect::<Vec<_>>()))
+    }
+}
+
+/// A probe, and the least time of each kind of loop so far.
+struct Timed {
+    probe: Probe,
+    exchange: Prepared,
+    /// How often each loop exchanges.
+    rounds: u32,
+    with: Duration,
+    without: Duration,
+}
+
+impl Timed {
+    /// Prepares the exchange of a probe, and finds how many of them take long enough.
+    #[track_caller]
+    fn of(probe: Probe, world: &World, u: &mut Window<u64>) -> Result<Self> {
+        let exchange = adopt(&PROBE, world, [Arc::new(probe.schedule().clone())])?;
+        let mut timed = Self { probe, exchange, rounds: 1, with: Duration::MAX, without: Duration::MAX };
+        while timed.slowest(world, u, true)? < LONG {
+            timed.rounds *= 2;
+        }
+        Ok(timed)
     }
 
-    /// What the slowest rank takes to write what is sent, exchange it, or not, and read what comes, this number of times.
-    fn all_of(
-        &self,
-        rounds: u32,
-        probe: &Probe,
-        u: &mut Window<u64>,
-        mut exchange: Option<&mut Prepared>,
-    ) -> Result<Duration> {
-        self.barrier()?;
+    /// Times both loops once more, and returns what they took.
+    #[track_caller]
+    fn again(&mut self, world: &World, u: &mut Window<u64>) -> Result<Duration> {
+        let with = self.slowest(world, u, true)?;
+        let without = self.slowest(world, u, false)?;
+        (self.with, self.without) = (self.with.min(with), self.without.min(without));
+        Ok(with + without)
+    }
+
+    /// What one exchange takes on the slowest rank, at least.
+    fn took(&self) -> Nanos {
+        Nanos(self.with.saturating_sub(self.without).as_nanos() as f64 / f64::from(self.rounds))
+    }
+
+    /// What the slowest rank takes to write what is sent, exchange it, or not, and read what comes, some number of times.
+    #[track_caller]
+    fn slowest(&mut self, world: &World, u: &mut Window<u64>, exchanges: bool) -> Result<Duration> {
+        world.barrier()?;
         let clock = Instant::now();
         // One element of each cache line.
-        let step = probe.stride().max(8);
-        for round in 0..rounds {
-            u[probe.sends()].iter_mut().step_by(step).for_each(|element| *element = round.into());
-            if let Some(exchange) = &mut exchange {
-                exchange.replay(&mut *u)?;
+        let step = self.probe.stride().max(8);
+        for round in 0..self.rounds {
+            u[self.probe.sends()].iter_mut().step_by(step).for_each(|element| *element = round.into());
+            if exchanges {
+                self.exchange.replay(&mut *u)?;
             }
-            black_box(u[probe.receives()].iter().step_by(step).fold(0, |bits, element| bits ^ element));
+            black_box(u[self.probe.receives()].iter().step_by(step).fold(0, |bits, element| bits ^ element));
         }
         let mut slowest = [clock.elapsed().as_nanos() as u64];
-        self.allreduce(&mut slowest, Op::Max)?;
+        world.allreduce(&mut slowest, Op::Max)?;
         Ok(Duration::from_nanos(slowest[0]))
     }
 }

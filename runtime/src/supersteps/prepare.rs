@@ -347,7 +347,7 @@ pub fn adopt(
         let windows = schedule.windows.iter().map(|(window, _)| window).collect();
         (windows, prepared::agree(world, Ok(schedule), &call))
     });
-    Prepared::of(superstep, world, epochs)
+    world.handler.report(Prepared::of(superstep, world, epochs))
 }
 
 /// The implementation of `name::load`.

@@ -22,7 +22,7 @@ const LENGTH: usize = 8;
 /// The most bytes of items that wait for the next write; beyond, what is posted is written at once.
 pub(super) const PACKED: usize = 32 << 10;
 
-/// Bytes that are read in addition to a large payload, and the size of a large payload.
+/// Bytes that are read in addition to a large payload, and the least that is missing of one.
 const EXTRA: usize = 512;
 const BIG: usize = 16 << 10;
 
@@ -600,14 +600,8 @@ mod tests {
         // One read takes all of each but the largest, and of that all but the end.
         let mut scratch = vec![0; 64 << 10];
         let mut frames = Frames(0);
-        let sizes = [
-            (100, false),
-            (IN_PLACE, true),
-            (IN_PLACE - 1, false),
-            (64 << 10, true),
-            (40_000, true),
-            (3, false),
-        ];
+        let sizes =
+            [(100, false), (IN_PLACE, true), (BIG - 1, false), (64 << 10, true), (40_000, true), (3, false)];
         for (number, (bytes, large)) in sizes.into_iter().enumerate() {
             let mut out = Vec::new();
             ItemWriter(&mut out, 1).frame(Port(1), Header::default(), &vec![1; bytes]);
