@@ -164,18 +164,32 @@ unsafe fn apply<V: Values>(
                     records = &records[done..];
                     continue;
                 }
+                let lines = records.as_chunks::<LINE>().0.iter().map(|line| {
+                    // The origin wrote them last: each line comes from its cache.
+                    kernel::fetch(std::ptr::from_ref(line).wrapping_add(AHEAD / LINE));
+                    move |i: usize| (line[i].head, line[i].value)
+                });
                 // SAFETY: passed on.
-                let done = unsafe { lines_of_one_kind::<V>(base, len, Head(first.head).code(), records) };
+                let done = unsafe { lines_of_one_kind::<V>(base, len, Head(first.head).code(), lines) };
                 if done == 0 {
                     one(Head(first.head), first.value);
                 }
                 records = &records[done.max(1)..];
             }
         }
-        Items::Split(heads, values) => {
-            heads.iter().zip(values.chunks_exact(8)).for_each(|(&head, value)| {
-                one(Head(head), u64::from_ne_bytes(value.try_into().expect("chunks of eight")));
-            });
+        Items::Split(mut heads, values) => {
+            let mut values = values.as_chunks::<8>().0;
+            while let (Some(&first), Some(&value)) = (heads.first(), values.first()) {
+                let lines = heads.as_chunks::<LINE>().0.iter().zip(values.as_chunks::<LINE>().0);
+                let lines =
+                    lines.map(|(heads, values)| move |i: usize| (heads[i], u64::from_ne_bytes(values[i])));
+                // SAFETY: passed on.
+                let done = unsafe { lines_of_one_kind::<V>(base, len, Head(first).code(), lines) };
+                if done == 0 {
+                    one(Head(first), u64::from_ne_bytes(value));
+                }
+                (heads, values) = (&heads[done.max(1)..], &values[done.max(1)..]);
+            }
         }
     }
 }
@@ -183,21 +197,27 @@ unsafe fn apply<V: Values>(
 /// Records that are applied together: those of a cache line.
 const LINE: usize = 64 / size_of::<Record>();
 
-/// Apply the records at the front that have this code and one element in the window, by lines, and give their number. Long runs
-/// of one kind are the rule: what it is is asked once.
+/// Apply the records at the front that have this code and one element in the window, by lines of heads and values, and give their
+/// number. Long runs of one kind are the rule: what it is is asked once.
 ///
 /// # Safety
 /// As [`apply`].
-unsafe fn lines_of_one_kind<V: Values>(base: *mut u8, len: usize, code: u64, records: &[Record]) -> usize {
+unsafe fn lines_of_one_kind<V: Values>(
+    base: *mut u8,
+    len: usize,
+    code: u64,
+    lines: impl Iterator<Item: Fn(usize) -> (u64, u64)>,
+) -> usize {
     if size_of::<V>() > 8 || code == DATATYPE {
         return 0;
     }
     let len = len.min(DISPLACEMENTS as usize);
     let mut done = 0;
-    let mine = records.as_chunks::<LINE>().0.iter().map_while(|line| {
-        // The origin wrote them last: each line comes from its cache.
-        kernel::fetch(std::ptr::from_ref(line).wrapping_add(AHEAD / LINE));
-        let line = line.map(|record| (Head(record.head).at_of(code), record.value));
+    let mine = lines.map_while(|line| {
+        let line: [_; LINE] = std::array::from_fn(|i| {
+            let (head, value) = line(i);
+            (Head(head).at_of(code), value)
+        });
         let known = line.iter().all(|&(at, _)| at < len);
         done += if known { LINE } else { 0 };
         known.then(|| line.map(|(at, value)| (base.wrapping_add(at * size_of::<V>()), value)))
