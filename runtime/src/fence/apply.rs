@@ -311,3 +311,75 @@ pub(super) unsafe fn move_one(from: *const u8, to: *mut u8, size: usize) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::outbox::code_of;
+    use fencepost_planner::element::Scalar;
+    use fencepost_planner::ir::pattern::Kind;
+    use std::panic::Location;
+
+    /// Operations of one kind after another, in long and short streaks, on few elements.
+    fn draw(scalar: Scalar, number: usize, len: u64) -> Vec<(u64, u64)> {
+        let takes = |op: &Op| op.takes(ElementType::scalar(scalar));
+        let ops = Op::ALL.into_iter().filter(takes).map(Kind::Accumulate);
+        let kinds: Vec<_> = ops.chain([Kind::Put]).collect();
+        let mut state = 88_172_645_463_325_252_u64;
+        let mut next = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let mut kind = Kind::Put;
+        let mut draw = || {
+            if next().is_multiple_of(7) {
+                kind = kinds[next() as usize % kinds.len()];
+            }
+            let value = match scalar {
+                Scalar::F32 => ((next() % 1000) as f32 / 8.0).to_bits().into(),
+                Scalar::F64 => ((next() % 1000) as f64 / 8.0).to_bits(),
+                _ => next(),
+            };
+            (Head::new(next() % len, code_of(kind), Location::caller()).0, value)
+        };
+        (0..number).map(|_| draw()).collect()
+    }
+
+    #[test]
+    fn operations_are_applied_in_order_however_heads_and_values_lie() {
+        const LEN: usize = 11;
+        for scalar in Scalar::ALL {
+            let element = ElementType::scalar(scalar);
+            for number in [0, 1, 3, 4, 5, 8, 500] {
+                let all = draw(scalar, number, LEN as u64);
+                let (heads, values): (Vec<u64>, Vec<u64>) = all.iter().copied().unzip();
+                let bytes = bytemuck::cast_slice::<u64, u8>(&values);
+                let records: Vec<_> = all.iter().map(|&(head, value)| Record { head, value }).collect();
+                let applied = |items: Vec<Items<'_>>| {
+                    let mut window = vec![0_u64; LEN];
+                    let base = window.as_mut_ptr().cast();
+                    for items in items {
+                        // SAFETY: the window has LEN elements of at most eight bytes, and all displacements are below.
+                        unsafe { apply_to(element)(base, LEN, element, items, &Operands::none()) };
+                    }
+                    window
+                };
+                let each =
+                    heads.chunks(1).zip(bytes.chunks(8)).map(|(head, value)| Items::Split(head, value));
+                let wanted = applied(each.collect());
+                assert_eq!(
+                    applied(vec![Items::Split(&heads, bytes)]),
+                    wanted,
+                    "{number} of {scalar:?}, apart"
+                );
+                assert_eq!(
+                    applied(vec![Items::Records(&records)]),
+                    wanted,
+                    "{number} of {scalar:?}, records"
+                );
+            }
+        }
+    }
+}
