@@ -62,7 +62,7 @@ impl World {
     /// As [`Window::fence`](crate::Window::fence); `NO_MEM` where there is no memory for the window.
     ///
     /// # Cost
-    /// Some 30 ms for each of up to 9 exchanges; where they take long, 4 loops of each, of one exchange, a barrier and an allreduce.
+    /// Some 30 ms for each of up to 9 exchanges; where they take long, two exchanges of each, and three barriers and allreduces.
     /// Each rank compiles the exchanges, and has a window of 0.9 MiB.
     #[track_caller]
     pub fn measure_machine(&self) -> Result<Machine> {
