@@ -2,8 +2,8 @@
 //!
 //! Each probe is there for one figure of [`Machine`], or some that stay in proportion, and is otherwise made of figures that other
 //! probes tell: so there is a machine that predicts all of them. Figures are found one after another, and a small part of
-//! what a probe takes is told by later ones; so they are found three times. What no probe tells, such as what messages cost
-//! over a network where all ranks share memory, stays as it was.
+//! what a probe takes is told by later ones; so they are found three times. Figures that no probe tells, such as those
+//! of a network where all ranks share memory, stay as they were.
 //!
 //! All probes go both ways between ranks: where nothing flows back, a sender runs ahead, and what is timed is the rate of messages.
 //!
@@ -35,20 +35,20 @@ const STRIDE: usize = 56;
 /// The least share of a figure that a measurement leaves of it: less would say that something costs nothing.
 const LEAST: f64 = 1.0 / 16.0;
 
-/// What a probe tells.
+/// The figure of a machine that a probe tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Tells {
-    /// What a message costs.
+    /// The cost of a message.
     Message,
-    /// What the second of two messages at one time costs.
+    /// The cost of the second of two messages at one time.
     Second,
-    /// What a byte of a long message costs.
+    /// The cost of a byte of a long message.
     Bytes,
-    /// What each of many runs costs.
+    /// The cost of each of many runs.
     Runs,
-    /// What a byte costs that is copied straight into the memory of another rank, or out of it.
+    /// The cost of a byte that is copied straight into the memory of another rank, or out of it.
     DirectBytes,
-    /// What each of many runs costs that are copied so.
+    /// The cost of each of many runs that are copied so.
     DirectRuns,
 }
 
@@ -94,7 +94,7 @@ impl Tells {
         }
     }
 
-    /// What each message moves: `at` is 0 for the first, 1 for the second one.
+    /// Returns the elements that a message moves: `at` is 0 for the first, 1 for the second one.
     fn moves(self, at: usize) -> Datatype {
         match self {
             Tells::Message | Tells::Second => Datatype::run(at..at + 1),
@@ -166,7 +166,7 @@ fn partner(rank: u32, (ranks, each): (u32, u32), shared: bool, tells: Tells, at:
     (other != rank && other < ranks).then_some(other)
 }
 
-/// What each rank puts, `to` other ranks.
+/// Returns the puts of each rank, `to` other ranks.
 fn patterns(ranks: u32, tells: Tells, to: impl Fn(u32, usize) -> Option<u32>) -> Patterns {
     let window = WindowId(0);
     let mut classes = Interner::default();

@@ -123,12 +123,13 @@ impl Timed {
         Ok(with + without)
     }
 
-    /// What one exchange takes on the slowest rank, at least.
+    /// Returns the least time of one exchange on the slowest rank.
     fn took(&self) -> Nanos {
         Nanos(self.with.saturating_sub(self.without).as_nanos() as f64 / f64::from(self.rounds))
     }
 
-    /// What the slowest rank takes to write what is sent, exchange it, or not, and read what comes, some number of times.
+    /// Returns how long the slowest rank takes to write elements, exchange them if it `exchanges`, and read those that came, `rounds`
+    /// times.
     #[track_caller]
     fn slowest(&mut self, world: &World, u: &mut Window<u64>, exchanges: bool) -> Result<Duration> {
         world.barrier()?;

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_applied_in_order_however_heads_and_values_lie() {
+    fn operations_of_records_and_of_frames_are_applied_in_order() {
         const LEN: usize = 11;
         for scalar in Scalar::ALL {
             let element = ElementType::scalar(scalar);
