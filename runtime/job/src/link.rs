@@ -1,12 +1,12 @@
 //! The transports of a job: [`HostMemory`] in the process that starts ranks, and [`Link`] in each rank.
 
 use crate::description::{Description, Limits, Reach};
-use fencepost_transport::{Endpoint, Fabric, HybridEnd, Segment, Settings, ShmEnd, TcpEnd, listen};
+use fencepost_transport::{Endpoint, Fabric, HybridEnd, Reports, Segment, Settings, ShmEnd, TcpEnd, listen};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::process::{Resource, getrlimit};
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The memory file that the ranks of one host share, as the process that starts them holds it.
@@ -44,14 +44,14 @@ pub(crate) struct Link {
 }
 
 /// The connections of this process. They start when the addresses of the other ranks are known.
-pub(crate) struct Connections {
-    /// Listens already; taken when the addresses arrive.
-    unconnected: Mutex<Option<Fabric>>,
-    connected: OnceLock<Mutex<Option<Arc<Fabric>>>>,
-}
+pub(crate) struct Connections(Mutex<ConnectionState>);
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+enum ConnectionState {
+    /// This rank listens; the addresses of the others have not arrived.
+    Listening(Fabric),
+    /// The connections, until they close; and reports of the launcher, which they need also while they close.
+    Started(Option<Arc<Fabric>>, Reports),
+    Failed,
 }
 
 impl Link {
@@ -73,32 +73,27 @@ impl Link {
         let fabric = fabric(job, deaths_reported)
             .map_err(|error| format!("this rank can't listen at {}: {error}", job.bind))?;
         let address = fabric.address().map_err(|error| error.to_string())?;
-        link.connections =
-            Some(Connections { unconnected: Mutex::new(Some(fabric)), connected: OnceLock::new() });
+        link.connections = Some(Connections(Mutex::new(ConnectionState::Listening(fabric))));
         Ok((link, Some(address)))
     }
 
     /// Starts the connections, with the address that each rank listens at.
     pub(crate) fn connect(&self, addresses: &[SocketAddr]) -> std::io::Result<()> {
-        let Some(connections) = &self.connections else { return Ok(()) };
-        let Some(mut fabric) = lock(&connections.unconnected).take() else { return Ok(()) };
-        fabric.table(addresses)?;
-        connections.connected.get_or_init(|| Mutex::new(Some(Arc::new(fabric))));
-        Ok(())
+        self.connections.as_ref().map_or(Ok(()), |connections| connections.connect(addresses))
     }
 
     /// Marks a rank as failed, as `how` describes. In the shared memory the process that started the rank has marked it
     /// already.
     pub(crate) fn mark_failed(&self, rank: u32, how: &str) {
-        if let Some(fabric) = self.connections.as_ref().and_then(Connections::fabric) {
-            fabric.mark_failed(rank as usize, how);
+        if let Some(connections) = &self.connections {
+            connections.report(|reports| reports.mark_failed(rank as usize, how));
         }
     }
 
     /// Marks a rank as having left all its worlds and ended in order.
     pub(crate) fn mark_finished(&self, rank: u32) {
-        if let Some(fabric) = self.connections.as_ref().and_then(Connections::fabric) {
-            fabric.mark_finished(rank as usize);
+        if let Some(connections) = &self.connections {
+            connections.report(|reports| reports.mark_finished(rank as usize));
         }
     }
 
@@ -134,16 +129,52 @@ impl Link {
             let local_index = before.iter().filter(|&&host| host == hosts[job.rank as usize]).count();
             segment.record_exit(local_index, why);
         }
-        if let Some(fabric) = self.connections.as_ref().and_then(|connections| connections.connected.get()) {
-            let last = lock(fabric).take();
-            drop(last);
+        if let Some(connections) = &self.connections {
+            connections.close();
         }
     }
 }
 
 impl Connections {
+    fn lock(&self) -> MutexGuard<'_, ConnectionState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts the connections, unless they were started before.
+    fn connect(&self, addresses: &[SocketAddr]) -> std::io::Result<()> {
+        let mut state = self.lock();
+        match std::mem::replace(&mut *state, ConnectionState::Failed) {
+            ConnectionState::Listening(mut fabric) => {
+                fabric.table(addresses)?;
+                let reports = fabric.reports();
+                *state = ConnectionState::Started(Some(Arc::new(fabric)), reports);
+            }
+            started => *state = started,
+        }
+        Ok(())
+    }
+
     fn fabric(&self) -> Option<Arc<Fabric>> {
-        lock(self.connected.get()?).clone()
+        match &*self.lock() {
+            ConnectionState::Started(fabric, _) => fabric.clone(),
+            ConnectionState::Listening(_) | ConnectionState::Failed => None,
+        }
+    }
+
+    /// Passes a report of the launcher on, if the connections have started.
+    fn report(&self, report: impl FnOnce(&Reports)) {
+        if let ConnectionState::Started(_, reports) = &*self.lock() {
+            report(reports);
+        }
+    }
+
+    /// Waits, without the lock, until the other ranks have received all that was sent to them.
+    fn close(&self) {
+        let last = match &mut *self.lock() {
+            ConnectionState::Started(fabric, _) => fabric.take(),
+            ConnectionState::Listening(_) | ConnectionState::Failed => None,
+        };
+        drop(last);
     }
 }
 
@@ -177,4 +208,50 @@ fn fabric(job: &Description, deaths_reported: bool) -> std::io::Result<Fabric> {
         ..settings
     };
     Fabric::new(listen(Some(job.bind))?, job.secret.clone(), job.job, job.rank as usize, settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::description::HostRanks;
+    use fencepost_transport::Notify;
+    use fencepost_transport::auth::Secret;
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+
+    /// Rank 1 never answers, so rank 0 can't pass on what it has sent, and waits; the launcher reports the death of rank 1.
+    #[test]
+    fn a_report_ends_the_wait_of_a_rank_that_closes_its_connections() {
+        let job = Description {
+            job: [1; 16],
+            secret: Secret::new().expect("chance"),
+            rank: 0,
+            size: 2,
+            reach: Reach::Tcp,
+            hosts: vec![HostRanks { name: "localhost".into(), ranks: 2 }],
+            bind: [127, 0, 0, 1].into(),
+            sealed: false,
+            limits: Limits { heartbeat: Duration::from_secs(3600), silence: Duration::ZERO },
+        };
+        let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let (link, address) = Link::join(&job, None, true).expect("a listener");
+        let addresses = [address.expect("an address"), silent.local_addr().expect("an address")];
+        link.connect(&addresses).expect("a thread");
+        let mut endpoint = link.endpoint(&job, 0).expect("the first world");
+        endpoint.publish(1).expect("the world goes on");
+        drop(endpoint);
+        let (sender, closed) = mpsc::channel();
+        let link = Arc::new(link);
+        let closing = Arc::clone(&link);
+        std::thread::spawn(move || {
+            closing.close(&job, None);
+            sender.send(())
+        });
+        while link.connections.as_ref().is_some_and(|connections| connections.fabric().is_some()) {
+            std::thread::yield_now();
+        }
+        link.mark_failed(1, "rank 1 of the job was killed by signal 9 (SIGKILL)");
+        // Without the report the attempt to connect is given up after 10 s.
+        assert_eq!(closed.recv_timeout(Duration::from_secs(5)), Ok(()));
+    }
 }

@@ -78,7 +78,7 @@ pub use stream::decode;
 #[cfg(not(loom))]
 pub use tcp::fuzz;
 #[cfg(not(loom))]
-pub use tcp::{Fabric, Route, Settings, TcpEnd, listen, tcp, tcp_by, tcp_with};
+pub use tcp::{Fabric, Reports, Route, Settings, TcpEnd, listen, tcp, tcp_by, tcp_with};
 pub use watch::Watched;
 
 /// One record: a one-element operation in wire form.

@@ -48,6 +48,10 @@ pub struct Fabric {
     server: Option<JoinHandle<()>>,
 }
 
+/// What a launcher reports of other ranks. A rank that closes its connections waits for those that it has something for, so
+/// reports reach it until the end: this does not keep the connections open.
+pub struct Reports(Arc<FabricShared>);
+
 pub(super) struct FabricShared {
     core: Mutex<Core>,
     readiness: Arc<Readiness>,
@@ -177,6 +181,33 @@ impl Fabric {
         Ok(())
     }
 
+    /// Returns what a launcher reports through, which works also while this is being dropped.
+    pub fn reports(&self) -> Reports {
+        Reports(Arc::clone(&self.shared))
+    }
+
+    /// As [`Reports::mark_failed`].
+    pub fn mark_failed(&self, rank: usize, what: &str) {
+        self.reports().mark_failed(rank, what);
+    }
+
+    /// As [`Reports::mark_finished`].
+    pub fn mark_finished(&self, rank: usize) {
+        self.reports().mark_finished(rank);
+    }
+
+    /// Declares these ranks, this one included, to be on this node, reached by shared memory; `waker` wakes each of them
+    /// where it waits for others of them, and `waits` has their entries. Called once the table is set.
+    pub(crate) fn set_intra_node(&self, ranks: &[usize], waker: Box<dyn Fn(usize) + Send>, waits: Table) {
+        self.shared.lock().set_intra_node(ranks, waker, waits);
+    }
+
+    pub(super) fn shared(&self) -> &Arc<FabricShared> {
+        &self.shared
+    }
+}
+
+impl Reports {
     /// Marks `rank` failed, for this reason, as the launcher reports to all ranks. May be called from any thread.
     pub fn mark_failed(&self, rank: usize, what: &str) {
         self.report(|core| {
@@ -193,20 +224,13 @@ impl Fabric {
     }
 
     fn report(&self, what: impl FnOnce(&mut Core)) {
-        let mut core = self.shared.lock();
+        let mut core = self.0.lock();
         what(&mut core);
         core.wake_rank();
-        self.shared.wake_sleeper(&mut core);
-    }
-
-    /// Declares these ranks, this one included, to be on this node, reached by shared memory; `waker` wakes each of them
-    /// where it waits for others of them, and `waits` has their entries. Called once the table is set.
-    pub(crate) fn set_intra_node(&self, ranks: &[usize], waker: Box<dyn Fn(usize) + Send>, waits: Table) {
-        self.shared.lock().set_intra_node(ranks, waker, waits);
-    }
-
-    pub(super) fn shared(&self) -> &Arc<FabricShared> {
-        &self.shared
+        self.0.wake_sleeper(&mut core);
+        if core.closing {
+            self.0.server.wake(); // the thread may wait for this rank only
+        }
     }
 }
 

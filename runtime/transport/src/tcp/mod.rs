@@ -47,7 +47,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 pub use end::TcpEnd;
-pub use fabric::Fabric;
+pub use fabric::{Fabric, Reports};
 
 use crate::auth::{Secret, random_bytes};
 
