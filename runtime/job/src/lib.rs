@@ -11,6 +11,7 @@
 //! | `control`, `codec`, `channel` | the messages, their encoding, and the connection that carries them |
 //! | `description` | what a rank knows of its job |
 //! | `member` | what a rank's process does: join, listen, send heartbeats |
+//! | `membership` | the state of a rank's process, which its threads share under one lock |
 //! | `link` | the transports of a job: the memory file and the connections |
 //! | `children` | the ranks that are child processes of this process |
 //! | `state_machine` | the job state machine: what the launcher does when a rank reports or ends; pure |
@@ -36,6 +37,7 @@ mod exit;
 mod host;
 mod link;
 mod member;
+mod membership;
 mod needs;
 mod relay;
 mod rendezvous;

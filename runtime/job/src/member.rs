@@ -4,71 +4,33 @@
 //! control channel, sends heartbeats, and applies the reports about other ranks; when the launcher is gone, this thread
 //! ends the process.
 
-use crate::channel::{Channel, ChannelError};
+use crate::channel::Channel;
 use crate::children::{VARIABLE, timeout_until};
 use crate::control::{Ending, Message};
 use crate::description::Description;
 use crate::link::Link;
+use crate::membership::{Connection, Membership};
 use crate::rendezvous::Rendezvous;
 use fencepost_transport::Endpoint;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::process::{Signal, getpid, kill_process};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::ThreadId;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// The membership of this process in its job.
 pub struct Member {
     job: Description,
     link: Link,
-    /// The control channel to the launcher; an external launcher has none.
-    control: Option<Control>,
-    /// The number of worlds of the whole job that this rank has created.
+    /// The number of worlds of the whole job that this rank has created. Locked while a world is created, and never by
+    /// a thread that has another lock.
     worlds: Mutex<u32>,
-    /// Which thread is in a `run`.
-    active: Mutex<ActiveRuns>,
-    /// The error with which the rank left its last world, if any.
-    last_error: Mutex<Option<String>>,
-    connection: Mutex<ConnectionState>,
-    connection_changed: Condvar,
-}
-
-/// The calls of `run` in this process that have begun and not ended. Worlds of processes are paired by the order in
-/// which each process enters them, and only one thread can keep that order.
-#[derive(Default)]
-struct ActiveRuns {
-    /// The thread that is in a `run`, and how many nested calls it is in.
-    thread: Option<(ThreadId, u32)>,
-    /// Another thread has called `run` since.
-    overlapped: bool,
-}
-
-/// The control channel.
-struct Control {
-    channel: Mutex<Channel>,
-    /// A copy of the channel's socket, so that a thread can wait for it without holding the lock.
-    socket: OwnedFd,
-}
-
-/// Whether this rank can reach the other ranks.
-enum ConnectionState {
-    /// The table of addresses has not arrived.
-    Waiting,
-    Connected,
-    /// This rank can't connect, for this reason.
-    Failed(String),
-    /// Another rank ended before the table arrived, as described here.
-    RankDied(String),
+    membership: Membership,
 }
 
 static MEMBER: OnceLock<Result<Option<Member>, String>> = OnceLock::new();
 static LISTENING: OnceLock<()> = OnceLock::new();
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 unsafe extern "C" {
     /// From the C library, which the standard library links: calls `handler` when the process exits normally.
@@ -79,9 +41,9 @@ unsafe extern "C" {
 /// a rank in a world is a failure, which the other ranks detect.
 extern "C" fn close_at_exit() {
     if let Some(Ok(Some(member))) = MEMBER.get()
-        && lock(&member.active).thread.is_none()
+        && let Some(last_error) = member.membership.last_error_outside_worlds()
     {
-        member.link.close(&member.job, lock(&member.last_error).as_deref());
+        member.link.close(&member.job, last_error.as_deref());
     }
 }
 
@@ -95,11 +57,11 @@ pub fn member() -> Result<Option<&'static Member>, String> {
         // SAFETY: a function of the C library, called with a function that does not unwind and lives as long as the
         // program.
         unsafe { atexit(close_at_exit) };
-        let Some(control) = &member.control else { return };
+        let Some(socket) = member.membership.socket() else { return };
         let listen = std::thread::Builder::new().name("fencepost control".into());
-        if let Err(error) = listen.spawn(|| member.listen(control)) {
-            *lock(&member.connection) =
-                ConnectionState::Failed(format!("no thread for the control channel can be started: {error}"));
+        if let Err(error) = listen.spawn(move || member.listen(socket)) {
+            let why = format!("no thread for the control channel can be started: {error}");
+            member.membership.set_connection(Connection::Failed(why));
         }
     });
     member.wait_until_connected()?;
@@ -152,29 +114,17 @@ fn join() -> Result<Option<Member>, String> {
         }
     };
     let memory = channel.take_descriptor();
-    let joined = Link::join(&job, memory, true).and_then(|(link, address)| {
-        let socket = channel.source().try_clone_to_owned().map_err(|error| error.to_string())?;
-        Ok((link, address, socket))
-    });
+    let joined = Link::join(&job, memory, true);
     let sent = match &joined {
         Ok(_) => channel.send(&Message::Joined(crate::RELEASE.into())),
         Err(why) => channel.send(&Message::JoinFailed(why.clone())),
     };
-    let (link, address, socket) = joined?;
+    let (link, address) = joined?;
     let sent =
         sent.and_then(|()| address.map_or(Ok(()), |address| channel.send(&Message::Listening(address))));
     sent.map_err(|why| format!("the control channel to the launcher failed: {why}"))?;
-    let connection = if address.is_some() { ConnectionState::Waiting } else { ConnectionState::Connected };
-    Ok(Some(Member {
-        job,
-        link,
-        control: Some(Control { channel: Mutex::new(channel), socket }),
-        worlds: Mutex::new(0),
-        active: Mutex::default(),
-        last_error: Mutex::default(),
-        connection: Mutex::new(connection),
-        connection_changed: Condvar::new(),
-    }))
+    let connection = if address.is_some() { Connection::Waiting } else { Connection::Connected };
+    Member::new(job, link, Some(channel), connection).map(Some)
 }
 
 /// Joins the job of an external launcher, if the environment describes one.
@@ -190,19 +140,20 @@ fn join_by_rendezvous() -> Result<Option<Member>, String> {
     })?;
     let link = link.ok_or("internal error: this rank has not prepared its transports")?;
     link.connect(&table).map_err(|error| format!("the connections can't be started: {error}"))?;
-    Ok(Some(Member {
-        job,
-        link,
-        control: None,
-        worlds: Mutex::new(0),
-        active: Mutex::default(),
-        last_error: Mutex::default(),
-        connection: Mutex::new(ConnectionState::Connected),
-        connection_changed: Condvar::new(),
-    }))
+    Member::new(job, link, None, Connection::Connected).map(Some)
 }
 
 impl Member {
+    fn new(
+        job: Description,
+        link: Link,
+        control: Option<Channel>,
+        connection: Connection,
+    ) -> Result<Self, String> {
+        let membership = Membership::new(control, connection).map_err(|error| error.to_string())?;
+        Ok(Self { job, link, worlds: Mutex::new(0), membership })
+    }
+
     /// The description of the job.
     pub fn job(&self) -> &Description {
         &self.job
@@ -214,7 +165,7 @@ impl Member {
     /// The transport can't join the world, or the shared memory has no room for another one.
     pub fn endpoint(&self) -> std::io::Result<Endpoint> {
         // Locked until the endpoint is created: worlds are created in order.
-        let mut worlds = lock(&self.worlds);
+        let mut worlds = self.worlds.lock().unwrap_or_else(PoisonError::into_inner);
         let world = *worlds;
         *worlds = world.wrapping_add(1);
         self.link.endpoint(&self.job, world)
@@ -224,107 +175,54 @@ impl Member {
     /// on the world of that other thread is unreliable, too ([`overlapped`](Self::overlapped)). The launcher is
     /// notified of the outermost world only.
     pub fn enter(&self) -> bool {
-        let mut active = lock(&self.active);
-        let me = std::thread::current().id();
-        match &mut active.thread {
-            None => active.thread = Some((me, 1)),
-            Some((thread, count)) if *thread == me => {
-                *count += 1;
-                return true;
-            }
-            Some(_) => {
-                active.overlapped = true;
-                return false;
-            }
-        }
-        drop(active);
-        self.send(&Message::Entered);
-        true
+        self.membership.enter(std::thread::current().id())
     }
 
     /// Returns whether another thread has called `run` since the calling thread entered its outermost world.
     pub fn overlapped(&self) -> bool {
-        lock(&self.active).overlapped
+        self.membership.overlapped()
     }
 
     /// The calling thread leaves a world that it entered, with `error` if the program failed.
     pub fn leave(&self, ending: Ending, error: Option<String>) {
-        *lock(&self.last_error) = error;
-        let mut active = lock(&self.active);
-        if let Some((_, count)) = &mut active.thread
-            && *count > 1
-        {
-            *count -= 1;
-            return;
-        }
-        *active = ActiveRuns::default();
-        drop(active);
-        self.send(&Message::Left(ending));
+        self.membership.leave(ending, error);
     }
 
     /// Notifies the launcher that this process is about to end, in a world or before it has entered one, only because
     /// another rank has failed.
     pub fn report_secondary_failure(&self) {
-        self.send(&Message::Left(Ending::SecondaryFailure));
-    }
-
-    fn send(&self, message: &Message) {
-        let Some(control) = &self.control else { return };
-        let mut channel = lock(&control.channel);
-        // When the launcher is gone, the listening thread ends this process.
-        let mut sent: Result<(), ChannelError> = channel.send(message);
-        while sent.is_ok() && channel.unsent() > 0 {
-            let mut fds = [PollFd::from_borrowed_fd(channel.sink(), PollFlags::OUT)];
-            let _: rustix::io::Result<usize> = poll(&mut fds, None);
-            sent = channel.flush();
-        }
+        self.membership.send(&Message::Left(Ending::SecondaryFailure));
     }
 
     /// Waits until this rank can reach the other ranks.
     fn wait_until_connected(&self) -> Result<(), String> {
-        let waits = |state: &mut ConnectionState| matches!(state, ConnectionState::Waiting);
-        let state = self.connection_changed.wait_while(lock(&self.connection), waits);
-        let state = state.unwrap_or_else(PoisonError::into_inner);
-        match &*state {
-            ConnectionState::Failed(why) => Err(why.clone()),
-            ConnectionState::RankDied(how) => {
+        match self.membership.await_connection() {
+            Connection::Failed(why) => Err(why),
+            Connection::RankDied(how) => {
                 self.report_secondary_failure();
                 Err(format!("another rank ended before all ranks had joined: {how}"))
             }
-            ConnectionState::Waiting | ConnectionState::Connected => Ok(()),
-        }
-    }
-
-    fn set_connection(&self, state: ConnectionState) {
-        let mut current = lock(&self.connection);
-        if matches!(*current, ConnectionState::Waiting) {
-            *current = state;
-            self.connection_changed.notify_all();
+            Connection::Waiting | Connection::Connected => Ok(()),
         }
     }
 
     /// The main loop of the listening thread.
-    fn listen(&self, control: &Control) {
+    fn listen(&self, socket: BorrowedFd<'_>) {
         let every = self.job.limits.heartbeat;
         let mut next_beat = Instant::now() + every;
         loop {
-            let mut fds = [PollFd::new(&control.socket, PollFlags::IN)];
+            let mut fds = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
             // When a signal interrupts `poll`, the loop checks the channel and waits again.
             let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(Some(next_beat)).as_ref());
             let now = Instant::now();
-            let mut channel = lock(&control.channel);
             if now >= next_beat {
                 next_beat = now + every;
-                // While unsent bytes are waiting for the launcher, no further heartbeat is queued.
-                let sent =
-                    if channel.unsent() == 0 { channel.send(&Message::Heartbeat) } else { channel.flush() };
-                if sent.is_err() {
+                if self.membership.send_heartbeat().is_err() {
                     end_process(Signal::KILL);
                 }
             }
             loop {
-                let message = channel.receive();
-                match message {
+                match self.membership.receive() {
                     Ok(Some(message)) => self.handle_message(message),
                     Ok(None) => break,
                     Err(_) => end_process(Signal::KILL),
@@ -336,11 +234,9 @@ impl Member {
     fn handle_message(&self, message: Message) {
         match message {
             Message::Table(addresses) if addresses.len() == self.job.size as usize => {
-                self.set_connection(match self.link.connect(&addresses) {
-                    Ok(()) => ConnectionState::Connected,
-                    Err(error) => {
-                        ConnectionState::Failed(format!("the connections can't be started: {error}"))
-                    }
+                self.membership.set_connection(match self.link.connect(&addresses) {
+                    Ok(()) => Connection::Connected,
+                    Err(error) => Connection::Failed(format!("the connections can't be started: {error}")),
                 });
             }
             Message::Died { rank, how, failed } if rank < self.job.size => {
@@ -349,7 +245,7 @@ impl Member {
                 } else {
                     self.link.mark_finished(rank);
                 }
-                self.set_connection(ConnectionState::RankDied(how));
+                self.membership.set_connection(Connection::RankDied(how));
             }
             Message::Stop => end_process(Signal::TERM),
             _ => {}
@@ -360,4 +256,100 @@ impl Member {
 /// Sends a signal to this process that ends it.
 fn end_process(signal: Signal) {
     let _: rustix::io::Result<()> = kill_process(getpid(), signal);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::description::{HostRanks, Limits, Reach};
+    use fencepost_transport::auth::Secret;
+    use rustix::net::SendFlags;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    /// A limit that only a deadlock reaches.
+    const DEADLOCKED: Duration = Duration::from_secs(20);
+
+    /// Returns rank 0 of three that has joined over TCP and waits for the table of addresses, and the launcher's end of its control channel.
+    /// Both live as long as the process: a rank whose channel is closed ends its process.
+    fn joined() -> (&'static Member, &'static mut Channel) {
+        let (launcher, socket) = Channel::pair().expect("a pair");
+        let job = Description {
+            job: [1; 16],
+            secret: Secret::new().expect("chance"),
+            rank: 0,
+            size: 3,
+            reach: Reach::Tcp,
+            hosts: vec![HostRanks { name: "localhost".into(), ranks: 3 }],
+            bind: [127, 0, 0, 1].into(),
+            sealed: false,
+            limits: Limits { heartbeat: Duration::from_secs(3600), silence: Duration::ZERO },
+        };
+        let (link, _) = Link::join(&job, None, true).expect("a listener");
+        let channel = Channel::from_socket(socket);
+        let member = Member::new(job, link, Some(channel), Connection::Waiting).expect("a descriptor");
+        let (member, launcher) = (&*Box::leak(Box::new(member)), Box::leak(Box::new(launcher)));
+        std::thread::spawn(|| member.listen(member.membership.socket().expect("a launcher")));
+        (member, launcher)
+    }
+
+    fn died(rank: u32) -> Message {
+        Message::Died { rank, how: format!("rank {rank} of the job was killed"), failed: true }
+    }
+
+    /// Waits for the next message to the launcher.
+    fn next(launcher: &mut Channel) -> Message {
+        loop {
+            if let Some(message) = launcher.receive().expect("it is open") {
+                return message;
+            }
+            let mut fds = [PollFd::from_borrowed_fd(launcher.source(), PollFlags::IN)];
+            let limit = timeout_until(Some(Instant::now() + DEADLOCKED));
+            assert_eq!(poll(&mut fds, limit.as_ref()), Ok(1), "the rank sends nothing: a deadlock");
+        }
+    }
+
+    /// The listening thread handles many deaths at a time, and meanwhile another thread is refused, which it reports.
+    #[test]
+    fn deaths_are_handled_while_another_thread_reports_that_it_cannot_join() {
+        let (member, launcher) = joined();
+        let deaths: Vec<u8> = (0..200).flat_map(|_| died(1).to_frame()).collect();
+        let (sender, asked) = mpsc::channel();
+        std::thread::spawn(move || {
+            for () in asked {
+                assert!(member.wait_until_connected().is_err(), "rank 1 has died");
+            }
+        });
+        for _ in 0..200 {
+            sender.send(()).expect("it runs");
+            launcher.send_frame(&deaths).expect("sent");
+            assert_eq!(next(launcher), Message::Left(Ending::SecondaryFailure));
+        }
+    }
+
+    /// The socket to the launcher is full, so a thread that leaves a world waits until the launcher reads it.
+    #[test]
+    fn a_death_is_handled_while_another_thread_waits_for_the_launcher() {
+        let (member, launcher) = joined();
+        let socket = member.membership.socket().expect("a launcher");
+        let heartbeat = Message::Heartbeat.to_frame();
+        while rustix::net::send(socket, &heartbeat, SendFlags::DONTWAIT).is_ok_and(|n| n == heartbeat.len()) {
+        }
+        let (sender, left) = mpsc::channel();
+        std::thread::spawn(move || {
+            assert!(member.enter());
+            sender.send(())
+        });
+        while member.membership.last_error_outside_worlds().is_some() {
+            std::thread::yield_now();
+        }
+        launcher.send(&died(1)).expect("sent");
+        let began = Instant::now();
+        while member.membership.await_connection() == Connection::Waiting {
+            assert!(began.elapsed() < DEADLOCKED, "the death is not handled");
+        }
+        assert!(left.try_recv().is_err(), "the launcher has not read");
+        while next(launcher) != Message::Entered {}
+        assert_eq!(left.recv_timeout(DEADLOCKED), Ok(()));
+    }
 }

@@ -1,0 +1,194 @@
+//! [`Membership`]: the state of a rank's process in its job, which its threads share under one lock.
+//!
+//! A thread holds the lock only inside the functions of this file. They never wait with it, and they call nothing that
+//! takes another lock: this file knows neither the transports of the rank nor its [`Member`](crate::member::Member).
+//! So no order of locks exists here that a thread could violate, and no thread waits for the launcher while another
+//! one needs the state.
+
+use crate::channel::{Channel, ChannelError};
+use crate::control::{Ending, Message};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+
+/// See the [module](self).
+pub(crate) struct Membership {
+    state: Mutex<State>,
+    connection_changed: Condvar,
+    /// A copy of the control channel's socket, so that a thread can wait for it without the lock; an external launcher
+    /// has none.
+    socket: Option<OwnedFd>,
+}
+
+struct State {
+    /// The control channel to the launcher.
+    channel: Option<Channel>,
+    /// The calls of `run` that have begun and not ended.
+    runs: Runs,
+    /// The error with which the rank left its last world, if any.
+    last_error: Option<String>,
+    connection: Connection,
+}
+
+/// The calls of `run` in this process that have begun and not ended. Worlds of processes are paired by the order in
+/// which each process enters them, and only one thread can keep that order.
+#[derive(Default)]
+struct Runs {
+    /// The thread that is in a `run`, and how many nested calls it is in.
+    thread: Option<(ThreadId, u32)>,
+    /// Another thread has called `run` since.
+    overlapped: bool,
+}
+
+/// Whether this rank can reach the other ranks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Connection {
+    /// The table of addresses has not arrived.
+    Waiting,
+    Connected,
+    /// This rank can't connect, for this reason.
+    Failed(String),
+    /// Another rank ended before the table arrived, as described here.
+    RankDied(String),
+}
+
+impl Membership {
+    /// The membership of a rank that has joined; an external launcher has no control channel.
+    ///
+    /// # Errors
+    /// The process has no descriptors left.
+    pub(crate) fn new(channel: Option<Channel>, connection: Connection) -> io::Result<Self> {
+        let socket = channel.as_ref().map(|channel| channel.source().try_clone_to_owned()).transpose()?;
+        let state = State { channel, runs: Runs::default(), last_error: None, connection };
+        Ok(Self { state: Mutex::new(state), connection_changed: Condvar::new(), socket })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The socket that is readable when a message from the launcher arrives.
+    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Returns the next message from the launcher, if one has arrived.
+    ///
+    /// # Errors
+    /// The launcher is gone, or it sent a malformed message.
+    pub(crate) fn receive(&self) -> Result<Option<Message>, ChannelError> {
+        self.lock().channel.as_mut().map_or(Ok(None), Channel::receive)
+    }
+
+    /// Sends a message to the launcher, and waits until the socket has accepted all of it.
+    pub(crate) fn send(&self, message: &Message) {
+        self.lock().send(message);
+        self.await_sent();
+    }
+
+    /// Sends a heartbeat, unless bytes before it wait for the launcher.
+    ///
+    /// # Errors
+    /// The launcher is gone.
+    pub(crate) fn send_heartbeat(&self) -> Result<(), ChannelError> {
+        match &mut self.lock().channel {
+            Some(channel) if channel.unsent() == 0 => channel.send(&Message::Heartbeat),
+            Some(channel) => channel.flush(),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits, without the lock, until the socket has accepted all that was sent to the launcher.
+    fn await_sent(&self) {
+        let Some(socket) = &self.socket else { return };
+        while self.lock().has_unsent() {
+            let mut fds = [PollFd::new(socket, PollFlags::OUT)];
+            let _: rustix::io::Result<usize> = poll(&mut fds, None);
+        }
+    }
+
+    /// A thread enters a world. Returns whether it may: `false` while another thread is in one; from then on the world
+    /// of that other thread is unreliable, too ([`overlapped`](Self::overlapped)). The launcher is notified of the
+    /// outermost world only.
+    pub(crate) fn enter(&self, me: ThreadId) -> bool {
+        let mut state = self.lock();
+        match &mut state.runs.thread {
+            None => state.runs.thread = Some((me, 1)),
+            Some((thread, count)) if *thread == me => {
+                *count += 1;
+                return true;
+            }
+            Some(_) => {
+                state.runs.overlapped = true;
+                return false;
+            }
+        }
+        // Under the same lock, so that the launcher is notified in the order in which threads enter and leave.
+        state.send(&Message::Entered);
+        drop(state);
+        self.await_sent();
+        true
+    }
+
+    /// Returns whether another thread has called `run` since the first one entered its outermost world.
+    pub(crate) fn overlapped(&self) -> bool {
+        self.lock().runs.overlapped
+    }
+
+    /// The thread that has entered a world leaves it, with `error` if the program failed.
+    pub(crate) fn leave(&self, ending: Ending, error: Option<String>) {
+        let mut state = self.lock();
+        state.last_error = error;
+        if let Some((_, count)) = &mut state.runs.thread
+            && *count > 1
+        {
+            *count -= 1;
+            return;
+        }
+        state.runs = Runs::default();
+        state.send(&Message::Left(ending));
+        drop(state);
+        self.await_sent();
+    }
+
+    /// Returns the error with which the rank left its last world, if any; `None` while it is in a world.
+    pub(crate) fn last_error_outside_worlds(&self) -> Option<Option<String>> {
+        let state = self.lock();
+        state.runs.thread.is_none().then(|| state.last_error.clone())
+    }
+
+    /// Waits until it is known whether this rank can reach the other ranks, and returns that.
+    pub(crate) fn await_connection(&self) -> Connection {
+        let waits = |state: &mut State| state.connection == Connection::Waiting;
+        let state = self.connection_changed.wait_while(self.lock(), waits);
+        state.unwrap_or_else(PoisonError::into_inner).connection.clone()
+    }
+
+    /// Sets whether this rank can reach the other ranks, unless it is known.
+    pub(crate) fn set_connection(&self, connection: Connection) {
+        let mut state = self.lock();
+        if state.connection == Connection::Waiting {
+            state.connection = connection;
+            drop(state);
+            self.connection_changed.notify_all();
+        }
+    }
+}
+
+impl State {
+    /// Sends a message, or as much of it as the socket accepts now.
+    fn send(&mut self, message: &Message) {
+        if let Some(channel) = &mut self.channel {
+            // When the launcher is gone, the listening thread ends this process.
+            let _: Result<(), ChannelError> = channel.send(message);
+        }
+    }
+
+    /// Sends as much as the socket accepts now; returns whether bytes are left.
+    fn has_unsent(&mut self) -> bool {
+        let Some(channel) = &mut self.channel else { return false };
+        channel.flush().is_ok() && channel.unsent() > 0
+    }
+}
