@@ -253,6 +253,9 @@ impl RunningJob {
             sealed: start.sealed,
             limits: start.limits,
         };
+        // Read once, and before a host waits for heartbeats: programs may be large.
+        let is_sent = start.hosts.iter().any(|host| !host.remote.is_empty());
+        let digest = is_sent.then(|| crate::digest(&start.program).ok()).flatten();
         let mut first = 0;
         let mut local_index = 0;
         for host in &start.hosts {
@@ -267,7 +270,7 @@ impl RunningJob {
             let started = if host.remote.is_empty() {
                 self.start_here(start, host, &mut job, ranks.clone(), &mut local_index)
             } else {
-                self.start_there(start, host, &job, ranks.clone())
+                self.start_there(start, host, (&job, digest), ranks.clone())
             };
             if let Err((from, exit)) = started {
                 self.not_started(from..ranks.end, &exit);
@@ -309,11 +312,10 @@ impl RunningJob {
         &mut self,
         start: &Start,
         host: &Host,
-        job: &Description,
+        (job, digest): (&Description, Option<[u8; 32]>),
         ranks: Range<u32>,
     ) -> Result<(), (u32, Exit)> {
         let failed = |why| (ranks.start, Exit::NotStarted { code: FAILED, why });
-        let digest = crate::digest(&start.program).ok();
         let asked = HostJob {
             job: job.clone(),
             ranks: host.ranks,
