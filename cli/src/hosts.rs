@@ -81,7 +81,7 @@ pub fn share(hosts: &[Named], ranks: Option<u32>) -> Result<Vec<u32>, String> {
     }
     let room: Vec<u32> = hosts.iter().map(|host| host.ranks.unwrap_or(1)).collect();
     let all: u64 = room.iter().map(|&ranks| u64::from(ranks)).sum();
-    let mut left = u64::from(ranks.unwrap_or(u32::MAX)).min(all) as u32;
+    let mut left = ranks.map_or(all, u64::from);
     if ranks.is_some_and(|ranks| u64::from(ranks) > all) {
         return Err(format!(
             "{} ranks do not fit on the hosts, which take {all}: ask for fewer ranks, or raise the numbers of the hosts",
@@ -91,8 +91,9 @@ pub fn share(hosts: &[Named], ranks: Option<u32>) -> Result<Vec<u32>, String> {
     Ok(room
         .into_iter()
         .map(|room| {
-            let here = room.min(left);
-            left -= here;
+            // At most the room, which is of 32 bits.
+            let here = u64::from(room).min(left) as u32;
+            left -= u64::from(here);
             here
         })
         .collect())

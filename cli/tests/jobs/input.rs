@@ -20,6 +20,11 @@ pub fn refusals() {
         (&["run", "--timeout", "10000000000000000000", "true"], 2, "30 years"),
         (&["run", "-n", "4294967295", "true"], 2, "at most 262144"),
         (&["run", "--hosts", "a=::1:4294967295", "--remote-command", "false", "true"], 2, "at most 262144"),
+        (
+            &["run", "--hosts", "a=::1:4294967295,b=::1:4294967295", "--remote-command", "false", "true"],
+            2,
+            "would have 8589934590 ranks",
+        ),
         (&["run", "--hosts", "a,,b", "true"], 2, "is not a host"),
         (&["run", "--hostfile", "/no/such/file", "true"], 2, "/no/such/file"),
         (&["run", "-n", "3", "--hosts", "localhost:2", "true"], 2, "3 ranks do not fit"),
@@ -87,7 +92,10 @@ pub fn refusals() {
 /// allowed.
 pub fn settings() {
     let cases: &[(&str, &str, &str)] = &[
-        ("FENCEPOST_RANKS", "0", "from 1 on"),
+        ("FENCEPOST_RANKS", "0", "from 1 to 262144"),
+        ("FENCEPOST_RANKS", "4294967296", "from 1 to 262144"),
+        ("FENCEPOST_RANKS", "99999999999999999999", "from 1 to 262144"),
+        ("FENCEPOST_EAGER", "99999999999999999999", "from 0 to 18446744073709551615"),
         ("FENCEPOST_TRANSPORT", "pigeon", "`local`, `sim`, `shm` or `tcp`"),
         ("FENCEPOST_MODE", "fast", "aggressive"),
         ("FENCEPOST_MACHINE", "/no/such/file", "`key = value`"),
@@ -122,6 +130,15 @@ pub fn settings() {
         assert!(code == 0 || line.starts_with("error FILE") && line.contains(says), "{ended:#?}");
     }
     std::fs::remove_file(&path).expect("it was written");
+    // A setting is refused before any process is started.
+    let many = [("FENCEPOST_RANKS", "4294967297"), ("FENCEPOST_TRANSPORT", "tcp")];
+    let ended = start(&rank_program(), &["rank", "settings"], &many).end();
+    assert!(ended.expect(1).out.contains("FENCEPOST_RANKS is `4294967297`"), "{ended:#?}");
+    for count in ["262145", "4294967296", "4294967297"] {
+        let ended = start(&rank_program(), &["rank", "self-launched", count, "tcp"], &[]).end();
+        let says = format!("{count} ranks as processes: a job has at most 262144");
+        assert!(ended.expect(1).out.contains(&says), "{ended:#?}");
+    }
     let by_launcher: &[(&str, &str, &str)] = &[
         ("FENCEPOST_SEAL", "yes", "`on` or `off`"),
         ("FENCEPOST_GRACE", "1d", "250ms"),

@@ -11,6 +11,8 @@
 //! The first row whose variables are set counts, since a launcher may start its processes through one of a later row.
 //! Source: Open MPI 4.1 and MPICH 4.0 as observed; the manuals of Slurm, Flux and PALS.
 
+use crate::start::RANKS_MAX;
+
 /// One row of the table.
 struct Launcher {
     name: &'static str,
@@ -66,6 +68,9 @@ pub(crate) fn external_rank(get: impl Fn(&str) -> Option<String>) -> Result<Opti
             row.name, row.rank, row.size
         ));
     }
+    if size > RANKS_MAX {
+        return Err(format!("{} sets {}={size}: a job has at most {RANKS_MAX} ranks", row.name, row.size));
+    }
     Ok((size > 1).then_some(ExternalRank { launcher: row.name, rank, size }))
 }
 
@@ -105,6 +110,8 @@ mod tests {
             (&[("PMI_RANK", "0")][..], "not PMI_SIZE"),
             (&[("PMI_RANK", "4"), ("PMI_SIZE", "4")], "PMI_RANK=4"),
             (&[("PMI_RANK", "x"), ("PMI_SIZE", "4")], "`x`"),
+            (&[("PMI_RANK", "0"), ("PMI_SIZE", "4294967296")], "a number of 32 bits"),
+            (&[("PMI_RANK", "0"), ("PMI_SIZE", "4294967295")], "at most 262144 ranks"),
         ] {
             assert!(with(pairs).expect_err("must be refused").contains(says), "{pairs:?}");
         }

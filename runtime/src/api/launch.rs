@@ -88,8 +88,13 @@ impl Process {
 fn start(ranks: usize, transport: &TransportKind) -> Result<()> {
     use fencepost_job::{Reach, Start};
     let refused = |message: String| Error::new(ErrorClass::Arg, message);
-    let ranks = u32::try_from(ranks).ok().filter(|&ranks| ranks > 0);
-    let ranks = ranks.ok_or_else(|| refused("a world has at least one rank".into()))?;
+    if ranks == 0 {
+        return Err(refused("a world has at least one rank".into()));
+    }
+    let most = fencepost_job::RANKS_MAX;
+    let ranks = u32::try_from(ranks).ok().filter(|&ranks| ranks <= most).ok_or_else(|| {
+        refused(format!("{ranks} ranks as processes: a job has at most {most}; ask for fewer ranks"))
+    })?;
     let reach = if matches!(transport, TransportKind::Shm) { Reach::Shm } else { Reach::Tcp };
     let start = Start::this_program(ranks, reach).map_err(|error| refused(error.to_string()))?;
     std::process::exit(start.run().into())

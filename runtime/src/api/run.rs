@@ -114,12 +114,13 @@ pub fn collect<R: Send>(program: impl Fn(&World) -> Result<R> + Sync) -> Result<
 /// The world that the environment describes.
 fn from_environment() -> Result<Ranks> {
     let asked = match environment::text("FENCEPOST_RANKS")? {
-        Some(text) => Some(text.parse().ok().filter(|&size: &usize| size > 0).ok_or_else(|| {
-            Error::new(
-                ErrorClass::Arg,
-                format!("FENCEPOST_RANKS is `{text}`: give a number of ranks from 1 on"),
-            )
-        })?),
+        Some(text) => {
+            let most = fencepost_job::RANKS_MAX as usize;
+            Some(text.parse().ok().filter(|size| (1..=most).contains(size)).ok_or_else(|| {
+                let message = format!("FENCEPOST_RANKS is `{text}`: give a number of ranks from 1 to {most}");
+                Error::new(ErrorClass::Arg, message)
+            })?)
+        }
         None => None,
     };
     let given = TransportKind::from_environment()?;

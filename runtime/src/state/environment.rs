@@ -54,7 +54,8 @@ pub(crate) fn read<V: std::str::FromStr<Err = Error>>(name: &str) -> Result<Opti
 pub(crate) fn bytes(name: &str) -> Result<Option<usize>> {
     let Some(text) = text(name)? else { return Ok(None) };
     text.parse().map(Some).map_err(|_| {
-        Error::new(ErrorClass::Arg, format!("{name} is `{text}`: give a number of bytes, from 0 on"))
+        let message = format!("{name} is `{text}`: give a number of bytes, from 0 to {}", usize::MAX);
+        Error::new(ErrorClass::Arg, message)
     })
 }
 
