@@ -1,6 +1,6 @@
 //! Ranks of one world that take different censuses, which their programs or environments have chosen.
 
-use crate::launched::{options, run_with};
+use crate::launched::{options, run_with, side_by_side};
 use crate::rank::{say, size};
 use fencepost::prelude::*;
 use fencepost::{Census, TransportKind, process};
@@ -20,7 +20,7 @@ pub fn differ() {
         ("tcp", "9", "off"),
         ("mixed", "4", "off"),
     ];
-    for (transport, ranks, stalls) in jobs {
+    side_by_side(jobs.len(), &jobs, |&(transport, ranks, stalls)| {
         let options = [&options(transport, ranks)[..], &["--timeout", "90s"]].concat();
         let ended = run_with(&options, &["censuses"], &[("FENCEPOST_STALL", stalls)]).end();
         ended.expect(0);
@@ -41,7 +41,7 @@ pub fn differ() {
             worlds.len()
         );
         assert!(slowest < LIMIT, "{transport}: {slowest:?}");
-    }
+    });
 }
 
 /// Runs consecutive worlds, in each of which one rank takes another census than the others; says how each first call ended.

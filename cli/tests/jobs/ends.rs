@@ -1,6 +1,8 @@
 //! The ends of jobs: with success, with a code, by a signal, by a time limit, with their launcher.
 
-use crate::launched::{BOTH, HOSTS, await_end, go_on, options, process, rank_program, run, run_with, start};
+use crate::launched::{
+    BOTH, HOSTS, await_end, go_on, options, process, rank_program, run, run_with, side_by_side, start,
+};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -64,16 +66,16 @@ pub fn signals() {
 }
 
 pub fn timeout() {
-    for transport in ["shm", "mixed"] {
+    side_by_side(2, &["shm", "mixed"], |transport| {
         let options = options(transport, "2");
         let ended = run(&[&options[..], &["--timeout", "1s"]].concat(), &["spin"]).end();
         ended.expect(124).says("the job exceeded its time limit");
-    }
+    });
     run(&["-n", "2", "--timeout", "0"], &["well"]).end().expect(0);
 }
 
 pub fn deadlocks() {
-    for transport in BOTH {
+    side_by_side(2, &BOTH, |transport| {
         let ending = [("FENCEPOST_DEADLOCK", "end"), ("FENCEPOST_STALL", "1ms")];
         let ended = run_with(&["-n", "3", "--transport", transport], &["crossed"], &ending).end();
         ended.expect(1).says("deadlock: ");
@@ -89,11 +91,11 @@ pub fn deadlocks() {
             }
         }
         assert_eq!(two, "well");
-    }
+    });
 }
 
 pub fn late() {
-    for transport in BOTH {
+    side_by_side(2, &BOTH, |transport| {
         let file = std::env::temp_dir().join(format!("fencepost-late-{}-{transport}", std::process::id()));
         let options = ["-n", "2", "--transport", transport, "--timeout", "2s"];
         let limits = [("FENCEPOST_SILENCE", "300ms"), ("FENCEPOST_HEARTBEAT", "100ms")];
@@ -101,7 +103,7 @@ pub fn late() {
         std::fs::remove_file(&file).expect("one rank has joined");
         ended.expect(124).says("has not joined the job 0.3 s after other ranks");
         assert_eq!(ended.err.matches("has not joined").count(), 1, "{ended:#?}");
-    }
+    });
 }
 
 pub fn continued() {
@@ -212,7 +214,7 @@ pub fn many_runs() {
 
 /// Every rank's error names both calls, whichever rank detects the difference.
 pub fn apart() {
-    for (transport, ranks) in [("shm", 2), ("tcp", 2), ("mixed", 4)] {
+    side_by_side(3, &[("shm", 2), ("tcp", 2), ("mixed", 4)], |&(transport, ranks)| {
         let ended = run(&options(transport, "2"), &["apart"]).end();
         ended.expect(0);
         let lines: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("rank ")).collect();
@@ -225,7 +227,7 @@ pub fn apart() {
             let is_in = format!("is in World::barrier (cli/tests/jobs/rank.rs:{barrier})");
             assert!(other.contains(&is_in), "{transport}: {ended:#?}");
         }
-    }
+    });
 }
 
 pub fn aborts() {

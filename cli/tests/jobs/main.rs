@@ -1,7 +1,7 @@
 //! Jobs of real processes: how they end, which errors the surviving ranks get, and that no resource is left behind.
 //!
 //! This program is both the tests and the program under test: the jobs run `jobs rank ..`. By default a sample of
-//! each kind runs; `FENCEPOST_JOBS=full` runs all: 36 kill points, four ways to die, three transports, ten times
+//! each kind runs; `FENCEPOST_JOBS=full` runs all: 40 kill points, four ways to die, three transports, ten times
 //! each; 12 kill points among 64 ranks, four victims, four places; 250 consecutive jobs of which 50 are killed;
 //! 100,000 epochs on each transport. No test sleeps: each waits for a line of output, for the end of a process, or for
 //! a lock.
@@ -34,13 +34,17 @@ type Test = (&'static str, fn());
 
 /// These mostly wait for a limit of time to pass, and run side by side.
 const WAITING: &[Test] = &[
-    ("a_remote_command_that_does_not_answer_or_end_is_killed", remote::deaf),
+    ("a_remote_command_that_does_not_answer_is_killed", remote::deaf),
+    ("a_remote_command_that_does_not_end_is_killed", remote::mute),
     ("ranks_in_different_calls_get_errors_that_name_both", ends::apart),
     ("ranks_with_different_censuses_get_errors_that_name_them", censuses::differ),
     ("a_deadlock_ends_the_job_if_requested", ends::deadlocks),
     ("a_rank_that_does_not_join_is_named", ends::late),
     ("a_launcher_with_unread_output_still_ends", ends::unread),
     ("a_job_over_its_time_limit_ends_with_124", ends::timeout),
+    ("silent_hosts_are_lost", remote::silent),
+    ("hosts_in_network_namespaces", remote::namespaces),
+    ("a_stopped_rank_is_named_on_every_survivor", points::stops),
 ];
 
 /// These run one at a time: some look for processes that a job has left, and some measure.
@@ -67,9 +71,7 @@ const ALONE: &[Test] = &[
     ("hosts_are_reached_by_the_remote_command", remote::hosts),
     ("a_lost_host_is_named_by_all_ranks", remote::lost),
     ("output_of_ranks_on_hosts_is_complete", remote::floods),
-    ("silent_hosts_are_lost", remote::silent),
     ("a_rank_that_others_wait_for_is_named_with_its_host", remote::late),
-    ("hosts_in_network_namespaces", remote::namespaces),
     ("hillslope_has_one_digest_on_hosts_in_every_mode", remote::hillslope),
     ("ranks_of_external_launchers_meet", meeting::launchers),
     ("incomplete_variables_of_external_launchers_are_refused", meeting::refusals),

@@ -1,7 +1,7 @@
 //! Kill points, stopped ranks and lost hosts among 64 ranks, where few ranks talk to each other: every other rank gets an
 //! error that names the lost one.
 
-use crate::launched::run_with;
+use crate::launched::{run_with, side_by_side};
 use crate::points::{Fate, named, now};
 use crate::rank::{say, size};
 use crate::remote::lose_host;
@@ -17,7 +17,7 @@ const EACH: usize = 8;
 const POINTS: usize = 12;
 const HOSTS: [&str; RANKS / EACH] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 /// Silence by which a rank or a host is lost, and heartbeats: 64 processes of two cores take their time.
-const QUICK: [(&str, &str); 2] = [("FENCEPOST_HEARTBEAT", "200ms"), ("FENCEPOST_SILENCE", "3s")];
+const QUICK: [(&str, &str); 2] = [("FENCEPOST_HEARTBEAT", "200ms"), ("FENCEPOST_SILENCE", "5s")];
 
 /// A way to run the ranks: its name, the options of the launcher, and which census the ranks take, if it is said.
 struct Setup {
@@ -107,7 +107,9 @@ fn each(world: &World, fate: &Fate<'_>) -> Result<()> {
 /// the last one; or a sample of them.
 pub fn deaths() {
     let ways = ["kill", "stop", "exit", "panic"];
-    for (at, setup) in setups().iter().enumerate() {
+    let setups = setups();
+    let mut stops = Vec::new();
+    for (at, setup) in setups.iter().enumerate() {
         let mut noticed = Vec::new();
         for (way, how) in ways.into_iter().enumerate() {
             for point in 1..=POINTS {
@@ -115,9 +117,13 @@ pub fn deaths() {
                     // A death in each setup, and in two of them a stop besides.
                     let sampled = [([0, 3, 0, 2][at], 3 * at + 2, at), (1, 3 * at + 3, 3 - at)];
                     let sampled = &sampled[..1 + at % 2];
-                    if crate::full() || sampled.contains(&(way, point, turn)) {
-                        let took = one(setup, how, point, victim);
-                        noticed.extend((how != "stop").then_some(took).into_iter().flatten());
+                    if !crate::full() && !sampled.contains(&(way, point, turn)) {
+                        continue;
+                    }
+                    if how == "stop" {
+                        stops.push((setup, point, victim));
+                    } else {
+                        noticed.extend(one(setup, how, point, victim));
                     }
                 }
             }
@@ -132,6 +138,7 @@ pub fn deaths() {
         );
         assert!(half < Duration::from_secs(1), "{noticed:?}");
     }
+    side_by_side(2, &stops, |&(setup, point, victim)| one(setup, "stop", point, victim));
 }
 
 fn one(setup: &Setup, how: &str, point: usize, victim: usize) -> Vec<Duration> {
@@ -150,21 +157,17 @@ fn one(setup: &Setup, how: &str, point: usize, victim: usize) -> Vec<Duration> {
 pub fn lost_hosts() {
     let options = hosts();
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    let all: Vec<usize> = if crate::full() { (0..HOSTS.len()).collect() } else { vec![0, 5] };
-    for (turn, host) in all.into_iter().enumerate() {
-        let theirs = host * EACH..(host + 1) * EACH;
-        if crate::full() || turn == 0 {
-            lose_host(&options, RANKS, (HOSTS[host], theirs.clone()), Signal::KILL, "on host", &[]);
+    let all: Vec<(usize, Signal)> = if crate::full() {
+        (0..HOSTS.len()).flat_map(|host| [(host, Signal::KILL), (host, Signal::STOP)]).collect()
+    } else {
+        vec![(0, Signal::KILL), (5, Signal::STOP)]
+    };
+    side_by_side(2, &all, |&(host, signal)| {
+        let theirs = (HOSTS[host], host * EACH..(host + 1) * EACH);
+        if signal == Signal::KILL {
+            lose_host(&options, RANKS, theirs, signal, "on host", &[]);
+        } else {
+            lose_host(&options, RANKS, theirs, signal, "it sent no heartbeat for", &QUICK);
         }
-        if crate::full() || turn == 1 {
-            lose_host(
-                &options,
-                RANKS,
-                (HOSTS[host], theirs),
-                Signal::STOP,
-                "it sent no heartbeat for",
-                &QUICK,
-            );
-        }
-    }
+    });
 }

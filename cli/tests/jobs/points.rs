@@ -1,7 +1,7 @@
 //! Kill points: a rank dies at a numbered point of a program that uses every feature, and every other rank gets an
 //! error.
 
-use crate::launched::{Ended, options, run_with};
+use crate::launched::{Ended, options, run_with, side_by_side};
 use crate::rank::{say, size};
 use fencepost::prelude::*;
 use fencepost::{Check, Error, ErrorClass, ErrorHandler, Stall, TransportKind, World};
@@ -341,10 +341,22 @@ fn host(transport: &str, rank: usize) -> &'static str {
     if transport == "mixed" { ["a", "b"][rank / 2] } else { "localhost" }
 }
 
-/// Every point and every way to die, ten times; or a sample of them, once.
+/// A rank stops, which others notice by its silence only: over all of these.
+pub fn stops() {
+    let mut jobs = Vec::new();
+    for transport in ["shm", "tcp", "mixed"] {
+        for point in 1..=POINTS {
+            let times = if crate::full() { 10 } else { usize::from(sampled(point, "stop")) };
+            jobs.extend((0..times).map(|time| (transport, point, (point + time) % RANKS)));
+        }
+    }
+    side_by_side(5, &jobs, |&(transport, point, victim)| one(transport, "stop", point, victim));
+}
+
+/// Every point and every other way to die, ten times; or a sample of them, once.
 fn all(transport: &str) {
     let mut noticed = Vec::new();
-    for how in WAYS {
+    for how in WAYS.into_iter().filter(|&how| how != "stop") {
         for point in (1..=POINTS).filter(|point| how != "panic" || !CALM.contains(point)) {
             let times = if crate::full() { 10 } else { usize::from(sampled(point, how)) };
             for time in 0..times {

@@ -1,12 +1,13 @@
 //! Jobs on several hosts: other loopback addresses, and network namespaces if this machine allows them.
 
-use crate::launched::{HOSTS, await_end, go_on, process, rank_program, run, run_with, start};
+use crate::launched::{HOSTS, await_end, go_on, process, rank_program, run, run_with, side_by_side, start};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 pub fn hosts() {
     let options = [&HOSTS[..], &["--tag-output", "-v", "--env", "SOME=thing"]].concat();
@@ -36,9 +37,9 @@ pub fn lost() {
 
 pub fn silent() {
     let quick = [("FENCEPOST_HEARTBEAT", "100ms"), ("FENCEPOST_SILENCE", "2s")];
-    for place in PLACES {
-        lose_host(&HOSTS, 4, place, Signal::STOP, "it sent no heartbeat for", &quick);
-    }
+    side_by_side(2, &PLACES, |place| {
+        lose_host(&HOSTS, 4, place.clone(), Signal::STOP, "it sent no heartbeat for", &quick);
+    });
 }
 
 /// Starts `size` ranks with these options, and sends a signal to the agent of a host: the host's ranks end, and the other ranks
@@ -155,13 +156,16 @@ impl Drop for Script {
     }
 }
 
+/// A command that never sends a message.
 pub fn deaf() {
-    // This command never sends a message, and ignores SIGTERM.
     let silent = Script::new("silent", "trap '' TERM; while :; do sleep 60; done");
     let options = ["--hosts", "a=::1", "--remote-command", &silent.0, "--timeout", "500ms"];
     let ended = run_with(&options, &["well"], &[("FENCEPOST_GRACE", "100ms")]).end();
     ended.expect(124).says("the job exceeded its time limit");
-    // This command closes its output, and keeps running.
+}
+
+/// A command that closes its output, and keeps running.
+pub fn mute() {
     let mute = Script::new("mute", "trap '' TERM; exec >&-; while :; do sleep 60; done");
     let ended = run(&["--hosts", "a=::1", "--remote-command", &mute.0], &["well"]).end();
     ended.expect(125).says("did not end within 3 s");
@@ -174,15 +178,20 @@ fn ip(words: &str) -> bool {
 }
 
 /// Two network namespaces with a link between them; removed on drop.
-struct Namespaces([String; 2]);
+struct Namespaces {
+    names: [String; 2],
+    /// The end of the link in the first one.
+    link: String,
+}
 
 impl Namespaces {
     fn new() -> Option<Self> {
-        let id = std::process::id();
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let id = format!("{}x{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let names = ["a", "b"].map(|side| format!("fencepost-{side}-{id}"));
-        let made = Self(names);
-        let [a, b] = &made.0;
-        let (left, right) = (format!("fp{id}a"), format!("fp{id}b"));
+        let made = Self { names, link: format!("fp{id}a") };
+        let Self { names: [a, b], link: left } = &made;
+        let right = format!("fp{id}b");
         let steps = [
             format!("netns add {a}"),
             format!("netns add {b}"),
@@ -199,7 +208,7 @@ impl Namespaces {
 
     /// The options that start two ranks in each namespace.
     fn options(&self) -> [String; 4] {
-        let [a, b] = &self.0;
+        let [a, b] = &self.names;
         let hosts = format!("{a}=10.213.7.1:2,{b}=10.213.7.2:2");
         ["--hosts".into(), hosts, "--remote-command".into(), "ip netns exec {host}".into()]
     }
@@ -207,7 +216,7 @@ impl Namespaces {
 
 impl Drop for Namespaces {
     fn drop(&mut self) {
-        for name in &self.0 {
+        for name in &self.names {
             ip(&format!("netns del {name}"));
         }
     }
@@ -218,7 +227,7 @@ pub fn namespaces() {
         println!("  skipped: this machine allows no network namespaces; hosts were loopback addresses");
         return;
     };
-    let [a, b] = &namespaces.0;
+    let Namespaces { names: [a, b], link } = &namespaces;
     println!("  hosts are network namespaces");
     let options = namespaces.options();
     let options = options.each_ref().map(String::as_str);
@@ -230,7 +239,7 @@ pub fn namespaces() {
     let quick = [("FENCEPOST_HEARTBEAT", "100ms"), ("FENCEPOST_SILENCE", "1s"), ("FENCEPOST_GRACE", "5s")];
     let mut job = run_with(&options, &["spin"], &quick);
     job.lines(4, "spins");
-    assert!(ip(&format!("-n {a} link set fp{}a down", std::process::id())), "the cable");
+    assert!(ip(&format!("-n {a} link set {link} down")), "the cable");
     let ended = job.end();
     assert_ne!(ended.code, Some(0), "{ended:#?}");
     let errors: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("error")).collect();
