@@ -5,7 +5,7 @@ use crate::launched::{
 };
 use rustix::process::Signal;
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub fn success() {
     for transport in BOTH {
@@ -257,4 +257,48 @@ pub fn unborn() {
     let ended = run(&hosts, &["never-joins", "b"]).end();
     ended.expect(137).says("rank 1 on host b was killed by signal 9 (SIGKILL)");
     assert!(ended.out.contains("another rank ended before all ranks had joined: rank 1"), "{ended:#?}");
+}
+
+/// One of eight ranks dies before it has joined, some milliseconds before or after others have: each of these gets an error
+/// that names it, at once.
+pub fn unjoined() {
+    let jobs = if crate::full() { 500 } else { 12 };
+    let mut noticed = Vec::new();
+    for number in 0..jobs {
+        let options: &[&str] = match number % 3 {
+            0 => &["-n", "8", "--transport", "shm"],
+            1 => &["-n", "8", "--transport", "tcp"],
+            _ => &["-n", "8", "--pretend-hosts", "2"],
+        };
+        let file = std::env::temp_dir().join(format!("fencepost-unjoined-{}-{number}", std::process::id()));
+        let words = ["dies-unjoined", &file.display().to_string(), &(number * 7 % 60).to_string()];
+        let ended = run(options, &words).end();
+        std::fs::remove_file(&file).expect("one rank has died");
+        ended.expect(137);
+        let victim = (0..8).find(|rank| {
+            let dead = |host| format!("rank {rank} on host {host} was killed by signal 9 (SIGKILL)");
+            ["localhost", "host1", "host2"].into_iter().any(|host| ended.err.contains(&dead(host)))
+        });
+        let victim = victim.unwrap_or_else(|| panic!("no rank is named: {ended:#?}"));
+        let numbers = |line: &str| -> Vec<i64> {
+            line.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+        };
+        let died = ended.out.lines().find(|line| line.starts_with("dies at ")).map(numbers);
+        let Some(&[died]) = died.as_deref() else {
+            panic!("the rank does not report when it dies: {ended:#?}")
+        };
+        let told: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("told at ")).collect();
+        assert_eq!(told.len(), 7, "{ended:#?}");
+        for line in told {
+            let named = format!("rank {victim} of the job was killed by signal 9 (SIGKILL)");
+            let (times, error) = line.split_once(": ").unwrap_or_else(|| panic!("{line}"));
+            assert!(error.contains(&named), "{line}: {ended:#?}");
+            let &[told, began] = &numbers(times)[..] else { panic!("{line}") };
+            noticed.push(Duration::from_nanos((told - died.max(began)).max(0) as u64));
+        }
+    }
+    noticed.sort();
+    let (half, last) = (noticed[noticed.len() / 2], noticed[noticed.len() - 1]);
+    println!("  {jobs} jobs: half of the survivors are notified within {half:.1?}, all within {last:.1?}");
+    assert!(last < Duration::from_secs(1), "{noticed:?}");
 }

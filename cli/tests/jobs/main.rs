@@ -2,7 +2,7 @@
 //!
 //! This program is both the tests and the program under test: the jobs run `jobs rank ..`. By default a sample of
 //! each kind runs; `FENCEPOST_JOBS=full` runs all: 40 kill points, four ways to die, three transports, ten times
-//! each; 12 kill points among 64 ranks, four victims, four places; 250 consecutive jobs of which 50 are killed;
+//! each; 500 deaths of ranks that have not joined; 12 kill points among 64 ranks, four victims, four places; 250 consecutive jobs of which 50 are killed;
 //! 100,000 epochs on each transport. No test sleeps: each waits for a line of output, for the end of a process, or for
 //! a lock.
 
@@ -62,6 +62,7 @@ const ALONE: &[Test] = &[
     ("of_aborting_ranks_the_one_at_fault_is_named", ends::aborts),
     ("a_rank_that_panics_exits_with_101", ends::panics),
     ("a_death_before_all_ranks_have_joined_determines_the_exit_code", ends::unborn),
+    ("a_death_before_all_ranks_have_joined_is_reported_at_once", ends::unjoined),
     ("a_wrong_number_of_ranks_is_refused_naming_both", ends::sizes),
     ("signals_are_forwarded", ends::signals),
     ("a_stopped_rank_that_is_continued_changes_nothing", ends::continued),

@@ -27,6 +27,7 @@ pub fn main(words: &[String]) -> ExitCode {
         ["panics", rank] => panics(number(rank)),
         ["never-joins", host] => never_joins(host),
         ["unjoined", file] => unjoined(file),
+        ["dies-unjoined", file, wait] => dies_unjoined(file, number(wait)),
         ["flood", bytes, then] => flood(number(bytes), then),
         ["late"] => late(),
         ["windows", count] => windows(number(count)),
@@ -274,6 +275,22 @@ fn unjoined(file: &str) -> Result<()> {
     loop {
         rustix::event::poll(&mut [], None).expect("poll");
     }
+}
+
+/// The rank that creates the file kills itself `wait` milliseconds later, without having joined; all others join.
+fn dies_unjoined(file: &str, wait: usize) -> Result<()> {
+    let began = super::points::now();
+    if std::fs::File::create_new(file).is_ok() {
+        // Nothing is awaited: the moment is to differ from job to job.
+        std::thread::sleep(Duration::from_millis(wait as u64));
+        say(&format!("dies at {}", super::points::now()));
+        kill_process(getpid(), Signal::KILL).expect("oneself");
+    }
+    let ended = fencepost::run(|world| world.barrier());
+    if let Err(error) = &ended {
+        say(&format!("told at {} since {began}: {error}", super::points::now()));
+    }
+    ended
 }
 
 /// Writes `bytes` bytes in lines, and succeeds; or rank 0 then ends the launcher.
