@@ -5,21 +5,13 @@ use fencepost::{
     Census, Error, ErrorClass, Op, Ranks, Result, State, TransportKind, Window, World, ranks, superstep,
 };
 use fencepost_tests_support::ends::ends;
+use fencepost_tests_support::transports::transports;
 use std::sync::Mutex;
 
 fn worlds(size: usize) -> Vec<Ranks> {
-    let sim = |seed| TransportKind::Sim(SimConfig { seed, ..SimConfig::default() });
-    [
-        TransportKind::Local,
-        TransportKind::ShmThreads,
-        TransportKind::TcpThreads,
-        TransportKind::MixedThreads(vec![0, 0, 1, 1]),
-        sim(1),
-        sim(2),
-    ]
-    .into_iter()
-    .flat_map(|t| Census::ALL.map(|census| ranks(size).transport(t.clone()).census(census)))
-    .collect()
+    let each =
+        |kind: TransportKind| Census::ALL.map(|census| ranks(size).transport(kind.clone()).census(census));
+    transports([1, 2]).into_iter().flat_map(each).collect()
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
 use fencepost::{Census, Ranks, Stall, TransportKind, ranks};
+use fencepost_tests_support::transports::requested;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,7 +21,11 @@ fn worlds(size: usize) -> Vec<(String, Ranks)> {
         Census::ALL
             .map(|census| (format!("{kind:?}, {census}"), ranks(size).transport(kind.clone()).census(census)))
     };
-    all.into_iter().flat_map(world).map(|(name, ranks)| (name, ranks.stall(Some(Duration::ZERO)))).collect()
+    requested(all)
+        .into_iter()
+        .flat_map(world)
+        .map(|(name, ranks)| (name, ranks.stall(Some(Duration::ZERO))))
+        .collect()
 }
 
 /// Each rank hands its first two elements to the next.
