@@ -138,6 +138,53 @@ fn connections_that_are_not_used_are_closed_and_opened_again() {
     });
 }
 
+/// Rank 1 reads two frames whose sender then ends. It releases one of them, and finds that nobody listens; it releases the other
+/// one, leaves and ends. No launcher reports anything.
+#[test]
+fn a_rank_ends_though_it_has_written_something_for_one_that_has_ended() {
+    let _alone = ALONE.lock();
+    // No connection is kept that is not used.
+    let settings = Settings {
+        connections: 1,
+        idle: Duration::ZERO,
+        obituary: Duration::from_secs(600),
+        ..Settings::default()
+    };
+    let mut ranks = job(2, settings);
+    let before = descriptors();
+    // Each of them is so long that its release is reported at once.
+    let long = vec![1; 2 << 20];
+    (1..=2).for_each(|word| post(&mut ranks[0].1, 1, word, &long));
+    let (_sender, nothing) = mpsc::channel::<()>();
+    let mut has_come = false;
+    // Both sides agree to close the connection, for which each reads everything.
+    while !has_come || descriptors() > before {
+        has_come |= ranks[1].1.poll(0, Port::FENCE).unwrap().is_some();
+        let _ = nothing.recv_timeout(Duration::from_millis(5));
+    }
+    ranks[0].1.leave(Leave::Finished);
+    drop(ranks.remove(0));
+    let (fabric, mut end) = ranks.remove(0);
+    end.release(0, Port::FENCE);
+    end.flush();
+    let mut pause = Pause::new();
+    while end.holds_back() {
+        end.idle(&mut pause); // until the listener has refused the connection
+    }
+    assert_eq!(next(&mut end, 0).unwrap().header.word, 2);
+    end.release(0, Port::FENCE);
+    end.flush();
+    assert!(end.holds_back(), "the release is written, and cannot be sent");
+    end.leave(Leave::Finished);
+    let (ends, ended) = mpsc::channel();
+    thread::spawn(move || {
+        drop((end, fabric));
+        ends.send(())
+    });
+    let ended = ended.recv_timeout(Duration::from_secs(30));
+    assert!(ended.is_ok(), "a rank waits for one that has ended, until its obituary");
+}
+
 #[test]
 fn a_rank_that_fails_without_connections_is_named() {
     let _alone = ALONE.lock();

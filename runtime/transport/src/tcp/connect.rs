@@ -55,8 +55,7 @@ impl Core {
     /// Returns whether there is no connection to `to`, nor one that is being established, and could be one.
     pub(super) fn lacks_connection(&self, to: usize) -> bool {
         let peer = &self.peers[to];
-        let gone = peer.died.is_some() || peer.suspected.is_some() || peer.heard_goodbye;
-        to != self.me() && peer.is_apart() && !gone
+        to != self.me() && peer.is_apart() && !peer.is_gone()
     }
 
     /// Begins to open a connection to `to`.

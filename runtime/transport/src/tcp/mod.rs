@@ -20,7 +20,7 @@
 //!   and 4 MiB more for each port that is in use besides that of fences.
 //! - A rank that waits long asks the rank that it waits for; so ranks detect that they wait for one another
 //!   ([`probes`]).
-//! - A rank that leaves reports it in each world, and its fabric sends a goodbye at the end. A connection that ends
+//! - A rank that leaves reports it in each world, and its fabric sends a goodbye at the end ([`ending`]). A connection that ends
 //!   without one is a death; so is silence beyond a limit, as every rank sends heartbeats. Where a launcher reports how
 //!   each rank ends, ranks that never had anything to say to each other do not connect to say that they have finished.
 
@@ -28,6 +28,7 @@ mod channel;
 mod connect;
 mod core;
 mod end;
+mod ending;
 mod fabric;
 mod failure;
 #[doc(hidden)]

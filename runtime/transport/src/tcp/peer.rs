@@ -223,6 +223,11 @@ impl Peer {
         (self.sent, self.heard_rest, self.spare) = (0, false, Vec::new());
     }
 
+    /// Returns whether nothing that is written for it arrives any more: it has died, cannot be reached, or has sent a goodbye.
+    pub(super) fn is_gone(&self) -> bool {
+        self.died.is_some() || self.suspected.is_some() || self.heard_goodbye
+    }
+
     /// Returns whether there is no connection to it, nor one that is being established.
     pub(super) fn is_apart(&self) -> bool {
         self.link.is_none() && self.attempt.is_none() && !self.welcomed && self.retry.is_none()

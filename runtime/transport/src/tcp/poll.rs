@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::tcp::Settings;
 use crate::tcp::core::{Core, RankState};
+use crate::tcp::ending::Next;
 use crate::tcp::readiness::{Interest, Source};
 
 /// The most connections that a process registers only before a thread waits.
@@ -195,32 +196,25 @@ impl Core {
         }
     }
 
-    /// Sends a goodbye where everything is sent; returns whether all connections are closed.
+    /// Takes a turn of [ending](crate::tcp::ending); returns whether nothing is left to do for any rank.
     pub(super) fn close_all(&mut self) -> bool {
         let (me, defers, limited) = (self.me(), self.defers(), self.is_limited());
         let mut over = true;
         for rank in (0..self.peers.len()).filter(|&rank| rank != me) {
-            let peer = &mut self.peers[rank];
-            if peer.link.is_some() && !peer.said_goodbye && !peer.is_resting() {
+            let mut next = self.peers[rank].facts(defers).next();
+            if next == Next::SayGoodbye {
+                let peer = &mut self.peers[rank];
                 peer.said_goodbye = true;
                 peer.write_item(|writer| writer.goodbye());
                 self.send(rank);
+                next = self.peers[rank].facts(defers).next();
             }
-            let peer = &mut self.peers[rank];
-            let unsent = if defers { peer.wants_connection() } else { peer.unsent() };
-            if peer.link.is_none() && unsent && peer.died.is_none() && !peer.heard_goodbye {
-                over = false;
-                self.ensure_connection(rank);
-                continue;
+            match next {
+                Next::Nothing if limited && self.peers[rank].link.is_some() => self.close_connection(rank),
+                Next::Connect => self.ensure_connection(rank),
+                Next::SayGoodbye | Next::Wait | Next::Nothing => {}
             }
-            let said = match &peer.link {
-                None => peer.attempt.is_none() && !peer.welcomed,
-                Some(_) => peer.heard_farewell && !peer.unsent() && !peer.is_resting(),
-            };
-            over &= said;
-            if said && limited {
-                self.close_connection(rank);
-            }
+            over &= next == Next::Nothing;
         }
         over
     }

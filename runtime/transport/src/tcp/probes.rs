@@ -140,9 +140,7 @@ impl Core {
     /// Returns whether these items may be sent to `to`.
     fn may_report(&self, to: usize) -> bool {
         let Some(peer) = self.peers.get(to) else { return false };
-        let parts = peer.said_goodbye || peer.heard_goodbye;
-        let gone = parts || peer.died.is_some() || peer.suspected.is_some();
-        to != self.me() && !gone && peer.out.len() - peer.sent < UNREAD
+        to != self.me() && !peer.said_goodbye && !peer.is_gone() && peer.out.len() - peer.sent < UNREAD
     }
 
     /// Asks `rank` in which wait it is.

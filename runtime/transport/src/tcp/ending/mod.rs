@@ -1,0 +1,87 @@
+//! How a fabric ends: what a rank whose program is over still does for each other rank, and when that is done.
+//!
+//! Where a launcher reports how each rank ends, a rank that has finished ends without a word to every rank that it has no
+//! connection to, since one connection for each pair of ranks would be opened only to report that. So other ranks may still
+//! owe it something when its listener is gone: a release of a frame that it sent long ago, credit, or that they have left as
+//! well. Nobody needs any of that, but they cannot know. A fabric that ends therefore guarantees:
+//!
+//! - **Whatever a rank that is still there needs has been sent**: frames, and the error with which this rank has left.
+//!   The other rank has confirmed it with a farewell, or had agreed to close the connection.
+//! - **It waits only for ranks that can still answer.** A rank that has died, that sent a goodbye, or that cannot be reached any
+//!   more gets nothing. A rank cannot be reached if its listener refuses a connection, or if a connection ended without an
+//!   agreement. Its launcher will report why; what this rank has written for it is void whatever that report says.
+//!
+//! Both hold in every order of events: `model.rs` explores them all, for two ranks whose connection is closed at any time.
+
+use crate::tcp::peer::Peer;
+
+#[cfg(test)]
+mod model;
+
+/// The connection to another rank.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Link {
+    None,
+    /// One of the two ranks opens it.
+    Opening,
+    Open,
+    /// This rank has reported that it sends nothing more on it.
+    Resting,
+}
+
+/// What a rank that ends knows of another one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts {
+    pub(super) link: Link,
+    /// Nothing that is written for it arrives any more.
+    pub(super) is_gone: bool,
+    /// Something was written for it that is not with the socket.
+    pub(super) has_unsent: bool,
+    /// Something was written for it that is worth a connection.
+    pub(super) wants_connection: bool,
+    pub(super) said_goodbye: bool,
+    pub(super) heard_farewell: bool,
+}
+
+/// What a rank that ends does next for another one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Next {
+    Connect,
+    SayGoodbye,
+    Wait,
+    /// Nothing: as far as this rank is concerned, the fabric may end.
+    Nothing,
+}
+
+impl Facts {
+    /// Returns what a rank that ends does next for the rank that these facts are about.
+    pub(super) fn next(self) -> Next {
+        match self.link {
+            Link::None if self.wants_connection && !self.is_gone => Next::Connect,
+            Link::None => Next::Nothing,
+            Link::Open if !self.said_goodbye => Next::SayGoodbye,
+            Link::Open if self.heard_farewell && !self.has_unsent => Next::Nothing,
+            Link::Open | Link::Opening | Link::Resting => Next::Wait,
+        }
+    }
+}
+
+impl Peer {
+    /// Returns what this rank knows of the peer when it ends; it `defers` what needs no connection of its own.
+    pub(super) fn facts(&self, defers: bool) -> Facts {
+        let link = match &self.link {
+            None if self.attempt.is_some() || self.welcomed => Link::Opening,
+            None => Link::None,
+            Some(_) if self.is_resting() => Link::Resting,
+            Some(_) => Link::Open,
+        };
+        Facts {
+            link,
+            is_gone: self.is_gone(),
+            has_unsent: self.unsent(),
+            wants_connection: if defers { self.wants_connection() } else { self.unsent() },
+            said_goodbye: self.said_goodbye,
+            heard_farewell: self.heard_farewell,
+        }
+    }
+}
