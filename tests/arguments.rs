@@ -320,3 +320,71 @@ fn displacements_beyond_the_part_are_refused_where_conflicts_are_looked_for() {
         run.unwrap_or_else(|error| panic!("{check}: {error}"));
     }
 }
+
+/// One element 2^40 times, and four as often together.
+fn often() -> [Datatype; 2] {
+    [Datatype::nest(1, &[(1 << 40, 0)], 1), Datatype::nest(1, &[(1 << 38, 0), (2, 2), (2, -1)], 1)]
+}
+
+/// No call takes time or memory for what a datatype names, before it has found that there is no memory for that.
+#[test]
+fn elements_that_are_named_2_to_the_40_times_are_refused_in_every_call() {
+    fn too_many<R>(what: &str, result: Result<R>) {
+        let Err(error) = result else { panic!("{what}: it is refused") };
+        assert!(matches!(error.class(), NoMem | Size), "{what}: {error}");
+    }
+    for kind in transports([9]) {
+        for check in Check::ALL {
+            let run = ranks(2).transport(kind.clone()).check(check).run(|world| {
+                let other = 1 - world.rank();
+                let (mut u, mut v) = (world.window::<u8>(8)?, world.window::<u8>(8)?);
+                let mut room = [0_u8; 8];
+                for many in &often() {
+                    // What a fence does is refused there, on all ranks; and the next epoch is as if there had been nothing.
+                    for operation in 0..5 {
+                        let called = match operation {
+                            0 => u.put((&[1; 8][..], many)).to(other, many),
+                            1 => u.accumulate((&[1; 8][..], many), Op::Sum).to(other, many),
+                            2 => u.put(v.section(many)).to(other, many),
+                            3 => u.get(many).from(other, many),
+                            _ => u.fetch(other, many).map(drop),
+                        };
+                        let fenced = world.fence((&mut u, &mut v));
+                        match called {
+                            Err(error) => {
+                                assert!(
+                                    matches!(error.class(), NoMem | Size | ErrorClass::RmaConflict),
+                                    "{error}"
+                                );
+                                fenced?;
+                            }
+                            Ok(()) => too_many(&format!("operation {operation}"), fenced),
+                        }
+                    }
+                    let got: Result<()> =
+                        u.epoch(|epoch| epoch.get_into((&mut room[..], many)).from(other, many));
+                    assert!(got.is_err(), "an element lands more than once");
+                    too_many("send", world.send(other, 0, (&room[..], many)));
+                    too_many(
+                        "scope",
+                        world.scope(|scope| scope.isend(other, 0, (&room[..], many)).map(drop)),
+                    );
+                }
+                let w = u.into_locked()?;
+                for many in &often() {
+                    for kind in [LockType::Shared, LockType::Exclusive] {
+                        let lock = w.lock(other, kind)?;
+                        too_many("get", lock.get(many));
+                        too_many("put", lock.put((&[1; 8][..], many), many));
+                        too_many("accumulate", lock.accumulate((&[1; 8][..], many), Op::Sum, many));
+                        too_many("get_accumulate", lock.get_accumulate((&[1; 8][..], many), Op::Sum, many));
+                        lock.unlock()?;
+                        world.barrier()?;
+                    }
+                }
+                Ok(())
+            });
+            run.unwrap_or_else(|error| panic!("{kind:?} {check}: {error}"));
+        }
+    }
+}

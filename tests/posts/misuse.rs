@@ -119,3 +119,108 @@ fn values_of_a_world_that_has_ended_say_so_and_give_back_what_they_have() {
         assert!(ended.is_err(), "{transport:?}");
     }
 }
+
+/// Few elements, element 1 among them, that are named 2^40 times.
+fn often() -> [Datatype; 3] {
+    let nest = |offset, dims: &[(usize, i64)]| Datatype::nest(offset, dims, 1);
+    [
+        nest(1, &[(1 << 40, 0)]),
+        nest(1, &[(1 << 20, 0), (2, 2), (1 << 20, 0)]),
+        nest(1, &[(1 << 38, 0), (2, 2), (2, -1)]),
+    ]
+}
+
+#[test]
+fn a_part_that_names_an_element_2_to_the_40_times_lends_it() {
+    everywhere(2, |world| {
+        let mut u = window(world, 8)?;
+        let (me, other) = (world.rank(), 1 - world.rank());
+        let group = world.group([other])?;
+        for part in often() {
+            let access = u.start(&group)?;
+            let ticket = access.fetch(other, 1)?;
+            access.put([7]).to(other, 1)?;
+            let exposed = u.post_part(&group, &part)?;
+            assert_eq!(exposed.kept(5..8)?, [5, 6, 7].map(|at| 100 * me as i32 + at));
+            assert_eq!(class(exposed.kept(1..2)), ErrorClass::RmaConflict);
+            access.complete()?;
+            assert_eq!(ticket.take()?, [100 * other as i32 + 1]);
+            u = exposed.wait()?;
+            assert_eq!(u[1], 7);
+            u[1] = 100 * me as i32 + 1;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn an_access_that_names_an_element_2_to_the_40_times_has_no_memory_for_it_whatever_is_lent() {
+    everywhere(2, |world| {
+        let mut u = window(world, 8)?;
+        let (me, other) = (world.rank(), 1 - world.rank());
+        let group = world.group([other])?;
+        for many in often() {
+            for lends in 0..4 {
+                let access = u.start(&group)?;
+                let ticket = access.fetch(other, &many)?;
+                assert_eq!(
+                    class(access.put((&[1, 2, 3, 4, 5, 6, 7, 8][..], &many)).to(other, &many)),
+                    ErrorClass::NoMem
+                );
+                assert_eq!(class(access.put(u.packed(&many)).to(other, &many)), ErrorClass::NoMem);
+                let (completed, waited) = match lends {
+                    0 => {
+                        let exposed = u.post(&group)?;
+                        (access.complete(), exposed.wait())
+                    }
+                    1 => {
+                        let exposed = u.post_read(&group)?;
+                        (access.complete(), exposed.wait())
+                    }
+                    lent => {
+                        let part = if lent == 2 { Datatype::run(0..4) } else { many.clone() };
+                        let exposed = u.post_part(&group, part)?;
+                        (access.complete(), exposed.wait())
+                    }
+                };
+                let refused = completed.expect_err("there is no memory for it").class();
+                assert!(matches!(refused, ErrorClass::NoMem | ErrorClass::Size), "{lends}: {refused}");
+                assert_eq!(class(ticket.take()), refused);
+                u = waited?;
+                assert_eq!(u[1], 100 * me as i32 + 1);
+            }
+            // What is not lent is found before anything is brought.
+            let access = u.start(&group)?;
+            let ticket = access.fetch(other, &many)?;
+            let exposed = u.post_part(&group, 4..8)?;
+            assert_eq!(access.complete().expect_err("it is not lent").class(), ErrorClass::Disp);
+            assert_eq!(class(ticket.take()), ErrorClass::Disp);
+            let (back, error) = exposed.wait().expect_err("it is not lent").into_parts();
+            assert_eq!(error.class(), ErrorClass::Disp);
+            u = back;
+        }
+        Ok(())
+    });
+}
+
+/// More than one answer of an attendant, of one element: each answer goes on where the one before it ended.
+#[test]
+fn an_element_that_is_got_many_times_comes_in_many_answers() {
+    everywhere(2, |world| {
+        let mut u = window(world, 4)?;
+        let other = 1 - world.rank();
+        let group = world.group([other])?;
+        let (base, times) = (100 * other as i32, 200_001);
+        let access = u.start(&group)?;
+        let two = access.fetch(other, Datatype::nest(1, &[(times, 0), (2, 1)], 1))?;
+        let one = access.fetch(other, Datatype::nest(3, &[(times, 0)], 1))?;
+        let exposed = u.post(&group)?;
+        access.complete()?;
+        assert!(two.take()?.chunks_exact(2).all(|pair| pair == [base + 1, base + 2]));
+        let one = one.take()?;
+        assert!(one.len() == times && one.iter().all(|element| *element == base + 3));
+        u = exposed.wait()?;
+        drop(u);
+        Ok(())
+    });
+}

@@ -16,6 +16,19 @@ pub struct Runs<'a> {
     left: usize,
 }
 
+impl<'a> Runs<'a> {
+    /// The next run is the first one of `piece`.
+    #[inline]
+    fn begin(&mut self, piece: &'a Piece) {
+        self.dims = &piece.dims;
+        self.run = piece.run;
+        self.index.clear();
+        self.index.resize(piece.dims.len(), 0);
+        self.offset = piece.offset;
+        self.left = piece.runs();
+    }
+}
+
 impl Iterator for Runs<'_> {
     type Item = (i64, usize);
 
@@ -23,12 +36,7 @@ impl Iterator for Runs<'_> {
     fn next(&mut self) -> Option<(i64, usize)> {
         if self.left == 0 {
             let piece = self.pieces.next()?;
-            self.dims = &piece.dims;
-            self.run = piece.run;
-            self.index.clear();
-            self.index.resize(piece.dims.len(), 0);
-            self.offset = piece.offset;
-            self.left = piece.runs();
+            self.begin(piece);
         }
         let run = (self.offset, self.run);
         self.left -= 1;
@@ -52,6 +60,35 @@ impl Datatype {
     #[must_use]
     pub fn run_iter(&self) -> Runs<'_> {
         Runs { pieces: self.pieces().iter(), dims: &[], run: 0, index: SmallVec::new(), offset: 0, left: 0 }
+    }
+
+    /// Its maximal runs from the one that has element `first` of the typemap on, and how many elements of that run come before
+    /// it.
+    ///
+    /// # Cost
+    /// Follows the pieces, not the runs that are skipped.
+    #[must_use]
+    pub fn runs_from(&self, first: usize) -> (Runs<'_>, usize) {
+        let (mut runs, mut skipped) = (self.run_iter(), first);
+        while let [piece, rest @ ..] = runs.pieces.as_slice() {
+            if skipped < piece.size() {
+                break;
+            }
+            skipped -= piece.size();
+            runs.pieces = rest.iter();
+        }
+        let Some(piece) = runs.pieces.as_slice().first() else { return (runs, 0) };
+        if skipped >= piece.run {
+            runs.pieces.next();
+            runs.begin(piece);
+            let mut number = skipped / piece.run;
+            runs.left -= number;
+            for (dim, index) in piece.dims.iter().zip(&mut runs.index).rev() {
+                (*index, number) = (number % dim.count, number / dim.count);
+                runs.offset += *index as i64 * dim.stride;
+            }
+        }
+        (runs, skipped % piece.run)
     }
 
     /// Its elements, in typemap order.

@@ -238,6 +238,55 @@ fn a_slice_is_that_part_of_the_typemap() {
 }
 
 #[test]
+fn runs_from_an_element_on_are_the_rest_of_the_typemap() {
+    let mut dice = Dice::new(5);
+    for _ in 0..300 {
+        let (datatype, elements) = dice.some_layout(3);
+        for first in 0..=elements.len() + 1 {
+            let (runs, before) = datatype.runs_from(first);
+            let rest = runs.flat_map(|(at, run)| at..at + run as i64).skip(before);
+            let expected = elements.get(first..).unwrap_or_default();
+            assert!(rest.eq(expected.iter().copied()), "{datatype} from {first} on");
+        }
+    }
+}
+
+#[test]
+fn touched_elements_are_those_of_the_typemap_and_ascend_each_once() {
+    let mut dice = Dice::new(6);
+    for _ in 0..1000 {
+        let (datatype, mut elements) = dice.some_layout(3);
+        elements.sort_unstable();
+        elements.dedup();
+        let ascending = datatype.ascending_runs();
+        let gaps = ascending.windows(2).all(|pair| pair[0].0 + (pair[0].1 as i64) < pair[1].0);
+        assert!(gaps, "{datatype}: {ascending:?}");
+        let all = ascending.into_iter().flat_map(|(at, run)| at..at + run as i64);
+        assert!(all.eq(elements.iter().copied()), "{datatype}");
+        let mut touched: Vec<i64> =
+            datatype.touched_runs().flat_map(|(at, run)| at..at + run as i64).collect();
+        touched.sort_unstable();
+        touched.dedup();
+        assert_eq!(touched, elements, "{datatype}");
+    }
+}
+
+#[test]
+fn touched_elements_are_found_without_a_look_at_each_visit() {
+    let often = |dims: &[(usize, i64)], run| Datatype::nest(3, dims, run);
+    assert_eq!(often(&[(1 << 40, 0)], 1).ascending_runs(), [(3, 1)]);
+    assert_eq!(
+        often(&[(1 << 20, 0), (4, 2), (1 << 30, 0)], 1).ascending_runs(),
+        [3, 5, 7, 9].map(|at| (at, 1))
+    );
+    // 200 steps in each of eight ways: 200^8 visits.
+    assert_eq!(often(&[(200, 1); 8], 1).ascending_runs(), [(3, 8 * 199 + 1)]);
+    assert_eq!(often(&[(200, -2); 8], 1).touched_runs().count(), 8 * 199 + 1);
+    let many = Datatype::sequence((0..2000).map(|at| Datatype::nest(at % 3, &[(1 << 30, 0), (1000, 7)], 1)));
+    assert_eq!(many.touched_runs().count(), 1000);
+}
+
+#[test]
 fn monotone_is_the_stable_permutation_that_sorts_the_target() {
     let mut dice = Dice::new(4);
     let mut symbolic = 0;

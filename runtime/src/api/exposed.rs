@@ -93,7 +93,7 @@ impl<T: Element> Window<T> {
 
     /// [`post`](Self::post), of these elements only. The rank keeps the others, and may [read](Exposed::kept) and
     /// [write](Exposed::kept_mut) them meanwhile. An operation on them is `DISP`, for this rank and for the one that calls
-    /// it.
+    /// it. An element that the datatype names many times is lent once.
     ///
     /// # Errors
     /// As [`post`](Self::post), and `DISP` for elements that the window does not have.

@@ -25,16 +25,9 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    /// Those of a datatype that is within a window.
     pub(crate) fn new(elements: Datatype) -> Self {
-        let mut all: Vec<_> = elements.run_iter().map(|(at, len)| at..at + len as i64).collect();
-        all.sort_unstable_by_key(|run| run.start);
-        let mut runs: Vec<Range<i64>> = Vec::new();
-        for run in all {
-            match runs.last_mut() {
-                Some(last) if run.start <= last.end => last.end = last.end.max(run.end),
-                _ => runs.push(run),
-            }
-        }
+        let runs = elements.ascending_runs().into_iter().map(|(at, len)| at..at + len as i64).collect();
         Self { elements, runs }
     }
 
@@ -63,7 +56,7 @@ impl Part {
 impl Lent {
     /// The class of the error of an operation on these elements, which is a get where it `reads`.
     pub(crate) fn misfit(&self, elements: &Datatype, reads: bool) -> Option<ErrorClass> {
-        self.misfit_of(elements.run_iter().map(|(at, len)| at..at + len as i64), reads)
+        self.misfit_of(elements.touched_runs().map(|(at, len)| at..at + len as i64), reads)
     }
 
     /// The class of the error of an operation on these runs of elements, which is a get where it `reads`.

@@ -73,21 +73,25 @@ impl Lending {
         let mut elements = Vec::with_capacity(left * self.size);
         for datatype in asked {
             let inside = datatype.low() >= 0 && datatype.high() <= self.len as i64;
-            if !inside || self.lent.misfit(datatype, true).is_some() {
+            if !inside {
                 return None;
             }
             if skipped >= datatype.size() {
                 skipped -= datatype.size();
                 continue;
             }
-            for (at, run) in datatype.run_iter() {
-                let before = skipped.min(run);
-                let taken = left.min(run - before);
-                (skipped, left) = (skipped - before, left - taken);
+            let (runs, mut before) = datatype.runs_from(std::mem::take(&mut skipped));
+            for (at, run) in runs {
+                let from = at as usize + std::mem::take(&mut before);
+                let taken = left.min(at as usize + run - from);
+                left -= taken;
+                let read = from as i64..(from + taken) as i64;
+                if self.lent.misfit_of(std::iter::once(read), true).is_some() {
+                    return None;
+                }
                 // SAFETY: the elements are in the window, lent, and not written while this is in the list.
                 elements.extend_from_slice(unsafe {
-                    let from = base.add((at as usize + before) * self.size);
-                    std::slice::from_raw_parts(from, taken * self.size)
+                    std::slice::from_raw_parts(base.add(from * self.size), taken * self.size)
                 });
                 if left == 0 {
                     return Some(elements);

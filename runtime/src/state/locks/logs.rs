@@ -102,7 +102,7 @@ impl Runs {
     /// Those of a datatype whose elements are not negative.
     fn of(elements: &Datatype) -> Vec<Runs> {
         let mut all: Vec<Runs> = Vec::new();
-        for (low, run) in elements.run_iter() {
+        for (low, run) in elements.touched_runs() {
             let (low, run) = (low as u64, run as u64);
             match all.last_mut() {
                 Some(last) if last.run == run && last.count == 1 && low > last.low => {
@@ -412,6 +412,18 @@ mod tests {
     fn one(kind: Kind, elements: Datatype, line: u32, time: u64, known: [u64; 3]) -> Entering {
         let call = Called { kind, elements, site: site(line), number: line as usize, known: 0 };
         Entering { time, knows: known.to_vec(), known: vec![known.to_vec()], calls: vec![call] }
+    }
+
+    #[test]
+    fn an_element_that_is_named_many_times_takes_one_place() {
+        let (logs, _memory) = logs(2);
+        let often = || Datatype::nest(3, &[(1 << 40, 0)], 1);
+        let first = logs.enter(0, &one(Kind::Get, often(), 7, 4, [5, 0, 0]), (3, 1));
+        assert!(first.conflicts.is_empty() && !first.is_blind);
+        let second = logs.enter(1, &one(Kind::Put, Datatype::run(2..5), 8, 4, [0, 5, 0]), (3, 1));
+        assert_eq!(second.conflicts.len(), 1);
+        assert_eq!(second.conflicts[0].elements, 3..4);
+        assert!(!second.is_blind);
     }
 
     #[test]
