@@ -2,10 +2,13 @@
 
 use fencepost::prelude::*;
 use fencepost::{Check, ranks};
+use fencepost_tests_support::transports::transports;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Mutex;
 
 /// The messages of three ranks: 0 and 1 put to 1, and 2 does nothing. And the line before the first put.
-fn messages(check: Check, report: Option<&std::path::Path>) -> (Vec<(ErrorClass, String)>, u32) {
+fn messages(check: Check, report: Option<&Path>) -> (Vec<(ErrorClass, String)>, u32) {
     let world = ranks(3).check(check);
     let world = match report {
         Some(file) => world.check_report(file),
@@ -207,4 +210,74 @@ fn a_section_of_an_operation_that_was_discarded_is_in_no_conflict() {
         });
         run.expect("the world goes on");
     }
+}
+
+/// The path of a report, in the process that is started.
+const AT: &str = "FENCEPOST_CHECK_TEST_REPORT_AT";
+
+/// Conflicts in two fences of each world, and in calls.
+#[test]
+fn conflicts_where_the_report_is_not_written() {
+    let Some(at) = std::env::var_os(AT).map(PathBuf::from) else { return };
+    for transport in transports([4]) {
+        eprintln!("world of {transport:?}");
+        let run = ranks(2).transport(transport).check(Check::Mark).check_report(&at).run(|world| {
+            let mut u = world.window::<u64>(8)?;
+            for _ in 0..2 {
+                u.put([world.rank() as u64]).to(0, 3)?;
+                let error = u.fence().expect_err("both put");
+                assert_eq!(error.class(), ErrorClass::RmaConflict, "{error}");
+                u.put([1]).to(1, 3)?;
+                let error = u.put([1, 2]).to(1, 2).expect_err("they conflict");
+                assert_eq!(error.class(), ErrorClass::RmaConflict, "{error}");
+                u = {
+                    drop(u);
+                    world.window(8)?
+                };
+            }
+            world.barrier()
+        });
+        run.expect("the world goes on");
+    }
+}
+
+/// What is printed where a report is to be written at `path`.
+fn printed(path: &Path) -> String {
+    let program = std::env::current_exe().expect("this program");
+    let ended = Command::new(program)
+        .args(["--exact", "reports::conflicts_where_the_report_is_not_written", "--nocapture"])
+        .env(AT, path)
+        .output()
+        .expect("it starts");
+    let text = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(ended.status.success(), "{}: {text}", ended.status);
+    text
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_no_hang_and_is_printed_once_with_path_and_reason() {
+    let folder = std::env::temp_dir().join(format!("fencepost-reports-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let at = |name: &str| folder.join(name);
+    assert!(Command::new("mkfifo").arg(at("pipe")).status().expect("it starts").success());
+    std::os::unix::fs::symlink(at("pipe"), at("link")).expect("a link");
+    std::os::unix::fs::symlink("/dev/full", at("full")).expect("a link");
+    let irregular = "it is not a regular file";
+    for (path, why) in [
+        (at("pipe"), irregular),
+        (at("link"), irregular),
+        (at("full"), irregular),
+        (PathBuf::from("/dev/full"), irregular),
+        (folder.clone(), irregular),
+        (at("missing/report"), "No such file or directory"),
+    ] {
+        let text = printed(&path);
+        let worlds: Vec<&str> = text.split("world of ").skip(1).collect();
+        assert_eq!(worlds.len(), transports([4]).len(), "{text}");
+        for world in worlds {
+            let told = format!("cannot write conflicts to {}: {why}", path.display());
+            assert_eq!(world.matches(&told).count(), 1, "{told}: {text}");
+        }
+    }
+    let _ = std::fs::remove_dir_all(&folder);
 }

@@ -27,7 +27,7 @@ use crate::ir::schedule::{Placement, Schedule};
 use crate::table::Table;
 use layout::{SECTIONS, Sections};
 use programs::Wire;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use words::{Known, Reader, Writer};
@@ -145,25 +145,33 @@ fn read(path: &Path) -> Result<Vec<u8>> {
         );
         Error::new(ErrorClass::File, message)
     };
-    let mut options = OpenOptions::new();
-    options.read(true);
+    let file = open_regular(OpenOptions::new().read(true), path).map_err(|error| {
+        if error.kind() == ErrorKind::InvalidInput { refused() } else { io(path, "opened", error) }
+    })?;
+    let mut bytes = Vec::new();
+    file.take(LENGTH_MAX + 1).read_to_end(&mut bytes).map_err(|error| io(path, "read", error))?;
+    Ok(bytes)
+}
+
+/// Opens a regular file, and waits for nobody who may be at the other end of anything else.
+///
+/// # Errors
+/// Those of the system, and `InvalidInput` for what is not a regular file.
+#[doc(hidden)]
+pub fn open_regular(options: &mut OpenOptions, path: &Path) -> std::io::Result<File> {
+    let refused = || std::io::Error::new(ErrorKind::InvalidInput, "it is not a regular file");
     // A FIFO that takes the file's place after the first look is opened at once, and refused.
     #[cfg(all(
         target_os = "linux",
         any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
     ))]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, O_NONBLOCK);
-    let opened = |error| io(path, "opened", error);
-    if !std::fs::metadata(path).map_err(opened)?.is_file() {
+    std::os::unix::fs::OpenOptionsExt::custom_flags(options, O_NONBLOCK);
+    // To open a device may have effects.
+    if std::fs::metadata(path).is_ok_and(|before| !before.is_file()) {
         return Err(refused());
     }
-    let file = options.open(path).map_err(opened)?;
-    if !file.metadata().map_err(opened)?.is_file() {
-        return Err(refused());
-    }
-    let mut bytes = Vec::new();
-    file.take(LENGTH_MAX + 1).read_to_end(&mut bytes).map_err(|error| io(path, "read", error))?;
-    Ok(bytes)
+    let file = options.open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(refused()) }
 }
 
 /// Linux's flag of that name.

@@ -1,7 +1,7 @@
 //! [`run()`], [`collect`] and [`ranks`]: enter a world.
 
 use crate::api::launch::{launch, process};
-use crate::state::check::{Check, Checking};
+use crate::state::check::{Check, Checking, Report};
 use crate::state::environment;
 use crate::state::handler::is_secondary_failure;
 use crate::state::messages::limits::Limits;
@@ -138,7 +138,7 @@ fn from_environment() -> Result<Ranks> {
     let machine = environment::machine("FENCEPOST_MACHINE")?;
     let census = environment::read("FENCEPOST_CENSUS")?;
     let check = environment::read("FENCEPOST_CHECK")?.unwrap_or(DEFAULT);
-    let report = environment::text("FENCEPOST_CHECK_REPORT")?.map(|path| PathBuf::from(path).into());
+    let report = environment::text("FENCEPOST_CHECK_REPORT")?.map(|path| Report::at(path.into()));
     let plan = environment::one_of("FENCEPOST_PLAN", &[("on", true), ("off", false)], true)?;
     let explain = environment::one_of("FENCEPOST_EXPLAIN", &[("on", true), ("off", false)], false)?;
     let stalls = Arc::new(Settings::from_environment()?);
@@ -286,9 +286,10 @@ impl Ranks {
     /// The file that the rank which owns the elements of a conflict, or under locks the rank that finds it, appends a line of JSON
     /// to: the window, the rank, the elements, and of both operations the rank, the kind, the file, the line and the column; and `refused` where the later
     /// operation was refused at its call. None,
-    /// unless set; [`run()`] asks `FENCEPOST_CHECK_REPORT`.
+    /// unless set; [`run()`] asks `FENCEPOST_CHECK_REPORT`. It has to be a regular file: nothing is written to a device or a
+    /// named pipe. Where it cannot be written, each process prints so once, on standard error.
     pub fn check_report(mut self, file: impl Into<PathBuf>) -> Self {
-        self.checking.report = Some(file.into().into());
+        self.checking.report = Some(Report::at(file.into()));
         self
     }
 

@@ -7,9 +7,10 @@ use fencepost_planner::{Error, ErrorClass};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::panic::Location;
-use std::path::Path;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// How far a world looks for mistakes of its program while it runs; see [`Ranks::check`](crate::Ranks::check).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -80,12 +81,26 @@ impl FromStr for Check {
     }
 }
 
+/// A file that lines about conflicts are appended to.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) path: PathBuf,
+    /// Whether a failure to write it was printed.
+    pub(crate) has_failed: AtomicBool,
+}
+
+impl Report {
+    pub(crate) fn at(path: PathBuf) -> Arc<Self> {
+        Arc::new(Self { path, has_failed: AtomicBool::new(false) })
+    }
+}
+
 /// How a world is checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Checking {
     pub(crate) check: Check,
-    /// The file that a line is appended to for each conflict.
-    pub(crate) report: Option<Arc<Path>>,
+    /// Where a line is appended for each conflict, for all ranks of this process.
+    pub(crate) report: Option<Arc<Report>>,
     /// The bytes in which operations under locks are kept, for each part of a window.
     pub(crate) memory: usize,
     /// Whether loads are looked for where stores are.

@@ -1,10 +1,11 @@
 //! Environment variables: each is understood, or refused with the values that are allowed.
 
 use fencepost_planner::machine::Machine;
+use fencepost_planner::plan::open_regular;
 use fencepost_planner::{Error, ErrorClass, Result};
 use std::env::{VarError, var};
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs::OpenOptions;
+use std::io::Read;
 
 /// The text of a variable, if it is set.
 ///
@@ -69,13 +70,10 @@ const MACHINE: u64 = 1 << 16;
 pub(crate) fn machine(name: &str) -> Result<Option<Machine>> {
     let Some(path) = text(name)? else { return Ok(None) };
     let refused = |class, why: String| Error::new(class, format!("{name} is `{path}`: {why}"));
-    let read = || {
-        // A named pipe would be waited for.
-        if !std::fs::metadata(&path)?.is_file() {
-            return Err(io::Error::other("it is not a regular file"));
-        }
+    let read = || -> std::io::Result<String> {
         let mut model = String::new();
-        File::open(&path)?.take(MACHINE + 1).read_to_string(&mut model).map(|_| model)
+        let file = open_regular(OpenOptions::new().read(true), path.as_ref())?;
+        file.take(MACHINE + 1).read_to_string(&mut model).map(|_| model)
     };
     let model = read().map_err(|error| {
         refused(

@@ -242,9 +242,6 @@ fn found(
 const LAST: usize = usize::MAX - 1;
 
 fn error(window: &WindowCore, all: &[Conflict], under: Under, site: &'static Location<'static>) -> Error {
-    let file = window.world.checks.checking.borrow().report.clone();
-    if let Some(file) = file {
-        report::append_refused(&file, all);
-    }
+    report::append_refused(&window.world, all);
     window.error(ErrorClass::RmaConflict, report::of_call(all, under), site)
 }

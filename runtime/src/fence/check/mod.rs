@@ -158,10 +158,7 @@ fn before(
         return Ok(None);
     }
     if with_lines && told::passes(world, handler_of(world, windows), &found, Under::Fence, call) {
-        let file = world.checks.checking.borrow().report.clone();
-        if let Some(file) = file {
-            report::append(&file, found.iter());
-        }
+        report::append(world, found.iter());
         return Ok(None);
     }
     let error = call.error(world, ErrorClass::RmaConflict, report::brief(&found));
@@ -192,10 +189,7 @@ fn after(world: &WorldCore, windows: &[&WindowCore], lists: &[Lists], call: &Cal
     }
     let is_part =
         |conflict: &Conflict| conflict.rank == me || conflict.between.iter().any(|touch| touch.origin == me);
-    let file = world.checks.checking.borrow().report.clone();
-    if let Some(file) = file {
-        report::append(&file, conflicts.iter().filter(|conflict| conflict.rank == me));
-    }
+    report::append(world, conflicts.iter().filter(|conflict| conflict.rank == me));
     let own_failure = !error.is_secondary() && error.class() != ErrorClass::RmaConflict;
     if own_failure {
         return error;

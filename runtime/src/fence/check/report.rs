@@ -1,14 +1,17 @@
 //! The forms of conflicts: a text for people, lines of JSON for programs, and bytes for other ranks.
 
 use crate::state::conflicts::{LOCAL, MOST};
+use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::{Conflict, Touch};
 use fencepost_planner::ir::pattern::{Kind, Site};
+use fencepost_planner::plan::open_regular;
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write as _};
 use std::ops::Range;
 use std::panic::Location;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 /// The most bytes of a source that are read for a line of it.
 const MOST_SOURCE: u64 = 1 << 22;
@@ -181,43 +184,54 @@ fn told(text: &mut String, conflicts: &[Conflict], under: Under) {
 /// The text of a line of the program, where its source is found from here or from the folder of its package.
 fn line_of(site: &Site) -> Option<String> {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(|folder| Path::new(&folder).join(&*site.file));
-    let file =
-        [Some(Path::new(&*site.file).to_path_buf()), package].into_iter().flatten().find_map(|path| {
-            // A named pipe would be waited for.
-            std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file)?;
-            File::open(path).ok()
-        })?;
+    let file = [Some(Path::new(&*site.file).to_path_buf()), package]
+        .into_iter()
+        .flatten()
+        .find_map(|path| open_regular(OpenOptions::new().read(true), &path).ok())?;
     let mut lines = BufReader::new(file.take(MOST_SOURCE)).lines();
     let line = lines.nth((site.line as usize).checked_sub(1)?)?.ok()?;
     Some(line.trim().to_owned()).filter(|line| !line.is_empty())
 }
 
 /// Appends a line of JSON for each conflict. A file that cannot be written changes nothing: the error names them as well.
-pub(super) fn append<'c>(file: &Path, conflicts: impl Iterator<Item = &'c Conflict>) {
-    let lines: String = conflicts.map(|conflict| json(conflict, "")).collect();
-    write(file, &lines);
+pub(super) fn append<'c>(world: &WorldCore, conflicts: impl Iterator<Item = &'c Conflict>) {
+    append_lines(world, || conflicts.map(|conflict| json(conflict, "")).collect());
 }
 
 /// The same for those of an operation that is refused at its call.
-pub(super) fn append_refused(file: &Path, conflicts: &[Conflict]) {
-    let lines: String = conflicts.iter().map(|conflict| json(conflict, ",\"refused\":true")).collect();
-    write(file, &lines);
+pub(super) fn append_refused(world: &WorldCore, conflicts: &[Conflict]) {
+    append_lines(world, || conflicts.iter().map(|conflict| json(conflict, ",\"refused\":true")).collect());
 }
 
-fn write(path: &Path, lines: &str) {
-    if let Ok(mut file) = OpenOptions::new().create(true).append(true).open(path) {
-        // One write, so that lines of several ranks do not mix.
-        let _ = file.write_all(lines.as_bytes());
+fn append_lines(world: &WorldCore, lines: impl FnOnce() -> String) {
+    let Some(report) = world.checks.checking.borrow().report.clone() else { return };
+    let lines = lines();
+    if lines.is_empty() {
+        return;
+    }
+    // One write, so that lines of several ranks do not mix.
+    let written = open_regular(OpenOptions::new().create(true).append(true), &report.path)
+        .and_then(|mut file| file.write_all(lines.as_bytes()));
+    if let Err(error) = written
+        && !report.has_failed.swap(true, Ordering::Relaxed)
+    {
+        let text = format!(
+            "fencepost: rank {} cannot write conflicts to {}: {error}; set FENCEPOST_CHECK_REPORT, or call `Ranks::check_report`, with the path of a regular file that can be written; errors name the conflicts all the same\n",
+            world.rank,
+            report.path.display()
+        );
+        // A failure to write this cannot be reported.
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 }
 
 /// Appends a line that says from where on a rank may miss conflicts of a window.
-pub(super) fn append_blind(path: &Path, rank: usize, window: u32, site: &Location<'_>) {
-    let (file, line, column) = (quoted(site.file()), site.line(), site.column());
+pub(super) fn append_blind(world: &WorldCore, window: u32, site: &Location<'_>) {
+    let (rank, file, line, column) = (world.rank, quoted(site.file()), site.line(), site.column());
     let text = format!(
         "{{\"window\":{window},\"rank\":{rank},\"blind\":{{\"file\":{file},\"line\":{line},\"column\":{column}}}}}\n"
     );
-    write(path, &text);
+    append_lines(world, || text);
 }
 
 fn json(conflict: &Conflict, more: &str) -> String {

@@ -24,10 +24,7 @@ pub(crate) fn found(window: &WindowCore, conflicts: &[Conflict], under: Under, c
         return Ok(());
     }
     let world = &window.world;
-    let file = world.checks.checking.borrow().report.clone();
-    if let Some(file) = file {
-        report::append(&file, conflicts.iter());
-    }
+    report::append(world, conflicts.iter());
     if passes(world, &window.handler, conflicts, under, call) {
         return Ok(());
     }
@@ -125,10 +122,7 @@ pub(crate) fn is_blind(world: &WorldCore, window: u32, call: &Call) {
     }
     let (file, line) = (call.site.file(), call.site.line());
     let memory = world.checks.checking.borrow().memory;
-    let path = world.checks.checking.borrow().report.clone();
-    if let Some(path) = path {
-        report::append_blind(&path, world.rank, window, call.site);
-    }
+    report::append_blind(world, window, call.site);
     let text = format!(
         "fencepost: rank {} looks for conflicts of window {window} no further than {file}:{line}: the operations since the last barrier need more than {memory} bytes; set FENCEPOST_CHECK_MEMORY, or let all ranks meet more often\n",
         world.rank
