@@ -14,6 +14,7 @@ use crate::state::call::Call;
 use crate::state::exchange::Ports;
 use crate::state::handler::Handler;
 use crate::state::hints::Hints;
+use crate::state::ports;
 use crate::state::registry::Attempt;
 use crate::state::remembered::Remembered;
 use crate::state::window::{Peer, Window, WindowCore};
@@ -337,7 +338,6 @@ fn made(
         notes: RefCell::default(),
         checked: Checked::default(),
         observed: Cell::new(core.explains.get()),
-        answered: Cell::new(false),
         handler: Handler::default(),
         posted: Cell::new(false),
         accesses: Cell::new(0),
@@ -372,7 +372,13 @@ struct Unmade<'w>(&'w WorldCore, u32);
 
 impl Drop for Unmade<'_> {
     fn drop(&mut self) {
-        self.0.forget_window(WindowKey { world: self.0.id, window: self.1 });
+        let Self(world, number) = *self;
+        world.forget_window(WindowKey { world: world.id, window: number });
+        if world.made.get() > number
+            && let Ok(mut endpoint) = world.endpoint.try_borrow_mut()
+        {
+            ports::close(number, None, &mut endpoint); // the number is used up
+        }
     }
 }
 

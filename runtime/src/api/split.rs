@@ -1,6 +1,7 @@
 //! Splits a world: which ranks are in which part, and where the memory of each part is laid out.
 
 use crate::state::call::Call;
+use crate::state::ports;
 use crate::state::registry::new_world;
 use crate::state::stalls::Stalls;
 use crate::state::world::World;
@@ -33,6 +34,7 @@ impl World {
         mine[8..].copy_from_slice(&key.to_le_bytes());
         let all = core.meet(call, &mine)?;
         core.made.set(number + 1);
+        ports::close(number, None, &mut core.endpoint.borrow_mut()); // a split has a number, and uses no ports
         let mut members: Vec<(i64, usize)> = Vec::new();
         for (rank, bytes) in all.iter().enumerate() {
             let Some((theirs, key)) = bytes.split_first_chunk::<8>() else { continue };

@@ -355,6 +355,10 @@ pub(crate) fn drop_access(window: &WindowCore, access: &mut Opened) {
         let target = batch.target;
         let to = exchange.to.of(target);
         to.open = None;
+        if target != world.rank {
+            // A pair whose accesses are all dropped looks for posts nowhere else. A loss is found by what needs the target.
+            drop(look(window, endpoint, target, to, ports));
+        }
         let judged = to.come.pop_front().is_some();
         let scratch = &mut exchange.scratch;
         let head: Header = of_failed(batch.number, ErrorClass::RmaSync, access.site, &mut to.told, scratch);

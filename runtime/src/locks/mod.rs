@@ -95,7 +95,6 @@ impl LockCore {
     /// `NO_MEM` for a window that is beyond the numbers that ports have.
     pub(crate) fn new(data: Rc<WindowCore>, words: &WindowCore, mut rooms: Vec<Log<Record>>) -> Result<Self> {
         let port = answers(data.key.window)?;
-        data.answered.set(true);
         data.forget_part();
         let is_checked = data.world.checks.is_on();
         let target = |rank: usize| {

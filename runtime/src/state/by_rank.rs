@@ -53,10 +53,6 @@ impl<T: Default> ByRank<T> {
         at
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-
     pub(crate) fn into_iter(self) -> impl Iterator<Item = (usize, T)> {
         self.all.into_iter().map(|(rank, value)| (rank, *value))
     }

@@ -202,13 +202,6 @@ impl Ports {
     }
 }
 
-impl Exchange {
-    /// Whether this rank has posted the window, or accessed it.
-    pub(crate) fn is_used(&self) -> bool {
-        !self.to.is_empty() || !self.from.is_empty()
-    }
-}
-
 impl Target {
     /// Takes back the batches that nobody reads any more.
     pub(crate) fn reclaim(&mut self, to: usize, port: Port, endpoint: &mut Endpoint, spare: &mut Vec<Batch>) {

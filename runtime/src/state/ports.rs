@@ -1,6 +1,6 @@
 //! The ports of what a world makes: windows, and plans of posts and starts.
 
-use fencepost_transport::Port;
+use fencepost_transport::{Channels, Endpoint, Port};
 
 /// The number of ports that each thing that a world makes may have.
 const PORTS: u32 = 3;
@@ -14,6 +14,19 @@ pub(crate) fn ports_of(number: u32) -> Option<[Port; PORTS as usize]> {
     Some([2, 1, 0].map(|before| Port(last - before)))
 }
 
+/// Returns the number of what this port, which is not one of the world itself, belongs to.
+pub(crate) fn number_of(Port(port): Port) -> u32 {
+    (port - FIRST) / PORTS
+}
+
+/// Closes the ports of what a world has made as this number and does not use any more, but for `kept`. All that a world has
+/// made is closed in the end, also where this rank has not used a port: so frames that others have sent on it are freed, and
+/// the closed ports of neighbours are one run.
+pub(crate) fn close(number: u32, kept: Option<Port>, endpoint: &mut Endpoint) {
+    let ports = ports_of(number).into_iter().flatten().filter(|port| Some(*port) != kept);
+    ports.for_each(|port| endpoint.close(port));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -23,6 +36,7 @@ mod tests {
         assert!(Port::ELEMENTS < Port(FIRST));
         assert_eq!(ports_of(0), Some([Port(4), Port(5), Port(6)]));
         assert_eq!(ports_of(1), Some([Port(7), Port(8), Port(9)]));
+        assert_eq!([6, 7, 9, 10].map(|port| number_of(Port(port))), [0, 1, 1, 2]);
         let last = (u32::MAX - FIRST + 1) / PORTS - 1;
         assert!(ports_of(last).is_some() && ports_of(last + 1).is_none() && ports_of(u32::MAX).is_none());
     }

@@ -15,6 +15,7 @@ use crate::state::explained::Note;
 use crate::state::handler::Handler;
 use crate::state::hints::Hints;
 use crate::state::history::History;
+use crate::state::ports;
 use crate::state::remembered::Remembered;
 use crate::state::supersteps::Planned;
 use crate::state::world::WorldCore;
@@ -104,8 +105,6 @@ pub struct WindowCore {
     pub(crate) checked: Checked,
     /// Whether each call is kept with its line, to be explained or checked: then none goes the fast path.
     pub(crate) observed: Cell<bool>,
-    /// Whether attendants may have answered epochs of locks on the window.
-    pub(crate) answered: Cell<bool>,
     /// The handler of errors.
     pub(crate) handler: Handler,
     /// Whether the window is posted.
@@ -432,8 +431,7 @@ impl WindowCore {
         } else if self.far {
             self.world.lendings.forget(self.key.window);
         }
-        let used = exchange.is_used() || self.answered.get();
-        let (true, Ok(ports)) = (used, Ports::of(self.key.window)) else { return };
+        let Ok(ports) = Ports::of(self.key.window) else { return };
         let Ok(mut endpoint) = self.world.endpoint.try_borrow_mut() else {
             // Dropped inside a call of the transport: kept for good.
             return std::mem::forget(exchange);
@@ -447,8 +445,7 @@ impl WindowCore {
                 }
             }
         }
-        let answers = (!is_served).then_some(ports.answers);
-        [ports.posts, ports.accesses].into_iter().chain(answers).for_each(|port| endpoint.close(port));
+        ports::close(self.key.window, is_served.then_some(ports.answers), &mut endpoint);
     }
 }
 

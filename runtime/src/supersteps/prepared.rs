@@ -2,6 +2,7 @@
 
 use crate::collect::ticket::Slot;
 use crate::state::call::Call;
+use crate::state::ports;
 use crate::state::supersteps::{Asked, InFlight, Planned};
 use crate::state::window::WindowCore;
 use crate::state::windows::{Held, with};
@@ -553,7 +554,7 @@ impl Drop for Ready {
                 endpoint.keep(vec![memory], until);
             }
             if port != Port::FENCE {
-                endpoint.close(port);
+                ports::close(ports::number_of(port), None, &mut endpoint);
             }
         }
     }
