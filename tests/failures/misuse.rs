@@ -449,3 +449,40 @@ fn uniform_values_with_chosen_hashes_do_not_pass_one_window_for_another() -> Res
     }
     Ok(())
 }
+
+/// Puts in two windows.
+#[superstep]
+fn shift_both(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
+    let to = (u.rank() + 1) % u.size();
+    u.put(0..2).to(to, 2)?;
+    v.put(0..2).to(to, 2)
+}
+
+#[test]
+fn a_window_that_a_prepared_superstep_cannot_take_is_named_by_its_number() {
+    let cases: [(&str, fn(&mut Window<u64>, &mut Window<u64>, Window<u64>) -> Result<()>); 3] = [
+        ("window 4 has 3 elements on this rank, and the plan needs at least 4", |_, v, short| {
+            *v = short;
+            Ok(())
+        }),
+        ("operations wait for the fence of window 3", |_, v, _| v.put([1]).to(0, 0)),
+        ("NOSUCCEED was asserted at the last fence of window 2", |u, _, _| {
+            u.fence_with(Assertions::NOSUCCEED)
+        }),
+    ];
+    for transport in transports([5]) {
+        for (words, spoil) in cases {
+            let run = ranks(2).transport(transport.clone()).run(|world| {
+                // Numbers are not the places of windows among those of the superstep.
+                let _before = (world.window::<u8>(1)?, world.window::<u8>(1)?);
+                let (mut u, mut v, short) = (world.window(4)?, world.window(4)?, world.window(3)?);
+                let mut prepared = shift_both::prepare(world)?;
+                spoil(&mut u, &mut v, short)?;
+                let refused = prepared.replay(&mut u, &mut v).expect_err("it does not fit");
+                assert!(refused.message().contains(words), "{transport:?}: {refused}");
+                Ok(())
+            });
+            run.unwrap_or_else(|error| panic!("{transport:?}: {error}"));
+        }
+    }
+}

@@ -148,3 +148,18 @@ fn sends_that_only_a_check_lets_wait_are_as_many_as_are_kept_for_receives() {
     });
     run.unwrap();
 }
+
+#[test]
+fn a_request_that_fails_at_the_end_of_a_scope_names_the_line_of_the_scope() {
+    everywhere(2, |world| {
+        let other = 1 - world.rank();
+        let mut room = [0u8; 2];
+        let sent = world.isend(other, 0, vec![5u8; 3])?;
+        let line = line!() + 1;
+        let ended = world.scope(|scope| scope.irecv_into(other, 0, &mut room).map(drop));
+        let error = ended.expect_err("the message is longer than the room");
+        refused(&error, ErrorClass::Truncate, &[&format!("misuse.rs:{line}:")]);
+        assert_eq!(room, [0; 2]);
+        Ok(sent.wait().map(drop)?)
+    });
+}

@@ -3,6 +3,7 @@
 //! refuse.
 
 mod arrows;
+mod callers;
 mod floors;
 mod words;
 
@@ -117,6 +118,25 @@ fn unsafe_code_without_its_argument_is_seen() {
     assert_eq!(unargued("fn f() {\n    unsafe { g() }\n}"), [2]);
     assert_eq!(unargued("/// Does.\npub unsafe fn f();"), [2]);
     assert!(unargued("// SAFETY: why\nunsafe { g() };\n/// # Safety\n/// When.\nunsafe fn f();").is_empty());
+}
+
+#[test]
+fn errors_and_panics_name_the_line_of_the_program_that_made_the_call() {
+    let mut wrong = Vec::new();
+    for (folder, is_api) in [("src", true), ("runtime/src", true), ("planner/src", false)] {
+        for path in with_extension(&root().join(folder), "rs") {
+            let name = path.to_str().expect("names are UTF-8");
+            if ["/testing/", "/reference/", "fuzzing.rs", "/trial.rs", "tests.rs"]
+                .iter()
+                .any(|part| name.contains(part))
+            {
+                continue;
+            }
+            let found = callers::untracked(&read(&path), is_api);
+            wrong.extend(found.iter().map(|found| format!("{name}:{found}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Crates whose safe functions trust the addresses that they are given, or that they are called once: programs do not

@@ -20,6 +20,7 @@ impl Repeat {
     /// # Panics
     /// Beyond the [limits](super#limits).
     #[must_use]
+    #[track_caller]
     pub fn every(self, step: i64) -> Datatype {
         granted(self.try_every(step))
     }
@@ -59,6 +60,7 @@ impl From<Repeat> for Datatype {
     ///
     /// # Panics
     /// Beyond the [limits](super#limits).
+    #[track_caller]
     fn from(repeat: Repeat) -> Self {
         granted(repeat.try_apart())
     }
@@ -82,6 +84,7 @@ impl Datatype {
     /// # Panics
     /// Beyond the [limits](super#limits).
     #[must_use]
+    #[track_caller]
     pub fn nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Self {
         granted(Self::try_nest(offset, dims, run))
     }
@@ -99,6 +102,7 @@ impl Datatype {
     /// # Panics
     /// Beyond the [limits](super#limits).
     #[must_use]
+    #[track_caller]
     pub fn runs(runs: impl IntoIterator<Item = (i64, usize)>) -> Self {
         granted(Self::try_runs(runs))
     }
@@ -130,6 +134,7 @@ impl Datatype {
     /// # Panics
     /// Beyond the [limits](super#limits).
     #[must_use]
+    #[track_caller]
     pub fn elements(elements: impl IntoIterator<Item = impl TryInto<i64>>) -> Self {
         granted(Self::try_elements(elements))
     }
@@ -161,6 +166,7 @@ impl Datatype {
     /// # Panics
     /// Beyond the [limits](super#limits).
     #[must_use]
+    #[track_caller]
     pub fn sequence(datatypes: impl IntoIterator<Item = Datatype>) -> Self {
         granted(Self::try_sequence(datatypes))
     }
@@ -190,6 +196,7 @@ impl Datatype {
     /// # Panics
     /// Beyond the [limits](super#limits).
     #[must_use]
+    #[track_caller]
     pub fn shift(&self, by: i64) -> Self {
         granted(self.try_shift(by))
     }

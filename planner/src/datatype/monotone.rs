@@ -19,6 +19,7 @@ use crate::error::Result;
 /// # Panics
 /// Panics if the result would be beyond the [limits](super#limits); [`try_monotone`] returns an error there.
 #[must_use]
+#[track_caller]
 pub fn monotone(origin: &Datatype, target: &Datatype) -> (Datatype, Datatype) {
     granted(try_monotone(origin, target))
 }

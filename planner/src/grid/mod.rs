@@ -293,6 +293,7 @@ impl<const D: usize> Block<D> {
     ///
     /// # Panics
     /// When there is no dimension `d`.
+    #[track_caller]
     pub fn stride(&self, d: usize) -> usize {
         self.strides()[d]
     }
@@ -361,6 +362,7 @@ impl<const D: usize> Block<D> {
     ///
     /// # Panics
     /// When there is no dimension `d`.
+    #[track_caller]
     pub fn on_edge(&self, d: usize) -> (bool, bool) {
         let edge = !self.wraps[d];
         (edge && self.coords[d] == 0, edge && self.coords[d] + 1 == self.grid[d])
@@ -371,6 +373,7 @@ impl<const D: usize> Block<D> {
     /// # Panics
     /// When the block has no such cell.
     #[inline]
+    #[track_caller]
     pub fn index(&self, cell: [usize; D]) -> usize {
         let (extent, strides) = (self.extent(), self.strides());
         assert!((0..D).all(|d| cell[d] < extent[d]), "own cell {cell:?} of a block of {extent:?} cells");

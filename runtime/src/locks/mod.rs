@@ -521,8 +521,9 @@ impl LockCore {
     /// Ends all epochs that are open, and carries out nothing: this rank drops the window, or uses it without locks. Nobody
     /// else accesses the part afterwards if it was not opened.
     pub(crate) fn close(&self, call: &Call) {
-        for target in 0..self.targets.len() {
-            self.discard(target, call);
+        for (target, at) in self.targets.iter().enumerate() {
+            let site = at.open.get().map_or(call.site, |open| open.site);
+            self.discard(target, &Call { site, ..*call });
         }
         let world = &self.data.world;
         // Those who find the part dropped are told why, as this rank was.

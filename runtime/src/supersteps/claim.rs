@@ -51,7 +51,7 @@ impl Supersteps {
         claimed.sort_unstable();
         if fenced != claimed {
             return differs(format!(
-                "this fence is of windows {fenced:?}, and in the pattern of {claimed:?}"
+                "this fence is of windows {fenced:?} of the superstep, counted from 0, and in the pattern of {claimed:?}"
             ));
         }
         for (window, id) in windows.iter().zip(ids) {

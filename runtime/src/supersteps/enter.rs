@@ -463,6 +463,7 @@ pub fn zero<T: bytemuck::Zeroable>() -> T {
 ///
 /// # Panics
 /// Where there is no memory for them: the range was not checked yet, and a failed allocation would end the process.
+#[track_caller]
 pub fn zeros<T: bytemuck::Zeroable>(range: std::ops::Range<usize>) -> Vec<T> {
     let mut zeros = Vec::new();
     let room = zeros.try_reserve_exact(range.len());

@@ -104,7 +104,9 @@ impl Plans for Matched {
         let as_planned = |window: &&WindowCore| place(window).is_some_and(|id| planned.contains(&id));
         if fenced.len() != planned.len() || !fenced.iter().all(as_planned) {
             let given: Vec<_> = fenced.iter().map(|window| place(window)).collect();
-            let message = format!("this fence is of windows {given:?}, and in the plan of {planned:?}");
+            let message = format!(
+                "this fence is of windows {given:?} of the superstep, counted from 0, and in the plan of {planned:?}"
+            );
             return Err(call.error(world, ErrorClass::Plan, message));
         }
         let is_last = self.next.get() + 1 == self.epochs.len();

@@ -168,10 +168,10 @@ impl<T: Element> Recorder<T> {
     /// `ARG` where that is not known: ahead of time a superstep has no windows.
     #[track_caller]
     pub fn length(&self) -> Result<usize> {
-        let own = self.calls.shared.rank as usize;
+        let (own, site) = (self.calls.shared.rank as usize, Location::caller());
         let length = self.calls.lengths().and_then(|lengths| lengths.get(own)).copied();
         self.calls.shared.observed.set(true);
-        length.ok_or_else(|| self.unknown_length(Location::caller()))
+        length.ok_or_else(|| self.unknown_length(site))
     }
 
     /// How many elements `rank`'s part has.
@@ -181,7 +181,8 @@ impl<T: Element> Recorder<T> {
     #[track_caller]
     pub fn length_of(&self, rank: usize) -> Result<Option<usize>> {
         self.calls.shared.observed.set(true);
-        let lengths = self.calls.lengths().ok_or_else(|| self.unknown_length(Location::caller()))?;
+        let site = Location::caller();
+        let lengths = self.calls.lengths().ok_or_else(|| self.unknown_length(site))?;
         Ok(lengths.get(rank).copied())
     }
 

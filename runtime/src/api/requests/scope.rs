@@ -79,15 +79,17 @@ impl World {
     /// # Errors
     /// The error that the closure returns; then receives that have taken nothing are cancelled, and the others are completed.
     /// Else the first error of a request that was not waited for. If the closure panics, the world ends.
+    #[track_caller]
     pub fn scope<'env, R>(
         &'env self,
         calls: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> Result<R>,
     ) -> Result<R> {
         let scope = Scope { world: self, begun: RefCell::default(), scope: PhantomData };
-        let ends = Ends(&scope);
+        let call = Call::named(0, "World::scope");
+        let ends = Ends(&scope, &call);
         let result = calls(&scope);
         std::mem::forget(ends);
-        let completed = scope.complete(result.is_err());
+        let completed = scope.complete(result.is_err(), &call);
         let value = result?;
         self.core().handler.report(completed).map(|()| value)
     }
@@ -199,8 +201,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 
     /// Completes all that was begun, but for receives that have taken nothing, if they are cancelled. Returns the first error of
     /// what was not complete.
-    fn complete(&self, cancels: bool) -> Result<()> {
-        let (core, call) = (self.world.core(), Call::named(0, "World::scope"));
+    fn complete(&self, cancels: bool, call: &Call) -> Result<()> {
+        let core = self.world.core();
         let mut result = Ok(());
         let guard = AbortOnUnwind("a scope of requests");
         for Part { begun, .. } in &*self.begun.borrow() {
@@ -214,8 +216,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
                 receive.lose(&Lost { rank: core.rank, how: Loss::Ended("it was cancelled".into()) });
                 continue;
             }
-            let lost = if core.goes_on() { messages::complete(core, begun, &|| false, &call) } else { None };
-            let outcome = messages::outcome(core, begun, lost, &call);
+            let lost = if core.goes_on() { messages::complete(core, begun, &|| false, call) } else { None };
+            let outcome = messages::outcome(core, begun, lost, call);
             result = result.and(outcome.map(drop));
         }
         guard.over();
@@ -224,16 +226,16 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 }
 
 /// Ends a scope whose closure unwinds: the world ends, and nobody accesses what was borrowed any more.
-struct Ends<'s, 'scope, 'env>(&'s Scope<'scope, 'env>);
+struct Ends<'s, 'scope, 'env>(&'s Scope<'scope, 'env>, &'s Call);
 
 impl Drop for Ends<'_, '_, '_> {
     fn drop(&mut self) {
-        let (core, call) = (self.0.world.core(), Call::named(0, "World::scope"));
+        let core = self.0.world.core();
         let open = |part: &&Part<'_>| !part.begun.completion().is_complete() || part.begun.lost().is_some();
         for Part { begun, .. } in self.0.begun.borrow().iter().filter(open) {
             let lost =
                 Lost { rank: core.rank, how: Loss::Ended("a scope of requests was left by a panic".into()) };
-            drop(messages::outcome(core, begun, Some(lost), &call));
+            drop(messages::outcome(core, begun, Some(lost), self.1));
         }
     }
 }

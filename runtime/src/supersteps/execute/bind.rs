@@ -300,19 +300,22 @@ impl Executable {
             return Err(call.error(world, ErrorClass::Win, message));
         }
         for (i, window) in windows.iter().enumerate() {
-            let id = WindowId::new(i);
+            let (id, number) = (WindowId::new(i), window.key.window);
             let error = |class, message: String| Err(call.error(world, class, message));
             if window.key.world != world.id {
-                return error(ErrorClass::Win, format!("window {i} is of another world"));
+                return error(
+                    ErrorClass::Win,
+                    format!("window {number} of another world is given as window {i} of the plan"),
+                );
             }
             if windows[..i].iter().any(|other| other.key == window.key) {
-                return error(ErrorClass::Win, "a window is given twice".into());
+                return error(ErrorClass::Win, format!("window {number} is given twice"));
             }
             if window.element != self.share.windows[id] {
                 return error(
                     ErrorClass::Type,
                     format!(
-                        "window {i} has elements of {}, and the plan is for {}",
+                        "window {number} has elements of {}, and the plan is for {}",
                         window.element, self.share.windows[id]
                     ),
                 );
@@ -322,14 +325,14 @@ impl Executable {
                 return error(
                     ErrorClass::Size,
                     format!(
-                        "window {i} has {len} elements on this rank, and the plan needs at least {}",
+                        "window {number} has {len} elements on this rank, and the plan needs at least {}",
                         program.least_len[id]
                     ),
                 );
             }
             if window.closed.get() && self.share.names_window(id) {
                 let message = format!(
-                    "NOSUCCEED was asserted at the last fence of window {i}: no operation may follow it before the next one"
+                    "NOSUCCEED was asserted at the last fence of window {number}: no operation may follow it before the next one"
                 );
                 return error(ErrorClass::Assert, message);
             }
@@ -343,7 +346,7 @@ impl Executable {
                 return error(
                     ErrorClass::RmaSync,
                     format!(
-                        "operations wait for the fence of window {i}: fence it before the superstep begins"
+                        "operations wait for the fence of window {number}: fence it before the superstep begins"
                     ),
                 );
             }

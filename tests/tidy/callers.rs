@@ -1,0 +1,150 @@
+//! The lines of errors and reports: a function that notes the line of its caller, or may fail in a program's call, is
+//! `#[track_caller]`, so that they name a line of the program and not one of this repository.
+
+/// Public functions that may fail without the attribute, and why.
+pub const WITHOUT_LINES: [(&str, &str); 21] = [
+    ("run", "all ranks are started and joined in it: its errors name what failed in a rank"),
+    ("collect", "as `run`"),
+    ("launch", "its errors are of the environment"),
+    ("process", "its errors are of the environment"),
+    ("from_environment", "its errors are of the environment"),
+    ("from_str", "its errors are of the text"),
+    ("cancel", "its error is the request itself"),
+    ("with", "no rank calls it: its errors name the superstep"),
+    ("in_mode", "no rank calls it: its errors name the superstep"),
+    ("in_order", "no rank calls it: its errors name the superstep"),
+    ("save", "its errors name the file"),
+    ("compile", "its errors name lines of the superstep"),
+    ("finish", "its errors name the line that began the run, or one of the superstep"),
+    ("leave", "called by the macro, of a superstep whose line is known"),
+    ("orders_nothing", "never fails"),
+    ("bind", "called by the macro, before the superstep is entered at its line"),
+    ("bind_half", "as `bind`"),
+    ("is_over", "its errors are found again by the wait, which names its line"),
+    ("site", "asks for no line but that of the run, if one was begun"),
+    ("drop", "has no caller"),
+    ("close", "as `drop`"),
+];
+
+/// Texts that note the line of the caller of the function that they are in, or panic there.
+const NOTES: [&str; 3] = ["Location::caller()", "Call::named(", "granted("];
+
+/// A function of a source.
+#[derive(Default)]
+struct Function {
+    line: usize,
+    name: String,
+    is_public: bool,
+    may_fail: bool,
+    panics: bool,
+    tracks: bool,
+    /// The first line that notes where it was called, and whether that is in a closure, which has no caller.
+    notes: Option<(usize, bool)>,
+}
+
+/// The name of the function that a line declares.
+fn declared(line: &str) -> Option<&str> {
+    let (before, name) = line.split_once("fn ")?;
+    let words = before.split_whitespace().all(|word| {
+        matches!(word, "const" | "unsafe" | "async") || word.starts_with("pub") || word == "crate)"
+    });
+    let end = name.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+    (words && end > 0).then(|| &name[..end])
+}
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// The functions of a source, without its tests.
+fn functions(source: &str) -> Vec<Function> {
+    let end =
+        ["#[cfg(test)]\nmod ", "#[cfg(not(loom))]\n#[cfg(test)]"].iter().filter_map(|text| source.find(text));
+    let lines: Vec<&str> = source[..end.min().unwrap_or(source.len())].lines().collect();
+    let mut all = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some(name) = declared(line) else { continue };
+        let above = lines[..at].iter().rev().take_while(|line| {
+            let line = line.trim_start();
+            line.starts_with("///") || line.starts_with('#')
+        });
+        let (mut tracks, mut panics) = (false, false);
+        for line in above {
+            tracks |= line.contains("#[track_caller]");
+            panics |= line.contains("# Panics");
+        }
+        let signature: Vec<&str> = lines[at..].iter().copied().take_while_inclusive().collect();
+        let declares = signature.join(" ");
+        let returns = declares.split_once("->").map_or("", |(_, returns)| returns);
+        let is_body =
+            |line: &&&str| !(indent(line) == indent(lines[at]) && line.trim_start().starts_with('}'));
+        let body = lines[at + signature.len()..].iter().take_while(is_body);
+        let notes = body.enumerate().find_map(|(below, line)| {
+            let note = NOTES.iter().filter_map(|note| line.find(note)).min()?;
+            // A call that is given its line has it from elsewhere.
+            let given =
+                line.contains("site, ..") || line.contains("site: ") || line.trim_start().starts_with("//");
+            (!given).then(|| (at + signature.len() + below + 1, line[..note].matches('|').count() == 2))
+        });
+        all.push(Function {
+            line: at + 1,
+            name: name.into(),
+            is_public: line.trim_start().starts_with("pub fn")
+                || line.trim_start().starts_with("pub const fn"),
+            may_fail: returns.contains("Result<"),
+            panics,
+            tracks,
+            notes,
+        });
+    }
+    all
+}
+
+/// The lines of a declaration, with the one that ends it.
+trait TakeWhileInclusive<'s> {
+    fn take_while_inclusive(self) -> impl Iterator<Item = &'s str>;
+}
+
+impl<'s, I: Iterator<Item = &'s str>> TakeWhileInclusive<'s> for I {
+    fn take_while_inclusive(self) -> impl Iterator<Item = &'s str> {
+        let mut is_over = false;
+        self.take_while(move |line| {
+            let was_over = is_over;
+            is_over |= line.trim_end().ends_with(['{', ';', '}']);
+            !was_over
+        })
+    }
+}
+
+/// What is wrong with the functions of a source; those of `api` may fail in a program's call.
+pub fn untracked(source: &str, is_api: bool) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for function in functions(source) {
+        let Function { line, name, is_public, may_fail, panics, tracks, notes } = &function;
+        let is_listed = WITHOUT_LINES.iter().any(|(listed, _)| listed == name);
+        match notes {
+            Some((at, true)) => wrong.push(format!("{at}: `{name}` asks in a closure for its caller")),
+            Some((at, false)) if !tracks && !is_listed => {
+                wrong.push(format!("{at}: `{name}` is not `#[track_caller]`"))
+            }
+            _ if *is_public && !tracks && !is_listed && (*may_fail && is_api || *panics) => {
+                wrong.push(format!("{line}: `{name}` is not `#[track_caller]`"));
+            }
+            _ => {}
+        }
+    }
+    wrong
+}
+
+#[test]
+fn functions_that_hide_the_line_of_their_caller_are_seen() {
+    let found = |source: &str| untracked(source, true).len();
+    assert_eq!(found("pub fn f(\n    a: u8,\n) -> Result<()> {\n    g()\n}\n"), 1);
+    assert_eq!(found("#[track_caller]\npub fn f() -> Result<()> {\n    g()\n}\n"), 0);
+    assert_eq!(found("pub(crate) fn f() -> Result<()> {\n    g()\n}\n"), 0);
+    assert_eq!(found("fn f() {\n    g(Location::caller())\n}\n"), 1);
+    assert_eq!(found("fn f(site: Site) {\n    g(Call { site, ..Call::named(0, \"f\") })\n}\n"), 0);
+    assert_eq!(found("#[track_caller]\nfn f() {\n    g(|| Location::caller())\n}\n"), 1);
+    assert_eq!(found("/// # Panics\n/// Always.\npub fn f() {\n    panic!()\n}\n"), 1);
+    assert_eq!(untracked("pub fn f() -> Result<()> {\n    g()\n}\n", false), [""; 0]);
+}
