@@ -26,7 +26,14 @@ const TOLD: usize = 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Called {
     pub(crate) rank: usize,
-    operation: Operation,
+    pub(crate) operation: Operation,
+}
+
+impl Called {
+    /// Returns the target of the operation.
+    pub(crate) fn target(&self) -> Option<usize> {
+        self.operation.target.map(|target| (self.rank as i64 + target.0) as usize)
+    }
 }
 
 pub(crate) type Act = fn(&[Window<u64>; 2], &Called, u64) -> Result<()>;
@@ -57,9 +64,8 @@ fn values(seed: u64, count: usize) -> Vec<u64> {
 /// Calls the operation, at the line of the caller.
 #[track_caller]
 fn perform(windows: &[Window<u64>; 2], called: &Called, seed: u64) -> Result<()> {
-    let Called { rank, operation } = called;
-    let Operation { kind, window, target, remote, local, mode, .. } = operation;
-    let to = target.map(|target| (*rank as i64 + target.0) as usize);
+    let Operation { kind, window, remote, local, mode, .. } = &called.operation;
+    let to = called.target();
     let own = &windows[window.index()];
     match (kind, local) {
         (Kind::Get, Local::Buffer) => own.fetch(to, remote).map(drop),
@@ -113,28 +119,17 @@ pub(crate) fn called(dice: &mut Random, ranks: usize) -> Called {
         Kind::Accumulate(Op::Max),
         Kind::Accumulate(Op::Replace),
     ]);
-    loop {
-        let remote = elements(dice, None);
-        let local = match dice.below(3) {
-            0 => Local::Section {
-                window: WindowId::new(dice.below(2)),
-                datatype: elements(dice, Some(remote.size())),
-            },
-            _ => Local::Buffer,
-        };
-        // Calls that overwrite what they write are refused.
-        let lands = match (&local, kind) {
-            (_, Kind::Put) => remote.overlaps_itself(),
-            (Local::Section { datatype, .. }, Kind::Get) => datatype.overlaps_itself(),
-            _ => false,
-        };
-        if lands {
-            continue;
-        }
-        let target = Some(Delta::between(Rank::new(rank), Rank::new(target)));
-        let (window, mode, site) = (WindowId::new(dice.below(2)), dice.one_of(&Mode::ALL), Site::default());
-        return Called { rank, operation: Operation { kind, window, target, remote, local, mode, site } };
-    }
+    let remote = elements(dice, None);
+    let local = match dice.below(3) {
+        0 => Local::Section {
+            window: WindowId::new(dice.below(2)),
+            datatype: elements(dice, Some(remote.size())),
+        },
+        _ => Local::Buffer,
+    };
+    let target = Some(Delta::between(Rank::new(rank), Rank::new(target)));
+    let (window, mode, site) = (WindowId::new(dice.below(2)), dice.one_of(&Mode::ALL), Site::default());
+    Called { rank, operation: Operation { kind, window, target, remote, local, mode, site } }
 }
 
 /// The epoch of these calls as the reference has it; those of each rank are in the order of the list.

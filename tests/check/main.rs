@@ -8,6 +8,7 @@ mod generated;
 mod hinted;
 mod loads;
 mod planted;
+mod prepared;
 mod processes;
 mod promised;
 mod races;

@@ -3,8 +3,9 @@
 //! They have a meaning all the same (planner/README.md); a program seldom means it. Only patterns are read, so nothing that
 //! the passes leave out is hidden.
 //!
-//! A conflict is between two operations (paragraph 10). One operation that visits an element twice, or reads a section of
-//! the window that it writes, is not a conflict: its visits come in typemap order (6), and it reads M (4).
+//! A conflict is between two operations (paragraph 10). One operation is found alone if it overwrites itself (28). One that
+//! accumulates twice into an element, or reads a section of the window that it writes, is not: its visits come in typemap
+//! order (6), and it reads M (4).
 //!
 //! - `rule` says what conflicts, for everyone; `sweep` finds it among many accesses; `marks` tell soon that there is nothing,
 //!   and `own` tells at each call of one rank.
@@ -16,7 +17,7 @@ mod sweep;
 
 pub use marks::Marks;
 pub use own::Own;
-pub use rule::{access_to_compare_and_swap, access_to_section, breaks_disjoint, conflict, overwrites_itself};
+pub use rule::{access_to_compare_and_swap, access_to_section, breaks_disjoint, conflict, overwritten};
 pub use sweep::{Access, pairs};
 
 use crate::ids::{ClassId, Delta, Id, OperationId, Rank};
@@ -30,7 +31,8 @@ use std::ops::{ControlFlow, Range};
 /// At most this many conflicts are reported.
 pub const MOST_CONFLICTS: usize = 1000;
 
-/// Two operations that touch one element, and are not both gets, nor both accumulates with one operator.
+/// Two operations that touch one element, and are not both gets, nor both accumulates with one operator; or one operation that
+/// writes an element twice, which is then both of [`between`](Self::between).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Conflict {
     /// The rank that owns the window: the first of `ranks` ranks that have this conflict.
@@ -39,7 +41,7 @@ pub struct Conflict {
     pub ranks: usize,
     /// The window, by its place among the parameters of the superstep.
     pub window: usize,
-    /// From the lowest to past the highest element that both touch.
+    /// From the lowest to past the highest element that both touch, or that the one writes twice.
     pub elements: Range<i64>,
     /// The two.
     pub between: [Touch; 2],
@@ -58,6 +60,15 @@ pub struct Touch {
     pub site: Site,
 }
 
+impl Conflict {
+    /// Whether it is of one operation, which overwrites itself.
+    #[doc(hidden)]
+    pub fn is_of_one_operation(&self) -> bool {
+        let [a, b] = &self.between;
+        (a.origin, a.operation) == (b.origin, b.operation)
+    }
+}
+
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Range { start, end } = self.elements;
@@ -66,8 +77,10 @@ impl fmt::Display for Conflict {
             _ => write!(f, "elements {start}..{end}")?,
         }
         write!(f, " of w{} on rank {}", self.window, self.rank)?;
-        for (touch, word) in self.between.iter().zip([": ", " and "]) {
-            write!(f, "{word}{} by op{} of rank {}", touch.kind, touch.operation, touch.origin)?;
+        let is_alone = self.is_of_one_operation();
+        for (touch, word) in self.between.iter().zip([": ", " and "]).take(if is_alone { 1 } else { 2 }) {
+            let twice = if is_alone { " twice" } else { "" };
+            write!(f, "{word}{}{twice} by op{} of rank {}", touch.kind, touch.operation, touch.origin)?;
             if touch.site.line > 0 {
                 write!(f, " at {}", touch.site)?;
             }
@@ -79,8 +92,8 @@ impl fmt::Display for Conflict {
     }
 }
 
-/// The first conflicts, by the first rank whose window they are in; once for all ranks that differ only by where they stand.
-/// An operation whose own elements overlap is defined, and is not reported: its last visit of an element stays (planner/README.md, 6).
+/// The first of all that paragraph 28 finds, by the first rank whose window it is in; once for all ranks that differ only by
+/// where they are. On each rank, operations that overwrite themselves come first.
 /// The patterns must be ones that [`check`](crate::check::check) finds nothing wrong with.
 ///
 /// # Cost
@@ -102,13 +115,18 @@ pub fn conflicts(patterns: &Patterns) -> Vec<Conflict> {
         let (own, peers) = Neighbours::read(rows.row(class as u32));
         let mut accesses = sections(patterns, own);
         accesses.extend(peers.flat_map(|peer| from(patterns, peer.pattern, peer.delta)));
-        pairs(&mut accesses, |a, b, elements| {
+        let mut add = |a: &Access<'_, By>, b: &Access<'_, By>, elements| {
             let mut between = [a, b].map(|access| touch(access, patterns, rank));
             between.sort_by_key(|touch| (touch.origin, touch.operation));
             let (rank, window) = (rank.index(), a.window as usize);
             found.push(Conflict { rank, ranks: count, window, elements, between });
             if found.len() == MOST_CONFLICTS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
+        };
+        let overwriting = |access: &Access<'_, By>| overwritten(access.kind, access.elements);
+        let alone = accesses.iter().filter_map(|access| Some((access, overwriting(access)?)));
+        if alone.map(|(access, elements)| add(access, access, elements)).all(|next| next.is_continue()) {
+            pairs(&mut accesses, &mut add);
+        }
         if found.len() == MOST_CONFLICTS {
             break;
         }

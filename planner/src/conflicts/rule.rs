@@ -4,6 +4,7 @@
 use crate::datatype::Datatype;
 use crate::element::Op;
 use crate::ir::pattern::Kind;
+use std::ops::Range;
 
 /// Whether two accesses to one element, of different operations, conflict (planner/README.md, 10). A section that is a source
 /// is read as by a get, and one that a get lands in is written as by a put.
@@ -23,13 +24,14 @@ pub fn breaks_disjoint(a: Kind, b: Kind) -> bool {
     (a, b) != (Kind::Get, Kind::Get)
 }
 
-/// Whether an access to these elements overwrites some that it has written itself (planner/README.md, 28).
+/// Returns the bounds of the elements that an access overwrites after it has written them itself, if there are any
+/// (planner/README.md, 28).
 ///
 /// # Cost
-/// As [`Datatype::overlaps_itself`].
+/// As [`Datatype::self_overlap_bounds`].
 #[doc(hidden)]
-pub fn overwrites_itself(kind: Kind, elements: &Datatype) -> bool {
-    kind == Kind::Put && elements.overlaps_itself()
+pub fn overwritten(kind: Kind, elements: &Datatype) -> Option<Range<i64>> {
+    if kind == Kind::Put { elements.self_overlap_bounds() } else { None }
 }
 
 /// The access that an operation of this kind makes to a section of its origin.

@@ -108,6 +108,32 @@ impl Datatype {
         let runs = sorted(self, self.low(), self.high());
         runs.windows(2).any(|pair| pair[0].0 + pair[0].1 as i64 > pair[1].0)
     }
+
+    /// From the lowest to past the highest of the elements that it visits twice, if it
+    /// [`overlaps_itself`](Self::overlaps_itself). Beyond [`MOST_RUNS`] runs, its own bounds.
+    ///
+    /// # Cost
+    /// That of [`overlaps_itself`](Self::overlaps_itself); where that is true, the runs, sorted.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn self_overlap_bounds(&self) -> Option<Range<i64>> {
+        if !self.overlaps_itself() {
+            return None;
+        }
+        if self.run_count() > MOST_RUNS {
+            return Some(self.low()..self.high());
+        }
+        let (mut bounds, mut reached): (Option<Range<i64>>, i64) = (None, self.low());
+        for (first, run) in sorted(self, self.low(), self.high()) {
+            let end = first + run as i64;
+            if first < reached {
+                let twice = first..end.min(reached);
+                bounds = Some(bounds.map_or(twice.clone(), |all| all.start..all.end.max(twice.end)));
+            }
+            reached = reached.max(end);
+        }
+        bounds
+    }
 }
 
 /// Whether from `at` on some steps along `dims` (strides descending, none negative; fewer steps than the count, either

@@ -360,10 +360,15 @@ fn an_element_visited_twice_is_seen_exactly() {
             (Datatype::nest(0, &dims, 1), elements_of_nest(0, &dims, 1))
         };
         elements.sort_unstable();
-        let twice = elements.windows(2).any(|pair| pair[0] == pair[1]);
-        assert_eq!(datatype.overlaps_itself(), twice, "{datatype}");
-        seen[usize::from(twice)] += 1;
+        let mut twice = elements.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+        let (first, last) = (twice.next(), twice.next_back());
+        assert_eq!(datatype.overlaps_itself(), first.is_some(), "{datatype}");
+        let bounds = first.map(|first| first..last.unwrap_or(first) + 1);
+        assert_eq!(datatype.self_overlap_bounds(), bounds, "{datatype}");
+        seen[usize::from(first.is_some())] += 1;
     }
+    let far = Datatype::nest(5, &[(1 << 40, 0)], 1);
+    assert_eq!(far.self_overlap_bounds(), Some(5..6), "it has too many runs to write them out");
     assert!(seen.iter().all(|&n| n > 2000), "{seen:?}");
 }
 

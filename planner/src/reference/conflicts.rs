@@ -1,19 +1,23 @@
-//! The conflicts of an epoch between two fences (10, 28), one element at a time.
+//! What a check finds in an epoch between two fences (28), one element at a time.
 
 use super::epoch::Epoch;
 use super::world::target;
 use crate::conflicts::{access_to_section, conflict};
+use crate::datatype::Datatype;
 use crate::ids::{Id, OperationId, Rank, WindowId};
-use crate::ir::pattern::{Kind, Local};
+use crate::ir::pattern::{Kind, Local, Operation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An operation: the rank that calls it, and its place among those of that rank.
 type Caller = (Rank, OperationId);
 
-/// The elements of a rank's part of a window that an operation touches, and how.
-type Access = ((usize, WindowId), Kind, BTreeSet<i64>);
+/// A rank's part of a window.
+type Part = (usize, WindowId);
 
-/// Two operations that conflict on one rank.
+/// The elements of a part that an operation touches, and how.
+type Access = (Part, Kind, BTreeSet<i64>);
+
+/// Two operations that conflict on one rank, or one that overwrites itself there, which is then both of the two.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Conflicting {
     /// The rank that owns the elements.
@@ -22,27 +26,44 @@ pub struct Conflicting {
     pub window: WindowId,
     /// The two, the lower rank first, and of one rank the first one first.
     pub between: [(Rank, OperationId); 2],
-    /// The elements on which they conflict, ascending.
+    /// The elements on which they conflict, or that the one writes twice, ascending.
     pub elements: Vec<i64>,
 }
 
-/// Returns the conflicts of operations with one before of the same rank, which are found at the call of the later one: the second
-/// of the two, which is then no part of the epoch (29).
+/// Returns the access by which an operation overwrites itself, with the elements that it writes twice.
+fn overwriting((part, kind, elements): (Part, Kind, &Datatype)) -> Option<(Part, Vec<i64>)> {
+    let (mut seen, mut twice) = (BTreeSet::new(), BTreeSet::new());
+    twice.extend(elements.element_iter().filter(|element| !seen.insert(*element)));
+    (kind == Kind::Put && !twice.is_empty()).then(|| (part, twice.into_iter().collect()))
+}
+
+/// Returns the accesses of an operation to parts of windows, if it has a target: to that one, and to its section.
+fn accesses(operation: &Operation, rank: usize) -> Vec<(Part, Kind, &Datatype)> {
+    let Some(target) = target(operation, rank) else { return Vec::new() };
+    let mut all = vec![((target, operation.window), operation.kind, &operation.remote)];
+    if let Local::Section { window, datatype } = &operation.local {
+        all.push(((rank, *window), access_to_section(operation.kind), datatype));
+    }
+    all
+}
+
+/// Returns what is found at calls (29): operations that overwrite themselves, and conflicts with an operation before of the same
+/// rank. The second of the two is then no part of the epoch.
 pub fn refused(epoch: &Epoch) -> Vec<Conflicting> {
     let mut all = Vec::new();
     for (rank, pattern) in epoch.patterns.iter().enumerate() {
         // What the operations before have touched: where, and how.
         let mut before: Vec<(OperationId, Vec<Access>)> = Vec::new();
         for (id, operation) in pattern.operations.iter() {
-            let Some(target) = target(operation, rank) else { continue };
-            let there = (target, operation.window);
-            let mut own: Vec<Access> =
-                vec![(there, operation.kind, operation.remote.element_iter().collect())];
-            if let Local::Section { window, datatype } = &operation.local {
-                let kind = access_to_section(operation.kind);
-                own.push(((rank, *window), kind, datatype.element_iter().collect()));
+            let own = accesses(operation, rank);
+            if let Some(((owner, window), elements)) = own.iter().copied().find_map(overwriting) {
+                let between = [(Rank::new(rank), id); 2];
+                all.push(Conflicting { rank: Rank::new(owner), window, between, elements });
+                continue;
             }
-            let mut found: BTreeMap<((usize, WindowId), OperationId), BTreeSet<i64>> = BTreeMap::new();
+            let own: Vec<Access> =
+                own.into_iter().map(|(part, kind, all)| (part, kind, all.element_iter().collect())).collect();
+            let mut found: BTreeMap<(Part, OperationId), BTreeSet<i64>> = BTreeMap::new();
             for (other, theirs) in &before {
                 for (part, a, mine) in &own {
                     for (_, b, elements) in theirs.iter().filter(|(there, ..)| there == part) {
@@ -68,27 +89,25 @@ pub fn refused(epoch: &Epoch) -> Vec<Conflicting> {
     all
 }
 
-/// Returns all conflicts of an epoch whose operations fit their windows, by rank, window and operations.
+/// Returns all that is found in an epoch whose operations fit their windows (28), by rank, window and operations.
 pub fn conflicts(epoch: &Epoch) -> Vec<Conflicting> {
     // Who touches each element of each window of each rank, and how.
     let mut touched: BTreeMap<(Rank, WindowId, i64), Vec<(Caller, Kind)>> = BTreeMap::new();
+    let mut found: BTreeMap<(Rank, WindowId, [Caller; 2]), Vec<i64>> = BTreeMap::new();
     for (rank, pattern) in epoch.patterns.iter().enumerate() {
         for (id, operation) in pattern.operations.iter() {
-            let Some(target) = target(operation, rank) else { continue };
             let caller = (Rank::new(rank), id);
-            for element in operation.remote.element_iter() {
-                let there = (Rank::new(target), operation.window, element);
-                touched.entry(there).or_default().push((caller, operation.kind));
-            }
-            if let Local::Section { window, datatype } = &operation.local {
-                for element in datatype.element_iter() {
-                    let access = (caller, access_to_section(operation.kind));
-                    touched.entry((Rank::new(rank), *window, element)).or_default().push(access);
+            for access in accesses(operation, rank) {
+                let ((owner, window), kind, elements) = access;
+                if let Some((_, twice)) = overwriting(access) {
+                    found.insert((Rank::new(owner), window, [caller; 2]), twice);
+                }
+                for element in elements.element_iter() {
+                    touched.entry((Rank::new(owner), window, element)).or_default().push((caller, kind));
                 }
             }
         }
     }
-    let mut found: BTreeMap<(Rank, WindowId, [Caller; 2]), Vec<i64>> = BTreeMap::new();
     for ((rank, window, element), accesses) in touched {
         for (first, a) in &accesses {
             for (second, b) in accesses.iter().filter(|(second, _)| first < second) {
@@ -106,10 +125,9 @@ pub fn conflicts(epoch: &Epoch) -> Vec<Conflicting> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datatype::Datatype;
     use crate::element::Op;
     use crate::ids::Delta;
-    use crate::ir::pattern::{Mode, Operation, Pattern, Site};
+    use crate::ir::pattern::{Mode, Pattern, Site};
 
     #[test]
     fn an_operation_that_was_refused_conflicts_with_none_after_it() {

@@ -341,18 +341,31 @@ fn conflicts_are_what_the_definition_says_and_name_both_lines() {
         ),
         ["elements 5..8 of w0 on rank 0: put by op0 of rank 0 and put by op1 of rank 0"],
     );
-    // One operation is in no conflict with itself (10): one element four times, and a section that it writes.
-    assert!(
+    // An operation that overwrites itself is found alone (28): a put, and a get in its section.
+    assert_eq!(
         conflicts(
-            "class c0\n put buffer -> self w0 0+[4 by 0]x1\n put w0 8..12 -> self w0 10..14\nranks c0 x1\n"
-        )
-        .is_empty()
+            "class c0\n put buffer -> +1 w0 3+[4 by 0]x1 at a.rs:1\nclass c1\n get -1 w0 0..4 -> w1 2+[2 by 1]x2 at b.rs:2\nranks c0 c1\n"
+        ),
+        [
+            "element 3 of w0 on rank 1: put twice by op0 of rank 0 at a.rs:1",
+            "element 3 of w1 on rank 1: put twice by op0 of rank 1 at b.rs:2",
+        ],
     );
+    // One that reads or accumulates twice, or writes a section of its own, is not.
+    for text in [
+        "get self w0 0+[4 by 0]x1 -> w0 8..12",
+        "put w0 0+[4 by 0]x1 -> self w0 8..12",
+        "accumulate SUM buffer -> self w0 0+[4 by 0]x1",
+        "put w0 8..12 -> self w0 10..14",
+        "put buffer -> none w0 0+[4 by 0]x1",
+    ] {
+        assert!(conflicts(&format!("class c0\n {text}\nranks c0 x1\n")).is_empty(), "{text}");
+    }
 }
 
 #[test]
 fn conflicts_are_those_of_the_reference() {
-    let (mut some, mut none) = (0, 0);
+    let (mut some, mut none, mut alone) = (0, 0, 0);
     for seed in 0..400 {
         let patterns = random::epoch(seed);
         let epoch = reference::Epoch { patterns: by_rank(&patterns), sources: Vec::new() };
@@ -360,7 +373,8 @@ fn conflicts_are_those_of_the_reference() {
             .into_iter()
             .map(|found| {
                 let between = found.between.map(|(rank, operation)| (rank.index(), operation.index()));
-                (found.rank.index(), found.window.index(), between)
+                let ends = (found.elements[0], found.elements[found.elements.len() - 1] + 1);
+                (found.rank.index(), found.window.index(), between, ends)
             })
             .collect();
         // One of them stands for those of all ranks that differ only by where they stand.
@@ -368,14 +382,17 @@ fn conflicts_are_those_of_the_reference() {
             .into_iter()
             .map(|found| {
                 let between = found.between.map(|touch| (touch.origin, touch.operation));
-                ((found.rank, found.window, between), found.ranks)
+                let ends = (found.elements.start, found.elements.end);
+                ((found.rank, found.window, between, ends), found.ranks)
             })
             .collect();
         assert!(found.keys().all(|found| law.contains(found)), "{seed}: {found:?}, and the law has {law:?}");
         assert_eq!(found.values().sum::<usize>(), law.len(), "{seed}: {found:?}, and the law has {law:?}");
         *(if law.is_empty() { &mut none } else { &mut some }) += 1;
+        alone += law.iter().filter(|(_, _, [a, b], _)| a == b).count();
     }
     assert!(some > 50 && none > 5, "{some} epochs with conflicts, {none} without");
+    assert!(alone > 20, "{alone} operations overwrite themselves");
 }
 
 #[test]

@@ -234,7 +234,6 @@ impl<T: Element> Access<T> {
             );
             return Err(core.error(ErrorClass::Size, message, site));
         }
-        core.may_write(kind, &remote, site)?;
         exchange::may_call(core, batch, (kind, target, &remote), site)?;
         let single =
             remote.as_run().filter(|run| count == 1 && bytes.len() <= 8 && run.start < DISPLACEMENTS as i64);

@@ -168,6 +168,24 @@ impl WindowCore {
         if self.checked.is_on() { check::call(self, operation, section, site) } else { Ok(()) }
     }
 
+    /// Whether an operation may write these elements of a rank's part, of this window or of another one, where conflicts are
+    /// looked for.
+    ///
+    /// # Errors
+    /// `RMA_CONFLICT`, if it would overwrite itself.
+    #[inline]
+    fn may_write(
+        &self,
+        written: (Kind, usize, &Datatype),
+        named: Option<WindowKey>,
+        site: &'static Location<'static>,
+    ) -> Result<()> {
+        if !self.checked.is_on() {
+            return Ok(());
+        }
+        check::writes_once(self, written, named, check::Under::Fence, site)
+    }
+
     /// Collect a put or an accumulate of one small element as a record, or of elements next to each other as a run; all of it
     /// checked. Elements are given as their bytes, or are those of a window from a displacement on, which are read as the fence
     /// is entered: of the window itself, or of another one.
@@ -247,7 +265,7 @@ impl WindowCore {
         if count == 0 {
             return Ok(());
         }
-        self.may_write(kind, &remote, site)?;
+        self.may_write((kind, target, &remote), None, site)?;
         let own = section.as_ref().map(|(window, section)| (*window, Touched::Type(section)));
         self.may_call((kind, target, Touched::Type(&remote)), own, site)?;
         self.keep_call((kind, target, Touched::Type(&remote)), own, 1, site);
@@ -428,7 +446,7 @@ impl WindowCore {
         let remote = self.region(target, region, section.size(), site)?;
         self.check_own(window, &section, site)?;
         if !remote.is_empty() {
-            self.may_write(Kind::Put, &section, site)?;
+            self.may_write((Kind::Put, self.world.rank, &section), window, site)?;
             let landing = Landing::Section(window.unwrap_or(self.key), section);
             self.ask(target, remote, landing, mode, site)?;
         }

@@ -243,7 +243,7 @@ impl<'w, T: Element> Locked<'w, T> {
         };
         let count = bytes.len() / size;
         let remote = data.region(self.target, region, count, site)?;
-        self.core.may_write(action, &remote, site)?;
+        self.core.may_write(action, self.target, &remote, site)?;
         Ok((self.core.visit(self.target, action, &remote, [&[], bytes], site)?, count))
     }
 }

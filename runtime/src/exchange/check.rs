@@ -38,14 +38,19 @@ pub(super) fn frame_of(window: &WindowCore, batch: Option<&Collected>) -> Option
 /// An operation is about to be collected for an access.
 ///
 /// # Errors
-/// `RMA_CONFLICT`, where conflicts are looked for and one before it in this access conflicts with it, unless conflicts pass.
+/// `RMA_CONFLICT`, where conflicts are looked for and it overwrites itself, or one before it in this access conflicts with it,
+/// unless conflicts pass.
 pub(crate) fn may_call(
     window: &WindowCore,
     batch: &mut Collected,
     (kind, target, elements): (Kind, usize, &Datatype),
     site: &'static Location<'static>,
 ) -> Result<()> {
-    if !window.world.checks.is_on() || window.handler.passes() {
+    if !window.world.checks.is_on() {
+        return Ok(());
+    }
+    check::writes_once(window, (kind, target, elements), None, check::Under::Posts, site)?;
+    if window.handler.passes() {
         return Ok(());
     }
     let touched = Touched::Type(elements);

@@ -71,20 +71,22 @@ impl LockCore {
         of.calls.push(Called { kind, elements, site: checks.site(site), number, known });
     }
 
-    /// Whether a call may write these elements, where conflicts are looked for.
+    /// Whether a call may write these elements of the part of `target`, where conflicts are looked for.
     ///
     /// # Errors
-    /// `RMA_CONFLICT` where it would write an element twice.
+    /// `RMA_CONFLICT`, if it would overwrite itself.
     pub(crate) fn may_write(
         &self,
         action: Action,
+        target: usize,
         elements: &Datatype,
         site: &'static Location<'static>,
     ) -> Result<()> {
-        match action {
-            Action::Put if self.is_checked() => self.data.writes_once(Kind::Put, elements, site),
-            _ => Ok(()),
+        if !self.is_checked() {
+            return Ok(());
         }
+        let written = (kind_of(action), target, elements);
+        check::writes_once(&self.data, written, None, check::Under::Locks, site)
     }
 
     /// Forgets what was called and not carried out.

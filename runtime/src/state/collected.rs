@@ -7,10 +7,8 @@ use crate::collect::pending::Into as Landing;
 use crate::collect::touched::Touched;
 use crate::kernel::waits::{Wait, without};
 use crate::state::window::WindowCore;
-use fencepost_planner::conflicts::{Own, overwrites_itself};
-use fencepost_planner::datatype::Datatype;
+use fencepost_planner::conflicts::Own;
 use fencepost_planner::ir::pattern::Kind;
-use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::Record;
 use std::panic::Location;
 
@@ -180,37 +178,6 @@ impl WindowCore {
             self.checked.plain.add(head, site, self.short.get());
         }
         says_all
-    }
-
-    /// Whether a call may write these elements, where conflicts are looked for.
-    ///
-    /// # Errors
-    /// `RMA_CONFLICT` where it would write an element twice.
-    #[inline]
-    pub(crate) fn may_write(
-        &self,
-        kind: Kind,
-        elements: &Datatype,
-        site: &'static Location<'static>,
-    ) -> Result<()> {
-        if self.checked.is_on() { self.writes_once(kind, elements, site) } else { Ok(()) }
-    }
-
-    /// The same, looked for in any case.
-    ///
-    /// # Errors
-    /// As [`may_write`](Self::may_write).
-    pub(crate) fn writes_once(
-        &self,
-        kind: Kind,
-        elements: &Datatype,
-        site: &'static Location<'static>,
-    ) -> Result<()> {
-        if overwrites_itself(kind, elements) {
-            let message = "an element is written twice by this operation, so that one of two values is lost: name each element once; the operation is no part of the epoch";
-            return Err(self.error(ErrorClass::RmaConflict, message.into(), site));
-        }
-        Ok(())
     }
 
     /// The windows of which operations that wait for this window's fence name sections.

@@ -323,7 +323,7 @@ fn without_conflicts(prepared: Prepared, call: &Call) -> Result<Prepared> {
     let failed = (!found.is_empty()).then(|| {
         let found: String = found.iter().map(|conflict| format!("\n  {conflict}")).collect();
         let message = format!(
-            "operations of this superstep conflict, so that it is not prepared: put a fence between each two, or let one of them touch the elements{found}"
+            "operations of this superstep conflict, so that it is not prepared: put a fence between each two, or let one of them touch the elements; one that puts twice has to name each element once{found}"
         );
         call.error(world, ErrorClass::RmaConflict, message)
     });

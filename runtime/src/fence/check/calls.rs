@@ -11,7 +11,7 @@ use crate::collect::outbox::DISPLACEMENTS;
 use crate::collect::touched::Touched;
 use crate::state::conflicts::MOST;
 use crate::state::window::WindowCore;
-use fencepost_planner::conflicts::{Conflict, Own, Touch, access_to_section, conflict};
+use fencepost_planner::conflicts::{Conflict, Own, Touch, access_to_section, conflict, overwritten};
 use fencepost_planner::datatype::{Datatype, MOST_RUNS};
 use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_planner::{Error, ErrorClass, Result};
@@ -90,6 +90,26 @@ pub(crate) fn call(
     }
     owns.iter().for_each(|(access, own)| touch(own, access.kind, access.touched));
     Ok(())
+}
+
+/// An operation is about to be called that writes these elements of a part, by an access of this kind: the part of `rank`, of
+/// the window or of another one that is named.
+///
+/// # Errors
+/// `RMA_CONFLICT`, if it overwrites itself: it must not be collected.
+pub(crate) fn writes_once(
+    window: &WindowCore,
+    (kind, rank, elements): (Kind, usize, &Datatype),
+    named: Option<WindowKey>,
+    under: Under,
+    site: &'static Location<'static>,
+) -> Result<()> {
+    let Some(twice) = overwritten(kind, elements) else { return Ok(()) };
+    let touch = Touch { origin: window.world.rank, operation: LAST, kind, site: site_of(site) };
+    let number = named.unwrap_or(window.key).window as usize;
+    let between = [touch.clone(), touch];
+    let alone = Conflict { rank, ranks: 1, window: number, elements: twice, between };
+    Err(error(window, &[alone], under, site))
 }
 
 /// The conflicts of these accesses, of an operation at this line, with those before it.
@@ -224,10 +244,9 @@ fn found(
                     *elements = elements.start.min(both.start)..elements.end.max(both.end);
                 }
                 None if found.len() < MOST => {
-                    let now = Site { file: site.file().into(), line: site.line(), column: site.column() };
-                    let (operation, site) = (earlier.by.1, earlier.site.clone());
-                    let first = Touch { origin: me, operation, kind: earlier.kind, site };
-                    let second = Touch { origin: me, operation: LAST, kind: *kind, site: now };
+                    let (operation, before) = (earlier.by.1, earlier.site.clone());
+                    let first = Touch { origin: me, operation, kind: earlier.kind, site: before };
+                    let second = Touch { origin: me, operation: LAST, kind: *kind, site: site_of(site) };
                     let (window, between) = (window.key.window as usize, [first, second]);
                     found.push(Conflict { rank: of, ranks: 1, window, elements: both, between });
                 }
@@ -236,6 +255,10 @@ fn found(
         }
     }
     found
+}
+
+fn site_of(site: &Location<'_>) -> Site {
+    Site { file: site.file().into(), line: site.line(), column: site.column() }
 }
 
 /// The number of an operation that is being called.

@@ -16,7 +16,7 @@ mod report;
 mod stores;
 mod told;
 
-pub(crate) use calls::{call, fits, of_access, touch};
+pub(crate) use calls::{call, fits, of_access, touch, writes_once};
 pub(crate) use find::{conflicts_of, message_of};
 pub(crate) use report::Under;
 pub(crate) use stores::{exposed, posted};

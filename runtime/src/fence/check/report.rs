@@ -127,9 +127,14 @@ pub(super) fn text(conflicts: &[Conflict], under: Under, passes: bool) -> String
     text
 }
 
-/// The conflicts of an operation that is being called with operations before it of the same rank and epoch.
+/// The conflicts of an operation that is being called with operations before it of the same rank and epoch, or with itself.
 pub(super) fn of_call(conflicts: &[Conflict], under: Under) -> String {
     let of = if under == Under::Posts { "access" } else { "epoch" };
+    if conflicts.first().is_some_and(Conflict::is_of_one_operation) {
+        let mut text = format!("the operation overwrites itself, and is no part of this {of}");
+        told(&mut text, conflicts, under);
+        return text;
+    }
     let before = match conflicts.len() {
         0 | 1 => "one".into(),
         pairs if pairs < MOST => pairs.to_string(),
@@ -166,6 +171,14 @@ fn told(text: &mut String, conflicts: &[Conflict], under: Under) {
         let _ = write!(text, "\n  {elements} of window {} on rank {}", conflict.window, conflict.rank);
         let _ = if *times > 1 { write!(text, ", {times} times:") } else { write!(text, ":") };
         let [a, b] = &conflict.between;
+        if conflict.is_of_one_operation() {
+            let _ = write!(text, "\n    written twice by rank {} at {}", a.origin, a.site);
+            if let Some(line) = line_of(&a.site) {
+                let _ = write!(text, ": `{line}`");
+            }
+            text.push_str("\n    unchecked, the last visit in the order of the datatype stays, and the other elements are lost: name each element once");
+            continue;
+        }
         for touch in [a, b] {
             let (what, when) = match touch.operation {
                 LOCAL if touch.kind == Kind::Get => ("loaded".into(), "after the call at"),
