@@ -1,9 +1,10 @@
 //! Error handlers: which handler gets which error, how often, and that calls return the error nevertheless.
 
+use crate::stalls::Bomb;
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
-use fencepost::{ErrorHandler, TransportKind, ranks};
-use std::cell::RefCell;
+use fencepost::{Check, ErrorHandler, TransportKind, ranks};
+use std::cell::{Cell, RefCell};
 use std::process::Command;
 use std::rc::Rc;
 
@@ -291,4 +292,26 @@ fn what_abort_prints_is_one_write() {
     let whole = |write: &&String| write.starts_with("fencepost: an error of rank") && write.ends_with("\n");
     assert_eq!(writes.iter().filter(whole).count(), writes.len(), "{writes:?}");
     assert!(!writes.is_empty());
+}
+
+#[test]
+fn a_function_whose_panic_has_a_payload_that_panics_once_more_lets_no_conflict_pass() {
+    for transport in transports() {
+        let run = ranks(2).transport(transport).check(Check::Log).run(|world| {
+            let mut u = world.window::<usize>(4)?;
+            if world.rank() == 1 {
+                let first = Cell::new(true);
+                u.on_error(ErrorHandler::pass_conflicts(move |_| {
+                    if first.replace(false) {
+                        std::panic::panic_any(Bomb);
+                    }
+                }));
+            }
+            u.put([world.rank() + 7]).to(1, 3)?;
+            assert_eq!(u.fence().expect_err("both put there").class(), ErrorClass::RmaConflict);
+            assert_eq!(u[..], [0; 4]);
+            world.barrier()
+        });
+        run.unwrap();
+    }
 }

@@ -141,3 +141,33 @@ fn a_panic_in_the_stall_handler_does_not_reach_the_wait() {
         }
     }
 }
+
+/// A value that panics where it is dropped.
+pub struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("the drop of a payload");
+    }
+}
+
+#[test]
+fn a_function_whose_panic_has_a_payload_that_panics_once_more_ends_no_wait() {
+    for (name, world) in worlds(2) {
+        let (tell, told) = channel();
+        let (tell, told) = (Mutex::new(tell), Mutex::new(told));
+        let world = world.on_stall(move |stall| {
+            if stall.rank == 0 {
+                let _ = tell.lock().expect("no panic").send(());
+                std::panic::panic_any(Bomb);
+            }
+        });
+        let run = world.run(|world| {
+            if world.rank() == 1 {
+                told.lock().expect("no panic").recv().expect("rank 0 stalls");
+            }
+            world.barrier()
+        });
+        run.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}

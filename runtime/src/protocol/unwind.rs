@@ -1,16 +1,8 @@
 //! Panics: no panic of a user's function unwinds through a protocol.
 //!
 //! While a rank is in a fence or a run, others may touch its memory, so it must not leave by unwinding. What a user
-//! hands in is called before, or after, or through [`contained`]. What unwinds all the same is a defect of this library,
+//! hands in is called before, or after, or through [`contained`](crate::state::contained). What unwinds all the same is a defect of this library,
 //! and ends the process: [`AbortOnUnwind`].
-
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// Call something of the user's in the middle of a protocol. A panic in it was reported by the panic hook already, and
-/// ends there; whether there was none.
-pub(crate) fn contained(call: impl FnOnce()) -> bool {
-    catch_unwind(AssertUnwindSafe(call)).is_ok()
-}
 
 /// Ends the process where it is dropped instead of being [over](Self::over): by unwinding out of this protocol.
 pub(crate) struct AbortOnUnwind(pub(crate) &'static str);

@@ -3,11 +3,11 @@
 //! Public calls end in [`Handler::report`], where nothing is borrowed. A reported error is marked, so each is reported
 //! once, however many calls it passes through.
 
+use crate::state::contained::contained;
 use fencepost_planner::{Error, Result};
 use std::cell::RefCell;
 use std::fmt;
 use std::io::Write as _;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 /// The treatment of the errors of a world's or a window's calls before they are returned; see [`World::on_error`] and
@@ -115,7 +115,7 @@ impl Handler {
     /// Tells of a conflict where they pass; returns whether this one does. Something is under way that must not unwind.
     pub(crate) fn lets_pass(&self, error: &Error) -> bool {
         let ErrorHandler::Pass(told) = self.get() else { return false };
-        catch_unwind(AssertUnwindSafe(|| told(error))).is_ok()
+        contained(|| told(error))
     }
 
     /// Reports the error of `result`, if there is one that was not reported before.

@@ -15,6 +15,7 @@ pub(crate) mod clock;
 mod collected;
 pub(crate) mod completion;
 pub(crate) mod conflicts;
+pub(crate) mod contained;
 pub(crate) mod counts;
 pub(crate) mod datatypes;
 pub(crate) mod environment;

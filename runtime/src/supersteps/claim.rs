@@ -2,6 +2,7 @@
 
 use crate::collect::outbox::{DATATYPE, DatatypeSource, Head, code_of};
 use crate::state::call::Call;
+use crate::state::contained::drop_payload;
 use crate::state::supersteps::RecordedEpoch;
 use crate::state::supersteps::{Superstep, Supersteps};
 use crate::state::window::WindowCore;
@@ -106,10 +107,7 @@ pub(crate) fn evaluate(superstep: &Superstep, record: impl FnOnce() -> Result<()
             (None, Some(said)) => said.clone(),
             (None, None) => "a payload that is not text".to_owned(),
         };
-        // A payload may panic where it is dropped.
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-            std::mem::forget(payload);
-        }
+        drop_payload(payload);
         let Superstep { name, file, line, .. } = superstep;
         let message = format!(
             "the pattern of superstep `{name}` ({file}:{line}) panicked while it was evaluated: {said}: check the arguments before the first operation, and return an error"

@@ -1,8 +1,8 @@
 //! [`Watch`]: one wait, watched from when it may sleep.
 
 use crate::protocol::frames::census_of;
-use crate::protocol::unwind::contained;
 use crate::state::call::Call;
+use crate::state::contained::contained;
 use crate::state::stalls::{Stall, Stalls};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
