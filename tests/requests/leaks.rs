@@ -1,10 +1,14 @@
 //! Requests that are dropped, leaked, moved and panicked over: they are completed, or nobody ever has their buffers.
 
-use fencepost::{Error, ErrorClass, Result, ranks};
+use fencepost::{Error, ErrorClass, Request, Result, ranks};
 use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::messages::{everywhere, kinds};
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 /// The bytes of a message that is sent with its elements where that is allowed, and of one that never is.
 const LENGTHS: [usize; 2] = [100, 1 << 20];
@@ -229,5 +233,56 @@ fn a_test_of_a_request_after_its_world_has_ended_does_not_wait() {
             Ok(())
         });
         assert!(run.is_ok() && seen.load(Ordering::Relaxed), "{transport:?}: {run:?}");
+    }
+}
+
+thread_local!(static KEPT: RefCell<Option<Request<Vec<u8>>>> = const { RefCell::new(None) });
+
+/// The rank is in a wait then, so the request cannot be completed: it is given up, and stays open.
+#[test]
+fn a_request_that_is_dropped_by_a_function_called_in_a_wait_is_leaked_with_its_buffer() {
+    const LEN: usize = LENGTHS[1];
+    for transport in kinds(2) {
+        for sends in [true, false] {
+            let (tell, told) = channel();
+            let (tell, told) = (Mutex::new(tell), Mutex::new(told));
+            let world = ranks(2).transport(transport.clone()).stall(Some(Duration::ZERO));
+            let world = world.on_stall(move |stall| {
+                if stall.rank == 0 {
+                    let kept = KEPT.take();
+                    let _ = tell.lock().expect("no panic").send(());
+                    drop(kept);
+                }
+            });
+            let run = world.run(|world| {
+                if world.rank() == 0 {
+                    let request = match sends {
+                        true => world.issend(1, 0, vec![3u8; LEN])?,
+                        false => world.irecv_into(1, 0, vec![9u8; LEN])?,
+                    };
+                    KEPT.set(Some(request));
+                } else {
+                    told.lock().expect("no panic").recv().expect("rank 0 stalls");
+                    match sends {
+                        true => assert_eq!(world.recv::<u8>(0, 0)?.0, vec![3; LEN]),
+                        false => world.ssend(0, 0, vec![4u8; LEN])?,
+                    }
+                }
+                world.barrier()
+            });
+            run.unwrap_or_else(|error| panic!("{transport:?}, {sends}: {error}"));
+        }
+    }
+}
+
+/// It is dropped when its thread ends, after its rank has left.
+#[test]
+fn a_request_that_outlives_its_world_is_given_up() {
+    for transport in kinds(2) {
+        let run = ranks(2).transport(transport.clone()).run(|world| {
+            KEPT.set(Some(world.irecv::<u8>(1 - world.rank(), 0)?));
+            world.barrier()
+        });
+        run.unwrap_or_else(|error| panic!("{transport:?}: {error}"));
     }
 }

@@ -7,4 +7,6 @@ mod leaks;
 mod meaning;
 mod misuse;
 mod programs;
+mod scopes;
+mod sets;
 mod waiting;

@@ -8,6 +8,7 @@ use fencepost_planner::reference::{self, Completion, Envelope, MessageCall, Send
 use fencepost_tests_support::messages::{BEFORE, as_before, received};
 use fencepost_tests_support::random::Random;
 use std::collections::BTreeMap;
+use std::task::Poll;
 
 /// The bytes of the buffer of each rank: all that it sends by buffered sends has room, or a message never has.
 pub const BUFFER: usize = 16;
@@ -317,7 +318,13 @@ impl Player<'_> {
         };
         match (count, waits) {
             (Completion::Any, _) => {
-                let any = if waits { self.set.wait_any() } else { self.set.test_any() };
+                let any = match waits {
+                    true => self.set.wait_any(),
+                    false => self.set.test_any().map(|tested| match tested {
+                        Poll::Ready(completed) => completed,
+                        Poll::Pending => None,
+                    }),
+                };
                 match any {
                     Ok(completed) => some(all(completed.into_iter().collect())),
                     Err(refused) if refused.error().world_ended() => return Err(refused.into()),

@@ -10,7 +10,7 @@ use std::time::Duration;
 #[test]
 fn ranks_that_wait_for_each_other_s_requests_are_told_so() {
     for transport in kinds(2) {
-        for at in 0..4 {
+        for at in 0..5 {
             let world = ranks(2).transport(transport.clone()).eager(0).stall(Some(Duration::ZERO));
             let world = world.end_deadlocks(true).on_stall(|_| ());
             let ends = ends(&world, &[], |world| {
@@ -23,6 +23,13 @@ fn ranks_that_wait_for_each_other_s_requests_are_told_so() {
                         set.push(world.irecv::<u8>(other, 30)?)?;
                         set.wait_any()?;
                     }
+                    3 => {
+                        let (u, group) = (world.window::<u8>(1)?, world.group([other])?);
+                        let mut set = world.requests();
+                        set.push(u.post(&group)?.iwait().map(drop))?;
+                        set.push(world.irecv::<u8>(other, 31)?.map(drop))?;
+                        set.wait_all()?;
+                    }
                     _ => {
                         let mut set = world.requests();
                         set.push(world.isend(other, 30, vec![0u8; 1000])?)?;
@@ -33,7 +40,7 @@ fn ranks_that_wait_for_each_other_s_requests_are_told_so() {
                 Ok(())
             });
             for (class, text) in ends.into_iter().map(|end| end.expect("it cannot go on")) {
-                let class_of = if at == 3 { ErrorClass::InStatus } else { ErrorClass::RmaSync };
+                let class_of = if at >= 3 { ErrorClass::InStatus } else { ErrorClass::RmaSync };
                 assert_eq!(class, class_of, "{transport:?}, {at}: {text}");
                 for word in ["deadlock", "rank 0 waits for rank 1", "rank 1 waits for rank 0", "waiting.rs:"]
                 {

@@ -150,10 +150,10 @@ impl<T: Element> Access<T> {
         opened.map_or(Ok(()), |opened| exchange::complete(&self.core, opened, call))
     }
 
-    /// Whether [`end`](Self::end) would not wait.
-    pub(super) fn may_end(&self, endpoint: &mut Endpoint) -> bool {
+    /// Returns a rank that [`end`](Self::end) would wait for, if it would wait.
+    pub(super) fn awaits(&self, endpoint: &mut Endpoint) -> Option<usize> {
         let opened = self.opened.borrow();
-        opened.as_ref().is_none_or(|opened| exchange::may_complete(&self.core, endpoint, opened))
+        opened.as_ref().and_then(|opened| exchange::awaited_target(&self.core, endpoint, opened))
     }
 
     pub(super) fn core(&self) -> &WindowCore {

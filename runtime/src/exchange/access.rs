@@ -81,12 +81,12 @@ pub(crate) fn complete(window: &WindowCore, mut access: Box<Opened>, call: &Call
     result
 }
 
-/// Whether [`complete`] would not wait for a post.
-pub(crate) fn may_complete(window: &WindowCore, endpoint: &mut Endpoint, access: &Opened) -> bool {
+/// Returns a rank for whose post [`complete`] would wait, if there is one.
+pub(crate) fn awaited_target(window: &WindowCore, endpoint: &mut Endpoint, access: &Opened) -> Option<usize> {
     let world = &window.world;
-    let (true, Ok(ports)) = (world.goes_on(), window.ports(access.site)) else { return true };
+    let (true, Ok(ports)) = (world.goes_on(), window.ports(access.site)) else { return None };
     let exchange = &mut *window.exchange.borrow_mut();
-    access.batches.iter().all(|batch| {
+    let mut is_there = |batch: &&Batch| {
         let needed = batch.number + u64::from(!batch.gets.is_empty());
         let to = exchange.to.of(batch.target);
         if to.posts < needed
@@ -96,7 +96,8 @@ pub(crate) fn may_complete(window: &WindowCore, endpoint: &mut Endpoint, access:
             return true;
         }
         to.posts >= needed || endpoint.lost(batch.target).is_some()
-    })
+    };
+    access.batches.iter().find(|batch| !is_there(batch)).map(|batch| batch.target)
 }
 
 fn close(window: &WindowCore, exchange: &mut Exchange, ended: u64) {

@@ -189,11 +189,11 @@ pub(crate) fn test(window: &WindowCore, call: &Call) -> Result<bool> {
     end(window, endpoint, exchange, ports, call).map(|()| true)
 }
 
-/// Whether [`wait`] would not wait.
-pub(crate) fn is_over(window: &WindowCore, endpoint: &mut Endpoint) -> bool {
+/// Returns a source for whose access [`wait`] would wait, if there is one.
+pub(crate) fn awaited_source(window: &WindowCore, endpoint: &mut Endpoint) -> Option<usize> {
     let world = &window.world;
     let (true, Ok(ports)) = (world.goes_on(), window.ports(std::panic::Location::caller())) else {
-        return true;
+        return None;
     };
     let exchange = &mut *window.exchange.borrow_mut();
     let sources = exchange.posted.as_ref().map_or(0, |posted| posted.sources.len());
@@ -201,11 +201,11 @@ pub(crate) fn is_over(window: &WindowCore, endpoint: &mut Endpoint) -> bool {
         let source = exchange.posted.as_ref().map_or(0, |posted| posted.sources[at]);
         match next(exchange, endpoint, world, source, ports) {
             Ok(Some(_)) => {}
-            Ok(None) => return false,
-            Err(_) => return true,
+            Ok(None) => return Some(source),
+            Err(_) => return None,
         }
     }
-    true
+    None
 }
 
 /// The access of `source` as a frame, if it has come, and whether that is to be released. What comes before it is taken in.

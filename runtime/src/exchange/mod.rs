@@ -39,9 +39,9 @@ mod exposure;
 mod frames;
 mod gets;
 
-pub(crate) use access::{complete, drop_access, may_complete, start};
+pub(crate) use access::{awaited_target, complete, drop_access, start};
 pub(crate) use check::may_call;
-pub(crate) use exposure::{is_over, post, test, wait};
+pub(crate) use exposure::{awaited_source, post, test, wait};
 
 use crate::collect::lent::Lent;
 use crate::state::exchange::{Exchange, Ports, Post, Target};

@@ -27,7 +27,8 @@ mod take;
 
 pub(crate) use receive::{probe, receive};
 pub(crate) use requests::{
-    Begun, begin_receive, begin_send, cancel, complete, flush, give_up, outcome, progress, wait_for_some,
+    Begun, begin_receive, begin_send, cancel, complete, flush, give_up, outcome, progress, wait_for_other,
+    wait_for_some,
 };
 pub(crate) use send::{Outgoing, attach, detach, send, send_and_receive};
 

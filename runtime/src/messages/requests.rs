@@ -132,9 +132,17 @@ fn fail(messages: &mut Messages, from: usize, lost: &Lost) {
     }
 }
 
-/// Cancels a receive, if it has taken nothing; returns whether that is so.
-pub(crate) fn cancel(world: &WorldCore, receive: &Rc<Receive>) -> bool {
-    messages(world).borrow_mut().posted.remove(receive)
+/// Cancels a receive, if it has taken nothing, as [`Receive::cancel`] does; returns whether that is so.
+pub(crate) fn cancel(
+    world: &WorldCore,
+    receive: &Rc<Receive>,
+    error: impl FnOnce() -> Option<(ErrorClass, String)>,
+) -> bool {
+    let is_posted = messages(world).borrow_mut().posted.remove(receive);
+    if is_posted {
+        receive.cancel(error());
+    }
+    is_posted
 }
 
 /// Forgets what was begun, without waiting. Returns whether nobody accesses its elements any more: that is so of receives,
@@ -222,16 +230,16 @@ impl Begun {
 pub(crate) fn complete(
     world: &WorldCore,
     begun: &Begun,
-    is_over: &dyn Fn() -> bool,
+    is_over: &mut dyn FnMut(&mut Endpoint) -> bool,
     call: &Call,
 ) -> Option<Lost> {
     let about = || format!(": {}", begun.words());
     let endpoint = &mut *world.endpoint.borrow_mut();
-    let over = |endpoint: &mut Endpoint, until: &dyn Fn() -> bool| {
+    let mut over = |endpoint: &mut Endpoint, until: &dyn Fn() -> bool| {
         progress(world, endpoint);
         match begun.lost() {
             Some(lost) => Err(lost),
-            None => Ok((until() || is_over()).then_some(())),
+            None => Ok((until() || is_over(endpoint)).then_some(())),
         }
     };
     let is_complete = || begun.completion().is_complete();
@@ -250,6 +258,23 @@ pub(crate) fn complete(
     // Its elements come from the attendant of their sender.
     let watch = || Watch::new(world, call, &[], peer, Awaited::Answers).about(&about);
     wait(endpoint, watch, |endpoint| over(endpoint, &is_complete)).err()
+}
+
+/// Waits for what an operation of another kind needs of a rank, until `is_over`; goes on with all that was begun meanwhile.
+pub(crate) fn wait_for_other(
+    world: &WorldCore,
+    (peer, awaited): (usize, &'static str),
+    about: &dyn Fn() -> String,
+    is_over: &mut dyn FnMut(&mut Endpoint) -> bool,
+    call: &Call,
+) {
+    let endpoint = &mut *world.endpoint.borrow_mut();
+    let watch = || Watch::new(world, call, &[], peer, Awaited::One(awaited)).about(about);
+    let waited = wait(endpoint, watch, |endpoint| {
+        progress(world, endpoint);
+        Ok(is_over(endpoint).then_some(()))
+    });
+    drop(waited); // the operation finds what it has lost
 }
 
 /// Waits until some of several that were begun are complete: `look` says so. `ranks` returns those that one of them needs something

@@ -25,6 +25,11 @@ impl Queue {
         self.complete.borrow_mut().push_back(place);
     }
 
+    /// Adds one before all others: it was taken, and has become complete before them.
+    pub(crate) fn push_first(&self, place: usize) {
+        self.complete.borrow_mut().push_front(place);
+    }
+
     pub(crate) fn pop(&self) -> Option<usize> {
         self.complete.borrow_mut().pop_front()
     }
@@ -59,6 +64,12 @@ impl Completion {
     /// The operation has failed since a rank was lost.
     pub(crate) fn lose(&self) {
         self.end(true);
+    }
+
+    /// The owner of the request has cancelled the operation, so no queue is notified.
+    pub(crate) fn cancel(&self) {
+        drop(self.told.take());
+        self.complete();
     }
 
     fn end(&self, lost: bool) {

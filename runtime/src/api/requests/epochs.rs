@@ -3,17 +3,19 @@
 use crate::api::access::Access;
 use crate::api::exposed::Exposed;
 use crate::api::refused::Refused;
-use crate::api::requests::{Other, Request};
+use crate::api::requests::{Completion, Other, Request};
 use crate::exchange;
 use crate::kernel::element::Element;
 use crate::state::call::Call;
+use crate::state::messages::status::Status;
 use crate::state::window::Window;
 use fencepost_planner::Result;
 use fencepost_transport::Endpoint;
 
 impl<T: Element> Access<T> {
     /// [`complete`](Self::complete) as a request: it is complete when the posts that it waits for have come. The access is carried
-    /// out by the call that completes the request, and its tickets hold their elements from then on.
+    /// out by the call that completes the request, or by an earlier call of its set that waits or tests for all requests. Its
+    /// tickets hold their elements from then on.
     ///
     /// A request that is dropped completes the access; its drop while its thread panics drops the access.
     ///
@@ -33,52 +35,73 @@ impl<T: Element> Access<T> {
     /// ```
     pub fn icomplete(self) -> Request<()> {
         let world = self.core().world.clone();
-        Request::other(&world, Box::new(Completing(self)))
+        Request::other(&world, Box::new(Completing { access: self, ended: None }))
     }
 }
 
 impl<T: Element, L: 'static> Exposed<T, L> {
     /// [`wait`](Self::wait) as a request: it is complete when all sources have ended their accesses. What they put and
-    /// accumulated is applied by the call that completes the request.
+    /// accumulated is applied by the call that completes the request, or by an earlier call of its set that waits or tests for all.
     pub fn iwait(self) -> Request<Window<T>> {
         let world = self.window().core().world.clone();
-        Request::other(&world, Box::new(Waiting(self)))
+        Request::other(&world, Box::new(Waiting { exposed: self, ended: None }))
     }
 }
 
-struct Completing<T: Element>(Access<T>);
+struct Completing<T: Element> {
+    access: Access<T>,
+    /// The result, once it was carried out.
+    ended: Option<Result<()>>,
+}
 
 impl<T: Element> Other<()> for Completing<T> {
-    fn is_ready(&mut self, endpoint: &mut Endpoint) -> bool {
-        self.0.may_end(endpoint)
+    fn awaits(&mut self, endpoint: &mut Endpoint) -> Option<(usize, &'static str)> {
+        self.access.awaits(endpoint).map(|target| (target, "posts"))
     }
 
-    fn finish(self: Box<Self>, call: &Call) -> Result<(), Refused<()>> {
-        self.0.end(call).map_err(|error| Refused::new((), error))
+    fn carry_out(&mut self, call: &Call) {
+        self.ended.get_or_insert_with(|| self.access.end(call));
     }
 
-    fn words(&self) -> String {
-        "an access".to_owned()
-    }
-}
-
-struct Waiting<T: Element, L>(Exposed<T, L>);
-
-impl<T: Element, L> Other<Window<T>> for Waiting<T, L> {
-    fn is_ready(&mut self, endpoint: &mut Endpoint) -> bool {
-        exchange::is_over(self.0.window().core(), endpoint)
-    }
-
-    fn finish(self: Box<Self>, call: &Call) -> Result<Window<T>, Refused<Window<T>>> {
-        let waited = exchange::wait(self.0.window().core(), call);
-        let window = self.0.into_window();
-        match waited {
-            Ok(()) => Ok(window),
-            Err(error) => Err(Refused::new(window, error)),
+    fn finish(mut self: Box<Self>, call: &Call) -> Completion<()> {
+        self.carry_out(call);
+        match self.ended {
+            Some(Err(error)) => Err(Refused::new((), error)),
+            _ => Ok(((), Status::default())),
         }
     }
 
     fn words(&self) -> String {
-        "an exposure".to_owned()
+        format!("an access to window {}", self.access.core().key.window)
+    }
+}
+
+struct Waiting<T: Element, L> {
+    exposed: Exposed<T, L>,
+    /// The result, once it was carried out.
+    ended: Option<Result<()>>,
+}
+
+impl<T: Element, L> Other<Window<T>> for Waiting<T, L> {
+    fn awaits(&mut self, endpoint: &mut Endpoint) -> Option<(usize, &'static str)> {
+        let source = exchange::awaited_source(self.exposed.window().core(), endpoint);
+        source.map(|source| (source, "accesses"))
+    }
+
+    fn carry_out(&mut self, call: &Call) {
+        self.ended.get_or_insert_with(|| exchange::wait(self.exposed.window().core(), call));
+    }
+
+    fn finish(mut self: Box<Self>, call: &Call) -> Completion<Window<T>> {
+        self.carry_out(call);
+        let window = self.exposed.into_window();
+        match self.ended {
+            Some(Err(error)) => Err(Refused::new(window, error)),
+            _ => Ok((window, Status::default())),
+        }
+    }
+
+    fn words(&self) -> String {
+        format!("an exposure of window {}", self.exposed.window().core().key.window)
     }
 }

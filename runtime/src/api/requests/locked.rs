@@ -2,12 +2,13 @@
 
 use crate::api::locked::Locked;
 use crate::api::refused::Refused;
-use crate::api::requests::{Held, Other, Request};
+use crate::api::requests::{Completion, Held, Other, Request};
 use crate::collect::operation::{Source, TargetRegion};
 use crate::collect::ticket::Ticket;
 use crate::kernel::element::Element;
 use crate::locks::LockCore;
 use crate::state::call::Call;
+use crate::state::messages::status::Status;
 use fencepost_planner::element::Op;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::Endpoint;
@@ -82,20 +83,25 @@ struct Getting<T> {
 }
 
 impl<T: Element> Other<Vec<T>> for Getting<T> {
-    fn is_ready(&mut self, _: &mut Endpoint) -> bool {
-        true
+    fn awaits(&mut self, _: &mut Endpoint) -> Option<(usize, &'static str)> {
+        None
     }
 
-    fn finish(self: Box<Self>, call: &Call) -> Result<Vec<T>, Refused<Vec<T>>> {
+    fn carry_out(&mut self, _: &Call) {
+        // No other rank waits for what an origin gets, and the flush may wait for a lock: it comes last.
+    }
+
+    fn finish(self: Box<Self>, call: &Call) -> Completion<Vec<T>> {
         let error = match self.ticket.take() {
-            Ok(elements) => return Ok(elements),
+            Ok(elements) => return Ok((elements, Status::default())),
             Err(error) => error,
         };
         let Some(core) = self.core.upgrade().filter(|_| error.class() == ErrorClass::RmaSync) else {
             return Err(Refused::new(Vec::new(), error));
         };
         let flushed = core.carry_out(self.target, false, call);
-        flushed.and_then(|()| self.ticket.take()).map_err(|error| Refused::new(Vec::new(), error))
+        let got = flushed.and_then(|()| self.ticket.take());
+        got.map(|elements| (elements, Status::default())).map_err(|error| Refused::new(Vec::new(), error))
     }
 
     fn words(&self) -> String {

@@ -70,19 +70,27 @@ enum Operation<B> {
     Message(Option<Begun>, Held<B>),
     /// Another one.
     Other(Box<dyn Other<B>>),
+    /// None any more: a call of its set has completed it, and unwound.
+    Over(Completion<B>),
 }
 
 /// An operation that is completed in the call that waits for it.
 pub(crate) trait Other<B> {
-    /// Whether [`finish`](Self::finish) would not wait for other ranks.
-    fn is_ready(&mut self, endpoint: &mut Endpoint) -> bool;
+    /// Returns a rank that [`carry_out`](Self::carry_out) would wait for, and for what, in the plural; `None` if it would not wait.
+    fn awaits(&mut self, endpoint: &mut Endpoint) -> Option<(usize, &'static str)>;
 
-    /// Completes it.
-    fn finish(self: Box<Self>, call: &Call) -> Result<B, Refused<B>>;
+    /// Carries it out, where other ranks may wait for that. [`finish`](Self::finish) does so, too, unless it was done before.
+    fn carry_out(&mut self, call: &Call);
+
+    /// Completes it. A function of [`Request::map`] runs last.
+    fn finish(self: Box<Self>, call: &Call) -> Completion<B>;
 
     /// It in words.
     fn words(&self) -> String;
 }
+
+/// What became of a request.
+type Completion<B> = Result<(B, Status), Refused<B>>;
 
 /// The source of the value that a request returns when it is complete.
 enum Held<B> {
@@ -90,8 +98,36 @@ enum Held<B> {
     Here(B),
     /// The value in this box, which others write into until then.
     Boxed(NonNull<B>),
-    /// A function that returns it.
-    Mapped(Box<dyn FnOnce() -> B>),
+    /// What a function of the program makes of another one.
+    Mapped(Box<dyn Taken<B>>),
+}
+
+/// A value that is held for a function of the program.
+trait Taken<B> {
+    /// Returns what the function makes of it.
+    ///
+    /// # Safety
+    /// As [`Held::take`].
+    unsafe fn take(self: Box<Self>) -> B;
+
+    /// Drops both without a call of the function.
+    ///
+    /// # Safety
+    /// As [`Held::take`].
+    unsafe fn discard(self: Box<Self>);
+}
+
+impl<A, B, F: FnOnce(A) -> B> Taken<B> for (Held<A>, F) {
+    unsafe fn take(self: Box<Self>) -> B {
+        let (held, map) = *self;
+        // SAFETY: the caller's.
+        map(unsafe { held.take() })
+    }
+
+    unsafe fn discard(self: Box<Self>) {
+        // SAFETY: the caller's.
+        unsafe { self.0.discard() };
+    }
 }
 
 impl<B> Held<B> {
@@ -102,7 +138,21 @@ impl<B> Held<B> {
             Self::Here(value) => value,
             // SAFETY: it was a box, which was made into a pointer when the request was, and is taken back here only.
             Self::Boxed(value) => *unsafe { Box::from_raw(value.as_ptr()) },
-            Self::Mapped(take) => take(),
+            // SAFETY: the caller's.
+            Self::Mapped(taken) => unsafe { taken.take() },
+        }
+    }
+
+    /// Drops the value, where no function of the program may be called for it.
+    ///
+    /// # Safety
+    /// As [`take`](Self::take).
+    unsafe fn discard(self) {
+        match self {
+            // SAFETY: the caller's.
+            Self::Mapped(taken) => unsafe { taken.discard() },
+            // SAFETY: the caller's.
+            other => drop(unsafe { other.take() }),
         }
     }
 }
@@ -121,6 +171,11 @@ impl<B> Request<B> {
     /// A request of an operation that is completed in the call that waits for it.
     pub(crate) fn other(world: &Rc<WorldCore>, other: Box<dyn Other<B>>) -> Self {
         Self { world: world.clone(), operation: Some(Operation::Other(other)), is_scoped: false }
+    }
+
+    /// A request that is complete, and what became of it.
+    fn over(world: &Rc<WorldCore>, completion: Completion<B>) -> Self {
+        Self { world: world.clone(), operation: Some(Operation::Over(completion)), is_scoped: false }
     }
 
     /// Waits until the operation is complete. Returns the buffer and, of a receive, what was received.
@@ -167,7 +222,7 @@ impl<B> Request<B> {
     /// MPI 4.1, section 3.8.4 (MPI_CANCEL).
     pub fn cancel(mut self) -> Result<B, Self> {
         if let Some(Operation::Message(Some(Begun::Receive(receive)), _)) = &self.operation
-            && messages::cancel(&self.world, receive)
+            && messages::cancel(&self.world, receive, || None)
             && let Some(Operation::Message(_, held)) = self.operation.take()
         {
             // SAFETY: the receive was forgotten, and this rank alone writes what it lands in.
@@ -178,6 +233,9 @@ impl<B> Request<B> {
 
     /// A request that returns what `map` makes of the buffer: so requests of several kinds are of one type, for a
     /// [`RequestSet`](crate::RequestSet).
+    ///
+    /// The call that completes the request calls `map`, after the operation. If `map` panics, that call unwinds and the buffer is
+    /// lost; all other requests stay as they are. `map` is not called while its thread panics.
     pub fn map<C>(mut self, map: impl FnOnce(B) -> C + 'static) -> Request<C>
     where
         B: 'static,
@@ -185,12 +243,9 @@ impl<B> Request<B> {
     {
         let world = self.world.clone();
         let operation = self.operation.take().map(|operation| match operation {
-            Operation::Message(begun, held) => {
-                // SAFETY: what is mapped is taken when the request is complete.
-                let take = Box::new(move || map(unsafe { held.take() }));
-                Operation::Message(begun, Held::Mapped(take))
-            }
+            Operation::Message(begun, held) => Operation::Message(begun, Held::Mapped(Box::new((held, map)))),
             Operation::Other(other) => Operation::Other(Box::new(Mapped { other, map })),
+            Operation::Over(over) => Operation::Over(mapped(over, map)),
         });
         Request { world, operation, is_scoped: self.is_scoped }
     }
@@ -200,15 +255,22 @@ impl<B> Request<B> {
         match &self.operation {
             Some(Operation::Message(Some(begun), _)) => begun.completion().is_complete(),
             Some(Operation::Other(_)) => false,
-            Some(Operation::Message(None, _)) | None => true,
+            Some(Operation::Message(None, _) | Operation::Over(_)) | None => true,
         }
     }
 
     /// Whether it is no message, and ready.
     fn is_ready(&mut self, endpoint: &mut Endpoint) -> bool {
         match &mut self.operation {
-            Some(Operation::Other(other)) => other.is_ready(endpoint),
+            Some(Operation::Other(other)) => other.awaits(endpoint).is_none(),
             _ => false,
+        }
+    }
+
+    /// Carries it out, if it is no message.
+    fn carry_out(&mut self, call: &Call) {
+        if let Some(Operation::Other(other)) = &mut self.operation {
+            other.carry_out(call);
         }
     }
 
@@ -221,7 +283,7 @@ impl<B> Request<B> {
     fn tell(&self, queue: &Rc<Queue>, place: usize) {
         match &self.operation {
             Some(Operation::Message(Some(begun), _)) => begun.completion().tell(queue, place),
-            Some(Operation::Message(None, _)) => queue.push(place),
+            Some(Operation::Message(None, _) | Operation::Over(_)) => queue.push(place),
             Some(Operation::Other(_)) | None => {}
         }
     }
@@ -230,7 +292,7 @@ impl<B> Request<B> {
     fn begun(&self) -> Option<Begun> {
         match &self.operation {
             Some(Operation::Message(begun, _)) => begun.clone(),
-            Some(Operation::Other(_)) | None => None,
+            Some(Operation::Other(_) | Operation::Over(_)) | None => None,
         }
     }
 
@@ -239,12 +301,14 @@ impl<B> Request<B> {
         match &self.operation {
             Some(Operation::Message(Some(begun), _)) => begun.words(),
             Some(Operation::Other(other)) => other.words(),
-            Some(Operation::Message(None, _)) | None => "a request that is complete".to_owned(),
+            Some(Operation::Message(None, _) | Operation::Over(_)) | None => {
+                "a request that is complete".to_owned()
+            }
         }
     }
 
     /// Waits until it is complete, or something is over; returns why it cannot be, if that is so.
-    fn wait_until(&self, is_over: &dyn Fn() -> bool, call: &Call) -> Option<Lost> {
+    fn wait_until(&self, is_over: &mut dyn FnMut(&mut Endpoint) -> bool, call: &Call) -> Option<Lost> {
         match &self.operation {
             Some(Operation::Message(Some(begun), _)) if !self.is_complete() && self.world.goes_on() => {
                 messages::complete(&self.world, begun, is_over, call)
@@ -253,20 +317,34 @@ impl<B> Request<B> {
         }
     }
 
+    /// Waits until it is complete, or ready, or something is over; returns why it cannot be, if that is known.
+    fn wait_or(&mut self, is_over: &mut dyn FnMut(&mut Endpoint) -> bool, call: &Call) -> Option<Lost> {
+        let Some(Operation::Other(other)) = &mut self.operation else {
+            return self.wait_until(is_over, call);
+        };
+        let first = other.awaits(&mut self.world.endpoint.borrow_mut())?;
+        let words = other.words();
+        let mut is_over =
+            |endpoint: &mut Endpoint| is_over(endpoint) || other.awaits(endpoint) != Some(first);
+        messages::wait_for_other(&self.world, first, &|| format!(": {words}"), &mut is_over, call);
+        None
+    }
+
     /// Completes it.
     fn completed(self, call: &Call) -> Result<(B, Status), Refused<B>> {
-        let lost = self.wait_until(&|| false, call);
+        let lost = self.wait_until(&mut |_| false, call);
         self.finished(lost, call)
     }
 
     /// Returns what became of it, once it is complete or the world has ended; `lost` is the reason for that, if the call knows it.
-    fn finished(mut self, lost: Option<Lost>, call: &Call) -> Result<(B, Status), Refused<B>> {
-        let operation = self.operation.take().expect("it is taken where a request ends");
-        match operation {
-            Operation::Message(begun, held) => {
-                let outcome = begun.map_or(Ok(Status::default()), |begun| {
-                    messages::outcome(&self.world, &begun, lost, call)
-                });
+    fn finished(mut self, lost: Option<Lost>, call: &Call) -> Completion<B> {
+        let outcome = match &self.operation {
+            // In a function that the program has handed in, and that a protocol calls, this panics: then the request has its buffer.
+            Some(Operation::Message(Some(begun), _)) => messages::outcome(&self.world, begun, lost, call),
+            _ => Ok(Status::default()),
+        };
+        match self.operation.take().expect("it is taken where a request ends") {
+            Operation::Message(_, held) => {
                 // SAFETY: it is complete, or nobody accesses its elements any more.
                 let buffer = unsafe { held.take() };
                 match outcome {
@@ -274,7 +352,19 @@ impl<B> Request<B> {
                     Err(error) => Err(Refused::new(buffer, error)),
                 }
             }
-            Operation::Other(other) => other.finish(call).map(|buffer| (buffer, Status::default())),
+            Operation::Other(other) => other.finish(call),
+            Operation::Over(completion) => completion,
+        }
+    }
+}
+
+/// What a function of the program makes of a buffer.
+fn mapped<B, C>(completion: Completion<B>, map: impl FnOnce(B) -> C) -> Completion<C> {
+    match completion {
+        Ok((buffer, status)) => Ok((map(buffer), status)),
+        Err(refused) => {
+            let (buffer, error) = refused.into_parts();
+            Err(Refused::new(map(buffer), error))
         }
     }
 }
@@ -286,19 +376,17 @@ struct Mapped<B, F> {
 }
 
 impl<B, C, F: FnOnce(B) -> C> Other<C> for Mapped<B, F> {
-    fn is_ready(&mut self, endpoint: &mut Endpoint) -> bool {
-        self.other.is_ready(endpoint)
+    fn awaits(&mut self, endpoint: &mut Endpoint) -> Option<(usize, &'static str)> {
+        self.other.awaits(endpoint)
     }
 
-    fn finish(self: Box<Self>, call: &Call) -> Result<C, Refused<C>> {
+    fn carry_out(&mut self, call: &Call) {
+        self.other.carry_out(call);
+    }
+
+    fn finish(self: Box<Self>, call: &Call) -> Completion<C> {
         let Self { other, map } = *self;
-        match other.finish(call) {
-            Ok(buffer) => Ok(map(buffer)),
-            Err(refused) => {
-                let (buffer, error) = refused.into_parts();
-                Err(Refused::new(map(buffer), error))
-            }
-        }
+        mapped(other.finish(call), map)
     }
 
     fn words(&self) -> String {
@@ -313,7 +401,7 @@ impl<B> Drop for Request<B> {
             if let Operation::Message(Some(begun), held) = operation {
                 if messages::give_up(&self.world, &begun) {
                     // SAFETY: nobody accesses it any more.
-                    drop(unsafe { held.take() });
+                    unsafe { held.discard() };
                 } else {
                     std::mem::forget(held); // others may read it, now or later
                 }

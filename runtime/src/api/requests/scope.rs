@@ -9,8 +9,8 @@ use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
 use crate::state::messages::status::{Sources, Tags};
 use crate::state::world::World;
-use fencepost_planner::Result;
 use fencepost_planner::reference::SendMode;
+use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{Loss, Lost};
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -28,6 +28,17 @@ struct Part<'env> {
     begun: Begun,
     _source: Option<Box<dyn Kept + 'env>>,
 }
+
+impl Part<'_> {
+    /// Whether nobody accesses its elements any more. Others may still read those of a send that failed with a lost rank.
+    fn is_over(&self) -> bool {
+        self.begun.completion().is_complete() && self.begun.lost().is_none()
+    }
+}
+
+/// Why a receive is cancelled at the end of its scope.
+const CANCELLED: &str =
+    "the receive was cancelled, since the closure of its scope returned an error: it has taken nothing";
 
 /// Something that is kept until a request is complete.
 trait Kept {}
@@ -47,7 +58,8 @@ impl<S> Drop for Source<S> {
 impl World {
     /// Opens a scope in which requests borrow their buffers: slices, and parts of them that a range or a datatype names. All of
     /// them are complete when it returns, also those that were dropped, which waits for nothing here, or leaked; then the
-    /// buffers are free. A request of a scope returns nothing but its status.
+    /// buffers are free. A request of a scope returns nothing but its status. What a send was given by value is dropped after it is
+    /// complete, at the end of a later call of the scope; if that drop panics, the call unwinds after it has begun its own request.
     ///
     /// ```
     /// # use fencepost_planner::datatype::Datatype;
@@ -77,8 +89,8 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// The error that the closure returns; then receives that have taken nothing are cancelled, and the others are completed.
-    /// Else the first error of a request that was not waited for. If the closure panics, the world ends.
+    /// The error that the closure returns; then receives that have taken nothing are cancelled, which is `OTHER` where their requests
+    /// are waited for, and the others are completed. Else the first error of a request that was not waited for. If the closure panics, the world ends.
     #[track_caller]
     pub fn scope<'env, R>(
         &'env self,
@@ -191,12 +203,16 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Keeps what was begun until it is complete.
     fn keep(&self, begun: Option<&Begun>, source: Option<Box<dyn Kept + 'env>>) {
         let Some(begun) = begun else { return };
-        let all = &mut *self.begun.borrow_mut();
-        if all.len() == all.capacity() {
-            // What has failed since a rank was lost may be read by others yet.
-            all.retain(|part| !part.begun.completion().is_complete() || part.begun.lost().is_some());
+        let mut over = Vec::new();
+        {
+            let all = &mut *self.begun.borrow_mut();
+            if all.len() == all.capacity() {
+                over.extend(all.extract_if(.., |part| part.is_over()));
+            }
+            all.push(Part { begun: begun.clone(), _source: source });
         }
-        all.push(Part { begun: begun.clone(), _source: source });
+        // Dropping a source runs the program's code, which may panic or call this library: it comes last.
+        drop(over);
     }
 
     /// Completes all that was begun, but for receives that have taken nothing, if they are cancelled. Returns the first error of
@@ -205,18 +221,20 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let core = self.world.core();
         let mut result = Ok(());
         let guard = AbortOnUnwind("a scope of requests");
-        for Part { begun, .. } in &*self.begun.borrow() {
-            if begun.completion().is_complete() && begun.lost().is_none() {
+        for part in &*self.begun.borrow() {
+            let begun = &part.begun;
+            if part.is_over() {
                 continue;
             }
+            let why = || Some((ErrorClass::Other, CANCELLED.to_owned()));
             if let Begun::Receive(receive) = begun
                 && cancels
-                && messages::cancel(core, receive)
+                && messages::cancel(core, receive, why)
             {
-                receive.lose(&Lost { rank: core.rank, how: Loss::Ended("it was cancelled".into()) });
                 continue;
             }
-            let lost = if core.goes_on() { messages::complete(core, begun, &|| false, call) } else { None };
+            let lost =
+                if core.goes_on() { messages::complete(core, begun, &mut |_| false, call) } else { None };
             let outcome = messages::outcome(core, begun, lost, call);
             result = result.and(outcome.map(drop));
         }
@@ -231,8 +249,7 @@ struct Ends<'s, 'scope, 'env>(&'s Scope<'scope, 'env>, &'s Call);
 impl Drop for Ends<'_, '_, '_> {
     fn drop(&mut self) {
         let core = self.0.world.core();
-        let open = |part: &&Part<'_>| !part.begun.completion().is_complete() || part.begun.lost().is_some();
-        for Part { begun, .. } in self.0.begun.borrow().iter().filter(open) {
+        for Part { begun, .. } in self.0.begun.borrow().iter().filter(|part| !part.is_over()) {
             let lost =
                 Lost { rank: core.rank, how: Loss::Ended("a scope of requests was left by a panic".into()) };
             drop(messages::outcome(core, begun, Some(lost), self.1));

@@ -8,10 +8,11 @@ use crate::state::completion::Queue;
 use crate::state::messages::status::Status;
 use crate::state::world::{World, WorldCore};
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::Endpoint;
-use std::collections::BTreeSet;
+use fencepost_transport::{Endpoint, Lost};
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::rc::Rc;
+use std::task::Poll;
 
 /// Requests of one world that are completed in any order: any, all, or all that are complete.
 ///
@@ -48,7 +49,8 @@ use std::rc::Rc;
 /// # Ok(()) }).unwrap();
 /// ```
 ///
-/// A set that is dropped drops its requests, which are completed first.
+/// A set that is dropped completes its requests first, as [`wait_all`](Self::wait_all) does. If a function of
+/// [`Request::map`](crate::Request::map) or the error handler panics, the call unwinds and all other requests are in the set.
 ///
 /// # Cost
 /// A call looks at no request that is not complete, however many there are: who completes one adds it to the set's queue.
@@ -63,6 +65,8 @@ pub struct RequestSet<B> {
     queue: Rc<Queue>,
     /// The places of requests that no one adds to the queue: it is looked whether they are ready.
     looked_at: Vec<usize>,
+    /// Those of them that are in the queue, and may not have been carried out.
+    ready: Vec<usize>,
 }
 
 /// The error of a call that completes several requests, some of which have failed, with the [`Outcome`] of each.
@@ -130,6 +134,7 @@ impl World {
             free: Vec::new(),
             queue: Rc::default(),
             looked_at: Vec::new(),
+            ready: Vec::new(),
         }
     }
 }
@@ -181,7 +186,21 @@ impl<B> RequestSet<B> {
         self.any(&call)
     }
 
-    /// Does what [`wait_any`](Self::wait_any) does if that would not wait; else returns `None`.
+    /// Does what [`wait_any`](Self::wait_any) does if that would not wait; else returns `Pending`: no request is complete.
+    /// `Ready(None)` where the set is empty.
+    ///
+    /// ```
+    /// # use std::task::Poll;
+    /// # fencepost_runtime::ranks(1).run(|world| {
+    /// let mut requests = world.requests();
+    /// assert_eq!(requests.test_any()?, Poll::Ready(None));
+    /// requests.push(world.irecv::<u8>(0, 0)?)?;
+    /// assert_eq!(requests.test_any()?, Poll::Pending);
+    /// world.send(0, 0, [7u8])?;
+    /// let Poll::Ready(Some(completed)) = requests.test_any()? else { panic!("it has come") };
+    /// assert_eq!(completed.buffer, [7]);
+    /// # Ok(()) }).unwrap();
+    /// ```
     ///
     /// # Errors
     /// As [`wait_any`](Self::wait_any).
@@ -189,10 +208,14 @@ impl<B> RequestSet<B> {
     /// # Source
     /// MPI 4.1, section 3.7.5 (MPI_TESTANY).
     #[track_caller]
-    pub fn test_any(&mut self) -> Result<Option<Completed<B>>, Refused<(usize, B)>> {
+    #[expect(clippy::type_complexity, reason = "each of the three says one thing")]
+    pub fn test_any(&mut self) -> Result<Poll<Option<Completed<B>>>, Refused<(usize, B)>> {
         let call = Call::named(0, "RequestSet::test_any");
+        if self.is_empty() {
+            return Ok(Poll::Ready(None));
+        }
         self.look();
-        self.any(&call)
+        Ok(self.any(&call)?.map_or(Poll::Pending, |completed| Poll::Ready(Some(completed))))
     }
 
     /// Waits until a request is complete, and completes all that are, in the order in which they became complete. `None` where
@@ -231,7 +254,8 @@ impl<B> RequestSet<B> {
         self.some(&call).map(Some)
     }
 
-    /// Waits until all requests are complete, and completes them; returns them by their places.
+    /// Waits until all requests are complete, and completes them; returns them by their places. Accesses and exposures are
+    /// carried out as soon as they can be, whatever their places.
     ///
     /// # Errors
     /// `IN_STATUS` where some have failed, with the [outcome](Outcome) of each, by their places. A request that fails since a rank
@@ -245,7 +269,8 @@ impl<B> RequestSet<B> {
         self.every(&call)
     }
 
-    /// Does what [`wait_all`](Self::wait_all) does if that would not wait; else returns `None`, and nothing has happened.
+    /// Does what [`wait_all`](Self::wait_all) does if that would not wait; else returns `None`, and all requests are in the set.
+    /// Accesses and exposures that can be carried out were carried out then, since other ranks may wait for them.
     ///
     /// # Errors
     /// As [`wait_all`](Self::wait_all).
@@ -256,6 +281,7 @@ impl<B> RequestSet<B> {
     pub fn test_all(&mut self) -> Result<Option<Vec<Completed<B>>>, SomeFailed<B>> {
         let call = Call::named(0, "RequestSet::test_all");
         self.look();
+        self.carry_out(&call);
         if self.queue.len() < self.len() && !self.queue.has_lost() && self.world.goes_on() {
             return Ok(None);
         }
@@ -266,12 +292,12 @@ impl<B> RequestSet<B> {
     /// not possible, or no request is there.
     pub fn cancel(&mut self, place: usize) -> Option<B> {
         let request = self.places.get_mut(place)?.take()?;
+        // First, since a function of the program may unwind.
+        self.free.push(place);
         match request.cancel() {
-            Ok(buffer) => {
-                self.free.push(place);
-                Some(buffer)
-            }
+            Ok(buffer) => Some(buffer),
             Err(request) => {
+                self.free.pop();
                 self.places[place] = Some(request);
                 None
             }
@@ -290,16 +316,64 @@ impl<B> RequestSet<B> {
         messages::flush(endpoint);
     }
 
-    /// Adds the requests to the queue that are ready, of those that nobody else adds.
+    /// Queues accesses and exposures that are ready.
     fn look_at(&mut self, endpoint: &mut Endpoint) {
-        let (places, queue) = (&mut self.places, &self.queue);
-        self.looked_at.retain(|&place| {
-            let ready = places[place].as_mut().is_some_and(|request| request.is_ready(endpoint));
-            if ready {
+        let Self { places, queue, looked_at, ready, .. } = self;
+        looked_at.retain(|&place| {
+            let is_ready = places[place].as_mut().is_some_and(|request| request.is_ready(endpoint));
+            if is_ready {
                 queue.push(place);
+                ready.push(place);
             }
-            !ready
+            !is_ready
         });
+    }
+
+    /// Carries out accesses and exposures that are ready, and completes none of them.
+    fn carry_out(&mut self, call: &Call) {
+        for place in std::mem::take(&mut self.ready) {
+            if let Some(request) = &mut self.places[place] {
+                request.carry_out(call);
+            }
+        }
+    }
+
+    /// Waits until all requests are complete, a rank is lost, or the world has ended. Returns which request has lost a rank, if this
+    /// wait has found it.
+    fn wait_for_all(&mut self, call: &Call) -> Option<(usize, Lost)> {
+        let (world, queue) = (self.world.clone(), self.queue.clone());
+        self.look();
+        for place in 0..self.places.len() {
+            loop {
+                self.carry_out(call);
+                if queue.has_lost() || !world.goes_on() {
+                    return None;
+                }
+                let is_open = |request: &Request<B>| match request.is_looked_at() {
+                    true => self.looked_at.contains(&place),
+                    false => !request.is_complete(),
+                };
+                if !self.places[place].as_ref().is_some_and(is_open) {
+                    break;
+                }
+                let Some(mut request) = self.places[place].take() else { break };
+                // Other requests are ready before, and other ranks may wait for them.
+                let mut is_over = |endpoint: &mut Endpoint| {
+                    self.look_at(endpoint);
+                    queue.has_lost() || !self.ready.is_empty()
+                };
+                let lost = request.wait_or(&mut is_over, call);
+                let is_other = request.is_looked_at();
+                self.places[place] = Some(request);
+                if lost.is_some() {
+                    return lost.map(|lost| (place, lost));
+                }
+                if is_other {
+                    self.look();
+                }
+            }
+        }
+        None
     }
 
     /// Waits until something is so, which becomes so when requests become complete; or until the world has ended.
@@ -313,7 +387,7 @@ impl<B> RequestSet<B> {
             (self.len(), self.places.iter().flatten().next().filter(|one| !one.is_looked_at()))
         {
             // Whom it waits for is known, so a wait-for cycle is found.
-            drop(only.wait_until(&|| false, call));
+            drop(only.wait_until(&mut |_| false, call));
             return;
         }
         // What is said of the requests, and whom they wait for, is made where it is said.
@@ -341,7 +415,7 @@ impl<B> RequestSet<B> {
     fn any(&mut self, call: &Call) -> Result<Option<Completed<B>>, Refused<(usize, B)>> {
         let ended = || self.places.iter().position(Option::is_some).filter(|_| !self.world.goes_on());
         let Some(place) = self.queue.pop().or_else(ended) else { return Ok(None) };
-        match self.finished(place, call) {
+        match self.finished(place, None, call) {
             Outcome::Success(completed) => Ok(Some(completed)),
             Outcome::Failed { place, buffer, error } => {
                 Err(Refused::new((place, buffer), error).reported(&self.world.handler))
@@ -352,67 +426,48 @@ impl<B> RequestSet<B> {
 
     /// Completes all requests that are complete. Where the world has ended, all are.
     fn some(&mut self, call: &Call) -> Result<Vec<Completed<B>>, SomeFailed<B>> {
-        let mut outcomes: Vec<Outcome<B>> = Vec::new();
-        let complete = self.queue.take();
-        if complete.is_empty() && !self.world.goes_on() {
-            let all: Vec<usize> = (0..self.places.len()).filter(|&at| self.places[at].is_some()).collect();
-            outcomes.extend(all.into_iter().map(|place| self.finished(place, call)));
+        let mut order = self.queue.take();
+        if order.is_empty() && !self.world.goes_on() {
+            order.extend((0..self.places.len()).filter(|&at| self.places[at].is_some()));
         }
-        outcomes.extend(complete.into_iter().map(|place| self.finished(place, call)));
-        self.told(outcomes, call)
+        let outcomes = Vec::with_capacity(order.len());
+        let mut batch = Batch { set: self, order, outcomes };
+        for at in 0..batch.order.len() {
+            batch.complete(batch.order[at], None, call);
+        }
+        batch.returned(call)
     }
 
     /// Waits for all, until a rank is lost, and completes all that are complete.
     fn every(&mut self, call: &Call) -> Result<Vec<Completed<B>>, SomeFailed<B>> {
-        self.look();
-        let mut lost = Vec::new();
-        for place in 0..self.places.len() {
-            let Some(request) = &self.places[place] else { continue };
-            if self.queue.has_lost() || !self.world.goes_on() {
-                break;
-            }
-            if request.is_looked_at() {
-                continue;
-            }
-            let queue = self.queue.clone();
-            if let Some(why) = request.wait_until(&|| queue.has_lost(), call) {
-                lost.push((place, why));
-            }
-        }
+        let mut lost = self.wait_for_all(call);
         let ended = !self.world.goes_on();
-        let mut complete = vec![false; self.places.len()];
-        for place in self.queue.take() {
-            complete[place] = true;
-        }
-        let stops = self.queue.has_lost();
-        let mut outcomes = Vec::with_capacity(self.len());
+        let order = self.queue.take();
+        let mut complete = vec![ended; self.places.len()];
+        order.iter().for_each(|&place| complete[place] = true);
+        let outcomes = Vec::with_capacity(self.len());
+        let mut batch = Batch { set: self, order, outcomes };
         for (place, complete) in complete.into_iter().enumerate() {
-            let Some(request) = &self.places[place] else { continue };
-            if !complete && !ended && (stops || !request.is_looked_at()) {
-                outcomes.push(Outcome::Pending { place });
+            if batch.set.places[place].is_none() {
                 continue;
             }
-            let why = lost.iter().position(|(at, _)| *at == place).map(|at| lost.swap_remove(at).1);
-            outcomes.push(self.finished_with(place, why, call));
+            if complete {
+                batch.complete(place, lost.take_if(|(at, _)| *at == place).map(|(_, why)| why), call);
+            } else {
+                batch.outcomes.push(Outcome::Pending { place });
+            }
         }
-        let places = &self.places;
-        self.looked_at.retain(|&at| places[at].is_some());
-        self.told(outcomes, call)
-    }
-
-    fn finished(&mut self, place: usize, call: &Call) -> Outcome<B> {
-        self.finished_with(place, None, call)
+        batch.returned(call)
     }
 
     /// Completes the request at a place, which is complete.
-    fn finished_with(
-        &mut self,
-        place: usize,
-        lost: Option<fencepost_transport::Lost>,
-        call: &Call,
-    ) -> Outcome<B> {
+    fn finished(&mut self, place: usize, lost: Option<Lost>, call: &Call) -> Outcome<B> {
         let Some(request) = self.places[place].take() else { return Outcome::Pending { place } };
         self.free.push(place);
+        if request.is_looked_at() {
+            self.looked_at.retain(|&at| at != place);
+            self.ready.retain(|&at| at != place);
+        }
         match request.finished(lost, call) {
             Ok((buffer, status)) => Outcome::Success(Completed { place, buffer, status }),
             Err(refused) => {
@@ -421,16 +476,36 @@ impl<B> RequestSet<B> {
             }
         }
     }
+}
+
+/// The requests that a call completes. If a function of the program unwinds meanwhile, its own request is gone, and the set has all
+/// others again, complete.
+struct Batch<'s, B> {
+    set: &'s mut RequestSet<B>,
+    /// The places of the complete requests, in the order in which they became complete.
+    order: VecDeque<usize>,
+    outcomes: Vec<Outcome<B>>,
+}
+
+impl<B> Batch<'_, B> {
+    fn complete(&mut self, place: usize, lost: Option<Lost>, call: &Call) {
+        let outcome = self.set.finished(place, lost, call);
+        self.outcomes.push(outcome);
+    }
 
     /// The result of a call that has completed these.
-    fn told(&self, outcomes: Vec<Outcome<B>>, call: &Call) -> Result<Vec<Completed<B>>, SomeFailed<B>> {
+    fn returned(mut self, call: &Call) -> Result<Vec<Completed<B>>, SomeFailed<B>> {
+        let outcomes = &self.outcomes;
         let failed = outcomes.iter().filter(|outcome| outcome.class().is_some()).count();
         if failed == 0 {
-            let completed = outcomes.into_iter().filter_map(|outcome| match outcome {
-                Outcome::Success(completed) => Some(completed),
-                _ => None,
-            });
-            return Ok(completed.collect());
+            let completed =
+                std::mem::take(&mut self.outcomes).into_iter().filter_map(|outcome| match outcome {
+                    Outcome::Success(completed) => Some(completed),
+                    _ => None,
+                });
+            let completed = completed.collect();
+            self.order.clear();
+            return Ok(completed);
         }
         let first = outcomes.iter().find_map(|outcome| match outcome {
             Outcome::Failed { place, error, .. } => Some((place, error)),
@@ -439,9 +514,52 @@ impl<B> RequestSet<B> {
         let first =
             first.map_or(String::new(), |(place, error)| format!("; the first, at place {place}: {error}"));
         let message = format!("{failed} of {} requests have failed or are pending{first}", outcomes.len());
-        let error = call.error(&self.world, ErrorClass::InStatus, message);
-        let error = if self.world.goes_on() { error } else { error.ending_world() };
-        Err(Refused::new(outcomes, error).reported(&self.world.handler))
+        let world = &self.set.world;
+        let error = call.error(world, ErrorClass::InStatus, message);
+        let error = if world.goes_on() { error } else { error.ending_world() };
+        // The handler is a function of the program as well.
+        let error = world.handler.reported(error);
+        self.order.clear();
+        Err(Refused::new(std::mem::take(&mut self.outcomes), error))
+    }
+}
+
+impl<B> Drop for Batch<'_, B> {
+    fn drop(&mut self) {
+        let set = &mut *self.set;
+        for outcome in self.outcomes.drain(..) {
+            let (place, over) = match outcome {
+                Outcome::Success(Completed { place, buffer, status }) => (place, Ok((buffer, status))),
+                Outcome::Failed { place, buffer, error } => (place, Err(Refused::new(buffer, error))),
+                Outcome::Pending { .. } => continue,
+            };
+            set.free.retain(|&free| free != place);
+            set.places[place] = Some(Request::over(&set.world, over));
+        }
+        for place in self.order.drain(..).rev() {
+            if set.places[place].is_some() {
+                set.queue.push_first(place);
+            }
+        }
+    }
+}
+
+impl<B> Drop for RequestSet<B> {
+    fn drop(&mut self) {
+        if std::thread::panicking() || self.is_empty() {
+            return;
+        }
+        // Their scopes complete these.
+        self.places.iter_mut().for_each(|place| drop(place.take_if(|request| request.is_scoped)));
+        let mut call = Call::named(0, "drop of a set of requests");
+        if let Some(begun) = self.places.iter().flatten().find_map(Request::begun) {
+            call.site = begun.site();
+        }
+        drop(self.wait_for_all(&call));
+        // Those of lost ranks come first: the others fail then, and wait for nothing.
+        while let Some(place) = self.queue.pop() {
+            drop(self.places[place].take());
+        }
     }
 }
 

@@ -295,6 +295,19 @@ impl Receive {
         self.end(Err(Failure::Lost(lost.clone())));
     }
 
+    /// The receive was cancelled, and takes nothing any more. Its request fails with this class and message; without them the caller
+    /// owns the request, and nobody asks for its outcome.
+    pub(crate) fn cancel(&self, error: Option<(ErrorClass, String)>) {
+        match error {
+            Some((class, message)) => self.end(Err(Failure::Wrong(class, message))),
+            None => {
+                let cancelled = Failure::Wrong(ErrorClass::Other, "it was cancelled".to_owned());
+                *self.stage.borrow_mut() = Stage::Done(Err(cancelled));
+                self.completion.cancel();
+            }
+        }
+    }
+
     fn end(&self, outcome: Outcome) {
         let is_lost = matches!(outcome, Err(Failure::Lost(_)));
         *self.stage.borrow_mut() = Stage::Done(outcome);

@@ -1,0 +1,174 @@
+//! Requests that borrow: what their scope does with sources, cancelled receives and requests that outlive it.
+
+use fencepost::{Error, ErrorClass, Result, World};
+use fencepost_tests_support::messages::everywhere;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+const LEN: usize = 50_000;
+
+/// A source whose drop runs a function of the program.
+struct Source<F: FnMut()>(Vec<u64>, F);
+
+impl<F: FnMut()> AsRef<[u64]> for Source<F> {
+    fn as_ref(&self) -> &[u64] {
+        &self.0
+    }
+}
+
+impl<F: FnMut()> Drop for Source<F> {
+    fn drop(&mut self) {
+        (self.1)();
+    }
+}
+
+/// Sends that are complete, whose sources are dropped with `dropped`. The other rank [takes](take) them.
+fn complete_some<'s, 'env: 's>(
+    world: &World,
+    scope: &'s fencepost::Scope<'s, 'env>,
+    dropped: impl FnMut() + Clone + 'env,
+) -> Result<()> {
+    for _ in 0..8 {
+        drop(scope.issend(1, 0, (Source(vec![7; 10], dropped.clone()), 0..10))?);
+    }
+    world.recv::<u8>(1, 1)?;
+    world.try_probe(1, 9).map(drop) // has read that they were taken
+}
+
+fn take(world: &World) -> Result<()> {
+    (0..8).try_for_each(|_| world.recv::<u64>(0, 0).map(drop))?;
+    world.send(0, 1, [0u8])
+}
+
+#[test]
+fn a_source_whose_drop_panics_leaves_the_send_just_begun_to_its_scope() {
+    everywhere(2, |world| {
+        if world.rank() == 1 {
+            take(world)?;
+            for _ in 0..world.recv::<u64>(0, 3)?.0[0] {
+                assert_eq!(world.recv::<u64>(0, 2)?.0, [7; LEN]);
+            }
+            return Ok(());
+        }
+        let (armed, last) = (Cell::new(false), Rc::new(Cell::new(false)));
+        world.scope(|scope| {
+            complete_some(world, scope, || assert!(!armed.replace(false), "the drop of a source"))?;
+            armed.set(true);
+            let mut begun = 0u64;
+            while armed.get() {
+                begun += 1;
+                let is_dropped = last.clone();
+                last.set(false);
+                let source = Source(vec![7; LEN], move || is_dropped.set(true));
+                let send = catch_unwind(AssertUnwindSafe(|| scope.issend(1, 2, (source, 0..LEN)).map(drop)));
+                assert_eq!(send.is_err(), !armed.get());
+            }
+            assert!(!last.get(), "the scope keeps the source of a send that was begun");
+            world.send(1, 3, [begun])
+        })?;
+        assert!(last.get(), "the scope has dropped it");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_source_whose_drop_panics_leaves_the_receive_just_begun_to_its_scope() {
+    everywhere(2, |world| {
+        if world.rank() == 1 {
+            take(world)?;
+            world.recv::<u8>(0, 3)?;
+            return (0..8).try_for_each(|value| world.send(0, 2, vec![value as u64; LEN]));
+        }
+        let (armed, mut rooms) = (Cell::new(false), vec![vec![99u64; LEN]; 8]);
+        world.scope(|scope| {
+            complete_some(world, scope, || assert!(!armed.replace(false), "the drop of a source"))?;
+            armed.set(true);
+            let mut panics = 0;
+            for room in &mut rooms {
+                let receive = catch_unwind(AssertUnwindSafe(move || scope.irecv_into(1, 2, room).map(drop)));
+                panics += usize::from(receive.is_err());
+            }
+            assert_eq!(panics, 1);
+            world.send(1, 3, [0u8])
+        })?;
+        for (value, room) in rooms.iter().enumerate() {
+            assert_eq!(*room, [value as u64; LEN], "the scope has waited for the receive");
+        }
+        Ok(())
+    });
+}
+
+/// A drop calls what it likes, since nothing is borrowed while it runs.
+#[test]
+fn the_drop_of_a_source_may_call_the_world() {
+    everywhere(2, |world| {
+        if world.rank() == 1 {
+            take(world)?;
+            return (0..12).try_for_each(|_| world.recv::<u64>(0, 2).map(drop));
+        }
+        let calls = Rc::new(Cell::new(0));
+        world.scope(|scope| {
+            let calls = calls.clone();
+            let dropped = move || {
+                calls.set(calls.get() + 1);
+                world.scope(|inner| inner.isend(1, 2, [9u64; 4]).map(drop)).expect("a scope in a drop");
+                world.try_probe(1, 9).expect("a probe in a drop");
+            };
+            complete_some(world, scope, dropped)?;
+            (0..4).try_for_each(|_| scope.issend(1, 2, vec![7u64; LEN]).map(drop))
+        })?;
+        assert_eq!(calls.get(), 8);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_receive_that_was_cancelled_is_not_waited_for_by_its_scope() {
+    everywhere(2, |world| {
+        let other = 1 - world.rank();
+        for fails in [false, true] {
+            let (mut room, mut next, mut last) = ([5u8; 4], [5u8; 4], [5u8; 4]);
+            let ended = world.scope(|scope| {
+                let mut set = world.requests();
+                let place = set.push(scope.irecv_into(other, 0, &mut room)?)?;
+                assert_eq!(set.cancel(place), Some(()));
+                // Its place is free for another one, which alone is complete.
+                assert_eq!(set.push(scope.irecv_into(other, 0, &mut next)?)?, place);
+                assert_eq!(set.test_some()?, Some(vec![]));
+                world.barrier()?;
+                world.send(other, 0, [world.rank() as u8; 4])?;
+                assert_eq!(set.wait_all()?.len(), 1);
+                assert_eq!(scope.irecv_into(other, 1, &mut last)?.cancel().ok(), Some(()));
+                if fails { Err(Error::new(ErrorClass::Other, "enough")) } else { Ok(()) }
+            });
+            assert_eq!(ended.err().map(|error| error.message().to_owned()), fails.then(|| "enough".into()));
+            assert_eq!((room, next, last), ([5; 4], [other as u8; 4], [5; 4]));
+            world.barrier()?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_receive_that_its_scope_cancels_fails_and_the_world_goes_on() {
+    everywhere(2, |world| {
+        let other = 1 - world.rank();
+        let (mut room, mut rooms, mut kept, mut set) = ([5u8; 4], [5u8; 4], None, world.requests());
+        let ended: Result<()> = world.scope(|scope| {
+            kept = Some(scope.irecv_into(other, 0, &mut room)?);
+            set.push(scope.irecv_into(other, 0, &mut rooms)?)?;
+            Err(Error::new(ErrorClass::Other, "enough"))
+        });
+        assert_eq!(ended.expect_err("the closure failed").message(), "enough");
+        set.push(world.irecv::<u8>(other, 1)?.map(drop))?;
+        world.send(other, 1, [0u8])?;
+        let refused = kept.expect("it is begun").wait().expect_err("it was cancelled");
+        assert_eq!(refused.error().class(), ErrorClass::Other);
+        assert!(refused.error().message().contains("its scope returned an error"), "{refused}");
+        let (outcomes, _) = set.wait_all().expect_err("one of them was cancelled").into_parts();
+        let classes: Vec<_> = outcomes.iter().map(fencepost::Outcome::class).collect();
+        assert_eq!(classes, [Some(ErrorClass::Other), None]);
+        world.barrier()
+    });
+}
