@@ -318,7 +318,9 @@ fn each_class_is_returned_by_the_calls_that_the_docs_name() {
         let calls: Vec<&str> = rows.iter().map(|(what, _)| *what).collect();
         let none = match class {
             ErrorClass::Pending => "no call; `Outcome::class` of a request that is still in its set",
-            _ => "a bug of Fencepost; no call of a program is known that returns it",
+            _ => {
+                "a bug of Fencepost, or a request that was altered on its way; no call of a program is known that returns it"
+            }
         };
         let calls = if calls.is_empty() { none.to_owned() } else { calls.join("; ") };
         let _ = writeln!(table, "| `{class}` | {calls} |");

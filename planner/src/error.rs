@@ -48,9 +48,10 @@ pub enum ErrorClass {
     File,
     /// A plan that is not for this superstep, these arguments, or this world.
     Plan,
-    /// A rank that left or died; the world ends.
+    /// A rank that left or died, or that sent what no rank sends; the world ends.
     ProcFailed,
-    /// A bug of Fencepost: the message names the pass.
+    /// A bug of Fencepost: the message names the pass. Or another rank has refused a request of this
+    /// one that was altered on its way, and has done nothing.
     Intern,
     /// An error that the user's own code returned.
     Other,

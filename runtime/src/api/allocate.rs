@@ -418,6 +418,9 @@ impl Description {
         let (bytes, rest) = bytes.split_first_chunk::<DESCRIBED>()?;
         let (len, rest) = rest.split_first_chunk::<8>()?;
         let (name, refusal) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
+        if bytes[14] > 1 || bytes[15] != 0 || bytes[14] == 1 && !refusal.is_empty() {
+            return None;
+        }
         let kind = match (bytes[12], bytes[13]) {
             (0, 0) => ElementKind::Opaque,
             (value, 0) => ElementKind::Scalar(*Scalar::ALL.get(value as usize - 1)?),

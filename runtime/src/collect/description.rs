@@ -123,6 +123,9 @@ pub(crate) fn parts(payload: &[u8]) -> Option<Parts<'_>> {
     let records = u32::from_le_bytes(head[4..8].try_into().ok()?) as usize;
     let described = usize::try_from(u64::from_le_bytes(head[8..16].try_into().ok()?)).ok()?;
     let (description, values) = rest.split_at_checked(described)?;
+    if head[1] > 1 || head[2] > 1 || head[3] != 0 {
+        return None;
+    }
     let (slot, same, lent) = (head[0] as usize, head[1] == 1, head[2] == 1);
     Some(Parts { slot, same, lent, records, description, values })
 }
@@ -144,7 +147,9 @@ pub(crate) fn read_description_by(
         Some(u32::from_le_bytes(*four) as usize)
     };
     let (records, wide, gets) = (number(&mut bytes)?, number(&mut bytes)?, number(&mut bytes)?);
-    number(&mut bytes)?;
+    if number(&mut bytes)? != 0 {
+        return None;
+    }
     let (heads, mut bytes) = bytes.split_at_checked(records.checked_mul(8)?)?;
     into.heads.clear();
     into.heads.extend(

@@ -263,6 +263,7 @@ pub(super) fn access_of(
             let exposes = |wide: &DatatypeOperation| !matches!(wide.source, DatatypeSource::Bytes(_));
             let whole = parts.lent
                 && !parts.same
+                && parts.slot == 0
                 && description.gets.is_empty()
                 && !description.wide.iter().any(exposes);
             let exact = parts.values.len() == parts.records.checked_mul(8)?

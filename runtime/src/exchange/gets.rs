@@ -26,12 +26,11 @@ struct Service(Arc<Lendings>);
 impl Attendant for Service {
     fn attend(&mut self, from: usize, asked: Header, payload: &[u8], answers: &mut dyn Answers) {
         let window = payload.get(8..12).and_then(|bytes| Some(u32::from_le_bytes(bytes.try_into().ok()?)));
-        let window = window.unwrap_or(asked.extra);
-        let Ok(ports) = Ports::of(window) else { return };
-        let elements = match window == asked.extra {
-            true => self.0.elements(from, window, number(&asked), payload),
-            false => Err(Unread::Invalid),
+        let ports = window.filter(|&window| window == asked.extra).and_then(|window| Ports::of(window).ok());
+        let Some(ports) = ports else {
+            return answers.refuse(from, "it asked for what an access gets, of a window that does not exist");
         };
+        let elements = self.0.elements(from, asked.extra, number(&asked), payload);
         let kind = if elements.is_ok() { kind::ANSWER } else { kind::FAILED };
         let head = header(asked.word, kind, asked.extra);
         let bytes = elements
@@ -175,7 +174,7 @@ fn ask(
     }
     let mut asked = Vec::new();
     asked.extend_from_slice(&(first as u64).to_le_bytes());
-    // Also in the header: where the two differ, the answer comes to who asked all the same.
+    // Also in the header: where the two differ, the request was altered on its way.
     let of_window = (count as u64) << 32 | u64::from(window.key.window);
     asked.extend_from_slice(&of_window.to_le_bytes());
     let named = exchange.to.get(target).map(|about| &about.asked);

@@ -205,7 +205,7 @@ impl Fence<'_> {
 /// After a census: whether `from` has told that it has read what it reads of this rank's memory.
 pub(super) fn take_read(world: &WorldCore, endpoint: &mut Endpoint, from: usize) -> Result<bool, Lost> {
     let Some(frame) = world.poll(endpoint, from)? else { return Ok(false) };
-    let good = frame.header == world.stamped(kind::SETTLED);
+    let good = frame.header == world.stamped(kind::SETTLED) && frame.len == 0;
     endpoint.release(from, Port::FENCE);
     if good { Ok(true) } else { Err(world.refuse(endpoint, from, "it did not say that it has read")) }
 }

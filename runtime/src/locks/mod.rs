@@ -363,6 +363,10 @@ impl LockCore {
             let mut end = Request { holds: false, ends, records, wide, forms, ..request };
             done = done.and(self.ask_checked(&asking, &mut end, &mut Vec::new(), |_| ()));
         }
+        if done.is_ok() && found.len() != epoch.found {
+            done = Err(asking
+                .refuse("it answered an epoch of a lock with more or fewer bytes than it was asked for"));
+        }
         done = done.and_then(|()| epoch.land(&found, &self.data, call));
         self.found.set(found);
         if held && !open.held {
@@ -396,8 +400,7 @@ impl LockCore {
         holds(request.holds);
         let mut rest = &answer[..];
         let Some(learnt) = Learnt::read(self.data.world.size, &mut rest) else {
-            let message = format!("rank {} did not say what conflicts: a frame was altered", asking.target);
-            return Err(asking.call.error(&self.data.world, ErrorClass::Intern, message));
+            return Err(asking.refuse("it did not answer an epoch of a lock with what conflicts"));
         };
         found.extend_from_slice(rest);
         self.learn(&learnt, asking.call)

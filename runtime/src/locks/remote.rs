@@ -176,6 +176,14 @@ impl Asking<'_> {
         }
     }
 
+    /// The target has answered what no attendant answers: ends the world.
+    #[cold]
+    pub(super) fn refuse(&self, what: &str) -> Error {
+        let world = &self.window.world;
+        let lost = world.refuse(&mut world.endpoint.borrow_mut(), self.target, what);
+        world.lost(&lost, self.call).leaving(State::Mixed)
+    }
+
     fn post(&self, endpoint: &mut Endpoint, number: u64, bytes: &[u8]) -> Result<(), Lost> {
         let header = header(number, kind::LOCK, self.window.key.window);
         // SAFETY: the target does not reach this rank, so the bytes are copied.
@@ -340,6 +348,9 @@ pub(super) struct Attends(pub(super) Arc<Service>);
 impl Attendant for Attends {
     fn attend(&mut self, from: usize, header: Header, payload: &[u8], out: &mut dyn Answers) {
         let effects = self.0.ask(from, header.extra, header.word, payload);
+        if effects.is_refused {
+            out.refuse(from, "it sent a request to lock a part of a window that does not exist");
+        }
         send(effects, out);
     }
 

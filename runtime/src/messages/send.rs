@@ -46,7 +46,10 @@ pub(crate) struct Outgoing<'a> {
 struct Attends(Arc<Outbox>);
 
 impl Attendant for Attends {
-    fn attend(&mut self, from: usize, asked: Header, _: &[u8], answers: &mut dyn Answers) {
+    fn attend(&mut self, from: usize, asked: Header, payload: &[u8], answers: &mut dyn Answers) {
+        if !payload.is_empty() {
+            return answers.refuse(from, "it asked for the elements of a message in a way that no rank does");
+        }
         let header = elements(asked.word, asked.extra);
         self.0.show(from, asked.word, asked.extra, |bytes| answers.post(from, Port::ELEMENTS, header, bytes));
     }

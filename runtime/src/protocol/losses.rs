@@ -36,7 +36,7 @@ impl WorldCore {
     /// `from` sent an invalid frame, as `what` says: ends the world.
     #[cold]
     pub(crate) fn refuse(&self, endpoint: &mut Endpoint, from: usize, what: &str) -> Lost {
-        self.call_sites.end(ErrorClass::Intern);
+        self.call_sites.end(ErrorClass::ProcFailed);
         endpoint.end(Cause { rank: from, what: what.into() });
         Lost { rank: from, how: Loss::Ended(what.into()) }
     }
@@ -47,6 +47,6 @@ impl WorldCore {
             format!("rank {from} sent a frame that does not belong to this epoch or is outside the window");
         endpoint.end(Cause { rank: from, what: what.clone() });
         self.die(|| what.clone());
-        call.error(self, ErrorClass::Intern, what).ending_world()
+        call.error(self, ErrorClass::ProcFailed, what).ending_world()
     }
 }

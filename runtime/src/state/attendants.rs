@@ -1,6 +1,5 @@
 //! [`Attendants`]: what serves the requests of a world, by their kind.
 
-use crate::state::ports::ports_of;
 use fencepost_transport::{Answers, Attendant, Channels, Endpoint, Header};
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,9 +22,8 @@ impl Attendant for All {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, attendant)) = all.iter_mut().find(|(kind, _)| *kind == asked.kind) {
             attendant.attend(from, asked, payload, answers);
-        } else if let Some([.., port]) = ports_of(asked.extra) {
-            // No rank sends a request of another kind: who waits for its answer gets one that is none.
-            answers.post(from, port, Header { kind: 0, ..asked }, &[]);
+        } else {
+            answers.refuse(from, "it sent a request of a kind that no rank sends");
         }
     }
 

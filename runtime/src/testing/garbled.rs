@@ -234,6 +234,20 @@ fn every_frame_is_changed(census: Census, own: u32) {
     assert!(errors * step > frames.len() * 50, "{errors} errors of {} frames", frames.len());
 }
 
+#[test]
+fn a_frame_that_is_one_byte_too_long_is_an_error_on_all_ranks() {
+    for census in [Census::Direct, Census::Sparse, Census::Reduced] {
+        for (nth, (header, _)) in recorded(census).into_iter().enumerate() {
+            let longer = |_: &mut Header, payload: &mut Vec<u8>| payload.push(0);
+            assert!(
+                told(census, nth, "a byte more", longer),
+                "{census}: frame {nth}, of kind {}",
+                header.kind
+            );
+        }
+    }
+}
+
 /// Ranks that reach each other's memory put a record or two into their notifications. One that was a message is not believed.
 #[test]
 fn records_in_a_notification_that_was_a_message_are_not_applied() {

@@ -9,6 +9,8 @@ use crate::state::world::World;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_tests_support::random::Random;
 use fencepost_transport::{Header, InFlight, SimConfig, Tamper};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Short messages, a synchronous one, and long ones, which the receiver asks for, one of them by a request; both ways.
@@ -92,7 +94,7 @@ fn told(why: &str, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync
     for (rank, end) in ends.iter().enumerate() {
         let (class, text) = end.as_ref().unwrap_or_else(|| panic!("rank {rank} is not told: {ends:?}"));
         assert!(text.contains("rank 0") && text.contains(why), "rank {rank}: {text}");
-        assert_eq!(*class, ErrorClass::Intern, "{text}");
+        assert_eq!(*class, ErrorClass::ProcFailed, "{text}");
     }
 }
 
@@ -164,7 +166,7 @@ fn elements_that_a_sender_leaves_of_no_message_or_not_in_order_are_refused() {
         });
         let (class, text) = receiver.unwrap_or_else(|| panic!("{what}: it is not told"));
         assert!(text.contains("rank 0") && text.contains("has not asked for"), "{text}");
-        assert_eq!(class, ErrorClass::Intern, "{text}");
+        assert_eq!(class, ErrorClass::ProcFailed, "{text}");
     };
     left("of the next message", |header, _| header.word += 1);
     left("of the last message", |header, _| header.word = u64::MAX);
@@ -182,6 +184,31 @@ fn a_message_that_is_longer_than_it_says_where_is_refused_or_does_not_fit() {
         }
     });
     assert!(ends.iter().any(Option::is_some), "{ends:?}");
+}
+
+#[test]
+fn frames_that_are_one_byte_too_long_are_refused() {
+    let mut kinds = BTreeSet::new();
+    for of in kind::MESSAGE..=kind::LEFT {
+        for number in 1..=4 {
+            let is_sent = Arc::new(AtomicBool::new(false));
+            let sent = is_sent.clone();
+            let ends = ends(program, move |n, header, payload| {
+                if header.kind == of && n == number {
+                    payload.push(0);
+                    sent.store(true, Ordering::Relaxed);
+                }
+            });
+            if is_sent.load(Ordering::Relaxed) {
+                kinds.insert(of);
+                let named = |end: &Option<(ErrorClass, String)>| {
+                    end.as_ref().is_some_and(|(_, text)| text.contains("rank 0"))
+                };
+                assert!(ends.iter().all(named), "kind {of}, {number}: {ends:?}");
+            }
+        }
+    }
+    assert!(kinds.len() > 4, "{kinds:?}");
 }
 
 #[test]

@@ -165,16 +165,52 @@ fn requests_of_another_number_kind_or_window_are_refused_and_hang_nobody() {
     let invalid = "it sent an invalid answer to an epoch of a lock";
     told(kind::LOCK, invalid, |n, header, _| header.word += u64::from(n == 4));
     told(kind::LOCK, invalid, |n, header, _| header.word -= u64::from(n == 4));
-    told(kind::LOCK, invalid, |n, header, _| header.kind += if n == 2 { 70 } else { 0 });
-    told(kind::LOCK, invalid, |n, header, _| header.kind = if n == 2 { kind::ASK } else { header.kind });
-    // Nobody serves it, so nobody answers where the origin waits: it asks who is in its way, and is told.
-    told(kind::LOCK, "rank 1 has refused a request", |n, header, _| {
-        header.extra += if n == 2 { 9 } else { 0 }
-    });
     let gets = "it did not answer what an access gets";
-    told(kind::ASK, gets, |n, header, _| header.extra += if n == 2 { 9 } else { 0 });
     told(kind::ASK, gets, |n, header, _| header.word += u64::from(n == 2) << 32);
-    told(kind::ASK, gets, |n, header, _| header.kind += if n == 2 { 70 } else { 0 });
+}
+
+/// Nobody can know where the origin waits for the answer: so the target ends the world, and both ranks name the origin.
+#[test]
+fn requests_of_a_kind_or_of_a_window_that_does_not_exist_end_the_world() {
+    type Change = fn(u64, &mut Header);
+    let kinds = "it sent a request of a kind that no rank sends";
+    let parts = "it sent a request to lock a part of a window that does not exist";
+    let gets = "it asked for what an access gets, of a window that does not exist";
+    let changes: [(u32, &str, Change); 8] = [
+        (kind::LOCK, kinds, |n, header| header.kind += if n == 2 { 70 } else { 0 }),
+        (kind::LOCK, kinds, |n, header| header.kind = if n == 2 { kind::ASK } else { header.kind }),
+        (kind::LOCK, parts, |n, header| header.extra += if n == 2 { 9 } else { 0 }),
+        (kind::LOCK, parts, |_, header| header.extra += 9),
+        (kind::LOCK, parts, |_, header| header.extra = u32::MAX),
+        (kind::ASK, kinds, |n, header| header.kind += if n == 2 { 70 } else { 0 }),
+        (kind::ASK, gets, |n, header| header.extra += if n == 2 { 9 } else { 0 }),
+        (kind::ASK, gets, |n, header| header.extra = if n == 2 { u32::MAX } else { header.extra }),
+    ];
+    for (of, why, change) in changes {
+        for ends in ends(of, move |n, header, _| change(n, header)) {
+            for (rank, end) in ends.iter().enumerate() {
+                let (class, text) = end.as_ref().unwrap_or_else(|| panic!("rank {rank}, {why}: {ends:?}"));
+                assert!(text.contains("rank 0") && text.contains(why), "rank {rank}: {text}");
+                assert_eq!(*class, ErrorClass::ProcFailed, "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn frames_that_are_one_byte_too_long_are_refused() {
+    for of in KINDS {
+        for number in 1..=6 {
+            let longer = move |n, _: &mut Header, payload: &mut Vec<u8>| {
+                if n == number {
+                    payload.push(0);
+                }
+            };
+            for ends in ends(of, longer) {
+                assert!(ends.iter().any(Option::is_some) && named(&ends), "kind {of}, {number}: {ends:?}");
+            }
+        }
+    }
 }
 
 /// As if one request had been doubled and the next one been lost; or two had changed places.

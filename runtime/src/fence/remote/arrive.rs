@@ -102,7 +102,7 @@ pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, pa
     }
     let memory = &mut remembered.got[from];
     if same {
-        memory.slots.get(slot)?;
+        memory.slots.get(slot).filter(|_| description.is_empty())?;
     } else {
         if slot >= SLOTS || slot > memory.slots.len() {
             return None;
@@ -153,11 +153,11 @@ pub(super) fn take_early(
     let Remembered { arrived, early, .. } = &mut *window.remembered.borrow_mut();
     let mut count = 0;
     for payload in staged.iter().flat_map(|frames| of_epoch(frames, epoch)) {
-        let Parts { lent, records, description, values, .. } = parts(payload)?;
+        let Parts { slot, same, lent, records, description, values } = parts(payload)?;
         read_description(early, description)?;
         check(window, early, records, values.len().checked_sub(records.checked_mul(8)?)?)?;
         check_exposed(window, &[], from, early)?;
-        if lent || !early.gets.is_empty() {
+        if slot != 0 || same || lent || !early.gets.is_empty() {
             return None;
         }
         count += 1;
@@ -176,7 +176,8 @@ fn of_epoch(frames: &[u8], epoch: u32) -> impl Iterator<Item = &[u8]> {
 
 pub(crate) use crate::collect::limits::{MOST_TIMES, most_answered};
 
-/// Whether all that is described is within this rank's window and in the bytes of elements that came besides the records.
+/// Whether all that is described is within this rank's window and in the bytes of elements that
+/// came in addition to the records, and uses these bytes to the end.
 pub(crate) fn check(
     window: &WindowCore,
     description: &Description,
@@ -194,11 +195,13 @@ pub(crate) fn check(
             code => head.at() < len && size <= 8 && operator(code),
         }
     });
+    let mut used = 0;
     let wide = description.wide.iter().all(|wide| {
         let here = match wide.source {
             DatatypeSource::Bytes(at) => {
                 let end = wide.remote.size().checked_mul(size).and_then(|bytes| at.checked_add(bytes));
-                end.is_some_and(|end| end <= elements)
+                used = end.map_or(used, |end| end.max(used));
+                end.is_some()
             }
             _ => true, // see `check_exposed`
         };
@@ -211,7 +214,7 @@ pub(crate) fn check(
         && asked
             .and_then(|asked| asked.checked_mul(size))
             .is_some_and(|bytes| bytes <= most_answered(len, size));
-    (heads && wide && gets && description.heads.len() == records).then_some(())
+    (heads && wide && used == elements && gets && description.heads.len() == records).then_some(())
 }
 
 /// Whether all sections of `from` that are described are of windows of this fence, inside its parts, and no more than a rank

@@ -209,6 +209,10 @@ pub(crate) fn read_answer(bytes: &[u8]) -> Option<(Outcome, Option<usize>, &[u8]
         7 => Outcome::Missing,
         _ => return None,
     };
+    let has_more = matches!(outcome, Outcome::Done | Outcome::Waits);
+    if head[1..4] != [0; 3] || !found.is_empty() && !has_more {
+        return None;
+    }
     let rank = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
     Some((outcome, rank.checked_sub(1).map(|rank| rank as usize), found))
 }

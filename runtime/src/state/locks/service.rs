@@ -24,9 +24,32 @@ const TEXT_MAX: usize = 600;
 /// The parts of one rank.
 #[derive(Default)]
 pub(crate) struct Service {
-    parts: Mutex<BTreeMap<u32, Served>>,
+    parts: Mutex<Parts>,
     /// Whether a part was dropped when its rank knew that the world was over.
     is_over: AtomicBool,
+}
+
+/// The parts that are served, and those that were.
+#[derive(Default)]
+struct Parts {
+    served: BTreeMap<u32, Served>,
+    /// A bit for each number of a window: whether its part was served and dropped.
+    dropped: Vec<u64>,
+}
+
+impl Parts {
+    fn drop_part(&mut self, window: u32) -> Option<Served> {
+        let served = self.served.remove(&window)?;
+        let at = window as usize / 64;
+        self.dropped.resize(self.dropped.len().max(at + 1), 0);
+        self.dropped[at] |= 1 << (window % 64);
+        Some(served)
+    }
+
+    /// Returns whether the part of this window was served once.
+    fn was_dropped(&self, window: u32) -> bool {
+        self.dropped.get(window as usize / 64).is_some_and(|bits| bits >> (window % 64) & 1 == 1)
+    }
 }
 
 /// A part, and what others do with it.
@@ -74,6 +97,8 @@ struct Job {
 /// The things to be done when a request was looked at: answers to send, and ranks that reach the part to wake.
 #[derive(Default)]
 pub(crate) struct Effects {
+    /// No rank sends the request, and where its origin waits for an answer cannot be known.
+    pub(crate) is_refused: bool,
     /// The rank, the window, the number of the request, and the answer.
     pub(crate) answers: Vec<(usize, u32, u64, Vec<u8>)>,
     pub(crate) wakes: Vec<usize>,
@@ -88,13 +113,13 @@ impl Served {
 }
 
 impl Service {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Served>> {
+    fn lock(&self) -> MutexGuard<'_, Parts> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Serves this part from here on.
     pub(crate) fn serve(&self, window: u32, served: Served) {
-        self.lock().insert(window, served);
+        self.lock().served.insert(window, served);
     }
 
     /// Serves the part no more: when this returns, the attendant does not access it. Requests that wait are answered.
@@ -102,7 +127,7 @@ impl Service {
         let mut effects = Effects::default();
         let mut parts = self.lock();
         self.is_over.fetch_or(is_over, Ordering::Relaxed);
-        if let Some(served) = parts.remove(&window) {
+        if let Some(served) = parts.drop_part(window) {
             for job in served.jobs {
                 effects.answers.push((job.from, window, job.number, answer(self.dropped(), None)));
             }
@@ -120,7 +145,11 @@ impl Service {
         let mut effects = Effects::default();
         let mut reply = |outcome| effects.answers.push((from, window, number, answer(outcome, None)));
         let mut parts = self.lock();
-        let Some(served) = parts.get_mut(&window) else {
+        if !parts.served.contains_key(&window) && !parts.was_dropped(window) {
+            effects.is_refused = true;
+            return effects;
+        }
+        let Some(served) = parts.served.get_mut(&window) else {
             // Who waits was answered already.
             if !matches!(Asked::read(bytes), Some(Asked::Holder)) {
                 reply(self.dropped());
@@ -151,7 +180,7 @@ impl Service {
     /// Carries on requests that wait, after a rank that reaches the parts has left a lock.
     pub(crate) fn advance(&self) -> Effects {
         let mut effects = Effects::default();
-        self.lock().iter_mut().for_each(|(window, served)| served.advance(*window, &mut effects));
+        self.lock().served.iter_mut().for_each(|(window, served)| served.advance(*window, &mut effects));
         effects
     }
 }

@@ -328,8 +328,8 @@ impl Executable {
                     let (said, word_kept) = (arrival.header, !without(Wait::Word));
                     let is = |kind| if word_kept { said == head(kind) } else { said.kind == kind };
                     let good = match frame {
-                        Frame::Entry => is(kind::ENTRY),
-                        Frame::Done => is(kind::DONE),
+                        Frame::Entry => is(kind::ENTRY) && arrival.len == 0,
+                        Frame::Done => is(kind::DONE) && arrival.len == 0,
                         Frame::Data { bytes } => is(kind::PAYLOAD) && arrival.len as u64 == *bytes,
                     };
                     if !good {

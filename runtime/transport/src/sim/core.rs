@@ -339,6 +339,11 @@ impl Answers for SimCore {
         }
     }
 
+    fn refuse(&mut self, from: usize, what: &str) {
+        self.end(Cause { rank: from, what: what.into() });
+        self.world.wakers.wake([self.rank]);
+    }
+
     fn wake(&mut self, rank: usize) {
         if rank == self.rank {
             self.world.wakers.wake([rank]);

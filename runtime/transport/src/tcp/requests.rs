@@ -29,6 +29,10 @@ impl Answers for CoreAnswers<'_> {
         }
     }
 
+    fn refuse(&mut self, from: usize, what: &str) {
+        self.core.end(self.number, Cause { rank: from, what: what.into() });
+    }
+
     fn wake(&mut self, rank: usize) {
         let channel = self.core.channels.get(&self.number);
         if let Some(&rank) = channel.and_then(|channel| channel.members.get(rank)) {

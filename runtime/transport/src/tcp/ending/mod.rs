@@ -1,17 +1,22 @@
-//! How a fabric ends: what a rank whose program is over still does for each other rank, and when that is done.
+//! How a fabric ends: what a rank whose program is over still does for each other rank, and when
+//! that is done.
 //!
-//! Where a launcher reports how each rank ends, a rank that has finished ends without a word to every rank that it has no
-//! connection to, since one connection for each pair of ranks would be opened only to report that. So other ranks may still
-//! owe it something when its listener is gone: a release of a frame that it sent long ago, credit, or that they have left as
-//! well. Nobody needs any of that, but they cannot know. A fabric that ends therefore guarantees:
+//! Where a launcher reports how each rank ends, a rank that has finished ends without a word to
+//! every rank that it has no connection to, since one connection for each pair of ranks would be
+//! opened only to report that. So other ranks may still owe it something when its listener is gone:
+//! a release of a frame that it sent long ago, credit, or that they have left as well. Nobody needs
+//! any of that, but they cannot know. A fabric that ends therefore guarantees:
 //!
-//! - **Whatever a rank that is still there needs has been sent**: frames, and the error with which this rank has left.
-//!   The other rank has confirmed it with a farewell, or had agreed to close the connection.
-//! - **It waits only for ranks that can still answer.** A rank that has died, that sent a goodbye, or that cannot be reached any
-//!   more gets nothing. A rank cannot be reached if its listener refuses a connection, or if a connection ended without an
-//!   agreement. Its launcher will report why; what this rank has written for it is void whatever that report says.
+//! - **Whatever a rank that is still there needs has been sent**: frames, and the error with which
+//!   this rank has left. The other rank has confirmed it with a farewell, or had agreed to close
+//!   the connection.
+//! - **It waits only for ranks that can still answer.** A rank that has died, that sent a goodbye,
+//!   or that cannot be reached any more gets nothing. A rank cannot be reached if its listener
+//!   refuses a connection, or if a connection ended without an agreement. Its launcher will report
+//!   why; what this rank has written for it is void whatever that report says.
 //!
-//! Both hold in every order of events: `model.rs` explores them all, for two ranks whose connection is closed at any time.
+//! Both hold in every order of events: `model.rs` explores them all, for two ranks whose connection
+//! is closed at any time.
 
 use crate::tcp::peer::Peer;
 
@@ -67,7 +72,8 @@ impl Facts {
 }
 
 impl Peer {
-    /// Returns what this rank knows of the peer when it ends; it `defers` what needs no connection of its own.
+    /// Returns what this rank knows of the peer when it ends; it `defers` what needs no connection
+    /// of its own.
     pub(super) fn facts(&self, defers: bool) -> Facts {
         let link = match &self.link {
             None if self.attempt.is_some() || self.welcomed => Link::Opening,
