@@ -311,11 +311,15 @@ fn answers_that_no_attendant_sends_are_refused() {
     told(kind::LOCKED, invalid, |n, header, _| header.kind += u32::from(n == 2));
     told(kind::LOCKED, invalid, |n, _, payload| payload.truncate(if n == 2 { 7 } else { payload.len() }));
     told(kind::LOCKED, invalid, |n, _, payload| payload[0] |= if n == 2 { 32 } else { 0 });
-    told(kind::LOCKED, "bytes were found where", |n, _, payload| {
+    told(kind::LOCKED, "with more or fewer bytes than it was asked for", |n, _, payload| {
         payload.resize(payload.len() + usize::from(n == 2), 0)
     });
+    told(kind::LOCKED, invalid, |n, _, payload| payload[0] = if n == 2 { 3 } else { payload[0] });
     told(kind::LOCKED, "has refused a request", |n, _, payload| {
-        payload[0] = if n == 2 { 3 } else { payload[0] }
+        if n == 2 {
+            payload[0] = 3;
+            payload.truncate(8);
+        }
     });
     told(kind::ANSWER, "it did not answer what an access gets", |n, _, payload| {
         payload.resize(payload.len() + usize::from(n == 2), 0);
