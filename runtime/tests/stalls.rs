@@ -3,6 +3,7 @@
 
 use fencepost_planner::{Error, Result};
 use fencepost_runtime::{Ranks, Stall, TransportKind, World, ranks};
+use fencepost_tests_support::side_by_side::side_by_side;
 use fencepost_transport::SimConfig;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
@@ -109,7 +110,7 @@ fn apart(world: &World, first: bool) -> (Result<()>, [u32; 2]) {
 
 #[test]
 fn fences_of_two_worlds_in_different_order_end_both_and_say_who_waits_where() {
-    for (name, transport) in all(&[0, 0]) {
+    side_by_side(usize::MAX, all(&[0, 0]), |(name, transport)| {
         let (ranks, said) = watched(2, transport);
         let ends: Vec<(String, [u32; 2])> = ranks
             .end_deadlocks(true)
@@ -136,12 +137,12 @@ fn fences_of_two_worlds_in_different_order_end_both_and_say_who_waits_where() {
             let found = said.iter().any(|stall| stall.rank == rank && stall.deadlock.is_some());
             assert!(found, "{name}: rank {rank} has said nothing of a deadlock: {said:?}");
         }
-    }
+    });
 }
 
 #[test]
 fn a_cycle_of_three_ranks_in_three_worlds_is_named_by_ranks_of_all() {
-    for (name, transport) in all(&[0, 0, 1, 1]) {
+    side_by_side(usize::MAX, all(&[0, 0, 1, 1]), |(name, transport)| {
         let (ranks, said) = watched(4, transport);
         let ends: Vec<Option<String>> = ranks
             .end_deadlocks(true)
@@ -170,7 +171,7 @@ fn a_cycle_of_three_ranks_in_three_worlds_is_named_by_ranks_of_all() {
         let said = said.lock().expect("no panic");
         let in_ring = |stall: &&Stall| stall.deadlock.is_some();
         assert!(said.iter().filter(in_ring).all(|stall| stall.rank_of_all.is_some()), "{name}: {said:?}");
-    }
+    });
 }
 
 #[test]

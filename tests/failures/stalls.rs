@@ -3,6 +3,7 @@
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
 use fencepost::{Census, Ranks, Stall, TransportKind, ranks};
+use fencepost_tests_support::side_by_side::side_by_side;
 use fencepost_tests_support::transports::requested;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -69,7 +70,7 @@ fn a_wait_in_a_prepared_superstep_is_reported_with_its_peer_and_what_came() {
 
 #[test]
 fn a_cycle_of_waits_in_prepared_supersteps_is_recognised_and_ends_both_worlds() {
-    for (name, world) in worlds(2) {
+    side_by_side(usize::MAX, worlds(2), |(name, world)| {
         let said = Arc::new(Mutex::new(Vec::new()));
         let told = said.clone();
         let ends: Vec<String> = world
@@ -103,7 +104,7 @@ fn a_cycle_of_waits_in_prepared_supersteps_is_recognised_and_ends_both_worlds() 
                 said.iter().find(in_ring).unwrap_or_else(|| panic!("{name}: rank {rank} said nothing"));
             assert_eq!((stall.superstep, stall.what), (Some("shift"), "frames"), "{name}: {stall}");
         }
-    }
+    });
 }
 
 /// The rank that waits is in the middle of a protocol: others use its memory, so it must not leave it by unwinding.

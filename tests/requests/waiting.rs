@@ -3,52 +3,51 @@
 use fencepost::{Error, ErrorClass, Outcome, Stall, ranks};
 use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::messages::{everywhere, kinds};
+use fencepost_tests_support::side_by_side::side_by_side;
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 #[test]
 fn ranks_that_wait_for_each_other_s_requests_are_told_so() {
-    for transport in kinds(2) {
-        for at in 0..5 {
-            let world = ranks(2).transport(transport.clone()).eager(0).stall(Some(Duration::ZERO));
-            let world = world.end_deadlocks(true).on_stall(|_| ());
-            let ends = ends(&world, &[], |world| {
-                let other = 1 - world.rank();
-                match at {
-                    0 => drop(world.irecv::<u8>(other, 30)?.wait()?),
-                    1 => drop(world.issend(other, 30, vec![0u8])?.wait()?),
-                    2 => {
-                        let mut set = world.requests();
-                        set.push(world.irecv::<u8>(other, 30)?)?;
-                        set.wait_any()?;
-                    }
-                    3 => {
-                        let (u, group) = (world.window::<u8>(1)?, world.group([other])?);
-                        let mut set = world.requests();
-                        set.push(u.post(&group)?.iwait().map(drop))?;
-                        set.push(world.irecv::<u8>(other, 31)?.map(drop))?;
-                        set.wait_all()?;
-                    }
-                    _ => {
-                        let mut set = world.requests();
-                        set.push(world.isend(other, 30, vec![0u8; 1000])?)?;
-                        set.push(world.irecv::<u8>(other, 31)?)?;
-                        set.wait_all()?;
-                    }
+    let cases = kinds(2).into_iter().flat_map(|transport| (0..5).map(move |at| (transport.clone(), at)));
+    side_by_side(usize::MAX, cases, |(transport, at)| {
+        let world = ranks(2).transport(transport.clone()).eager(0).stall(Some(Duration::ZERO));
+        let world = world.end_deadlocks(true).on_stall(|_| ());
+        let ends = ends(&world, &[], |world| {
+            let other = 1 - world.rank();
+            match at {
+                0 => drop(world.irecv::<u8>(other, 30)?.wait()?),
+                1 => drop(world.issend(other, 30, vec![0u8])?.wait()?),
+                2 => {
+                    let mut set = world.requests();
+                    set.push(world.irecv::<u8>(other, 30)?)?;
+                    set.wait_any()?;
                 }
-                Ok(())
-            });
-            for (class, text) in ends.into_iter().map(|end| end.expect("it cannot go on")) {
-                let class_of = if at >= 3 { ErrorClass::InStatus } else { ErrorClass::RmaSync };
-                assert_eq!(class, class_of, "{transport:?}, {at}: {text}");
-                for word in ["deadlock", "rank 0 waits for rank 1", "rank 1 waits for rank 0", "waiting.rs:"]
-                {
-                    assert!(text.contains(word), "{transport:?}, {at}: no {word:?} in {text}");
+                3 => {
+                    let (u, group) = (world.window::<u8>(1)?, world.group([other])?);
+                    let mut set = world.requests();
+                    set.push(u.post(&group)?.iwait().map(drop))?;
+                    set.push(world.irecv::<u8>(other, 31)?.map(drop))?;
+                    set.wait_all()?;
+                }
+                _ => {
+                    let mut set = world.requests();
+                    set.push(world.isend(other, 30, vec![0u8; 1000])?)?;
+                    set.push(world.irecv::<u8>(other, 31)?)?;
+                    set.wait_all()?;
                 }
             }
+            Ok(())
+        });
+        for (class, text) in ends.into_iter().map(|end| end.expect("it cannot go on")) {
+            let class_of = if at >= 3 { ErrorClass::InStatus } else { ErrorClass::RmaSync };
+            assert_eq!(class, class_of, "{transport:?}, {at}: {text}");
+            for word in ["deadlock", "rank 0 waits for rank 1", "rank 1 waits for rank 0", "waiting.rs:"] {
+                assert!(text.contains(word), "{transport:?}, {at}: no {word:?} in {text}");
+            }
         }
-    }
+    });
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Ranks of one world that take different censuses, which their programs or environments have chosen.
 
-use crate::launched::{options, run_with, side_by_side};
+use crate::launched::{options, run_with};
 use crate::rank::{say, size};
 use fencepost::prelude::*;
 use fencepost::{Census, TransportKind, process};
+use fencepost_tests_support::side_by_side::side_by_side;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ pub fn differ() {
         ("tcp", "9", "off"),
         ("mixed", "4", "off"),
     ];
-    side_by_side(jobs.len(), &jobs, |&(transport, ranks, stalls)| {
+    side_by_side(jobs.len(), jobs, |(transport, ranks, stalls)| {
         let options = [&options(transport, ranks)[..], &["--timeout", "90s"]].concat();
         let ended = run_with(&options, &["censuses"], &[("FENCEPOST_STALL", stalls)]).end();
         ended.expect(0);

@@ -1,8 +1,7 @@
 //! The ends of jobs: with success, with a code, by a signal, by a time limit, with their launcher.
 
-use crate::launched::{
-    BOTH, HOSTS, await_end, go_on, options, process, rank_program, run, run_with, side_by_side, start,
-};
+use crate::launched::{BOTH, HOSTS, await_end, go_on, options, process, rank_program, run, run_with, start};
+use fencepost_tests_support::side_by_side::side_by_side;
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -66,7 +65,7 @@ pub fn signals() {
 }
 
 pub fn timeout() {
-    side_by_side(2, &["shm", "mixed"], |transport| {
+    side_by_side(2, ["shm", "mixed"], |transport| {
         let options = options(transport, "2");
         let ended = run(&[&options[..], &["--timeout", "1s"]].concat(), &["spin"]).end();
         ended.expect(124).says("the job exceeded its time limit");
@@ -75,7 +74,7 @@ pub fn timeout() {
 }
 
 pub fn deadlocks() {
-    side_by_side(2, &BOTH, |transport| {
+    side_by_side(2, BOTH, |transport| {
         let ending = [("FENCEPOST_DEADLOCK", "end"), ("FENCEPOST_STALL", "1ms")];
         let ended = run_with(&["-n", "3", "--transport", transport], &["crossed"], &ending).end();
         ended.expect(1).says("deadlock: ");
@@ -95,7 +94,7 @@ pub fn deadlocks() {
 }
 
 pub fn late() {
-    side_by_side(2, &BOTH, |transport| {
+    side_by_side(2, BOTH, |transport| {
         let file = std::env::temp_dir().join(format!("fencepost-late-{}-{transport}", std::process::id()));
         let options = ["-n", "2", "--transport", transport, "--timeout", "2s"];
         let limits = [("FENCEPOST_SILENCE", "300ms"), ("FENCEPOST_HEARTBEAT", "100ms")];
@@ -214,7 +213,7 @@ pub fn many_runs() {
 
 /// Every rank's error names both calls, whichever rank detects the difference.
 pub fn apart() {
-    side_by_side(3, &[("shm", 2), ("tcp", 2), ("mixed", 4)], |&(transport, ranks)| {
+    side_by_side(3, [("shm", 2), ("tcp", 2), ("mixed", 4)], |(transport, ranks)| {
         let ended = run(&options(transport, "2"), &["apart"]).end();
         ended.expect(0);
         let lines: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("rank ")).collect();

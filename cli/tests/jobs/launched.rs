@@ -5,7 +5,6 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group,
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::panic::resume_unwind;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -166,21 +165,6 @@ impl Ended {
         assert!(self.err.contains(text), "no `{text}` in {self:#?}");
         self
     }
-}
-
-/// Runs `one` on each case, `at_once` of them side by side, and returns the results in the order of the cases. For jobs that mostly
-/// wait for a limit to pass.
-pub fn side_by_side<C: Sync, R: Send>(at_once: usize, cases: &[C], one: impl Fn(&C) -> R + Sync) -> Vec<R> {
-    let mut results = Vec::with_capacity(cases.len());
-    for cases in cases.chunks(at_once) {
-        std::thread::scope(|scope| {
-            let running: Vec<_> = cases.iter().map(|case| scope.spawn(|| one(case))).collect();
-            let ended =
-                running.into_iter().map(|job| job.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            results.extend(ended);
-        });
-    }
-    results
 }
 
 /// The numbers of all processes.

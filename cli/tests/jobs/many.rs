@@ -1,12 +1,13 @@
 //! Kill points, stopped ranks and lost hosts among 64 ranks, where few ranks talk to each other: every other rank gets an
 //! error that names the lost one.
 
-use crate::launched::{run_with, side_by_side};
+use crate::launched::run_with;
 use crate::points::{Fate, named, now};
 use crate::rank::{say, size};
 use crate::remote::lose_host;
 use fencepost::prelude::*;
 use fencepost::{TransportKind, World};
+use fencepost_tests_support::side_by_side::side_by_side;
 use rustix::process::Signal;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -138,7 +139,7 @@ pub fn deaths() {
         );
         assert!(half < Duration::from_secs(1), "{noticed:?}");
     }
-    side_by_side(2, &stops, |&(setup, point, victim)| one(setup, "stop", point, victim));
+    side_by_side(2, stops, |(setup, point, victim)| one(setup, "stop", point, victim));
 }
 
 fn one(setup: &Setup, how: &str, point: usize, victim: usize) -> Vec<Duration> {
@@ -162,7 +163,7 @@ pub fn lost_hosts() {
     } else {
         vec![(0, Signal::KILL), (5, Signal::STOP)]
     };
-    side_by_side(2, &all, |&(host, signal)| {
+    side_by_side(2, all, |(host, signal)| {
         let theirs = (HOSTS[host], host * EACH..(host + 1) * EACH);
         if signal == Signal::KILL {
             lose_host(&options, RANKS, theirs, signal, "on host", &[]);

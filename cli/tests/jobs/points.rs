@@ -1,10 +1,11 @@
 //! Kill points: a rank dies at a numbered point of a program that uses every feature, and every other rank gets an
 //! error.
 
-use crate::launched::{Ended, options, run_with, side_by_side};
+use crate::launched::{Ended, options, run_with};
 use crate::rank::{say, size};
 use fencepost::prelude::*;
 use fencepost::{Check, Error, ErrorClass, ErrorHandler, Stall, TransportKind, World};
+use fencepost_tests_support::side_by_side::side_by_side;
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 use std::process::ExitCode;
@@ -350,7 +351,7 @@ pub fn stops() {
             jobs.extend((0..times).map(|time| (transport, point, (point + time) % RANKS)));
         }
     }
-    side_by_side(5, &jobs, |&(transport, point, victim)| one(transport, "stop", point, victim));
+    side_by_side(5, jobs, |(transport, point, victim)| one(transport, "stop", point, victim));
 }
 
 /// Every point and every other way to die, ten times; or a sample of them, once.

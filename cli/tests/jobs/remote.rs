@@ -1,6 +1,7 @@
 //! Jobs on several hosts: other loopback addresses, and network namespaces if this machine allows them.
 
-use crate::launched::{HOSTS, await_end, go_on, process, rank_program, run, run_with, side_by_side, start};
+use crate::launched::{HOSTS, await_end, go_on, process, rank_program, run, run_with, start};
+use fencepost_tests_support::side_by_side::side_by_side;
 use rustix::process::{Signal, pidfd_send_signal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -37,8 +38,8 @@ pub fn lost() {
 
 pub fn silent() {
     let quick = [("FENCEPOST_HEARTBEAT", "100ms"), ("FENCEPOST_SILENCE", "2s")];
-    side_by_side(2, &PLACES, |place| {
-        lose_host(&HOSTS, 4, place.clone(), Signal::STOP, "it sent no heartbeat for", &quick);
+    side_by_side(2, PLACES, |place| {
+        lose_host(&HOSTS, 4, place, Signal::STOP, "it sent no heartbeat for", &quick);
     });
 }
 

@@ -1,4 +1,4 @@
-//! The common parts of test programs. [`random`], [`counting`], [`golden`], [`mod@line`] and [`cases`] need nothing of ours, so that the tests of
+//! The common parts of test programs. [`random`], [`counting`], [`golden`], [`mod@line`], [`mod@side_by_side`] and [`cases`] need nothing of ours, so that the tests of
 //! every layer can use them; the feature `worlds` adds transports and programs.
 
 pub mod cases;
@@ -18,5 +18,6 @@ pub mod play;
 #[cfg(feature = "worlds")]
 pub mod program;
 pub mod random;
+pub mod side_by_side;
 #[cfg(feature = "worlds")]
 pub mod transports;
