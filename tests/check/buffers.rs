@@ -9,6 +9,7 @@ use fencepost_planner::ids::{Id, Rank};
 use fencepost_planner::reference::{Completion, Envelope, MessageCall, SendMode, Standard, stops};
 use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::messages::kinds;
+use fencepost_tests_support::side_by_side::side_by_side;
 use std::time::Duration;
 
 /// A call, of a message of one byte: to or from a rank, with a tag.
@@ -222,8 +223,7 @@ fn told(programs: &[&[Step]], transport: &TransportKind, check: Check) -> Vec<(E
 /// # Panics
 /// Panics where one becomes something else than is said, or than the reference says.
 pub(crate) fn judged() -> String {
-    let mut table = String::new();
-    for (name, verdict, programs) in CASES {
+    let rows = side_by_side(4, CASES, |(name, verdict, programs)| {
         let by_law = [Standard::AtOnce, Standard::AtMatch].map(|standard| waiting(programs, standard));
         let (expected, becomes, mode) = match verdict {
             Ends => ([true, true], "ends", "off, mark, log, mpi"),
@@ -236,7 +236,7 @@ pub(crate) fn judged() -> String {
             format!("rank {rank} waits in {} at buffers.rs:{line}", programs[rank][step].name())
         });
         let lines: Vec<String> = lines.collect();
-        for transport in kinds(programs.len()) {
+        side_by_side(usize::MAX, kinds(programs.len()), |transport| {
             for check in [Check::Log, Check::Mpi] {
                 let told = told(programs, &transport, check);
                 let what = format!("{name} on {transport:?}, {check}: {told:?}");
@@ -258,17 +258,17 @@ pub(crate) fn judged() -> String {
                     assert!(one.is_some_and(|one| one.contains(&call)), "no {call} of rank {rank}: {what}");
                 }
             }
-        }
+        });
         let becomes = [vec![becomes.to_owned()], lines].concat().join("; ");
-        table += &row(&format!("messages {name}"), &becomes, mode);
-    }
-    table
+        row(&format!("messages {name}"), &becomes, mode)
+    });
+    rows.concat()
 }
 
 #[test]
 fn both_lines_of_two_sends_that_only_a_buffer_completes_are_told() {
     let line = line!() + 5;
-    for transport in kinds(2) {
+    side_by_side(usize::MAX, kinds(2), |transport| {
         let world = ranks(2).transport(transport.clone()).check(Check::Mpi).stall(Some(Duration::ZERO));
         let world = world.end_deadlocks(true).on_stall(|_| ());
         let ends = ends(&world, &[], |world| match world.rank() {
@@ -283,5 +283,5 @@ fn both_lines_of_two_sends_that_only_a_buffer_completes_are_told() {
                 assert!(words.iter().all(|words| text.contains(words)), "{transport:?}: {text}");
             }
         }
-    }
+    });
 }

@@ -3,6 +3,7 @@
 use crate::contention::kinds;
 use fencepost::prelude::*;
 use fencepost::{Stall, TransportKind, ranks};
+use fencepost_tests_support::side_by_side::side_by_side;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::yield_now;
@@ -267,7 +268,7 @@ fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
 /// Rank 1 holds the part of rank 0 and waits for that of rank 3, and rank 2 the other way round.
 #[test]
 fn holders_that_wait_for_each_other_at_other_ranks_are_told() {
-    for kind in kinds() {
+    side_by_side(usize::MAX, kinds(), |kind| {
         let held = AtomicU64::new(0);
         let world = ranks(4).transport(kind.clone()).stall(Some(Duration::ZERO)).end_deadlocks(true);
         let errors = world.on_stall(|_| ()).collect(|world| {
@@ -294,13 +295,13 @@ fn holders_that_wait_for_each_other_at_other_ranks_are_told() {
             assert!(error.contains("rank 1 waits for rank 2"), "{kind:?}: {error}");
             assert!(error.contains("rank 2 waits for rank 1"), "{kind:?}: {error}");
         }
-    }
+    });
 }
 
 /// One of the two waits in a barrier, and not for a lock.
 #[test]
 fn a_holder_that_waits_for_one_that_waits_for_the_lock_is_told() {
-    for kind in kinds() {
+    side_by_side(usize::MAX, kinds(), |kind| {
         let held = AtomicU64::new(0);
         let world = ranks(4).transport(kind.clone()).stall(Some(Duration::ZERO)).end_deadlocks(true);
         let errors = world.on_stall(|_| ()).collect(|world| {
@@ -326,7 +327,7 @@ fn a_holder_that_waits_for_one_that_waits_for_the_lock_is_told() {
         for error in errors.unwrap_or_else(|error| panic!("{kind:?}: {error}")) {
             assert!(error.contains("deadlock: ") && error.contains("rank 1 waits for rank 3"), "{error}");
         }
-    }
+    });
 }
 
 /// On one host and apart, many wait for one another and none in a circle: nothing is reported as a deadlock.

@@ -3,13 +3,14 @@
 use fencepost::{Any, ErrorClass, Result, World, ranks};
 use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::messages::kinds;
+use fencepost_tests_support::side_by_side::side_by_side;
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
 /// Three ranks make this call, and `waiting` of them wait for ever: each of these is told so, with these words.
 #[track_caller]
 fn knotted(waiting: usize, words: &[&str], call: impl Fn(&World) -> Result<()> + Sync) {
-    for transport in kinds(3) {
+    side_by_side(usize::MAX, kinds(3), |transport| {
         let world = ranks(3).transport(transport.clone()).eager(0).stall(Some(Duration::ZERO));
         let world = world.end_deadlocks(true).on_stall(|_| ());
         let ends = ends(&world, &[], &call);
@@ -23,7 +24,7 @@ fn knotted(waiting: usize, words: &[&str], call: impl Fn(&World) -> Result<()> +
                 assert!(text.contains(word), "{transport:?}: no {word:?} in {text}");
             }
         }
-    }
+    });
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::meaning::{everywhere, transports};
 use fencepost::{ErrorClass, ErrorHandler, LockType, Op, Stall, TransportKind, ranks};
+use fencepost_tests_support::side_by_side::side_by_side;
 use std::hint::spin_loop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
@@ -130,7 +131,7 @@ fn a_leaked_access_is_a_stall_that_names_the_wait() {
 
 #[test]
 fn ranks_that_wait_for_each_other_are_told_so() {
-    for transport in transports(2) {
+    side_by_side(usize::MAX, transports(2), |transport| {
         let world = ranks(2).transport(transport.clone()).stall(Some(Duration::ZERO)).end_deadlocks(true);
         let world = world.on_stall(|_| ());
         let ended = world.run(|world| {
@@ -146,12 +147,12 @@ fn ranks_that_wait_for_each_other_are_told_so() {
             Err(error)
         });
         assert!(ended.is_err(), "{transport:?}");
-    }
+    });
 }
 
 #[test]
 fn a_rank_that_waits_for_itself_is_told_so() {
-    for transport in transports(2) {
+    side_by_side(usize::MAX, transports(2), |transport| {
         let world = ranks(2).transport(transport.clone()).stall(Some(Duration::ZERO)).end_deadlocks(true);
         let world = world.on_stall(|_| ());
         let ended = world.run(|world| {
@@ -166,7 +167,7 @@ fn a_rank_that_waits_for_itself_is_told_so() {
             Err(error)
         });
         assert!(ended.is_err(), "{transport:?}");
-    }
+    });
 }
 
 #[test]
