@@ -3,6 +3,7 @@
 use fencepost::__private::{SourceData, WindowKey};
 use fencepost::prelude::*;
 use fencepost::{Assertions, Census, Check, Ranks, Section, Source, TransportKind, World, ranks};
+use fencepost_tests_support::cases::every_case;
 use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::transports::transports;
 use std::borrow::Cow;
@@ -428,7 +429,10 @@ fn look(u: &mut Window<u64>, #[uniform] number: u64, from: usize) -> Result<()> 
 fn uniform_values_with_chosen_hashes_do_not_pass_one_window_for_another() -> Result<()> {
     const NUMBERS: [u64; 2] = [0x4d66_6586_03c6_e067, 0x11f1_ff38_cd18_5e7f];
     const BETWEEN: usize = 9469;
-    for world in worlds(2) {
+    // Each transport with one census, unless every case is tried: the windows take long.
+    let censuses = Census::ALL.len();
+    let is_sampled = |at: usize| every_case() || at % censuses == at / censuses % censuses;
+    for (_, world) in worlds(2).into_iter().enumerate().filter(|(at, _)| is_sampled(*at)) {
         world.check(Check::Off).run(|world| {
             let me = world.rank();
             let mut u = world.window::<u64>(8)?;
