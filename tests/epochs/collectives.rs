@@ -13,8 +13,8 @@ fn each() -> impl Iterator<Item = (TransportKind, Census)> {
     transports([7]).into_iter().flat_map(|transport| Census::ALL.map(|census| (transport.clone(), census)))
 }
 
-/// A sample for a test that takes long: each transport with one census, unless every case is tried. Three tests in turn try
-/// each transport with each.
+/// A sample for a test that takes long: each transport with one census, unless every case is tried.
+/// Three tests in turn try each transport with each.
 fn sampled(turn: usize) -> impl Iterator<Item = (TransportKind, Census)> {
     let censuses = Census::ALL.len();
     let is_sampled = move |at: usize| every_case() || at % censuses == (at / censuses + turn) % censuses;

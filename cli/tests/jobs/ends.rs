@@ -258,8 +258,8 @@ pub fn unborn() {
     assert!(ended.out.contains("another rank ended before all ranks had joined: rank 1"), "{ended:#?}");
 }
 
-/// One of eight ranks dies before it has joined, some milliseconds before or after others have: each of these gets an error
-/// that names it, at once.
+/// One of eight ranks dies before it has joined, some milliseconds before or after others have:
+/// each of these gets an error that names it, at once.
 pub fn unjoined() {
     let jobs = if crate::full() { 500 } else { 12 };
     let mut noticed = Vec::new();

@@ -277,7 +277,8 @@ fn unjoined(file: &str) -> Result<()> {
     }
 }
 
-/// The rank that creates the file kills itself `wait` milliseconds later, without having joined; all others join.
+/// The rank that creates the file kills itself `wait` milliseconds later, without having joined;
+/// all others join.
 fn dies_unjoined(file: &str, wait: usize) -> Result<()> {
     let began = super::points::now();
     if std::fs::File::create_new(file).is_ok() {

@@ -49,7 +49,8 @@ pub(crate) struct Connections(Mutex<ConnectionState>);
 enum ConnectionState {
     /// This rank listens; the addresses of the others have not arrived.
     Listening(Fabric),
-    /// The connections, until they close; and reports of the launcher, which they need also while they close.
+    /// The connections, until they close; and reports of the launcher, which they need also while
+    /// they close.
     Started(Option<Arc<Fabric>>, Reports),
     Failed,
 }
@@ -219,7 +220,8 @@ mod tests {
     use std::net::TcpListener;
     use std::sync::mpsc;
 
-    /// Rank 1 never answers, so rank 0 can't pass on what it has sent, and waits; the launcher reports the death of rank 1.
+    /// Rank 1 never answers, so rank 0 can't pass on what it has sent, and waits; the launcher
+    /// reports the death of rank 1.
     #[test]
     fn a_report_ends_the_wait_of_a_rank_that_closes_its_connections() {
         let job = Description {

@@ -23,8 +23,8 @@ use std::time::Instant;
 pub struct Member {
     job: Description,
     link: Link,
-    /// The number of worlds of the whole job that this rank has created. Locked while a world is created, and never by
-    /// a thread that has another lock.
+    /// The number of worlds of the whole job that this rank has created. Locked while a world is
+    /// created, and never by a thread that has another lock.
     worlds: Mutex<u32>,
     membership: Membership,
 }
@@ -270,8 +270,9 @@ mod tests {
     /// A limit that only a deadlock reaches.
     const DEADLOCKED: Duration = Duration::from_secs(20);
 
-    /// Returns rank 0 of three that has joined over TCP and waits for the table of addresses, and the launcher's end of its control channel.
-    /// Both live as long as the process: a rank whose channel is closed ends its process.
+    /// Returns rank 0 of three that has joined over TCP and waits for the table of addresses, and
+    /// the launcher's end of its control channel. Both live as long as the process: a rank whose
+    /// channel is closed ends its process.
     fn joined() -> (&'static Member, &'static mut Channel) {
         let (launcher, socket) = Channel::pair().expect("a pair");
         let job = Description {
@@ -309,7 +310,8 @@ mod tests {
         }
     }
 
-    /// The listening thread handles many deaths at a time, and meanwhile another thread is refused, which it reports.
+    /// The listening thread handles many deaths at a time, and meanwhile another thread is refused,
+    /// which it reports.
     #[test]
     fn deaths_are_handled_while_another_thread_reports_that_it_cannot_join() {
         let (member, launcher) = joined();
@@ -327,7 +329,8 @@ mod tests {
         }
     }
 
-    /// The socket to the launcher is full, so a thread that leaves a world waits until the launcher reads it.
+    /// The socket to the launcher is full, so a thread that enters a world waits until the launcher
+    /// reads it.
     #[test]
     fn a_death_is_handled_while_another_thread_waits_for_the_launcher() {
         let (member, launcher) = joined();

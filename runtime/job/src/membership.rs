@@ -1,9 +1,10 @@
-//! [`Membership`]: the state of a rank's process in its job, which its threads share under one lock.
+//! [`Membership`]: the state of a rank's process in its job, which its threads share under one
+//! lock.
 //!
-//! A thread holds the lock only inside the functions of this file. They never wait with it, and they call nothing that
-//! takes another lock: this file knows neither the transports of the rank nor its [`Member`](crate::member::Member).
-//! So no order of locks exists here that a thread could violate, and no thread waits for the launcher while another
-//! one needs the state.
+//! A thread holds the lock only inside the functions of this file. They never wait with it, and
+//! they call nothing that takes another lock: this file knows neither the transports of the rank
+//! nor its [`Member`](crate::member::Member). So no order of locks exists here that a thread could
+//! violate, and no thread waits for the launcher while another one needs the state.
 
 use crate::channel::{Channel, ChannelError};
 use crate::control::{Ending, Message};
@@ -17,8 +18,8 @@ use std::thread::ThreadId;
 pub(crate) struct Membership {
     state: Mutex<State>,
     connection_changed: Condvar,
-    /// A copy of the control channel's socket, so that a thread can wait for it without the lock; an external launcher
-    /// has none.
+    /// A copy of the control channel's socket, so that a thread can wait for it without the lock;
+    /// an external launcher has none.
     socket: Option<OwnedFd>,
 }
 
@@ -32,8 +33,8 @@ struct State {
     connection: Connection,
 }
 
-/// The calls of `run` in this process that have begun and not ended. Worlds of processes are paired by the order in
-/// which each process enters them, and only one thread can keep that order.
+/// The calls of `run` in this process that have begun and not ended. Worlds of processes are paired
+/// by the order in which each process enters them, and only one thread can keep that order.
 #[derive(Default)]
 struct Runs {
     /// The thread that is in a `run`, and how many nested calls it is in.
@@ -109,9 +110,9 @@ impl Membership {
         }
     }
 
-    /// A thread enters a world. Returns whether it may: `false` while another thread is in one; from then on the world
-    /// of that other thread is unreliable, too ([`overlapped`](Self::overlapped)). The launcher is notified of the
-    /// outermost world only.
+    /// A thread enters a world. Returns whether it may: `false` while another thread is in one;
+    /// from then on the world of that other thread is unreliable, too
+    /// ([`overlapped`](Self::overlapped)). The launcher is notified of the outermost world only.
     pub(crate) fn enter(&self, me: ThreadId) -> bool {
         let mut state = self.lock();
         match &mut state.runs.thread {
@@ -125,14 +126,16 @@ impl Membership {
                 return false;
             }
         }
-        // Under the same lock, so that the launcher is notified in the order in which threads enter and leave.
+        // Under the same lock, so that the launcher is notified in the order in which threads enter
+        // and leave.
         state.send(&Message::Entered);
         drop(state);
         self.await_sent();
         true
     }
 
-    /// Returns whether another thread has called `run` since the first one entered its outermost world.
+    /// Returns whether another thread has called `run` since the first one entered its outermost
+    /// world.
     pub(crate) fn overlapped(&self) -> bool {
         self.lock().runs.overlapped
     }
@@ -153,7 +156,8 @@ impl Membership {
         self.await_sent();
     }
 
-    /// Returns the error with which the rank left its last world, if any; `None` while it is in a world.
+    /// Returns the error with which the rank left its last world, if any; `None` while it is in a
+    /// world.
     pub(crate) fn last_error_outside_worlds(&self) -> Option<Option<String>> {
         let state = self.lock();
         state.runs.thread.is_none().then(|| state.last_error.clone())

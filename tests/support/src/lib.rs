@@ -1,4 +1,5 @@
-//! The common parts of test programs. [`random`], [`counting`], [`golden`], [`mod@line`], [`mod@side_by_side`] and [`cases`] need nothing of ours, so that the tests of
+//! The common parts of test programs. [`random`], [`counting`], [`golden`], [`mod@line`],
+//! [`mod@side_by_side`] and [`cases`] need nothing of ours, so that the tests of
 //! every layer can use them; the feature `worlds` adds transports and programs.
 
 pub mod cases;

@@ -48,8 +48,9 @@ pub struct Fabric {
     server: Option<JoinHandle<()>>,
 }
 
-/// What a launcher reports of other ranks. A rank that closes its connections waits for those that it has something for, so
-/// reports reach it until the end: this does not keep the connections open.
+/// What a launcher reports of other ranks. A rank that closes its connections waits for those that
+/// it has something for, so reports reach it until the end: this does not keep the connections
+/// open.
 pub struct Reports(Arc<FabricShared>);
 
 pub(super) struct FabricShared {
