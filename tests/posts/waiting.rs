@@ -1,7 +1,7 @@
 //! Who waits for what, and what is said of it: leaks, drops, panics, stalls, and ranks that are elsewhere.
 
 use crate::meaning::{everywhere, transports};
-use fencepost::{ErrorClass, ErrorHandler, LockType, Op, Stall, TransportKind, ranks};
+use fencepost::{ErrorClass, ErrorHandler, LockType, Op, Result, Stall, Tested, TransportKind, World, ranks};
 use fencepost_tests_support::side_by_side::side_by_side;
 use std::hint::spin_loop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -150,23 +150,117 @@ fn ranks_that_wait_for_each_other_are_told_so() {
     });
 }
 
-#[test]
-fn a_rank_that_waits_for_itself_is_told_so() {
-    side_by_side(usize::MAX, transports(2), |transport| {
-        let world = ranks(2).transport(transport.clone()).stall(Some(Duration::ZERO)).end_deadlocks(true);
-        let world = world.on_stall(|_| ());
-        let ended = world.run(|world| {
-            let u = world.window::<u32>(1)?;
-            if world.rank() == 1 {
-                return Ok(());
-            }
+/// A call of rank 0 that waits for rank 0 itself, with its name, and words of its error.
+type OwnWait = (&'static str, fn(&World) -> Result<()>, &'static [&'static str]);
+
+/// Only this rank could end these waits, and it is in the call.
+const OWN_WAITS: [OwnWait; 6] = [
+    (
+        "an exposure that no access belongs to",
+        |world| Ok(world.window::<u32>(1)?.post(&world.group([0])?)?.wait().map(drop)?),
+        &["Exposed::wait", "and has started no access that belongs to the post"],
+    ),
+    (
+        "an exposure with an access that is open",
+        |world| {
             let own = world.group([0])?;
-            let (_, error) = u.post(&own)?.wait().expect_err("it has not started").into_parts();
-            assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
-            assert!(error.message().contains("rank 0 waits for rank 0"), "{error}");
-            Err(error)
-        });
-        assert!(ended.is_err(), "{transport:?}");
+            let exposed = world.window::<u32>(1)?.post(&own)?;
+            let _access = exposed.start(&own)?;
+            Ok(exposed.wait().map(drop)?)
+        },
+        &["Exposed::wait", "before it has ended the access that it started at tests/posts/waiting.rs:"],
+    ),
+    (
+        "an exposure with another source that has ended its access",
+        |world| {
+            let exposed = world.window::<u32>(1)?.post(&world.group([0, 1])?)?;
+            let _access = exposed.start(&world.group([0])?)?;
+            Ok(exposed.iwait().wait().map(drop)?)
+        },
+        &["Request::wait", "posted at tests/posts/waiting.rs:"],
+    ),
+    (
+        "an access that gets before its post",
+        |world| {
+            let u = world.window::<u32>(1)?;
+            let access = u.start(&world.group([0])?)?;
+            let _ticket = access.fetch(0, 0)?;
+            access.complete()
+        },
+        &["Access::complete", "before it posts"],
+    ),
+    (
+        "an access as a request that gets before its post",
+        |world| {
+            let u = world.window::<u32>(1)?;
+            let access = u.start(&world.group([0, 1])?)?;
+            let _ticket = access.fetch(0, 0)?;
+            Ok(access.icomplete().wait().map(drop)?)
+        },
+        &["Request::wait", "started at tests/posts/waiting.rs:"],
+    ),
+    (
+        "an access before the post of the one before it",
+        |world| {
+            let (u, own) = (world.window::<u32>(1)?, world.group([0])?);
+            u.start(&own)?.complete()?;
+            u.start(&own)?.complete()
+        },
+        &["Access::complete", "before it posts for the access before"],
+    ),
+];
+
+#[test]
+fn a_rank_that_waits_for_itself_is_refused_at_once_and_ends_the_world() {
+    for transport in transports(2) {
+        for (what, call, words) in OWN_WAITS {
+            // Nothing watches how long a call waits.
+            let ended = ranks(2).transport(transport.clone()).stall(None).run(|world| {
+                if world.rank() == 1 {
+                    let u = world.window::<u32>(1)?;
+                    drop(u.start(&world.group([0])?)?);
+                    // Rank 0 never comes here.
+                    let error = world.barrier().expect_err("the world has ended");
+                    assert!(error.message().contains("rank 0 waits for rank 0"), "{what}: {error}");
+                    return Ok(());
+                }
+                let error = call(world).expect_err(what);
+                assert_eq!(error.class(), ErrorClass::RmaSync, "{what}: {error}");
+                assert!(error.message().contains("deadlock: rank 0 waits for rank 0 in"), "{what}: {error}");
+                assert!(words.iter().all(|words| error.message().contains(words)), "{what}: {error}");
+                Err(error)
+            });
+            assert!(ended.is_err(), "{what}: {transport:?}");
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_waits_for_what_it_has_ended_goes_on() {
+    everywhere(1, |world| {
+        let (mut u, own) = (world.window::<u32>(1)?, world.group([0])?);
+        // An access before its post, one that gets after it, and one that is dropped.
+        u.start(&own)?.complete()?;
+        u = u.post(&own)?.wait()?;
+        let exposed = u.post(&own)?;
+        let access = exposed.start(&own)?;
+        let ticket = access.fetch(0, 0)?;
+        access.complete()?;
+        u = exposed.wait()?;
+        assert_eq!(ticket.take()?, [0]);
+        let exposed = u.post(&own)?;
+        drop(exposed.start(&own)?);
+        let (u, error) = exposed.wait().expect_err("its access was dropped").into_parts();
+        assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
+        // Neither a test nor a request that is open waits.
+        let exposed = u.post(&own)?;
+        let access = exposed.start(&own)?;
+        let Tested::Open(exposed) = exposed.test()? else { panic!("its access is open") };
+        let mut request = exposed.iwait();
+        assert!(!request.test());
+        access.complete()?;
+        request.wait()?;
+        world.barrier()
     });
 }
 

@@ -6,14 +6,16 @@
 //! written too, and are run here, each in a world of its own.
 
 use fencepost::prelude::*;
-use fencepost::{World, ranks};
+use fencepost::{TransportKind, World, ranks};
 use fencepost_tests_support::golden;
+use fencepost_tests_support::transports::transports;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::Command;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// The states: how the docs say it, and the code, in which `BODY` is the call.
@@ -155,13 +157,19 @@ fn refused() -> BTreeSet<Cell> {
     }
 }
 
-/// Returns what a cell does when it is run: it is allowed, or an error of a class.
-fn outcome(run: fn(&World) -> Result<()>) -> String {
-    // A wait of this rank for itself is found to be one.
-    let world = ranks(1).stall(Some(Duration::ZERO)).end_deadlocks(true).on_stall(|_| ());
-    match world.run(run) {
-        Ok(()) => "yes".to_owned(),
-        Err(error) => format!("`{}`", error.class()),
+/// A call that takes longer than this never returns: no call of a cell waits for anything.
+const FOR_EVER: Duration = Duration::from_secs(60);
+
+/// Returns what a cell does when it is run with default settings: it is allowed, an error of a class, or waits.
+fn outcome(transport: &TransportKind, run: fn(&World) -> Result<()>) -> String {
+    let (done, ended) = channel();
+    let world = ranks(1).transport(transport.clone());
+    // The world is left behind if it waits.
+    std::thread::spawn(move || done.send(world.run(run)));
+    match ended.recv_timeout(FOR_EVER) {
+        Ok(Ok(())) => "yes".to_owned(),
+        Ok(Err(error)) => format!("`{}`", error.class()),
+        Err(_) => "waits for ever".to_owned(),
     }
 }
 
@@ -183,7 +191,12 @@ fn the_compiler_refuses_the_same_cells_as_before() {
 fn the_table_of_the_docs_says_what_each_call_does_in_each_state() {
     let mut outcomes = vec![vec!["–".to_owned(); STATES.len()]; CALLS.len()];
     for ((state, call), run) in cells::CELLS {
-        outcomes[*call][*state] = outcome(*run);
+        let of_one = transports([1]).into_iter().map(|transport| match transport {
+            TransportKind::MixedThreads(_) => TransportKind::MixedThreads(vec![0]),
+            other => other,
+        });
+        let each: BTreeSet<String> = of_one.map(|transport| outcome(&transport, *run)).collect();
+        outcomes[*call][*state] = each.into_iter().collect::<Vec<_>>().join(" or ");
     }
     let mut table = String::from(
         "What a call does depends on the state of the window. `u` is the window, or what the call that brought about the state has\nreturned for it, and `a` is what that call has opened. In the table, \"yes\" is a call that is allowed, an error has its class, and a dash is\na call that does not compile. The states are:\n\n",

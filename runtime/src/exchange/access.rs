@@ -3,7 +3,7 @@
 use crate::collect::batch::{Batch, Collected};
 use crate::collect::lent::Lent;
 use crate::exchange::frames::{of_batch, of_failed, short};
-use crate::exchange::{Site, check, gets, look, look_early, send, take_frames, take_lines};
+use crate::exchange::{Site, check, gets, look, look_early, send, take_frames, take_lines, waits_for_itself};
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
@@ -87,7 +87,7 @@ pub(crate) fn awaited_target(window: &WindowCore, endpoint: &mut Endpoint, acces
     let (true, Ok(ports)) = (world.goes_on(), window.ports(access.site)) else { return None };
     let exchange = &mut *window.exchange.borrow_mut();
     let mut is_there = |batch: &&Batch| {
-        let needed = batch.number + u64::from(!batch.gets.is_empty());
+        let needed = needed(batch);
         let to = exchange.to.of(batch.target);
         if to.posts < needed
             && batch.target != world.rank
@@ -98,6 +98,12 @@ pub(crate) fn awaited_target(window: &WindowCore, endpoint: &mut Endpoint, acces
         to.posts >= needed || endpoint.lost(batch.target).is_some()
     };
     access.batches.iter().find(|batch| !is_there(batch)).map(|batch| batch.target)
+}
+
+/// The number of posts of its target that have come before an access to it is sent (16).
+#[inline]
+fn needed(batch: &Collected) -> u64 {
+    batch.number + u64::from(!batch.gets.is_empty())
 }
 
 fn close(window: &WindowCore, exchange: &mut Exchange, ended: u64) {
@@ -179,8 +185,18 @@ fn carry_out(
     let world = &window.world;
     let (ports, windows) = (window.ports(call.site)?, &[window][..]);
     let lost = |lost: &Lost| world.lost(lost, call);
+    let is_own = |batch: &&Batch| batch.target == world.rank;
+    if let Some(batch) = access.batches.iter().find(is_own)
+        && exchange.to.of(world.rank).posts < needed(batch)
+    {
+        let (file, line) = (access.site.file(), access.site.line());
+        let gets =
+            if batch.gets.is_empty() { "before it posts for the access before" } else { "before it posts" };
+        let what = format_args!("started at {file}:{line}, {gets}");
+        return Err(lost(&waits_for_itself(window, endpoint, call, what)));
+    }
     for batch in &access.batches {
-        let (target, needed) = (batch.target, batch.number + u64::from(!batch.gets.is_empty()));
+        let (target, needed) = (batch.target, needed(batch));
         let to = exchange.to.of(target);
         if batch.gets.is_empty() && to.posts >= needed {
             continue; // nothing is waited for, and the post is looked for below

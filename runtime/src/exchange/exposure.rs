@@ -2,7 +2,7 @@
 
 use crate::collect::lent::Lent;
 use crate::exchange::frames::{Came, access_of, apply_short, frame_of, number, of_post, place};
-use crate::exchange::{Site, check, gets, send};
+use crate::exchange::{Site, check, gets, send, waits_for_itself};
 use crate::protocol::exchange::{untouched_by, wait as wait_for};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
@@ -98,6 +98,9 @@ pub(crate) fn wait(window: &WindowCore, call: &Call) -> Result<()> {
     {
         return result;
     }
+    if let Some(lost) = unended(window, endpoint, exchange, call) {
+        return Err(take_back(window, endpoint, exchange, call, &lost));
+    }
     let sources = exchange.posted.as_ref().map_or(0, |posted| posted.sources.len());
     exchange.frames.clear();
     for at in 0..sources {
@@ -110,6 +113,29 @@ pub(crate) fn wait(window: &WindowCore, call: &Call) -> Result<()> {
         }
     }
     end(window, endpoint, exchange, ports, call)
+}
+
+/// Ends the world if this rank is a source of its own post and has not ended its access. Returns the reason.
+fn unended(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    exchange: &mut Exchange,
+    call: &Call,
+) -> Option<Lost> {
+    let me = window.world.rank;
+    let posted = exchange.posted.as_ref().filter(|posted| posted.sources.contains(&me))?;
+    let post = posted.site;
+    if !exchange.from.of(me).own.is_empty() {
+        return None;
+    }
+    let what = match exchange.to.get(me).and_then(|to| to.open) {
+        Some(start) => {
+            format!("before it has ended the access that it started at {}:{}", start.file(), start.line())
+        }
+        None => "and has started no access that belongs to the post".to_owned(),
+    };
+    let post = format_args!("posted at {}:{}, {what}", post.file(), post.line());
+    Some(waits_for_itself(window, endpoint, call, post))
 }
 
 /// The only source of the post, if it may access the whole window and is another rank.

@@ -44,11 +44,14 @@ pub(crate) use check::may_call;
 pub(crate) use exposure::{awaited_source, post, test, wait};
 
 use crate::collect::lent::Lent;
+use crate::state::call::Call;
 use crate::state::exchange::{Exchange, Ports, Post, Target};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{ErrorClass, Result};
-use fencepost_transport::{COPIED, Channels, Endpoint, Header, Loss, Lost, Port, Topology, Until};
+use fencepost_transport::{
+    COPIED, Cause, Channels, Endpoint, Header, Liveness, Loss, Lost, Port, Topology, Until,
+};
 use std::panic::Location;
 
 type Site = &'static Location<'static>;
@@ -82,6 +85,27 @@ impl WindowCore {
             self.key.window
         ))
     }
+}
+
+/// This rank is about to wait for a call of its own, which nobody makes while it waits (16): ends the world, and returns the
+/// reason. If the world has ended, that is the reason.
+#[cold]
+fn waits_for_itself(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    call: &Call,
+    what: std::fmt::Arguments<'_>,
+) -> Lost {
+    let world = &window.world;
+    let rank = world.rank;
+    if let Some(lost) = endpoint.lost(rank) {
+        return lost;
+    }
+    let call = call.describe(&[window]);
+    let what = format!("deadlock: rank {rank} waits for rank {rank} in {call}, {what}");
+    world.call_sites.end(ErrorClass::RmaSync);
+    endpoint.end(Cause { rank, what: what.clone() });
+    Lost { rank, how: Loss::Ended(what) }
 }
 
 /// Posts a frame with these bytes, which are copied. That the target has left is no error here: a rank that waits for it is
