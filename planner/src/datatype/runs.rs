@@ -67,6 +67,7 @@ impl Datatype {
     ///
     /// # Cost
     /// Follows the pieces, not the runs that are skipped.
+    #[doc(hidden)]
     #[must_use]
     pub fn runs_from(&self, first: usize) -> (Runs<'_>, usize) {
         let (mut runs, mut skipped) = (self.run_iter(), first);

@@ -10,6 +10,7 @@ impl Datatype {
     /// # Cost
     /// Memory for half as many runs as the extent has elements, at most: so bound the extent first. The time follows these
     /// runs, the pieces, and the logarithms of their counts, not the visits.
+    #[doc(hidden)]
     #[must_use]
     pub fn ascending_runs(&self) -> Vec<(i64, usize)> {
         let (mut all, mut room) = (Vec::new(), 1024);
@@ -28,6 +29,7 @@ impl Datatype {
     ///
     /// # Cost
     /// As [`ascending_runs`](Self::ascending_runs), where elements are visited many times. Otherwise follows the runs.
+    #[doc(hidden)]
     pub fn touched_runs(&self) -> impl Iterator<Item = (i64, usize)> + '_ {
         let is_repeated = self.run_count() as u64 > self.extent() as u64;
         let visits = (!is_repeated).then(|| self.run_iter());
