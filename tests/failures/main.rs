@@ -4,6 +4,7 @@ mod errors;
 mod faults;
 mod handlers;
 mod misuse;
+mod noticed;
 mod partial;
 mod split;
 mod stalls;

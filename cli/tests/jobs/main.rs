@@ -20,6 +20,7 @@ mod launched;
 mod leftovers;
 mod many;
 mod meeting;
+mod noticed;
 mod points;
 mod rank;
 mod remote;
@@ -80,6 +81,9 @@ const ALONE: &[Test] = &[
     ("every_way_to_die_over_shm_is_named_on_every_survivor", points::by_shm),
     ("every_way_to_die_over_tcp_is_named_on_every_survivor", points::by_tcp),
     ("every_way_to_die_on_hosts_is_named_on_every_survivor", points::by_mixed),
+    ("a_death_over_shm_is_noticed_in_each_wait_while_another_rank_computes", noticed::by_shm),
+    ("a_death_over_tcp_is_noticed_in_each_wait_while_another_rank_computes", noticed::by_tcp),
+    ("a_death_on_hosts_is_noticed_in_each_wait_while_another_rank_computes", noticed::by_mixed),
     ("a_death_among_64_ranks_is_named_on_every_survivor", many::deaths),
     ("a_lost_host_of_64_ranks_is_named_on_all_others", many::lost_hosts),
     ("consecutive_jobs_leave_nothing_behind", leftovers::jobs),

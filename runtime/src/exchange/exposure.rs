@@ -10,9 +10,7 @@ use crate::state::exchange::{Exchange, Line, Ports, Post, Posted, Source};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{
-    Bytes, Cause, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost, Record, Topology,
-};
+use fencepost_transport::{Bytes, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost, Record, Topology};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
@@ -199,6 +197,7 @@ pub(crate) fn test(window: &WindowCore, call: &Call) -> Result<bool> {
     let endpoint = &mut *world.endpoint.borrow_mut();
     let exchange = &mut *window.exchange.borrow_mut();
     let ports = window.ports(call.site)?;
+    world.notice(endpoint, None);
     let sources = exchange.posted.as_ref().map_or(0, |posted| posted.sources.len());
     exchange.frames.clear();
     for at in 0..sources {
@@ -422,7 +421,7 @@ fn take_back(
     lost: &Lost,
 ) -> Error {
     let world = &window.world;
-    endpoint.end(Cause { rank: lost.rank, what: lost.to_string() });
+    let lost = &world.end_for(endpoint, lost.clone());
     gets::take_back(window);
     let posted = exchange.posted.take();
     for &source in posted.iter().flat_map(|posted| &*posted.sources) {

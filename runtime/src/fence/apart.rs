@@ -16,7 +16,7 @@ use crate::state::calls;
 use crate::state::world::WorldCore;
 use fencepost_planner::census::Census;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Cause, Liveness, Lost, Notify};
+use fencepost_transport::{Cause, Lost, Notify};
 
 /// How far others are from this rank.
 #[derive(Default)]
@@ -68,7 +68,8 @@ impl Fence<'_> {
             failed = self.apart(failed, &apart)?;
             // Others call again and again what is behind: that is a wait of this rank, and reported as one.
             let awaited = apart.behind.unwrap_or(self.world.rank);
-            let watch = || Watch::new(self.world, self.call, self.windows, awaited, Awaited::Notifications);
+            let watch =
+                || Watch::new(self.world, self.call, self.windows, awaited, Awaited::Notifications).of_all();
             waits.get_or_insert_with(watch).woke(self.endpoint);
             (word, all) = self.exchange_notifications(hash, failed.is_some())?;
         }
@@ -106,7 +107,7 @@ impl Fence<'_> {
     fn apart(&mut self, failed: Option<Error>, apart: &Apart) -> Result<Option<Error>> {
         let mut others = (0..self.world.size).filter(|&from| from != self.world.rank);
         if let Err(lost) = others.try_for_each(|from| self.drop_frames(from)) {
-            self.endpoint.end(Cause { rank: lost.rank, what: lost.to_string() });
+            let lost = self.world.end_for(self.endpoint, lost);
             let lost = self.world.lost(&lost, self.call);
             return Err(failed.map_or(lost, Error::ending_world));
         }
@@ -135,8 +136,7 @@ impl Fence<'_> {
             self.call.describe(self.windows)
         );
         world.call_sites.end(ErrorClass::RmaSync);
-        self.endpoint.end(Cause { rank, what: what.clone() });
-        world.ended(&what);
+        world.die_of(self.endpoint, Cause { rank, what: what.clone() });
         let message = format!("{what}: all ranks must run the same ones, in the same order");
         self.call.error(world, ErrorClass::RmaSync, message).ending_world()
     }

@@ -129,7 +129,7 @@ impl Fence<'_> {
         let Talk { word, kind: own, mine, flags, items, stray, reduced, .. } = talk;
         let world = self.world;
         let awaited = if leg == Leg::ToSpeaker { Awaited::Spoken } else { Awaited::One(SPOKEN) };
-        let watch = || Watch::new(world, self.call, self.windows, from, awaited);
+        let watch = || Watch::new(world, self.call, self.windows, from, awaited).of_all();
         let came = wait(self.endpoint, watch, |endpoint| {
             while let Some(frame) = world.poll(endpoint, from)? {
                 let of_epoch = matches!(frame.header.kind, kind::DATA | kind::LOG | kind::ELEMENTS);

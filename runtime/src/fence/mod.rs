@@ -99,7 +99,7 @@ use disagree::{Disagreement, differing};
 use fencepost_planner::census::Census;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Cause, Endpoint, Liveness, Lost, Notify, Topology};
+use fencepost_transport::{Endpoint, Liveness, Lost, Notify, Topology};
 use notifications::Notifications;
 use reads::Reads;
 use refused::{left_open, refuse_foreign};
@@ -435,17 +435,14 @@ impl Fence<'_> {
     #[cold]
     fn quit(&mut self, lost: &Lost) -> Error {
         let (world, rank) = (self.world, self.world.rank);
-        let touched = world.reaches_some && !self.windows.is_empty();
-        if touched || world.census != Census::Direct {
-            // In a census others need not wait for the rank that is lost, but for this one.
-            self.endpoint.end(Cause { rank: lost.rank, what: lost.to_string() });
-        }
-        if touched {
+        // Others need not wait for the rank that is lost, but for this one.
+        let lost = world.end_for(self.endpoint, lost.clone());
+        if world.reaches_some && !self.windows.is_empty() {
             for peer in (0..world.size).filter(|&peer| peer != rank) {
                 untouched_by(world, self.endpoint, self.windows, self.call, peer);
             }
         }
-        world.lost(lost, self.call)
+        world.lost(&lost, self.call)
     }
 
     /// Send frames and notifications. Returns this rank's flags.
@@ -545,7 +542,8 @@ impl Fence<'_> {
             if self.endpoint.reaches(from) {
                 let _ = self.endpoint.await_briefly(from);
             }
-            let watch = || Watch::new(self.world, self.call, self.windows, from, Awaited::Notifications);
+            let watch =
+                || Watch::new(self.world, self.call, self.windows, from, Awaited::Notifications).of_all();
             let (seen, flags, count) = wait(self.endpoint, watch, |endpoint| {
                 let notification = endpoint
                     .read(from)?

@@ -58,7 +58,7 @@ impl Fence<'_> {
             |expected: Count, silent: &[usize]| expected.notes < 2 || expected.notes as usize >= silent.len();
         if !is_known(expected, &silent) {
             let first = usize::from(world.rank == 0);
-            let any = || Watch::new(world, self.call, self.windows, first, Awaited::FromAny(NOTES));
+            let any = || Watch::new(world, self.call, self.windows, first, Awaited::FromAny(NOTES)).of_all();
             let mut looks = 0u32;
             let found = wait(self.endpoint, any, |endpoint| {
                 looks += 1;
@@ -88,7 +88,7 @@ impl Fence<'_> {
             silent.clear();
         }
         for from in silent {
-            let last = || Watch::new(world, self.call, self.windows, from, Awaited::One(NOTES));
+            let last = || Watch::new(world, self.call, self.windows, from, Awaited::One(NOTES)).of_all();
             let found = wait(self.endpoint, last, |endpoint| {
                 let announced = endpoint.announced(from);
                 let looked = look(world, endpoint, items, from)?;

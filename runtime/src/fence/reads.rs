@@ -207,8 +207,7 @@ impl Fence<'_> {
                 remote::MOST_TIMES
             );
             self.world.call_sites.end(ErrorClass::NoMem);
-            self.world.ended(&what);
-            self.endpoint.end(Cause { rank, what: what.clone() });
+            self.world.die_of(self.endpoint, Cause { rank, what: what.clone() });
             let error = self.call.error(self.world, ErrorClass::NoMem, what);
             return Err(error.ending_world().leaving(State::Mixed));
         }
@@ -290,19 +289,16 @@ impl Fence<'_> {
                 continue;
             }
             let awaited = Awaited::One("notes that it has read this rank's memory");
-            let watch = || Watch::new(self.world, self.call, self.windows, other, awaited);
+            let watch = || Watch::new(self.world, self.call, self.windows, other, awaited).of_all();
             let (world, counted) = (self.world, self.counted);
             let settled = wait(self.endpoint, watch, |endpoint| {
                 if counted { take_read(world, endpoint, other) } else { endpoint.settled(other) }
                     .map(|settled| settled.then_some(()))
             });
             if let Err(gone) = settled {
-                if let Loss::Ended(what) = &gone.how {
-                    // The lost rank may still exist and go on reading: it has seen that the world was ended, or is seen
-                    // to touch.
-                    self.endpoint.end(Cause { rank: gone.rank, what: what.clone() });
-                    untouched_by(self.world, self.endpoint, self.windows, self.call, other);
-                }
+                // The world has ended, and the other rank may still exist and go on reading: it has seen that end, or is seen
+                // to touch.
+                untouched_by(self.world, self.endpoint, self.windows, self.call, other);
                 lost.get_or_insert(gone);
             }
         }

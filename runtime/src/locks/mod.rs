@@ -462,7 +462,9 @@ impl LockCore {
             let message = format!("there is no memory for {} bytes that an epoch finds", epoch.found);
             return Err(self.error(ErrorClass::NoMem, message, call.site));
         }
-        if !held {
+        if held {
+            self.data.world.well(call)?;
+        } else {
             at.begin(epoch.regions, hold)?;
         }
         let done =

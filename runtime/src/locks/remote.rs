@@ -127,7 +127,7 @@ impl Asking<'_> {
     /// `RMA_SYNC` if the part was dropped; `PROC_FAILED` if a rank was lost, or the world has ended.
     pub(super) fn ask(&self, request: &Request, found: &mut Vec<u8>) -> Result<()> {
         let world = &*self.window.world;
-        world.alive()?;
+        world.well(self.call)?;
         let mut in_the_way = None;
         let mut ask = || {
             let number = self.asked.get() + 1;
@@ -235,10 +235,10 @@ impl Asking<'_> {
                 self.post(endpoint, number, &bytes)?;
             }
             looks += 1;
-            match any_lost(world, endpoint).filter(|_| looks > LOOKS) {
-                Some(lost) => Err(lost),
-                None => Ok(None),
+            if looks <= LOOKS && world.is_quiet() {
+                return Ok(None);
             }
+            any_lost(world, endpoint).map_or(Ok(None), Err)
         })
     }
 }

@@ -95,7 +95,7 @@ impl At<'_> {
     #[inline]
     pub(super) fn begin(&self, regions: u32, hold: Hold) -> Result<()> {
         let me = self.window.world.rank;
-        self.window.world.alive()?;
+        self.window.world.well(self.call)?;
         if self.words.layout.is_sole {
             return self.begin_alone();
         }
@@ -228,7 +228,7 @@ impl At<'_> {
             }
             looks += 1;
             let is_closed = self.words.is_closed();
-            if (is_closed || looks > LOOKS)
+            if (is_closed || looks > LOOKS || !world.is_quiet())
                 && let Some(lost) = self.any_lost(endpoint)
             {
                 return Err(lost);

@@ -245,6 +245,7 @@ impl Target {
             || !words.layout.is_atomic
             || open.is_none()
             || open.is_held() == ends
+            || !window.world.is_quiet()
             || !Code::of_head(record.head).is_silent()
         {
             return false;

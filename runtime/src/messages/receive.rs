@@ -275,6 +275,7 @@ pub(crate) fn probe(
         let (peer, awaited) = awaited(world, wanted);
         wait(endpoint, || Watch::new(world, call, &[], peer, awaited).about(&about), look).map(Some)
     } else {
+        world.notice(endpoint, None);
         let found = look(endpoint);
         Channels::flush(endpoint);
         found

@@ -24,7 +24,7 @@ use crate::state::messages::sending::Sent;
 use crate::state::messages::status::{Sources, Status, Tags};
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass, Result, State};
-use fencepost_transport::{Cause, Channels, Endpoint, Leave, Liveness, Loss, Lost};
+use fencepost_transport::{Channels, Endpoint, Leave, Liveness, Loss, Lost};
 use std::panic::Location;
 use std::rc::Rc;
 
@@ -90,6 +90,7 @@ pub(crate) unsafe fn begin_receive<T: Element>(
 
 /// Goes on with all that was begun, as far as that is possible without waiting.
 pub(crate) fn progress(world: &WorldCore, endpoint: &mut Endpoint) {
+    world.notice(endpoint, None);
     let messages = &mut *messages(world).borrow_mut();
     let (first, size) = (messages.next, world.size);
     let (mut open, mut gone) = (false, None);
@@ -315,9 +316,11 @@ pub(crate) fn outcome(world: &WorldCore, begun: &Begun, lost: Option<Lost>, call
             if sent.completion.is_complete() && sent.lost.borrow().is_none() {
                 return Ok(Status::default());
             }
-            let own = Lost { rank: world.rank, how: Loss::Ended("the world has ended".into()) };
-            let cause = lost.as_ref().unwrap_or(&own);
-            endpoint.end(Cause { rank: cause.rank, what: cause.to_string() });
+            let own = || {
+                let what = format!("rank {} gave up {}", world.rank, begun.words());
+                Lost { rank: world.rank, how: Loss::Ended(what) }
+            };
+            world.end_for(endpoint, lost.clone().unwrap_or_else(own));
             take_back(world, endpoint, sent, call);
             Err(lost.map_or_else(ended, |lost| world.lost(&lost, call)))
         }

@@ -24,8 +24,7 @@ use fencepost_planner::element::ElementType;
 use fencepost_planner::reference::SendMode;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{
-    Answers, Attendant, Bytes, COPIED, Cause, Channels, Endpoint, Header, Liveness, Loss, Lost, Port,
-    Topology,
+    Answers, Attendant, Bytes, COPIED, Channels, Endpoint, Header, Liveness, Loss, Lost, Port, Topology,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -309,7 +308,7 @@ fn tell_known(
     let mut bytes = Vec::new();
     clock::write(&world.checks.clock.now(world.rank, world.size), &mut bytes);
     let kept = (bytes.len() > COPIED && endpoint.reaches(to)).then(|| copied(endpoint, messages, &bytes));
-    let ended = |error: std::io::Error| Lost { rank: world.rank, how: Loss::Ended(error.to_string()) };
+    let ended = |error| Lost { rank: world.rank, how: Loss::Ended(format!("rank {}: {error}", world.rank)) };
     let kept = kept.transpose().map_err(ended)?;
     let first = kept.as_ref().map_or(bytes.as_ptr(), |kept| kept.base().cast_const());
     // SAFETY: as in `begin`.
@@ -425,7 +424,6 @@ fn complete(
         if sent.completion.is_complete() { Ok(Some(())) } else { own.and(other).map(|()| None) }
     });
     waited.map_err(|lost| {
-        endpoint.end(Cause { rank: lost.rank, what: lost.to_string() });
         take_back(world, endpoint, sent, call);
         world.lost(&lost, call)
     })

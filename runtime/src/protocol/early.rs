@@ -8,7 +8,7 @@ use crate::protocol::frames::kind;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::ErrorClass;
-use fencepost_transport::{Cause, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost, Port};
+use fencepost_transport::{Channels, Endpoint, Frame, Header, Loss, Lost, Port};
 
 /// The low half of the word of what leaves early: no other frame has it after one flipped bit, so none of those that a
 /// rank waits for is staged instead.
@@ -62,13 +62,12 @@ impl WorldCore {
             let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
             if self.staged.borrow_mut().keep(from, frame.header, payload).is_err() {
                 let what = format!(
-                    "there is no memory to keep {} bytes that rank {from} put before its fence",
-                    frame.len
+                    "rank {} has no memory to keep {} bytes that rank {from} put before its fence",
+                    self.rank, frame.len
                 );
                 endpoint.release(from, Port::FENCE);
                 self.call_sites.end(ErrorClass::NoMem);
-                endpoint.end(Cause { rank: self.rank, what: what.clone() });
-                return Err(Lost { rank: self.rank, how: Loss::Ended(what) });
+                return Err(self.end_for(endpoint, Lost { rank: self.rank, how: Loss::Ended(what) }));
             }
         }
         endpoint.release(from, Port::FENCE);

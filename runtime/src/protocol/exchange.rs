@@ -7,15 +7,18 @@ use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Liveness, Lost, Pause, Port, Topology};
 
-/// Look until there is something.
+/// Look until there is something. The world ends where there never can be, or once a rank has failed: what was there by then is
+/// found all the same.
 #[inline]
 pub(crate) fn wait<'w, R>(
     endpoint: &mut Endpoint,
     watch: impl FnOnce() -> Watch<'w>,
     mut look: impl FnMut(&mut Endpoint) -> Result<Option<R>, Lost>,
 ) -> Result<R, Lost> {
-    if let Some(found) = look(endpoint)? {
-        return Ok(found);
+    match look(endpoint) {
+        Ok(Some(found)) => return Ok(found),
+        Ok(None) => {}
+        Err(lost) => return Err(watch().world.end_for(endpoint, lost)),
     }
     let (mut pause, mut watch) = (Pause::new(), watch());
     loop {
@@ -24,6 +27,7 @@ pub(crate) fn wait<'w, R>(
         if lasts {
             watch.woke(endpoint);
         }
+        watch.world.notice(endpoint, watch.exchange());
         watch.world.advance(endpoint);
         if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {
             return Ok(found);
@@ -62,7 +66,7 @@ pub(crate) fn take_bytes(
 ) -> Result<Vec<u8>, Lost> {
     let frame = wait(
         endpoint,
-        || Watch::new(world, call, &[], from, Awaited::One("frames")),
+        || Watch::new(world, call, &[], from, Awaited::One("frames")).of_all(),
         |endpoint| world.poll(endpoint, from),
     )?;
     bytes_of(world, endpoint, from, frame, kind)

@@ -1,20 +1,113 @@
 //! The end of a world in which a rank is lost, or sends an invalid frame.
+//!
+//! A world ends once, with one cause, and all its ranks return that cause. Whoever finds a failure ends the world for all: a rank
+//! that waits, whichever ranks it waits for ([`notice`](WorldCore::notice)); a rank that cannot go on since another one is lost;
+//! and a rank that leaves after that. So what a failure leads to never hides it.
+//!
+//! A rank that left with an error may have completed the call that others are still in, and then that call completes on all of
+//! them. Such a rank is a failure only to calls that it has not completed. Of a rank that died nobody knows what it has
+//! completed.
 
 use crate::state::call::Call;
 use crate::state::world::WorldCore;
-use fencepost_planner::{Error, ErrorClass};
-use fencepost_transport::{Cause, Endpoint, Liveness, Loss, Lost};
+use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_transport::{Cause, Endpoint, Leave, Liveness, Loss, Lost};
 
 impl WorldCore {
+    /// Ends the world if a rank of it has failed since this rank looked last: then each look that finds nothing returns the cause.
+    /// `exchange` is the number of the exchange that this rank is in, if it waits in a call of all ranks.
+    #[inline]
+    pub(crate) fn notice(&self, endpoint: &mut Endpoint, exchange: Option<u32>) {
+        if !self.is_quiet() {
+            self.find_failed(endpoint, exchange);
+        }
+    }
+
+    /// Returns whether nothing has failed since this rank looked last.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.alarms.count() == self.heeded.get()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_failed(&self, endpoint: &mut Endpoint, exchange: Option<u32>) {
+        let count = self.alarms.count();
+        let mut heeded = true;
+        for peer in (0..self.size).filter(|&peer| peer != self.rank) {
+            let Some(lost) = endpoint.lost(peer) else { continue };
+            match lost.how {
+                Loss::Left(Leave::Finished) => {}
+                Loss::Left(_) if is_past(endpoint, peer, exchange) => heeded = false,
+                // The look finds it. Who is cut off cannot end the world.
+                _ if lost.rank == self.rank => return,
+                Loss::Ended(_) => return,
+                _ => return drop(self.end_for(endpoint, lost)),
+            }
+        }
+        if heeded {
+            self.heeded.set(count);
+        }
+    }
+
+    /// As [`alive`](Self::alive), where other ranks may have failed as well: for calls that may go on without ever waiting.
+    ///
+    /// # Errors
+    /// `PROC_FAILED`, or the error that ended the world.
+    #[inline]
+    pub(crate) fn well(&self, call: &Call) -> Result<()> {
+        self.alive()?;
+        if self.is_quiet() { Ok(()) } else { self.still_well(call) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn still_well(&self, call: &Call) -> Result<()> {
+        let endpoint = &mut *self.endpoint.borrow_mut();
+        self.notice(endpoint, None);
+        match endpoint.lost(self.rank) {
+            Some(lost) => Err(self.lost(&lost, call)),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the world, since `lost` keeps this rank from going on. Returns the loss as all ranks see it.
+    #[cold]
+    pub(crate) fn end_for(&self, endpoint: &mut Endpoint, lost: Lost) -> Lost {
+        let what = match lost.how {
+            Loss::Ended(what) => what,
+            Loss::Left(Leave::Finished) => format!("{lost}, and rank {} waits for it", self.rank),
+            _ => lost.to_string(),
+        };
+        self.end(endpoint, Cause { rank: lost.rank, what: what.clone() });
+        let first = endpoint.lost(self.rank).filter(|first| matches!(first.how, Loss::Ended(_)));
+        first.unwrap_or(Lost { rank: lost.rank, how: Loss::Ended(what) })
+    }
+
+    /// Ends the world for all ranks, unless it has ended for this one: then for the cause that it had.
+    #[cold]
+    pub(crate) fn end(&self, endpoint: &mut Endpoint, cause: Cause) {
+        let first = self.dead.borrow().clone();
+        endpoint.end(first.unwrap_or(cause));
+    }
+
+    /// Ends the world for all ranks, and for this one.
+    #[cold]
+    pub(crate) fn die_of(&self, endpoint: &mut Endpoint, cause: Cause) {
+        self.end(endpoint, cause.clone());
+        self.die(cause);
+    }
+
     /// The world ends for this rank, since `lost` can't come any more.
     pub(crate) fn lost(&self, lost: &Lost, call: &Call) -> Error {
         let host = self.host_of(lost.rank);
         let host = host.map_or(String::new(), |host| format!("; rank {} is on host {host}", lost.rank));
-        let why = match &lost.how {
-            Loss::Ended(_) => format!("{lost}{host}"),
-            _ => format!("{lost}, and this rank waits for it{host}"),
+        let waits = match &lost.how {
+            Loss::Left(Leave::Finished) => format!(", and rank {} waits for it", self.rank),
+            _ => String::new(),
         };
-        self.die(|| format!("{lost}{host}"));
+        let why = format!("{lost}{waits}{host}");
+        self.die(Cause { rank: lost.rank, what: why.clone() });
         let class = match &lost.how {
             Loss::Ended(_) => self.call_sites.ended().unwrap_or(ErrorClass::ProcFailed),
             _ => ErrorClass::ProcFailed,
@@ -27,8 +120,7 @@ impl WorldCore {
     pub(crate) fn give_up(&self, endpoint: &mut Endpoint, error: Error) -> Error {
         if self.alive().is_ok() {
             let what = format!("rank {} could not take part in a call: {error}", self.rank);
-            endpoint.end(Cause { rank: self.rank, what: what.clone() });
-            self.ended(&what);
+            self.die_of(endpoint, Cause { rank: self.rank, what });
         }
         error.ending_world()
     }
@@ -37,16 +129,21 @@ impl WorldCore {
     #[cold]
     pub(crate) fn refuse(&self, endpoint: &mut Endpoint, from: usize, what: &str) -> Lost {
         self.call_sites.end(ErrorClass::ProcFailed);
-        endpoint.end(Cause { rank: from, what: what.into() });
-        Lost { rank: from, how: Loss::Ended(what.into()) }
+        self.end_for(endpoint, Lost { rank: from, how: Loss::Ended(format!("rank {from}: {what}")) })
     }
 
     /// `from` sent an invalid frame: ends the world.
     pub(crate) fn corrupt(&self, endpoint: &mut Endpoint, from: usize, call: &Call) -> Error {
         let what =
             format!("rank {from} sent a frame that does not belong to this epoch or is outside the window");
-        endpoint.end(Cause { rank: from, what: what.clone() });
-        self.die(|| what.clone());
+        self.die_of(endpoint, Cause { rank: from, what: what.clone() });
         call.error(self, ErrorClass::ProcFailed, what).ending_world()
     }
+}
+
+/// Returns whether `peer` has left, and had entered this exchange: it has then completed it, since a rank that leaves an
+/// exchange in the middle ends the world.
+fn is_past(endpoint: &Endpoint, peer: usize, exchange: Option<u32>) -> bool {
+    let entered = (endpoint.announced(peer) >> 32) as u32;
+    exchange.is_some_and(|exchange| entered.wrapping_sub(exchange) as i32 >= 0)
 }

@@ -31,7 +31,7 @@ use fencepost_planner::ir::pattern::{Mode, Order};
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::machine::Machine;
 use fencepost_planner::{Error, ErrorClass, Result, grid};
-use fencepost_transport::{Channels, Endpoint, Leave, Liveness, Port, Topology};
+use fencepost_transport::{Alarms, Cause, Channels, Endpoint, Leave, Liveness, Port, Topology};
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
@@ -129,7 +129,10 @@ pub(crate) struct WorldCore {
     /// The line that began the superstep of all ranks that is not finished yet: no other call of all ranks is admitted.
     pub(crate) begun: Cell<Option<&'static Location<'static>>>,
     /// The reason why the world has ended.
-    pub(crate) dead: RefCell<Option<String>>,
+    pub(crate) dead: RefCell<Option<Cause>>,
+    /// Counts the failures that concern this rank, and up to which count none was one of a rank of this world.
+    pub(crate) alarms: Alarms,
+    pub(crate) heeded: Cell<u32>,
     /// The world that this one was split from.
     pub(crate) above: RefCell<Weak<WorldCore>>,
     /// All worlds that this rank has split off in this `run`, the one that it was entered with excepted.
@@ -196,6 +199,8 @@ impl World {
             reaches_some: reaches_all || stands.places().memory,
             placement,
             shares_all,
+            alarms: endpoint.alarms(),
+            heeded: Cell::new(0),
             endpoint: RefCell::new(endpoint),
             call_sites: registry.call_sites(id, rank, size, takers),
             key: registry.key,
@@ -382,6 +387,10 @@ impl WorldCore {
         if let Some(messages) = self.messages.get() {
             messages.borrow_mut().leave(endpoint);
         }
+        // A world that has ended for this rank ends for all, for the same cause.
+        if let Some(cause) = self.dead.borrow().clone() {
+            endpoint.end(cause);
+        }
         endpoint.leave(how);
     }
 
@@ -464,7 +473,7 @@ impl WorldCore {
 
     /// Returns why this world, or one above it, has ended.
     fn why_dead(&self) -> Option<String> {
-        let own = self.dead.borrow().clone();
+        let own = self.dead.borrow().as_ref().map(|cause| cause.what.clone());
         own.or_else(|| self.above.borrow().upgrade().and_then(|above| above.why_dead()))
     }
 
@@ -473,7 +482,7 @@ impl WorldCore {
     pub(crate) fn alive(&self) -> Result<()> {
         match &*self.dead.borrow() {
             None => Ok(()),
-            Some(why) => Err(self.has_ended(why)),
+            Some(cause) => Err(self.has_ended(&cause.what)),
         }
     }
 
@@ -494,15 +503,10 @@ impl WorldCore {
         self.hosts.borrow().get(rank).cloned()
     }
 
-    /// The world was ended by this rank.
-    pub(crate) fn ended(&self, why: &str) {
-        self.die(|| why.into());
-    }
-
     /// The world has ended for this rank, unless it had: its windows collect nothing from here on.
     #[cold]
-    pub(crate) fn die(&self, why: impl FnOnce() -> String) {
-        self.dead.borrow_mut().get_or_insert_with(why);
+    pub(crate) fn die(&self, cause: Cause) {
+        self.dead.borrow_mut().get_or_insert(cause);
         for window in self.collecting.borrow().values().filter_map(Weak::upgrade) {
             window.shut();
         }
@@ -594,9 +598,13 @@ impl Drop for WorldCore {
             None if std::thread::panicking() => Leave::Panicked("its thread was unwound".into()),
             None => Leave::Finished,
         };
+        let cause = self.dead.take();
         let endpoint = self.endpoint.get_mut();
         if let Some(messages) = self.messages.get_mut() {
             messages.get_mut().leave(endpoint);
+        }
+        if let Some(cause) = cause {
+            endpoint.end(cause);
         }
         endpoint.leave(how);
         for (to, frame, payload) in self.kept.get_mut().drain(..) {

@@ -122,8 +122,7 @@ fn told(
     let named = |end: &Option<Error>| {
         let text = end.as_ref().map_or("", |error| error.message());
         text.contains("rank 0")
-            || text
-                .contains("because of rank 1: it sent an answer that does not match the gets that it answers")
+            || text.contains("rank 1: it sent an answer that does not match the gets that it answers")
     };
     let none = ends.iter().all(Option::is_none);
     // Others may have completed the last census before rank 1 looks at what came to it: in a sparse one rank 0 hears from it after

@@ -24,9 +24,9 @@ use crate::auth::{Secret, random_bytes};
 use crate::deadlock::{Table, Waits};
 use crate::tcp::{Settings, listen};
 use crate::{
-    Attendant, Bytes, Cause, Channels, CreateJoin, Endpoint, Fabric, Frame, Header, Leave, Liveness, Loss,
-    Lost, Memory, Meter, Notification, Notify, Number, PairLines, Pause, Payload, Port, Segment, ShmEnd,
-    TcpEnd, Topology, Until,
+    Alarms, Attendant, Bytes, Cause, Channels, CreateJoin, Endpoint, Fabric, Frame, Header, Leave, Liveness,
+    Loss, Lost, Memory, Meter, Notification, Notify, Number, PairLines, Pause, Payload, Port, Segment,
+    ShmEnd, TcpEnd, Topology, Until,
 };
 
 /// One rank's end of a world of several hosts.
@@ -447,6 +447,10 @@ impl Liveness for HybridEnd {
         }
     }
 
+    fn alarms(&self) -> Alarms {
+        self.intra_node.alarms().and(&self.inter_node.alarms())
+    }
+
     fn idle(&mut self, pause: &mut Pause) {
         if !self.intra_node.sleeps_next(pause) {
             if pause.full_poll_due() {
@@ -479,8 +483,13 @@ impl Liveness for HybridEnd {
     }
 
     fn end(&mut self, cause: Cause) {
-        self.intra_node.end(cause.clone());
-        self.inter_node.end(cause);
+        // Either side may know of an earlier cause, which both keep.
+        let cause = self.inter_node.serve().unwrap_or(cause);
+        self.intra_node.end(cause);
+        let Self { intra_node, inter_node, host_map, .. } = self;
+        if let Some(Lost { rank, how: Loss::Ended(what) }) = Self::over(host_map, intra_node) {
+            inter_node.end(Cause { rank, what });
+        }
     }
 
     #[inline]

@@ -62,6 +62,7 @@ pub use local::{LocalEnd, local};
 pub use memory::{Bytes, Done, Memory, Until};
 pub use meter::{Count, Meter};
 pub use shared::fair::{FairLock, Hold, Next, Position};
+pub use shared::members::Alarms;
 pub use shared::pair::{PairLines, RECORDS};
 pub use shared::waker::Pause;
 #[cfg(not(loom))]
@@ -193,7 +194,7 @@ pub enum Leave {
 pub struct Cause {
     /// The rank that caused it.
     pub rank: usize,
-    /// What happened there.
+    /// What happened, as a sentence that names that rank.
     pub what: String,
 }
 
@@ -228,7 +229,8 @@ impl fmt::Display for Lost {
             Loss::Left(Leave::Panicked(why)) => write!(f, "rank {rank} panicked: {why}"),
             Loss::Died(how) => write!(f, "rank {rank} died: {how}"),
             Loss::Cut => write!(f, "rank {rank} was cut off"),
-            Loss::Ended(why) => write!(f, "the world was ended because of rank {rank}: {why}"),
+            // The reason names the rank itself.
+            Loss::Ended(why) => f.write_str(why),
         }
     }
 }

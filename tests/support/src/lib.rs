@@ -22,3 +22,5 @@ pub mod random;
 pub mod side_by_side;
 #[cfg(feature = "worlds")]
 pub mod transports;
+#[cfg(feature = "worlds")]
+pub mod waits;

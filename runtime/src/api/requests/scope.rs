@@ -250,8 +250,8 @@ impl Drop for Ends<'_, '_, '_> {
     fn drop(&mut self) {
         let core = self.0.world.core();
         for Part { begun, .. } in self.0.begun.borrow().iter().filter(|part| !part.is_over()) {
-            let lost =
-                Lost { rank: core.rank, how: Loss::Ended("a scope of requests was left by a panic".into()) };
+            let what = format!("rank {} left a scope of requests by a panic", core.rank);
+            let lost = Lost { rank: core.rank, how: Loss::Ended(what) };
             drop(messages::outcome(core, begun, Some(lost), self.1));
         }
     }

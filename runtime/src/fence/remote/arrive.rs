@@ -37,7 +37,8 @@ impl Frames<'_> {
             world.poll(endpoint, from)
         } else {
             // A census comes by other ranks, and may be here sooner.
-            let watch = || Watch::new(world, call, windows, from, Awaited::One("frames of this epoch"));
+            let watch =
+                || Watch::new(world, call, windows, from, Awaited::One("frames of this epoch")).of_all();
             wait(endpoint, watch, |endpoint| world.poll(endpoint, from)).map(Some)
         };
         let frame = frame.map_err(|lost| world.lost(&lost, call))?;
@@ -346,7 +347,8 @@ pub(crate) fn discard(
     call: &Call,
 ) -> Result<(), Lost> {
     for _ in 0..frames {
-        let watch = || Watch::new(world, call, &[], from, Awaited::One("frames of an epoch that failed"));
+        let watch =
+            || Watch::new(world, call, &[], from, Awaited::One("frames of an epoch that failed")).of_all();
         let frame = wait(endpoint, watch, |endpoint| world.poll(endpoint, from))?;
         let good = world.is_of_this_exchange(&frame.header);
         endpoint.release(from, Port::FENCE);

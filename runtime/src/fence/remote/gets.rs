@@ -83,7 +83,7 @@ pub(crate) fn take_answers(
             if endpoint.reaches(from) || !pending.gets.iter().any(|get| get.target() == from) {
                 continue;
             }
-            let watch = || Watch::new(world, call, windows, from, Awaited::One("answers to gets"));
+            let watch = || Watch::new(world, call, windows, from, Awaited::One("answers to gets")).of_all();
             let frame = wait(endpoint, watch, |endpoint| world.poll(endpoint, from))?;
             // SAFETY: readable until released, below.
             let mut payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };

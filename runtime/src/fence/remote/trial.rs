@@ -38,7 +38,7 @@ pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut
         if asked {
             // The one that asks is this rank itself: read what comes, and drop it.
             let call = Call::fence(std::panic::Location::caller());
-            let watch = || Watch::new(world, &call, &[], 0, Awaited::One("answers"));
+            let watch = || Watch::new(world, &call, &[], 0, Awaited::One("answers")).of_all();
             wait(endpoint, watch, |endpoint| world.poll(endpoint, 0)).ok()?;
             endpoint.release(0, Port::FENCE);
         }

@@ -28,6 +28,7 @@ pub(crate) fn elsewhere(
     waits.begin(world.rank, peer, &format!("{}, number {}", call.describe(windows), world.number()));
     let (since, mut pause) = (Instant::now(), Pause::new());
     let theirs = loop {
+        world.notice(endpoint, None);
         // Where the entry is not here, its rank is asked.
         waits.number(peer);
         match waits.waiting(peer) {

@@ -80,6 +80,8 @@ pub(crate) struct Watch<'a> {
     awaited: Awaited<'a>,
     /// The number of the run, where it is counted by its plan and not by the world.
     run: Option<u32>,
+    /// Whether the wait is in an exchange of all ranks.
+    of_all: bool,
     /// Returns what else there is to be said of the call.
     about: Option<&'a dyn Fn() -> String>,
     lasting: Option<Lasting>,
@@ -130,6 +132,7 @@ impl<'a> Watch<'a> {
             is_mutual,
             awaited,
             run: None,
+            of_all: false,
             about: None,
             lasting: None,
             silenced,
@@ -141,6 +144,19 @@ impl<'a> Watch<'a> {
     pub(crate) fn of_run(mut self, run: Option<u32>) -> Self {
         self.run = run;
         self
+    }
+
+    /// The wait is in an exchange of all ranks of the world.
+    #[inline]
+    pub(crate) fn of_all(mut self) -> Self {
+        self.of_all = true;
+        self
+    }
+
+    /// The number of the exchange of all ranks that the wait is in.
+    #[inline]
+    pub(crate) fn exchange(&self) -> Option<u32> {
+        self.of_all.then(|| self.world.number())
     }
 
     /// Says more of the call.
@@ -303,15 +319,17 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The error that the wait ends with: that of the cycle, if other ranks of it have found it sooner, and left.
+    /// Ends the world, since the wait never can end. Returns the reason: the cycle, if other ranks of it have found it sooner, and
+    /// left.
     #[cold]
     pub(crate) fn blame(&self, endpoint: &mut Endpoint, lost: Lost) -> Lost {
         let ends = self.lasting.as_ref().filter(|lasting| lasting.stalls.settings.ends);
-        let Some(cycle) = ends.and_then(|lasting| lasting.cycle.as_deref()) else { return lost };
+        let Some(cycle) = ends.and_then(|lasting| lasting.cycle.as_deref()) else {
+            return self.world.end_for(endpoint, lost);
+        };
         let what = words(cycle);
         self.world.call_sites.end(ErrorClass::RmaSync);
-        endpoint.end(Cause { rank: self.peer, what: what.clone() });
-        Lost { rank: self.peer, how: Loss::Ended(what) }
+        self.world.end_for(endpoint, Lost { rank: self.peer, how: Loss::Ended(what) })
     }
 
     fn report(&self, endpoint: &mut Endpoint, waited: Duration) {

@@ -406,15 +406,14 @@ impl Executable {
         let own = call.describe(windows);
         let error = match stop {
             Stop::Lost(lost) => {
-                endpoint.end(Cause { rank: lost.rank, what: lost.to_string() });
+                let lost = world.end_for(endpoint, lost);
                 world.lost(&lost, call)
             }
             Stop::Other(peer) => {
                 let theirs = elsewhere(world, endpoint, windows, call, peer);
                 let what = format!("rank {} is in {own}, and rank {peer} is in {theirs}", self.rank);
                 world.call_sites.end(ErrorClass::RmaSync);
-                endpoint.end(Cause { rank: peer, what: what.clone() });
-                world.ended(&what);
+                world.die_of(endpoint, Cause { rank: peer, what: what.clone() });
                 let must = if self.is_apart() {
                     "ranks that exchange something in a superstep must run it equally often, with the same windows"
                 } else {
@@ -432,8 +431,7 @@ impl Executable {
     /// Give up this superstep before it moved anything, because of `error`, and with it the world.
     pub(crate) fn abandon(&mut self, world: &WorldCore, error: &Error) {
         let what = format!("rank {} left a prepared superstep: {error}", self.rank);
-        world.endpoint.borrow_mut().end(Cause { rank: self.rank, what: what.clone() });
-        world.ended(&what);
+        world.die_of(&mut world.endpoint.borrow_mut(), Cause { rank: self.rank, what });
     }
 }
 
@@ -474,6 +472,7 @@ fn wait_for<'w, const APART: bool, R>(
         if lasts {
             watch.woke(endpoint);
         }
+        world.notice(endpoint, (!APART).then_some((word >> 32) as u32));
         world.advance(endpoint);
         // A peer that has entered a later superstep, or another one in this one's place, has posted all that it ever will for this one.
         let at = endpoint.announced(peer);

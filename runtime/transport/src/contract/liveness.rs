@@ -8,7 +8,7 @@
 //! The caller polls everything that it waits for; calls [`idle`](Liveness::idle) if that found nothing; polls again. It
 //! must poll between any two calls of `idle` with the same [`Pause`]: that poll is what makes falling asleep safe.
 
-use crate::{Cause, Leave, Lost, Pause, deadlock};
+use crate::{Alarms, Cause, Leave, Lost, Pause, deadlock};
 
 /// How ranks wait, leave and fail, and how a world ends.
 #[enum_dispatch::enum_dispatch]
@@ -16,6 +16,11 @@ pub trait Liveness {
     /// Returns what keeps `peer` from sending anything more to this rank, if something does; what `peer` sent before
     /// may still be unread.
     fn lost(&mut self, peer: usize) -> Option<Lost>;
+
+    /// Returns the count of failures that concern this rank: whenever [`lost`](Self::lost) would return another rank's
+    /// failure, or an end of the world, that it has not returned before, the count has changed. A rank that waits is
+    /// woken then.
+    fn alarms(&self) -> Alarms;
 
     /// One step of waiting after a poll that found nothing: spins, then yields, then sleeps in the kernel until
     /// something happens that may concern this rank (and at most a second, so that the caller can report a stall).
@@ -37,7 +42,7 @@ pub trait Liveness {
     /// well, as a failure.
     fn leave(&mut self, how: Leave);
 
-    /// Ends the world for all ranks; the first cause is the one that every rank sees.
+    /// Ends the world for all ranks; the first cause is the one that every rank sees, and keeps.
     fn end(&mut self, cause: Cause);
 
     /// Publishes which superstep this rank has entered, by its word, so that a peer waiting for another one can detect

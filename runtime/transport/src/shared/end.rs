@@ -15,8 +15,8 @@ use crate::shared::queue::{Inboxes, Receivers, SHORT, Senders, inboxes};
 use crate::shared::slice::{KeepAlive, Placement};
 use crate::shared::waker::{Pause, Wakers};
 use crate::{
-    Bytes, Cause, Channels, CreateJoin, Done, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Memory,
-    Notification, Notify, Number, PairLines, Port, Topology, Until,
+    Alarms, Bytes, Cause, Channels, CreateJoin, Done, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost,
+    Memory, Notification, Notify, Number, PairLines, Port, Topology, Until,
 };
 
 /// Why nobody posts to [`Port::SERVICE`] here.
@@ -137,8 +137,9 @@ impl<G: Backend> SharedEnd<G> {
     #[cold]
     fn no_room(&mut self, error: &io::Error) -> Lost {
         let rank = self.called;
-        self.end(Cause { rank, what: error.to_string() });
-        self.membership.lost(self.rank).unwrap_or(Lost { rank, how: Loss::Ended(error.to_string()) })
+        let what = format!("rank {rank}: {error}");
+        self.end(Cause { rank, what: what.clone() });
+        self.membership.lost(self.rank).unwrap_or(Lost { rank, how: Loss::Ended(what) })
     }
 
     /// Sets this rank's name in causes: where this world is a part of another.
@@ -411,6 +412,10 @@ impl<G: Backend> Channels for SharedEnd<G> {
 impl<G: Backend> Liveness for SharedEnd<G> {
     fn lost(&mut self, peer: usize) -> Option<Lost> {
         self.membership.lost(peer)
+    }
+
+    fn alarms(&self) -> Alarms {
+        self.membership.alarms().clone()
     }
 
     #[inline]

@@ -27,6 +27,41 @@ pub struct Membership {
     touching: SharedSlice<Line<AtomicBool>>,
     /// The ranks whose death a watcher reported, where ranks can die separately.
     failed: Option<FailedRanks>,
+    alarms: Alarms,
+}
+
+/// A count of failures: it changes after a rank has died or left with an error, and after a world has ended. Ranks read
+/// it on paths that look at nothing else of other ranks; a rank that finds another count than before asks who has failed.
+#[derive(Clone)]
+pub struct Alarms {
+    own: SharedSlice<AtomicU32>,
+    /// The count of another transport, where a rank has two.
+    other: Option<SharedSlice<AtomicU32>>,
+}
+
+impl Alarms {
+    /// Counts on this process's heap.
+    pub(crate) fn new() -> Self {
+        Self { own: Heap::list(1, || AtomicU32::new(0)), other: None }
+    }
+
+    /// Also reads the count of another transport.
+    #[cfg(not(loom))]
+    pub(crate) fn and(self, other: &Self) -> Self {
+        Self { other: Some(other.own.clone()), ..self }
+    }
+
+    /// Counts a failure, which the caller has recorded.
+    pub(crate) fn raise(&self) {
+        self.own[0].fetch_add(1, Ordering::Release); // the loads in `count`
+    }
+
+    /// Returns how many failures were counted. Acquire: they are recorded.
+    #[inline]
+    pub fn count(&self) -> u32 {
+        let other = self.other.as_ref().map_or(0, |other| other[0].load(Ordering::Acquire));
+        self.own[0].load(Ordering::Acquire).wrapping_add(other)
+    }
 }
 
 /// Ranks that a watcher marked failed, in all worlds at once.
@@ -34,6 +69,8 @@ pub struct Membership {
 pub(crate) struct FailedRanks {
     /// The number of failed ranks.
     count: SharedSlice<AtomicU32>,
+    /// Counts the failures of all worlds of the job.
+    alarms: SharedSlice<AtomicU32>,
     why: SharedSlice<LossCell>,
     /// Why each left its last world, if it left with an error, and then ended by itself and in no world.
     exit_reasons: SharedSlice<LossCell>,
@@ -134,6 +171,7 @@ impl FailedRanks {
     pub(crate) fn place(ranks: usize, placement: &mut impl Placement) -> io::Result<Self> {
         Ok(Self {
             count: placement.place(1, || AtomicU32::new(0))?,
+            alarms: placement.place(1, || AtomicU32::new(0))?,
             why: placement.place(ranks, LossCell::new)?,
             exit_reasons: placement.place(ranks, LossCell::new)?,
             of: (0..ranks as u32).collect(),
@@ -158,12 +196,17 @@ impl FailedRanks {
         let news = self.why[self.of[rank] as usize].write(&Lost { rank, how: Loss::Died(how.into()) });
         if news {
             self.count[0].fetch_add(1, Ordering::Release); // the load in `has`
+            self.alarms().raise();
         }
         news
     }
 }
 
 impl FailedRanks {
+    fn alarms(&self) -> Alarms {
+        Alarms { own: self.alarms.clone(), other: None }
+    }
+
     /// Returns whether `rank` was marked failed.
     #[inline]
     pub(crate) fn has(&self, rank: usize) -> bool {
@@ -199,25 +242,38 @@ impl Membership {
             why_gone: placement.place(size, LossCell::new)?,
             at: placement.place(size, || Line(AtomicU64::new(0)))?,
             touching: placement.place(size, || Line(AtomicBool::new(false)))?,
+            alarms: failed.as_ref().map_or_else(Alarms::new, FailedRanks::alarms),
             failed,
         })
     }
 
     /// Marks `rank` gone: it sends nothing any more. Returns whether it was not before.
     pub(crate) fn mark_gone(&self, rank: usize, how: Loss) -> bool {
+        let fails = how != Loss::Left(Leave::Finished);
         let news = self.why_gone[rank].write(&Lost { rank, how });
         if news {
             // Release: a rank that sees the flag sees all that `rank` sent before.
             self.gone[rank].store(true, Ordering::Release);
+            if fails {
+                self.alarms.raise();
+            }
         }
         news
     }
 
     /// Ends the world, unless it was ended.
     pub(crate) fn end(&self, cause: Cause) {
-        self.why_ended[0].write(&Lost { rank: cause.rank, how: Loss::Ended(cause.what) });
+        let is_first = self.why_ended[0].write(&Lost { rank: cause.rank, how: Loss::Ended(cause.what) });
         self.ended[0].store(true, Ordering::Release);
         fence(Ordering::SeqCst); // pairs with the one in `touch`
+        if is_first {
+            self.alarms.raise();
+        }
+    }
+
+    /// Returns the count of failures that concerns this world.
+    pub(crate) fn alarms(&self) -> &Alarms {
+        &self.alarms
     }
 
     #[inline]

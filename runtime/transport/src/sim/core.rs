@@ -107,7 +107,7 @@ impl SimCore {
         }
         drop(link);
         if let Err(what) = taken {
-            self.end(Cause { rank: from, what });
+            self.end(Cause { rank: from, what: format!("rank {from}: {what}") });
         }
         while let Some(port) = self.inbound[from].refused.pop() {
             self.report_releases(from, port, CLOSED);
@@ -317,7 +317,7 @@ impl SimCore {
             let attended =
                 catch_unwind(AssertUnwindSafe(|| attendant.attend(from, header, body.bytes(), self)));
             if attended.is_err() {
-                return self.end(Cause { rank: self.rank, what: PANICKED.into() });
+                return self.end(Cause { rank: self.rank, what: format!("rank {}: {PANICKED}", self.rank) });
             }
             self.inbound[from].decoder.recycle(body);
             if let Some(port) = self.inbound[from].ports.get_mut(&Port::SERVICE) {

@@ -30,8 +30,8 @@ use crate::sim::core::{SimCore, SimWorld};
 use crate::sim::links::{SimLink, SimPort, slot};
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use crate::{
-    Cause, Channels, CreateJoin, Frame, Header, Leave, Liveness, Loss, Lost, Notification, Notify, Payload,
-    Port, Topology,
+    Alarms, Cause, Channels, CreateJoin, Frame, Header, Leave, Liveness, Loss, Lost, Notification, Notify,
+    Payload, Port, Topology,
 };
 
 /// One rank's end of a simulated world.
@@ -267,6 +267,10 @@ impl Liveness for SimEnd {
     fn lost(&mut self, peer: usize) -> Option<Lost> {
         let core = self.core();
         core.own_loss().or_else(|| self.world.membership.lost(peer))
+    }
+
+    fn alarms(&self) -> Alarms {
+        self.world.membership.alarms().clone()
     }
 
     fn idle(&mut self, pause: &mut Pause) {

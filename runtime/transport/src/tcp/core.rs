@@ -19,7 +19,7 @@ use crate::tcp::connect::Incoming;
 use crate::tcp::peer::{Peer, ReadOutcome};
 use crate::tcp::probes::Probes;
 use crate::tcp::readiness::{EventWaker, Interest, Readiness, Source};
-use crate::{Header, Leave, Loss, Port};
+use crate::{Alarms, Header, Leave, Loss, Port};
 
 /// The most worlds that other ranks are in and this rank has not joined yet.
 const AHEAD: usize = 1 << 10;
@@ -94,6 +94,8 @@ pub(super) struct Core {
     pub(super) timed: Instant,
     /// What is known of waits of other ranks.
     pub(super) probes: Probes,
+    /// Counts what this rank knows of failures.
+    pub(super) alarms: Alarms,
 }
 
 /// The requests that no attendant has seen yet.
@@ -190,6 +192,7 @@ impl Core {
             own: Decoder::default(),
             timed: now,
             probes: Probes::none(),
+            alarms: Alarms::new(),
         }
     }
 
@@ -333,6 +336,7 @@ impl Core {
                 self.events += 1;
                 let peer = &mut self.peers[from];
                 peer.heard_goodbye = true;
+                self.alarms.raise();
                 if !self.settings.obituary.is_zero() {
                     peer.closing = Some(Instant::now() + self.settings.obituary);
                 }
@@ -379,8 +383,14 @@ impl Core {
             _ => {}
         }
         let wants = matches!(item, Item::Want { .. });
+        let fails =
+            matches!(&item, Item::End { .. } | Item::Left { how: Leave::Failed(_) | Leave::Panicked(_), .. });
         let channel = self.channel(number);
         channel.take(from, item)?;
+        if fails {
+            self.alarms.raise();
+        }
+        let channel = self.channel(number);
         let leaving = left.then(|| channel.gone(from)).flatten();
         if let Some(port) = released {
             self.send_waiting(number, from, port);

@@ -11,7 +11,7 @@ use crate::tcp::core::{Core, RankState};
 use crate::tcp::fabric::{Fabric, FabricShared};
 use crate::tcp::peer::Peer;
 use crate::{
-    Attendant, Cause, Channels, CreateJoin, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost,
+    Alarms, Attendant, Cause, Channels, CreateJoin, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost,
     Notification, Notify, Number, Payload, Port, Topology,
 };
 
@@ -34,6 +34,7 @@ pub struct TcpEnd {
     touching: bool,
     backoff: Backoff,
     meter: Meter,
+    alarms: Alarms,
     fabric: Arc<Fabric>,
 }
 
@@ -56,7 +57,7 @@ impl TcpEnd {
 
     fn new(fabric: &Arc<Fabric>, number: u64, members: Vec<u32>, rank: usize) -> io::Result<Self> {
         // Ranks at one address share its cores.
-        let (local_ranks, remote_members) = {
+        let (local_ranks, remote_members, alarms) = {
             let mut core = fabric.shared().lock();
             let (me, ranks) = (core.identity.rank, core.peers.len());
             let here = members.get(rank) == Some(&me) && members.iter().all(|&to| (to as usize) < ranks);
@@ -69,7 +70,8 @@ impl TcpEnd {
             channel.members.clone_from(&members);
             let host = |rank: u32| core.peers[rank as usize].address.ip();
             let local_ranks = members.iter().filter(|&&to| host(to) == host(me)).count();
-            (local_ranks, members.iter().filter(|&&to| to != me && !core.is_intra_node(to as usize)).count())
+            let remote = members.iter().filter(|&&to| to != me && !core.is_intra_node(to as usize));
+            (local_ranks, remote.count(), core.alarms.clone())
         };
         Ok(Self {
             rank,
@@ -84,6 +86,7 @@ impl TcpEnd {
             backoff: Backoff::of(local_ranks),
             meter: Meter::default(),
             members,
+            alarms,
             fabric: fabric.clone(),
         })
     }
@@ -375,7 +378,12 @@ impl Channels for TcpEnd {
 
 impl Liveness for TcpEnd {
     fn lost(&mut self, peer: usize) -> Option<Lost> {
-        self.lost_of(&self.core(), peer)
+        let core = self.core();
+        self.own_loss(&core).or_else(|| core.lost(self.number, peer, self.of(peer)))
+    }
+
+    fn alarms(&self) -> Alarms {
+        self.alarms.clone()
     }
 
     fn idle(&mut self, pause: &mut Pause) {

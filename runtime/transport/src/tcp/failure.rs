@@ -12,7 +12,7 @@ impl Core {
             let channel = &self.channels[&number];
             let rank = channel.members.iter().position(|&member| member as usize == from);
             if let Some(rank) = rank.filter(|_| !channel.has_left(from)) {
-                self.end(number, Cause { rank, what: what.clone() });
+                self.end(number, Cause { rank, what: format!("rank {rank}: {what}") });
             }
         }
         self.mark_failed(from, what);
@@ -86,6 +86,7 @@ impl Core {
         if peer.died.is_none() {
             peer.died = Some(what);
             self.deaths.push(rank as u32);
+            self.alarms.raise();
         }
         self.events += 1;
         self.channels.values_mut().for_each(|channel| channel.pairs[rank].forget());

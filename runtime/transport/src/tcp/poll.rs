@@ -138,6 +138,7 @@ impl Core {
             }
             if peer.closing.take_if(|until| *until <= now).is_some() {
                 self.events += 1;
+                self.alarms.raise();
             }
             if peer.attempt.as_ref().is_some_and(|attempt| now - attempt.since > handshake * patience) {
                 let address = peer.address;

@@ -159,7 +159,8 @@ impl Core {
         };
         if attended.is_err() {
             let own = self.channels.get(&number).and_then(|channel| channel.index_of(self.me()));
-            return self.end(number, Cause { rank: own.unwrap_or(0), what: PANICKED.into() });
+            let rank = own.unwrap_or(0);
+            return self.end(number, Cause { rank, what: format!("rank {rank}: {PANICKED}") });
         }
         if let Some(channel) = self.channels.get_mut(&number) {
             channel.attendant = Some(attendant);

@@ -158,6 +158,7 @@ impl Core {
         }
         channel.ended = Some(cause.clone());
         self.events += 1;
+        self.alarms.raise();
         let known = self.is_reported(number);
         for to in self.members(number) {
             let Some(channel) = self.channels.get(&number) else { return };

@@ -1,0 +1,105 @@
+//! A rank that fails is noticed in every wait, whichever ranks the wait is for.
+
+use fencepost::TransportKind;
+use fencepost::prelude::*;
+use fencepost_tests_support::transports::transports;
+use fencepost_tests_support::waits::{COMPUTES, FAILS, RANKS, WAITS, Wait};
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
+
+/// Only a wait that is not over while the other rank computes takes that long.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Makes the call on the ranks that neither compute nor fail, which is what `fails` does; returns their errors. The other rank
+/// computes until each of them has its error.
+fn errors(transport: &TransportKind, wait: Wait, fails: impl Fn() -> Result<()> + Sync) -> Vec<Error> {
+    let (notice, notices) = mpsc::channel();
+    let (notice, notices) = (Mutex::new(notice), Mutex::new(notices));
+    let errors = Mutex::new(Vec::new());
+    // Ranks fail, so the run does.
+    let _: Result<()> = fencepost::ranks(RANKS).transport(transport.clone()).run(|world| {
+        let rank = world.rank();
+        let meet = || {
+            let met = world.barrier();
+            if rank == COMPUTES {
+                let notices = notices.lock().unwrap();
+                (2..RANKS).for_each(|_| notices.recv_timeout(LIMIT).expect("each other rank has its error"));
+                return Err(Error::new(ErrorClass::Other, "it has computed"));
+            }
+            met.and_then(|()| if rank == FAILS { fails() } else { Ok(()) })
+        };
+        let waited = wait(world, &meet);
+        if rank == FAILS || rank == COMPUTES {
+            return waited;
+        }
+        errors.lock().unwrap().extend(waited.err());
+        notice.lock().unwrap().send(()).expect("the other rank computes");
+        Ok(())
+    });
+    errors.into_inner().unwrap()
+}
+
+/// Each wait, on every transport between threads, ends in errors that have this text and nothing of what followed.
+#[track_caller]
+fn each_wait_ends(fails: impl Fn() -> Result<()> + Sync, cause: &str) {
+    for transport in transports([7]) {
+        for (name, wait) in WAITS {
+            let errors = errors(&transport, *wait, &fails);
+            assert_eq!(errors.len(), RANKS - 2, "{transport:?}, {name}: {errors:?}");
+            for error in errors {
+                let text = error.to_string();
+                assert_eq!(error.class(), ErrorClass::ProcFailed, "{transport:?}, {name}: {text}");
+                assert!(text.starts_with(&format!("PROC_FAILED: {cause}")), "{transport:?}, {name}: {text}");
+                let nests = text.matches("PROC_FAILED").count() > 1 || text.contains("waits for");
+                assert!(!nests, "{transport:?}, {name}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_error_of_a_rank_ends_each_wait_while_another_rank_computes() {
+    let fails = || Err(Error::new(ErrorClass::Other, "it has had enough"));
+    each_wait_ends(fails, "rank 2 left the world with an error: OTHER: it has had enough");
+}
+
+#[test]
+fn a_panic_of_a_rank_ends_each_wait_while_another_rank_computes() {
+    let silent = || std::panic::resume_unwind(Box::new("it has had enough"));
+    each_wait_ends(silent, "rank 2 panicked: it has had enough");
+}
+
+/// Rank 1 sees that rank 0 has failed, and gives up a send then; rank 2 waits for rank 1, and not for rank 0.
+#[test]
+fn a_rank_that_gives_up_a_request_later_is_not_the_cause() {
+    for transport in transports([7]) {
+        let (noticed, notices) = mpsc::channel();
+        let (noticed, notices) = (Mutex::new(noticed), Mutex::new(notices));
+        let errors = Mutex::new(Vec::new());
+        let _: Result<()> = fencepost::ranks(3).transport(transport.clone()).run(|world| {
+            let ended = match world.rank() {
+                0 => return Err(Error::new(ErrorClass::Other, "it has had enough")),
+                1 => {
+                    let send = world.isend(2, 0, vec![1u64; 200_000])?;
+                    let received = world.recv::<u64>(0, 0).map(drop);
+                    drop(send);
+                    noticed.lock().unwrap().send(()).expect("the other rank waits");
+                    received
+                }
+                _ => {
+                    notices.lock().unwrap().recv_timeout(LIMIT).expect("rank 1 has its error");
+                    world.recv::<u64>(1, 5).map(drop)
+                }
+            };
+            errors.lock().unwrap().extend(ended.err());
+            Ok(())
+        });
+        let errors = errors.into_inner().unwrap();
+        assert_eq!(errors.len(), 2, "{transport:?}: {errors:?}");
+        for error in errors {
+            let text = error.to_string();
+            let cause = "PROC_FAILED: rank 0 left the world with an error: OTHER: it has had enough";
+            assert!(text.starts_with(cause), "{transport:?}: {text}");
+        }
+    }
+}
