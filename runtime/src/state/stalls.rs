@@ -69,8 +69,9 @@ impl fmt::Display for Stall {
         }
         write!(f, "; {peer}")?;
         match &self.deadlock {
-            Some(cycle) => write!(f, "; {cycle}"),
-            None => Ok(()),
+            // The cycle of a wait for oneself is that wait, which is described above.
+            Some(cycle) if rank != awaited => write!(f, "; {cycle}"),
+            _ => Ok(()),
         }
     }
 }

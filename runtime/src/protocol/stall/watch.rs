@@ -256,7 +256,10 @@ impl<'a> Watch<'a> {
         }
         if lasting.next.is_some_and(|next| waited >= next) {
             lasting.next = settings.again(waited);
-            self.report(endpoint, waited);
+            // That nobody else ends a wait is found in the look that follows, and reported then.
+            if peer != rank || lasting.shown.is_none() || lasting.cycle.is_some() {
+                self.report(endpoint, waited);
+            }
         }
     }
 
@@ -399,6 +402,9 @@ impl<'a> Watch<'a> {
                 Some(text) => format!("{text}{waiting}"),
                 None => format!("a lock of the part of rank {peer}; no rank is known to hold it for long"),
             };
+        }
+        if peer == self.world.rank {
+            return "no other rank can end this wait".to_owned();
         }
         if let Some(Waiting { awaited, text, .. }) = waiting {
             return format!("rank {peer} itself waits, for rank {awaited} of all, in {text}");
