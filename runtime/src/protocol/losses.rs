@@ -1,12 +1,13 @@
 //! The end of a world in which a rank is lost, or sends an invalid frame.
 //!
-//! A world ends once, with one cause, and all its ranks return that cause. Whoever finds a failure ends the world for all: a rank
-//! that waits, whichever ranks it waits for ([`notice`](WorldCore::notice)); a rank that cannot go on since another one is lost;
-//! and a rank that leaves after that. So what a failure leads to never hides it.
+//! A world ends once, with one cause, and all its ranks return that cause. Whoever finds a failure
+//! ends the world for all: a rank that waits, whichever ranks it waits for
+//! ([`notice`](WorldCore::notice)); a rank that cannot go on since another one is lost; and a rank
+//! that leaves after that. So what a failure leads to never hides it.
 //!
-//! A rank that left with an error may have completed the call that others are still in, and then that call completes on all of
-//! them. Such a rank is a failure only to calls that it has not completed. Of a rank that died nobody knows what it has
-//! completed.
+//! A rank that left with an error may have completed the call that others are still in, and then
+//! that call completes on all of them. Such a rank is a failure only to calls that it has not
+//! completed. A rank that died is a failure to all, since nobody knows how far it came.
 
 use crate::state::call::Call;
 use crate::state::world::WorldCore;
@@ -14,8 +15,9 @@ use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Cause, Endpoint, Leave, Liveness, Loss, Lost};
 
 impl WorldCore {
-    /// Ends the world if a rank of it has failed since this rank looked last: then each look that finds nothing returns the cause.
-    /// `exchange` is the number of the exchange that this rank is in, if it waits in a call of all ranks.
+    /// Ends the world if a rank of it has failed since this rank looked last: then each look that
+    /// finds nothing returns the cause. `exchange` is the number of the exchange that this rank is
+    /// in, if it waits in a call of all ranks.
     #[inline]
     pub(crate) fn notice(&self, endpoint: &mut Endpoint, exchange: Option<u32>) {
         if !self.is_quiet() {

@@ -6,7 +6,7 @@
 use fencepost::prelude::*;
 use fencepost::{Any, Outcome, SomeFailed, Tested};
 
-/// The number of ranks, of which the second computes and the third fails.
+/// The number of ranks.
 pub const RANKS: usize = 4;
 
 /// The rank that computes.
