@@ -2,8 +2,9 @@
 
 use crate::contention::kinds;
 use fencepost::prelude::*;
-use fencepost::{Stall, TransportKind, ranks};
+use fencepost::{LockAll, Stall, TransportKind, ranks};
 use fencepost_tests_support::side_by_side::side_by_side;
+use fencepost_tests_support::transports::transports;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::yield_now;
@@ -354,6 +355,51 @@ fn waits_that_end_are_no_deadlocks() {
             let u = u.into_window()?;
             let all = world.gather(0, &u[..])?;
             assert!(all.is_none_or(|all| all.concat().iter().sum::<u64>() == 8 * times as u64));
+            Ok(())
+        });
+        run.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+    }
+}
+
+/// Rank 1 takes an exclusive epoch of rank 0's part while rank 0 has an epoch there. If rank 0 held the part after a flush that
+/// finds nothing collected, the message that it waits for would never come; if it did not hold it after a put, rank 1 could find
+/// the first of its two puts without the second.
+#[test]
+fn an_epoch_holds_its_part_from_its_first_flush_that_carries_something_out() {
+    type Flush = fn(&LockAll<'_, u64>) -> Result<()>;
+    let flushes: [Flush; 3] = [|all| all.flush(), |all| all.on(0)?.flush(), |all| all.on(0)?.flush_local()];
+    for kind in transports([1]) {
+        let run = ranks(2).transport(kind.clone()).run(|world| {
+            let u = world.lock_window::<u64>(2)?;
+            for round in 0..4 {
+                for (number, flush) in (1..).zip(flushes) {
+                    let value = 10 * round + number;
+                    if world.rank() == 0 {
+                        let all = u.lock_all()?;
+                        flush(&all)?;
+                        world.send(1, 0, [value])?;
+                        assert_eq!(world.recv::<u64>(1, 0)?.0, [value], "rank 1 did not wait");
+                        all.on(0)?.put([value], 0)?;
+                        flush(&all)?;
+                        world.send(1, 0, [value])?;
+                        all.on(0)?.put([value], 1)?;
+                        all.unlock()?;
+                    } else {
+                        for at in 0..2 {
+                            world.recv::<u64>(0, 0)?;
+                            let lock = u.lock(0, LockType::Exclusive)?;
+                            let found = lock.get(0..2)?;
+                            lock.unlock()?;
+                            let found = found.take()?;
+                            assert!(found[0] == found[1] && (at == 0 || found[0] == value), "{found:?}");
+                            if at == 0 {
+                                world.send(0, 0, [value])?;
+                            }
+                        }
+                    }
+                    world.barrier()?;
+                }
+            }
             Ok(())
         });
         run.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
