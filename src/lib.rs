@@ -55,6 +55,33 @@
 //! }
 //! ```
 //!
+//! Every [`bytemuck::Pod`] type is an element as well. [`bytemuck`] is the crate itself, so a package that derives `Pod` needs no
+//! dependency on it; its derive macros need its path:
+//!
+//! ```
+//! use fencepost::bytemuck::{Pod, Zeroable};
+//! use fencepost::prelude::*;
+//!
+//! #[derive(Clone, Copy, PartialEq, Debug, Pod, Zeroable)]
+//! #[bytemuck(crate = "fencepost::bytemuck")]
+//! #[repr(C)]
+//! struct Complex {
+//!     re: f64,
+//!     im: f64,
+//! }
+//!
+//! fn main() -> Result<()> {
+//!     fencepost::ranks(2).run(|world| {
+//!         let mut u = world.window::<Complex>(1)?;
+//!         u.put([Complex { re: 1.0, im: world.rank() as f64 }]).to(1 - world.rank(), 0)?;
+//!         u.fence()?;
+//!         let parts: &[f64] = fencepost::bytemuck::cast_slice(&u);
+//!         assert_eq!(parts, [1.0, 1.0 - world.rank() as f64]);
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
 //! # Computing while data travels
 //!
 //! A prepared superstep can be run in two halves. [`begin`](Running) takes the window, sends what others wait for, and does not
@@ -165,6 +192,8 @@
 
 extern crate self as fencepost;
 
+#[doc(no_inline)]
+pub use bytemuck;
 pub use fencepost_macros::{Element, superstep};
 pub use fencepost_planner::census::Census;
 pub use fencepost_planner::conflicts::{Conflict, Touch};
