@@ -11,7 +11,7 @@
 
 use crate::state::call::Call;
 use crate::state::world::WorldCore;
-use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_planner::{Error, ErrorClass, Result, State};
 use fencepost_transport::{Cause, Endpoint, Leave, Liveness, Loss, Lost};
 
 impl WorldCore {
@@ -52,13 +52,15 @@ impl WorldCore {
         }
     }
 
-    /// As [`alive`](Self::alive), where other ranks may have failed as well: for calls that may go on without ever waiting.
+    /// As [`alive`](Self::alive), where other ranks may have failed as well: for epochs of locks, which may go on without ever
+    /// waiting.
     ///
     /// # Errors
-    /// `PROC_FAILED`, or the error that ended the world.
+    /// `PROC_FAILED`, or the error that ended the world. The state is `Mixed`, since a rank that failed may have been in the
+    /// middle of an epoch.
     #[inline]
     pub(crate) fn well(&self, call: &Call) -> Result<()> {
-        self.alive()?;
+        self.alive().map_err(|error| error.leaving(State::Mixed))?;
         if self.is_quiet() { Ok(()) } else { self.still_well(call) }
     }
 
@@ -68,7 +70,7 @@ impl WorldCore {
         let endpoint = &mut *self.endpoint.borrow_mut();
         self.notice(endpoint, None);
         match endpoint.lost(self.rank) {
-            Some(lost) => Err(self.lost(&lost, call)),
+            Some(lost) => Err(self.lost(&lost, call).leaving(State::Mixed)),
             None => Ok(()),
         }
     }
