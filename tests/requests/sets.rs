@@ -1,6 +1,6 @@
 //! Requests of a set, completed in whatever order they get ready; and functions of the program that panic meanwhile.
 
-use fencepost::{Completed, ErrorHandler, RequestSet, Result, Window, World};
+use fencepost::{Completed, ErrorHandler, LockType, RequestSet, Result, Window, World};
 use fencepost_tests_support::messages::everywhere;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -264,5 +264,70 @@ fn a_test_of_any_request_distinguishes_none_that_is_complete_from_none_at_all() 
         assert_eq!((completed.place, completed.buffer), (place, vec![other as u8]));
         assert_eq!(set.test_any()?, Poll::Ready(None));
         world.barrier()
+    });
+}
+
+/// Each rank ends the exposure to itself with the access that is in the same set.
+#[test]
+fn an_access_to_oneself_is_carried_out_while_its_set_waits_for_ones_own_exposure() {
+    for size in [1, 2] {
+        everywhere(size, |world| {
+            let (me, group) = (world.rank() as u64, world.group(0..world.size())?);
+            for (way, exposure_first) in WAYS.iter().flat_map(|way| [(way, true), (way, false)]) {
+                let u = world.window::<u64>(2)?;
+                let access = u.start(&group)?;
+                (0..world.size()).try_for_each(|to| access.put([me + 1]).to(to, me as usize))?;
+                let mut requests = vec![access.icomplete().map(|()| None), u.post(&group)?.iwait().map(Some)];
+                if exposure_first {
+                    requests.reverse();
+                }
+                let mut set = world.requests();
+                requests.into_iter().try_for_each(|request| set.push(request).map(drop))?;
+                let mut all = Vec::new();
+                if size == 1 && *way == "test_all" {
+                    all = complete_once(&mut set, way)?;
+                    assert_eq!(all.len(), 2, "a wait for all would not wait");
+                }
+                all.extend(complete(set, way)?);
+                if *way != "drop" {
+                    let u = all.into_iter().find_map(|completed| completed.buffer).expect("the window");
+                    assert_eq!(u[..size], [1, 2][..size], "{way}");
+                }
+                world.barrier()?;
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Rank 1 holds the lock that the get waits for until the access of rank 0 has ended.
+#[test]
+fn an_access_is_carried_out_before_a_get_of_its_set_waits_for_a_lock() {
+    everywhere(2, |world| {
+        for way in ["wait_all", "wait_some", "test_all", "test_some", "drop"] {
+            let (u, locked) = (world.window::<u64>(1)?, world.lock_window::<u64>(1)?);
+            let group = world.group([1 - world.rank()])?;
+            if world.rank() == 0 {
+                world.barrier()?;
+                let lock = locked.lock(1, LockType::Shared)?;
+                let access = u.start(&group)?;
+                access.put([7]).to(1, 0)?;
+                let mut set = world.requests();
+                set.push(lock.rget(0)?)?;
+                set.push(access.icomplete().map(|()| vec![]))?;
+                let all = complete(set, way)?;
+                assert_eq!(all.len(), if way == "drop" { 0 } else { 2 }, "{way}");
+            } else {
+                let lock = locked.lock(1, LockType::Exclusive)?;
+                lock.put([5], 0)?;
+                lock.flush()?;
+                world.barrier()?;
+                let u = u.post(&group)?.wait()?;
+                assert_eq!(u[..], [7], "{way}");
+                lock.unlock()?;
+            }
+            world.barrier()?;
+        }
+        Ok(())
     });
 }

@@ -215,3 +215,66 @@ fn what_is_begun_in_one_world_goes_on_while_its_rank_waits_in_another_one() {
         }
     }
 }
+
+/// An exposure whose own access has not ended, an access whose own post has not come, or both.
+#[test]
+fn a_set_of_requests_that_wait_for_their_own_rank_only_is_refused_at_once() {
+    for transport in kinds(2) {
+        for way in ["wait_any", "wait_some", "wait_all"] {
+            for (exposes, accesses) in [(true, false), (false, true), (true, true)] {
+                // Nobody looks for deadlocks of several ranks.
+                let ends = ends(&ranks(2).transport(transport.clone()).stall(None), &[], |world| {
+                    let (u, v) = (world.window::<u8>(1)?, world.window::<u8>(1)?);
+                    if world.rank() == 1 {
+                        return world.recv::<u8>(0, 0).map(drop);
+                    }
+                    let own = world.group([0])?;
+                    let mut set = world.requests();
+                    if exposes {
+                        set.push(u.post(&own)?.iwait().map(drop))?;
+                    }
+                    if accesses {
+                        let access = v.start(&own)?;
+                        drop(access.fetch(0, 0)?);
+                        set.push(access.icomplete())?;
+                    }
+                    match way {
+                        "wait_any" => set.wait_any().map(drop)?,
+                        "wait_some" => set.wait_some().map(drop)?,
+                        _ => set.wait_all().map(drop)?,
+                    }
+                    Ok(())
+                });
+                let class = if way == "wait_any" { ErrorClass::RmaSync } else { ErrorClass::InStatus };
+                let expected = [class, ErrorClass::RmaSync];
+                for (end, class) in ends.into_iter().zip(expected) {
+                    let (found, text) = end.expect("nobody ends the wait");
+                    assert_eq!(found, class, "{transport:?}, {way}: {text}");
+                    assert!(text.contains("rank 0 waits for rank 0"), "{transport:?}, {way}: {text}");
+                }
+            }
+        }
+    }
+}
+
+/// The exposure of rank 0 waits for an access of its own that the message does not end.
+#[test]
+fn a_set_with_a_request_that_waits_for_its_own_rank_completes_another_one() {
+    everywhere(2, |world| {
+        let u = world.window::<u8>(1)?;
+        if world.rank() == 1 {
+            return world.send(0, 0, [5u8]).and_then(|()| world.barrier());
+        }
+        let own = world.group([0])?;
+        let access = u.start(&own)?;
+        access.put([7]).to(0, 0)?;
+        let mut set = world.requests();
+        set.push(u.post(&own)?.iwait().map(|u| u[..].to_vec()))?;
+        set.push(world.irecv::<u8>(1, 0)?)?;
+        assert_eq!(set.wait_any()?.map(|completed| completed.buffer), Some(vec![5]));
+        assert_eq!(set.test_all()?, None);
+        access.complete()?;
+        assert_eq!(set.wait_any()?.map(|completed| completed.buffer), Some(vec![7]));
+        world.barrier()
+    });
+}

@@ -267,6 +267,16 @@ impl<B> Request<B> {
         }
     }
 
+    /// Whether it is no message, and waits for a call of its own rank.
+    fn awaits_itself(&mut self, endpoint: &mut Endpoint) -> bool {
+        match &mut self.operation {
+            Some(Operation::Other(other)) => {
+                other.awaits(endpoint).is_some_and(|(awaited, _)| awaited == self.world.rank)
+            }
+            _ => false,
+        }
+    }
+
     /// Carries it out, if it is no message.
     fn carry_out(&mut self, call: &Call) {
         if let Some(Operation::Other(other)) = &mut self.operation {

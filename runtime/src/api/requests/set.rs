@@ -281,7 +281,10 @@ impl<B> RequestSet<B> {
     pub fn test_all(&mut self) -> Result<Option<Vec<Completed<B>>>, SomeFailed<B>> {
         let call = Call::named(0, "RequestSet::test_all");
         self.look();
-        self.carry_out(&call);
+        while !self.ready.is_empty() {
+            self.carry_out(&call);
+            self.look(); // an exposure to this rank is ready after its own access
+        }
         if self.queue.len() < self.len() && !self.queue.has_lost() && self.world.goes_on() {
             return Ok(None);
         }
@@ -329,6 +332,21 @@ impl<B> RequestSet<B> {
         });
     }
 
+    /// Queues one of the accesses and exposures if none is ready, and all wait for calls of this rank, which makes none meanwhile
+    /// (16): it is refused when it is carried out. Returns whether that is so.
+    fn look_for_own(&mut self, endpoint: &mut Endpoint) -> bool {
+        let Self { places, queue, looked_at, ready, .. } = self;
+        let mut awaits_itself =
+            |place: &usize| places[*place].as_mut().is_some_and(|request| request.awaits_itself(endpoint));
+        if looked_at.is_empty() || !ready.is_empty() || !looked_at.iter().all(&mut awaits_itself) {
+            return false;
+        }
+        let place = looked_at.remove(0);
+        queue.push(place);
+        ready.push(place);
+        true
+    }
+
     /// Carries out accesses and exposures that are ready, and completes none of them.
     fn carry_out(&mut self, call: &Call) {
         for place in std::mem::take(&mut self.ready) {
@@ -355,6 +373,9 @@ impl<B> RequestSet<B> {
                 };
                 if !self.places[place].as_ref().is_some_and(is_open) {
                     break;
+                }
+                if self.look_for_own(&mut world.endpoint.borrow_mut()) {
+                    continue;
                 }
                 let Some(mut request) = self.places[place].take() else { break };
                 // Other requests are ready before, and other ranks may wait for them.
@@ -405,6 +426,9 @@ impl<B> RequestSet<B> {
         let about = || said(len, first.iter().cloned());
         let look = |endpoint: &mut Endpoint| {
             self.look_at(endpoint);
+            if self.looked_at.len() == len {
+                self.look_for_own(endpoint);
+            }
             is_so(self)
         };
         // Whom an access or an exposure waits for changes as others go on.
@@ -426,6 +450,7 @@ impl<B> RequestSet<B> {
 
     /// Completes all requests that are complete. Where the world has ended, all are.
     fn some(&mut self, call: &Call) -> Result<Vec<Completed<B>>, SomeFailed<B>> {
+        self.carry_out(call); // a get may wait for a lock that is left when other ranks have these
         let mut order = self.queue.take();
         if order.is_empty() && !self.world.goes_on() {
             order.extend((0..self.places.len()).filter(|&at| self.places[at].is_some()));
