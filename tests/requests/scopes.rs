@@ -172,3 +172,35 @@ fn a_receive_that_its_scope_cancels_fails_and_the_world_goes_on() {
         world.barrier()
     });
 }
+
+/// Whether the receive has failed before the scope ends is a matter of time, as is whether its scope still keeps it.
+#[test]
+fn the_error_of_a_receive_is_returned_by_its_request_or_by_its_scope() {
+    everywhere(2, |world| {
+        for (fails_first, waits, more) in
+            [(false, false, 0), (true, false, 0), (true, false, 20), (true, true, 0), (true, true, 20)]
+        {
+            world.barrier()?;
+            if world.rank() == 1 {
+                world.send(0, 0, [7u8; 2])?;
+                (0..more).try_for_each(|_| world.recv::<u8>(0, 1).map(drop))?;
+                continue;
+            }
+            let mut room = [0u8; 1];
+            let ended = world.scope(|scope| {
+                let mut receive = scope.irecv_into(1, 0, &mut room)?;
+                while fails_first && !receive.test() {
+                    std::thread::yield_now();
+                }
+                if waits {
+                    let error = receive.wait().expect_err("it is too long");
+                    assert_eq!(error.error().class(), ErrorClass::Truncate);
+                }
+                (0..more).try_for_each(|_| scope.isend(1, 1, [1u8; 1]).map(drop))
+            });
+            let class = ended.err().map(|error| error.class());
+            assert_eq!(class, (!waits).then_some(ErrorClass::Truncate), "{fails_first}, {more}");
+        }
+        Ok(())
+    });
+}

@@ -207,6 +207,17 @@ impl Begun {
         }
     }
 
+    /// Whether it is complete and has no error that is still to be returned. Nobody accesses its elements any more. Others may still
+    /// read those of a send that failed with a lost rank, until its error is returned.
+    pub(crate) fn is_over(&self) -> bool {
+        let has_failed = || match self {
+            Self::Send(sent) => sent.lost.borrow().is_some(),
+            Self::Receive(receive) => matches!(receive.outcome(), Some(Err(_))),
+        };
+        let completion = self.completion();
+        completion.is_returned() || completion.is_complete() && !has_failed()
+    }
+
     fn is_lost(&self) -> bool {
         match self {
             Self::Send(sent) => sent.lost.borrow().is_some(),
@@ -308,6 +319,10 @@ pub(crate) fn wait_for_some(
 /// # Errors
 /// As `Request::wait` says; `lost` is the reason, where the call knows it better.
 pub(crate) fn outcome(world: &WorldCore, begun: &Begun, lost: Option<Lost>, call: &Call) -> Result<Status> {
+    outcome_of(world, begun, lost, call).inspect_err(|_| begun.completion().note_returned())
+}
+
+fn outcome_of(world: &WorldCore, begun: &Begun, lost: Option<Lost>, call: &Call) -> Result<Status> {
     let lost = lost.or_else(|| begun.lost());
     let endpoint = &mut *world.endpoint.borrow_mut();
     let ended = || world.alive().err().unwrap_or_else(|| unfinished(world, call));

@@ -17,6 +17,8 @@ pub(crate) struct Queue {
 pub(crate) struct Completion {
     is_complete: Cell<bool>,
     is_lost: Cell<bool>,
+    /// Whether its error was returned: then nobody accesses its elements any more.
+    is_returned: Cell<bool>,
     told: RefCell<Option<(Rc<Queue>, usize)>>,
 }
 
@@ -66,9 +68,20 @@ impl Completion {
         self.end(true);
     }
 
+    /// The error of the operation is returned.
+    pub(crate) fn note_returned(&self) {
+        self.is_returned.set(true);
+    }
+
+    /// Whether the error of the operation was returned.
+    pub(crate) fn is_returned(&self) -> bool {
+        self.is_returned.get()
+    }
+
     /// The owner of the request has cancelled the operation, so no queue is notified.
     pub(crate) fn cancel(&self) {
         drop(self.told.take());
+        self.note_returned();
         self.complete();
     }
 

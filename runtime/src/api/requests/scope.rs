@@ -29,13 +29,6 @@ struct Part<'env> {
     _source: Option<Box<dyn Kept + 'env>>,
 }
 
-impl Part<'_> {
-    /// Whether nobody accesses its elements any more. Others may still read those of a send that failed with a lost rank.
-    fn is_over(&self) -> bool {
-        self.begun.completion().is_complete() && self.begun.lost().is_none()
-    }
-}
-
 /// Why a receive is cancelled at the end of its scope.
 const CANCELLED: &str =
     "the receive was cancelled, since the closure of its scope returned an error: it has taken nothing";
@@ -207,7 +200,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         {
             let all = &mut *self.begun.borrow_mut();
             if all.len() == all.capacity() {
-                over.extend(all.extract_if(.., |part| part.is_over()));
+                over.extend(all.extract_if(.., |part| part.begun.is_over()));
             }
             all.push(Part { begun: begun.clone(), _source: source });
         }
@@ -215,15 +208,15 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         drop(over);
     }
 
-    /// Completes all that was begun, but for receives that have taken nothing, if they are cancelled. Returns the first error of
-    /// what was not complete.
+    /// Completes all that was begun, but for receives that have taken nothing, if they are cancelled. Returns the first error that
+    /// no request has returned.
     fn complete(&self, cancels: bool, call: &Call) -> Result<()> {
         let core = self.world.core();
         let mut result = Ok(());
         let guard = AbortOnUnwind("a scope of requests");
         for part in &*self.begun.borrow() {
             let begun = &part.begun;
-            if part.is_over() {
+            if begun.is_over() {
                 continue;
             }
             let why = || Some((ErrorClass::Other, CANCELLED.to_owned()));
@@ -249,7 +242,7 @@ struct Ends<'s, 'scope, 'env>(&'s Scope<'scope, 'env>, &'s Call);
 impl Drop for Ends<'_, '_, '_> {
     fn drop(&mut self) {
         let core = self.0.world.core();
-        for Part { begun, .. } in self.0.begun.borrow().iter().filter(|part| !part.is_over()) {
+        for Part { begun, .. } in self.0.begun.borrow().iter().filter(|part| !part.begun.is_over()) {
             let what = format!("rank {} left a scope of requests by a panic", core.rank);
             let lost = Lost { rank: core.rank, how: Loss::Ended(what) };
             drop(messages::outcome(core, begun, Some(lost), self.1));
