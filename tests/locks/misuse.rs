@@ -2,7 +2,8 @@
 
 use crate::contention::{kinds, reaching};
 use fencepost::prelude::*;
-use fencepost::{ErrorHandler, Ranks, World, ranks};
+use fencepost::{ErrorHandler, LockWindow, Ranks, World, ranks};
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -426,5 +427,39 @@ fn ranks_that_hold_two_parts_and_wait_for_each_other_are_told() {
         for error in errors.expect("the ranks go on") {
             assert!(error.contains("deadlock: ") && error.contains("rank 0 waits for rank 1"), "{error}");
         }
+    }
+}
+
+/// The function that gets a stall drops a window of locks of its rank.
+#[test]
+fn a_window_that_is_dropped_inside_a_call_is_kept_for_good() {
+    thread_local! {
+        static KEPT: RefCell<Option<LockWindow<u64>>> = const { RefCell::new(None) };
+    }
+    for kind in kinds() {
+        let (drops, told) = channel();
+        let (drops, told) = (Mutex::new(drops), Mutex::new(told));
+        let world = ranks(2).transport(kind.clone()).stall(Some(Duration::ZERO));
+        let world = world.on_stall(move |_| {
+            if let Some(u) = KEPT.take() {
+                let is_dropped = catch_unwind(AssertUnwindSafe(|| drop(u))).is_ok();
+                drops.lock().unwrap().send(is_dropped).unwrap();
+            }
+        });
+        let run = world.run(|world| {
+            let u = world.lock_window::<u64>(1)?;
+            if world.rank() == 0 {
+                KEPT.set(Some(u));
+                return world.recv::<u8>(1, 0).map(drop);
+            }
+            assert!(told.lock().unwrap().recv().unwrap(), "{kind:?}: the drop panicked");
+            let lock = u.lock(0, LockType::Exclusive)?;
+            lock.accumulate([7], Op::Sum, 0)?;
+            let got = lock.get(0)?;
+            lock.unlock()?;
+            assert_eq!(got.take()?, [7]);
+            world.send(0, 0, [0u8])
+        });
+        run.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
     }
 }

@@ -319,8 +319,12 @@ impl<T: Element> LockWindow<T> {
 
 impl<T: Element> Drop for LockWindow<T> {
     fn drop(&mut self) {
+        let windows = (self.window.take(), self.words.take());
+        if self.core.is_in_call() {
+            // Dropped inside a call of the world: kept for good, as if it were leaked.
+            return std::mem::forget((self.core.clone(), windows));
+        }
         self.core.close(&Call::named(0, "drop of a LockWindow"));
-        drop((self.window.take(), self.words.take()));
     }
 }
 
@@ -409,6 +413,9 @@ fn held_first(core: &LockCore) -> impl Iterator<Item = usize> {
 
 /// Ends epochs whose lock is dropped, all of them before the handler sees what went wrong: it may panic.
 fn drop_epochs(core: &LockCore, targets: impl Iterator<Item = usize>, call: &Call) {
+    if core.is_in_call() {
+        return; // nothing can be sent: as if the lock were leaked
+    }
     if std::thread::panicking() {
         return targets.for_each(|target| core.discard(target, call));
     }

@@ -524,6 +524,11 @@ impl LockCore {
         self.wake_others();
     }
 
+    /// Whether this rank is in a call of the world, which has called a function of the program.
+    pub(crate) fn is_in_call(&self) -> bool {
+        self.data.world.endpoint.try_borrow_mut().is_err()
+    }
+
     /// Ends all epochs that are open, and carries out nothing: this rank drops the window, or uses it without locks. Nobody
     /// else accesses the part afterwards if it was not opened.
     pub(crate) fn close(&self, call: &Call) {
