@@ -1,7 +1,7 @@
 //! The end of a world in which a rank is lost, or sends an invalid frame.
 //!
-//! A world ends once, with one cause, and all its ranks return that cause. Whoever finds a failure
-//! ends the world for all: a rank that waits, whichever ranks it waits for
+//! A world ends once, with one cause, and all its ranks return that cause. The rank that finds a failure
+//! ends the world for all: one that waits, whichever ranks it waits for
 //! ([`notice`](WorldCore::notice)); a rank that cannot go on since another one is lost; and a rank
 //! that leaves after that. So what a failure leads to never hides it.
 //!
