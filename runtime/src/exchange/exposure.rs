@@ -217,7 +217,7 @@ pub(crate) fn test(window: &WindowCore, call: &Call) -> Result<bool> {
 /// Returns a source for whose access [`wait`] would wait, if there is one.
 pub(crate) fn awaited_source(window: &WindowCore, endpoint: &mut Endpoint) -> Option<usize> {
     let world = &window.world;
-    let (true, Ok(ports)) = (world.goes_on(), window.ports(std::panic::Location::caller())) else {
+    let (true, Ok(ports)) = (world.goes_on(), Ports::of(window.key.window)) else {
         return None;
     };
     let exchange = &mut *window.exchange.borrow_mut();
