@@ -207,8 +207,9 @@ impl Begun {
         }
     }
 
-    /// Whether it is complete and has no error that is still to be returned. Nobody accesses its elements any more. Others may still
-    /// read those of a send that failed with a lost rank, until its error is returned.
+    /// Whether it is complete and has no error that is still to be returned: then nobody accesses its
+    /// elements. Others may read those of a send that failed with a lost rank, until its error is
+    /// returned.
     pub(crate) fn is_over(&self) -> bool {
         let has_failed = || match self {
             Self::Send(sent) => sent.lost.borrow().is_some(),

@@ -1,9 +1,9 @@
 //! The end of a world in which a rank is lost, or sends an invalid frame.
 //!
-//! A world ends once, with one cause, and all its ranks return that cause. The rank that finds a failure
-//! ends the world for all: one that waits, whichever ranks it waits for
-//! ([`notice`](WorldCore::notice)); a rank that cannot go on since another one is lost; and a rank
-//! that leaves after that. So what a failure leads to never hides it.
+//! A world ends once, with one cause, and all its ranks return that cause. The rank that finds a
+//! failure ends the world for all: one that waits, whichever ranks it waits for
+//! ([`notice`](WorldCore::notice)); one that cannot go on since another one is lost; and one that
+//! leaves after that. So what a failure leads to never hides it.
 //!
 //! A rank that left with an error may have completed the call that others are still in, and then
 //! that call completes on all of them. Such a rank is a failure only to calls that it has not
@@ -52,12 +52,12 @@ impl WorldCore {
         }
     }
 
-    /// As [`alive`](Self::alive), where other ranks may have failed as well: for epochs of locks, which may go on without ever
-    /// waiting.
+    /// As [`alive`](Self::alive), where other ranks may have failed as well: for calls under locks,
+    /// which may go on without ever waiting. A rank that has failed may have done by half what it
+    /// did under a lock.
     ///
     /// # Errors
-    /// `PROC_FAILED`, or the error that ended the world. The state is `Mixed`, since a rank that failed may have been in the
-    /// middle of an epoch.
+    /// `PROC_FAILED`, or the error that ended the world. The state is `Mixed`.
     #[inline]
     pub(crate) fn well(&self, call: &Call) -> Result<()> {
         self.alive().map_err(|error| error.leaving(State::Mixed))?;

@@ -208,8 +208,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         drop(over);
     }
 
-    /// Completes all that was begun, but for receives that have taken nothing, if they are cancelled. Returns the first error that
-    /// no request has returned.
+    /// Completes all that was begun, but for receives that have taken nothing, if they are cancelled.
+    /// Returns the first error that no request has returned.
     fn complete(&self, cancels: bool, call: &Call) -> Result<()> {
         let core = self.world.core();
         let mut result = Ok(());

@@ -332,8 +332,9 @@ impl<B> RequestSet<B> {
         });
     }
 
-    /// Queues one of the accesses and exposures if none is ready, and all wait for calls of this rank, which makes none meanwhile
-    /// (16): it is refused when it is carried out. Returns whether that is so.
+    /// Queues one of the accesses and exposures if none is ready, and all wait for calls of this
+    /// rank, which makes none meanwhile (16): it is refused when it is carried out. Returns whether
+    /// that is so.
     fn look_for_own(&mut self, endpoint: &mut Endpoint) -> bool {
         let Self { places, queue, looked_at, ready, .. } = self;
         let mut awaits_itself =
