@@ -10,6 +10,7 @@ use crate::protocol::frames::kind;
 use crate::state::transport_kind::TransportKind;
 use crate::state::world::World;
 use crate::testing::fuzzing::{input, operations};
+use crate::testing::support::{Reach, with_a_byte};
 use fencepost_planner::census::Census;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
@@ -244,6 +245,24 @@ fn a_frame_that_is_one_byte_too_long_is_an_error_on_all_ranks() {
                 header.kind
             );
         }
+    }
+}
+
+/// After a census, a rank that has read the memory of another one reports that by a frame without
+/// bytes.
+#[test]
+fn a_report_that_memory_was_read_with_a_byte_is_refused() {
+    for reach in [Reach::SparseMemory, Reach::ReducedMemory] {
+        let world = ranks(2).transport(with_a_byte(kind::SETTLED, reach)).census(reach.census());
+        let run = world.run(|world| {
+            let mut u = world.window::<u64>(LEN)?;
+            u.get(0..2).from(1 - world.rank(), 4..6)?;
+            u.fence()?;
+            world.barrier()
+        });
+        let error = run.expect_err("the frame is too long");
+        assert_eq!(error.class(), ErrorClass::ProcFailed, "{reach:?}: {error}");
+        assert!(error.message().contains("it did not say that it has read"), "{reach:?}: {error}");
     }
 }
 

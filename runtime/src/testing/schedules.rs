@@ -22,11 +22,12 @@
 
 use crate::api::run::ranks;
 use crate::kernel::waits::{Wait, take_away};
+use crate::protocol::frames::kind;
 use crate::state::call::Call;
 use crate::state::transport_kind::TransportKind;
 use crate::supersteps::execute::lead;
 use crate::supersteps::prepared::agree;
-use crate::testing::support::{Dice, Reach, shown, stored};
+use crate::testing::support::{Dice, Reach, shown, stored, with_a_byte};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, WindowId};
@@ -235,6 +236,26 @@ fn w1_memory_is_not_touched_before_its_rank_entered() {
     // Nor by both sides agreeing to say nothing.
     let silent = |_, i: &Instruction| entry(i) || matches!(i, Instruction::Expose { .. });
     caught(&good, &good.without("BeforeEntry", silent), Reach::Memory);
+}
+
+/// These frames carry nothing.
+#[test]
+fn an_entry_or_a_done_that_has_a_byte_is_refused() {
+    let by_fences = Superstep::new(one_put(), Reach::Memory);
+    for superstep in [&by_fences, &by_fences.by_posts()] {
+        for of in [kind::ENTRY, kind::DONE] {
+            let run = ranks(2).transport(with_a_byte(of, Reach::Memory)).run(|world| {
+                let u = world.window::<u64>(LEN)?;
+                let ready = agree(world.core(), Ok(superstep.schedule.clone()), &call())?;
+                ready.replay(&[&**u.core()], &call())?;
+                world.barrier()
+            });
+            let error = run.expect_err("the frame is too long");
+            assert_eq!(error.class(), ErrorClass::RmaSync, "{of}: {error}");
+            let names = (0..2).all(|rank| error.message().contains(&format!("rank {rank}")));
+            assert!(names, "{of}: {error}");
+        }
+    }
 }
 
 /// The elements and the error of each of three ranks when one of them has swapped its windows.

@@ -3,7 +3,8 @@
 use crate::state::transport_kind::TransportKind;
 use fencepost_planner::census::Census;
 use fencepost_tests_support::random::Random;
-use fencepost_transport::SimConfig;
+use fencepost_transport::{InFlight, SimConfig, Tamper};
+use std::sync::Arc;
 
 /// The way in which ranks reach each other over the links of `sim`, and their census, where it is not direct.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,6 +55,19 @@ impl Reach {
     pub(super) fn transport(self, seed: u64) -> TransportKind {
         TransportKind::Sim(self.config(seed))
     }
+}
+
+/// Ranks that reach each other's memory, where frames of kind `of` come as if they had one byte
+/// more. A frame refers to its payload there: by its address, and by its length.
+pub(super) fn with_a_byte(of: u32, reach: Reach) -> TransportKind {
+    let longer = move |_, item: InFlight<'_>| {
+        if let InFlight::Frame(header, reference) = item
+            && header.kind == of
+        {
+            reference[8] += 1;
+        }
+    };
+    TransportKind::Sim(SimConfig { tamper: Some(Tamper(Arc::new(longer))), ..reach.config(1) })
 }
 
 /// The choices of a rank, as a seed decides.
