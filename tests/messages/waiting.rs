@@ -116,20 +116,30 @@ fn a_receive_and_a_send_of_other_tags_are_told_so() {
     });
 }
 
+/// Its report waits for the look that finds that nobody else can end the wait, and describes the
+/// call once.
 #[test]
-fn a_rank_that_waits_for_itself_is_told_so() {
+fn a_wait_for_oneself_is_reported_once_and_ends_the_world() {
     for transport in kinds(1) {
-        for (at, eager) in [(0, 0), (1, 0), (2, 100), (3, 100)] {
+        for (at, eager, call) in [(0, 0, "send"), (1, 0, "ssend"), (2, 100, "recv"), (3, 100, "probe")] {
+            let (tell, told) = channel();
+            let tell = Mutex::new(tell);
             let world = ranks(1).transport(transport.clone()).eager(eager).stall(Some(Duration::ZERO));
-            let error = world.end_deadlocks(true).on_stall(|_| ()).run(|world| match at {
+            let world = world.on_stall(move |stall| drop(tell.lock().unwrap().send(stall.clone())));
+            let error = world.end_deadlocks(true).run(|world| match at {
                 0 => world.send(0, 0, [1u8]),
                 1 => world.ssend(0, 0, [1u8]),
                 2 => world.recv::<u8>(0, 0).map(drop),
                 _ => world.probe(Any, 0).map(drop),
             });
             let error = error.unwrap_err();
-            assert_eq!(error.class(), ErrorClass::RmaSync, "{transport:?}, {at}: {error}");
+            assert_eq!(error.class(), ErrorClass::RmaSync, "{transport:?}, {call}: {error}");
             assert!(error.message().contains("rank 0 waits for rank 0"), "{error}");
+            let reports: Vec<Stall> = told.try_iter().collect();
+            let [report] = &reports[..] else { panic!("{transport:?}, {call}: {reports:#?}") };
+            let text = report.to_string();
+            assert_eq!(text.matches(&format!("World::{call} (")).count(), 1, "{transport:?}: {text}");
+            assert!(report.deadlock.is_some(), "{transport:?}: {text}");
         }
     }
 }
