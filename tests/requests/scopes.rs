@@ -77,20 +77,26 @@ fn a_source_whose_drop_panics_leaves_the_receive_just_begun_to_its_scope() {
     everywhere(2, |world| {
         if world.rank() == 1 {
             take(world)?;
-            world.recv::<u8>(0, 3)?;
-            return (0..8).try_for_each(|value| world.send(0, 2, vec![value as u64; LEN]));
+            // The message that only a scope that kept its receive waits for comes last.
+            let last = world.recv::<u64>(0, 3)?.0[0];
+            let others = (0..8).filter(|&value| value != last);
+            return others
+                .chain([last])
+                .try_for_each(|value| world.send(0, 10 + value as u32, vec![value; LEN]));
         }
         let (armed, mut rooms) = (Cell::new(false), vec![vec![99u64; LEN]; 8]);
         world.scope(|scope| {
             complete_some(world, scope, || assert!(!armed.replace(false), "the drop of a source"))?;
             armed.set(true);
-            let mut panics = 0;
-            for room in &mut rooms {
-                let receive = catch_unwind(AssertUnwindSafe(move || scope.irecv_into(1, 2, room).map(drop)));
-                panics += usize::from(receive.is_err());
+            let mut panicked = Vec::new();
+            for (value, room) in (0u64..).zip(&mut rooms) {
+                let begin = move || scope.irecv_into(1, 10 + value as u32, room).map(drop);
+                if catch_unwind(AssertUnwindSafe(begin)).is_err() {
+                    panicked.push(value);
+                }
             }
-            assert_eq!(panics, 1);
-            world.send(1, 3, [0u8])
+            assert_eq!(panicked.len(), 1);
+            world.send(1, 3, panicked)
         })?;
         for (value, room) in rooms.iter().enumerate() {
             assert_eq!(*room, [value as u64; LEN], "the scope has waited for the receive");
