@@ -212,11 +212,11 @@ fn an_element_that_is_got_many_times_comes_in_many_answers() {
         let group = world.group([other])?;
         let (base, times) = (100 * other as i32, 200_001);
         let access = u.start(&group)?;
-        let two = access.fetch(other, Datatype::nest(1, &[(times, 0), (2, 1)], 1))?;
+        let three = access.fetch(other, Datatype::nest(0, &[(times, 0), (3, 1)], 1))?;
         let one = access.fetch(other, Datatype::nest(3, &[(times, 0)], 1))?;
         let exposed = u.post(&group)?;
         access.complete()?;
-        assert!(two.take()?.chunks_exact(2).all(|pair| pair == [base + 1, base + 2]));
+        assert!(three.take()?.chunks_exact(3).all(|each| each == [base, base + 1, base + 2]));
         let one = one.take()?;
         assert!(one.len() == times && one.iter().all(|element| *element == base + 3));
         u = exposed.wait()?;
