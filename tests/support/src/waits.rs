@@ -300,4 +300,17 @@ pub const WAITS: &[(&str, Wait)] = &[
             lock.flush().map(|()| None::<()>)
         })
     }),
+    ("flushes of a part that is held by the one that fails", |world, meet| {
+        let u = world.lock_window::<u64>(RANKS)?;
+        let lock = u.lock(COMPUTES, LockType::Shared)?;
+        if world.rank() == FAILS {
+            lock.accumulate([2], Op::Sum, 0)?;
+            lock.flush()?;
+        }
+        meet()?;
+        until(|| {
+            lock.accumulate([2], Op::Sum, 0)?;
+            lock.flush().map(|()| None::<()>)
+        })
+    }),
 ];
