@@ -3,9 +3,9 @@
 //! They have a meaning all the same (planner/README.md); a program seldom means it. Only patterns are read, so nothing that
 //! the passes leave out is hidden.
 //!
-//! A conflict is between two operations (paragraph 10). One operation is found alone if it overwrites itself (28). One that
-//! accumulates twice into an element, or reads a section of the window that it writes, is not: its visits come in typemap
-//! order (6), and it reads M (4).
+//! A conflict is between two operations (paragraph 10). One operation is found alone if it
+//! overwrites itself (28). One that accumulates twice into an element, or reads a section of the
+//! window that it writes, is not: its visits come in typemap order (6), and it reads M (4).
 //!
 //! - `rule` says what conflicts, for everyone; `sweep` finds it among many accesses; `marks` tell soon that there is nothing,
 //!   and `own` tells at each call of one rank.
@@ -31,8 +31,9 @@ use std::ops::{ControlFlow, Range};
 /// At most this many conflicts are reported.
 pub const MOST_CONFLICTS: usize = 1000;
 
-/// Two operations that touch one element, and are not both gets, nor both accumulates with one operator; or one operation that
-/// writes an element twice, which is then both of [`between`](Self::between).
+/// Two operations that touch one element, and are not both gets, nor both accumulates with one
+/// operator; or one operation that writes an element twice, which is then both of
+/// [`between`](Self::between).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Conflict {
     /// The rank that owns the window: the first of `ranks` ranks that have this conflict.
@@ -61,11 +62,17 @@ pub struct Touch {
 }
 
 impl Conflict {
-    /// Whether it is of one operation, which overwrites itself.
+    /// Returns whether it is of one operation, which overwrites itself.
     #[doc(hidden)]
     pub fn is_of_one_operation(&self) -> bool {
         let [a, b] = &self.between;
         (a.origin, a.operation) == (b.origin, b.operation)
+    }
+
+    /// Returns whether `other` is of the same window and between the same operations.
+    fn is_between_those_of(&self, other: &Self) -> bool {
+        let operations = |all: &[Touch; 2]| [0, 1].map(|at| (all[at].origin, all[at].operation));
+        self.window == other.window && operations(&self.between) == operations(&other.between)
     }
 }
 
@@ -92,9 +99,10 @@ impl fmt::Display for Conflict {
     }
 }
 
-/// The first of all that paragraph 28 finds, by the first rank whose window it is in; once for all ranks that differ only by
-/// where they are. On each rank, operations that overwrite themselves come first.
-/// The patterns must be ones that [`check`](crate::check::check) finds nothing wrong with.
+/// The first of all that paragraph 28 finds, by the first rank whose window it is in; once for all
+/// ranks that differ only by where they are. On each rank, operations that overwrite themselves
+/// come first, by window. The patterns must be ones that [`check`](crate::check::check) finds
+/// nothing wrong with.
 ///
 /// # Cost
 /// Ranks x peers small steps; for each class of ranks the pairs of accesses whose bounds meet.
@@ -110,16 +118,27 @@ pub fn conflicts(patterns: &Patterns) -> Vec<Conflict> {
         }
         ranks[class as usize].1 += 1;
     }
-    let mut found = Vec::new();
+    let mut found: Vec<Conflict> = Vec::new();
     for (class, &(rank, count)) in ranks.iter().enumerate() {
         let (own, peers) = Neighbours::read(rows.row(class as u32));
         let mut accesses = sections(patterns, own);
         accesses.extend(peers.flat_map(|peer| from(patterns, peer.pattern, peer.delta)));
-        let mut add = |a: &Access<'_, By>, b: &Access<'_, By>, elements| {
+        accesses.sort_by_key(|access| (access.window, access.by));
+        let first = found.len();
+        let mut add = |a: &Access<'_, By>, b: &Access<'_, By>, elements: Range<i64>| {
             let mut between = [a, b].map(|access| touch(access, patterns, rank));
             between.sort_by_key(|touch| (touch.origin, touch.operation));
             let (rank, window) = (rank.index(), a.window as usize);
-            found.push(Conflict { rank, ranks: count, window, elements, between });
+            let conflict = Conflict { rank, ranks: count, window, elements, between };
+            // Two operations meet more than once where one has a section of the part that is its
+            // target.
+            match found[first..].iter_mut().find(|before| before.is_between_those_of(&conflict)) {
+                Some(Conflict { elements, .. }) => {
+                    let more = conflict.elements;
+                    *elements = elements.start.min(more.start)..elements.end.max(more.end);
+                }
+                None => found.push(conflict),
+            }
             if found.len() == MOST_CONFLICTS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let overwriting = |access: &Access<'_, By>| overwritten(access.kind, access.elements);
