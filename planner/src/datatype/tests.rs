@@ -284,6 +284,9 @@ fn touched_elements_are_found_without_a_look_at_each_visit() {
     assert_eq!(often(&[(200, -2); 8], 1).touched_runs().count(), 8 * 199 + 1);
     let many = Datatype::sequence((0..2000).map(|at| Datatype::nest(at % 3, &[(1 << 30, 0), (1000, 7)], 1)));
     assert_eq!(many.touched_runs().count(), 1000);
+    // There is no memory for all of these.
+    let far = often(&[(3, 0), (1 << 40, 2)], 1);
+    drop(far.touched_runs());
 }
 
 #[test]
