@@ -1,14 +1,16 @@
-//! The lines of errors and reports: a function that notes the line of its caller, or may fail in a program's call, is
-//! `#[track_caller]`, so that they name a line of the program and not one of this repository.
+//! The lines of errors and reports: a function that notes the line of its caller, or may fail in a
+//! program's call, is `#[track_caller]`, so that they name a line of the program and not one of
+//! this repository.
+
+use std::collections::BTreeSet;
 
 /// Public functions that may fail without the attribute, and why.
-pub const WITHOUT_LINES: [(&str, &str); 21] = [
+pub const WITHOUT_LINES: [(&str, &str); 19] = [
     ("run", "all ranks are started and joined in it: its errors name what failed in a rank"),
     ("collect", "as `run`"),
     ("launch", "its errors are of the environment"),
     ("process", "its errors are of the environment"),
     ("from_environment", "its errors are of the environment"),
-    ("from_str", "its errors are of the text"),
     ("cancel", "its error is the request itself"),
     ("with", "no rank calls it: its errors name the superstep"),
     ("in_mode", "no rank calls it: its errors name the superstep"),
@@ -20,10 +22,9 @@ pub const WITHOUT_LINES: [(&str, &str); 21] = [
     ("orders_nothing", "never fails"),
     ("bind", "called by the macro, before the superstep is entered at its line"),
     ("bind_half", "as `bind`"),
-    ("is_over", "its errors are found again by the wait, which names its line"),
+    ("awaited_source", "its errors are found again by the wait, which names its line"),
     ("site", "asks for no line but that of the run, if one was begun"),
     ("drop", "has no caller"),
-    ("close", "as `drop`"),
 ];
 
 /// Texts that note the line of the caller of the function that they are in, or panic there.
@@ -38,7 +39,8 @@ struct Function {
     may_fail: bool,
     panics: bool,
     tracks: bool,
-    /// The first line that notes where it was called, and whether that is in a closure, which has no caller.
+    /// The first line that notes where it was called, and whether that is in a closure, which has
+    /// no caller.
     notes: Option<(usize, bool)>,
 }
 
@@ -116,21 +118,24 @@ impl<'s, I: Iterator<Item = &'s str>> TakeWhileInclusive<'s> for I {
     }
 }
 
-/// What is wrong with the functions of a source; those of `api` may fail in a program's call.
-pub fn untracked(source: &str, is_api: bool) -> Vec<String> {
+/// Returns what is wrong with the functions of a source; those of `api` may fail in a program's
+/// call. Adds the names of [`WITHOUT_LINES`] that it has met to `exempt`.
+pub fn untracked(source: &str, is_api: bool, exempt: &mut BTreeSet<&'static str>) -> Vec<String> {
     let mut wrong = Vec::new();
     for function in functions(source) {
         let Function { line, name, is_public, may_fail, panics, tracks, notes } = &function;
-        let is_listed = WITHOUT_LINES.iter().any(|(listed, _)| listed == name);
-        match notes {
-            Some((at, true)) => wrong.push(format!("{at}: `{name}` asks in a closure for its caller")),
-            Some((at, false)) if !tracks && !is_listed => {
-                wrong.push(format!("{at}: `{name}` is not `#[track_caller]`"))
+        let found = match notes {
+            Some((at, true)) => format!("{at}: `{name}` asks in a closure for its caller"),
+            Some((at, false)) if !tracks => format!("{at}: `{name}` is not `#[track_caller]`"),
+            None if *is_public && !tracks && (*may_fail && is_api || *panics) => {
+                format!("{line}: `{name}` is not `#[track_caller]`")
             }
-            _ if *is_public && !tracks && !is_listed && (*may_fail && is_api || *panics) => {
-                wrong.push(format!("{line}: `{name}` is not `#[track_caller]`"));
-            }
-            _ => {}
+            _ => continue,
+        };
+        let is_in_closure = matches!(notes, Some((_, true)));
+        match WITHOUT_LINES.iter().find(|(listed, _)| listed == name && !is_in_closure) {
+            Some((listed, _)) => _ = exempt.insert(listed),
+            None => wrong.push(found),
         }
     }
     wrong
@@ -138,7 +143,7 @@ pub fn untracked(source: &str, is_api: bool) -> Vec<String> {
 
 #[test]
 fn functions_that_hide_the_line_of_their_caller_are_seen() {
-    let found = |source: &str| untracked(source, true).len();
+    let found = |source: &str| untracked(source, true, &mut BTreeSet::new()).len();
     assert_eq!(found("pub fn f(\n    a: u8,\n) -> Result<()> {\n    g()\n}\n"), 1);
     assert_eq!(found("#[track_caller]\npub fn f() -> Result<()> {\n    g()\n}\n"), 0);
     assert_eq!(found("pub(crate) fn f() -> Result<()> {\n    g()\n}\n"), 0);
@@ -146,5 +151,9 @@ fn functions_that_hide_the_line_of_their_caller_are_seen() {
     assert_eq!(found("fn f(site: Site) {\n    g(Call { site, ..Call::named(0, \"f\") })\n}\n"), 0);
     assert_eq!(found("#[track_caller]\nfn f() {\n    g(|| Location::caller())\n}\n"), 1);
     assert_eq!(found("/// # Panics\n/// Always.\npub fn f() {\n    panic!()\n}\n"), 1);
-    assert_eq!(untracked("pub fn f() -> Result<()> {\n    g()\n}\n", false), [""; 0]);
+    let mut exempt = BTreeSet::new();
+    assert_eq!(untracked("pub fn f() -> Result<()> {\n    g()\n}\n", false, &mut exempt), [""; 0]);
+    assert!(exempt.is_empty());
+    assert_eq!(untracked("pub fn launch() -> Result<()> {\n    g()\n}\n", true, &mut exempt), [""; 0]);
+    assert_eq!(exempt, BTreeSet::from(["launch"]));
 }

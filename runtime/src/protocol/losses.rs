@@ -1,8 +1,8 @@
 //! The end of a world in which a rank is lost, or sends an invalid frame.
 //!
-//! A world ends once, with one cause, and all its ranks return that cause. The rank that finds a
-//! failure ends the world for all: one that waits, whichever ranks it waits for
-//! ([`notice`](WorldCore::notice)); one that cannot go on since another one is lost; and one that
+//! A world ends once, with one cause, and all its ranks return that cause. A rank that finds a
+//! failure ends the world for all: while it waits, whichever ranks it waits for
+//! ([`notice`](WorldCore::notice)); where it cannot go on since another rank is lost; and where it
 //! leaves after that. So what a failure leads to never hides it.
 //!
 //! A rank that left with an error may have completed the call that others are still in, and then
@@ -75,7 +75,8 @@ impl WorldCore {
         }
     }
 
-    /// Ends the world, since `lost` keeps this rank from going on. Returns the loss as all ranks see it.
+    /// Ends the world, since `lost` keeps this rank from going on. Returns the loss as all ranks
+    /// see it.
     #[cold]
     pub(crate) fn end_for(&self, endpoint: &mut Endpoint, lost: Lost) -> Lost {
         let what = match lost.how {
@@ -88,7 +89,8 @@ impl WorldCore {
         first.unwrap_or(Lost { rank: lost.rank, how: Loss::Ended(what) })
     }
 
-    /// Ends the world for all ranks, unless it has ended for this one: then for the cause that it had.
+    /// Ends the world for all ranks, unless it has ended for this one: then for the cause that it
+    /// had.
     #[cold]
     pub(crate) fn end(&self, endpoint: &mut Endpoint, cause: Cause) {
         let first = self.dead.borrow().clone();
@@ -145,8 +147,8 @@ impl WorldCore {
     }
 }
 
-/// Returns whether `peer` has left, and had entered this exchange: it has then completed it, since a rank that leaves an
-/// exchange in the middle ends the world.
+/// Returns whether `peer` has left, and had entered this exchange: it has then completed it, since
+/// a rank that leaves an exchange in the middle ends the world.
 fn is_past(endpoint: &Endpoint, peer: usize, exchange: Option<u32>) -> bool {
     let entered = (endpoint.announced(peer) >> 32) as u32;
     exchange.is_some_and(|exchange| entered.wrapping_sub(exchange) as i32 >= 0)
