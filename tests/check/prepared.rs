@@ -203,3 +203,43 @@ fn an_operation_that_overwrites_itself_is_named_with_element_window_and_target_b
     }
     Ok(())
 }
+
+/// Datatypes that name an element twice, of operations that have no target.
+macro_rules! to_nobody {
+    ($name:ident, $sync:ident) => {
+        #[superstep(sync = $sync)]
+        fn $name(u: &mut Window<[u64; 2]>, next: usize) -> Result<()> {
+            u.put(0..3).to(None, Datatype::elements([4, 5, 4]))?;
+            u.get(u.section(Datatype::elements([4, 5, 4]))).from(None, 0..3)?;
+            u.put(0..0).to(next, Datatype::empty())
+        }
+    };
+}
+
+to_nobody!(to_nobody_by_fence, fence);
+to_nobody!(to_nobody_by_posts, pscw);
+
+/// Puts elements of more than eight bytes into one twice.
+#[superstep]
+fn wide_twice(u: &mut Window<[u64; 2]>, next: usize) -> Result<()> {
+    u.put([[1, 2]; 3]).to(next, Datatype::elements([4, 5, 4]))
+}
+
+#[test]
+fn an_operation_without_target_or_elements_overwrites_nothing_and_one_of_wide_elements_does() -> Result<()> {
+    assert!(to_nobody_by_fence::compile(2, |rank| Ok(1 - rank))?.conflicts().is_empty());
+    for transport in transports([1]) {
+        ranks(2).transport(transport).check(Check::Mark).run(|world| {
+            let next = 1 - world.rank();
+            let mut u = world.window::<[u64; 2]>(8)?;
+            to_nobody_by_fence(&mut u, next)?;
+            to_nobody_by_fence::prepare(world, next)?.run(&mut u)?;
+            to_nobody_by_posts::prepare(world, next)?.run(&mut u)?;
+            let refused = Some(ErrorClass::RmaConflict);
+            assert_eq!(class(wide_twice::prepare(world, next)), refused);
+            assert_eq!(class(wide_twice(&mut u, next)), refused);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
