@@ -55,8 +55,8 @@
 //! }
 //! ```
 //!
-//! Every [`bytemuck::Pod`] type is an element as well. [`bytemuck`] is the crate itself, so a package that derives `Pod` needs no
-//! dependency on it; its derive macros need its path:
+//! Every [`bytemuck::Pod`] type is an element as well. [`bytemuck`] is the crate itself, so a
+//! package that derives `Pod` needs no dependency on it; its derive macros need its path:
 //!
 //! ```
 //! use fencepost::bytemuck::{Pod, Zeroable};

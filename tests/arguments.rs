@@ -326,7 +326,8 @@ fn often() -> [Datatype; 2] {
     [Datatype::nest(1, &[(1 << 40, 0)], 1), Datatype::nest(1, &[(1 << 38, 0), (2, 2), (2, -1)], 1)]
 }
 
-/// No call takes time or memory for what a datatype names, before it has found that there is no memory for that.
+/// No call takes time or memory for what a datatype names, before it has found that there is no
+/// memory for that.
 #[test]
 fn elements_that_are_named_2_to_the_40_times_are_refused_in_every_call() {
     fn too_many<R>(what: &str, result: Result<R>) {
@@ -340,7 +341,8 @@ fn elements_that_are_named_2_to_the_40_times_are_refused_in_every_call() {
                 let (mut u, mut v) = (world.window::<u8>(8)?, world.window::<u8>(8)?);
                 let mut room = [0_u8; 8];
                 for many in &often() {
-                    // What a fence does is refused there, on all ranks; and the next epoch is as if there had been nothing.
+                    // What a fence does is refused there, on all ranks; and the next epoch is as if
+                    // there had been nothing.
                     for operation in 0..5 {
                         let called = match operation {
                             0 => u.put((&[1; 8][..], many)).to(other, many),

@@ -1,5 +1,6 @@
-//! What comes and goes in a job leaves nothing behind in the memory of the process: worlds, windows, epochs, messages. Alone in
-//! their file, and one at a time, since they count what the whole process holds.
+//! What comes and goes in a job leaves nothing behind in the memory of the process: worlds,
+//! windows, epochs, messages. Alone in their file, and one at a time, since they count what the
+//! whole process holds.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
@@ -74,8 +75,8 @@ fn shift_by_posts(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// What a case has in each of its rounds: the ranks of a ring, groups of the next and of the one before, a window, and a
-/// window of locks.
+/// What a case has in each of its rounds: the ranks of a ring, groups of the next and of the one
+/// before, a window, and a window of locks.
 struct Kept<'w> {
     world: &'w World,
     next: usize,

@@ -50,8 +50,8 @@ pub enum ErrorClass {
     Plan,
     /// A rank that left or died, or that sent what no rank sends; the world ends.
     ProcFailed,
-    /// A bug of Fencepost: the message names the pass. Or another rank has refused a request of this
-    /// one that was altered on its way, and has done nothing.
+    /// A bug of Fencepost: the message names the pass. Or another rank has refused a request of
+    /// this one that was altered on its way, and has done nothing.
     Intern,
     /// An error that the user's own code returned.
     Other,

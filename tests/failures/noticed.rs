@@ -10,8 +10,8 @@ use std::time::Duration;
 /// Only a wait that is not over while the other rank computes takes that long.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Makes the call on the ranks that neither compute nor fail, which is what `fails` does; returns their errors. The other rank
-/// computes until each of them has its error.
+/// Makes the call on the ranks that neither compute nor fail, which is what `fails` does; returns
+/// their errors. The other rank computes until each of them has its error.
 fn errors(transport: &TransportKind, wait: Wait, fails: impl Fn() -> Result<()> + Sync) -> Vec<Error> {
     let (notice, notices) = mpsc::channel();
     let (notice, notices) = (Mutex::new(notice), Mutex::new(notices));
@@ -39,7 +39,8 @@ fn errors(transport: &TransportKind, wait: Wait, fails: impl Fn() -> Result<()> 
     errors.into_inner().unwrap()
 }
 
-/// Each wait, on every transport between threads, ends in errors that have this text and nothing of what followed.
+/// Each wait, on every transport between threads, ends in errors that have this text and nothing of
+/// what followed.
 #[track_caller]
 fn each_wait_ends(fails: impl Fn() -> Result<()> + Sync, cause: &str) {
     for transport in transports([7]) {
@@ -69,7 +70,8 @@ fn a_panic_of_a_rank_ends_each_wait_while_another_rank_computes() {
     each_wait_ends(silent, "rank 2 panicked: it has had enough");
 }
 
-/// Rank 1 sees that rank 0 has failed, and gives up a send then; rank 2 waits for rank 1, and not for rank 0.
+/// Rank 1 sees that rank 0 has failed, and gives up a send then; rank 2 waits for rank 1, and not
+/// for rank 0.
 #[test]
 fn a_rank_that_gives_up_a_request_later_is_not_the_cause() {
     for transport in transports([7]) {

@@ -361,9 +361,10 @@ fn waits_that_end_are_no_deadlocks() {
     }
 }
 
-/// Rank 1 takes an exclusive epoch of rank 0's part while rank 0 has an epoch there. If rank 0 held the part after a flush that
-/// finds nothing collected, the message that it waits for would never come; if it did not hold it after a put, rank 1 could find
-/// the first of its two puts without the second.
+/// Rank 1 takes an exclusive epoch of rank 0's part while rank 0 has an epoch there. If rank 0 held
+/// the part after a flush that finds nothing collected, the message that it waits for would never
+/// come; if it did not hold it after a put, rank 1 could find the first of its two puts without the
+/// second.
 #[test]
 fn an_epoch_holds_its_part_from_its_first_flush_that_carries_something_out() {
     type Flush = fn(&LockAll<'_, u64>) -> Result<()>;

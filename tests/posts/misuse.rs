@@ -203,7 +203,8 @@ fn an_access_that_names_an_element_2_to_the_40_times_has_no_memory_for_it_whatev
     });
 }
 
-/// More than one answer of an attendant, of one element: each answer goes on where the one before it ended.
+/// More than one answer of an attendant, of one element: each answer goes on where the one before
+/// it ended.
 #[test]
 fn an_element_that_is_got_many_times_comes_in_many_answers() {
     everywhere(2, |world| {

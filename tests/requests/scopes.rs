@@ -1,4 +1,5 @@
-//! Requests that borrow: what their scope does with sources, cancelled receives and requests that outlive it.
+//! Requests that borrow: what their scope does with sources, cancelled receives and requests that
+//! outlive it.
 
 use fencepost::{Error, ErrorClass, Result, World};
 use fencepost_tests_support::messages::everywhere;
@@ -23,7 +24,8 @@ impl<F: FnMut()> Drop for Source<F> {
     }
 }
 
-/// Sends that are complete, whose sources are dropped with `dropped`. The other rank [takes](take) them.
+/// Sends that are complete, whose sources are dropped with `dropped`. The other rank [takes](take)
+/// them.
 fn complete_some<'s, 'env: 's>(
     world: &World,
     scope: &'s fencepost::Scope<'s, 'env>,

@@ -1,4 +1,5 @@
-//! Requests of a set, completed in whatever order they get ready; and functions of the program that panic meanwhile.
+//! Requests of a set, completed in whatever order they get ready; and functions of the program that
+//! panic meanwhile.
 
 use fencepost::{Completed, ErrorHandler, LockType, RequestSet, Result, Window, World};
 use fencepost_tests_support::messages::everywhere;
@@ -67,7 +68,8 @@ fn an_access_is_carried_out_while_its_set_waits_for_an_exposure_before_it() {
     });
 }
 
-/// Rank 1 sends after its exposure, which ends with the access that is after the receive in the set of rank 0.
+/// Rank 1 sends after its exposure, which ends with the access that is after the receive in the set
+/// of rank 0.
 #[test]
 fn an_access_is_carried_out_while_its_set_waits_for_a_message_before_it() {
     everywhere(2, |world| {
@@ -92,7 +94,8 @@ fn an_access_is_carried_out_while_its_set_waits_for_a_message_before_it() {
     });
 }
 
-/// A ring, in which each exposure ends when the rank before has carried its access out, which gets from the exposure after.
+/// A ring, in which each exposure ends when the rank before has carried its access out, which gets
+/// from the exposure after.
 #[test]
 fn exposures_and_accesses_of_a_ring_are_completed_whatever_their_places() {
     everywhere(4, |world| {
@@ -124,7 +127,8 @@ fn exposures_and_accesses_of_a_ring_are_completed_whatever_their_places() {
     });
 }
 
-/// Three complete receives in a set. Each function counts its calls, and those at these places panic.
+/// Three complete receives in a set. Each function counts its calls, and those at these places
+/// panic.
 fn mapped(world: &World, panics: &'static [usize], calls: &Rc<Cell<usize>>) -> Result<RequestSet<u64>> {
     let mut set = world.requests();
     for at in 0..3 {

@@ -160,7 +160,8 @@ fn refused() -> BTreeSet<Cell> {
 /// A call that takes longer than this never returns: no call of a cell waits for anything.
 const FOR_EVER: Duration = Duration::from_secs(60);
 
-/// Returns what a cell does when it is run with default settings: it is allowed, an error of a class, or waits.
+/// Returns what a cell does when it is run with default settings: it is allowed, an error of a
+/// class, or waits.
 fn outcome(transport: &TransportKind, run: fn(&World) -> Result<()>) -> String {
     let (done, ended) = channel();
     let world = ranks(1).transport(transport.clone());

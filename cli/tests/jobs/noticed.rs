@@ -1,4 +1,5 @@
-//! A rank that dies is noticed in every wait, whichever ranks the wait is for: each of [`WAITS`], while one rank computes.
+//! A rank that dies is noticed in every wait, whichever ranks the wait is for: each of [`WAITS`],
+//! while one rank computes.
 
 use crate::full;
 use crate::launched::{options, run};
@@ -23,8 +24,9 @@ pub fn by_mixed() {
     each_wait("mixed", 6);
 }
 
-/// Each wait of the sample that begins at `first`: the errors of ranks 0 and 3 name the rank that died. Prints how long after its
-/// death they were returned. The rank that computes does so until the job is ended.
+/// Each wait of the sample that begins at `first`: the errors of ranks 0 and 3 name the rank that
+/// died. Prints how long after its death they were returned. The rank that computes does so until
+/// the job is ended.
 fn each_wait(transport: &str, first: usize) {
     let step = if full() { 1 } else { SAMPLE };
     for (name, _) in WAITS.iter().skip(if full() { 0 } else { first }).step_by(step) {

@@ -24,8 +24,8 @@ pub fn breaks_disjoint(a: Kind, b: Kind) -> bool {
     (a, b) != (Kind::Get, Kind::Get)
 }
 
-/// Returns the bounds of the elements that an access overwrites after it has written them itself, if there are any
-/// (planner/README.md, 28).
+/// Returns the bounds of the elements that an access overwrites after it has written them itself,
+/// if there are any (planner/README.md, 28).
 ///
 /// # Cost
 /// As [`Datatype::self_overlap_bounds`].

@@ -5,7 +5,8 @@
 //!
 //! - `form`: the type, and what can be asked of it; `build`: the ways to describe one;
 //! - `canonical`: from any description to the one form; `runs`: its elements as maximal runs, and two typemaps in step;
-//! - `touched`: the elements that it touches, however often; `slice`: a part of a typemap; `monotone`: both sides of a transfer reordered so that the target ascends;
+//! - `touched`: the elements that it touches, however often; `slice`: a part of a typemap;
+//!   `monotone`: both sides of a transfer reordered so that the target ascends;
 //! - `overlap`: whether two typemaps share an element, or one visits an element twice;
 //! - `text`: print and parse; `wire`: bytes.
 //!

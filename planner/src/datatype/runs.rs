@@ -62,8 +62,8 @@ impl Datatype {
         Runs { pieces: self.pieces().iter(), dims: &[], run: 0, index: SmallVec::new(), offset: 0, left: 0 }
     }
 
-    /// Its maximal runs from the one that has element `first` of the typemap on, and how many elements of that run come before
-    /// it.
+    /// Its maximal runs from the one that has element `first` of the typemap on, and how many
+    /// elements of that run come before it.
     ///
     /// # Cost
     /// Follows the pieces, not the runs that are skipped.

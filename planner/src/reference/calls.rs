@@ -106,8 +106,8 @@ pub enum Outcome {
         /// The call of that rank that the error names.
         call: usize,
     },
-    /// The call waits for calls of these ranks that they do not make. It never returns, unless its own rank is among them: then
-    /// it is RMA_SYNC, and the world ends.
+    /// The call waits for calls of these ranks that they do not make. It never returns, unless its
+    /// own rank is among them: then it is RMA_SYNC, and the world ends.
     Stalled(BTreeSet<Rank>),
     /// A call before it did not return.
     NotReached,

@@ -17,7 +17,8 @@ type Part = (usize, WindowId);
 /// The elements of a part that an operation touches, and how.
 type Access = (Part, Kind, BTreeSet<i64>);
 
-/// Two operations that conflict on one rank, or one that overwrites itself there, which is then both of the two.
+/// Two operations that conflict on one rank, or one that overwrites itself there, which is then
+/// both of the two.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Conflicting {
     /// The rank that owns the elements.
@@ -30,14 +31,16 @@ pub struct Conflicting {
     pub elements: Vec<i64>,
 }
 
-/// Returns the access by which an operation overwrites itself, with the elements that it writes twice.
+/// Returns the access by which an operation overwrites itself, with the elements that it writes
+/// twice.
 fn overwriting((part, kind, elements): (Part, Kind, &Datatype)) -> Option<(Part, Vec<i64>)> {
     let (mut seen, mut twice) = (BTreeSet::new(), BTreeSet::new());
     twice.extend(elements.element_iter().filter(|element| !seen.insert(*element)));
     (kind == Kind::Put && !twice.is_empty()).then(|| (part, twice.into_iter().collect()))
 }
 
-/// Returns the accesses of an operation to parts of windows, if it has a target: to that one, and to its section.
+/// Returns the accesses of an operation to parts of windows, if it has a target: to that one, and
+/// to its section.
 fn accesses(operation: &Operation, rank: usize) -> Vec<(Part, Kind, &Datatype)> {
     let Some(target) = target(operation, rank) else { return Vec::new() };
     let mut all = vec![((target, operation.window), operation.kind, &operation.remote)];
@@ -47,8 +50,8 @@ fn accesses(operation: &Operation, rank: usize) -> Vec<(Part, Kind, &Datatype)> 
     all
 }
 
-/// Returns what is found at calls (29): operations that overwrite themselves, and conflicts with an operation before of the same
-/// rank. The second of the two is then no part of the epoch.
+/// Returns what is found at calls (29): operations that overwrite themselves, and conflicts with an
+/// operation before of the same rank. The second of the two is then no part of the epoch.
 pub fn refused(epoch: &Epoch) -> Vec<Conflicting> {
     let mut all = Vec::new();
     for (rank, pattern) in epoch.patterns.iter().enumerate() {
@@ -89,7 +92,8 @@ pub fn refused(epoch: &Epoch) -> Vec<Conflicting> {
     all
 }
 
-/// Returns all that is found in an epoch whose operations fit their windows (28), by rank, window and operations.
+/// Returns all that is found in an epoch whose operations fit their windows (28), by rank, window
+/// and operations.
 pub fn conflicts(epoch: &Epoch) -> Vec<Conflicting> {
     // Who touches each element of each window of each rank, and how.
     let mut touched: BTreeMap<(Rank, WindowId, i64), Vec<(Caller, Kind)>> = BTreeMap::new();

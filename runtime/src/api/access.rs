@@ -133,8 +133,8 @@ impl<T: Element> Access<T> {
     /// than 16 MiB, and the target's memory is not reached. `PROC_FAILED` where a target that is waited for has left or
     /// died, or the world has ended.
     ///
-    /// `RMA_SYNC` where it would wait for a post of this rank: nobody else can make it, so the call is refused at once, and the
-    /// world ends.
+    /// `RMA_SYNC` where it would wait for a post of this rank: nobody else can make it, so the call
+    /// is refused at once, and the world ends.
     ///
     /// # Cost
     /// A message for each target, with its elements; where memory is reached they are read where they were collected. Gets

@@ -168,8 +168,8 @@ impl WindowCore {
         if self.checked.is_on() { check::call(self, operation, section, site) } else { Ok(()) }
     }
 
-    /// Whether an operation may write these elements of a rank's part, of this window or of another one, where conflicts are
-    /// looked for.
+    /// Whether an operation may write these elements of a rank's part, of this window or of another
+    /// one, where conflicts are looked for.
     ///
     /// # Errors
     /// `RMA_CONFLICT`, if it would overwrite itself.

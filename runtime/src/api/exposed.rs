@@ -150,8 +150,8 @@ impl<T: Element, L> Exposed<T, L> {
     /// error names the lowest such source and its line, and nothing was applied. `PROC_FAILED` where a source has left or
     /// died, or the world has ended. The window is given back as it was at its post.
     ///
-    /// `RMA_SYNC` also where this rank is a source and has not ended its access: nobody else can end it, so the wait is
-    /// refused at once, and the world ends.
+    /// `RMA_SYNC` also where this rank is a source and has not ended its access: nobody else can
+    /// end it, so the wait is refused at once, and the world ends.
     ///
     /// # Cost
     /// The time of the slowest source, and no message.

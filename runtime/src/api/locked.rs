@@ -116,9 +116,10 @@ impl<'w, T: Element> Locked<'w, T> {
 
     /// Carries out what was collected, and waits until it is done: tickets hold their elements.
     ///
-    /// What a shared epoch did is then over: it happens before all that this rank calls later. An exclusive epoch happens as a
-    /// whole when it ends. From its first flush that carries something out, an epoch holds the whole part, so exclusive epochs
-    /// of others wait until it ends. A flush that finds nothing collected does nothing, and nobody waits for it.
+    /// What a shared epoch did is then over: it happens before all that this rank calls later. An
+    /// exclusive epoch happens as a whole when it ends. From its first flush that carries something
+    /// out, an epoch holds the whole part, so exclusive epochs of others wait until it ends. A
+    /// flush that finds nothing collected does nothing, and nobody waits for it.
     ///
     /// # Errors
     /// As [`Lock::unlock`](crate::Lock::unlock); what was collected is discarded then, and after `RMA_SYNC` the epoch goes on.

@@ -264,8 +264,8 @@ impl<T: Element> LockWindow<T> {
         Ok(Lock { locked: self.locked(target), site })
     }
 
-    /// Takes a shared lock of the part of every rank, this one included. Waits for nothing; the first flush that carries
-    /// something out holds the parts of all ranks, one after the other.
+    /// Takes a shared lock of the part of every rank, this one included. Waits for nothing; the
+    /// first flush that carries something out holds the parts of all ranks, one after the other.
     ///
     /// # Errors
     /// As [`lock`](Self::lock); no part is locked then.

@@ -283,10 +283,11 @@ impl Ranks {
         self
     }
 
-    /// The file that the rank which owns the elements of a conflict, or under locks the rank that finds it, appends a line of JSON
-    /// to: the window, the rank, the elements, and of both operations the rank, the kind, the file, the line and the column; and `refused` where the later
-    /// operation was refused at its call. None,
-    /// unless set; [`run()`] asks `FENCEPOST_CHECK_REPORT`. It has to be a regular file: nothing is written to a device or a
+    /// The file that the rank which owns the elements of a conflict, or under locks the rank that
+    /// finds it, appends a line of JSON to: the window, the rank, the elements, and of both
+    /// operations the rank, the kind, the file, the line and the column; and `refused` where the
+    /// later operation was refused at its call. None, unless set; [`run()`] asks
+    /// `FENCEPOST_CHECK_REPORT`. It has to be a regular file: nothing is written to a device or a
     /// named pipe. Where it cannot be written, each process prints so once, on standard error.
     pub fn check_report(mut self, file: impl Into<PathBuf>) -> Self {
         self.checking.report = Some(Report::at(file.into()));

@@ -25,7 +25,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Those of a datatype that is within a window.
+    /// Returns the part with the elements of a datatype, which must be within the window.
     pub(crate) fn new(elements: Datatype) -> Self {
         let runs = elements.ascending_runs().into_iter().map(|(at, len)| at..at + len as i64).collect();
         Self { elements, runs }

@@ -373,7 +373,8 @@ pub(crate) fn drop_access(window: &WindowCore, access: &mut Opened) {
         let to = exchange.to.of(target);
         to.open = None;
         if target != world.rank {
-            // A pair whose accesses are all dropped looks for posts nowhere else. A loss is found by what needs the target.
+            // A pair whose accesses are all dropped looks for posts nowhere else. A loss is found
+            // by what needs the target.
             drop(look(window, endpoint, target, to, ports));
         }
         let judged = to.come.pop_front().is_some();

@@ -38,8 +38,8 @@ pub(super) fn frame_of(window: &WindowCore, batch: Option<&Collected>) -> Option
 /// An operation is about to be collected for an access.
 ///
 /// # Errors
-/// `RMA_CONFLICT`, where conflicts are looked for and it overwrites itself, or one before it in this access conflicts with it,
-/// unless conflicts pass.
+/// `RMA_CONFLICT`, where conflicts are looked for and it overwrites itself, or one before it in
+/// this access conflicts with it, unless conflicts pass.
 pub(crate) fn may_call(
     window: &WindowCore,
     batch: &mut Collected,

@@ -113,7 +113,8 @@ pub(crate) fn wait(window: &WindowCore, call: &Call) -> Result<()> {
     end(window, endpoint, exchange, ports, call)
 }
 
-/// Ends the world if this rank is a source of its own post and has not ended its access. Returns the reason.
+/// Ends the world if this rank is a source of its own post and has not ended its access. Returns
+/// the reason.
 fn unended(
     window: &WindowCore,
     endpoint: &mut Endpoint,

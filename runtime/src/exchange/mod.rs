@@ -87,8 +87,8 @@ impl WindowCore {
     }
 }
 
-/// This rank is about to wait for a call of its own, which nobody makes while it waits (16): ends the world, and returns the
-/// reason. If the world has ended, that is the reason.
+/// This rank is about to wait for a call of its own, which nobody makes while it waits (16): ends
+/// the world, and returns the reason. If the world has ended, that is the reason.
 #[cold]
 fn waits_for_itself(
     window: &WindowCore,

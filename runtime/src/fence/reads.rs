@@ -296,8 +296,8 @@ impl Fence<'_> {
                     .map(|settled| settled.then_some(()))
             });
             if let Err(gone) = settled {
-                // The world has ended, and the other rank may still exist and go on reading: it has seen that end, or is seen
-                // to touch.
+                // The world has ended, and the other rank may still exist and go on reading: it has
+                // seen that end, or is seen to touch.
                 untouched_by(self.world, self.endpoint, self.windows, self.call, other);
                 lost.get_or_insert(gone);
             }

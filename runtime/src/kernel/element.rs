@@ -6,10 +6,12 @@ use std::any::TypeId;
 
 /// Plain old data that may live in a window: any bit pattern is a value, and there is no padding.
 ///
-/// Derive it for your own: `#[derive(Clone, Copy, Element)] #[repr(C)]`. Every `bytemuck::Pod` type is one too; the
-/// facade re-exports `bytemuck`, and its derives need `#[bytemuck(crate = "fencepost::bytemuck")]` then. Accumulates act on the arithmetic types and on [`ValueAt`];
-/// all others can be put, got and replaced. An element has at least one byte and less than 4 GiB, and is aligned to at most
-/// 64 bytes; other types do not compile where a window is made of them:
+/// Derive it for your own: `#[derive(Clone, Copy, Element)] #[repr(C)]`. Every `bytemuck::Pod` type
+/// is one too; the facade re-exports `bytemuck`, and its derives need
+/// `#[bytemuck(crate = "fencepost::bytemuck")]` then. Accumulates act on the arithmetic types and
+/// on [`ValueAt`]; all others can be put, got and replaced. An element has at least one byte and
+/// less than 4 GiB, and is aligned to at most 64 bytes; other types do not compile where a window
+/// is made of them:
 ///
 /// ```compile_fail,E0080
 /// fencepost_runtime::__private::element_type::<[u8; (1 << 32) + 8]>();

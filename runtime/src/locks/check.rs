@@ -71,7 +71,8 @@ impl LockCore {
         of.calls.push(Called { kind, elements, site: checks.site(site), number, known });
     }
 
-    /// Whether a call may write these elements of the part of `target`, where conflicts are looked for.
+    /// Whether a call may write these elements of the part of `target`, where conflicts are looked
+    /// for.
     ///
     /// # Errors
     /// `RMA_CONFLICT`, if it would overwrite itself.

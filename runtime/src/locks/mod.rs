@@ -1,10 +1,11 @@
 //! Locks: what a rank does to the window of another one that calls nothing.
 //!
-//! An epoch is collected ([`Epoch`]) and carried out when it ends: the rank takes the locks of the regions that it touches, in
-//! ascending order, visits the elements, and leaves. An epoch that is flushed takes all regions of its target at the first
-//! flush that carries something out, and holds them until it ends, so that what it did stays on one side of every exclusive
-//! epoch; since it then has all, it takes no further lock later, and ranks wait for each other in a circle only where a program
-//! has them hold two parts.
+//! An epoch is collected ([`Epoch`]) and carried out when it ends: the rank takes the locks of the
+//! regions that it touches, in ascending order, visits the elements, and leaves. An epoch that is
+//! flushed takes all regions of its target at the first flush that carries something out, and holds
+//! them until it ends, so that what it did stays on one side of every exclusive epoch; since it
+//! then has all, it takes no further lock later, and ranks wait for each other in a circle only
+//! where a program has them hold two parts.
 //!
 //! Whether an epoch is held or collected follows from what it calls, and nothing is learnt of those before it. One that is not
 //! flushed is collected: to hold it would take a request more where the part is not reached, which a test counts, and more locks

@@ -133,7 +133,8 @@ fn fail(messages: &mut Messages, from: usize, lost: &Lost) {
     }
 }
 
-/// Cancels a receive, if it has taken nothing, as [`Receive::cancel`] does; returns whether that is so.
+/// Cancels a receive, if it has taken nothing, as [`Receive::cancel`] does; returns whether that is
+/// so.
 pub(crate) fn cancel(
     world: &WorldCore,
     receive: &Rc<Receive>,
@@ -273,7 +274,8 @@ pub(crate) fn complete(
     wait(endpoint, watch, |endpoint| over(endpoint, &is_complete)).err()
 }
 
-/// Waits for what an operation of another kind needs of a rank, until `is_over`; goes on with all that was begun meanwhile.
+/// Waits for what an operation of another kind needs of a rank, until `is_over`; goes on with all
+/// that was begun meanwhile.
 pub(crate) fn wait_for_other(
     world: &WorldCore,
     (peer, awaited): (usize, &'static str),

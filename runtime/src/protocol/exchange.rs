@@ -7,8 +7,8 @@ use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Liveness, Lost, Pause, Port, Topology};
 
-/// Look until there is something. The world ends where there never can be, or once a rank has failed: what was there by then is
-/// found all the same.
+/// Look until there is something. The world ends where there never can be, or once a rank has
+/// failed: what was there by then is found all the same.
 #[inline]
 pub(crate) fn wait<'w, R>(
     endpoint: &mut Endpoint,

@@ -1,7 +1,8 @@
 //! Panics: no panic of a user's function unwinds through a protocol.
 //!
-//! While a rank is in a fence or a run, others may touch its memory, so it must not leave by unwinding. What a user
-//! hands in is called before, or after, or through [`contained`](crate::state::contained). What unwinds all the same is a defect of this library,
+//! While a rank is in a fence or a run, others may touch its memory, so it must not leave by
+//! unwinding. What a user hands in is called before, or after, or through
+//! [`contained`](crate::state::contained). What unwinds all the same is a defect of this library,
 //! and ends the process: [`AbortOnUnwind`].
 
 /// Ends the process where it is dropped instead of being [over](Self::over): by unwinding out of this protocol.

@@ -19,9 +19,10 @@ pub(crate) fn number_of(Port(port): Port) -> u32 {
     (port - FIRST) / PORTS
 }
 
-/// Closes the ports of what a world has made as this number and does not use any more, but for `kept`. All that a world has
-/// made is closed in the end, also where this rank has not used a port: so frames that others have sent on it are freed, and
-/// the closed ports of neighbours are one run.
+/// Closes the ports of what a world has made as this number and does not use any more, but for
+/// `kept`. All that a world has made is closed in the end, also where this rank has not used a
+/// port: so frames that others have sent on it are freed, and the closed ports of neighbours are
+/// one run.
 pub(crate) fn close(number: u32, kept: Option<Port>, endpoint: &mut Endpoint) {
     let ports = ports_of(number).into_iter().flatten().filter(|port| Some(*port) != kept);
     ports.for_each(|port| endpoint.close(port));

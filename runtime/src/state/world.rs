@@ -130,7 +130,8 @@ pub(crate) struct WorldCore {
     pub(crate) begun: Cell<Option<&'static Location<'static>>>,
     /// The reason why the world has ended.
     pub(crate) dead: RefCell<Option<Cause>>,
-    /// Counts the failures that concern this rank, and up to which count none was one of a rank of this world.
+    /// Counts the failures that concern this rank, and up to which count none was one of a rank of
+    /// this world.
     pub(crate) alarms: Alarms,
     pub(crate) heeded: Cell<u32>,
     /// The world that this one was split from.

@@ -155,9 +155,10 @@ impl Compiled {
     /// Operations that touch the same elements in ways whose order matters: which ranks', in which window, which elements
     /// and at which lines; the first 1000 of each epoch, those of ranks that differ only by where they stand once.
     ///
-    /// They have a meaning all the same, and the schedule keeps it; a program seldom means it. A put that names an element of
-    /// its target twice, and a get that lands twice in one of its section, are found as well: the last visit, in the order of
-    /// the datatype, stays, and the other elements are lost.
+    /// They have a meaning all the same, and the schedule keeps it; a program seldom means it. A
+    /// put that names an element of its target twice, and a get that lands twice in one of its
+    /// section, are found as well: the last visit, in the order of the datatype, stays, and the
+    /// other elements are lost.
     ///
     /// # Cost
     /// As of compiling, at most.

@@ -169,7 +169,8 @@ fn requests_of_another_number_kind_or_window_are_refused_and_hang_nobody() {
     told(kind::ASK, gets, |n, header, _| header.word += u64::from(n == 2) << 32);
 }
 
-/// Nobody can know where the origin waits for the answer: so the target ends the world, and both ranks name the origin.
+/// Nobody can know where the origin waits for the answer: so the target ends the world, and both
+/// ranks name the origin.
 #[test]
 fn requests_of_a_kind_or_of_a_window_that_does_not_exist_end_the_world() {
     type Change = fn(u64, &mut Header);

@@ -138,8 +138,8 @@ fn connections_that_are_not_used_are_closed_and_opened_again() {
     });
 }
 
-/// Rank 1 reads two frames whose sender then ends. It releases one of them, and finds that nobody listens; it releases the other
-/// one, leaves and ends. No launcher reports anything.
+/// Rank 1 reads two frames whose sender then ends. It releases one of them, and finds that nobody
+/// listens; it releases the other one, leaves and ends. No launcher reports anything.
 #[test]
 fn a_rank_ends_though_it_has_written_something_for_one_that_has_ended() {
     let _alone = ALONE.lock();

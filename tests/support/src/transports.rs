@@ -1,4 +1,5 @@
-//! The transports that whole programs are tested on. `FENCEPOST_TRANSPORTS=tcp,mixed` restricts tests to those that it names.
+//! The transports that whole programs are tested on. `FENCEPOST_TRANSPORTS=tcp,mixed` restricts
+//! tests to those that it names.
 
 use fencepost::TransportKind;
 use fencepost::transport::SimConfig;
@@ -15,7 +16,8 @@ pub fn transports(seeds: impl IntoIterator<Item = u64>) -> Vec<TransportKind> {
     requested(all)
 }
 
-/// Returns the transports among `all` that `FENCEPOST_TRANSPORTS` names: all of them if it is not set.
+/// Returns the transports among `all` that `FENCEPOST_TRANSPORTS` names: all of them if it is not
+/// set.
 ///
 /// # Panics
 ///

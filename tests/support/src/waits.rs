@@ -1,7 +1,7 @@
 //! [`WAITS`]: each call that waits, made while rank 1 of four computes and rank 2 fails.
 //!
-//! All four ranks prepare a wait together, and then [`Meet`]: there rank 1 begins to compute and rank 2 fails, so ranks 0 and 3
-//! alone make the call, which needs something of rank 1.
+//! All four ranks prepare a wait together, and then [`Meet`]: there rank 1 begins to compute and
+//! rank 2 fails, so ranks 0 and 3 alone make the call, which needs something of rank 1.
 
 use fencepost::prelude::*;
 use fencepost::{Any, Outcome, SomeFailed, Tested};

@@ -13,9 +13,10 @@ use fencepost_planner::Result;
 use fencepost_transport::Endpoint;
 
 impl<T: Element> Access<T> {
-    /// [`complete`](Self::complete) as a request: it is complete when the posts that it waits for have come. The access is carried
-    /// out by the call that completes the request, or by an earlier call of its set that waits or tests for all requests. Its
-    /// tickets hold their elements from then on.
+    /// [`complete`](Self::complete) as a request: it is complete when the posts that it waits for
+    /// have come. The access is carried out by the call that completes the request, or by an
+    /// earlier call of its set that waits or tests for all requests. Its tickets hold their
+    /// elements from then on.
     ///
     /// A request that is dropped completes the access; its drop while its thread panics drops the access.
     ///
@@ -40,8 +41,9 @@ impl<T: Element> Access<T> {
 }
 
 impl<T: Element, L: 'static> Exposed<T, L> {
-    /// [`wait`](Self::wait) as a request: it is complete when all sources have ended their accesses. What they put and
-    /// accumulated is applied by the call that completes the request, or by an earlier call of its set that waits or tests for all.
+    /// [`wait`](Self::wait) as a request: it is complete when all sources have ended their
+    /// accesses. What they put and accumulated is applied by the call that completes the request,
+    /// or by an earlier call of its set that waits or tests for all.
     pub fn iwait(self) -> Request<Window<T>> {
         let world = self.window().core().world.clone();
         Request::other(&world, Box::new(Waiting { exposed: self, ended: None }))

@@ -88,7 +88,8 @@ impl<T: Element> Other<Vec<T>> for Getting<T> {
     }
 
     fn carry_out(&mut self, _: &Call) {
-        // No other rank waits for what an origin gets, and the flush may wait for a lock: it comes last.
+        // No other rank waits for what an origin gets, and the flush may wait for a lock: it comes
+        // last.
     }
 
     fn finish(self: Box<Self>, call: &Call) -> Completion<Vec<T>> {

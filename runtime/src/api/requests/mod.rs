@@ -76,10 +76,12 @@ enum Operation<B> {
 
 /// An operation that is completed in the call that waits for it.
 pub(crate) trait Other<B> {
-    /// Returns a rank that [`carry_out`](Self::carry_out) would wait for, and for what, in the plural; `None` if it would not wait.
+    /// Returns a rank that [`carry_out`](Self::carry_out) would wait for, and for what, in the
+    /// plural; `None` if it would not wait.
     fn awaits(&mut self, endpoint: &mut Endpoint) -> Option<(usize, &'static str)>;
 
-    /// Carries it out, where other ranks may wait for that. [`finish`](Self::finish) does so, too, unless it was done before.
+    /// Carries it out, where other ranks may wait for that. [`finish`](Self::finish) does so, too,
+    /// unless it was done before.
     fn carry_out(&mut self, call: &Call);
 
     /// Completes it. A function of [`Request::map`] runs last.
@@ -234,8 +236,9 @@ impl<B> Request<B> {
     /// A request that returns what `map` makes of the buffer: so requests of several kinds are of one type, for a
     /// [`RequestSet`](crate::RequestSet).
     ///
-    /// The call that completes the request calls `map`, after the operation. If `map` panics, that call unwinds and the buffer is
-    /// lost; all other requests stay as they are. `map` is not called while its thread panics.
+    /// The call that completes the request calls `map`, after the operation. If `map` panics, that
+    /// call unwinds and the buffer is lost; all other requests stay as they are. `map` is not
+    /// called while its thread panics.
     pub fn map<C>(mut self, map: impl FnOnce(B) -> C + 'static) -> Request<C>
     where
         B: 'static,
@@ -327,7 +330,8 @@ impl<B> Request<B> {
         }
     }
 
-    /// Waits until it is complete, or ready, or something is over; returns why it cannot be, if that is known.
+    /// Waits until it is complete, or ready, or something is over; returns why it cannot be, if
+    /// that is known.
     fn wait_or(&mut self, is_over: &mut dyn FnMut(&mut Endpoint) -> bool, call: &Call) -> Option<Lost> {
         let Some(Operation::Other(other)) = &mut self.operation else {
             return self.wait_until(is_over, call);
@@ -349,7 +353,8 @@ impl<B> Request<B> {
     /// Returns what became of it, once it is complete or the world has ended; `lost` is the reason for that, if the call knows it.
     fn finished(mut self, lost: Option<Lost>, call: &Call) -> Completion<B> {
         let outcome = match &self.operation {
-            // In a function that the program has handed in, and that a protocol calls, this panics: then the request has its buffer.
+            // In a function that the program has handed in, and that a protocol calls, this panics:
+            // then the request has its buffer.
             Some(Operation::Message(Some(begun), _)) => messages::outcome(&self.world, begun, lost, call),
             _ => Ok(Status::default()),
         };

@@ -49,10 +49,12 @@ impl<S> Drop for Source<S> {
 }
 
 impl World {
-    /// Opens a scope in which requests borrow their buffers: slices, and parts of them that a range or a datatype names. All of
-    /// them are complete when it returns, also those that were dropped, which waits for nothing here, or leaked; then the
-    /// buffers are free. A request of a scope returns nothing but its status. What a send was given by value is dropped after it is
-    /// complete, at the end of a later call of the scope; if that drop panics, the call unwinds after it has begun its own request.
+    /// Opens a scope in which requests borrow their buffers: slices, and parts of them that a range
+    /// or a datatype names. All of them are complete when it returns, also those that were dropped,
+    /// which waits for nothing here, or leaked; then the buffers are free. A request of a scope
+    /// returns nothing but its status. What a send was given by value is dropped after it is
+    /// complete, at the end of a later call of the scope; if that drop panics, the call unwinds
+    /// after it has begun its own request.
     ///
     /// ```
     /// # use fencepost_planner::datatype::Datatype;
@@ -82,8 +84,9 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// The error that the closure returns; then receives that have taken nothing are cancelled, which is `OTHER` where their requests
-    /// are waited for, and the others are completed. Else the first error of a request that was not waited for. If the closure panics, the world ends.
+    /// The error that the closure returns; then receives that have taken nothing are cancelled,
+    /// which is `OTHER` where their requests are waited for, and the others are completed. Else the
+    /// first error of a request that was not waited for. If the closure panics, the world ends.
     #[track_caller]
     pub fn scope<'env, R>(
         &'env self,
@@ -204,7 +207,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             }
             all.push(Part { begun: begun.clone(), _source: source });
         }
-        // Dropping a source runs the program's code, which may panic or call this library: it comes last.
+        // Dropping a source runs the program's code, which may panic or call this library: it comes
+        // last.
         drop(over);
     }
 

@@ -49,8 +49,9 @@ use std::task::Poll;
 /// # Ok(()) }).unwrap();
 /// ```
 ///
-/// A set that is dropped completes its requests first, as [`wait_all`](Self::wait_all) does. If a function of
-/// [`Request::map`](crate::Request::map) or the error handler panics, the call unwinds and all other requests are in the set.
+/// A set that is dropped completes its requests first, as [`wait_all`](Self::wait_all) does. If a
+/// function of [`Request::map`](crate::Request::map) or the error handler panics, the call unwinds
+/// and all other requests are in the set.
 ///
 /// # Cost
 /// A call looks at no request that is not complete, however many there are: who completes one adds it to the set's queue.
@@ -186,8 +187,8 @@ impl<B> RequestSet<B> {
         self.any(&call)
     }
 
-    /// Does what [`wait_any`](Self::wait_any) does if that would not wait; else returns `Pending`: no request is complete.
-    /// `Ready(None)` where the set is empty.
+    /// Does what [`wait_any`](Self::wait_any) does if that would not wait; else returns `Pending`:
+    /// no request is complete. `Ready(None)` where the set is empty.
     ///
     /// ```
     /// # use std::task::Poll;
@@ -254,8 +255,8 @@ impl<B> RequestSet<B> {
         self.some(&call).map(Some)
     }
 
-    /// Waits until all requests are complete, and completes them; returns them by their places. Accesses and exposures are
-    /// carried out as soon as they can be, whatever their places.
+    /// Waits until all requests are complete, and completes them; returns them by their places.
+    /// Accesses and exposures are carried out as soon as they can be, whatever their places.
     ///
     /// # Errors
     /// `IN_STATUS` where some have failed, with the [outcome](Outcome) of each, by their places. A request that fails since a rank
@@ -269,8 +270,9 @@ impl<B> RequestSet<B> {
         self.every(&call)
     }
 
-    /// Does what [`wait_all`](Self::wait_all) does if that would not wait; else returns `None`, and all requests are in the set.
-    /// Accesses and exposures that can be carried out were carried out then, since other ranks may wait for them.
+    /// Does what [`wait_all`](Self::wait_all) does if that would not wait; else returns `None`, and
+    /// all requests are in the set. Accesses and exposures that can be carried out were carried out
+    /// then, since other ranks may wait for them.
     ///
     /// # Errors
     /// As [`wait_all`](Self::wait_all).
@@ -357,8 +359,8 @@ impl<B> RequestSet<B> {
         }
     }
 
-    /// Waits until all requests are complete, a rank is lost, or the world has ended. Returns which request has lost a rank, if this
-    /// wait has found it.
+    /// Waits until all requests are complete, a rank is lost, or the world has ended. Returns which
+    /// request has lost a rank, if this wait has found it.
     fn wait_for_all(&mut self, call: &Call) -> Option<(usize, Lost)> {
         let (world, queue) = (self.world.clone(), self.queue.clone());
         self.look();
@@ -504,8 +506,8 @@ impl<B> RequestSet<B> {
     }
 }
 
-/// The requests that a call completes. If a function of the program unwinds meanwhile, its own request is gone, and the set has all
-/// others again, complete.
+/// The requests that a call completes. If a function of the program unwinds meanwhile, its own
+/// request is gone, and the set has all others again, complete.
 struct Batch<'s, B> {
     set: &'s mut RequestSet<B>,
     /// The places of the complete requests, in the order in which they became complete.

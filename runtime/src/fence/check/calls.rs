@@ -92,8 +92,8 @@ pub(crate) fn call(
     Ok(())
 }
 
-/// An operation is about to be called that writes these elements of a part, by an access of this kind: the part of `rank`, of
-/// the window or of another one that is named.
+/// An operation is about to be called that writes these elements of a part, by an access of this
+/// kind: the part of `rank`, of the window or of another one that is named.
 ///
 /// # Errors
 /// `RMA_CONFLICT`, if it overwrites itself: it must not be collected.

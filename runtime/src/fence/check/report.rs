@@ -127,7 +127,8 @@ pub(super) fn text(conflicts: &[Conflict], under: Under, passes: bool) -> String
     text
 }
 
-/// The conflicts of an operation that is being called with operations before it of the same rank and epoch, or with itself.
+/// The conflicts of an operation that is being called with operations before it of the same rank
+/// and epoch, or with itself.
 pub(super) fn of_call(conflicts: &[Conflict], under: Under) -> String {
     let of = if under == Under::Posts { "access" } else { "epoch" };
     if conflicts.first().is_some_and(Conflict::is_of_one_operation) {

@@ -322,8 +322,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Ends the world, since the wait never can end. Returns the reason: the cycle, if other ranks of it have found it sooner, and
-    /// left.
+    /// Ends the world, since the wait never can end. Returns the reason: the cycle, if other ranks
+    /// of it have found it sooner, and left.
     #[cold]
     pub(crate) fn blame(&self, endpoint: &mut Endpoint, lost: Lost) -> Lost {
         let ends = self.lasting.as_ref().filter(|lasting| lasting.stalls.settings.ends);

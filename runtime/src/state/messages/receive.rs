@@ -295,8 +295,8 @@ impl Receive {
         self.end(Err(Failure::Lost(lost.clone())));
     }
 
-    /// The receive was cancelled, and takes nothing any more. Its request fails with this class and message; without them the caller
-    /// owns the request, and nobody asks for its outcome.
+    /// The receive was cancelled, and takes nothing any more. Its request fails with this class and
+    /// message; without them the caller owns the request, and nobody asks for its outcome.
     pub(crate) fn cancel(&self, error: Option<(ErrorClass, String)>) {
         match error {
             Some((class, message)) => self.end(Err(Failure::Wrong(class, message))),

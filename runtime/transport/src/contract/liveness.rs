@@ -17,9 +17,9 @@ pub trait Liveness {
     /// may still be unread.
     fn lost(&mut self, peer: usize) -> Option<Lost>;
 
-    /// Returns the count of failures that concern this rank: whenever [`lost`](Self::lost) would return another rank's
-    /// failure, or an end of the world, that it has not returned before, the count has changed. A rank that waits is
-    /// woken then.
+    /// Returns the count of failures that concern this rank: whenever [`lost`](Self::lost) would
+    /// return another rank's failure, or an end of the world, that it has not returned before, the
+    /// count has changed. A rank that waits is woken then.
     fn alarms(&self) -> Alarms;
 
     /// One step of waiting after a poll that found nothing: spins, then yields, then sleeps in the kernel until

@@ -30,8 +30,9 @@ pub struct Membership {
     alarms: Alarms,
 }
 
-/// A count of failures: it changes after a rank has died or left with an error, and after a world has ended. Ranks read
-/// it on paths that look at nothing else of other ranks; a rank that finds another count than before asks who has failed.
+/// A count of failures: it changes after a rank has died or left with an error, and after a world
+/// has ended. Ranks read it on paths that look at nothing else of other ranks; a rank that finds
+/// another count than before asks who has failed.
 #[derive(Clone)]
 pub struct Alarms {
     own: SharedSlice<AtomicU32>,

@@ -197,8 +197,9 @@ impl Fabric {
         self.reports().mark_finished(rank);
     }
 
-    /// Declares these ranks, this one included, to be on this node, reached by shared memory; `waker` wakes each of them
-    /// where it waits for others of them, and `waits` has their entries. Called once the table is set.
+    /// Declares these ranks, this one included, to be on this node, reached by shared memory;
+    /// `waker` wakes each of them where it waits for others of them, and `waits` has their entries.
+    /// Called once the table is set.
     pub(crate) fn set_intra_node(&self, ranks: &[usize], waker: Box<dyn Fn(usize) + Send>, waits: Table) {
         self.shared.lock().set_intra_node(ranks, waker, waits);
     }

@@ -20,9 +20,10 @@
 //!   and 4 MiB more for each port that is in use besides that of fences.
 //! - A rank that waits long asks the rank that it waits for; so ranks detect that they wait for one another
 //!   ([`probes`]).
-//! - A rank that leaves reports it in each world, and its fabric sends a goodbye at the end ([`ending`]). A connection that ends
-//!   without one is a death; so is silence beyond a limit, as every rank sends heartbeats. Where a launcher reports how
-//!   each rank ends, ranks that never had anything to say to each other do not connect to say that they have finished.
+//! - A rank that leaves reports it in each world, and its fabric sends a goodbye at the end
+//!   ([`ending`]). A connection that ends without one is a death; so is silence beyond a limit, as
+//!   every rank sends heartbeats. Where a launcher reports how each rank ends, ranks that never had
+//!   anything to say to each other do not connect to say that they have finished.
 
 mod channel;
 mod connect;

@@ -223,7 +223,8 @@ impl Peer {
         (self.sent, self.heard_rest, self.spare) = (0, false, Vec::new());
     }
 
-    /// Returns whether nothing that is written for it arrives any more: it has died, cannot be reached, or has sent a goodbye.
+    /// Returns whether nothing that is written for it arrives any more: it has died, cannot be
+    /// reached, or has sent a goodbye.
     pub(super) fn is_gone(&self) -> bool {
         self.died.is_some() || self.suspected.is_some() || self.heard_goodbye
     }

@@ -197,7 +197,8 @@ impl Core {
         }
     }
 
-    /// Takes a turn of [ending](crate::tcp::ending); returns whether nothing is left to do for any rank.
+    /// Takes a turn of [ending](crate::tcp::ending); returns whether nothing is left to do for any
+    /// rank.
     pub(super) fn close_all(&mut self) -> bool {
         let (me, defers, limited) = (self.me(), self.defers(), self.is_limited());
         let mut over = true;
