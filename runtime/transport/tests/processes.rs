@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use fencepost_transport::{
@@ -225,6 +226,19 @@ fn what_is_no_segment_is_refused() {
     let file = rustix::fs::memfd_create("other", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     rustix::fs::ftruncate(&file, 1 << 20).unwrap();
     assert!(Segment::join(file).err().unwrap().to_string().contains("not a segment of this version"));
+}
+
+/// The last word of the head is how many bytes the tables of the job take.
+#[test]
+fn a_segment_of_another_build_is_refused() {
+    let segment = Segment::create(2).unwrap();
+    let file = std::fs::File::from(segment.fd().try_clone_to_owned().unwrap());
+    let mut bytes = [0; 8];
+    file.read_exact_at(&mut bytes, 56).unwrap();
+    let tables = u64::from_ne_bytes(bytes).wrapping_sub(128);
+    file.write_all_at(&tables.to_ne_bytes(), 56).unwrap();
+    let why = Segment::join(file.into()).err().unwrap().to_string();
+    assert!(why.contains("another build"), "{why}");
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub(super) struct SegmentHead {
     /// The offset of the first arena, and the size of each.
     pub arenas: u64,
     pub arena: u64,
+    /// How many bytes the tables take that all processes of the job place alike.
+    pub tables: u64,
 }
 
 /// The segment as this process maps it.

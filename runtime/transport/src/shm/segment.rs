@@ -38,7 +38,7 @@ pub(super) const MAX_AHEAD: usize = 16_384;
 
 /// The first bytes of a segment.
 const MAGIC: u64 = u64::from_le_bytes(*b"fencepst");
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 
 /// Memory that is retained for its last readers; and the function that returns whether they have finished.
 type Retained = (Box<dyn Fn() -> bool + Send>, Vec<KeepAlive>);
@@ -63,7 +63,7 @@ impl Segment {
     /// The system refuses it, or leaves too few addresses or bytes: then the error names the size requested.
     pub fn create(ranks: usize) -> io::Result<Self> {
         let fd = rustix::fs::memfd_create("fencepost", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-        let shared = Block::measure(|placement| JobTables::place(ranks, placement))?;
+        let shared = JobTables::bytes(ranks)?;
         let arenas = (PAGE + shared).next_multiple_of(ALIGN);
         let arena = arena_bytes(ranks as u64, arenas)?;
         let bytes = arenas + ranks as u64 * arena;
@@ -78,6 +78,7 @@ impl Segment {
             address: 0,
             arenas,
             arena,
+            tables: shared,
         };
         // Several segments of one process, and those of other processes whose ranks map theirs here, are neighbours.
         let step = bytes.next_power_of_two();
@@ -110,7 +111,7 @@ impl Segment {
     /// Maps the segment of a job that this process was handed.
     ///
     /// # Errors
-    /// The file is not a segment, or one of another version, or its addresses are in use in this process.
+    /// The file is not a segment, or one of another version or build, or its addresses are in use in this process.
     pub fn join(fd: OwnedFd) -> io::Result<Arc<Self>> {
         let file = File::from(fd);
         let mut head: SegmentHead = bytemuck::Zeroable::zeroed();
@@ -125,6 +126,14 @@ impl Segment {
         let sealed = seals.contains(SealFlags::SHRINK);
         if !sealed || fits != Some(head.bytes) || file.metadata()?.len() != head.bytes {
             return Err(invalid("cannot join the job's shared memory: the file is not sealed, or its size differs from its head".into()));
+        }
+        // The process that starts ranks and the ranks may be builds of one release that place other tables.
+        let tables = JobTables::bytes(head.ranks as usize)?;
+        if head.tables != tables {
+            return Err(invalid(format!(
+                "cannot join the job's shared memory: another build of Fencepost has created it, whose tables take {} bytes where this build's take {tables}: build the program and the command that starts it from one source",
+                head.tables
+            )));
         }
         let mapping = Mapping::new(file, head).map_err(|error| {
             let (from, bytes) = (head.address, head.bytes);
@@ -240,6 +249,11 @@ struct JobTables {
 }
 
 impl JobTables {
+    /// Returns how many bytes the tables of a job of `ranks` ranks take.
+    fn bytes(ranks: usize) -> io::Result<u64> {
+        Block::measure(|placement| Self::place(ranks, placement))
+    }
+
     fn place(ranks: usize, placement: &mut Block) -> io::Result<Self> {
         Ok(Self {
             wakers: placement.place(ranks, Waker::new)?,
