@@ -34,7 +34,7 @@ pub trait Answers {
     fn post(&mut self, to: usize, port: Port, header: Header, bytes: &[u8]);
 
     /// Ends the world because of `from`, which has sent a request that no rank sends, for this
-    /// reason. Nobody can know where that rank waits for an answer.
+    /// reason, which does not name it. Nobody can know where that rank waits for an answer.
     fn refuse(&mut self, from: usize, what: &str);
 
     /// Wakes `rank`, which may wait for what the attendant has just stored: this rank, or one that reaches its memory. Does

@@ -340,7 +340,7 @@ impl Answers for SimCore {
     }
 
     fn refuse(&mut self, from: usize, what: &str) {
-        self.end(Cause { rank: from, what: what.into() });
+        self.end(Cause { rank: from, what: format!("rank {from}: {what}") });
         self.world.wakers.wake([self.rank]);
     }
 

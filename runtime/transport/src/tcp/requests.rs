@@ -30,7 +30,7 @@ impl Answers for CoreAnswers<'_> {
     }
 
     fn refuse(&mut self, from: usize, what: &str) {
-        self.core.end(self.number, Cause { rank: from, what: what.into() });
+        self.core.end(self.number, Cause { rank: from, what: format!("rank {from}: {what}") });
     }
 
     fn wake(&mut self, rank: usize) {
