@@ -335,7 +335,7 @@ fn keep_own(exchange: &mut Exchange, me: usize, head: Header, bytes: &[u8]) -> R
 
 fn kept_own(me: usize, bytes: &[u8]) -> Result<Bytes, Lost> {
     let kept = Memory::heap().any(bytes.len());
-    let kept = kept.map_err(|error| Lost { rank: me, how: Loss::Ended(error.to_string()) })?;
+    let kept = kept.map_err(|error| Lost { rank: me, how: Loss::Ended(format!("rank {me}: {error}")) })?;
     // SAFETY: both have as many bytes.
     unsafe { kept.base().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     Ok(kept)
@@ -343,7 +343,7 @@ fn kept_own(me: usize, bytes: &[u8]) -> Result<Bytes, Lost> {
 
 #[cold]
 fn no_room(rank: usize, error: &Error) -> Lost {
-    Lost { rank, how: Loss::Ended(error.message().to_owned()) }
+    Lost { rank, how: Loss::Ended(format!("rank {rank}: {}", error.message())) }
 }
 
 /// Ends an access that is not completed: its targets are told. Never waits.

@@ -122,8 +122,9 @@ fn send(
         None
     } else {
         let kept = endpoint.memory().any(bytes.len()).map_err(|error| {
-            let what = format!("there is no memory for {} bytes of a frame: {error}", bytes.len());
-            Lost { rank: world.rank, how: Loss::Ended(what) }
+            let (rank, bytes) = (world.rank, bytes.len());
+            let what = format!("rank {rank} has no memory for {bytes} bytes of a frame: {error}");
+            Lost { rank, how: Loss::Ended(what) }
         })?;
         // SAFETY: there are as many bytes, and nobody else knows of them yet.
         unsafe { kept.base().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };

@@ -347,7 +347,7 @@ impl Membership {
                 }
                 yield_now();
             }
-            let how = "the rank that ended it died before it recorded why".to_owned();
+            let how = "the rank that ended the world died before it recorded why".to_owned();
             return Some(self.why_gone(rank).unwrap_or(Lost { rank, how: Loss::Ended(how) }));
         }
         self.why_gone(rank)
