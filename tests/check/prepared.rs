@@ -233,8 +233,8 @@ fn an_operation_without_target_or_elements_overwrites_nothing_and_one_of_wide_el
             let next = 1 - world.rank();
             let mut u = world.window::<[u64; 2]>(8)?;
             to_nobody_by_fence(&mut u, next)?;
-            to_nobody_by_fence::prepare(world, next)?.run(&mut u)?;
-            to_nobody_by_posts::prepare(world, next)?.run(&mut u)?;
+            to_nobody_by_fence::prepare(world, next)?.run(&mut u, next)?;
+            to_nobody_by_posts::prepare(world, next)?.run(&mut u, next)?;
             let refused = Some(ErrorClass::RmaConflict);
             assert_eq!(class(wide_twice::prepare(world, next)), refused);
             assert_eq!(class(wide_twice(&mut u, next)), refused);

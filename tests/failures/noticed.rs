@@ -1,7 +1,8 @@
 //! A rank that fails is noticed in every wait, whichever ranks the wait is for.
 
-use fencepost::TransportKind;
 use fencepost::prelude::*;
+use fencepost::{TransportKind, ranks};
+use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::transports::transports;
 use fencepost_tests_support::waits::{COMPUTES, FAILS, RANKS, WAITS, Wait};
 use std::sync::{Mutex, mpsc};
@@ -17,7 +18,7 @@ fn errors(transport: &TransportKind, wait: Wait, fails: impl Fn() -> Result<()> 
     let (notice, notices) = (Mutex::new(notice), Mutex::new(notices));
     let errors = Mutex::new(Vec::new());
     // Ranks fail, so the run does.
-    let _: Result<()> = fencepost::ranks(RANKS).transport(transport.clone()).run(|world| {
+    let _: Result<()> = ranks(RANKS).transport(transport.clone()).run(|world| {
         let rank = world.rank();
         let meet = || {
             let met = world.barrier();
@@ -78,7 +79,7 @@ fn a_rank_that_gives_up_a_request_later_is_not_the_cause() {
         let (noticed, notices) = mpsc::channel();
         let (noticed, notices) = (Mutex::new(noticed), Mutex::new(notices));
         let errors = Mutex::new(Vec::new());
-        let _: Result<()> = fencepost::ranks(3).transport(transport.clone()).run(|world| {
+        let _: Result<()> = ranks(3).transport(transport.clone()).run(|world| {
             let ended = match world.rank() {
                 0 => return Err(Error::new(ErrorClass::Other, "it has had enough")),
                 1 => {
@@ -102,6 +103,32 @@ fn a_rank_that_gives_up_a_request_later_is_not_the_cause() {
             let text = error.to_string();
             let cause = "PROC_FAILED: rank 0 left the world with an error: OTHER: it has had enough";
             assert!(text.starts_with(cause), "{transport:?}: {text}");
+        }
+    }
+}
+
+/// Rank 2 fails, which rank 1 waits for in a part of the world, where they are ranks 1 and 0.
+#[test]
+fn a_rank_that_failed_in_a_part_is_named_in_the_world_above() {
+    for transport in transports([7]) {
+        for nested in [false, true] {
+            let ends = ends(&ranks(4).transport(transport.clone()), &[], |world| {
+                let colour = u32::from(matches!(world.rank(), 1 | 2));
+                let mut part = world.split(Some(colour), 0)?.expect("it is in a part");
+                if nested {
+                    part = part.split(Some(0), 0)?.expect("it is in a part");
+                }
+                match world.rank() {
+                    1 => part.recv::<u64>(1, 0).map(drop),
+                    2 => Err(Error::new(ErrorClass::Other, "it has had enough")),
+                    _ => world.barrier(),
+                }
+            });
+            for rank in [0, 3] {
+                let (class, text) = ends[rank].as_ref().expect("rank 2 does not come");
+                assert_eq!(*class, ErrorClass::ProcFailed, "{transport:?}: {text}");
+                assert!(text.starts_with("PROC_FAILED: rank 2 "), "{transport:?}: {text}");
+            }
         }
     }
 }

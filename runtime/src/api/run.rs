@@ -524,6 +524,9 @@ impl Ranks {
                 End::Value(value)
             }
             Ok(Err(error)) => {
+                if error.is_secondary() {
+                    world.core().end_for_part();
+                }
                 world.leave(Leave::Failed(error.to_string()));
                 End::Error(error)
             }

@@ -136,6 +136,9 @@ pub(crate) struct WorldCore {
     pub(crate) heeded: Cell<u32>,
     /// The world that this one was split from.
     pub(crate) above: RefCell<Weak<WorldCore>>,
+    /// The first failure that has ended a part of this world for this rank, with the failed rank's number
+    /// in this world.
+    pub(crate) failed_part: RefCell<Option<Cause>>,
     /// All worlds that this rank has split off in this `run`, the one that it was entered with excepted.
     pub(crate) parts: RefCell<Rc<Parts>>,
     /// Payloads that others may still read, with the rank that reads each, and the number of its frame.
@@ -237,6 +240,7 @@ impl World {
             begun: Cell::default(),
             dead: RefCell::default(),
             above: RefCell::default(),
+            failed_part: RefCell::default(),
             parts: RefCell::default(),
             kept: RefCell::default(),
             posts: RefCell::new(vec![0; size]),
@@ -507,10 +511,26 @@ impl WorldCore {
     /// The world has ended for this rank, unless it had: its windows collect nothing from here on.
     #[cold]
     pub(crate) fn die(&self, cause: Cause) {
+        self.report_above(&cause);
         self.dead.borrow_mut().get_or_insert(cause);
         for window in self.collecting.borrow().values().filter_map(Weak::upgrade) {
             window.shut();
         }
+    }
+
+    /// Records in each world above this one which of its ranks has failed here.
+    fn report_above(&self, cause: &Cause) {
+        let Some(above) = self.above.borrow().upgrade() else { return };
+        let of_all = self.stalls.borrow().waits.rank(cause.rank);
+        let rank = (0..above.size).find(|&rank| above.stalls.borrow().waits.rank(rank) == of_all);
+        let Some(rank) = rank.filter(|_| above.failed_part.borrow().is_none()) else { return };
+        let what = format!(
+            "rank {rank} failed in a part of the world, as rank {} of it: {}",
+            cause.rank, cause.what
+        );
+        let cause = Cause { rank, what };
+        above.report_above(&cause);
+        *above.failed_part.borrow_mut() = Some(cause);
     }
 
     /// Operations are collected for this window until it is forgotten.

@@ -276,7 +276,7 @@ fn requests_that_are_refused_have_changed_nothing() {
         let [sim, _] = links(kind::LOCK, Arc::new(change()));
         let [_, tcp] = links(kind::LOCK, Arc::new(change()));
         for link in [sim, tcp] {
-            let (told, seen) = (AtomicBool::new(false), Mutex::new(None));
+            let (told, looked, seen) = (AtomicBool::new(false), AtomicBool::new(false), Mutex::new(None));
             let ends = ends_over(link, |world| {
                 let u = world.lock_window::<u64>(40)?;
                 if world.rank() == 0 {
@@ -287,16 +287,22 @@ fn requests_that_are_refused_have_changed_nothing() {
                     };
                     let result = (0..6).try_for_each(|_| add());
                     told.store(true, Ordering::Release);
+                    // Its error is one of the world once it leaves.
+                    while !looked.load(Ordering::Acquire) {
+                        std::thread::yield_now();
+                    }
                     return result;
                 }
                 while !told.load(Ordering::Acquire) {
                     std::thread::yield_now();
                 }
-                u.local(|part| {
+                let result = u.local(|part| {
                     let part = (0..part.len()).map(|at| part.get(at)).collect::<Result<Vec<u64>>>()?;
                     *seen.lock().expect("no panic") = Some(part);
                     Ok(())
-                })
+                });
+                looked.store(true, Ordering::Release);
+                result
             });
             assert!(ends[0].is_some() && named(&ends), "{what}: {ends:?}");
             let sums: Vec<u64> = (0..40).map(|at| if (20..25).contains(&at) { 3 } else { 0 }).collect();
