@@ -124,7 +124,8 @@ impl World {
         *world.core().stalls.borrow_mut() = Stalls { settings: settings.clone(), waits: waits.of(&members) };
         let hosts = members.iter().filter_map(|&member| core.host_of(member));
         *world.core().hosts.borrow_mut() = hosts.collect();
-        *world.core().above.borrow_mut() = Rc::downgrade(core);
+        let above = core.above.borrow().iter().cloned().chain([Rc::downgrade(core)]).collect();
+        *world.core().above.borrow_mut() = above;
         let parts = core.parts.borrow().clone();
         parts.borrow_mut().retain(|part| part.strong_count() > 0);
         parts.borrow_mut().push(Rc::downgrade(world.core()));

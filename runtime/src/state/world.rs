@@ -134,8 +134,8 @@ pub(crate) struct WorldCore {
     /// this world.
     pub(crate) alarms: Alarms,
     pub(crate) heeded: Cell<u32>,
-    /// The world that this one was split from.
-    pub(crate) above: RefCell<Weak<WorldCore>>,
+    /// The worlds that this one was split from, the one of the whole program first. Each of them may be dropped.
+    pub(crate) above: RefCell<Vec<Weak<WorldCore>>>,
     /// The first failure that has ended a part of this world for this rank, with the failed rank's number
     /// in this world.
     pub(crate) failed_part: RefCell<Option<Cause>>,
@@ -437,10 +437,7 @@ impl WorldCore {
 
     /// Whether this is so of any other world of this rank: the one that all were split from in the end, and those.
     fn any_other(&self, is_so: impl Fn(&WorldCore) -> bool) -> bool {
-        let mut first = self.above.borrow().upgrade();
-        while let Some(above) = first.as_ref().and_then(|world| world.above.borrow().upgrade()) {
-            first = Some(above);
-        }
+        let first = self.above.borrow().first().and_then(Weak::upgrade);
         let parts = self.parts.borrow().clone();
         let part = |at: usize| parts.borrow().get(at).map(Weak::upgrade);
         let parts = (0..).map_while(part).flatten();
@@ -478,8 +475,9 @@ impl WorldCore {
 
     /// Returns why this world, or one above it, has ended.
     fn why_dead(&self) -> Option<String> {
-        let own = self.dead.borrow().as_ref().map(|cause| cause.what.clone());
-        own.or_else(|| self.above.borrow().upgrade().and_then(|above| above.why_dead()))
+        let own = |world: &Self| world.dead.borrow().as_ref().map(|cause| cause.what.clone());
+        let above = self.above.borrow();
+        own(self).or_else(|| above.iter().rev().filter_map(Weak::upgrade).find_map(|above| own(&above)))
     }
 
     /// Whether the world goes on.
@@ -520,17 +518,16 @@ impl WorldCore {
 
     /// Records in each world above this one which of its ranks has failed here.
     fn report_above(&self, cause: &Cause) {
-        let Some(above) = self.above.borrow().upgrade() else { return };
         let of_all = self.stalls.borrow().waits.rank(cause.rank);
-        let rank = (0..above.size).find(|&rank| above.stalls.borrow().waits.rank(rank) == of_all);
-        let Some(rank) = rank.filter(|_| above.failed_part.borrow().is_none()) else { return };
-        let what = format!(
-            "rank {rank} failed in a part of the world, as rank {} of it: {}",
-            cause.rank, cause.what
-        );
-        let cause = Cause { rank, what };
-        above.report_above(&cause);
-        *above.failed_part.borrow_mut() = Some(cause);
+        for above in self.above.borrow().iter().filter_map(Weak::upgrade) {
+            let is_it = |rank: &usize| above.stalls.borrow().waits.rank(*rank) == of_all;
+            let Some(rank) = (0..above.size).find(is_it) else { continue };
+            let what = format!(
+                "rank {rank} failed in a part of the world, as rank {} of it: {}",
+                cause.rank, cause.what
+            );
+            above.failed_part.borrow_mut().get_or_insert(Cause { rank, what });
+        }
     }
 
     /// Operations are collected for this window until it is forgotten.
