@@ -462,9 +462,12 @@ fn shift_both(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     v.put(0..2).to(to, 2)
 }
 
+/// Makes one of two windows unfit for a superstep; the third window is a shorter one.
+type Spoil = fn(&mut Window<u64>, &mut Window<u64>, Window<u64>) -> Result<()>;
+
 #[test]
 fn a_window_that_a_prepared_superstep_cannot_take_is_named_by_its_number() {
-    let cases: [(&str, fn(&mut Window<u64>, &mut Window<u64>, Window<u64>) -> Result<()>); 3] = [
+    let cases: [(&str, Spoil); 3] = [
         ("window 4 has 3 elements on this rank, and the plan needs at least 4", |_, v, short| {
             *v = short;
             Ok(())

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 /// Public functions that may fail without the attribute, and why.
-pub const WITHOUT_LINES: [(&str, &str); 19] = [
+pub const WITHOUT_LINES: [(&str, &str); 18] = [
     ("run", "all ranks are started and joined in it: its errors name what failed in a rank"),
     ("collect", "as `run`"),
     ("launch", "its errors are of the environment"),
@@ -22,7 +22,6 @@ pub const WITHOUT_LINES: [(&str, &str); 19] = [
     ("orders_nothing", "never fails"),
     ("bind", "called by the macro, before the superstep is entered at its line"),
     ("bind_half", "as `bind`"),
-    ("awaited_source", "its errors are found again by the wait, which names its line"),
     ("site", "asks for no line but that of the run, if one was begun"),
     ("drop", "has no caller"),
 ];

@@ -43,7 +43,7 @@ impl Datatype {
 /// The elements of a piece, in runs that ascend and do not meet.
 fn ascending(piece: &Piece) -> Vec<Range<i64>> {
     let low = piece.low();
-    let mut all = Vec::from([low..low + piece.run as i64]);
+    let mut all: Vec<_> = std::iter::once(low..low + piece.run as i64).collect();
     // A dimension that goes down has the elements of one that goes up from its end. The steps of
     // the innermost, which are the shortest for most nests, are more likely to join runs.
     for dim in piece.dims.iter().rev().filter(|dim| dim.stride != 0) {

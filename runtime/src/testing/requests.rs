@@ -306,7 +306,11 @@ fn requests_that_are_refused_have_changed_nothing() {
             });
             assert!(ends[0].is_some() && named(&ends), "{what}: {ends:?}");
             let sums: Vec<u64> = (0..40).map(|at| if (20..25).contains(&at) { 3 } else { 0 }).collect();
-            assert_eq!(seen.into_inner().expect("no panic"), Some(sums), "{what}");
+            match seen.into_inner().expect("no panic") {
+                Some(part) => assert_eq!(part, sums, "{what}"),
+                // The answer has another number, which ends the world before rank 1 looks.
+                None => assert!(what.starts_with("a number") && ends[1].is_some(), "{what}: {ends:?}"),
+            }
         }
     }
 }

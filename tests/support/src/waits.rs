@@ -85,7 +85,7 @@ pub const WAITS: &[(&str, Wait)] = &[
     ("fence of operations", |world, meet| {
         let mut u = window(world, meet)?;
         u.put([1]).to(COMPUTES, 0)?;
-        let _ticket = u.get(0..1).from(COMPUTES, 0)?;
+        u.get(0..1).from(COMPUTES, 0)?;
         u.fence()
     }),
     ("scoped epoch", |world, meet| window(world, meet)?.epoch(|_| Ok(()))),

@@ -30,7 +30,7 @@ pub(super) struct SegmentHead {
     /// The offset of the first arena, and the size of each.
     pub arenas: u64,
     pub arena: u64,
-    /// How many bytes the tables take that all processes of the job place alike.
+    /// The number of bytes of the tables that every process of the job finds at the same place.
     pub tables: u64,
 }
 
