@@ -104,13 +104,13 @@ impl WorldCore {
         self.die(cause);
     }
 
-    /// The program of this rank returns an error that another rank has caused. If that rank failed in
-    /// a part of the world, then this world ends for that rank's failure, before this rank leaves as if
-    /// it had failed itself.
+    /// Called when the program of this rank returns an error that another rank has caused. If that
+    /// rank failed in a part of the world, then this world ends for that rank's failure, before this
+    /// rank leaves as if it had failed itself.
     pub(crate) fn end_for_part(&self) {
         let Some(cause) = self.failed_part.borrow_mut().take().filter(|_| self.goes_on()) else { return };
         let endpoint = &mut *self.endpoint.borrow_mut();
-        // The failed rank may have left this world as well: its own reason is better than that of the part.
+        // The failed rank may have left this world as well: its own reason is better than the part's.
         self.find_failed(endpoint, None);
         if endpoint.lost(self.rank).is_none() {
             self.end(endpoint, cause);

@@ -134,10 +134,11 @@ pub(crate) struct WorldCore {
     /// this world.
     pub(crate) alarms: Alarms,
     pub(crate) heeded: Cell<u32>,
-    /// The worlds that this one was split from, the one of the whole program first. Each of them may be dropped.
+    /// The worlds that this one was split from, the one of the whole program first. Each of them
+    /// may be dropped.
     pub(crate) above: RefCell<Vec<Weak<WorldCore>>>,
-    /// The first failure that has ended a part of this world for this rank, with the failed rank's number
-    /// in this world.
+    /// The first failure that has ended a part of this world for this rank, with the failed rank's
+    /// number in this world.
     pub(crate) failed_part: RefCell<Option<Cause>>,
     /// All worlds that this rank has split off in this `run`, the one that it was entered with excepted.
     pub(crate) parts: RefCell<Rc<Parts>>,
