@@ -3,7 +3,8 @@
 //! A world ends once, with one cause, and all its ranks return that cause. A rank that finds a
 //! failure ends the world for all: while it waits, whichever ranks it waits for
 //! ([`notice`](WorldCore::notice)); where it cannot go on since another rank is lost; and where it
-//! leaves after that. So what a failure leads to never hides it.
+//! leaves after that. So what a failure leads to never hides it. The exception is TCP: two failures
+//! that different ranks find at the same moment may give these ranks different causes.
 //!
 //! A rank that left with an error may have completed the call that others are still in, and then
 //! that call completes on all of them. Such a rank is a failure only to calls that it has not
