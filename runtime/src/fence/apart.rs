@@ -53,17 +53,15 @@ impl Fence<'_> {
         loop {
             let apart = match all.disagreement {
                 Disagreement::No => return Ok((word, all)),
-                Disagreement::Failed => {
+                Disagreement::Failed | Disagreement::Words => {
+                    let error = self.explain(word, failed, &all);
                     self.world.ran.set(0);
-                    return Err(self.explain(word, failed, &all));
+                    return Err(error);
                 }
-                Disagreement::Words | Disagreement::Calls => self.compare()?,
+                Disagreement::Calls => self.compare()?,
             };
             if let Some(rank) = apart.strayed {
                 return Err(self.strayed(rank));
-            }
-            if all.disagreement == Disagreement::Words {
-                return Err(self.explain(word, failed, &all));
             }
             failed = self.apart(failed, &apart)?;
             // Others call again and again what is behind: that is a wait of this rank, and reported as one.
@@ -128,7 +126,7 @@ impl Fence<'_> {
     }
 
     /// Ranks have run different prepared supersteps: frames that nobody awaits are in the channels, so the world ends.
-    fn strayed(&mut self, rank: usize) -> Error {
+    pub(super) fn strayed(&mut self, rank: usize) -> Error {
         let world = self.world;
         let what = format!(
             "rank {} and rank {rank} have run different prepared supersteps before {}",

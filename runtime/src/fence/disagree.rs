@@ -1,12 +1,17 @@
 //! A fence that fails: all ranks have seen it, and explain themselves to each other.
 
+use crate::fence::spoken::payload;
 use crate::fence::{FAILED, Fence, Notifications};
-use crate::protocol::exchange::take_bytes;
+use crate::protocol::exchange::{take_bytes, wait};
 use crate::protocol::frames::kind;
+use crate::protocol::stall::{Awaited, Watch};
 use crate::state::calls;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Error, ErrorClass};
-use fencepost_transport::{Notify, Topology};
+use fencepost_transport::{Channels, Lost, Notify, Port, Topology};
+
+/// What a rank has done that sent a frame which belongs to no exchange.
+const STRAY: &str = "it sent a frame that belongs to no epoch";
 
 /// The disagreement of ranks that have made other calls or prepared runs before.
 #[cold]
@@ -29,6 +34,9 @@ pub(super) enum Disagreement {
 
 impl Fence<'_> {
     /// All ranks have seen that something is wrong: exchanges the reasons, and returns the error.
+    ///
+    /// Where ranks are in something else, each tells which prepared supersteps it has run, too. If they differ, then frames
+    /// that nobody awaits may be in the channels, before the reasons, and the world ends.
     pub(super) fn explain(&mut self, word: u64, failed: Option<Error>, all: &Notifications) -> Error {
         let me = self.world.rank;
         let words = matches!(all.disagreement, Disagreement::Words);
@@ -41,9 +49,11 @@ impl Fence<'_> {
             None => own.clone(),
         };
         let machine = self.world.machine.to_string();
-        let said = [&(machine.len() as u32).to_le_bytes(), machine.as_bytes(), mine.as_bytes()].concat();
+        let ran = self.world.ran.get().to_le_bytes();
+        let said =
+            [&ran[..], &(machine.len() as u32).to_le_bytes(), machine.as_bytes(), mine.as_bytes()].concat();
         let said = self.world.checks.say(&said);
-        let (mut others, mut other_machine) = (Vec::new(), None);
+        let (mut others, mut other_machine, mut strayed) = (Vec::new(), None, None);
         let speaks = |flags: u32| words || flags & FAILED != 0;
         let exchange = (|| {
             if words || failed.is_some() {
@@ -58,10 +68,24 @@ impl Fence<'_> {
             }
             for from in (0..self.world.size).filter(|&from| from != me) {
                 let flags = self.endpoint.read(from)?.map_or(0, |notification| notification.flags);
-                self.drop_frames(from)?;
+                if !words {
+                    self.drop_frames(from)?;
+                }
                 if speaks(flags) {
-                    let said = take_bytes(self.world, self.endpoint, from, kind::EXPLAIN, self.call)?;
-                    let (theirs, text) = machine_and_text(self.world.checks.hear(from, &said));
+                    let (said, stray) = match words {
+                        true => self.reason(from)?,
+                        false => {
+                            (take_bytes(self.world, self.endpoint, from, kind::EXPLAIN, self.call)?, false)
+                        }
+                    };
+                    let (runs, said) =
+                        self.world.checks.hear(from, &said).split_at_checked(ran.len()).unwrap_or_default();
+                    if words && runs != ran {
+                        strayed.get_or_insert(from);
+                    } else if stray {
+                        return Err(self.world.refuse(self.endpoint, from, STRAY));
+                    }
+                    let (theirs, text) = machine_and_text(said);
                     others.push((from, flags & FAILED != 0, text));
                     if theirs != machine {
                         other_machine.get_or_insert((from, theirs));
@@ -80,6 +104,9 @@ impl Fence<'_> {
             let lost = self.world.lost(&lost, self.call);
             // This rank's own error says more; but the world has ended nevertheless.
             return failed.map_or(lost, Error::ending_world);
+        }
+        if let Some(rank) = strayed {
+            return self.strayed(rank);
         }
         if let Some(error) = failed {
             return error;
@@ -107,6 +134,25 @@ impl Fence<'_> {
             format!("this rank is in {own}, but rank {rank} is in {text}: all ranks must fence the same windows, in the same superstep, with the same uniform arguments and assertions; nothing was applied"),
         )
     }
+
+    /// The reason that `from` sends, since ranks are in something else; and whether a frame that is not of this exchange came
+    /// before it. All frames before it are dropped.
+    fn reason(&mut self, from: usize) -> Result<(Vec<u8>, bool), Lost> {
+        let (world, mut stray) = (self.world, false);
+        let watch = || Watch::new(world, self.call, &[], from, Awaited::One("reasons")).of_all();
+        let said = wait(self.endpoint, watch, |endpoint| {
+            while let Some(frame) = world.poll(endpoint, from)? {
+                let said = (frame.header.kind == kind::EXPLAIN).then(|| payload(&frame).to_vec());
+                stray |= !world.is_of_this_exchange(&frame.header);
+                endpoint.release(from, Port::FENCE);
+                if said.is_some() {
+                    return Ok(said);
+                }
+            }
+            Ok(None)
+        })?;
+        Ok((said, stray))
+    }
 }
 
 /// What a rank sent to explain itself: its machine model, and which call it is in.
@@ -115,4 +161,50 @@ fn machine_and_text(said: &[u8]) -> (String, String) {
         said.split_first_chunk().map_or((0, said), |(len, rest)| (u32::from_le_bytes(*len), rest));
     let (machine, text) = rest.split_at(rest.len().min(len as usize));
     (String::from_utf8_lossy(machine).into_owned(), String::from_utf8_lossy(text).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::api::run::ranks;
+    use crate::fence::spoken::post;
+    use crate::protocol::frames::kind;
+    use crate::state::transport_kind::TransportKind;
+    use fencepost_planner::ErrorClass;
+    use fencepost_planner::census::Census;
+    use fencepost_transport::SimConfig;
+
+    /// Notifications have eight bits of what was run, and one in 256 pairs of runs has the same ones.
+    #[test]
+    fn different_prepared_runs_are_told_where_their_digests_agree() {
+        let all = [
+            TransportKind::Local,
+            TransportKind::ShmThreads,
+            TransportKind::TcpThreads,
+            TransportKind::MixedThreads(vec![0, 1, 1]),
+            TransportKind::Sim(SimConfig::default()),
+        ];
+        for (transport, census) in all.iter().flat_map(|one| {
+            [Census::Direct, Census::Sparse, Census::Reduced].map(|census| (one.clone(), census))
+        }) {
+            let kind = format!("{transport:?}, {census}");
+            let world = ranks(3).transport(transport).census(census);
+            let ended = world.run(|world| {
+                let core = world.core();
+                if world.rank() > 0 {
+                    // A frame of a run that rank 0 has not made.
+                    let endpoint = &mut *core.endpoint.borrow_mut();
+                    let frame = core.stamped(kind::ENTRY);
+                    post(core, endpoint, 0, frame, &mut vec![0; 8]).expect("the world goes on");
+                    core.next_word(1);
+                    core.ran.set(0x1200);
+                }
+                let error = world.window::<u64>(1 + 4000 * world.rank()).map(drop).expect_err("they differ");
+                assert_eq!(error.class(), ErrorClass::RmaSync, "{kind}: {error}");
+                assert!(error.message().contains("different prepared supersteps"), "{kind}: {error}");
+                assert!(world.barrier().is_err(), "{kind}: the world has ended");
+                Ok(())
+            });
+            ended.expect("no rank returns an error");
+        }
+    }
 }
