@@ -207,6 +207,7 @@ impl Outbox {
 
     /// A run of elements of `size` bytes, `count` of them: these `bytes`, or those from this displacement on, once they are
     /// [read](Self::read_elements). `head` has its code.
+    #[inline]
     pub(crate) fn push_run(
         &mut self,
         head: Head,

@@ -42,7 +42,7 @@ use check::Watched;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::reference::LockType;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Hold, Liveness, Port, Record};
+use fencepost_transport::{Alarms, Hold, Liveness, Port, Record};
 use remote::{Asking, Attends, answers, divide};
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
@@ -61,6 +61,9 @@ pub(crate) struct LockCore {
     found: Cell<Vec<u8>>,
     /// The calls that are looked at for conflicts, by target; empty where none are.
     watched: Watched,
+    /// Those of the world, and up to which count none was one of a rank of it: here, since a pass has time for nothing else.
+    alarms: Alarms,
+    heeded: Cell<u32>,
 }
 
 /// Lets an attendant of this rank serve requests.
@@ -118,7 +121,8 @@ impl LockCore {
             service.serve(data.key.window, unsafe { Served::new(data.world.rank, *part, *words) });
         }
         let watched = targets.iter().filter(|_| is_checked).map(|_| RefCell::default()).collect();
-        Ok(Self { data, targets, port, found: Cell::default(), watched })
+        let (alarms, heeded) = (data.world.alarms.clone(), Cell::new(0));
+        Ok(Self { data, targets, port, found: Cell::default(), watched, alarms, heeded })
     }
 
     pub(crate) fn error(
@@ -277,7 +281,24 @@ impl LockCore {
     /// See [`Target::pass`].
     pub(crate) fn pass(&self, target: usize, ends: bool) -> bool {
         // Where calls are looked at nothing is written that could pass.
-        self.targets[target].pass(&self.data, target, ends)
+        self.hears_nothing() && self.targets[target].pass(&self.data, target, ends)
+    }
+
+    /// Whether nothing has failed since this rank looked last.
+    #[inline]
+    fn hears_nothing(&self) -> bool {
+        let count = self.alarms.count();
+        count == self.heeded.get() || self.heeds(count)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn heeds(&self, count: u32) -> bool {
+        let heeded = self.data.world.is_quiet();
+        if heeded {
+            self.heeded.set(count);
+        }
+        heeded
     }
 
     /// [Carries out](Self::carry_out) what was collected, as the call of this name, and reports the error.

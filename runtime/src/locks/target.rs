@@ -235,6 +235,7 @@ impl Target {
 
     /// Carries out what was collected, and ends the epoch if it `ends`, where that is one put or accumulate of a small element on
     /// memory that is reached, and nobody is in the way; returns whether it did. Otherwise nothing has happened. `target` is the rank whose part this is.
+    #[inline(always)]
     pub(super) fn pass(&self, window: &WindowCore, target: usize, ends: bool) -> bool {
         let Self { part, words, open, writer, epoch, .. } = self;
         // SAFETY: only `collected` changes it, which nothing calls that is called here.
@@ -245,7 +246,6 @@ impl Target {
             || !words.layout.is_atomic
             || open.is_none()
             || open.is_held() == ends
-            || !window.world.is_quiet()
             || !Code::of_head(record.head).is_silent()
         {
             return false;
@@ -256,9 +256,6 @@ impl Target {
             unsafe { visit_one(part, record, others) };
             writer.rewind(records);
             return true;
-        }
-        if !window.world.goes_on() {
-            return false;
         }
         let (me, hold) = (window.world.rank, hold_of(kind));
         if words.layout.is_sole {

@@ -26,8 +26,9 @@ pub(crate) fn wait<'w, R>(
         let lasts = pause.lasts();
         if lasts {
             watch.woke(endpoint);
+            // A failure wakes those who sleep.
+            watch.world.notice(endpoint, watch.exchange());
         }
-        watch.world.notice(endpoint, watch.exchange());
         watch.world.advance(endpoint);
         if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {
             return Ok(found);

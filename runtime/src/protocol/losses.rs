@@ -26,7 +26,7 @@ impl WorldCore {
         }
     }
 
-    /// Returns whether nothing has failed since this rank looked last.
+    /// Returns whether the world goes on, and nothing has failed since this rank looked last.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.alarms.count() == self.heeded.get()
@@ -48,7 +48,7 @@ impl WorldCore {
                 _ => return drop(self.end_for(endpoint, lost)),
             }
         }
-        if heeded {
+        if heeded && self.goes_on() {
             self.heeded.set(count);
         }
     }
@@ -61,13 +61,13 @@ impl WorldCore {
     /// `PROC_FAILED`, or the error that ended the world. The state is `Mixed`.
     #[inline]
     pub(crate) fn well(&self, call: &Call) -> Result<()> {
-        self.alive().map_err(|error| error.leaving(State::Mixed))?;
         if self.is_quiet() { Ok(()) } else { self.still_well(call) }
     }
 
     #[cold]
     #[inline(never)]
     fn still_well(&self, call: &Call) -> Result<()> {
+        self.alive().map_err(|error| error.leaving(State::Mixed))?;
         let endpoint = &mut *self.endpoint.borrow_mut();
         self.notice(endpoint, None);
         match endpoint.lost(self.rank) {

@@ -512,6 +512,7 @@ impl WorldCore {
     pub(crate) fn die(&self, cause: Cause) {
         self.report_above(&cause);
         self.dead.borrow_mut().get_or_insert(cause);
+        self.heeded.set(self.alarms.count().wrapping_sub(1)); // the world is never quiet again
         for window in self.collecting.borrow().values().filter_map(Weak::upgrade) {
             window.shut();
         }

@@ -116,7 +116,7 @@ impl HybridEnd {
         let waits = Table::of(segment.waits().clone(), hosts.len(), &host_map.ranks);
         let (wake, host_ranks) = (intra_node.waker(), host_map.intra_node.clone());
         let waker = move |rank: usize| host_ranks[rank].into_iter().for_each(&wake);
-        fabric.set_intra_node(&host_map.ranks, Box::new(waker), waits);
+        fabric.set_intra_node(&host_map.ranks, Box::new(waker), waits, intra_node.alarms());
         let inter_node = TcpEnd::of_job(fabric, world, rank, hosts.len())?;
         Ok(Self::new(intra_node, inter_node, host_map, rank))
     }
@@ -448,7 +448,7 @@ impl Liveness for HybridEnd {
     }
 
     fn alarms(&self) -> Alarms {
-        self.intra_node.alarms().and(&self.inter_node.alarms())
+        self.intra_node.alarms() // those of the connections as well
     }
 
     fn idle(&mut self, pause: &mut Pause) {

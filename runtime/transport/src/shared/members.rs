@@ -34,34 +34,23 @@ pub struct Membership {
 /// has ended. Ranks read it on paths that look at nothing else of other ranks; a rank that finds
 /// another count than before asks who has failed.
 #[derive(Clone)]
-pub struct Alarms {
-    own: SharedSlice<AtomicU32>,
-    /// The count of another transport, where a rank has two.
-    other: Option<SharedSlice<AtomicU32>>,
-}
+pub struct Alarms(SharedSlice<AtomicU32>);
 
 impl Alarms {
     /// Counts on this process's heap.
     pub(crate) fn new() -> Self {
-        Self { own: Heap::list(1, || AtomicU32::new(0)), other: None }
-    }
-
-    /// Also reads the count of another transport.
-    #[cfg(not(loom))]
-    pub(crate) fn and(self, other: &Self) -> Self {
-        Self { other: Some(other.own.clone()), ..self }
+        Self(Heap::list(1, || AtomicU32::new(0)))
     }
 
     /// Counts a failure, which the caller has recorded.
     pub(crate) fn raise(&self) {
-        self.own[0].fetch_add(1, Ordering::Release); // the loads in `count`
+        self.0[0].fetch_add(1, Ordering::Release); // the loads in `count`
     }
 
     /// Returns how many failures were counted. Acquire: they are recorded.
     #[inline]
     pub fn count(&self) -> u32 {
-        let other = self.other.as_ref().map_or(0, |other| other[0].load(Ordering::Acquire));
-        self.own[0].load(Ordering::Acquire).wrapping_add(other)
+        self.0[0].load(Ordering::Acquire)
     }
 }
 
@@ -205,7 +194,7 @@ impl FailedRanks {
 
 impl FailedRanks {
     fn alarms(&self) -> Alarms {
-        Alarms { own: self.alarms.clone(), other: None }
+        Alarms(self.alarms.clone())
     }
 
     /// Returns whether `rank` was marked failed.

@@ -26,6 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::Alarms;
 use crate::auth::{Identity, Secret};
 use crate::deadlock::Table;
 use crate::tcp::Settings;
@@ -198,10 +199,18 @@ impl Fabric {
     }
 
     /// Declares these ranks, this one included, to be on this node, reached by shared memory;
-    /// `waker` wakes each of them where it waits for others of them, and `waits` has their entries.
-    /// Called once the table is set.
-    pub(crate) fn set_intra_node(&self, ranks: &[usize], waker: Box<dyn Fn(usize) + Send>, waits: Table) {
-        self.shared.lock().set_intra_node(ranks, waker, waits);
+    /// `waker` wakes each of them where it waits for others of them, `waits` has their entries, and
+    /// failures are counted in `alarms` from here on. Called once the table is set.
+    pub(crate) fn set_intra_node(
+        &self,
+        ranks: &[usize],
+        waker: Box<dyn Fn(usize) + Send>,
+        waits: Table,
+        alarms: Alarms,
+    ) {
+        let mut core = self.shared.lock();
+        core.set_intra_node(ranks, waker, waits);
+        core.alarms = alarms;
     }
 
     pub(super) fn shared(&self) -> &Arc<FabricShared> {
