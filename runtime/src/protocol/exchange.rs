@@ -28,6 +28,9 @@ pub(crate) fn wait<'w, R>(
             watch.woke(endpoint);
             // A failure wakes those who sleep.
             watch.world.notice(endpoint, watch.exchange());
+            if watch.world.is_not_woken() {
+                pause = Pause::new();
+            }
         }
         watch.world.advance(endpoint);
         if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {

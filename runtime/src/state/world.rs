@@ -451,6 +451,12 @@ impl WorldCore {
         matches!(messages, Some(Ok(messages)) if !messages.posted.is_empty() || !messages.landing.is_empty())
     }
 
+    /// Whether this rank has to look again for what comes in another world, since nothing that comes there wakes it here:
+    /// each world of threads has wakers of its own.
+    pub(crate) fn is_not_woken(&self) -> bool {
+        self.is_split() && !self.kind.is_of_processes() && self.any_other(Self::receives)
+    }
+
     /// Whether something that this rank has begun may go on while it waits for something else.
     pub(crate) fn may_advance(&self) -> bool {
         let receives_elsewhere = || self.is_split() && self.any_other(WorldCore::receives);
