@@ -281,19 +281,19 @@ impl LockCore {
     /// See [`Target::pass`].
     pub(crate) fn pass(&self, target: usize, ends: bool) -> bool {
         // Where calls are looked at nothing is written that could pass.
-        self.hears_nothing() && self.targets[target].pass(&self.data, target, ends)
+        self.is_quiet() && self.targets[target].pass(&self.data, target, ends)
     }
 
     /// Whether nothing has failed since this rank looked last.
     #[inline]
-    fn hears_nothing(&self) -> bool {
+    fn is_quiet(&self) -> bool {
         let count = self.alarms.count();
-        count == self.heeded.get() || self.heeds(count)
+        count == self.heeded.get() || self.is_quiet_at(count)
     }
 
     #[cold]
     #[inline(never)]
-    fn heeds(&self, count: u32) -> bool {
+    fn is_quiet_at(&self, count: u32) -> bool {
         let heeded = self.data.world.is_quiet();
         if heeded {
             self.heeded.set(count);
