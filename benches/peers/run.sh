@@ -10,10 +10,12 @@ OURS_PROFILE=${OURS_PROFILE:-release}
 target=${CARGO_TARGET_DIR:-$PWD/../../target}
 OURS_BIN=${OURS_BIN:-$target/$(echo "$OURS_PROFILE" | sed s/^dev$/debug/)}
 mkdir -p "$BIN"
+# compiles WRAPPER: whether it is there, with the headers (packages that only run programs bring the wrapper without them).
+compiles() { echo '#include <mpi.h>' | "$1" -fsyntax-only -x c - 2>/dev/null; }
 MPIS=""
 for m in openmpi mpich; do
-    if command -v mpicc.$m >/dev/null; then MPIS="$MPIS $m"; else echo "not here: $m" >&2; fi
-    if [ -x "$PEERS/$m-venv/bin/mpicc" ]; then MPIS="$MPIS ${m}5"; else echo "not here: $m of the Python wheel" >&2; fi
+    if compiles mpicc.$m; then MPIS="$MPIS $m"; else echo "not here: $m" >&2; fi
+    if compiles "$PEERS/$m-venv/bin/mpicc"; then MPIS="$MPIS ${m}5"; else echo "not here: $m of the Python wheel" >&2; fi
 done
 make -s BIN="$BIN" PEERS="$PEERS" MPIS="$MPIS" all
 (cd ours && CARGO_TARGET_DIR="${OURS_BIN%/*}" cargo build --profile "$OURS_PROFILE" -q)
