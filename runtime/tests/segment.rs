@@ -22,7 +22,7 @@ fn a_window_that_there_is_no_memory_for_is_refused_on_all_ranks_with_what_there_
                 assert_eq!(error.class(), ErrorClass::NoMem);
                 let message = error.message();
                 assert!(message.starts_with("rank 1 asked for "), "{message}");
-                let said = message.contains("of shared memory, and ") && message.contains(" is available (");
+                let said = message.contains("of memory, and ") && message.contains(" is available (");
                 assert!(said, "{message}");
                 let mut u = world.window::<u64>(3)?;
                 u.put([7]).to((world.rank() + 1) % 3, 2)?;

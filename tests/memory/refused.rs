@@ -7,8 +7,9 @@ use fencepost::{ErrorClass, Mode, Ranks, Result, State, TransportKind, World, ra
 use fencepost_tests_support::counting::with_at_most;
 use fencepost_tests_support::ends::ends;
 
-/// Elements that are more bytes than the rank without memory has.
-const LEN: usize = 1 << 18;
+/// Elements that are more bytes than the rank without memory has, and of which three lists are less
+/// than the 2 MiB from which on memory is mapped and the allocator not asked.
+const LEN: usize = 1 << 16;
 
 /// What `call` returns on a world whose rank 1 has no memory for `LEN` elements meanwhile.
 fn short_of_memory<R>(world: &World, call: impl FnOnce() -> R) -> R {

@@ -37,9 +37,14 @@ impl World {
     /// has made 2^32 - 1 windows and splits before.
     ///
     /// # Cost
-    /// A part of 2 MiB or more is backed by large pages, of which a sweep over it needs fewer, where the kernel has them: for threads and over
-    /// TCP where `/sys/kernel/mm/transparent_hugepage/enabled` is not `never`, for processes that share memory since Linux 6.1 where
-    /// `shmem_enabled` next to it is not `deny`. There the kernel copies each page as the window is made: 7 to 50 ms for 16 MiB.
+    /// A part of 2 MiB or more is backed by large pages, of which a sweep over it needs fewer,
+    /// where the kernel has them: for threads and over TCP where
+    /// `/sys/kernel/mm/transparent_hugepage/enabled` is not `never`, for processes that share
+    /// memory since Linux 6.1 where `shmem_enabled` next to it is not `deny`. There the kernel
+    /// copies each page as the window is made: 7 to 50 ms for 16 MiB. For threads and over TCP such
+    /// a part takes no memory until it is touched. It is `NO_MEM` all the same if it exceeds what
+    /// the machine and the control groups of the process leave; several parts that fit one by one
+    /// may exceed it together.
     ///
     /// # Source
     /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).

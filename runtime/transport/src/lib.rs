@@ -21,7 +21,9 @@ compile_error!("Fencepost supports Linux only: build it for a Linux target");
 
 #[cfg(not(loom))]
 pub mod auth;
+mod budget;
 mod contract;
+mod cores;
 #[cfg_attr(loom, allow(dead_code, reason = "no model uses the wait-for table"))]
 pub mod deadlock;
 mod endpoint;
@@ -48,6 +50,7 @@ mod sync;
 #[cfg(not(loom))]
 mod tcp;
 mod watch;
+mod zeros;
 
 use std::fmt;
 
@@ -55,6 +58,7 @@ pub use contract::{
     Answers, Attendant, COPIED, Channels, CreateJoin, Liveness, Notify, Topology, UNREPORTED,
     UNREPORTED_BYTES,
 };
+pub use cores::set_cores;
 pub use endpoint::Endpoint;
 #[cfg(not(loom))]
 pub use hybrid::{HybridEnd, hybrid};

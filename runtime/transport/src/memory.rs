@@ -1,8 +1,12 @@
 //! [`Memory`]: an allocator of memory that other ranks may reach, and [`Bytes`] allocated from it.
 
 use crate::Port;
+use crate::budget;
 use crate::large_pages::{self, LARGE_PAGE};
-use crate::watch::{Pages, Watched};
+#[cfg(all(not(loom), target_arch = "x86_64"))]
+use crate::watch::Pages;
+use crate::watch::Watched;
+use crate::zeros::Zeros;
 use bytemuck::Pod;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::io;
@@ -35,8 +39,10 @@ enum Storage {
     Vector(Layout),
     Nothing,
     /// Mapped for them alone.
-    #[allow(dead_code, reason = "held for its drop, and made where memory can be watched")]
-    Pages(Pages),
+    Zeros(#[expect(dead_code, reason = "held for its drop")] Zeros),
+    /// Mapped for them and to be watched.
+    #[cfg(all(not(loom), target_arch = "x86_64"))]
+    Pages(#[expect(dead_code, reason = "held for its drop")] Pages),
     #[cfg(not(loom))]
     Allocation(#[expect(dead_code, reason = "held for its drop")] Allocation),
 }
@@ -81,10 +87,13 @@ impl Memory {
         Self(Backing::Arena(arena))
     }
 
-    /// Returns `len` zeroed bytes, aligned to 64.
+    /// Returns `len` zeroed bytes, aligned to 64. From 2 MiB on those of the heap take no memory
+    /// until they are touched.
     ///
     /// # Errors
-    /// There is not enough memory: the error names the amount available, where it is known.
+    /// There is not enough memory: the error names the amount available, where it is known. From 2
+    /// MiB on this is an error also on the heap, although the system would grant it: it would end
+    /// the process when the memory is touched.
     pub fn zeroed(&self, len: usize) -> io::Result<Bytes> {
         self.bytes(len, true)
     }
@@ -160,20 +169,18 @@ impl Memory {
         }
         match &self.0 {
             Backing::Heap => {
-                let none = || io::Error::from(io::ErrorKind::OutOfMemory);
-                let is_large = zeroed && len >= LARGE_PAGE;
-                let align = if is_large { LARGE_PAGE } else { ALIGN };
-                let layout = Layout::from_size_align(len, align).map_err(|_| none())?;
-                // SAFETY: the layout's size is not zero.
-                let first = unsafe { if zeroed && !is_large { alloc_zeroed(layout) } else { alloc(layout) } };
-                let first = NonNull::new(first).ok_or_else(none)?;
-                if is_large {
+                if zeroed && len >= LARGE_PAGE {
+                    budget::suffices(len as u64)?;
+                    let zeros = Zeros::new(len, LARGE_PAGE)?;
+                    let first = zeros.first();
                     large_pages::prefer(first, len);
-                    // SAFETY: it was just allocated, and is as long.
-                    unsafe { first.as_ptr().write_bytes(0, len) };
-                    // What the heap had before was touched, and has small pages.
-                    large_pages::collapse(first, len);
+                    return Ok(Bytes { first, len, storage: Storage::Zeros(zeros) });
                 }
+                let none = || io::Error::from(io::ErrorKind::OutOfMemory);
+                let layout = Layout::from_size_align(len, ALIGN).map_err(|_| none())?;
+                // SAFETY: the layout's size is not zero.
+                let first = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
+                let first = NonNull::new(first).ok_or_else(none)?;
                 Ok(Bytes { first, len, storage: Storage::Heap(layout) })
             }
             #[cfg(not(loom))]
@@ -210,7 +217,11 @@ impl Bytes {
 
     /// Returns whether ranks that share no values with the owner may reach these bytes.
     pub fn are_reached(&self) -> bool {
-        !matches!(self.storage, Storage::Heap(_) | Storage::Vector(_) | Storage::Pages(_) | Storage::Nothing)
+        match self.storage {
+            #[cfg(not(loom))]
+            Storage::Allocation(_) => true,
+            _ => false,
+        }
     }
 
     /// Hands back the vector that was [adopted](Memory::adopt), with what is in its elements now.

@@ -228,5 +228,5 @@ impl Waker {
 
 /// Whether there are more ranks than cores: then a rank that waits yields before it sleeps.
 fn oversubscribed(size: usize) -> bool {
-    size > std::thread::available_parallelism().map_or(1, usize::from)
+    size > crate::cores::cores()
 }

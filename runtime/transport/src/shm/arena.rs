@@ -9,10 +9,10 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::budget::MemoryShortage;
 use crate::shared::slice::{Placement, SharedSlice};
-use crate::shm::budget::MemoryShortage;
 use crate::shm::extents::Extents;
-use crate::shm::mapping::{LARGE_PAGE, Mapping, PAGE};
+use crate::shm::mapping::{LARGE_PAGE, Mapping, PAGE, SizeLimit};
 #[cfg(target_arch = "x86_64")]
 use crate::watch::Pages;
 
@@ -141,7 +141,8 @@ impl State {
         // The kept pages have room for the request, or separate two parts of it.
         self.return_pages(mapping);
         let left = self.clean.total();
-        let limit = "of the part reserved for this rank";
+        // This process has the limits of the one that made the segment.
+        let limit = SizeLimit::of_process().of_a_rank;
         // Rather elsewhere than not at all.
         let offset = self.clean.take(bytes, PAGE).ok_or(MemoryShortage {
             requested: bytes,

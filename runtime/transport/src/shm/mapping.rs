@@ -8,15 +8,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::FallocateFlags;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::process::{Resource, getrlimit};
 
+use crate::budget::{self, MemoryShortage};
 use crate::large_pages;
-use crate::shm::budget::{self, MemoryShortage};
 
 /// The machine grants multiples of this.
 pub(super) const PAGE: u64 = 4096;
 
 /// A large page of most machines.
 pub(super) const LARGE_PAGE: u64 = large_pages::LARGE_PAGE as u64;
+
+/// Addresses, and how many, that are far from those of programs, heaps, libraries and stacks. The first range is large;
+/// the second is the one that the thread sanitizer leaves free.
+pub(super) const ADDRESSES: [(u64, u64); 2] =
+    [(0x2000_0000_0000, 0x2000_0000_0000), (0x0100_0000_0000, 0x0100_0000_0000)];
 
 /// What a process must know before it maps the rest.
 #[repr(C)]
@@ -32,6 +38,43 @@ pub(super) struct SegmentHead {
     pub arena: u64,
     /// The number of bytes of the tables that every process of the job finds at the same place.
     pub tables: u64,
+}
+
+/// A limit on the size of a memory file.
+pub(super) struct SizeLimit {
+    pub(super) bytes: u64,
+    pub(super) name: &'static str,
+    /// The name of the part of it that one rank has.
+    pub(super) of_a_rank: &'static str,
+}
+
+impl SizeLimit {
+    /// The tightest limit of this process.
+    pub(super) fn of_process() -> Self {
+        let used = budget::read("/proc/self/statm")
+            .and_then(|text| text.split(' ').next()?.parse::<u64>().ok())
+            .map_or(0, |pages| pages.saturating_mul(rustix::param::page_size() as u64));
+        let files = getrlimit(Resource::Fsize).current.map(|bytes| Self {
+            bytes,
+            name: "of the limit on the size of files, `ulimit -f`",
+            of_a_rank: "of this rank's part of the limit on the size of files, `ulimit -f`",
+        });
+        let addresses = getrlimit(Resource::As).current.map(|bytes| Self {
+            bytes: bytes.saturating_sub(used) / 2,
+            name: "half of the limit on addresses, `ulimit -v`",
+            of_a_rank: "of this rank's part of half the limit on addresses, `ulimit -v`",
+        });
+        let shared = Self {
+            bytes: ADDRESSES[0].1 / 4,
+            name: "of the addresses that ranks share",
+            of_a_rank: "of the part reserved for this rank",
+        };
+        [Some(shared), files, addresses]
+            .into_iter()
+            .flatten()
+            .min_by_key(|limit| limit.bytes)
+            .expect("one of them")
+    }
 }
 
 /// The segment as this process maps it.
@@ -84,10 +127,7 @@ impl Mapping {
 
     /// Reserves the first bytes, before they are written.
     pub(super) fn reserve_first(&self, bytes: u64) -> io::Result<()> {
-        let (available, limit) = budget::available(&budget::read);
-        if bytes > available {
-            return Err(MemoryShortage { requested: bytes, available, limit }.into());
-        }
+        budget::suffices(bytes)?;
         allocate(&self.file, 0, bytes)
     }
 

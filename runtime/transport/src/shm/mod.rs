@@ -7,7 +7,6 @@
 
 mod arena;
 mod block;
-mod budget;
 mod extents;
 mod mapping;
 mod segment;

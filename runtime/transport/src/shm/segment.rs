@@ -13,22 +13,16 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::process::{Resource, getrlimit};
 
+use crate::budget::{self, MemoryShortage};
 use crate::deadlock::{self, Entry};
 use crate::shared::members::FailedRanks;
 use crate::shared::slice::{KeepAlive, Placement, SharedSlice};
 use crate::shared::waker::{Waker, Wakers};
 use crate::shm::arena::Arena;
 use crate::shm::block::Block;
-use crate::shm::budget::{self, MemoryShortage};
-use crate::shm::mapping::{Mapping, PAGE, SegmentHead};
+use crate::shm::mapping::{ADDRESSES, Mapping, PAGE, SegmentHead, SizeLimit};
 use crate::sync::Line;
-
-/// Addresses, and how many, that are far from those of programs, heaps, libraries and stacks. The first range is large;
-/// the second is the one that the thread sanitizer leaves free.
-const ADDRESSES: [(u64, u64); 2] =
-    [(0x2000_0000_0000, 0x2000_0000_0000), (0x0100_0000_0000, 0x0100_0000_0000)];
 
 /// The alignment of arenas.
 const ALIGN: u64 = 1 << 21;
@@ -62,7 +56,12 @@ impl Segment {
     /// # Errors
     /// The system refuses it, or leaves too few addresses or bytes: then the error names the size requested.
     pub fn create(ranks: usize) -> io::Result<Self> {
-        let fd = rustix::fs::memfd_create("fencepost", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let fd = rustix::fs::memfd_create("fencepost", flags).map_err(|error| {
+            io::Error::other(format!(
+                "the system refuses the call memfd_create ({error}), which creates shared memory"
+            ))
+        })?;
         let shared = JobTables::bytes(ranks)?;
         let arenas = (PAGE + shared).next_multiple_of(ALIGN);
         let arena = arena_bytes(ranks as u64, arenas)?;
@@ -389,22 +388,11 @@ const LOOKS: u32 = 64;
 /// allow.
 fn arena_bytes(ranks: u64, before: u64) -> io::Result<u64> {
     let wanted = budget::whole(&budget::read).next_multiple_of(ALIGN);
-    let mut most = (ADDRESSES[0].1 / 4, "of the addresses that ranks share");
-    let mut bound = |bytes: Option<u64>, limit| {
-        if let Some(bytes) = bytes.filter(|&bytes| bytes < most.0) {
-            most = (bytes, limit);
-        }
-    };
-    bound(getrlimit(Resource::Fsize).current, "of the limit on the size of files, `ulimit -f`");
-    let used = budget::read("/proc/self/statm")
-        .and_then(|text| text.split(' ').next()?.parse::<u64>().ok())
-        .map_or(0, |pages| pages.saturating_mul(rustix::param::page_size() as u64));
-    let addresses = getrlimit(Resource::As).current.map(|bytes| bytes.saturating_sub(used) / 2);
-    bound(addresses, "half of the limit on addresses, `ulimit -v`");
-    let arena = (most.0.saturating_sub(before) / ranks.max(1)).min(wanted) / ALIGN * ALIGN;
+    let SizeLimit { bytes, name, .. } = SizeLimit::of_process();
+    let arena = (bytes.saturating_sub(before) / ranks.max(1)).min(wanted) / ALIGN * ALIGN;
     if arena == 0 {
         return Err(
-            MemoryShortage { requested: before + ranks * ALIGN, available: most.0, limit: most.1 }.into()
+            MemoryShortage { requested: before + ranks * ALIGN, available: bytes, limit: name }.into()
         );
     }
     Ok(arena)

@@ -203,8 +203,7 @@ impl Core {
         // Ranks at one address share its cores.
         let own = addresses[self.me()].ip();
         let here = addresses.iter().filter(|address| address.ip() == own).count();
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        self.crowd = u32::try_from(here.div_ceil(cores)).unwrap_or(u32::MAX);
+        self.crowd = u32::try_from(here.div_ceil(crate::cores::cores())).unwrap_or(u32::MAX);
     }
 
     /// Declares these ranks to be on this node, reached by shared memory; `waker` wakes each of them where it waits for

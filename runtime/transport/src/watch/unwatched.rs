@@ -5,9 +5,6 @@ use std::ops::Range;
 /// A mapping of memory whose loads can be seen: there is none here.
 pub enum Watched {}
 
-/// Pages that are mapped here: there are none.
-pub(crate) enum Pages {}
-
 impl Watched {
     /// Returns the first byte of the elements.
     pub fn base(&self) -> *mut u8 {

@@ -1,8 +1,10 @@
 //! How much memory may be requested from the machine now, and which limit says so.
 //!
-//! A page of a memory file that is not available when it is first touched ends the process with SIGBUS, or some other
-//! process by the kernel's choice. So pages are reserved before they are used, and only where the machine, the control
-//! groups of this process and its limits leave room for them.
+//! A page of a memory file that is not available when it is first touched ends the process with
+//! SIGBUS, or some other process by the kernel's choice. So pages of memory files are reserved
+//! before they are used, and only where the machine, the control groups of this process and its
+//! limits leave room for them. Large requests of the heap have to fit as well; the system reserves
+//! nothing for these, so several of them may fit one by one and not together.
 
 use std::fmt;
 use std::io;
@@ -10,10 +12,10 @@ use std::io;
 /// A request for memory that exceeds what is available.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemoryShortage {
-    pub(super) requested: u64,
-    pub(super) available: u64,
+    pub(crate) requested: u64,
+    pub(crate) available: u64,
     /// The limit that leaves no more.
-    pub(super) limit: &'static str,
+    pub(crate) limit: &'static str,
 }
 
 impl fmt::Display for MemoryShortage {
@@ -21,7 +23,7 @@ impl fmt::Display for MemoryShortage {
         let Self { requested, available, limit } = self;
         write!(
             f,
-            "requested {} of shared memory, and {} is available ({limit}): free memory, raise that limit, or use fewer ranks",
+            "requested {} of memory, and {} is available ({limit}): free memory, raise that limit, or use fewer ranks",
             Size(*requested),
             Size(*available)
         )
@@ -54,25 +56,39 @@ impl fmt::Display for Size {
 /// Left to everything else: the machine must not be emptied to its last page.
 const MARGIN: u64 = 32 << 20;
 
+const OF_MACHINE: &str = "of the machine's memory";
+
 /// Reads a file of the kernel, by path.
-pub(super) type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(crate) type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Reads the kernel's own files.
-pub(super) fn read(path: &str) -> Option<String> {
+pub(crate) fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
 /// Returns how much may be requested now, and the limit that leaves no more.
-pub(super) fn available(read: Read<'_>) -> (u64, &'static str) {
+pub(crate) fn available(read: Read<'_>) -> (u64, &'static str) {
     let machine = read("/proc/meminfo").and_then(|text| kib(&text, "MemAvailable:"));
-    let machine = machine.map(|bytes| (bytes, "of the machine's memory"));
+    let machine = machine.map(|bytes| (bytes, OF_MACHINE));
     let group = groups(read).map(|bytes| (bytes, "of the memory limit of this process's control group"));
     let least = machine.into_iter().chain(group).min_by_key(|(bytes, _)| *bytes);
     least.map_or((u64::MAX, ""), |(bytes, limit)| (bytes.saturating_sub(MARGIN), limit))
 }
 
+/// Returns whether `bytes` may be requested now.
+///
+/// # Errors
+/// They exceed what is available.
+pub(crate) fn suffices(bytes: u64) -> Result<(), MemoryShortage> {
+    let (mut available, limit) = available(&read);
+    if limit == OF_MACHINE {
+        available += read("/proc/meminfo").and_then(|text| kib(&text, "SwapFree:")).unwrap_or(0);
+    }
+    if bytes <= available { Ok(()) } else { Err(MemoryShortage { requested: bytes, available, limit }) }
+}
+
 /// Returns how much memory the machine has in total.
-pub(super) fn whole(read: Read<'_>) -> u64 {
+pub(crate) fn whole(read: Read<'_>) -> u64 {
     read("/proc/meminfo").and_then(|text| kib(&text, "MemTotal:")).unwrap_or(1 << 30)
 }
 
@@ -118,8 +134,8 @@ const VERSION_1: Version = Version {
 };
 
 impl Version {
-    /// Returns what the group at `path` and all groups above it leave. Inside a container the path may be one of
-    /// outside: then the group that the container sees as the root is its group.
+    /// Returns what the group at `path` and all groups above it leave. Inside a container the path
+    /// may be one of outside: then the group that the container sees as the root is its group.
     fn left(&self, path: &str, read: Read<'_>) -> Option<u64> {
         let mut path = path.trim_end_matches('/');
         let mut least = None;
@@ -192,7 +208,7 @@ mod tests {
     fn a_shortage_names_what_was_requested_and_what_is_available() {
         let shortage =
             MemoryShortage { requested: 3 << 30, available: 900 << 20, limit: "of the machine's memory" };
-        let text = "requested 3.0 GiB of shared memory, and 900.0 MiB is available (of the machine's memory): free memory, raise that limit, or use fewer ranks";
+        let text = "requested 3.0 GiB of memory, and 900.0 MiB is available (of the machine's memory): free memory, raise that limit, or use fewer ranks";
         assert_eq!(shortage.to_string(), text);
         assert_eq!(io::Error::from(shortage).kind(), io::ErrorKind::OutOfMemory);
     }

@@ -1,0 +1,45 @@
+//! [`Zeros`]: zeroed memory that takes none of the machine's until it is touched.
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use std::ptr::NonNull;
+
+/// Anonymous pages, unmapped when dropped.
+pub(crate) struct Zeros {
+    first: NonNull<u8>,
+    len: usize,
+}
+
+impl Zeros {
+    /// Maps `len` bytes of zeros at a multiple of `align`, which is a multiple of a page.
+    pub(crate) fn new(len: usize, align: usize) -> rustix::io::Result<Self> {
+        let page = rustix::param::page_size();
+        let len = len.checked_next_multiple_of(page).ok_or(Errno::NOMEM)?;
+        let mapped = len.checked_add(align - page).ok_or(Errno::NOMEM)?;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: the kernel chooses an address where nothing is mapped.
+        let from = unsafe { mmap_anonymous(std::ptr::null_mut(), mapped, protection, MapFlags::PRIVATE) }?;
+        let from = NonNull::new(from.cast::<u8>()).ok_or(Errno::NOMEM)?;
+        let before = from.as_ptr().align_offset(align);
+        for (offset, len) in [(0, before), (before + len, mapped - before - len)] {
+            if len > 0 {
+                // SAFETY: a part of the mapping that nobody knows, and that the value does not
+                // have.
+                let _ = unsafe { munmap(from.as_ptr().add(offset).cast(), len) };
+            }
+        }
+        // SAFETY: within the mapping.
+        Ok(Self { first: unsafe { from.add(before) }, len })
+    }
+
+    pub(crate) fn first(&self) -> NonNull<u8> {
+        self.first
+    }
+}
+
+impl Drop for Zeros {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new`; who has a pointer into the pages keeps them.
+        let _ = unsafe { munmap(self.first.as_ptr().cast(), self.len) };
+    }
+}
