@@ -3,6 +3,7 @@
 //! Running a job is deliberately absent: that is the part of the crate `fencepost-job`. This crate has the
 //! command line, the lists of hosts, and the assignment of ranks to hosts.
 
+mod forms;
 mod hosts;
 mod run;
 
@@ -44,7 +45,14 @@ const EXAMPLES: &str = "Examples:
   fencepost man run | man -l -";
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
+    let mut whole = Cli::command();
+    whole.build();
+    let words: Vec<_> = std::env::args_os().collect();
+    let words = match whole.find_subcommand("run") {
+        Some(run) => forms::normalised(words, run),
+        None => words,
+    };
+    match Cli::parse_from(words).command {
         Command::Run(run) => run.run(),
         Command::Host => ExitCode::from(fencepost_job::host()),
         Command::Completions { shell } => {

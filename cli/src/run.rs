@@ -15,13 +15,13 @@ use std::time::Duration;
 #[command(after_help = AFTER)]
 pub struct Run {
     /// The number of ranks [default: one for each core, or as many as the hosts take]
-    #[arg(short = 'n', long, value_name = "RANKS")]
+    #[arg(short = 'n', long, visible_alias = "np", value_name = "RANKS")]
     ranks: Option<NonZeroU32>,
     /// The hosts to run on, comma-separated: NAME, NAME:RANKS, NAME=ADDRESS or NAME=ADDRESS:RANKS
-    #[arg(long, value_name = "HOSTS", value_hint = ValueHint::Hostname, conflicts_with = "hostfile")]
+    #[arg(short = 'H', long, visible_alias = "host", value_name = "HOSTS", value_hint = ValueHint::Hostname, conflicts_with = "hostfile")]
     hosts: Option<String>,
     /// A file that lists the hosts, one a line: NAME [slots=RANKS] [address=ADDRESS]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(short = 'f', long, visible_alias = "machinefile", value_name = "FILE", value_hint = ValueHint::FilePath)]
     hostfile: Option<PathBuf>,
     /// Try a job of several hosts on this machine: as many pretended hosts as COUNT says share the ranks evenly. Each has a
     /// loopback address of its own; ranks of different ones share no memory
@@ -38,14 +38,23 @@ pub struct Run {
     #[arg(long, value_name = "TIME", value_parser = fencepost_job::duration)]
     timeout: Option<Duration>,
     /// Set an environment variable for the ranks: NAME=VALUE, or NAME to pass on its value here
-    #[arg(long, value_name = "NAME[=VALUE]")]
+    #[arg(short = 'x', long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
+    /// The working directory of the ranks [default: the one here]
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    wdir: Option<PathBuf>,
     /// Write the rank in front of each line of its output
-    #[arg(long)]
+    #[arg(short = 'l', long)]
     tag_output: bool,
+    /// The standard input of rank 0: that of this command (rank0), or none
+    #[arg(long, value_name = "WHO", value_parser = ["rank0", "none"], default_value = "rank0")]
+    stdin: String,
     /// Pin each rank to a core of its own; ranks share cores if there are not enough
     #[arg(long)]
     pin: bool,
+    /// The same as --pin if it is core; none is the default
+    #[arg(long, value_name = "WHAT", value_parser = ["core", "none"], conflicts_with = "pin")]
+    bind_to: Option<String>,
     /// The command that runs a program on a host; {host} stands for the host's name, which is appended if {host} is
     /// absent [default: ssh with BatchMode]
     #[arg(long, value_name = "COMMAND", env = "FENCEPOST_SSH", hide_env_values = true, value_hint = ValueHint::CommandString)]
@@ -59,16 +68,19 @@ pub struct Run {
     /// Report what is started, which signals are forwarded, and how each rank ends
     #[arg(short, long)]
     verbose: bool,
-    /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
-    program: Vec<OsString>,
+    /// The program
+    #[arg(value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
+    program: OsString,
+    /// The program's arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    arguments: Vec<OsString>,
 }
 
 // `\` joins the lines of a paragraph, since clap wraps text but keeps line breaks. The lines of lists fit into 80 columns.
 const AFTER: &str = "\
 The hosts get consecutive ranks, in the order given. The program and fencepost must have the same path on each host as \
 here. The ranks get all environment variables whose names begin with FENCEPOST_. The launcher forwards the output of \
-ranks on other hosts, and all output with --tag-output, in whole lines.
+ranks on other hosts, what ranks write to standard error, and all output with --tag-output, in whole lines.
 
 Environment variables, each a time such as 250ms, 30s, 1.5m or 2h, or a number of seconds:
   FENCEPOST_HEARTBEAT  the time between two heartbeats [default: 500ms]
@@ -76,7 +88,8 @@ Environment variables, each a time such as 250ms, 30s, 1.5m or 2h, or a number o
   FENCEPOST_GRACE      the time to end after a rank has failed [default: 10s]
   FENCEPOST_TIMEOUT    the time limit if --timeout is not given [default: off]
 
-A rank or host that sends no heartbeat for FENCEPOST_SILENCE counts as dead and is killed. A connection between ranks on \
+A rank or host that sends no heartbeat for FENCEPOST_SILENCE counts as dead and is killed; a wrapper around a rank may \
+work on after the rank's program has ended. A connection between ranks on \
 which nothing arrives for this time and one heartbeat more is given up; the ranks that wait for it get an error at most \
 two seconds later.
 
@@ -90,6 +103,12 @@ Exit codes:
 
 Otherwise the exit code is that of the lowest rank that failed independently of other ranks: the code with which it exited \
 (101 after a panic), or 128 plus the number of the signal that killed it.
+
+Options of mpirun are accepted where they mean the same: -np, --host, --hostfile, --machinefile, -x, -wdir, --bind-to core, \
+--timeout, --tag-output and -l; long ones also with a single dash.
+
+Standard input goes to rank 0, as far as it reads; --stdin none leaves it to the commands that follow, as in \
+a loop over the lines of a file. Ctrl-Z suspends the ranks as well.
 
 Examples:
   fencepost run -n 8 ./heat2d
@@ -143,8 +162,8 @@ impl Run {
     fn start(&self) -> Result<Start, NotStarted> {
         let settings = Settings::from_environment()?;
         let here = |error: std::io::Error| error.to_string();
-        let (program, arguments) =
-            self.program.split_first().ok_or_else(|| "no program is given".to_owned())?;
+        let program = find(Path::new(&self.program))
+            .map_err(|why| NotStarted { code: fencepost_job::NOT_FOUND, why })?;
         let hosts = self.hosts_with_ranks()?;
         let ranks: u64 = hosts.iter().map(|host| u64::from(host.ranks)).sum();
         if ranks > u64::from(fencepost_job::RANKS_MAX) {
@@ -170,9 +189,12 @@ impl Run {
             None => std::env::current_exe().map_err(here)?,
         };
         Ok(Start {
-            program: find(Path::new(program)),
-            arguments: arguments.to_vec(),
-            folder: std::env::current_dir().map_err(here)?,
+            program,
+            arguments: self.arguments.clone(),
+            folder: match &self.wdir {
+                Some(folder) => std::path::absolute(folder).map_err(here)?,
+                None => std::env::current_dir().map_err(here)?,
+            },
             environment: self.environment()?,
             reach,
             hosts,
@@ -182,7 +204,8 @@ impl Run {
             limits: settings.limits,
             sealed: settings.sealed,
             tag_output: self.tag_output,
-            pin: self.pin,
+            input: self.stdin != "none",
+            pin: self.pin || self.bind_to.as_deref() == Some("core"),
             verbose: self.verbose,
         })
     }
@@ -300,15 +323,22 @@ impl Run {
 }
 
 /// Returns the absolute path of a program: as given if it has a slash, otherwise from the folders of PATH.
-fn find(program: &Path) -> PathBuf {
+///
+/// # Errors
+/// It is a name that no folder of PATH has, but this folder.
+fn find(program: &Path) -> Result<PathBuf, String> {
     let is_file = |path: &PathBuf| path.is_file();
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     if program.components().count() > 1 || program.has_root() || program.starts_with(".") {
-        return absolute(program.to_owned());
+        return Ok(absolute(program.to_owned()));
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(is_file);
-    found.map_or_else(|| program.to_owned(), absolute)
+    if found.is_none() && program.is_file() {
+        let name = program.display();
+        return Err(format!("no folder of PATH has the program {name}: did you mean ./{name}?"));
+    }
+    Ok(found.map_or_else(|| program.to_owned(), absolute))
 }
 
 /// Lists what is started on which host, one line each.

@@ -33,7 +33,7 @@ struct Held {
 }
 
 /// A line of `/proc/self/status`, in KiB.
-fn status_kib(name: &str) -> Result<u64> {
+pub fn status_kib(name: &str) -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     Ok(line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).expect("a line of the status file"))

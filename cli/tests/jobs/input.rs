@@ -189,6 +189,7 @@ pub fn unlike_hosts() {
         size: 5,
         reach: Reach::Tcp,
         hosts: vec![HostRanks { name: "a".into(), ranks: 5 }],
+        cores: 2,
         bind: [127, 0, 0, 1].into(),
         sealed: false,
         limits: Limits { heartbeat: Duration::from_millis(100), silence: Duration::ZERO },

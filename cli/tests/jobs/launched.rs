@@ -5,7 +5,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group,
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The transports of processes on one machine.
@@ -67,15 +67,23 @@ pub fn run_with(options: &[&str], rank: &[&str], environment: &[(&str, &str)]) -
 
 /// Starts any program.
 pub fn start(program: &str, words: &[&str], environment: &[(&str, &str)]) -> Launched {
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null()).stderr(Stdio::piped()).process_group(0);
+    // Time limits that only a hanging test reaches; those given win.
+    command
+        .env("FENCEPOST_TIMEOUT", "120s")
+        .env("FENCEPOST_GRACE", "20s")
+        .env_remove("FENCEPOST_TRANSPORT")
+        .envs(environment.iter().copied());
+    start_by(command)
+}
+
+/// Starts a command, with its standard output piped.
+pub fn start_by(mut command: Command) -> Launched {
     let number = MARK.fetch_add(1, Ordering::Relaxed);
     let mark = format!("FENCEPOST_TEST_MARK={}-{number}", std::process::id());
     let (name, value) = mark.split_once('=').expect("a variable");
-    let mut command = Command::new(program);
-    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Time limits that only a hanging test reaches.
-    command.env("FENCEPOST_TIMEOUT", "120s").env("FENCEPOST_GRACE", "20s");
-    command.env_remove("RUST_BACKTRACE").env_remove("FENCEPOST_TRANSPORT").env(name, value);
-    command.envs(environment.iter().copied()).process_group(0);
+    command.stdout(Stdio::piped()).env_remove("RUST_BACKTRACE").env(name, value);
     let mut child = command.spawn().expect("it starts");
     let out = BufReader::new(child.stdout.take().expect("piped"));
     let err = child.stderr.take();
@@ -117,10 +125,10 @@ impl Launched {
     /// Waits for the end of the launcher.
     pub fn end(mut self) -> Ended {
         // Another thread reads standard error, so that no process blocks on a full pipe.
-        let mut pipe = self.err.take().expect("taken once");
+        let pipe = self.err.take();
         let reader = std::thread::spawn(move || {
             let mut text = Vec::new();
-            pipe.read_to_end(&mut text).map(|_| text)
+            pipe.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut text)).map(|_| text)
         });
         let mut out = String::new();
         self.out.read_to_string(&mut out).expect("text");
@@ -133,13 +141,21 @@ impl Launched {
 
     /// Checks that no process of the job is left.
     pub fn nothing_left(&self) {
-        let left: Vec<String> = processes()
-            .filter(|pid| {
-                let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-                environment.split(|&byte| byte == 0).any(|variable| variable == self.mark.as_bytes())
-            })
-            .collect();
+        let left: Vec<String> = self.left().collect();
         assert!(left.is_empty(), "processes that are left: {left:?}");
+    }
+
+    /// The processes of the job.
+    pub fn left(&self) -> impl Iterator<Item = String> {
+        processes().filter(|pid| {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|&byte| byte == 0).any(|variable| variable == self.mark.as_bytes())
+        })
+    }
+
+    /// The standard input of the launcher.
+    pub fn input(&mut self) -> ChildStdin {
+        self.child.stdin.take().expect("it is piped")
     }
 }
 
@@ -188,13 +204,15 @@ pub fn await_end(process: &OwnedFd) {
     assert_eq!(ready, 1, "a process does not end");
 }
 
+/// The state of a process, as in `/proc/PID/stat`: T is stopped.
+pub fn state_of(pid: &str) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
 /// Continues a process that stops itself, once it has stopped.
 pub fn go_on(pid: &str) {
-    let state = || {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");
-        stat.rsplit_once(") ").map(|(_, rest)| rest.starts_with('T'))
-    };
-    while state() != Some(true) {
+    while state_of(pid) != Some('T') {
         std::thread::yield_now();
     }
     let pid = Pid::from_raw(pid.parse().expect("a number")).expect("not 0");

@@ -24,6 +24,7 @@ mod noticed;
 mod points;
 mod rank;
 mod remote;
+mod surroundings;
 
 use libtest_mimic::{Arguments, Trial};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
@@ -47,6 +48,8 @@ const WAITING: &[Test] = &[
     ("silent_hosts_are_lost", remote::silent),
     ("hosts_in_network_namespaces", remote::namespaces),
     ("a_stopped_rank_is_named_on_every_survivor", points::stops),
+    ("launcher_lets_a_wrapper_work_on_after_its_rank_has_left", surroundings::wrappers),
+    ("launcher_suspends_all_ranks_and_lets_them_go_on", surroundings::suspension),
 ];
 
 /// These run one at a time: some look for processes that a job has left, and some measure.
@@ -71,6 +74,19 @@ const ALONE: &[Test] = &[
     ("ranks_die_with_their_launcher", ends::orphans),
     ("64_descriptors_are_enough_for_8_ranks", ends::descriptors),
     ("starting_8_ranks_is_fast", ends::start_up),
+    ("launcher_refuses_a_second_program_of_a_rank", surroundings::programs_in_a_row),
+    ("launcher_names_a_closed_control_channel", surroundings::closed_descriptors),
+    ("launcher_that_gives_no_rank_is_refused_with_a_rendezvous", surroundings::rendezvous_without_launcher),
+    ("launcher_in_a_terminal_does_not_have_its_ranks_stopped", surroundings::terminals),
+    ("launcher_passes_its_input_on_to_rank_0", surroundings::inputs),
+    ("launcher_takes_first_processes_of_namespaces_with_it", surroundings::first_processes),
+    ("launcher_in_a_control_group_has_windows_refused", surroundings::memory_limits),
+    ("launcher_takes_no_memory_for_windows_that_nobody_touches", surroundings::untouched_memory),
+    ("launcher_under_a_limit_of_file_sizes_names_it", surroundings::file_sizes),
+    ("launcher_keeps_lines_of_errors_whole", surroundings::errors_in_pieces),
+    ("launcher_names_a_refused_system_call", surroundings::refused_calls),
+    ("launcher_accepts_what_users_of_mpirun_type", surroundings::forms),
+    ("launcher_tells_pinned_ranks_how_many_cores_all_have", surroundings::pinned),
     ("hosts_are_reached_by_the_remote_command", remote::hosts),
     ("a_lost_host_is_named_by_all_ranks", remote::lost),
     ("output_of_ranks_on_hosts_is_complete", remote::floods),

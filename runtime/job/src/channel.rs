@@ -228,6 +228,11 @@ impl Channel {
         }
     }
 
+    /// Returns whether a message has arrived in part.
+    pub fn is_partial(&self) -> bool {
+        self.decoded < self.incoming.len()
+    }
+
     /// Returns the received descriptors one by one, in the order of their arrival.
     pub fn take_descriptor(&mut self) -> Option<OwnedFd> {
         self.descriptors.pop_front()

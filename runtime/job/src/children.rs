@@ -8,6 +8,7 @@ use crate::channel::{Channel, ChannelError};
 use crate::control::Message;
 use crate::description::Limits;
 use crate::exit::{Exit, FAILED, NOT_FOUND, NOT_RUN};
+use crate::input::InputPipe;
 use crate::link::HostMemory;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
@@ -16,7 +17,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process_group, pidfd_open,
     pidfd_send_signal, set_parent_process_death_signal, waitid,
 };
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::sched_setaffinity;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -37,12 +38,23 @@ pub(crate) struct Program {
     pub(crate) arguments: Vec<OsString>,
     pub(crate) folder: PathBuf,
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// Whether this process captures the output of the ranks.
+    /// Whether this process captures what ranks write to standard output. It always captures what
+    /// they write to standard error, so that the lines of several ranks do not mix.
     pub(crate) capture: bool,
-    /// Whether rank 0 inherits the standard input of this process, unless that is a terminal.
-    pub(crate) input: bool,
+    /// The standard input of rank 0; that of other ranks is empty.
+    pub(crate) input: Input,
     /// Whether each rank is pinned to a core.
     pub(crate) pin: bool,
+}
+
+/// The standard input of rank 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Input {
+    /// That of this process.
+    Inherited,
+    /// The bytes that this process passes on by [`give_input`](Children::give_input).
+    PassedOn,
+    None,
 }
 
 impl Program {
@@ -71,6 +83,7 @@ pub(crate) enum Ready {
     Process(u32),
     Channel(u32),
     Output(u32, bool),
+    Input(u32),
 }
 
 pub(crate) struct Children {
@@ -78,6 +91,8 @@ pub(crate) struct Children {
     limits: Limits,
     /// One for each host of the job that is this machine.
     memory: Vec<HostMemory>,
+    /// Whether the children are stopped.
+    suspended: bool,
 }
 
 struct Child {
@@ -86,8 +101,12 @@ struct Child {
     process: OwnedFd,
     channel: Channel,
     output: [Option<OwnedFd>; 2],
+    input: Option<InputPipe>,
     /// When the last message arrived; `None` before the first one.
     last_message: Option<Instant>,
+    /// Whether the rank's program has announced its end: a wrapper around it may go on, and sends
+    /// no heartbeats.
+    has_left: bool,
     /// The exit to report if this process has killed the child.
     killed: Option<Exit>,
 }
@@ -116,7 +135,7 @@ fn not_started(program: &Program, error: &io::Error) -> Exit {
 impl Children {
     /// No children yet; `memory` holds the memory file of each host.
     pub(crate) fn new(limits: Limits, memory: Vec<HostMemory>) -> Self {
-        Self { children: Vec::new(), limits, memory }
+        Self { children: Vec::new(), limits, memory, suspended: false }
     }
 
     /// Starts a rank; `local_index` counts the ranks of this machine.
@@ -151,14 +170,16 @@ impl Children {
         command.args(&program.arguments).current_dir(&program.folder);
         command.envs(program.environment.iter().map(|(name, value)| (name, value)));
         command.env(VARIABLE, format!("{}:{inode}", theirs.as_raw_fd()));
-        // The terminal stays with this process: a background process group may not read from it.
-        let reads = program.input && rank == 0 && !rustix::termios::isatty(io::stdin());
-        command.stdin(if reads { Stdio::inherit() } else { Stdio::null() });
-        if program.capture {
-            command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        }
+        command.stdin(match program.input {
+            _ if rank > 0 => Stdio::null(),
+            Input::None => Stdio::null(),
+            Input::Inherited => Stdio::inherit(),
+            Input::PassedOn => Stdio::piped(),
+        });
+        command.stdout(if program.capture { Stdio::piped() } else { Stdio::inherit() });
+        command.stderr(Stdio::piped());
         command.process_group(0);
-        let core = program.pin.then(|| core(local_index)).flatten();
+        let core = program.pin.then(|| crate::pin::core(local_index)).flatten();
         let parent = getpid();
         // SAFETY: between fork and exec only system calls are made, directly; nothing is allocated or locked, and
         // `theirs`, `core` and `parent` are moved in, so they live as long as the command.
@@ -166,6 +187,12 @@ impl Children {
             command.pre_exec(move || {
                 fcntl_setfd(&theirs, FdFlags::empty())?;
                 set_parent_process_death_signal(Some(Signal::KILL))?;
+                // The process group of a rank is in the background of its terminal. With these
+                // signals ignored, it may write to the terminal and change its settings, and
+                // reading from it is an error. Else it would be stopped.
+                for signal in [libc::SIGTTOU, libc::SIGTTIN] {
+                    libc::signal(signal, libc::SIG_IGN);
+                }
                 if getppid() != Some(parent) {
                     return Err(Errno::SRCH.into()); // the parent died before the death signal was set
                 }
@@ -184,14 +211,26 @@ impl Children {
             Err(errno) => {
                 child.kill()?;
                 child.wait()?;
-                return Err(errno.into());
+                return Err(crate::needs::refused("pidfd_open", errno));
             }
         };
+        let input = child.stdin.take().map(|pipe| InputPipe::new(pipe.into())).transpose()?;
         let output = [child.stdout.take().map(OwnedFd::from), child.stderr.take().map(OwnedFd::from)];
         for pipe in output.iter().flatten() {
             rustix::io::ioctl_fionbio(pipe, true)?;
         }
-        self.children.push(Child { rank, pid, process, channel, output, last_message: None, killed: None });
+        let (last_message, has_left, killed) = (None, false, None);
+        self.children.push(Child {
+            rank,
+            pid,
+            process,
+            channel,
+            output,
+            input,
+            last_message,
+            has_left,
+            killed,
+        });
         Ok(())
     }
 
@@ -206,6 +245,10 @@ impl Children {
                 flags.set(PollFlags::OUT, child.channel.unsent() > 0);
                 fds.push(PollFd::from_borrowed_fd(child.channel.source(), flags));
                 key(Ready::Channel(child.rank));
+            }
+            if let Some(pipe) = child.input.as_ref().and_then(InputPipe::waits) {
+                fds.push(PollFd::new(pipe, PollFlags::OUT));
+                key(Ready::Input(child.rank));
             }
             for (pipe, error) in child.output.iter().zip([false, true]).filter(|_| output) {
                 if let Some(pipe) = pipe {
@@ -231,6 +274,11 @@ impl Children {
                     child.read_output(error, events);
                 }
             }
+            Ready::Input(rank) => {
+                if let Some(input) = self.child(rank).and_then(|child| child.input.as_mut()) {
+                    input.flush();
+                }
+            }
             Ready::Process(rank) => self.reap(rank, events),
         }
     }
@@ -238,11 +286,11 @@ impl Children {
     /// Kills the children that had been silent for too long at `now`. The caller handles everything that was ready then
     /// first, so that a message that had arrived counts.
     pub(crate) fn expire(&mut self, now: Instant) {
-        if self.limits.silence.is_zero() {
+        if self.limits.silence.is_zero() || self.suspended {
             return;
         }
         let limit = self.limits.silence;
-        for child in &mut self.children {
+        for child in self.children.iter_mut().filter(|child| !child.has_left) {
             if let Some(silent) = child.last_message.map(|last| now.saturating_duration_since(last))
                 && silent >= limit
             {
@@ -253,7 +301,8 @@ impl Children {
 
     /// When [`expire`](Self::expire) has something to do at the earliest.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let waits = |child: &&Child| child.killed.is_none() && !self.limits.silence.is_zero();
+        let limited = !self.limits.silence.is_zero() && !self.suspended;
+        let waits = |child: &&Child| limited && child.killed.is_none() && !child.has_left;
         let last = self.children.iter().filter(waits).filter_map(|child| child.last_message);
         last.min().map(|last| last + self.limits.silence)
     }
@@ -264,6 +313,36 @@ impl Children {
             // An error means that the rank is ending; its process descriptor reports that.
             let _: Result<(), ChannelError> = child.channel.send_frame(frame);
         }
+    }
+
+    /// Stops all ranks, or lets them run on; their silence in between does not count.
+    pub(crate) fn suspend(&mut self, stop: bool) {
+        let signal = if stop { Signal::STOP } else { Signal::CONT };
+        self.suspended = stop;
+        let now = Instant::now();
+        for child in &mut self.children {
+            child.signal(signal);
+            child.last_message = child.last_message.map(|_| now);
+        }
+    }
+
+    /// Passes a piece of input on to rank 0, if it runs; an empty one is its end.
+    pub(crate) fn give_input(&mut self, bytes: &[u8]) {
+        if let Some(input) = self.child(0).and_then(|child| child.input.as_mut()) {
+            input.give(bytes);
+        }
+    }
+
+    /// Returns whether rank 0 has taken all input that it was given, or takes no more.
+    pub(crate) fn has_taken_input(&self) -> bool {
+        let input = self.children.iter().find(|child| child.rank == 0).and_then(|child| child.input.as_ref());
+        input.is_none_or(InputPipe::is_empty)
+    }
+
+    /// Returns whether rank 0 may take more input.
+    pub(crate) fn takes_input(&self) -> bool {
+        let rank_0 = self.children.iter().find(|child| child.rank == 0);
+        rank_0.and_then(|child| child.input.as_ref()).is_some_and(InputPipe::is_open)
     }
 
     /// Sends a signal to a rank, if it runs, and to the processes of its group.
@@ -313,7 +392,8 @@ impl Child {
             match self.channel.receive() {
                 Ok(Some(message)) => {
                     self.last_message = Some(Instant::now());
-                    if message != Message::Heartbeat {
+                    self.has_left |= message == Message::Leaving;
+                    if !matches!(message, Message::Heartbeat | Message::Leaving) {
                         events.push(Event::Reported(self.rank, message));
                     }
                 }
@@ -398,15 +478,6 @@ impl Drop for Children {
     }
 }
 
-/// The core for the rank number `local_index` of this machine, out of those that this process may use.
-fn core(local_index: usize) -> Option<CpuSet> {
-    let allowed = sched_getaffinity(None).ok()?;
-    let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect();
-    let mut set = CpuSet::new();
-    set.set(*cores.get(local_index % cores.len().max(1))?);
-    Some(set)
-}
-
 /// The timeout of `poll` that ends at `deadline`; `None` is no timeout.
 pub(crate) fn timeout_until(deadline: Option<Instant>) -> Option<rustix::event::Timespec> {
     let left = deadline?.saturating_duration_since(Instant::now());
@@ -427,7 +498,7 @@ mod tests {
                 folder: "/".into(),
                 environment: vec![("PATH".into(), "/no/such/folder:/proc/self".into())],
                 capture: false,
-                input: false,
+                input: Input::Inherited,
                 pin: false,
             };
             match not_started(&program, &io::ErrorKind::PermissionDenied.into()) {

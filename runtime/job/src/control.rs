@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 
 /// The version of this protocol: the launcher, its hosts and its ranks must have the same.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// The length of a frame's header in bytes.
 pub const HEADER: usize = 8;
 /// The largest length of a message after its header: the arguments and environment of a program, or the table of a
@@ -36,7 +36,7 @@ pub enum Message {
         /// Whether it failed; else it has left all its worlds and ended in order.
         failed: bool,
     },
-    /// Launcher to rank: the rank shall end its process. Launcher to host: the job is over.
+    /// Launcher to host: the job is over.
     Stop,
 
     /// Rank to launcher, as the first message: the rank has joined, with this version of Fencepost.
@@ -51,6 +51,9 @@ pub enum Message {
     Entered,
     /// Rank to launcher: the rank has left a world.
     Left(Ending),
+    /// Rank to launcher, as the last message: the rank's program ends, so it sends no more
+    /// heartbeats. The process that the launcher has started may work on, if it is a wrapper.
+    Leaving,
 
     /// Launcher to host, as the first message: what the host shall start.
     Start(Box<HostJob>),
@@ -64,6 +67,14 @@ pub enum Message {
     /// Launcher to host: whether the host shall pause reading the output of its ranks, since the launcher cannot
     /// write it.
     PauseOutput(bool),
+    /// Launcher to host: whether the host shall stop its ranks, since the launcher is stopped.
+    Suspend(bool),
+    /// Launcher to host: a piece of the standard input of its first rank; an empty one is the end
+    /// of the input.
+    Input(Vec<u8>),
+    /// Host to launcher: the last piece of the input has been passed on, so another one may be
+    /// sent; or `false`: the rank reads no more.
+    InputTaken(bool),
     /// Host to launcher: a message from a rank, unchanged.
     Forward {
         /// The rank that has sent it.
@@ -106,7 +117,7 @@ pub enum Ending {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostJob {
     /// The job as described to the host's first rank, but for the listening address, which the host resolves from
-    /// [`bind`](Self::bind).
+    /// [`bind`](Self::bind), and the number of cores, which the host counts.
     pub job: Description,
     /// The number of ranks on the host.
     pub ranks: u32,
@@ -176,6 +187,7 @@ impl Message {
                 out.u8(*ending as u8);
                 21
             }
+            Message::Leaving => 22,
             Message::Start(host) => {
                 host.write(out);
                 32
@@ -197,6 +209,18 @@ impl Message {
             Message::PauseOutput(hold) => {
                 out.u8(u8::from(*hold));
                 37
+            }
+            Message::Suspend(stop) => {
+                out.u8(u8::from(*stop));
+                38
+            }
+            Message::Input(bytes) => {
+                out.bytes(bytes);
+                40
+            }
+            Message::InputTaken(more) => {
+                out.u8(u8::from(*more));
+                41
             }
             Message::Exited { rank, exit } => {
                 out.u32(*rank);
@@ -230,6 +254,7 @@ impl Message {
                 2 => Ending::SecondaryFailure,
                 _ => return Err(Malformed("unknown kind of ending")),
             }),
+            22 => Message::Leaving,
             32 => Message::Start(Box::new(HostJob::read(&mut bytes)?)),
             33 => Message::Signal { rank: bytes.u32()?, signal: bytes.u32()? as i32 },
             34 => Message::Forward { rank: bytes.u32()?, frame: bytes.bytes()?.to_vec() },
@@ -239,6 +264,9 @@ impl Message {
                 Message::Output { rank: bytes.u32()?, error: bytes.bool()?, bytes: bytes.bytes()?.to_vec() }
             }
             37 => Message::PauseOutput(bytes.bool()?),
+            38 => Message::Suspend(bytes.bool()?),
+            40 => Message::Input(bytes.bytes()?.to_vec()),
+            41 => Message::InputTaken(bytes.bool()?),
             _ => return Err(Malformed("unknown kind of message")),
         };
         bytes.end()?;
@@ -345,6 +373,7 @@ mod tests {
             size: 3,
             reach: Reach::Tcp,
             hosts: vec![HostRanks { name: "a".into(), ranks: 2 }, HostRanks { name: "b".into(), ranks: 1 }],
+            cores: 4,
             bind: "::1".parse().expect("an address"),
             sealed: true,
             limits: Limits { heartbeat: Duration::from_secs(1), silence: Duration::from_secs(9) },
@@ -382,6 +411,10 @@ mod tests {
             Message::Start(Box::new(HostJob { digest: None, pin: false, ..host })),
             Message::Signal { rank: 1, signal: 15 },
             Message::PauseOutput(true),
+            Message::Suspend(false),
+            Message::Input(b"12\n".to_vec()),
+            Message::InputTaken(true),
+            Message::Leaving,
             Message::Forward { rank: 1, frame: Message::Heartbeat.to_frame() },
             Message::ForwardToAll(Message::Stop.to_frame()),
             Message::Exited { rank: 1, exit: Exit::Code(3) },
@@ -466,10 +499,10 @@ mod tests {
         /// Encoding a decoded message reproduces its bytes.
         #[test]
         fn corrupted_frames_are_refused_or_decoded_exactly(
-            which in 0..23_usize,
+            which: prop::sample::Index,
             damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         ) {
-            let mut frame = one_of_each()[which].to_frame();
+            let mut frame = which.get(&one_of_each()).to_frame();
             for (at, byte) in damage {
                 let at = at.index(frame.len());
                 frame[at] = byte;

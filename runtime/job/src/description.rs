@@ -69,6 +69,9 @@ pub struct Description {
     pub reach: Reach,
     /// All hosts, in the order of their ranks.
     pub hosts: Vec<HostRanks>,
+    /// The number of cores that the ranks of this rank's host may use together, if each is bound to
+    /// some of them; else 0.
+    pub cores: u32,
     /// The address that this rank listens at, if it does.
     pub bind: IpAddr,
     /// Whether every record between ranks carries an authentication tag.
@@ -114,6 +117,7 @@ impl Description {
             out.bytes(host.name.as_bytes());
             out.u32(host.ranks);
         });
+        out.u32(self.cores);
         out.ip(self.bind);
         out.u8(u8::from(self.sealed));
         out.duration(self.limits.heartbeat);
@@ -130,12 +134,12 @@ impl Description {
             _ => return Err(Malformed("unknown transport")),
         };
         let hosts = bytes.list(8, |bytes| Ok(HostRanks { name: bytes.text()?, ranks: bytes.u32()? }))?;
-        let (bind, sealed) = (bytes.ip()?, bytes.bool()?);
+        let (cores, bind, sealed) = (bytes.u32()?, bytes.ip()?, bytes.bool()?);
         let limits = Limits { heartbeat: bytes.duration()?, silence: bytes.duration()? };
         let placed = hosts.iter().try_fold(0_u32, |sum, host| sum.checked_add(host.ranks));
         if rank >= size || placed != Some(size) {
             return Err(Malformed("the ranks of the hosts do not add up to the job's"));
         }
-        Ok(Self { job, secret, rank, size, reach, hosts, bind, sealed, limits })
+        Ok(Self { job, secret, rank, size, reach, hosts, cores, bind, sealed, limits })
     }
 }

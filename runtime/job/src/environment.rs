@@ -2,14 +2,16 @@
 //!
 //! | launcher | rank | ranks | used only if |
 //! |---|---|---|---|
-//! | Flux | `FLUX_TASK_RANK` | `FLUX_JOB_SIZE` | |
-//! | PALS | `PALS_RANKID` | `PMI_SIZE` | |
 //! | Open MPI | `OMPI_COMM_WORLD_RANK` | `OMPI_COMM_WORLD_SIZE` | |
-//! | Slurm | `SLURM_PROCID` | `SLURM_NTASKS` | `SLURM_STEP_ID` is set: a batch script is not a step |
 //! | PMI (MPICH, Intel) | `PMI_RANK` | `PMI_SIZE` | |
+//! | PALS | `PALS_RANKID` | `PMI_SIZE` | |
+//! | Flux | `FLUX_TASK_RANK` | `FLUX_JOB_SIZE` | |
+//! | Slurm | `SLURM_PROCID` | `SLURM_NTASKS` | `SLURM_STEP_ID` is set: a batch script is not a step |
 //!
-//! The first row whose variables are set counts, since a launcher may start its processes through one of a later row.
-//! Source: Open MPI 4.1 and MPICH 4.0 as observed; the manuals of Slurm, Flux and PALS.
+//! The first row whose variables are set counts. A launcher of MPI inside a job of Slurm or Flux
+//! starts its own helpers through one of these, so the processes find the variables of both, and
+//! those of the batch system describe the helpers. Source: Open MPI 4.1 and MPICH 4.0 as observed;
+//! the manuals of Slurm, Flux and PALS.
 
 use crate::start::RANKS_MAX;
 
@@ -26,17 +28,22 @@ const fn launcher(name: &'static str, rank: &'static str, size: &'static str) ->
 }
 
 const TABLE: [Launcher; 5] = [
-    launcher("Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE"),
-    launcher("PALS", "PALS_RANKID", "PMI_SIZE"),
     launcher("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    Launcher { only_with: Some("SLURM_STEP_ID"), ..launcher("Slurm", "SLURM_PROCID", "SLURM_NTASKS") },
     launcher("PMI", "PMI_RANK", "PMI_SIZE"),
+    launcher("PALS", "PALS_RANKID", "PMI_SIZE"),
+    launcher("Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE"),
+    Launcher { only_with: Some("SLURM_STEP_ID"), ..launcher("Slurm", "SLURM_PROCID", "SLURM_NTASKS") },
 ];
 
 /// The variable with the address and port at which rank 0 of such a job listens for the others.
 pub(crate) const RENDEZVOUS: &str = "FENCEPOST_RENDEZVOUS";
 /// The variable with the path of the file that holds the job's secret, which only its owner may read.
 pub(crate) const SECRET: &str = "FENCEPOST_SECRET_FILE";
+
+/// The names of the launchers, for messages.
+pub(crate) fn launchers() -> String {
+    TABLE.map(|row| row.name).join(", ")
+}
 
 /// The rank that an external launcher has assigned to this process.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,7 +53,8 @@ pub(crate) struct ExternalRank {
     pub(crate) size: u32,
 }
 
-/// Returns the rank that an external launcher has assigned to this process, if there are several ranks.
+/// Returns the rank that an external launcher has assigned to this process; `None` if there is no
+/// such launcher.
 ///
 /// # Errors
 /// A variable of the launcher is missing or not valid.
@@ -54,7 +62,12 @@ pub(crate) fn external_rank(get: impl Fn(&str) -> Option<String>) -> Result<Opti
     let is_set = |row: &&Launcher| {
         get(row.rank).is_some() && row.only_with.is_none_or(|variable| get(variable).is_some())
     };
-    let Some(row) = TABLE.iter().find(is_set) else { return Ok(None) };
+    let is_alone = |row: &&Launcher| get(row.size).is_some_and(|size| size.trim() == "1");
+    let mut set = TABLE.iter().filter(is_set);
+    let Some(first) = set.next() else { return Ok(None) };
+    // A helper that is one process may have set the variables of one launcher, and another one has
+    // started several.
+    let row = [first].into_iter().chain(set).find(|row| !is_alone(row)).unwrap_or(first);
     let number = |variable: &str| match get(variable) {
         None => Err(format!("{} sets {} but not {variable}", row.name, row.rank)),
         Some(text) => text.trim().parse::<u32>().map_err(|_| {
@@ -71,7 +84,7 @@ pub(crate) fn external_rank(get: impl Fn(&str) -> Option<String>) -> Result<Opti
     if size > RANKS_MAX {
         return Err(format!("{} sets {}={size}: a job has at most {RANKS_MAX} ranks", row.name, row.size));
     }
-    Ok((size > 1).then_some(ExternalRank { launcher: row.name, rank, size }))
+    Ok(Some(ExternalRank { launcher: row.name, rank, size }))
 }
 
 #[cfg(test)]
@@ -94,7 +107,6 @@ mod tests {
             Ok(None),
             "a batch script is not a step"
         );
-        assert_eq!(with(&[("PMI_RANK", "0"), ("PMI_SIZE", "1")]), Ok(None), "a single process is not a job");
         let both = [
             ("PMI_RANK", "0"),
             ("PMI_SIZE", "9"),
@@ -102,6 +114,16 @@ mod tests {
             ("OMPI_COMM_WORLD_SIZE", "2"),
         ];
         assert_eq!(with(&both).map(|found| found.map(|rank| rank.launcher)), Ok(Some("Open MPI")));
+        // In an allocation of Slurm, MPICH starts its helper on each host as a step of one process.
+        let in_allocation = [
+            ("SLURM_STEP_ID", "0"),
+            ("SLURM_PROCID", "0"),
+            ("SLURM_NTASKS", "1"),
+            ("PMI_RANK", "1"),
+            ("PMI_SIZE", "2"),
+        ];
+        let expected = ExternalRank { launcher: "PMI", rank: 1, size: 2 };
+        assert_eq!(with(&in_allocation), Ok(Some(expected)));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! [`host`]: the launcher's agent on another host: `fencepost host`, which the remote command starts there.
 //!
-//! The launcher sends what to start to the agent's standard input; the agent sends the messages, the output and the
-//! exits of its ranks to its standard output. When the launcher is silent for too long, or the input ends, the agent
-//! kills its ranks, so that no process is left on the host.
+//! The launcher sends what to start to the agent's standard input; the agent sends the messages,
+//! the output and the exits of its ranks to its standard output. When the launcher is silent for
+//! too long, or the input ends, the agent kills its ranks, so that no process is left on the host.
+//! While the launcher is suspended, so are the ranks, and its silence does not count.
 
 use crate::channel::{Channel, ChannelError};
-use crate::children::{Children, Event, Program, Ready, timeout_until};
+use crate::children::{Children, Event, Input, Program, Ready, timeout_until};
 use crate::control::{HostJob, Message};
 use crate::description::Reach;
 use crate::exit::{Exit, FAILED, NOT_RUN};
@@ -41,6 +42,10 @@ struct Agent {
     next_beat: Instant,
     /// Whether the launcher has asked to pause the output.
     output_paused: bool,
+    /// Whether the launcher is stopped, and the ranks with it.
+    suspended: bool,
+    /// Whether the launcher waits until rank 0 has taken a piece of its input.
+    input_given: bool,
 }
 
 fn serve() -> Result<(), String> {
@@ -65,7 +70,7 @@ fn serve() -> Result<(), String> {
         }
     };
     // From here on signals are caught, since there are ranks to be killed before this process ends.
-    let signals = Signals::new().map_err(|error| text(&error))?;
+    let signals = Signals::new(false).map_err(|error| text(&error))?;
     let limits = request.job.limits;
     let now = Instant::now();
     let mut agent = Agent {
@@ -76,6 +81,8 @@ fn serve() -> Result<(), String> {
         last_message: now,
         next_beat: now,
         output_paused: false,
+        suspended: false,
+        input_given: false,
     };
     if let Err((rank, exit)) = agent.start_ranks() {
         for rank in rank..agent.request.job.rank + agent.request.ranks {
@@ -111,6 +118,7 @@ impl Agent {
         }
         crate::needs::check(request.ranks, true, 1).map_err(|error| failed(error.to_string()))?;
         let mut job = request.job.clone();
+        job.cores = if request.pin { crate::pin::cores() } else { 0 };
         job.bind = crate::bind::address(&request.bind).map_err(failed)?;
         if job.reach != Reach::Tcp {
             let memory = HostMemory::create(first..first + request.ranks)
@@ -123,7 +131,7 @@ impl Agent {
             folder: PathBuf::from(&request.folder),
             environment: request.environment.clone(),
             capture: true,
-            input: false,
+            input: Input::PassedOn,
             pin: request.pin,
         };
         for local_index in 0..request.ranks {
@@ -163,13 +171,20 @@ impl Agent {
                     Event::Exited(rank, exit) => Message::Exited { rank, exit },
                 })?;
             }
+            if self.input_given && self.children.has_taken_input() {
+                self.input_given = false;
+                let more = self.children.takes_input();
+                self.send(&Message::InputTaken(more))?;
+            }
             if now >= self.next_beat {
                 self.next_beat = now + self.request.job.limits.heartbeat;
-                self.send(&Message::Heartbeat)?;
+                if !self.suspended {
+                    self.send(&Message::Heartbeat)?;
+                }
             }
             let silent = looked.saturating_duration_since(self.last_message);
             let limit = self.request.job.limits.silence;
-            if !limit.is_zero() && silent >= limit {
+            if !limit.is_zero() && silent >= limit && !self.suspended {
                 return Err(format!("the launcher sent no heartbeat for {:.1} s", silent.as_secs_f64()));
             }
         }
@@ -187,6 +202,14 @@ impl Agent {
                 Message::Signal { rank, signal: 9 } => self.children.kill(rank),
                 Message::Signal { rank, signal } => self.children.signal(rank, signal),
                 Message::PauseOutput(pause) => self.output_paused = pause,
+                Message::Suspend(stop) => {
+                    self.suspended = stop;
+                    self.children.suspend(stop);
+                }
+                Message::Input(bytes) => {
+                    self.children.give_input(&bytes);
+                    self.input_given = true;
+                }
                 Message::Stop => return Ok(true),
                 _ => {}
             }
@@ -205,7 +228,8 @@ impl Agent {
             fds.push(PollFd::from_borrowed_fd(self.channel.sink(), PollFlags::OUT));
         }
         let limits = self.request.job.limits;
-        let silence = (!limits.silence.is_zero()).then(|| self.last_message + limits.silence);
+        let limited = !limits.silence.is_zero() && !self.suspended;
+        let silence = limited.then(|| self.last_message + limits.silence);
         let deadline = [Some(self.next_beat), silence, self.children.deadline()].into_iter().flatten().min();
         // When a signal interrupts `poll`, nothing is ready, and the caller calls again.
         let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(deadline).as_ref());

@@ -18,7 +18,7 @@
 //! | `start`, `host` | the launcher, and its agent on another host |
 //! | `environment`, `rendezvous` | jobs of external launchers (Slurm, MPI), and how their ranks find each other |
 //! | `needs` | what ranks need of a machine at the least |
-//! | `exit`, `relay`, `signals`, `bind`, `settings` | how a process ended; output; signals; addresses; times |
+//! | `exit`, `input`, `relay`, `signals`, `bind`, `pin`, `settings` | how a process ended; input; output; signals; addresses; cores; times |
 //!
 //! The launcher notices a death because the descriptor of the process becomes readable. It reaps the process, marks the
 //! rank as failed in the shared memory, and notifies all other ranks. The launcher kills a rank that sends no heartbeat
@@ -35,10 +35,12 @@ mod description;
 mod environment;
 mod exit;
 mod host;
+mod input;
 mod link;
 mod member;
 mod membership;
 mod needs;
+mod pin;
 mod relay;
 mod rendezvous;
 mod settings;

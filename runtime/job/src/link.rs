@@ -231,6 +231,7 @@ mod tests {
             size: 2,
             reach: Reach::Tcp,
             hosts: vec![HostRanks { name: "localhost".into(), ranks: 2 }],
+            cores: 1,
             bind: [127, 0, 0, 1].into(),
             sealed: false,
             limits: Limits { heartbeat: Duration::from_secs(3600), silence: Duration::ZERO },

@@ -32,18 +32,15 @@ pub struct Member {
 static MEMBER: OnceLock<Result<Option<Member>, String>> = OnceLock::new();
 static LISTENING: OnceLock<()> = OnceLock::new();
 
-unsafe extern "C" {
-    /// From the C library, which the standard library links: calls `handler` when the process exits normally.
-    fn atexit(handler: extern "C" fn()) -> std::ffi::c_int;
-}
-
-/// Runs when a rank's process exits normally. A rank that is in no world closes its transports in order; the exit of
-/// a rank in a world is a failure, which the other ranks detect.
+/// Runs when a rank's process exits normally. A rank that is in no world closes its transports in
+/// order, and notifies the launcher; the exit of a rank in a world is a failure, which the other
+/// ranks detect.
 extern "C" fn close_at_exit() {
     if let Some(Ok(Some(member))) = MEMBER.get()
         && let Some(last_error) = member.membership.last_error_outside_worlds()
     {
         member.link.close(&member.job, last_error.as_deref());
+        member.membership.send(&Message::Leaving);
     }
 }
 
@@ -56,7 +53,7 @@ pub fn member() -> Result<Option<&'static Member>, String> {
     LISTENING.get_or_init(|| {
         // SAFETY: a function of the C library, called with a function that does not unwind and lives as long as the
         // program.
-        unsafe { atexit(close_at_exit) };
+        unsafe { libc::atexit(close_at_exit) };
         let Some(socket) = member.membership.socket() else { return };
         let listen = std::thread::Builder::new().name("fencepost control".into());
         if let Err(error) = listen.spawn(move || member.listen(socket)) {
@@ -73,14 +70,32 @@ pub fn joined() -> Option<&'static Member> {
     MEMBER.get()?.as_ref().ok()?.as_ref()
 }
 
-/// Takes the control channel that this process inherited, if it did. Called once.
-fn take_inherited_channel() -> Option<OwnedFd> {
-    let value = std::env::var(VARIABLE).ok()?;
-    let (descriptor, inode) = value.split_once(':')?;
-    let (descriptor, inode): (RawFd, u64) = (descriptor.parse().ok()?, inode.parse().ok()?);
-    if descriptor < 0 {
-        return None;
-    }
+/// Takes the control channel that this process inherited, if it was started as a rank. Called once.
+///
+/// # Errors
+/// The environment names a channel that this process does not have. It must not run alone then:
+/// each rank would run the whole program.
+fn take_inherited_channel() -> Result<Option<OwnedFd>, String> {
+    let Some(value) = std::env::var_os(VARIABLE) else { return Ok(None) };
+    let value = value.to_string_lossy();
+    let named = value.split_once(':').and_then(|(descriptor, inode)| {
+        let (descriptor, inode): (RawFd, u64) = (descriptor.parse().ok()?, inode.parse().ok()?);
+        (descriptor >= 0).then_some((descriptor, inode))
+    });
+    let Some((descriptor, inode)) = named else {
+        return Err(format!("{VARIABLE} is `{value}`, which no launcher has set: unset it"));
+    };
+    open_channel(descriptor, inode).map(Some).ok_or_else(|| {
+        format!(
+            "{VARIABLE} names descriptor {descriptor}, the control channel of a rank, but this process has not inherited it. A \
+             wrapper around the program must leave it open: with Python's subprocess, give `close_fds=False`. A program \
+             that a rank starts, and that is no rank itself, runs with {VARIABLE} unset"
+        )
+    })
+}
+
+/// Takes `descriptor`, if it is the socket with this inode and was inherited.
+fn open_channel(descriptor: RawFd, inode: u64) -> Option<OwnedFd> {
     // SAFETY: the descriptor is used only to ask whether it is open and which file it is, which is allowed of any
     // number.
     let candidate = unsafe { BorrowedFd::borrow_raw(descriptor) };
@@ -98,14 +113,15 @@ fn take_inherited_channel() -> Option<OwnedFd> {
 }
 
 fn join() -> Result<Option<Member>, String> {
-    let Some(socket) = take_inherited_channel() else { return join_by_rendezvous() };
+    let Some(socket) = take_inherited_channel()? else { return join_by_rendezvous() };
     let mut channel = Channel::from_socket(socket);
+    let taken = "another program has taken this rank's description of the job: a rank runs one program that uses Fencepost, once; start a job for each program";
     let job = loop {
         match channel.receive() {
             Ok(Some(Message::Job(job))) => break job,
-            Ok(Some(_)) => {
-                return Err("the launcher sent another message before the description of the job".into());
-            }
+            Ok(Some(_)) => return Err(taken.into()),
+            // The launcher has sent it, or a part of it, before it started this process.
+            Ok(None) if !channel.is_partial() => return Err(taken.into()),
             Ok(None) => {
                 let mut fds = [PollFd::from_borrowed_fd(channel.source(), PollFlags::IN)];
                 let _: rustix::io::Result<usize> = poll(&mut fds, None);
@@ -150,6 +166,7 @@ impl Member {
         control: Option<Channel>,
         connection: Connection,
     ) -> Result<Self, String> {
+        fencepost_transport::set_cores(job.cores as usize);
         let membership = Membership::new(control, connection).map_err(|error| error.to_string())?;
         Ok(Self { job, link, worlds: Mutex::new(0), membership })
     }
@@ -218,14 +235,14 @@ impl Member {
             if now >= next_beat {
                 next_beat = now + every;
                 if self.membership.send_heartbeat().is_err() {
-                    end_process(Signal::KILL);
+                    end_process();
                 }
             }
             loop {
                 match self.membership.receive() {
                     Ok(Some(message)) => self.handle_message(message),
                     Ok(None) => break,
-                    Err(_) => end_process(Signal::KILL),
+                    Err(_) => end_process(),
                 }
             }
         }
@@ -247,15 +264,17 @@ impl Member {
                 }
                 self.membership.set_connection(Connection::RankDied(how));
             }
-            Message::Stop => end_process(Signal::TERM),
             _ => {}
         }
     }
 }
 
-/// Sends a signal to this process that ends it.
-fn end_process(signal: Signal) {
-    let _: rustix::io::Result<()> = kill_process(getpid(), signal);
+/// Ends this process as SIGKILL does: nothing of the program runs any more.
+fn end_process() -> ! {
+    let _: rustix::io::Result<()> = kill_process(getpid(), Signal::KILL);
+    // The first process of a PID namespace gets no signal from inside.
+    // SAFETY: it runs no code of this process.
+    unsafe { libc::_exit(128 + libc::SIGKILL) }
 }
 
 #[cfg(test)]
@@ -282,6 +301,7 @@ mod tests {
             size: 3,
             reach: Reach::Tcp,
             hosts: vec![HostRanks { name: "localhost".into(), ranks: 3 }],
+            cores: 1,
             bind: [127, 0, 0, 1].into(),
             sealed: false,
             limits: Limits { heartbeat: Duration::from_secs(3600), silence: Duration::ZERO },

@@ -2,7 +2,10 @@
 //! end in its middle for lack of it.
 
 use crate::cgroup::GroupLimits;
-use rustix::process::{Resource, geteuid, getrlimit, setrlimit};
+use rustix::io::Errno;
+use rustix::process::{
+    PidfdFlags, Resource, geteuid, getpid, getrlimit, parent_process_death_signal, pidfd_open, setrlimit,
+};
 use std::io;
 
 /// Threads of a rank: its own, the one that listens to the launcher, and the one that serves connections.
@@ -18,11 +21,20 @@ struct There {
     memory_kib: Option<u64>,
 }
 
+/// The error of a system call that this machine refuses, whatever program is started.
+pub(crate) fn refused(call: &str, errno: Errno) -> io::Error {
+    io::Error::other(format!(
+        "the system refuses the call {call} ({errno}): Fencepost needs Linux 5.10 or newer, and in a container a seccomp profile that allows {call}"
+    ))
+}
+
 /// Checks that this machine has what `here` ranks need, and raises the limit of open descriptors where the system allows that.
 ///
 /// # Errors
 /// It has not; the error says what is needed and what there is.
 pub(crate) fn check(here: u32, captured: bool, hosts: usize) -> io::Result<()> {
+    pidfd_open(getpid(), PidfdFlags::NONBLOCK).map_err(|errno| refused("pidfd_open", errno))?;
+    parent_process_death_signal().map_err(|errno| refused("prctl", errno))?;
     raise_descriptor_limit(here, captured, hosts)?;
     There::now().suffices(here).map_err(io::Error::other)
 }
@@ -75,8 +87,9 @@ impl There {
 
 /// Checks that the limit of open descriptors suffices for `here` ranks, and raises it where the system allows that.
 fn raise_descriptor_limit(here: u32, captured: bool, hosts: usize) -> io::Result<()> {
-    // Each rank takes a process and a channel, and two pipes if its output is captured; starting one takes some more.
-    let needed = u64::from(here) * if captured { 4 } else { 2 } + hosts as u64 * 3 + 16;
+    // Each rank takes a process, a channel, and a pipe for its errors, and another one if its
+    // output is captured; starting one takes some more.
+    let needed = u64::from(here) * if captured { 4 } else { 3 } + hosts as u64 * 3 + 16;
     let mut limit = getrlimit(Resource::Nofile);
     let Some(current) = limit.current.filter(|&current| current < needed) else { return Ok(()) };
     let most = limit.maximum.unwrap_or(u64::MAX);

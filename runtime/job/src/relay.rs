@@ -6,9 +6,13 @@ use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
+use std::time::{Duration, Instant};
 
 /// A longer line is forwarded in parts.
 const LINE_MAX: usize = 1 << 16;
+
+/// How long an incomplete line waits for its end.
+const PARTIAL_WAIT: Duration = Duration::from_millis(100);
 
 /// With more unwritten bytes than this the launcher stops reading from ranks, so that they wait before they write more.
 const WAITING_MAX: usize = 1 << 20;
@@ -22,6 +26,9 @@ pub(crate) struct OutputRelay {
     tag: bool,
     /// Incomplete lines, by rank and whether they are for standard error.
     partial_lines: BTreeMap<(u32, bool), Vec<u8>>,
+    /// When incomplete lines are forwarded all the same, if they are not tagged: a prompt has no
+    /// end.
+    partial_deadline: Option<Instant>,
     /// Standard output and standard error of this process.
     outputs: [Output; 2],
 }
@@ -81,6 +88,26 @@ impl OutputRelay {
     pub(crate) fn on_output(&mut self, rank: u32, error: bool, bytes: &[u8]) {
         let ready = self.ready(rank, error, bytes);
         self.write(error, &ready);
+        let waits = |line: &Vec<u8>| !line.is_empty();
+        if !self.tag && self.partial_lines.get(&(rank, error)).is_some_and(waits) {
+            self.partial_deadline = Some(Instant::now() + PARTIAL_WAIT);
+        }
+    }
+
+    /// When [`expire`](Self::expire) has something to do at the earliest.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.partial_deadline
+    }
+
+    /// Forwards incomplete lines that have waited for their end, unless lines are tagged.
+    pub(crate) fn expire(&mut self, now: Instant) {
+        if self.partial_deadline.is_none_or(|then| then > now) {
+            return;
+        }
+        self.partial_deadline = None;
+        for ((_, error), line) in std::mem::take(&mut self.partial_lines) {
+            self.write(error, &line);
+        }
     }
 
     /// A rank has ended: forwards its incomplete line. A tagged line gets a newline at its end.

@@ -5,7 +5,7 @@ use crate::channel::{Channel, ChannelError};
 use crate::children::timeout_until;
 use crate::control::Message;
 use crate::description::{Description, HostRanks, Reach};
-use crate::environment::{ExternalRank, RENDEZVOUS, SECRET, external_rank};
+use crate::environment::{ExternalRank, RENDEZVOUS, SECRET, external_rank, launchers};
 use crate::settings::Settings;
 use fencepost_transport::auth::{Identity, Opener, Opening, Secret, Taker, Taking, Verdict, random_bytes};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -33,14 +33,25 @@ pub(crate) struct Rendezvous {
 }
 
 impl Rendezvous {
-    /// Reads the environment; returns `None` if no external launcher has started this process.
+    /// Reads the environment; returns `None` if this process is alone: no external launcher has
+    /// started it, or one started only it.
     ///
     /// # Errors
-    /// The variables are not sufficient to join, or not valid.
+    /// The variables are not sufficient to join, or not valid. Variables for a rendezvous without
+    /// those of a launcher are an error, too: each process would run the whole program alone.
     pub(crate) fn from_environment() -> Result<Option<Self>, String> {
         // Bytes that are not UTF-8 are replaced; the checks below then refuse the value and show it.
         let get = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-        let Some(ExternalRank { launcher, rank, size }) = external_rank(get)? else { return Ok(None) };
+        let Some(ExternalRank { launcher, rank, size }) = external_rank(get)? else {
+            let Some(at) = get(RENDEZVOUS) else { return Ok(None) };
+            return Err(format!(
+                "{RENDEZVOUS} is `{at}`, but no variable gives this process a rank: start it by one of {}, or unset {RENDEZVOUS}",
+                launchers()
+            ));
+        };
+        if size == 1 {
+            return Ok(None); // a single process is not a job
+        }
         let needs = |variable: &str, what: &str| {
             get(variable).ok_or_else(|| {
                 format!(
@@ -65,7 +76,8 @@ impl Rendezvous {
         let hosts = vec![HostRanks { name: launcher.into(), ranks: size }];
         let bind = at[0].ip();
         let (sealed, limits) = (settings.sealed, settings.limits);
-        let job = Description { job, secret, rank, size, reach: Reach::Tcp, hosts, bind, sealed, limits };
+        let (reach, cores) = (Reach::Tcp, crate::pin::cores_of_launcher());
+        let job = Description { job, secret, rank, size, reach, hosts, cores, bind, sealed, limits };
         Ok(Some(Self { job, at, name }))
     }
 

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The signals that are forwarded to ranks.
-const SIGNALS: [i32; 6] =
+const FORWARDED: [i32; 6] =
     [consts::SIGHUP, consts::SIGINT, consts::SIGQUIT, consts::SIGTERM, consts::SIGUSR1, consts::SIGUSR2];
+/// The signals by which a shell suspends a job and lets it go on.
+const OF_SHELL: [i32; 2] = [consts::SIGTSTP, consts::SIGCONT];
 
 /// Catches signals until it is dropped.
 pub(crate) struct Signals {
@@ -19,13 +21,16 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Starts to catch signals, except those that this process ignores (`nohup`, a shell's `&`).
-    pub(crate) fn new() -> io::Result<Self> {
+    /// Starts to catch the signals that are forwarded to ranks, and with `of_shell` also those by
+    /// which a shell suspends a job; except those that this process ignores (`nohup`, a shell's
+    /// `&`).
+    pub(crate) fn new(of_shell: bool) -> io::Result<Self> {
         let (pipe, write) = UnixStream::pair()?;
         pipe.set_nonblocking(true)?;
         let mut signals = Self { pipe, caught: Vec::new(), ids: Vec::new() };
         let ignored = ignored();
-        for signal in SIGNALS.into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0) {
+        let more = OF_SHELL.into_iter().filter(|_| of_shell);
+        for signal in FORWARDED.into_iter().chain(more).filter(|signal| ignored >> (signal - 1) & 1 == 0) {
             let caught = Arc::new(AtomicBool::new(false));
             signals.caught.push((signal, caught.clone()));
             // The flag is registered first, so that it is set when the pipe becomes readable.
@@ -56,6 +61,21 @@ impl Drop for Signals {
         for id in self.ids.drain(..) {
             low_level::unregister(id);
         }
+    }
+}
+
+/// Stops this process as Ctrl-Z does, and returns when the shell lets it go on; at once if no shell
+/// could, since the process group is an orphan.
+pub(crate) fn stop() {
+    // SAFETY: the action is set to the default one and back; the signal goes to this thread, and
+    // stops all of them.
+    unsafe {
+        let mut default: libc::sigaction = std::mem::zeroed();
+        default.sa_sigaction = libc::SIG_DFL;
+        let mut ours: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGTSTP, &raw const default, &raw mut ours);
+        libc::raise(libc::SIGTSTP);
+        libc::sigaction(libc::SIGTSTP, &raw const ours, std::ptr::null_mut());
     }
 }
 

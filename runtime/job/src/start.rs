@@ -5,10 +5,11 @@
 //! [`StateMachine`] decides what is done when.
 
 use crate::channel::{Channel, ChannelError};
-use crate::children::{Children, Event, Program, Ready, timeout_until};
+use crate::children::{Children, Event, Input, Program, Ready, timeout_until};
 use crate::control::{self, HostJob, Message};
 use crate::description::{Description, HostRanks, Limits, Reach};
 use crate::exit::{Exit, FAILED, TIMED_OUT, signal_name};
+use crate::input::{InputSource, is_terminal};
 use crate::link::HostMemory;
 use crate::relay::{OutputRelay, report};
 use crate::signals::Signals;
@@ -20,6 +21,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal,
     set_parent_process_death_signal,
 };
+use signal_hook::consts::{SIGCONT, SIGTSTP};
 use std::ffi::OsString;
 use std::io;
 use std::net::Ipv4Addr;
@@ -74,6 +76,8 @@ pub struct Start {
     pub tag_output: bool,
     /// Whether each rank is pinned to a core.
     pub pin: bool,
+    /// Whether rank 0 gets the standard input of the launcher; else it has none.
+    pub input: bool,
     /// Whether the launcher reports what it starts, and how each rank ends.
     pub verbose: bool,
 }
@@ -99,6 +103,7 @@ impl Start {
             sealed: settings.sealed,
             tag_output: false,
             pin: false,
+            input: true,
             verbose: false,
         })
     }
@@ -150,7 +155,14 @@ struct RemoteHost {
     kill_deadline: Option<Instant>,
     /// Whether the host was sent the message that the job is over.
     stop_sent: bool,
+    /// Whether rank 0, on this host, has not taken the last piece of its input.
+    input_given: bool,
+    /// Whether it reads no more.
+    input_closed: bool,
 }
+
+/// How long the launcher waits for room in the pipes to its hosts before it is suspended.
+const SUSPEND_LIMIT: Duration = Duration::from_secs(1);
 
 /// How long a remote command may run after the launcher has asked it to end.
 const END_LIMIT: Duration = Duration::from_secs(3);
@@ -169,6 +181,7 @@ struct RunningJob {
     late_warning: LateWarning,
     /// Whether hosts were asked to pause the output of their ranks.
     output_paused: bool,
+    input: InputSource,
 }
 
 /// The warning about ranks that do not join. A rank sends nothing before it joins, and a program may legitimately
@@ -185,6 +198,8 @@ enum Key {
     Signal,
     /// The launcher's own output accepts more bytes.
     Output,
+    /// There is standard input for rank 0.
+    Input,
     Local(Ready),
     /// The channel of a remote host, by its first rank.
     HostChannel(u32),
@@ -211,12 +226,14 @@ impl RunningJob {
         }
         let now = Instant::now();
         let timeout = start.timeout.map(|time| now + time);
+        // On this host, rank 0 inherits an input that is no terminal.
+        let is_far = start.hosts.first().is_some_and(|host| !host.remote.is_empty());
         Ok(Self {
             job_state: StateMachine::new(start.size(), start.reach, start.grace, timeout),
             children: Children::new(start.limits, memory),
             remotes: Vec::new(),
             relay: OutputRelay::new(start.tag_output),
-            signals: Signals::new()?,
+            signals: Signals::new(true)?,
             hosts: start
                 .hosts
                 .iter()
@@ -231,6 +248,8 @@ impl RunningJob {
                 LateWarning::NoneJoined
             },
             output_paused: false,
+            // On this host, rank 0 inherits an input that is no terminal.
+            input: InputSource::new(start.input && (is_terminal() || is_far)),
         })
     }
 
@@ -249,6 +268,7 @@ impl RunningJob {
             size: start.size(),
             reach: start.reach,
             hosts: self.hosts.clone(),
+            cores: if start.pin { crate::pin::cores() } else { 0 },
             bind: Ipv4Addr::LOCALHOST.into(),
             sealed: start.sealed,
             limits: start.limits,
@@ -293,7 +313,11 @@ impl RunningJob {
             folder: start.folder.clone(),
             environment: start.environment.clone(),
             capture: start.tag_output,
-            input: true,
+            input: match start.input {
+                true if is_terminal() => Input::PassedOn,
+                true => Input::Inherited,
+                false => Input::None,
+            },
             pin: start.pin,
         };
         let failed = |why| (ranks.start, Exit::NotStarted { code: FAILED, why });
@@ -370,6 +394,9 @@ impl RunningJob {
         keys.push(Key::Signal);
         self.relay.watch(&mut fds);
         keys.resize(fds.len(), Key::Output);
+        if self.input.watch(&mut fds) {
+            keys.push(Key::Input);
+        }
         // While the launcher's own output is full, the ranks' output stays in their pipes.
         self.children.watch(&mut fds, !self.relay.is_full(), |ready| keys.push(Key::Local(ready)));
         for remote in &self.remotes {
@@ -388,7 +415,9 @@ impl RunningJob {
         let beat = (!self.remotes.is_empty()).then_some(self.next_beat);
         let kill_deadline = self.remotes.iter().filter_map(|remote| remote.kill_deadline).min();
         let late = if let LateWarning::At(then) = self.late_warning { Some(then) } else { None };
-        let deadlines = [self.job_state.deadline(), self.children.deadline(), beat, kill_deadline, late];
+        let [input, output] = [self.input.deadline(), self.relay.deadline()];
+        let deadlines =
+            [self.job_state.deadline(), self.children.deadline(), beat, kill_deadline, late, input, output];
         let deadline = deadlines.into_iter().flatten().min();
         let timeout = timeout_until(deadline);
         // When a signal interrupts `poll`, nothing is ready, and the caller calls again.
@@ -402,7 +431,18 @@ impl RunningJob {
         for &key in ready {
             match key {
                 Key::Signal => {
-                    for signal in self.signals.take() {
+                    let caught = self.signals.take();
+                    for &signal in &caught {
+                        match signal {
+                            // Where both have come, the job is to go on.
+                            SIGTSTP if caught.contains(&SIGCONT) => continue,
+                            SIGTSTP => {
+                                self.suspend();
+                                continue;
+                            }
+                            SIGCONT => continue, // the terminal may be read now
+                            _ => {}
+                        }
                         if self.verbose {
                             self.relay.report(&format!(
                                 "{} is forwarded to the ranks",
@@ -413,10 +453,14 @@ impl RunningJob {
                     }
                 }
                 Key::Output => {}
+                Key::Input => self.pass_input(),
                 Key::Local(ready) => self.children.handle_ready(ready, &mut events),
                 Key::HostChannel(first) => self.handle_remote(first, false, &mut events),
                 Key::HostProcess(first) => self.handle_remote(first, true, &mut events),
             }
+        }
+        if let Some(more) = self.input_is_taken() {
+            self.input.taken(more);
         }
         let now = Instant::now();
         self.children.expire(looked);
@@ -428,10 +472,54 @@ impl RunningJob {
         }
         self.execute(&commands);
         self.warn_about_late_ranks(now);
+        self.relay.expire(now);
         self.relay.flush();
         if self.output_paused != self.relay.is_full() {
             self.output_paused = !self.output_paused;
             self.remotes.iter_mut().for_each(|remote| remote.send(&Message::PauseOutput(self.output_paused)));
+        }
+    }
+
+    /// Stops the ranks and then this process, as Ctrl-Z does to a program that is one process.
+    /// Returns when the shell lets the job go on; the time in between does not count.
+    fn suspend(&mut self) {
+        let began = Instant::now();
+        self.children.suspend(true);
+        self.remotes.iter_mut().for_each(|remote| remote.send(&Message::Suspend(true)));
+        self.relay.flush();
+        self.remotes.iter_mut().for_each(|remote| remote.flush_before(began + SUSPEND_LIMIT));
+        crate::signals::stop();
+        let (now, time) = (Instant::now(), began.elapsed());
+        self.children.suspend(false);
+        for remote in &mut self.remotes {
+            remote.send(&Message::Suspend(false));
+            remote.last_message = now;
+            remote.kill_deadline = remote.kill_deadline.map(|then| then + time);
+        }
+        self.job_state.on_suspended(time);
+        self.next_beat = now;
+        if let LateWarning::At(then) = &mut self.late_warning {
+            *then += time;
+        }
+    }
+
+    /// Passes a piece of the standard input on to rank 0.
+    fn pass_input(&mut self) {
+        let Some(bytes) = self.input.read() else { return };
+        match self.remote_of(0) {
+            None => self.children.give_input(&bytes),
+            Some(remote) => {
+                remote.input_given = true;
+                remote.send(&Message::Input(bytes));
+            }
+        }
+    }
+
+    /// Returns whether rank 0 takes more input, once it has taken what it was given.
+    fn input_is_taken(&mut self) -> Option<bool> {
+        match self.remote_of(0) {
+            None => self.children.has_taken_input().then(|| self.children.takes_input()),
+            Some(remote) => (!remote.input_given).then_some(!remote.input_closed),
         }
     }
 
@@ -441,6 +529,9 @@ impl RunningJob {
             Event::Output { rank, error, bytes } => self.relay.on_output(rank, error, &bytes),
             Event::Exited(rank, exit) => {
                 self.relay.on_exit(rank);
+                if rank == 0 {
+                    self.input.close();
+                }
                 if self.verbose {
                     self.relay.report(&format!("{} {exit}", self.name(rank)));
                 }
@@ -565,7 +656,7 @@ impl RunningJob {
 
     /// Writes the ranks' remaining output until its deadline or a signal, and returns the exit code.
     fn drain_output(mut self) -> u8 {
-        let limit = self.job_state.output_deadline(Instant::now());
+        let mut limit = self.job_state.output_deadline(Instant::now());
         let (mut code, mut reported) = (self.job_state.code(), false);
         loop {
             self.relay.flush();
@@ -581,8 +672,16 @@ impl RunningJob {
             let mut fds = vec![PollFd::from_borrowed_fd(self.signals.source(), PollFlags::IN)];
             self.relay.watch(&mut fds);
             let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(limit).as_ref());
-            let ends = |signal: &i32| !self.job_state.is_user_signal(*signal);
-            let cut = match self.signals.take().into_iter().find(ends) {
+            let caught = self.signals.take();
+            if caught.contains(&SIGTSTP) && !caught.contains(&SIGCONT) {
+                let began = Instant::now();
+                self.suspend();
+                limit = limit.map(|limit| limit + began.elapsed());
+            }
+            let ends = |signal: &i32| {
+                !self.job_state.is_user_signal(*signal) && ![SIGTSTP, SIGCONT].contains(signal)
+            };
+            let cut = match caught.into_iter().find(ends) {
                 Some(signal) => Exit::Signal(signal as u8).code(),
                 None if limit.is_some_and(|limit| limit <= Instant::now()) => TIMED_OUT,
                 None => continue,
@@ -636,12 +735,22 @@ impl RemoteHost {
             given_up: None,
             kill_deadline: None,
             stop_sent: false,
+            input_given: false,
+            input_closed: false,
         })
     }
 
     fn send(&mut self, message: &Message) {
         // An error needs no handling here: the end of a lost host's command is noticed by its process descriptor.
         let _: Result<(), ChannelError> = self.channel.send(message);
+    }
+
+    /// Sends what is not sent yet, until this time.
+    fn flush_before(&mut self, limit: Instant) {
+        while self.channel.flush().is_ok() && self.channel.unsent() > 0 && Instant::now() < limit {
+            let mut fds = [PollFd::from_borrowed_fd(self.channel.sink(), PollFlags::OUT)];
+            let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(Some(limit)).as_ref());
+        }
     }
 
     /// Handles all messages that have arrived; returns whether more may come.
@@ -703,8 +812,9 @@ impl RemoteHost {
         }
     }
 
-    fn handle_message(&self, message: Message, events: &mut Vec<Event>) {
-        let is_own_rank = |rank: u32| self.ranks.contains(&rank);
+    fn handle_message(&mut self, message: Message, events: &mut Vec<Event>) {
+        let ranks = self.ranks.clone();
+        let is_own_rank = |rank: u32| ranks.contains(&rank);
         match message {
             Message::Forward { rank, frame } if is_own_rank(rank) => match control::parse_frame(&frame) {
                 Ok(Some((message, _))) => events.push(Event::Reported(rank, message)),
@@ -715,6 +825,7 @@ impl RemoteHost {
             Message::Output { rank, error, bytes } if is_own_rank(rank) => {
                 events.push(Event::Output { rank, error, bytes });
             }
+            Message::InputTaken(more) => (self.input_given, self.input_closed) = (false, !more),
             _ => {}
         }
     }

@@ -154,6 +154,13 @@ impl StateMachine {
         if self.timed_out || self.signals > 0 { Some(now + self.grace) } else { self.timeout }
     }
 
+    /// The job was suspended for this time, which does not count.
+    pub(crate) fn on_suspended(&mut self, time: Duration) {
+        for deadline in [&mut self.kill_deadline, &mut self.timeout].into_iter().flatten() {
+            *deadline += time;
+        }
+    }
+
     /// When [`expire`](Self::expire) has something to do at the earliest.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         [self.kill_deadline, self.timeout].into_iter().flatten().min()

@@ -1,0 +1,56 @@
+//! The forms of options that users of other launchers type: long options with a single dash, such
+//! as `-np 4`.
+
+use clap::{Arg, Command};
+use std::ffi::OsString;
+
+/// Gives long options of `fencepost run` that have a single dash a second one, up to the program,
+/// and separates the program from them.
+pub fn normalised(mut words: Vec<OsString>, run: &Command) -> Vec<OsString> {
+    if words.get(1).is_none_or(|word| word != "run") {
+        return words;
+    }
+    let mut at = 2;
+    while let Some(word) = words.get(at).and_then(|word| word.to_str()).map(str::to_owned) {
+        if word == "--" {
+            return words;
+        }
+        let Some(short) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) else { break };
+        let name = short.trim_start_matches('-').split('=').next().unwrap_or_default();
+        let long = run.get_arguments().find(|arg| is_named(arg, name));
+        // One letter is a short option, and its value may follow without a space.
+        let arg = if long.is_some() && name.len() > 1 {
+            if !short.starts_with('-') {
+                words[at] = format!("-{word}").into();
+            }
+            long.filter(|_| !word.contains('='))
+        } else if short.starts_with('-') {
+            None
+        } else {
+            last_of_cluster(run, short)
+        };
+        at += if arg.is_some_and(|arg| arg.get_action().takes_values()) { 2 } else { 1 };
+    }
+    // What follows the program is its own.
+    if at < words.len() {
+        words.insert(at, "--".into());
+    }
+    words
+}
+
+fn is_named(arg: &Arg, name: &str) -> bool {
+    arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&name))
+}
+
+/// The option that takes the next word as its value, if one of these letters does: as in `-vn 4`,
+/// and not in `-n4`.
+fn last_of_cluster<'a>(run: &'a Command, letters: &str) -> Option<&'a Arg> {
+    let mut left = letters.chars();
+    while let Some(letter) = left.next() {
+        let arg = run.get_arguments().find(|arg| arg.get_short() == Some(letter))?;
+        if arg.get_action().takes_values() {
+            return Some(arg).filter(|_| left.as_str().is_empty());
+        }
+    }
+    None
+}

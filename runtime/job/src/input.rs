@@ -1,0 +1,195 @@
+//! [`InputSource`] and [`InputPipe`]: the standard input of the launcher on its way to the standard
+//! input of rank 0.
+//!
+//! A rank on the launcher's host inherits an input that is a file or a pipe. The launcher reads a
+//! terminal itself, since a rank is in a process group of its own, which may not; and it sends the
+//! input to a rank on another host.
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::stdio::stdin;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// How often to look whether this process may read its terminal: no event tells it.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// The longest piece of input that is on its way at a time.
+const PIECE: usize = 1 << 14;
+
+/// The standard input of this process. One piece of it is on its way at a time, so a rank that does
+/// not read its input leaves the rest where it is.
+pub(crate) struct InputSource {
+    /// Opened again, so that a read does not block where somebody else reads the same terminal or
+    /// pipe, and others keep theirs as it is; `None` for what cannot be opened again, such as a
+    /// socket.
+    own: Option<OwnedFd>,
+    is_terminal: bool,
+    /// Whether there may be more.
+    open: bool,
+    /// Whether a piece is on its way.
+    on_its_way: bool,
+}
+
+impl InputSource {
+    /// The standard input, to be passed on if `passes`.
+    pub(crate) fn new(passes: bool) -> Self {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let own = passes.then(|| open("/proc/self/fd/0", flags, Mode::empty()).ok()).flatten();
+        Self { own, is_terminal: is_terminal(), open: passes, on_its_way: false }
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.own.as_ref().map_or(stdin(), AsFd::as_fd)
+    }
+
+    /// Adds the standard input to a list for `poll`, if a piece of it may be read now. Returns
+    /// whether it did.
+    pub(crate) fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) -> bool {
+        let watched = self.open && !self.on_its_way && self.may_read();
+        if watched {
+            fds.push(PollFd::from_borrowed_fd(self.descriptor(), PollFlags::IN));
+        }
+        watched
+    }
+
+    /// When to look again whether the terminal may be read.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let waits = self.open && !self.on_its_way && !self.may_read();
+        waits.then(|| Instant::now() + LOOK_AGAIN)
+    }
+
+    /// A process of the background that reads its terminal would be stopped.
+    fn may_read(&self) -> bool {
+        !self.is_terminal
+            || rustix::termios::tcgetpgrp(stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
+    }
+
+    /// Reads the next piece after `poll` has found the input ready; an empty one is its end.
+    pub(crate) fn read(&mut self) -> Option<Vec<u8>> {
+        if !self.may_read() {
+            return None;
+        }
+        let mut bytes = vec![0; PIECE];
+        let count = match rustix::io::read(self.descriptor(), &mut bytes) {
+            Ok(count) => count,
+            Err(Errno::INTR | Errno::AGAIN) => return None,
+            Err(_) => 0, // closed, or a terminal that has gone
+        };
+        bytes.truncate(count);
+        (self.open, self.on_its_way) = (count > 0, true);
+        Some(bytes)
+    }
+
+    /// Rank 0 has ended.
+    pub(crate) fn close(&mut self) {
+        self.open = false;
+    }
+
+    /// The last piece has been passed on; `more`: whether rank 0 still reads.
+    pub(crate) fn taken(&mut self, more: bool) {
+        (self.open, self.on_its_way) = (self.open && more, false);
+    }
+}
+
+/// Whether the standard input is a terminal.
+pub(crate) fn is_terminal() -> bool {
+    rustix::termios::isatty(stdin())
+}
+
+/// The standard input of a rank, as the process that has started it holds it. No function blocks.
+pub(crate) struct InputPipe {
+    pipe: Option<OwnedFd>,
+    unwritten: VecDeque<u8>,
+    /// Whether the end of the input follows.
+    ends: bool,
+}
+
+impl InputPipe {
+    /// Makes the writing end of a rank's input nonblocking.
+    ///
+    /// # Errors
+    /// The system call failed.
+    pub(crate) fn new(pipe: OwnedFd) -> rustix::io::Result<Self> {
+        rustix::io::ioctl_fionbio(&pipe, true)?;
+        Ok(Self { pipe: Some(pipe), unwritten: VecDeque::new(), ends: false })
+    }
+
+    /// Passes on a piece; an empty one is the end.
+    pub(crate) fn give(&mut self, bytes: &[u8]) {
+        self.ends |= bytes.is_empty();
+        self.unwritten.extend(bytes);
+        self.flush();
+    }
+
+    /// Whether everything has been passed on, or the rank does not read any more.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.unwritten.is_empty()
+    }
+
+    /// Whether the rank may read more.
+    pub(crate) fn is_open(&self) -> bool {
+        self.pipe.is_some()
+    }
+
+    /// The pipe, if bytes wait for room in it.
+    pub(crate) fn waits(&self) -> Option<&OwnedFd> {
+        self.pipe.as_ref().filter(|_| !self.unwritten.is_empty())
+    }
+
+    /// Writes as much as there is room for.
+    pub(crate) fn flush(&mut self) {
+        while let Some(pipe) = self.pipe.as_ref().filter(|_| !self.unwritten.is_empty()) {
+            match rustix::io::write(pipe, self.unwritten.as_slices().0) {
+                Ok(count) => drop(self.unwritten.drain(..count)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                Err(_) => self.pipe = None,
+            }
+        }
+        if self.pipe.is_none() {
+            self.unwritten.clear();
+        } else if self.ends {
+            self.pipe = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::Read;
+
+    #[test]
+    fn input_is_passed_on_as_far_as_it_is_read_and_then_ends() {
+        let (from, to) = rustix::pipe::pipe().expect("a pipe");
+        let mut pipe = InputPipe::new(to).expect("it is open");
+        let all: Vec<u8> = (0..300_000_u32).map(|at| at as u8).collect();
+        pipe.give(&all);
+        assert!(pipe.waits().is_some(), "a pipe has room for 64 KiB");
+        pipe.give(&[]);
+        let reader = std::thread::spawn(move || {
+            let mut read = Vec::new();
+            File::from(from).read_to_end(&mut read).map(|_| read)
+        });
+        while let Some(waits) = pipe.waits() {
+            let mut fds = [PollFd::new(waits, PollFlags::OUT)];
+            rustix::event::poll(&mut fds, None).expect("poll");
+            pipe.flush();
+        }
+        assert_eq!(reader.join().expect("it reads").expect("a pipe"), all);
+        assert!(pipe.is_empty());
+    }
+
+    #[test]
+    fn input_of_a_rank_that_has_closed_its_own_is_discarded() {
+        let (from, to) = rustix::pipe::pipe().expect("a pipe");
+        let mut pipe = InputPipe::new(to).expect("it is open");
+        drop(from);
+        pipe.give(b"lost");
+        assert!(pipe.is_empty() && pipe.waits().is_none());
+    }
+}

@@ -1,0 +1,31 @@
+//! The cores that ranks may use, and the core that a rank is pinned to.
+
+use rustix::process::{Pid, getppid};
+use rustix::thread::{CpuSet, sched_getaffinity};
+
+/// The number of cores that the ranks which this process starts may use together.
+pub(crate) fn cores() -> u32 {
+    std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX))
+}
+
+/// The number of cores that the ranks of an external launcher on this host may use together. Such a
+/// launcher may bind each rank to a core; what it has kept for itself, as the parent of the ranks,
+/// is what they have together.
+pub(crate) fn cores_of_launcher() -> u32 {
+    cores().max(allowed(getppid()).map_or(0, |allowed| allowed.len() as u32))
+}
+
+/// The core for the rank number `local_index` of this machine, out of those that this process may
+/// use.
+pub(crate) fn core(local_index: usize) -> Option<CpuSet> {
+    let cores = allowed(None)?;
+    let mut set = CpuSet::new();
+    set.set(*cores.get(local_index % cores.len().max(1))?);
+    Some(set)
+}
+
+/// The cores that a process may use; `None` is this one.
+fn allowed(process: Option<Pid>) -> Option<Vec<usize>> {
+    let allowed = sched_getaffinity(process).ok()?;
+    Some((0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect())
+}
