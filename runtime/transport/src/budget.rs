@@ -3,11 +3,13 @@
 //! A page of a memory file that is not available when it is first touched ends the process with
 //! SIGBUS, or some other process by the kernel's choice. So pages of memory files are reserved
 //! before they are used, and only where the machine, the control groups of this process and its
-//! limits leave room for them. Large requests of the heap have to fit as well; the system reserves
-//! nothing for these, so several of them may fit one by one and not together.
+//! limits leave room for them. Large requests of the heap have to fit as well, together with what
+//! else this process has promised of it and not touched ([`Promise`]). The system reserves nothing
+//! for these, so requests of several processes may fit one by one and not together.
 
 use std::fmt;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A request for memory that exceeds what is available.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,7 +58,7 @@ impl fmt::Display for Size {
 /// Left to everything else: the machine must not be emptied to its last page.
 const MARGIN: u64 = 32 << 20;
 
-const OF_MACHINE: &str = "of the machine's memory";
+pub(crate) const OF_MACHINE: &str = "of the machine's memory";
 
 /// Reads a file of the kernel, by path.
 pub(crate) type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -68,23 +70,54 @@ pub(crate) fn read(path: &str) -> Option<String> {
 
 /// Returns how much may be requested now, and the limit that leaves no more.
 pub(crate) fn available(read: Read<'_>) -> (u64, &'static str) {
-    let machine = read("/proc/meminfo").and_then(|text| kib(&text, "MemAvailable:"));
+    let machine = read("/proc/meminfo").and_then(|text| {
+        Some(kib(&text, "MemAvailable:")?.saturating_add(kib(&text, "SwapFree:").unwrap_or(0)))
+    });
     let machine = machine.map(|bytes| (bytes, OF_MACHINE));
     let group = groups(read).map(|bytes| (bytes, "of the memory limit of this process's control group"));
     let least = machine.into_iter().chain(group).min_by_key(|(bytes, _)| *bytes);
     least.map_or((u64::MAX, ""), |(bytes, limit)| (bytes.saturating_sub(MARGIN), limit))
 }
 
-/// Returns whether `bytes` may be requested now.
-///
-/// # Errors
-/// They exceed what is available.
-pub(crate) fn suffices(bytes: u64) -> Result<(), MemoryShortage> {
-    let (mut available, limit) = available(&read);
-    if limit == OF_MACHINE {
-        available += read("/proc/meminfo").and_then(|text| kib(&text, "SwapFree:")).unwrap_or(0);
-    }
+/// Returns whether `bytes` may be requested now, although `others` bytes that count as available are
+/// promised to others.
+fn suffices(bytes: u64, others: u64, read: Read<'_>) -> Result<(), MemoryShortage> {
+    let (available, limit) = available(read);
+    let available = available.saturating_sub(others);
     if bytes <= available { Ok(()) } else { Err(MemoryShortage { requested: bytes, available, limit }) }
+}
+
+/// The bytes of all promises of this process.
+static PROMISED: AtomicU64 = AtomicU64::new(0);
+
+/// Memory that this process may touch, and that takes none of the machine's before. It counts until
+/// the promise is dropped.
+pub(crate) struct Promise(u64);
+
+impl Promise {
+    /// Promises `bytes`.
+    ///
+    /// # Errors
+    /// They exceed what is available, less what is promised to others and not touched.
+    pub(crate) fn new(bytes: u64) -> Result<Self, MemoryShortage> {
+        let others = PROMISED.fetch_add(bytes, Ordering::SeqCst);
+        let promise = Self(bytes);
+        suffices(bytes, untouched(others, &read), &read)?;
+        Ok(promise)
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        PROMISED.fetch_sub(self.0, Ordering::SeqCst);
+    }
+}
+
+/// Returns how much of what is promised is not touched, at the least: memory that nothing was
+/// promised for counts as touched, too.
+fn untouched(promised: u64, read: Read<'_>) -> u64 {
+    let touched = || read("/proc/self/status").and_then(|text| kib(&text, "RssAnon:"));
+    if promised == 0 { 0 } else { promised.saturating_sub(touched().unwrap_or(promised)) }
 }
 
 /// Returns how much memory the machine has in total.
@@ -92,7 +125,7 @@ pub(crate) fn whole(read: Read<'_>) -> u64 {
     read("/proc/meminfo").and_then(|text| kib(&text, "MemTotal:")).unwrap_or(1 << 30)
 }
 
-/// Returns a row of `/proc/meminfo`, in bytes.
+/// Returns a row of `/proc/meminfo` or `/proc/self/status`, in bytes.
 fn kib(text: &str, row: &str) -> Option<u64> {
     let row = text.lines().find_map(|line| line.strip_prefix(row))?;
     row.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
@@ -120,17 +153,22 @@ struct Version {
     root: &'static str,
     limit: &'static str,
     used: &'static str,
-    /// In `memory.stat`: cached file pages that the kernel reclaims first.
-    spare: &'static str,
+    /// In `memory.stat`: what the kernel reclaims before it refuses memory, as the row and the part
+    /// of it that counts: all, or a half.
+    spare: &'static [(&'static str, u64)],
 }
 
-const VERSION_2: Version =
-    Version { root: "/sys/fs/cgroup", limit: "memory.max", used: "memory.current", spare: "inactive_file " };
+const VERSION_2: Version = Version {
+    root: "/sys/fs/cgroup",
+    limit: "memory.max",
+    used: "memory.current",
+    spare: &[("inactive_file", 1), ("active_file", 2), ("slab_reclaimable", 2)],
+};
 const VERSION_1: Version = Version {
     root: "/sys/fs/cgroup/memory",
     limit: "memory.limit_in_bytes",
     used: "memory.usage_in_bytes",
-    spare: "total_inactive_file ",
+    spare: &[("total_inactive_file", 1), ("total_active_file", 2)],
 };
 
 impl Version {
@@ -154,10 +192,13 @@ impl Version {
         let file = |name: &str| read(&format!("{}{path}/{name}", self.root));
         let limit = file(self.limit)?.trim().parse::<u64>().ok()?; // "max" means no limit
         let used = file(self.used)?.trim().parse::<u64>().ok()?;
-        let spare = file("memory.stat").and_then(|stat| {
-            stat.lines().find_map(|line| line.strip_prefix(self.spare)?.trim().parse::<u64>().ok())
+        let stat = file("memory.stat").unwrap_or_default();
+        let rows = stat.lines().filter_map(|line| line.split_once(' '));
+        let spare = rows.filter_map(|(row, bytes)| {
+            let (_, part) = self.spare.iter().find(|(name, _)| *name == row)?;
+            Some(bytes.trim().parse::<u64>().ok()? / part)
         });
-        Some(limit.saturating_sub(used.saturating_sub(spare.unwrap_or(0))))
+        Some(limit.saturating_sub(used.saturating_sub(spare.sum())))
     }
 }
 
@@ -187,10 +228,41 @@ mod tests {
             ("/sys/fs/cgroup/jobs/one/memory.current", "7\n"),
             ("/sys/fs/cgroup/jobs/memory.max", "200000000\n"),
             ("/sys/fs/cgroup/jobs/memory.current", "150000000\n"),
-            ("/sys/fs/cgroup/jobs/memory.stat", "anon 5\ninactive_file 50000000\n"),
+            (
+                "/sys/fs/cgroup/jobs/memory.stat",
+                "anon 5\ninactive_file 40000000\nactive_file 16000000\nslab_reclaimable 4000000\n",
+            ),
         ]);
         let limit = "of the memory limit of this process's control group";
         assert_eq!(available(&read), (100_000_000 - MARGIN, limit));
+    }
+
+    #[test]
+    fn swap_counts_where_the_machine_decides() {
+        let meminfo = format!("{MEMINFO}SwapFree: 200000 kB\n");
+        let all = [("/proc/meminfo", meminfo.as_str())];
+        let read = files(&all);
+        assert_eq!(available(&read), (700_000 * 1024 - MARGIN, OF_MACHINE));
+    }
+
+    #[test]
+    fn what_is_promised_and_not_touched_is_not_available() {
+        let read = files(&[("/proc/meminfo", MEMINFO), ("/proc/self/status", "RssAnon:\t  100000 kB\n")]);
+        assert_eq!(untouched(300_000 * 1024, &read), 200_000 * 1024);
+        assert_eq!((untouched(50_000 * 1024, &read), untouched(0, &read)), (0, 0));
+        let left = 300_000 * 1024 - MARGIN;
+        assert_eq!(suffices(left, 200_000 * 1024, &read), Ok(()));
+        let shortage = suffices(left + 1, 200_000 * 1024, &read).expect_err("a byte too many");
+        assert_eq!((shortage.requested, shortage.available), (left + 1, left));
+    }
+
+    #[test]
+    fn a_promise_counts_until_it_is_dropped() {
+        let most = available(&read).0 / 3 * 2;
+        let first = Promise::new(most).expect("two thirds are available");
+        assert!(Promise::new(most).is_err(), "the first one is not touched");
+        drop(first);
+        Promise::new(most).expect("nothing is promised any more");
     }
 
     #[test]

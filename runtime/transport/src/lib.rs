@@ -48,6 +48,8 @@ mod sim;
 mod stream;
 mod sync;
 #[cfg(not(loom))]
+mod system;
+#[cfg(not(loom))]
 mod tcp;
 mod watch;
 mod zeros;
@@ -79,6 +81,8 @@ pub use sim::{SimEnd, sim};
 #[cfg(any(feature = "testing", fuzzing))]
 #[doc(hidden)]
 pub use stream::decode;
+#[cfg(not(loom))]
+pub use system::call_failed;
 #[doc(hidden)]
 #[cfg(not(loom))]
 pub use tcp::fuzz;

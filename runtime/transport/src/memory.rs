@@ -1,7 +1,6 @@
 //! [`Memory`]: an allocator of memory that other ranks may reach, and [`Bytes`] allocated from it.
 
 use crate::Port;
-use crate::budget;
 use crate::large_pages::{self, LARGE_PAGE};
 #[cfg(all(not(loom), target_arch = "x86_64"))]
 use crate::watch::Pages;
@@ -170,7 +169,6 @@ impl Memory {
         match &self.0 {
             Backing::Heap => {
                 if zeroed && len >= LARGE_PAGE {
-                    budget::suffices(len as u64)?;
                     let zeros = Zeros::new(len, LARGE_PAGE)?;
                     let first = zeros.first();
                     large_pages::prefer(first, len);

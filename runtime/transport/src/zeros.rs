@@ -1,18 +1,25 @@
 //! [`Zeros`]: zeroed memory that takes none of the machine's until it is touched.
 
+use crate::budget::Promise;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use std::io;
 use std::ptr::NonNull;
 
 /// Anonymous pages, unmapped when dropped.
 pub(crate) struct Zeros {
     first: NonNull<u8>,
     len: usize,
+    _promise: Promise,
 }
 
 impl Zeros {
     /// Maps `len` bytes of zeros at a multiple of `align`, which is a multiple of a page.
-    pub(crate) fn new(len: usize, align: usize) -> rustix::io::Result<Self> {
+    ///
+    /// # Errors
+    /// There is not enough memory to touch them all.
+    pub(crate) fn new(len: usize, align: usize) -> io::Result<Self> {
+        let promise = Promise::new(len as u64)?;
         let page = rustix::param::page_size();
         let len = len.checked_next_multiple_of(page).ok_or(Errno::NOMEM)?;
         let mapped = len.checked_add(align - page).ok_or(Errno::NOMEM)?;
@@ -29,7 +36,7 @@ impl Zeros {
             }
         }
         // SAFETY: within the mapping.
-        Ok(Self { first: unsafe { from.add(before) }, len })
+        Ok(Self { first: unsafe { from.add(before) }, len, _promise: promise })
     }
 
     pub(crate) fn first(&self) -> NonNull<u8> {

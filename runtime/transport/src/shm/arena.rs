@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::budget::MemoryShortage;
 use crate::shared::slice::{Placement, SharedSlice};
 use crate::shm::extents::Extents;
-use crate::shm::mapping::{LARGE_PAGE, Mapping, PAGE, SizeLimit};
+use crate::shm::mapping::{LARGE_PAGE, Mapping, PAGE, limit_of_arena};
 #[cfg(target_arch = "x86_64")]
 use crate::watch::Pages;
 
@@ -141,13 +141,11 @@ impl State {
         // The kept pages have room for the request, or separate two parts of it.
         self.return_pages(mapping);
         let left = self.clean.total();
-        // This process has the limits of the one that made the segment.
-        let limit = SizeLimit::of_process().of_a_rank;
         // Rather elsewhere than not at all.
-        let offset = self.clean.take(bytes, PAGE).ok_or(MemoryShortage {
+        let offset = self.clean.take(bytes, PAGE).ok_or_else(|| MemoryShortage {
             requested: bytes,
             available: left,
-            limit,
+            limit: limit_of_arena(mapping.head.arena),
         })?;
         match mapping.reserve(offset, bytes) {
             Ok(()) => Ok((offset, true)),

@@ -77,6 +77,18 @@ impl SizeLimit {
     }
 }
 
+/// The size of an arena that no limit makes smaller: any rank may come to use all memory of the
+/// machine.
+pub(super) fn largest_arena() -> u64 {
+    budget::whole(&budget::read).next_multiple_of(LARGE_PAGE)
+}
+
+/// The name of what makes an arena no larger than these bytes. This process has the limits of the
+/// one that made the segment.
+pub(super) fn limit_of_arena(bytes: u64) -> &'static str {
+    if bytes < largest_arena() { SizeLimit::of_process().of_a_rank } else { budget::OF_MACHINE }
+}
+
 /// The segment as this process maps it.
 pub(super) struct Mapping {
     pub(super) file: File,
@@ -127,7 +139,10 @@ impl Mapping {
 
     /// Reserves the first bytes, before they are written.
     pub(super) fn reserve_first(&self, bytes: u64) -> io::Result<()> {
-        budget::suffices(bytes)?;
+        let (available, limit) = budget::available(&budget::read);
+        if bytes > available {
+            return Err(MemoryShortage { requested: bytes, available, limit }.into());
+        }
         allocate(&self.file, 0, bytes)
     }
 

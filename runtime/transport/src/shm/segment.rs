@@ -14,15 +14,16 @@ use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, SealFlags};
 
-use crate::budget::{self, MemoryShortage};
+use crate::budget::MemoryShortage;
 use crate::deadlock::{self, Entry};
 use crate::shared::members::FailedRanks;
 use crate::shared::slice::{KeepAlive, Placement, SharedSlice};
 use crate::shared::waker::{Waker, Wakers};
 use crate::shm::arena::Arena;
 use crate::shm::block::Block;
-use crate::shm::mapping::{ADDRESSES, Mapping, PAGE, SegmentHead, SizeLimit};
+use crate::shm::mapping::{ADDRESSES, Mapping, PAGE, SegmentHead, SizeLimit, largest_arena};
 use crate::sync::Line;
+use crate::system::call_failed;
 
 /// The alignment of arenas.
 const ALIGN: u64 = 1 << 21;
@@ -57,11 +58,8 @@ impl Segment {
     /// The system refuses it, or leaves too few addresses or bytes: then the error names the size requested.
     pub fn create(ranks: usize) -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let fd = rustix::fs::memfd_create("fencepost", flags).map_err(|error| {
-            io::Error::other(format!(
-                "the system refuses the call memfd_create ({error}), which creates shared memory"
-            ))
-        })?;
+        let fd = rustix::fs::memfd_create("fencepost", flags)
+            .map_err(|errno| call_failed("memfd_create", errno))?;
         let shared = JobTables::bytes(ranks)?;
         let arenas = (PAGE + shared).next_multiple_of(ALIGN);
         let arena = arena_bytes(ranks as u64, arenas)?;
@@ -384,12 +382,10 @@ fn wait_for_claim(looks: &mut u32) {
 /// How often a rank looks for a world that is being created before it sleeps between.
 const LOOKS: u32 = 64;
 
-/// Returns the size of an arena: any rank may come to use all memory of the machine, as far as addresses and limits
-/// allow.
+/// Returns the size of an arena: the largest one, as far as addresses and limits allow.
 fn arena_bytes(ranks: u64, before: u64) -> io::Result<u64> {
-    let wanted = budget::whole(&budget::read).next_multiple_of(ALIGN);
     let SizeLimit { bytes, name, .. } = SizeLimit::of_process();
-    let arena = (bytes.saturating_sub(before) / ranks.max(1)).min(wanted) / ALIGN * ALIGN;
+    let arena = (bytes.saturating_sub(before) / ranks.max(1)).min(largest_arena()) / ALIGN * ALIGN;
     if arena == 0 {
         return Err(
             MemoryShortage { requested: before + ranks * ALIGN, available: bytes, limit: name }.into()

@@ -124,6 +124,21 @@ impl Core {
         let beat = (beat * (1 + links / BEATS) as u32).min(limit / 4).max(beat);
         // A rank that shares its core with many others answers when it has the core.
         let patience = 1 + self.crowd / CROWD;
+        // This process itself may not have been running, as when its job was suspended: it cannot
+        // tell what others have done meanwhile.
+        let was_stopped = step > (limit / 2).max(Duration::from_secs(1));
+        if was_stopped {
+            self.incoming.iter_mut().for_each(|incoming| incoming.since += step);
+            for peer in &mut self.peers {
+                peer.heard_at = now;
+                if let Some((until, _)) = &mut peer.suspected {
+                    *until += step;
+                }
+                if let Some(attempt) = &mut peer.attempt {
+                    attempt.since += step;
+                }
+            }
+        }
         for i in (0..self.incoming.len()).rev() {
             if now - self.incoming[i].since > handshake * patience {
                 self.drop_incoming(i);
@@ -156,10 +171,6 @@ impl Core {
                 continue;
             }
             if std::mem::take(&mut peer.heard) {
-                peer.heard_at = now;
-            }
-            if step > (limit / 2).max(Duration::from_secs(1)) {
-                // This process itself was not running, and cannot tell which ranks were silent meanwhile.
                 peer.heard_at = now;
             }
             if std::mem::take(&mut peer.spoke) {
