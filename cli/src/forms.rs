@@ -26,8 +26,14 @@ pub fn normalised(mut words: Vec<OsString>, run: &Command) -> Vec<OsString> {
             long.filter(|_| !word.contains('='))
         } else if short.starts_with('-') {
             None
+        } else if let Some(last) = cluster(run, short) {
+            last
         } else {
-            last_of_cluster(run, short)
+            // A mistake of more letters than one is one of a long option, and is named as such.
+            if name.chars().nth(1).is_some() {
+                words[at] = format!("-{word}").into();
+            }
+            None
         };
         at += if arg.is_some_and(|arg| arg.get_action().takes_values()) { 2 } else { 1 };
     }
@@ -42,15 +48,15 @@ fn is_named(arg: &Arg, name: &str) -> bool {
     arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&name))
 }
 
-/// The option that takes the next word as its value, if one of these letters does: as in `-vn 4`,
-/// and not in `-n4`.
-fn last_of_cluster<'a>(run: &'a Command, letters: &str) -> Option<&'a Arg> {
+/// Reads letters as short options; returns the one that takes the next word as its value, if one
+/// does: as in `-vn 4`, and not in `-n4`. Returns `None` if a letter is no option.
+fn cluster<'a>(run: &'a Command, letters: &str) -> Option<Option<&'a Arg>> {
     let mut left = letters.chars();
     while let Some(letter) = left.next() {
         let arg = run.get_arguments().find(|arg| arg.get_short() == Some(letter))?;
         if arg.get_action().takes_values() {
-            return Some(arg).filter(|_| left.as_str().is_empty());
+            return Some(Some(arg).filter(|_| left.as_str().is_empty()));
         }
     }
-    None
+    Some(None)
 }

@@ -40,7 +40,8 @@ pub struct Run {
     /// Set an environment variable for the ranks: NAME=VALUE, or NAME to pass on its value here
     #[arg(short = 'x', long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// The working directory of the ranks [default: the one here]
+    /// The working directory of the ranks; a program given by a relative path is found from the one here [default: the
+    /// one here]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     wdir: Option<PathBuf>,
     /// Write the rank in front of each line of its output
@@ -80,7 +81,8 @@ pub struct Run {
 const AFTER: &str = "\
 The hosts get consecutive ranks, in the order given. The program and fencepost must have the same path on each host as \
 here. The ranks get all environment variables whose names begin with FENCEPOST_. The launcher forwards the output of \
-ranks on other hosts, what ranks write to standard error, and all output with --tag-output, in whole lines.
+ranks on other hosts, what ranks write to standard error, and all output with --tag-output, in whole lines; without \
+tags a line that pauses before its end is forwarded in parts. So standard error is no terminal for a rank.
 
 Environment variables, each a time such as 250ms, 30s, 1.5m or 2h, or a number of seconds:
   FENCEPOST_HEARTBEAT  the time between two heartbeats [default: 500ms]
@@ -263,7 +265,8 @@ impl Run {
                 }
             };
             let remote = self.remote(&host.name);
-            hosts.push(Host { name: host.name, ranks, bind, remote });
+            let pretended = self.pretend_hosts.is_some();
+            hosts.push(Host { name: host.name, ranks, bind, remote, pretended });
         }
         let loopback = |host: &&Host| host.bind.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
         if let (Some(host), false) = (hosts.iter().find(loopback), hosts.iter().all(|host| loopback(&host))) {

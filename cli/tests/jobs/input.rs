@@ -205,6 +205,7 @@ pub fn unlike_hosts() {
         folder: "/".into(),
         environment: Vec::new(),
         pin: false,
+        first_core: 0,
     };
     let other = HostJob { release: "0.0.1".into(), ..request.clone() };
     let strange = HostJob { folder: "/no/such".into(), digest: None, ..request.clone() };

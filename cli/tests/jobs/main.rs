@@ -50,6 +50,7 @@ const WAITING: &[Test] = &[
     ("a_stopped_rank_is_named_on_every_survivor", points::stops),
     ("launcher_lets_a_wrapper_work_on_after_its_rank_has_left", surroundings::wrappers),
     ("launcher_suspends_all_ranks_and_lets_them_go_on", surroundings::suspension),
+    ("launcher_in_the_background_is_stopped_before_it_writes_to_a_terminal", surroundings::background),
 ];
 
 /// These run one at a time: some look for processes that a job has left, and some measure.

@@ -33,6 +33,8 @@ pub fn main(words: &[String]) -> ExitCode {
         ["terminal"] => super::surroundings::terminal(),
         ["input"] => super::surroundings::input(),
         ["cores"] => super::surroundings::cores(),
+        ["errors"] => super::surroundings::errors(),
+        ["until-signal"] => super::surroundings::until_signal(),
         ["pieces"] => super::surroundings::pieces(),
         ["window", bytes, touches] => super::surroundings::window(number(bytes), touches == "touch"),
         ["windows", count] => windows(number(count)),

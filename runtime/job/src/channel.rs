@@ -228,6 +228,18 @@ impl Channel {
         }
     }
 
+    /// Returns the header of the next message, as far as it has arrived, and leaves it where it is:
+    /// another process may have the socket, too.
+    ///
+    /// # Errors
+    /// The system call failed, such as for pipes.
+    pub(crate) fn peek_header(&self) -> rustix::io::Result<Vec<u8>> {
+        let mut header = [0; control::HEADER];
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let (count, _) = rustix::net::recv(self.source(), &mut header[..], flags)?;
+        Ok(header[..count].to_vec())
+    }
+
     /// Returns whether a message has arrived in part.
     pub fn is_partial(&self) -> bool {
         self.decoded < self.incoming.len()

@@ -10,6 +10,7 @@ use crate::description::Limits;
 use crate::exit::{Exit, FAILED, NOT_FOUND, NOT_RUN};
 use crate::input::InputPipe;
 use crate::link::HostMemory;
+use fencepost_transport::call_failed;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
@@ -138,7 +139,7 @@ impl Children {
         Self { children: Vec::new(), limits, memory, suspended: false }
     }
 
-    /// Starts a rank; `local_index` counts the ranks of this machine.
+    /// Starts a rank; `core` is the place of its core among those of this machine.
     ///
     /// # Errors
     /// An [`Exit::NotStarted`] with the reason.
@@ -147,18 +148,12 @@ impl Children {
         program: &Program,
         job: &Message,
         rank: u32,
-        local_index: usize,
+        core: usize,
     ) -> Result<(), Exit> {
-        self.try_start(program, job, rank, local_index).map_err(|error| not_started(program, &error))
+        self.try_start(program, job, rank, core).map_err(|error| not_started(program, &error))
     }
 
-    fn try_start(
-        &mut self,
-        program: &Program,
-        job: &Message,
-        rank: u32,
-        local_index: usize,
-    ) -> io::Result<()> {
+    fn try_start(&mut self, program: &Program, job: &Message, rank: u32, core: usize) -> io::Result<()> {
         let (mut channel, theirs) = Channel::pair()?;
         let sent = match self.memory.iter().find(|memory| memory.holds(rank)) {
             Some(memory) => channel.send_with_descriptor(job, memory.descriptor()),
@@ -179,7 +174,7 @@ impl Children {
         command.stdout(if program.capture { Stdio::piped() } else { Stdio::inherit() });
         command.stderr(Stdio::piped());
         command.process_group(0);
-        let core = program.pin.then(|| crate::pin::core(local_index)).flatten();
+        let core = program.pin.then(|| crate::pin::core(core)).flatten();
         let parent = getpid();
         // SAFETY: between fork and exec only system calls are made, directly; nothing is allocated or locked, and
         // `theirs`, `core` and `parent` are moved in, so they live as long as the command.
@@ -187,12 +182,8 @@ impl Children {
             command.pre_exec(move || {
                 fcntl_setfd(&theirs, FdFlags::empty())?;
                 set_parent_process_death_signal(Some(Signal::KILL))?;
-                // The process group of a rank is in the background of its terminal. With these
-                // signals ignored, it may write to the terminal and change its settings, and
-                // reading from it is an error. Else it would be stopped.
-                for signal in [libc::SIGTTOU, libc::SIGTTIN] {
-                    libc::signal(signal, libc::SIG_IGN);
-                }
+                // The process group of a rank is in the background of its terminal.
+                crate::signals::ignore_stops_by_terminal();
                 if getppid() != Some(parent) {
                     return Err(Errno::SRCH.into()); // the parent died before the death signal was set
                 }
@@ -211,7 +202,7 @@ impl Children {
             Err(errno) => {
                 child.kill()?;
                 child.wait()?;
-                return Err(crate::needs::refused("pidfd_open", errno));
+                return Err(call_failed("pidfd_open", errno));
             }
         };
         let input = child.stdin.take().map(|pipe| InputPipe::new(pipe.into())).transpose()?;

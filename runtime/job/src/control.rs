@@ -20,6 +20,9 @@ pub const FRAME_MAX: usize = 8 << 20;
 /// The largest length of a text that states a reason; the writer truncates longer ones.
 pub const TEXT_MAX: usize = 4096;
 
+/// The kind of [`Message::Job`].
+const JOB: u8 = 1;
+
 /// One message. Each variant's documentation names its sender and its receiver.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
@@ -137,6 +140,9 @@ pub struct HostJob {
     pub environment: Vec<(OsString, OsString)>,
     /// Whether each rank is pinned to a core.
     pub pin: bool,
+    /// The place of the core of the first rank among those of the host: several hosts of a job may
+    /// be one machine.
+    pub first_core: u32,
 }
 
 impl Message {
@@ -152,11 +158,16 @@ impl Message {
         bytes
     }
 
+    /// Returns whether a frame that begins with this header holds a [`Job`](Self::Job).
+    pub(crate) fn is_job(header: &[u8]) -> bool {
+        header.get(3) == Some(&JOB)
+    }
+
     fn write(&self, out: &mut Writer) -> u8 {
         match self {
             Message::Job(job) => {
                 job.write(out);
-                1
+                JOB
             }
             Message::Table(addresses) => {
                 out.list(addresses, |out, &address| out.address(address));
@@ -289,6 +300,7 @@ impl HostJob {
             out.os(value);
         });
         out.u8(u8::from(self.pin));
+        out.u32(self.first_core);
     }
 
     fn read(bytes: &mut Reader<'_>) -> Result<Self, Malformed> {
@@ -303,6 +315,7 @@ impl HostJob {
             folder: bytes.os()?,
             environment: bytes.list(8, |bytes| Ok((bytes.os()?, bytes.os()?)))?,
             pin: bytes.bool()?,
+            first_core: bytes.u32()?,
         };
         let last = host.job.rank.checked_add(host.ranks);
         if host.ranks == 0 || last.is_none_or(|last| last > host.job.size) {
@@ -393,6 +406,7 @@ mod tests {
             folder: "/".into(),
             environment: vec![("A".into(), "b".into())],
             pin: true,
+            first_core: 3,
         };
         vec![
             Message::Job(description()),

@@ -62,12 +62,7 @@ pub(crate) fn external_rank(get: impl Fn(&str) -> Option<String>) -> Result<Opti
     let is_set = |row: &&Launcher| {
         get(row.rank).is_some() && row.only_with.is_none_or(|variable| get(variable).is_some())
     };
-    let is_alone = |row: &&Launcher| get(row.size).is_some_and(|size| size.trim() == "1");
-    let mut set = TABLE.iter().filter(is_set);
-    let Some(first) = set.next() else { return Ok(None) };
-    // A helper that is one process may have set the variables of one launcher, and another one has
-    // started several.
-    let row = [first].into_iter().chain(set).find(|row| !is_alone(row)).unwrap_or(first);
+    let Some(row) = TABLE.iter().find(is_set) else { return Ok(None) };
     let number = |variable: &str| match get(variable) {
         None => Err(format!("{} sets {} but not {variable}", row.name, row.rank)),
         Some(text) => text.trim().parse::<u32>().map_err(|_| {

@@ -118,7 +118,7 @@ impl Agent {
         }
         crate::needs::check(request.ranks, true, 1).map_err(|error| failed(error.to_string()))?;
         let mut job = request.job.clone();
-        job.cores = if request.pin { crate::pin::cores() } else { 0 };
+        job.cores = crate::pin::cores();
         job.bind = crate::bind::address(&request.bind).map_err(failed)?;
         if job.reach != Reach::Tcp {
             let memory = HostMemory::create(first..first + request.ranks)
@@ -134,11 +134,11 @@ impl Agent {
             input: Input::PassedOn,
             pin: request.pin,
         };
-        for local_index in 0..request.ranks {
-            job.rank = first + local_index;
+        for (core, rank) in (request.first_core as usize..).zip(first..first + request.ranks) {
+            job.rank = rank;
             self.children
-                .start(&program, &Message::Job(job.clone()), job.rank, local_index as usize)
-                .map_err(|exit| (job.rank, exit))?;
+                .start(&program, &Message::Job(job.clone()), rank, core)
+                .map_err(|exit| (rank, exit))?;
         }
         Ok(())
     }

@@ -7,9 +7,11 @@
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::Errno;
+use rustix::process::getpgrp;
 use rustix::stdio::stdin;
+use rustix::termios::{isatty, tcgetpgrp};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -22,9 +24,9 @@ const PIECE: usize = 1 << 14;
 /// The standard input of this process. One piece of it is on its way at a time, so a rank that does
 /// not read its input leaves the rest where it is.
 pub(crate) struct InputSource {
-    /// Opened again, so that a read does not block where somebody else reads the same terminal or
-    /// pipe, and others keep theirs as it is; `None` for what cannot be opened again, such as a
-    /// socket.
+    /// A terminal or a pipe, opened again, so that a read does not block where somebody else reads
+    /// it too, and others keep theirs as it is. Others are read as they are: a socket cannot be
+    /// opened again, and a file would be read from its beginning.
     own: Option<OwnedFd>,
     is_terminal: bool,
     /// Whether there may be more.
@@ -37,7 +39,10 @@ impl InputSource {
     /// The standard input, to be passed on if `passes`.
     pub(crate) fn new(passes: bool) -> Self {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let own = passes.then(|| open("/proc/self/fd/0", flags, Mode::empty()).ok()).flatten();
+        let is_pipe =
+            || fstat(stdin()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
+        let again = passes && (is_terminal() || is_pipe());
+        let own = again.then(|| open("/proc/self/fd/0", flags, Mode::empty()).ok()).flatten();
         Self { own, is_terminal: is_terminal(), open: passes, on_its_way: false }
     }
 
@@ -61,10 +66,9 @@ impl InputSource {
         waits.then(|| Instant::now() + LOOK_AGAIN)
     }
 
-    /// A process of the background that reads its terminal would be stopped.
+    /// A process of the background may not read its terminal; any process may read another one.
     fn may_read(&self) -> bool {
-        !self.is_terminal
-            || rustix::termios::tcgetpgrp(stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
+        !self.is_terminal || tcgetpgrp(stdin()).map_or(true, |group| group == getpgrp())
     }
 
     /// Reads the next piece after `poll` has found the input ready; an empty one is its end.
@@ -76,7 +80,8 @@ impl InputSource {
         let count = match rustix::io::read(self.descriptor(), &mut bytes) {
             Ok(count) => count,
             Err(Errno::INTR | Errno::AGAIN) => return None,
-            Err(_) => 0, // closed, or a terminal that has gone
+            Err(Errno::IO) if !self.may_read() => return None, // in the background since then
+            Err(_) => 0,                                       // closed, or a terminal that has gone
         };
         bytes.truncate(count);
         (self.open, self.on_its_way) = (count > 0, true);
@@ -96,7 +101,7 @@ impl InputSource {
 
 /// Whether the standard input is a terminal.
 pub(crate) fn is_terminal() -> bool {
-    rustix::termios::isatty(stdin())
+    isatty(stdin())
 }
 
 /// The standard input of a rank, as the process that has started it holds it. No function blocks.

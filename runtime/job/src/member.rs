@@ -116,11 +116,15 @@ fn join() -> Result<Option<Member>, String> {
     let Some(socket) = take_inherited_channel()? else { return join_by_rendezvous() };
     let mut channel = Channel::from_socket(socket);
     let taken = "another program has taken this rank's description of the job: a rank runs one program that uses Fencepost, once; start a job for each program";
+    // The launcher has sent it, or a part of it, before it started this process. What comes later is
+    // for the program that has taken it.
+    if !channel.peek_header().is_ok_and(|header| Message::is_job(&header)) {
+        return Err(taken.into());
+    }
     let job = loop {
         match channel.receive() {
             Ok(Some(Message::Job(job))) => break job,
             Ok(Some(_)) => return Err(taken.into()),
-            // The launcher has sent it, or a part of it, before it started this process.
             Ok(None) if !channel.is_partial() => return Err(taken.into()),
             Ok(None) => {
                 let mut fds = [PollFd::from_borrowed_fd(channel.source(), PollFlags::IN)];
@@ -129,6 +133,7 @@ fn join() -> Result<Option<Member>, String> {
             Err(why) => return Err(format!("the control channel to the launcher failed: {why}")),
         }
     };
+    fencepost_transport::set_cores(job.cores as usize);
     let memory = channel.take_descriptor();
     let joined = Link::join(&job, memory, true);
     let sent = match &joined {
@@ -147,6 +152,7 @@ fn join() -> Result<Option<Member>, String> {
 fn join_by_rendezvous() -> Result<Option<Member>, String> {
     let Some(rendezvous) = Rendezvous::from_environment()? else { return Ok(None) };
     let mut job = rendezvous.job.clone();
+    fencepost_transport::set_cores(job.cores as usize);
     let mut link = None;
     let table = rendezvous.exchange_addresses(|here| {
         job.bind = here;
@@ -166,7 +172,6 @@ impl Member {
         control: Option<Channel>,
         connection: Connection,
     ) -> Result<Self, String> {
-        fencepost_transport::set_cores(job.cores as usize);
         let membership = Membership::new(control, connection).map_err(|error| error.to_string())?;
         Ok(Self { job, link, worlds: Mutex::new(0), membership })
     }

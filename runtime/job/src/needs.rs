@@ -2,7 +2,7 @@
 //! end in its middle for lack of it.
 
 use crate::cgroup::GroupLimits;
-use rustix::io::Errno;
+use fencepost_transport::call_failed;
 use rustix::process::{
     PidfdFlags, Resource, geteuid, getpid, getrlimit, parent_process_death_signal, pidfd_open, setrlimit,
 };
@@ -21,21 +21,14 @@ struct There {
     memory_kib: Option<u64>,
 }
 
-/// The error of a system call that this machine refuses, whatever program is started.
-pub(crate) fn refused(call: &str, errno: Errno) -> io::Error {
-    io::Error::other(format!(
-        "the system refuses the call {call} ({errno}): Fencepost needs Linux 5.10 or newer, and in a container a seccomp profile that allows {call}"
-    ))
-}
-
 /// Checks that this machine has what `here` ranks need, and raises the limit of open descriptors where the system allows that.
 ///
 /// # Errors
 /// It has not; the error says what is needed and what there is.
 pub(crate) fn check(here: u32, captured: bool, hosts: usize) -> io::Result<()> {
-    pidfd_open(getpid(), PidfdFlags::NONBLOCK).map_err(|errno| refused("pidfd_open", errno))?;
-    parent_process_death_signal().map_err(|errno| refused("prctl", errno))?;
     raise_descriptor_limit(here, captured, hosts)?;
+    pidfd_open(getpid(), PidfdFlags::NONBLOCK).map_err(|errno| call_failed("pidfd_open", errno))?;
+    parent_process_death_signal().map_err(|errno| call_failed("prctl", errno))?;
     There::now().suffices(here).map_err(io::Error::other)
 }
 

@@ -15,12 +15,11 @@ pub(crate) fn cores_of_launcher() -> u32 {
     cores().max(allowed(getppid()).map_or(0, |allowed| allowed.len() as u32))
 }
 
-/// The core for the rank number `local_index` of this machine, out of those that this process may
-/// use.
-pub(crate) fn core(local_index: usize) -> Option<CpuSet> {
+/// The core at `place`, counted round and round, among those that this process may use.
+pub(crate) fn core(place: usize) -> Option<CpuSet> {
     let cores = allowed(None)?;
     let mut set = CpuSet::new();
-    set.set(*cores.get(local_index % cores.len().max(1))?);
+    set.set(*cores.get(place % cores.len().max(1))?);
     Some(set)
 }
 

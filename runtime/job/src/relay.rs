@@ -1,9 +1,12 @@
-//! [`OutputRelay`]: forwards the output of ranks in whole lines, each with its rank in front if the user asked for
-//! that.
+//! [`OutputRelay`]: forwards the output of ranks in whole lines, each with its rank in front if the
+//! user asked for that. A line without a rank in front that pauses before its end is forwarded in
+//! parts.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
+use rustix::process::getpgrp;
+use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -12,7 +15,7 @@ use std::time::{Duration, Instant};
 const LINE_MAX: usize = 1 << 16;
 
 /// How long an incomplete line waits for its end.
-const PARTIAL_WAIT: Duration = Duration::from_millis(100);
+const PARTIAL_WAIT: Duration = Duration::from_millis(200);
 
 /// With more unwritten bytes than this the launcher stops reading from ranks, so that they wait before they write more.
 const WAITING_MAX: usize = 1 << 20;
@@ -25,12 +28,17 @@ const PIECE: usize = 4096;
 pub(crate) struct OutputRelay {
     tag: bool,
     /// Incomplete lines, by rank and whether they are for standard error.
-    partial_lines: BTreeMap<(u32, bool), Vec<u8>>,
-    /// When incomplete lines are forwarded all the same, if they are not tagged: a prompt has no
-    /// end.
-    partial_deadline: Option<Instant>,
+    partial_lines: BTreeMap<(u32, bool), PartialLine>,
     /// Standard output and standard error of this process.
     outputs: [Output; 2],
+}
+
+/// A line whose end has not arrived.
+#[derive(Default)]
+struct PartialLine {
+    bytes: Vec<u8>,
+    /// When its first byte arrived.
+    since: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -84,36 +92,50 @@ impl OutputRelay {
         self.write(true, format!("fencepost: {line}\n").as_bytes());
     }
 
+    /// Returns whether there is output for a terminal that stops writers of the background, and
+    /// this process is in the background.
+    pub(crate) fn is_stopped_by_terminal(&self) -> bool {
+        let stops = |(error, stream): (usize, &Output)| {
+            let to = descriptor(error);
+            !stream.unwritten.is_empty()
+                && tcgetattr(to).is_ok_and(|modes| modes.local_modes.contains(LocalModes::TOSTOP))
+                && tcgetpgrp(to).is_ok_and(|group| group != getpgrp())
+        };
+        self.outputs.iter().enumerate().any(stops)
+    }
+
     /// A rank has written output.
-    pub(crate) fn on_output(&mut self, rank: u32, error: bool, bytes: &[u8]) {
-        let ready = self.ready(rank, error, bytes);
+    pub(crate) fn on_output(&mut self, rank: u32, error: bool, bytes: &[u8], now: Instant) {
+        let ready = self.ready(rank, error, bytes, now);
         self.write(error, &ready);
-        let waits = |line: &Vec<u8>| !line.is_empty();
-        if !self.tag && self.partial_lines.get(&(rank, error)).is_some_and(waits) {
-            self.partial_deadline = Some(Instant::now() + PARTIAL_WAIT);
-        }
     }
 
     /// When [`expire`](Self::expire) has something to do at the earliest.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.partial_deadline
+        let since = self.partial_lines.values().filter_map(|line| line.since).min();
+        since.filter(|_| !self.tag).map(|since| since + PARTIAL_WAIT)
     }
 
-    /// Forwards incomplete lines that have waited for their end, unless lines are tagged.
+    /// Forwards incomplete lines that have waited for their end, unless lines are tagged: a prompt
+    /// has no end.
     pub(crate) fn expire(&mut self, now: Instant) {
-        if self.partial_deadline.is_none_or(|then| then > now) {
+        if self.deadline().is_none_or(|then| then > now) {
             return;
         }
-        self.partial_deadline = None;
-        for ((_, error), line) in std::mem::take(&mut self.partial_lines) {
-            self.write(error, &line);
+        let waited = |_: &(u32, bool), line: &mut PartialLine| {
+            line.since.is_some_and(|since| since + PARTIAL_WAIT <= now)
+        };
+        let expired: Vec<_> = self.partial_lines.extract_if(.., waited).collect();
+        for ((_, error), line) in expired {
+            self.write(error, &line.bytes);
         }
     }
 
     /// A rank has ended: forwards its incomplete line. A tagged line gets a newline at its end.
     pub(crate) fn on_exit(&mut self, rank: u32) {
         for error in [false, true] {
-            if let Some(rest) = self.partial_lines.remove(&(rank, error)).filter(|rest| !rest.is_empty()) {
+            let rest = self.partial_lines.remove(&(rank, error)).map(|line| line.bytes);
+            if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
                 let rest = if self.tag { tagged(rank, &rest) } else { rest };
                 self.write(error, &rest);
             }
@@ -121,8 +143,8 @@ impl OutputRelay {
     }
 
     /// Takes in output and returns the lines that are complete.
-    fn ready(&mut self, rank: u32, error: bool, bytes: &[u8]) -> Vec<u8> {
-        let line = self.partial_lines.entry((rank, error)).or_default();
+    fn ready(&mut self, rank: u32, error: bool, bytes: &[u8], now: Instant) -> Vec<u8> {
+        let PartialLine { bytes: line, since } = self.partial_lines.entry((rank, error)).or_default();
         line.extend(bytes);
         // Without tags a line that a program overwrites by carriage returns is forwarded each time.
         let ends = |byte: &u8| *byte == b'\n' || *byte == b'\r' && !self.tag;
@@ -132,6 +154,9 @@ impl OutputRelay {
             None => 0,
         };
         let lines: Vec<u8> = line.drain(..end).collect();
+        // What is left of a line that has begun before waits no longer for that.
+        let begun = since.filter(|_| end == 0).unwrap_or(now);
+        *since = (!line.is_empty()).then_some(begun);
         if !self.tag {
             return lines;
         }
@@ -198,14 +223,14 @@ mod tests {
 
     #[test]
     fn whole_lines_are_tagged_and_never_mixed() {
-        let mut relay = OutputRelay::new(true);
-        assert_eq!(relay.ready(0, false, b"one\ntw"), b"[0] one\n");
-        assert_eq!(relay.ready(1, false, b"three\n\n"), b"[1] three\n[1] \n");
-        assert_eq!(relay.ready(0, true, b"oh"), b"");
-        assert_eq!(relay.ready(0, false, b"o\nx"), b"[0] two\n");
-        assert_eq!(relay.partial_lines[&(0, true)], b"oh");
+        let (mut relay, now) = (OutputRelay::new(true), Instant::now());
+        assert_eq!(relay.ready(0, false, b"one\ntw", now), b"[0] one\n");
+        assert_eq!(relay.ready(1, false, b"three\n\n", now), b"[1] three\n[1] \n");
+        assert_eq!(relay.ready(0, true, b"oh", now), b"");
+        assert_eq!(relay.ready(0, false, b"o\nx", now), b"[0] two\n");
+        assert_eq!(relay.partial_lines[&(0, true)].bytes, b"oh");
         assert_eq!(
-            relay.ready(2, false, &[b'y'; LINE_MAX]).len(),
+            relay.ready(2, false, &[b'y'; LINE_MAX], now).len(),
             LINE_MAX + 5,
             "a long line is forwarded in parts"
         );
@@ -238,17 +263,38 @@ mod tests {
 
     #[test]
     fn without_tags_lines_are_forwarded_unchanged() {
-        let mut relay = OutputRelay::new(false);
-        assert_eq!(relay.ready(0, false, b"one\ntw"), b"one\n");
-        assert_eq!(relay.ready(1, false, b"\xff\n"), b"\xff\n");
-        assert_eq!(relay.ready(0, false, b"o\n50 %\r"), b"two\n50 %\r");
-        assert_eq!(relay.ready(0, false, b"no end"), b"");
+        let (mut relay, now) = (OutputRelay::new(false), Instant::now());
+        assert_eq!(relay.ready(0, false, b"one\ntw", now), b"one\n");
+        assert_eq!(relay.ready(1, false, b"\xff\n", now), b"\xff\n");
+        assert_eq!(relay.ready(0, false, b"o\n50 %\r", now), b"two\n50 %\r");
+        assert_eq!(relay.ready(0, false, b"no end", now), b"");
         relay.on_exit(0);
         assert_eq!(relay.outputs[0].unwritten, b"no end");
         assert_eq!(
-            relay.ready(2, false, &[b'y'; LINE_MAX]).len(),
+            relay.ready(2, false, &[b'y'; LINE_MAX], now).len(),
             LINE_MAX,
             "a long line is forwarded in parts"
         );
+    }
+
+    #[test]
+    fn each_incomplete_line_waits_for_its_own_end() {
+        let (mut relay, then) = (OutputRelay::new(false), Instant::now());
+        let step = PARTIAL_WAIT / 4;
+        relay.on_output(0, false, b"prompt: ", then);
+        // Output of others, and more of the same line, do not make it wait for longer.
+        relay.on_output(1, false, b"whole\nand a part", then + step);
+        relay.on_output(0, false, b"still", then + 3 * step);
+        assert_eq!(relay.deadline(), Some(then + PARTIAL_WAIT));
+        relay.expire(then + 4 * step);
+        assert_eq!(relay.outputs[0].unwritten, b"whole\nprompt: still");
+        assert_eq!(relay.deadline(), Some(then + step + PARTIAL_WAIT));
+        relay.on_output(1, false, b"\n", then + 4 * step);
+        assert_eq!(relay.deadline(), None);
+        assert_eq!(relay.outputs[0].unwritten, b"whole\nprompt: stilland a part\n");
+        // A tagged line waits until its rank ends.
+        let mut tagged = OutputRelay::new(true);
+        tagged.on_output(0, false, b"a part", then);
+        assert_eq!(tagged.deadline(), None);
     }
 }

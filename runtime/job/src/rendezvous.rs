@@ -45,7 +45,7 @@ impl Rendezvous {
         let Some(ExternalRank { launcher, rank, size }) = external_rank(get)? else {
             let Some(at) = get(RENDEZVOUS) else { return Ok(None) };
             return Err(format!(
-                "{RENDEZVOUS} is `{at}`, but no variable gives this process a rank: start it by one of {}, or unset {RENDEZVOUS}",
+                "{RENDEZVOUS} is `{at}`, but no variable gives this process a rank: start it with one of {}, or unset {RENDEZVOUS}",
                 launchers()
             ));
         };

@@ -23,8 +23,10 @@ pub(crate) struct Signals {
 impl Signals {
     /// Starts to catch the signals that are forwarded to ranks, and with `of_shell` also those by
     /// which a shell suspends a job; except those that this process ignores (`nohup`, a shell's
-    /// `&`).
+    /// `&`). From then on the process ignores those by which a terminal stops it: it asks the
+    /// terminal before it reads or writes.
     pub(crate) fn new(of_shell: bool) -> io::Result<Self> {
+        ignore_stops_by_terminal();
         let (pipe, write) = UnixStream::pair()?;
         pipe.set_nonblocking(true)?;
         let mut signals = Self { pipe, caught: Vec::new(), ids: Vec::new() };
@@ -43,6 +45,11 @@ impl Signals {
     /// The descriptor that is readable after a signal.
     pub(crate) fn source(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
+    }
+
+    /// Returns whether a signal was caught that [`take`](Self::take) has not returned.
+    pub(crate) fn has_come(&self, signal: i32) -> bool {
+        self.caught.iter().any(|(one, caught)| *one == signal && caught.load(Ordering::Acquire))
     }
 
     /// Returns the signals caught since the last call.
@@ -64,18 +71,28 @@ impl Drop for Signals {
     }
 }
 
-/// Stops this process as Ctrl-Z does, and returns when the shell lets it go on; at once if no shell
-/// could, since the process group is an orphan.
-pub(crate) fn stop() {
+/// Ignores the signals by which a terminal stops a process that reads or writes in the background.
+/// With these signals ignored, the process may write to the terminal and change its settings, and
+/// reading from it is an error. May be called between fork and exec.
+pub(crate) fn ignore_stops_by_terminal() {
+    for signal in [libc::SIGTTOU, libc::SIGTTIN] {
+        // SAFETY: one system call; no code of this process runs at the signal.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// Stops this process by a signal as Ctrl-Z does, and returns when the shell lets it go on; at once
+/// if no shell could, since the process group is an orphan.
+pub(crate) fn stop(signal: i32) {
     // SAFETY: the action is set to the default one and back; the signal goes to this thread, and
     // stops all of them.
     unsafe {
         let mut default: libc::sigaction = std::mem::zeroed();
         default.sa_sigaction = libc::SIG_DFL;
         let mut ours: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(libc::SIGTSTP, &raw const default, &raw mut ours);
-        libc::raise(libc::SIGTSTP);
-        libc::sigaction(libc::SIGTSTP, &raw const ours, std::ptr::null_mut());
+        libc::sigaction(signal, &raw const default, &raw mut ours);
+        libc::raise(signal);
+        libc::sigaction(signal, &raw const ours, std::ptr::null_mut());
     }
 }
 

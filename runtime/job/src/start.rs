@@ -15,13 +15,14 @@ use crate::relay::{OutputRelay, report};
 use crate::signals::Signals;
 use crate::state_machine::{RankCommand, StateMachine};
 use fencepost_transport::auth::{Secret, random_bytes};
+use fencepost_transport::call_failed;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{
     Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal,
     set_parent_process_death_signal,
 };
-use signal_hook::consts::{SIGCONT, SIGTSTP};
+use signal_hook::consts::{SIGCONT, SIGTSTP, SIGTTOU};
 use std::ffi::OsString;
 use std::io;
 use std::net::Ipv4Addr;
@@ -45,6 +46,8 @@ pub struct Host {
     pub bind: String,
     /// The command line that runs a program on the host, up to that program. Empty: the host is this machine.
     pub remote: Vec<OsString>,
+    /// Whether the host is this machine although it has a remote command.
+    pub pretended: bool,
 }
 
 /// A job to start.
@@ -134,7 +137,7 @@ impl Host {
     /// This machine, with `ranks` ranks that listen at its loopback address.
     pub fn here(ranks: u32) -> Self {
         let bind = Ipv4Addr::LOCALHOST.to_string();
-        Self { name: "localhost".into(), ranks, bind, remote: Vec::new() }
+        Self { name: "localhost".into(), ranks, bind, remote: Vec::new(), pretended: false }
     }
 }
 
@@ -268,7 +271,7 @@ impl RunningJob {
             size: start.size(),
             reach: start.reach,
             hosts: self.hosts.clone(),
-            cores: if start.pin { crate::pin::cores() } else { 0 },
+            cores: crate::pin::cores(),
             bind: Ipv4Addr::LOCALHOST.into(),
             sealed: start.sealed,
             limits: start.limits,
@@ -288,10 +291,15 @@ impl RunningJob {
                 self.relay.report(&format!("ranks {ranks:?} on {}: {program}, started {how}", host.name));
             }
             let started = if host.remote.is_empty() {
-                self.start_here(start, host, &mut job, ranks.clone(), &mut local_index)
+                self.start_here(start, host, &mut job, ranks.clone(), local_index)
             } else {
-                self.start_there(start, host, (&job, digest), ranks.clone())
+                // Ranks of several hosts that are one machine are pinned to its cores in turn.
+                let first_core = if host.pretended { local_index } else { 0 };
+                self.start_there(start, host, (&job, digest), ranks.clone(), first_core)
             };
+            if host.remote.is_empty() || host.pretended {
+                local_index += ranks.len();
+            }
             if let Err((from, exit)) = started {
                 self.not_started(from..ranks.end, &exit);
                 return self.not_started(ranks.end..start.size(), &exit);
@@ -305,7 +313,7 @@ impl RunningJob {
         host: &Host,
         job: &mut Description,
         ranks: Range<u32>,
-        local_index: &mut usize,
+        first_core: usize,
     ) -> Result<(), (u32, Exit)> {
         let program = Program {
             path: start.program.clone(),
@@ -322,12 +330,11 @@ impl RunningJob {
         };
         let failed = |why| (ranks.start, Exit::NotStarted { code: FAILED, why });
         job.bind = crate::bind::address(&host.bind).map_err(failed)?;
-        for rank in ranks {
+        for (core, rank) in (first_core..).zip(ranks) {
             job.rank = rank;
             self.children
-                .start(&program, &Message::Job(job.clone()), rank, *local_index)
+                .start(&program, &Message::Job(job.clone()), rank, core)
                 .map_err(|exit| (rank, exit))?;
-            *local_index += 1;
         }
         Ok(())
     }
@@ -338,6 +345,7 @@ impl RunningJob {
         host: &Host,
         (job, digest): (&Description, Option<[u8; 32]>),
         ranks: Range<u32>,
+        first_core: usize,
     ) -> Result<(), (u32, Exit)> {
         let failed = |why| (ranks.start, Exit::NotStarted { code: FAILED, why });
         let asked = HostJob {
@@ -351,6 +359,7 @@ impl RunningJob {
             folder: start.folder.clone().into(),
             environment: start.environment.clone(),
             pin: start.pin,
+            first_core: first_core as u32,
         };
         let frame = Message::Start(Box::new(asked));
         if frame.to_frame().len() > control::FRAME_MAX {
@@ -360,8 +369,11 @@ impl RunningJob {
                 control::FRAME_MAX
             )));
         }
-        let remote = RemoteHost::new(host, &start.fencepost, ranks.clone(), &frame)
+        let mut remote = RemoteHost::new(host, &start.fencepost, ranks.clone(), &frame)
             .map_err(|error| failed(format!("{}: {error}", command_line(host, &start.fencepost))))?;
+        if !start.input && ranks.contains(&0) {
+            remote.send(&Message::Input(Vec::new())); // its end
+        }
         self.remotes.push(remote);
         Ok(())
     }
@@ -437,7 +449,7 @@ impl RunningJob {
                             // Where both have come, the job is to go on.
                             SIGTSTP if caught.contains(&SIGCONT) => continue,
                             SIGTSTP => {
-                                self.suspend();
+                                self.suspend(SIGTSTP);
                                 continue;
                             }
                             SIGCONT => continue, // the terminal may be read now
@@ -473,22 +485,36 @@ impl RunningJob {
         self.execute(&commands);
         self.warn_about_late_ranks(now);
         self.relay.expire(now);
-        self.relay.flush();
+        self.flush_output();
         if self.output_paused != self.relay.is_full() {
             self.output_paused = !self.output_paused;
             self.remotes.iter_mut().for_each(|remote| remote.send(&Message::PauseOutput(self.output_paused)));
         }
     }
 
-    /// Stops the ranks and then this process, as Ctrl-Z does to a program that is one process.
-    /// Returns when the shell lets the job go on; the time in between does not count.
-    fn suspend(&mut self) {
+    /// Writes as much output as can be written without blocking. Where the terminal stops writers
+    /// of the background, the job is suspended before it writes, as one process would be.
+    fn flush_output(&mut self) {
+        if self.relay.is_stopped_by_terminal() {
+            self.suspend(SIGTTOU);
+        }
+        self.relay.flush();
+    }
+
+    /// Stops the ranks and then this process by `signal`, as Ctrl-Z does to a program that is one
+    /// process. Returns when the shell lets the job go on; the time in between does not count.
+    fn suspend(&mut self, signal: i32) {
         let began = Instant::now();
         self.children.suspend(true);
         self.remotes.iter_mut().for_each(|remote| remote.send(&Message::Suspend(true)));
-        self.relay.flush();
+        if signal == SIGTSTP {
+            self.relay.flush();
+        }
         self.remotes.iter_mut().for_each(|remote| remote.flush_before(began + SUSPEND_LIMIT));
-        crate::signals::stop();
+        // A signal to go on that has come in the meantime would be lost.
+        if !self.signals.has_come(SIGCONT) {
+            crate::signals::stop(signal);
+        }
         let (now, time) = (Instant::now(), began.elapsed());
         self.children.suspend(false);
         for remote in &mut self.remotes {
@@ -526,7 +552,9 @@ impl RunningJob {
     fn handle_event(&mut self, event: Event, commands: &mut Vec<RankCommand>) {
         match event {
             Event::Reported(rank, message) => self.job_state.on_message(rank, message, commands),
-            Event::Output { rank, error, bytes } => self.relay.on_output(rank, error, &bytes),
+            Event::Output { rank, error, bytes } => {
+                self.relay.on_output(rank, error, &bytes, Instant::now());
+            }
             Event::Exited(rank, exit) => {
                 self.relay.on_exit(rank);
                 if rank == 0 {
@@ -659,7 +687,7 @@ impl RunningJob {
         let mut limit = self.job_state.output_deadline(Instant::now());
         let (mut code, mut reported) = (self.job_state.code(), false);
         loop {
-            self.relay.flush();
+            self.flush_output();
             // A job whose output was lost does not succeed.
             if !reported && let Some(error) = self.relay.write_error() {
                 self.relay.report(&format!("some output of the ranks was lost: {error}"));
@@ -675,7 +703,7 @@ impl RunningJob {
             let caught = self.signals.take();
             if caught.contains(&SIGTSTP) && !caught.contains(&SIGCONT) {
                 let began = Instant::now();
-                self.suspend();
+                self.suspend(SIGTSTP);
                 limit = limit.map(|limit| limit + began.elapsed());
             }
             let ends = |signal: &i32| {
@@ -704,14 +732,18 @@ impl RemoteHost {
         let mut command = Command::new(program);
         command.args(arguments).arg(fencepost).arg("host").process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // SAFETY: one system call, made directly; nothing is allocated or locked between fork and exec.
+        // SAFETY: system calls alone, made directly; nothing is allocated or locked between fork and exec.
         unsafe {
-            command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::TERM))?));
+            command.pre_exec(|| {
+                crate::signals::ignore_stops_by_terminal();
+                Ok(set_parent_process_death_signal(Some(Signal::TERM))?)
+            });
         }
         let mut child = command.spawn()?;
         let open = |child: &mut Child| -> io::Result<(OwnedFd, Channel)> {
             let (to, from) = child.stdin.take().zip(child.stdout.take()).ok_or(io::ErrorKind::BrokenPipe)?;
-            let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+            let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())
+                .map_err(|errno| call_failed("pidfd_open", errno))?;
             Ok((process, Channel::from_pipes(from.into(), to.into())?))
         };
         let (process, mut channel) = match open(&mut child) {
