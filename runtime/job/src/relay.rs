@@ -122,12 +122,14 @@ impl OutputRelay {
         if self.deadline().is_none_or(|then| then > now) {
             return;
         }
-        let waited = |_: &(u32, bool), line: &mut PartialLine| {
-            line.since.is_some_and(|since| since + PARTIAL_WAIT <= now)
-        };
-        let expired: Vec<_> = self.partial_lines.extract_if(.., waited).collect();
-        for ((_, error), line) in expired {
-            self.write(error, &line.bytes);
+        let mut expired = Vec::new();
+        for (&(_, error), line) in &mut self.partial_lines {
+            if line.since.is_some_and(|since| since + PARTIAL_WAIT <= now) {
+                expired.push((error, std::mem::take(line).bytes));
+            }
+        }
+        for (error, bytes) in expired {
+            self.write(error, &bytes);
         }
     }
 
