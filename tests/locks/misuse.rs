@@ -463,3 +463,38 @@ fn a_window_that_is_dropped_inside_a_call_is_kept_for_good() {
         run.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
     }
 }
+
+/// Nothing has failed, but one rank has finished, and the world has ended for a rank that sends to it.
+#[test]
+fn an_epoch_that_is_open_when_the_world_ends_fails() {
+    for transport in kinds() {
+        let kind = format!("{transport:?}");
+        let run = ranks(3).transport(transport).run(|world| {
+            let u = world.lock_window::<u64>(1)?;
+            world.barrier()?;
+            match world.rank() {
+                0 => {
+                    for value in 0..2 {
+                        let lock = u.lock(1, LockType::Exclusive)?;
+                        lock.put([value], 0)?;
+                        lock.unlock()?;
+                    }
+                    let lock = u.lock(1, LockType::Exclusive)?;
+                    lock.put([2], 0)?;
+                    let refused = loop {
+                        if let Err(error) = world.send(2, 0, [1u8]) {
+                            break error;
+                        }
+                    };
+                    assert_eq!(refused.class(), ErrorClass::ProcFailed, "{kind}: {refused}");
+                    let unlocked = lock.unlock().expect_err("the world has ended");
+                    assert_eq!(unlocked.class(), ErrorClass::ProcFailed, "{kind}: {unlocked}");
+                }
+                1 => drop(world.recv::<u8>(0, 0).expect_err("the world has ended")),
+                _ => {}
+            }
+            Ok(())
+        });
+        run.unwrap_or_else(|error| panic!("{kind}: {error}"));
+    }
+}

@@ -8,20 +8,24 @@ use std::os::unix::fs::MetadataExt;
 
 /// The number of ranks; on several hosts, the number on each host.
 const RANKS: usize = 2;
-/// How often each rank reports what it holds: after a tenth of the epochs, and then after equal parts of the others.
+/// The number of epochs after which every kind of epoch, window and part of the world has come.
+const CYCLE: usize = 600;
+/// How often each rank reports what it holds: after equal parts of all epochs, each of whole cycles.
 ///
 /// The peaks of queues and arenas rise now and then, since they depend on which rank runs ahead. A leak grows in every
 /// part, so the part with the least growth tells the two apart.
-const REPORTS: usize = 5;
-/// The least growth of memory in a part. A leak of one buffer in 25 epochs exceeds it twofold in 450 epochs, and a leak
-/// of two pages in a hundred epochs exceeds it threefold in 22,500.
+const REPORTS: usize = 4;
+/// The least growth of memory in a part. A leak of one buffer in 25 epochs exceeds it twofold in a cycle, and a leak
+/// of two pages in a hundred epochs exceeds it threefold in 25,200.
 const SLACK_KIB: u64 = 512;
-/// The same for the shared memory of a job. A leak of one window in a hundred epochs exceeds it twofold in 450 epochs.
+/// The same for the shared memory of a job. A leak of one window in a hundred epochs exceeds it twofold in a cycle.
 const SEGMENT_SLACK_KIB: u64 = 64;
+/// The growth of memory in all parts after the first: more than peaks of queues take.
+const GROWTH_KIB: u64 = 16 << 10;
 
 /// The number of epochs, by default and with `FENCEPOST_JOBS=full`.
 fn epochs() -> usize {
-    if crate::full() { 100_000 } else { 2_000 }
+    CYCLE * if crate::full() { 168 } else { 4 }
 }
 
 /// The resources that a process holds.
@@ -146,8 +150,7 @@ pub fn rank(transport: &str, epochs: usize) -> Result<()> {
 
 /// The epochs after which each rank reports what it holds.
 fn reports(epochs: usize) -> [usize; REPORTS] {
-    let (first, parts) = (epochs / 10, REPORTS - 1);
-    std::array::from_fn(|part| first + (epochs - first) * part / parts)
+    std::array::from_fn(|part| epochs / REPORTS * (part + 1))
 }
 
 /// Runs one epoch; the kind of epoch follows from its number.
@@ -281,6 +284,7 @@ fn assert_flat(transport: &str, job: Launched) {
         );
         let least = |held: &[u64]| held.windows(2).map(|two| two[1].saturating_sub(two[0])).min();
         assert!(least(&memory) <= Some(SLACK_KIB), "{transport}: memory grows in every part: {memory:?}");
+        assert!(memory[REPORTS - 1] <= memory[0] + GROWTH_KIB, "{transport}: memory grows: {memory:?}");
         assert_eq!(segment[0] > 0, ["shm", "mixed"].contains(&transport), "whether there is a segment");
         assert!(
             least(&segment) <= Some(SEGMENT_SLACK_KIB),

@@ -4,7 +4,7 @@
 //! each kind runs; `FENCEPOST_JOBS=full` runs all: 40 kill points, four ways to die, three
 //! transports, ten times each; 500 deaths of ranks that have not joined; 12 kill points among 64
 //! ranks, four victims, four places; 250 consecutive jobs of which 50 are killed;
-//! 100,000 epochs on each transport. No test sleeps: each waits for a line of output, for the end of a process, or for
+//! 100,800 epochs on each transport. No test sleeps: each waits for a line of output, for the end of a process, or for
 //! a lock.
 
 #![expect(clippy::print_stdout, reason = "tests print what they measured")]

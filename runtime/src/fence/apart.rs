@@ -53,15 +53,16 @@ impl Fence<'_> {
         loop {
             let apart = match all.disagreement {
                 Disagreement::No => return Ok((word, all)),
-                Disagreement::Failed | Disagreement::Words => {
-                    let error = self.explain(word, failed, &all);
-                    self.world.ran.set(0);
-                    return Err(error);
-                }
-                Disagreement::Calls => self.compare()?,
+                Disagreement::Failed => Apart::default(),
+                Disagreement::Words | Disagreement::Calls => self.compare()?,
             };
             if let Some(rank) = apart.strayed {
                 return Err(self.strayed(rank));
+            }
+            if all.disagreement != Disagreement::Calls {
+                let error = self.explain(word, failed, &all);
+                self.world.ran.set(0);
+                return Err(error);
             }
             failed = self.apart(failed, &apart)?;
             // Others call again and again what is behind: that is a wait of this rank, and reported as one.

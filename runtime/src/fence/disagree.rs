@@ -12,6 +12,8 @@ use fencepost_transport::{Channels, Lost, Notify, Port, Topology};
 
 /// What a rank has done that sent a frame which belongs to no exchange.
 const STRAY: &str = "it sent a frame that belongs to no epoch";
+/// What a rank has done whose reason ends before it begins.
+const SHORT: &str = "it sent a reason of too few bytes";
 
 /// The disagreement of ranks that have made other calls or prepared runs before.
 #[cold]
@@ -35,8 +37,9 @@ pub(super) enum Disagreement {
 impl Fence<'_> {
     /// All ranks have seen that something is wrong: exchanges the reasons, and returns the error.
     ///
-    /// Where ranks are in something else, each tells which prepared supersteps it has run, too. If they differ, then frames
-    /// that nobody awaits may be in the channels, before the reasons, and the world ends.
+    /// Where ranks are in something else, each tells which prepared supersteps it has run, too: of these their
+    /// notifications have a digest only, which agreed. If they differ, then frames that nobody awaits may be in the
+    /// channels, before the reasons, and the world ends.
     pub(super) fn explain(&mut self, word: u64, failed: Option<Error>, all: &Notifications) -> Error {
         let me = self.world.rank;
         let words = matches!(all.disagreement, Disagreement::Words);
@@ -78,8 +81,10 @@ impl Fence<'_> {
                             (take_bytes(self.world, self.endpoint, from, kind::EXPLAIN, self.call)?, false)
                         }
                     };
-                    let (runs, said) =
-                        self.world.checks.hear(from, &said).split_at_checked(ran.len()).unwrap_or_default();
+                    let heard = self.world.checks.hear(from, &said).split_at_checked(ran.len());
+                    let Some((runs, said)) = heard else {
+                        return Err(self.world.refuse(self.endpoint, from, SHORT));
+                    };
                     if words && runs != ran {
                         strayed.get_or_insert(from);
                     } else if stray {
@@ -100,6 +105,9 @@ impl Fence<'_> {
             }
             Ok(())
         })();
+        if let (Err(_), Some(rank)) = (&exchange, strayed) {
+            return self.strayed(rank);
+        }
         if let Err(lost) = exchange {
             let lost = self.world.lost(&lost, self.call);
             // This rank's own error says more; but the world has ended nevertheless.

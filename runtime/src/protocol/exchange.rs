@@ -26,11 +26,9 @@ pub(crate) fn wait<'w, R>(
         let lasts = pause.lasts();
         if lasts {
             watch.woke(endpoint);
-            // A failure wakes those who sleep.
-            watch.world.notice(endpoint, watch.exchange());
-            if watch.world.is_not_woken() {
-                pause = Pause::new();
-            }
+        }
+        if pause.is_due(lasts) {
+            watch.world.look_around(endpoint, watch.exchange(), &mut pause);
         }
         watch.world.advance(endpoint);
         if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {

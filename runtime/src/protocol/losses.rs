@@ -13,7 +13,7 @@
 use crate::state::call::Call;
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass, Result, State};
-use fencepost_transport::{Cause, Endpoint, Leave, Liveness, Loss, Lost};
+use fencepost_transport::{Cause, Endpoint, Leave, Liveness, Loss, Lost, Pause};
 
 impl WorldCore {
     /// Ends the world if a rank of it has failed since this rank looked last: then each look that
@@ -23,6 +23,17 @@ impl WorldCore {
     pub(crate) fn notice(&self, endpoint: &mut Endpoint, exchange: Option<u32>) {
         if !self.is_quiet() {
             self.find_failed(endpoint, exchange);
+        }
+    }
+
+    /// What a wait looks at besides what it waits for, once it is a long one: whether a rank has
+    /// failed ([`notice`](Self::notice)), of which its own events need not tell it; and whether
+    /// something may come in another world, of which nothing wakes it. It does not sleep then.
+    #[cold]
+    pub(crate) fn look_around(&self, endpoint: &mut Endpoint, exchange: Option<u32>, pause: &mut Pause) {
+        self.notice(endpoint, exchange);
+        if self.is_not_woken() {
+            *pause = Pause::new();
         }
     }
 

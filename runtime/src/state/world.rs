@@ -452,9 +452,10 @@ impl WorldCore {
     }
 
     /// Whether this rank has to look again for what comes in another world, since nothing that comes there wakes it here:
-    /// each world of threads has wakers of its own.
+    /// each world of threads that reach each other as threads has wakers of its own.
     pub(crate) fn is_not_woken(&self) -> bool {
-        self.is_split() && !self.kind.is_of_processes() && self.any_other(Self::receives)
+        let own_wakers = matches!(self.kind, TransportKind::Local | TransportKind::Sim(_));
+        own_wakers && self.is_split() && self.any_other(Self::receives)
     }
 
     /// Whether something that this rank has begun may go on while it waits for something else.
@@ -518,6 +519,7 @@ impl WorldCore {
     pub(crate) fn die(&self, cause: Cause) {
         self.report_above(&cause);
         self.dead.borrow_mut().get_or_insert(cause);
+        self.alarms.raise(); // who has looked before looks again
         self.heeded.set(self.alarms.count().wrapping_sub(1)); // the world is never quiet again
         for window in self.collecting.borrow().values().filter_map(Weak::upgrade) {
             window.shut();

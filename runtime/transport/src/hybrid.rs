@@ -461,6 +461,8 @@ impl Liveness for HybridEnd {
         if self.inter_node.hand_over() {
             self.intra_node.idle(pause);
             self.inter_node.wake();
+        } else {
+            pause.long = true; // what has arrived may be a failure, after which nothing else comes
         }
         self.serve();
     }
@@ -549,5 +551,60 @@ impl CreateJoin for HybridEnd {
             return Err(none());
         };
         Ok(Endpoint::Hybrid(Self::new(intra_node, inter_node, host_map, index)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The fabrics of ranks of these hosts, whose addresses are known, and the segment of each host.
+    fn prepared(hosts: &[u32]) -> (Vec<Arc<Fabric>>, Vec<Arc<Segment>>) {
+        let (secret, job) = (Secret::new().expect("chance"), random_bytes().expect("chance"));
+        let fabric = |rank| {
+            let listener = listen(None).expect("a port");
+            Fabric::new(listener, secret.clone(), job, rank, Settings::default()).expect("a thread")
+        };
+        let mut fabrics: Vec<Fabric> = (0..hosts.len()).map(fabric).collect();
+        let addresses: Vec<_> = fabrics.iter().map(|fabric| fabric.address().expect("it listens")).collect();
+        fabrics.iter_mut().for_each(|fabric| fabric.table(&addresses).expect("a thread"));
+        let segment = |host: &u32| {
+            let ranks = hosts.iter().filter(|other| *other == host).count();
+            Arc::new(Segment::create(ranks).expect("a file in memory"))
+        };
+        (fabrics.into_iter().map(Arc::new).collect(), (0..=1).map(|host| segment(&host)).collect())
+    }
+
+    /// The launcher may report a death before a rank has entered its first world.
+    #[test]
+    fn failures_before_a_world_is_entered_are_counted() {
+        let hosts = [0, 1, 1];
+        let (fabrics, segments) = prepared(&hosts);
+        fabrics[1].mark_failed(0, "killed");
+        let end = HybridEnd::of_job(&segments[1], &fabrics[1], &hosts, 0, 1).expect("there is room");
+        assert!(end.alarms().count() > 0, "a rank that looks only at changes asks nobody");
+        fabrics[2].mark_failed(0, "killed");
+        fabrics[0].mark_failed(1, "killed");
+        fabrics[0].mark_failed(2, "killed");
+        for (from, to) in [(1, 2), (2, 1)] {
+            fabrics[from].mark_finished(to);
+        }
+    }
+
+    /// What arrives between a rank's announcement that it sleeps and its sleep may be all that ever comes.
+    #[test]
+    fn a_rank_that_something_keeps_from_sleeping_looks_around() {
+        let hosts = [0, 1];
+        let (fabrics, segments) = prepared(&hosts);
+        let mut end = HybridEnd::of_job(&segments[0], &fabrics[0], &hosts, 0, 0).expect("there is room");
+        let mut pause = Pause::new();
+        while !end.intra_node.sleeps_next(&pause) {
+            end.idle(&mut pause);
+        }
+        pause.lasts();
+        fabrics[0].mark_failed(1, "killed");
+        end.idle(&mut pause);
+        assert!(pause.lasts(), "it does not look for failures, and sleeps next");
+        fabrics[1].mark_failed(0, "killed");
     }
 }

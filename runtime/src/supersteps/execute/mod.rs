@@ -471,7 +471,9 @@ fn wait_for<'w, const APART: bool, R>(
         let lasts = pause.lasts();
         if lasts {
             watch.woke(endpoint);
-            world.notice(endpoint, (!APART).then_some((word >> 32) as u32));
+        }
+        if pause.is_due(lasts) {
+            world.look_around(endpoint, (!APART).then_some((word >> 32) as u32), &mut pause);
         }
         world.advance(endpoint);
         // A peer that has entered a later superstep, or another one in this one's place, has posted all that it ever will for this one.

@@ -19,6 +19,8 @@ pub struct Pause {
     step: u32,
     /// A step since the last call of `lasts` may have slept.
     pub(crate) long: bool,
+    /// Some steps since the last call of `is_due` have let others run.
+    due: bool,
 }
 
 impl Pause {
@@ -31,6 +33,13 @@ impl Pause {
     #[inline]
     pub fn lasts(&mut self) -> bool {
         std::mem::take(&mut self.long)
+    }
+
+    /// Returns whether the wait is a long one, or has let others run some times since the last call:
+    /// it may have taken long, so it is time to look for failures.
+    #[inline]
+    pub fn is_due(&mut self, lasts: bool) -> bool {
+        std::mem::take(&mut self.due) | lasts
     }
 
     /// Returns whether a poll of all connections is due, which takes longer.
@@ -85,7 +94,8 @@ impl Backoff {
         if pause.step < self.spins {
             spin_loop()
         } else {
-            yield_now()
+            yield_now();
+            pause.due |= pause.step.is_multiple_of(YIELDS_DUE);
         }
         pause.step += 1;
         true
@@ -113,6 +123,10 @@ const ANNOUNCED: u32 = 1;
 
 /// Yields that a woken rank tries before it sleeps again: it may have been woken for the first of several things.
 const YIELDS_AFTER_WAKING: u32 = if YIELDS < 16 { YIELDS } else { 16 };
+
+/// Yields between which a waiting rank looks for failures: others that compute may take some
+/// milliseconds of each.
+const YIELDS_DUE: u32 = 16;
 
 /// The wakers of all ranks.
 #[derive(Clone)]
@@ -220,6 +234,7 @@ impl Waker {
         } else {
             if self.state.load(Ordering::Acquire) == ANNOUNCED {
                 self.parker.park(&self.state, ANNOUNCED);
+                pause.long = true;
             }
             backoff.woken(pause);
         }

@@ -209,6 +209,9 @@ impl Fabric {
         alarms: Alarms,
     ) {
         let mut core = self.shared.lock();
+        if core.alarms.count() != 0 {
+            alarms.raise(); // failures that were counted before
+        }
         core.set_intra_node(ranks, waker, waits);
         core.alarms = alarms;
     }
