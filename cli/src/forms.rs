@@ -29,7 +29,7 @@ pub fn normalised(mut words: Vec<OsString>, run: &Command) -> Vec<OsString> {
         } else if let Some(last) = cluster(run, short) {
             last
         } else {
-            // A mistake of more letters than one is one of a long option, and is named as such.
+            // A wrong word of several letters is taken for a long option.
             if name.chars().nth(1).is_some() {
                 words[at] = format!("-{word}").into();
             }

@@ -40,8 +40,7 @@ pub struct Run {
     /// Set an environment variable for the ranks: NAME=VALUE, or NAME to pass on its value here
     #[arg(short = 'x', long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// The working directory of the ranks; a program given by a relative path is found from the one here [default: the
-    /// one here]
+    /// The working directory of the ranks, not of the search for the program [default: the one here]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     wdir: Option<PathBuf>,
     /// Write the rank in front of each line of its output
@@ -56,8 +55,8 @@ pub struct Run {
     /// The same as --pin if it is core; none is the default
     #[arg(long, value_name = "WHAT", value_parser = ["core", "none"], conflicts_with = "pin")]
     bind_to: Option<String>,
-    /// The command that runs a program on a host; {host} stands for the host's name, which is appended if {host} is
-    /// absent [default: ssh with BatchMode]
+    /// The command that runs a program on a host, and never asks for a password; {host} stands for the host's name,
+    /// which is appended if {host} is absent [default: ssh with BatchMode]
     #[arg(long, value_name = "COMMAND", env = "FENCEPOST_SSH", hide_env_values = true, value_hint = ValueHint::CommandString)]
     remote_command: Option<String>,
     /// The path of fencepost on the other hosts [default: its path here]
@@ -82,7 +81,7 @@ const AFTER: &str = "\
 The hosts get consecutive ranks, in the order given. The program and fencepost must have the same path on each host as \
 here. The ranks get all environment variables whose names begin with FENCEPOST_. The launcher forwards the output of \
 ranks on other hosts, what ranks write to standard error, and all output with --tag-output, in whole lines; without \
-tags a line that pauses before its end is forwarded in parts. So standard error is no terminal for a rank.
+tags a line whose end takes longer than 0.2 s is forwarded in parts. Standard error is a pipe for a rank, and no terminal.
 
 Environment variables, each a time such as 250ms, 30s, 1.5m or 2h, or a number of seconds:
   FENCEPOST_HEARTBEAT  the time between two heartbeats [default: 500ms]

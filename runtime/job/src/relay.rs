@@ -1,6 +1,5 @@
 //! [`OutputRelay`]: forwards the output of ranks in whole lines, each with its rank in front if the
-//! user asked for that. A line without a rank in front that pauses before its end is forwarded in
-//! parts.
+//! user asked for that. A line without a rank in front whose end takes long is forwarded in parts.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
@@ -156,7 +155,7 @@ impl OutputRelay {
             None => 0,
         };
         let lines: Vec<u8> = line.drain(..end).collect();
-        // What is left of a line that has begun before waits no longer for that.
+        // A line that had begun keeps its time, unless a part of it is forwarded now.
         let begun = since.filter(|_| end == 0).unwrap_or(now);
         *since = (!line.is_empty()).then_some(begun);
         if !self.tag {

@@ -18,6 +18,9 @@ pub(crate) struct Signals {
     pipe: UnixStream,
     caught: Vec<(i32, Arc<AtomicBool>)>,
     ids: Vec<SigId>,
+    /// Whether a terminal may stop this process when it writes in the background: it did not ignore
+    /// that before, and a shell lets it go on.
+    stops_by_terminal: bool,
 }
 
 impl Signals {
@@ -26,13 +29,15 @@ impl Signals {
     /// `&`). From then on the process ignores those by which a terminal stops it: it asks the
     /// terminal before it reads or writes.
     pub(crate) fn new(of_shell: bool) -> io::Result<Self> {
+        let ignored = ignored();
+        let is_ignored = |signal: i32| ignored >> (signal - 1) & 1 == 1;
         ignore_stops_by_terminal();
         let (pipe, write) = UnixStream::pair()?;
         pipe.set_nonblocking(true)?;
-        let mut signals = Self { pipe, caught: Vec::new(), ids: Vec::new() };
-        let ignored = ignored();
+        let stops_by_terminal = of_shell && !is_ignored(consts::SIGTTOU);
+        let mut signals = Self { pipe, caught: Vec::new(), ids: Vec::new(), stops_by_terminal };
         let more = OF_SHELL.into_iter().filter(|_| of_shell);
-        for signal in FORWARDED.into_iter().chain(more).filter(|signal| ignored >> (signal - 1) & 1 == 0) {
+        for signal in FORWARDED.into_iter().chain(more).filter(|signal| !is_ignored(*signal)) {
             let caught = Arc::new(AtomicBool::new(false));
             signals.caught.push((signal, caught.clone()));
             // The flag is registered first, so that it is set when the pipe becomes readable.
@@ -45,6 +50,23 @@ impl Signals {
     /// The descriptor that is readable after a signal.
     pub(crate) fn source(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
+    }
+
+    /// Returns whether a terminal may stop this process when it writes in the background.
+    pub(crate) fn stops_by_terminal(&self) -> bool {
+        self.stops_by_terminal
+    }
+
+    /// Stops this process as Ctrl-Z does (SIGTSTP), or with its process group as a terminal does that
+    /// it writes to (SIGTTOU); returns when the shell lets it go on. Returns at once if a signal to
+    /// go on has come already, or if no shell could send one, since the process group is an orphan.
+    pub(crate) fn stop(&mut self, signal: i32) {
+        if self.has_come(consts::SIGCONT) {
+            return;
+        }
+        stop(signal);
+        // Who was stopped has got a signal to go on.
+        self.stops_by_terminal &= self.has_come(consts::SIGCONT);
     }
 
     /// Returns whether a signal was caught that [`take`](Self::take) has not returned.
@@ -81,17 +103,19 @@ pub(crate) fn ignore_stops_by_terminal() {
     }
 }
 
-/// Stops this process by a signal as Ctrl-Z does, and returns when the shell lets it go on; at once
-/// if no shell could, since the process group is an orphan.
-pub(crate) fn stop(signal: i32) {
-    // SAFETY: the action is set to the default one and back; the signal goes to this thread, and
-    // stops all of them.
+/// See [`Signals::stop`].
+fn stop(signal: i32) {
+    // SAFETY: the action is set to the default one and back; the signal stops all threads.
     unsafe {
         let mut default: libc::sigaction = std::mem::zeroed();
         default.sa_sigaction = libc::SIG_DFL;
         let mut ours: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, &raw const default, &raw mut ours);
-        libc::raise(signal);
+        if signal == libc::SIGTTOU {
+            libc::kill(0, signal);
+        } else {
+            libc::raise(signal);
+        }
         libc::sigaction(signal, &raw const ours, std::ptr::null_mut());
     }
 }

@@ -495,8 +495,11 @@ impl RunningJob {
     /// Writes as much output as can be written without blocking. Where the terminal stops writers
     /// of the background, the job is suspended before it writes, as one process would be.
     fn flush_output(&mut self) {
-        if self.relay.is_stopped_by_terminal() {
+        if self.signals.stops_by_terminal() && self.relay.is_stopped_by_terminal() {
             self.suspend(SIGTTOU);
+            if self.signals.stops_by_terminal() && self.relay.is_stopped_by_terminal() {
+                return; // the shell lets it go on in the background
+            }
         }
         self.relay.flush();
     }
@@ -507,14 +510,11 @@ impl RunningJob {
         let began = Instant::now();
         self.children.suspend(true);
         self.remotes.iter_mut().for_each(|remote| remote.send(&Message::Suspend(true)));
-        if signal == SIGTSTP {
+        if !self.relay.is_stopped_by_terminal() {
             self.relay.flush();
         }
         self.remotes.iter_mut().for_each(|remote| remote.flush_before(began + SUSPEND_LIMIT));
-        // A signal to go on that has come in the meantime would be lost.
-        if !self.signals.has_come(SIGCONT) {
-            crate::signals::stop(signal);
-        }
+        self.signals.stop(signal);
         let (now, time) = (Instant::now(), began.elapsed());
         self.children.suspend(false);
         for remote in &mut self.remotes {
@@ -687,7 +687,9 @@ impl RunningJob {
         let mut limit = self.job_state.output_deadline(Instant::now());
         let (mut code, mut reported) = (self.job_state.code(), false);
         loop {
+            let began = Instant::now();
             self.flush_output();
+            limit = limit.map(|limit| limit + began.elapsed());
             // A job whose output was lost does not succeed.
             if !reported && let Some(error) = self.relay.write_error() {
                 self.relay.report(&format!("some output of the ranks was lost: {error}"));

@@ -9,7 +9,7 @@
 
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// A request for memory that exceeds what is available.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -88,10 +88,11 @@ fn suffices(bytes: u64, others: u64, read: Read<'_>) -> Result<(), MemoryShortag
 }
 
 /// The bytes of all promises of this process.
-static PROMISED: AtomicU64 = AtomicU64::new(0);
+static PROMISED: Mutex<u64> = Mutex::new(0);
 
 /// Memory that this process may touch, and that takes none of the machine's before. It counts until
 /// the promise is dropped.
+#[derive(Debug)]
 pub(crate) struct Promise(u64);
 
 impl Promise {
@@ -100,23 +101,26 @@ impl Promise {
     /// # Errors
     /// They exceed what is available, less what is promised to others and not touched.
     pub(crate) fn new(bytes: u64) -> Result<Self, MemoryShortage> {
-        let others = PROMISED.fetch_add(bytes, Ordering::SeqCst);
-        let promise = Self(bytes);
-        suffices(bytes, untouched(others, &read), &read)?;
-        Ok(promise)
+        let mut promised = PROMISED.lock().unwrap_or_else(PoisonError::into_inner);
+        suffices(bytes, untouched(*promised, &read), &read)?;
+        *promised += bytes;
+        Ok(Self(bytes))
     }
 }
 
 impl Drop for Promise {
     fn drop(&mut self) {
-        PROMISED.fetch_sub(self.0, Ordering::SeqCst);
+        *PROMISED.lock().unwrap_or_else(PoisonError::into_inner) -= self.0;
     }
 }
 
 /// Returns how much of what is promised is not touched, at the least: memory that nothing was
 /// promised for counts as touched, too.
 fn untouched(promised: u64, read: Read<'_>) -> u64 {
-    let touched = || read("/proc/self/status").and_then(|text| kib(&text, "RssAnon:"));
+    let touched = || {
+        let status = read("/proc/self/status")?;
+        Some(kib(&status, "RssAnon:")? + kib(&status, "VmSwap:").unwrap_or(0))
+    };
     if promised == 0 { 0 } else { promised.saturating_sub(touched().unwrap_or(promised)) }
 }
 
@@ -247,7 +251,9 @@ mod tests {
 
     #[test]
     fn what_is_promised_and_not_touched_is_not_available() {
-        let read = files(&[("/proc/meminfo", MEMINFO), ("/proc/self/status", "RssAnon:\t  100000 kB\n")]);
+        let status = "RssAnon:\t  70000 kB\nVmSwap:\t  30000 kB\n";
+        let all = [("/proc/meminfo", MEMINFO), ("/proc/self/status", status)];
+        let read = files(&all);
         assert_eq!(untouched(300_000 * 1024, &read), 200_000 * 1024);
         assert_eq!((untouched(50_000 * 1024, &read), untouched(0, &read)), (0, 0));
         let left = 300_000 * 1024 - MARGIN;
@@ -258,11 +264,11 @@ mod tests {
 
     #[test]
     fn a_promise_counts_until_it_is_dropped() {
-        let most = available(&read).0 / 3 * 2;
-        let first = Promise::new(most).expect("two thirds are available");
-        assert!(Promise::new(most).is_err(), "the first one is not touched");
+        let third = available(&read).0 / 3;
+        let first = Promise::new(third).expect("a third is available");
+        assert!(Promise::new(third / 4 * 9).is_err(), "the first third is not touched");
         drop(first);
-        Promise::new(most).expect("nothing is promised any more");
+        Promise::new(third / 4 * 9).expect("nothing is promised any more");
     }
 
     #[test]

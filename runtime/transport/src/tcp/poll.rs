@@ -118,7 +118,7 @@ impl Core {
     pub(super) fn run_timers(&mut self, now: Instant) {
         let step = now - self.timed;
         self.timed = now;
-        let Settings { beat, limit, handshake, .. } = self.settings;
+        let Settings { beat, limit, handshake, obituary, .. } = self.settings;
         // All heartbeats of a process together take no more time than those on some connections.
         let links = self.peers.iter().filter(|peer| peer.link.is_some()).count();
         let beat = (beat * (1 + links / BEATS) as u32).min(limit / 4).max(beat);
@@ -128,15 +128,14 @@ impl Core {
         // tell what others have done meanwhile.
         let was_stopped = step > (limit / 2).max(Duration::from_secs(1));
         if was_stopped {
-            self.incoming.iter_mut().for_each(|incoming| incoming.since += step);
+            let begun = |since: &mut Instant| *since = (*since + step).min(now);
+            let ends = |until: &mut Instant| *until = (*until + step).min(now + obituary);
+            self.incoming.iter_mut().for_each(|incoming| begun(&mut incoming.since));
             for peer in &mut self.peers {
                 peer.heard_at = now;
-                if let Some((until, _)) = &mut peer.suspected {
-                    *until += step;
-                }
-                if let Some(attempt) = &mut peer.attempt {
-                    attempt.since += step;
-                }
+                peer.attempt.iter_mut().for_each(|attempt| begun(&mut attempt.since));
+                peer.suspected.iter_mut().for_each(|(until, _)| ends(until));
+                peer.closing.iter_mut().for_each(ends);
             }
         }
         for i in (0..self.incoming.len()).rev() {
