@@ -482,6 +482,7 @@ pub fn pieces() -> Result<()> {
         for _ in 0..100 {
             for piece in ["Error: ", &format!("rank {}", world.rank()), " is one line", "\n"] {
                 std::io::stderr().write_all(piece.as_bytes())?;
+                std::thread::yield_now(); // another rank writes
             }
         }
         world.barrier()
