@@ -47,16 +47,15 @@ fn exchange(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
 const KEPT: f64 = 0.4;
 const FLOWS: f64 = 0.1;
 
-/// Computes one step of some rows. Cells at the faces of the cube keep their values.
-fn relax(rows: impl Iterator<Item = Row<3>>, u: &[f64], v: &mut [f64]) {
-    for row in rows {
-        let (front, back) = (row.at(u, [-1, 0, 0]), row.at(u, [1, 0, 0]));
-        let (up, down, left, right) = (row.up(u), row.down(u), row.left(u), row.right(u));
-        let (here, next) = (row.of(u), row.of_mut(v));
-        for k in 0..row.len() {
-            let around = (front[k] + back[k]) + (up[k] + down[k]) + (left[k] + right[k]);
-            next[k] = KEPT * here[k] + FLOWS * around;
-        }
+/// Computes one step of a row.
+#[inline(always)]
+fn relax(row: &Row<3>, u: &[f64], v: &mut [f64]) {
+    let (front, back) = (row.at(u, [-1, 0, 0]), row.at(u, [1, 0, 0]));
+    let (up, down, left, right) = (row.up(u), row.down(u), row.left(u), row.right(u));
+    let (here, next) = (row.of(u), row.of_mut(v));
+    for k in 0..row.len() {
+        let around = (front[k] + back[k]) + (up[k] + down[k]) + (left[k] + right[k]);
+        next[k] = KEPT * here[k] + FLOWS * around;
     }
 }
 
@@ -88,7 +87,7 @@ fn depth(world: &World, block: &Block<3>) -> Result<usize> {
     let (u, mut v) = (vec![0.0; block.len()], vec![0.0; block.len()]);
     let mut sweep = || {
         let clock = Instant::now();
-        relax(block.rows(), &u, &mut v);
+        block.rows().for_each(|row| relax(&row, &u, &mut v));
         clock.elapsed().as_nanos() as f64
     };
     let fastest = (0..3).map(|_| sweep()).fold(f64::INFINITY, f64::min);
@@ -119,12 +118,14 @@ fn cool(options: &Options) -> Result<Option<Outcome>> {
         let clock = Instant::now();
         let mut left = options.steps as usize;
         while left > 0 {
+            let tiles = block.tiles(depth)?.at_most(left);
             exchange.replay(&mut u)?;
-            for step in block.steps(depth)?.take(left) {
-                relax(step.rows_inside(1), &u, &mut v);
-                std::mem::swap(&mut u, &mut v);
-                left -= 1;
+            for row in tiles.rows_inside(1) {
+                let [now, next] = row.turn([&mut *u, &mut *v]);
+                relax(&row, now, next); // cells at the faces of the cube keep their values
             }
+            [u, v] = tiles.turn([u, v]);
+            left -= tiles.steps();
         }
         let mut slowest = [clock.elapsed().as_nanos() as u64];
         world.allreduce(&mut slowest, Op::Max)?;

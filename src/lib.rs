@@ -199,7 +199,7 @@ pub use fencepost_planner::census::Census;
 pub use fencepost_planner::conflicts::{Conflict, Touch};
 pub use fencepost_planner::datatype::{Datatype, Repeat};
 pub use fencepost_planner::element::Op;
-pub use fencepost_planner::grid::{Advice, Block, Neighbour, Row, Step};
+pub use fencepost_planner::grid::{Advice, Block, Neighbour, Row, Step, Tiles, Visit};
 pub use fencepost_planner::ir::pattern::{Kind, Mode, Order, Site};
 pub use fencepost_planner::ir::schedule::Placement;
 pub use fencepost_planner::units::{Bytes, Nanos};

@@ -7,4 +7,5 @@ mod pscw;
 mod shares;
 mod slicer;
 mod split;
+mod tiles;
 mod unsynchronised;

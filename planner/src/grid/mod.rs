@@ -10,6 +10,7 @@ mod class;
 mod halo;
 mod rows;
 mod steps;
+mod tiles;
 #[cfg(feature = "ndarray")]
 mod views;
 
@@ -17,6 +18,7 @@ pub use advise::Advice;
 pub use halo::Neighbour;
 pub use rows::Row;
 pub use steps::Step;
+pub use tiles::{Tiles, Visit};
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};

@@ -175,6 +175,12 @@ impl<const D: usize> Row<D> {
         self.at(cells, step(D - 2, 1))
     }
 
+    /// A row of the block without cells, from which a kernel reads as far as `reach`.
+    pub(super) fn anywhere(block: &Block<D>, reach: [usize; D]) -> Self {
+        let (strides, widths, star) = (block.strides(), block.width, block.star);
+        Self { at: 0, len: 0, strides, widths, reach, star, storage: strides[0] * block.shape()[0] }
+    }
+
     /// Returns the index of the first cell at `offset` from those of the row.
     #[inline(always)]
     fn first_at(&self, offset: [isize; D]) -> usize {
@@ -387,21 +393,19 @@ pub(super) struct Rows<const D: usize> {
 impl<const D: usize> Rows<D> {
     /// Returns the rows of a box of cells, counted from the first own cell, from which a kernel reads as far as `reach`.
     pub(super) fn new(block: &Block<D>, cells: [Range<isize>; D], reach: [usize; D]) -> Self {
-        let (strides, shape, widths) = (block.strides(), block.shape(), block.width);
+        Self::of(Row::anywhere(block, reach), cells)
+    }
+
+    /// As [`new`](Self::new), with any row of that block and reach.
+    #[inline]
+    pub(super) fn of(row: Row<D>, cells: [Range<isize>; D]) -> Self {
+        let Row { strides, widths, .. } = row;
         let extent: [usize; D] =
             std::array::from_fn(|d| usize::try_from(cells[d].end - cells[d].start).unwrap_or(0));
         let left = if extent[D - 1] == 0 { 0 } else { extent[..D - 1].iter().product() };
         let first = |d: usize| cells[d].start.saturating_add_unsigned(widths[d]) as usize;
         let at = if left == 0 { 0 } else { (0..D).map(|d| first(d) * strides[d]).sum() };
-        let next = Row {
-            at,
-            len: extent[D - 1],
-            strides,
-            widths,
-            reach,
-            star: block.star,
-            storage: strides[0] * shape[0],
-        };
+        let next = Row { at, len: extent[D - 1], ..row };
         let plane = if D >= 2 { extent[D - 2] } else { 1 };
         let skip = if D == 3 && left > 0 { strides[0] - plane * strides[1] } else { 0 };
         Self { next, left, in_plane: plane, plane, skip }

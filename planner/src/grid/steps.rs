@@ -65,6 +65,20 @@ impl<const D: usize> Block<D> {
     /// ARG if there are more steps than the halo is wide, or none; if the halo is that of a [`star`](Self::star), and there
     /// is more than one step.
     pub fn steps(&self, steps: usize) -> Result<impl ExactSizeIterator<Item = Step<D>> + use<D>> {
+        let reach = self.reach_of(steps)?;
+        // Which rows are inside depends on where the block is.
+        self.observed.set(true);
+        let block = self.clone();
+        let step = move |step| Step {
+            block: block.clone(),
+            rim: reach.map(|reach| reach * (steps - 1 - step)),
+            reach,
+        };
+        Ok((0..steps).map(step))
+    }
+
+    /// Returns how far each of `steps` steps between two exchanges may read.
+    pub(super) fn reach_of(&self, steps: usize) -> Result<[usize; D]> {
         let narrow = self.width.iter().any(|&width| width > 0 && width < steps);
         if steps == 0 || narrow {
             return Err(Error::new(
@@ -86,14 +100,6 @@ impl<const D: usize> Block<D> {
                 ),
             ));
         }
-        // Which rows are inside depends on where the block is.
-        self.observed.set(true);
-        let (block, reach) = (self.clone(), self.width.map(|width| width / steps));
-        let step = move |step| Step {
-            block: block.clone(),
-            rim: reach.map(|reach| reach * (steps - 1 - step)),
-            reach,
-        };
-        Ok((0..steps).map(step))
+        Ok(self.width.map(|width| width / steps))
     }
 }

@@ -16,5 +16,6 @@ mod reference;
 mod rows;
 #[path = "../support/mod.rs"]
 mod support;
+mod tiles;
 #[path = "../verify/mod.rs"]
 mod verify;
