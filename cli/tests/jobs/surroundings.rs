@@ -349,7 +349,7 @@ pub fn first_processes() {
 struct MemoryGroup(PathBuf);
 
 impl MemoryGroup {
-    const LIMIT: u64 = 64 << 20;
+    const LIMIT: u64 = 256 << 20;
 
     fn new() -> std::io::Result<Self> {
         let name = format!("fencepost-test-{}", std::process::id());
@@ -377,7 +377,7 @@ pub fn memory_limits() {
         Err(error) => return left_out("control groups of memory", &error),
     };
     let script = r#"echo $$ > "$1/cgroup.procs" && exec "${@:2}""#;
-    let (folder, program, bytes) = (group.0.display().to_string(), rank_program(), "134217728");
+    let (folder, program, bytes) = (group.0.display().to_string(), rank_program(), "536870912");
     for transport in ["local", "shm", "tcp", "mixed"] {
         let mut words = vec!["-c", script, "bash", &folder];
         let options = options(transport, "2");

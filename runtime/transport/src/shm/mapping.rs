@@ -148,6 +148,13 @@ impl Mapping {
 
     /// Reserves these pages from the machine.
     pub(super) fn reserve(&self, offset: u64, bytes: u64) -> Result<(), MemoryShortage> {
+        if bytes >= LARGE_PAGE {
+            let (available, limit) = budget::available(&budget::read);
+            if bytes > available {
+                // It must not count for others, whose requests may fit.
+                return Err(MemoryShortage { requested: bytes, available, limit });
+            }
+        }
         // What other processes are about to reserve counts as taken.
         let asking = self.pending_requests().fetch_add(bytes, Ordering::SeqCst) + bytes;
         let (available, limit) = budget::available(&budget::read);
