@@ -55,8 +55,8 @@ pub struct Run {
     /// The same as --pin if it is core; none is the default
     #[arg(long, value_name = "WHAT", value_parser = ["core", "none"], conflicts_with = "pin")]
     bind_to: Option<String>,
-    /// The command that runs a program on a host, and never asks for a password; {host} stands for the host's name,
-    /// which is appended if {host} is absent [default: ssh with BatchMode]
+    /// The command that runs a program on a host, and never asks for a password; {host} stands for
+    /// the host's name, which is appended if {host} is absent [default: ssh with BatchMode]
     #[arg(long, value_name = "COMMAND", env = "FENCEPOST_SSH", hide_env_values = true, value_hint = ValueHint::CommandString)]
     remote_command: Option<String>,
     /// The path of fencepost on the other hosts [default: its path here]

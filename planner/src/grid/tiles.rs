@@ -1,27 +1,31 @@
 //! [`Tiles`]: several steps between two exchanges, whose rows are visited band by band.
 //!
-//! Steps that each sweep the whole block load it from memory once a step. [`Tiles`] computes the same rows of the
-//! same steps in another order: a band of the first step, then the band of the second step that is one reach before
-//! it, and so on to the last step; then the next band. What one band reads and writes stays in the cache while all
-//! steps pass over it, so the block is loaded from memory once for all of them.
+//! Steps that each sweep the whole block load it from memory once a step. [`Tiles`] computes the
+//! same rows of the same steps in another order: a band of the first step, then the band of the
+//! second step that is one reach before it, and so on to the last step; then the next band. What
+//! one band reads and writes stays in the cache while all steps pass over it, so the block is
+//! loaded from memory once for all of them.
 //!
-//! **Why the order keeps every dependence.** Shift each step by its number times the reach: the cells of step `s` at
-//! `i` get the place `i + s * reach`, in each dimension. Bands are boxes of places, in lexicographic order, and in a
-//! band the steps follow each other. What step `s` reads at `i` was written by step `s - 1` within one reach of `i`,
-//! so at places from `i + s * reach - 2 * reach` to `i + s * reach` in each dimension: in this band, where step
-//! `s - 1` came before, or in one before it. What step `s` overwrites at `i` was read by step `s - 1`, and by no later
-//! one, within one reach of `i`: at the same places. So it holds for any height of the bands, and for two fields that
-//! alternate as for more.
+//! **Why the order keeps every dependence.** Shift each step by its number times the reach: the
+//! cells of step `s` at `i` get the place `i + s * reach`, in each dimension. Bands are boxes of
+//! places, in lexicographic order, and in a band the steps follow each other. What step `s` reads
+//! at `i` was written by step `s - 1` within one reach of `i`, so at places from
+//! `i + (s - 2) * reach` to `i + s * reach` in each dimension: in this band, where step `s - 1`
+//! came before, or in one before it. What step `s` overwrites at `i` was read by step `s - 1`, and by no later one,
+//! within one reach of `i`: at the same places. So it holds for any height of the bands, and for
+//! two fields that alternate as for more.
 //!
-//! **Source** M. Wolfe, "More iteration space tiling", SC 1989: skewed loops over space, tiled with time. Different
-//! here: the bands of a rank need no synchronisation with others, since the halo is as deep as all steps of a group
-//! read; and rows are whole, so that the innermost loop is the user's own.
+//! **Source** M. Wolfe, "More iteration space tiling", SC 1989: skewed loops over space, tiled with
+//! time. Different here: the bands of a rank need no synchronisation with others, since the halo is
+//! as deep as all steps of a group read; and rows are whole, so that the innermost loop is the
+//! user's own.
 
 use super::rows::{Row, Rows};
 use super::{Block, Error, ErrorClass, Result};
 use std::ops::{Deref, Range};
 
-/// A group of steps between two exchanges of a wide halo, visited band by band: see [`Block::tiles`].
+/// A group of steps between two exchanges of a wide halo, visited band by band: see
+/// [`Block::tiles`].
 #[derive(Clone, Debug)]
 pub struct Tiles<const D: usize> {
     block: Block<D>,
@@ -43,8 +47,8 @@ pub struct Visit<const D: usize> {
 }
 
 impl<const D: usize> Tiles<D> {
-    /// Sets the number of cells of a band in each dimension; the last one cuts rows into pieces. A band has all cells
-    /// of a dimension that is shorter.
+    /// Sets the number of cells of a band in each dimension; the last one cuts rows into pieces. A
+    /// band has all cells of a dimension that is shorter.
     ///
     /// # Errors
     /// ARG if a number is 0.
@@ -61,7 +65,8 @@ impl<const D: usize> Tiles<D> {
         Ok(self)
     }
 
-    /// Leaves out the last steps of the group if there are more than `steps`: at the end of a computation.
+    /// Leaves out the last steps of the group if there are more than `steps`: at the end of a
+    /// computation.
     #[must_use]
     pub fn at_most(mut self, steps: usize) -> Self {
         self.steps = self.steps.min(steps);
@@ -73,7 +78,8 @@ impl<const D: usize> Tiles<D> {
         self.steps
     }
 
-    /// Returns the fields in the order in which they stand after the group: each step has turned them by one.
+    /// Returns the fields in the order in which they stand after the group: each step has turned
+    /// them by one.
     ///
     /// ```
     /// # use fencepost_planner::grid::Block;
@@ -88,17 +94,19 @@ impl<const D: usize> Tiles<D> {
         turned(fields, self.steps)
     }
 
-    /// Returns each row of the cells that the steps compute, band by band. A row is visited after all rows that its
-    /// step reads.
+    /// Returns each row of the cells that the steps compute, band by band. A row is visited after
+    /// all rows that its step reads.
     ///
-    /// The iterator borrows nothing, so a loop may be left in the middle, when the fields hold rows of several steps.
-    /// To finish the group, go on with the same iterator ([`by_ref`](Iterator::by_ref)). To discard it, begin again
-    /// with fields that were saved before the group.
+    /// The iterator borrows nothing, so a loop may be left in the middle, when the fields hold rows
+    /// of several steps. To finish the group, go on with the same iterator
+    /// ([`by_ref`](Iterator::by_ref)). To discard it, begin again with fields that were saved
+    /// before the group.
     pub fn rows(&self) -> impl Iterator<Item = Visit<D>> + use<D> {
         self.rows_inside(0)
     }
 
-    /// As [`rows`](Self::rows), without the cells that are fewer than `margin` cells from an edge of the array.
+    /// As [`rows`](Self::rows), without the cells that are fewer than `margin` cells from an edge
+    /// of the array.
     pub fn rows_inside(&self, margin: usize) -> impl Iterator<Item = Visit<D>> + use<D> {
         Visits::new(self, margin)
     }
@@ -111,8 +119,9 @@ impl<const D: usize> Visit<D> {
         self.step
     }
 
-    /// Returns the fields in the order in which this step has them, if the first step has them as given: `[now, next]`
-    /// of two fields that alternate; of three levels of time `[before, now, next]`.
+    /// Returns the fields in the order in which this step has them, if the first step has them as
+    /// given: `[now, next]` of two fields that alternate; of three levels of time
+    /// `[before, now, next]`.
     #[inline(always)]
     pub fn turn<T, const N: usize>(&self, fields: [T; N]) -> [T; N] {
         turned(fields, self.step)
@@ -150,7 +159,8 @@ struct Visits<const D: usize> {
     steps: usize,
     /// The number of cells of a band.
     bands: [isize; D],
-    /// The first place of the present band, and all places. Cell `i` of step `s` is at `i + s * reach`.
+    /// The first place of the present band, and all places. Cell `i` of step `s` is at
+    /// `i + s * reach`.
     band: [isize; D],
     places: [Range<isize>; D],
 }
@@ -226,7 +236,8 @@ impl<const D: usize> Visits<D> {
         Rows::of(self.row, cells)
     }
 
-    /// Goes to the next step of the band, or to the first one of the next band. Returns whether there is one.
+    /// Goes to the next step of the band, or to the first one of the next band. Returns whether
+    /// there is one.
     #[inline]
     fn advance(&mut self) -> bool {
         self.step += 1;
@@ -264,8 +275,9 @@ impl<const D: usize> Iterator for Visits<D> {
 }
 
 impl<const D: usize> Block<D> {
-    /// Returns `steps` steps that need one exchange of the halo, before the first of them, as [`steps`](Self::steps)
-    /// does, to be visited band by band: on grids larger than the caches several times as fast, with the same bits.
+    /// Returns `steps` steps that need one exchange of the halo, before the first of them, as
+    /// [`steps`](Self::steps) does, to be visited band by band. The bits are the same, and a grid larger
+    /// than the caches is read from memory once for all of them.
     ///
     /// ```
     /// # use fencepost_planner::grid::Block;
@@ -292,9 +304,10 @@ impl<const D: usize> Block<D> {
     /// # }
     /// ```
     ///
-    /// A step may write over what the step before it has read, and over nothing else, as where two fields alternate.
-    /// Other fields may be read where no step writes them. Bands are single rows, in 3D single planes, and in 1D
-    /// pieces of 4096 cells, unless [`bands`](Tiles::bands) says otherwise.
+    /// A step may write over what the step before it has read, and over nothing else, as where two
+    /// fields alternate. Other fields may be read where no step writes them. Bands are single rows,
+    /// in 3D single planes, and in 1D pieces of 4096 cells, unless [`bands`](Tiles::bands) says
+    /// otherwise.
     ///
     /// # Errors
     /// As [`steps`](Self::steps).
