@@ -37,9 +37,9 @@ pub(super) enum Disagreement {
 impl Fence<'_> {
     /// All ranks have seen that something is wrong: exchanges the reasons, and returns the error.
     ///
-    /// Where ranks are in something else, each tells which prepared supersteps it has run, too. Their
-    /// notifications have only digests of these, which agreed. If they differ, then frames that nobody awaits may be in
-    /// the channels, before the reasons, and the world ends.
+    /// Where ranks are in something else, each says which prepared supersteps it has run, too. Their
+    /// notifications have only digests of these, which agreed. If they differ, then frames that
+    /// nobody awaits may be in the channels, before the reasons, and the world ends.
     pub(super) fn explain(&mut self, word: u64, failed: Option<Error>, all: &Notifications) -> Error {
         let me = self.world.rank;
         let words = matches!(all.disagreement, Disagreement::Words);

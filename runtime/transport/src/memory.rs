@@ -134,6 +134,7 @@ impl Memory {
     }
 
     /// Returns whether ranks that reach memory of this allocator reach these bytes.
+    #[cfg_attr(loom, expect(unused_variables, reason = "an arena alone is looked into"))]
     pub fn has(&self, bytes: &[u8]) -> bool {
         match &self.0 {
             Backing::Heap => false,

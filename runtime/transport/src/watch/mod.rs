@@ -30,4 +30,4 @@ pub(crate) use table::open;
 pub use unwatched::Watched;
 #[cfg(not(all(not(loom), target_arch = "x86_64")))]
 #[cfg_attr(loom, allow(unused_imports, reason = "sockets alone open memory"))]
-pub(crate) use unwatched::{Pages, open};
+pub(crate) use unwatched::open;
