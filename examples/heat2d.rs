@@ -7,12 +7,11 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
-use fencepost::Row;
-use fencepost::prelude::*;
+use fencepost::{Row, prelude::*};
 
 const CELLS: usize = 512;
 /// The number of steps to an exchange. The halo is as wide.
-const GROUP: usize = 8;
+pub const GROUP: usize = 8;
 
 /// Each block puts its edges into the halos of the blocks around it.
 #[superstep]
@@ -23,22 +22,18 @@ pub fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 } // a superstep ends in a fence
 
-/// Sets each cell of a row to the mean of its four neighbours.
-pub fn relax(row: &Row<2>, u: &[f64], v: &mut [f64]) {
+/// Sets each cell of a row of `v` to the mean of its four neighbours in `u`.
+pub fn relax(row: &Row<2>, [u, v]: [&mut [f64]; 2]) {
     let (up, down, left, right) = (row.up(u), row.down(u), row.left(u), row.right(u));
     for (j, mean) in row.of_mut(v).iter_mut().enumerate() {
         *mean = 0.25 * ((up[j] + down[j]) + (left[j] + right[j]));
     }
 }
 
-/// Half a sine wave across the plate.
-pub fn wave(at: usize) -> f64 {
-    (at as f64 * 180.0 / (CELLS - 1) as f64).to_radians().sin()
-}
-
 /// Runs a thousand steps, and compares the result with the exact one.
 pub fn main() -> Result<()> {
     fencepost::run(|world| {
+        let wave = |at: usize| (at as f64 * 180.0 / (CELLS - 1) as f64).to_radians().sin();
         let block = Block::new(world, [CELLS, CELLS])?.halo(GROUP)?;
         let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
         block.fill(&mut u, |[i, j]| wave(i) * wave(j));
@@ -46,8 +41,7 @@ pub fn main() -> Result<()> {
         for _ in 0..1000 / GROUP {
             exchange(&mut u, &block)?;
             for row in tiles.rows_inside(1) {
-                let [now, next] = row.turn([&mut u, &mut v]);
-                relax(&row, now, next); // plain slices: a window derefs to its local part
+                relax(&row, row.turn([&mut u, &mut v])); // plain slices: a window derefs to its local part
             }
             [u, v] = tiles.turn([u, v]);
         }
