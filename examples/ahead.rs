@@ -1,18 +1,19 @@
 //! Ahead-of-time compilation: the exchange of heat2d is compiled without a world, for 4 ranks and for 100,172 ranks,
-//! saved, loaded and run. Plans that do not match the program are refused.
+//! saved, loaded and run, with the steps that
+//! follow each exchange visited band by band. Plans that do not match the program are refused.
 //!
 //! `cargo run --release --example ahead`; `--transport shm` or `tcp` runs the ranks as processes
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
-#[expect(dead_code, reason = "only its superstep is used")]
+#[expect(dead_code, reason = "only its superstep and its kernel are used")]
 #[path = "heat2d.rs"]
 mod heat2d;
 
 use fencepost::prelude::*;
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::Job;
-use heat2d::exchange;
+use heat2d::{GROUP, exchange, relax};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -73,15 +74,24 @@ impl Drop for Plans {
     }
 }
 
-/// The windows of all ranks after one exchange, by plan or without one; `None` in processes other than rank 0's.
+/// The windows of all ranks after three exchanges and the steps that follow each, by plan or without one; `None` in processes
+/// other than rank 0's.
 fn run(job: &Job, plan: Option<&Path>) -> Result<Option<Vec<Vec<f64>>>> {
     let mut left: Vec<_> = job.world().collect(|world| {
-        let block = Block::new(world, CELLS)?.halo(1)?;
-        let mut u = world.window::<f64>(block.len())?;
+        let block = Block::new(world, CELLS)?.halo(GROUP)?;
+        let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
         block.fill(&mut u, |[i, j]| (1000 * i + j) as f64);
-        match plan {
-            None => exchange(&mut u, &block)?,
-            Some(plan) => exchange::load(world, plan, &block)?.replay(&mut u)?,
+        let mut loaded = plan.map(|plan| exchange::load(world, plan, &block)).transpose()?;
+        let tiles = block.tiles(GROUP)?;
+        for _ in 0..3 {
+            match &mut loaded {
+                None => exchange(&mut u, &block)?,
+                Some(loaded) => loaded.replay(&mut u)?,
+            }
+            for row in tiles.rows_inside(1) {
+                relax(&row, row.turn([&mut u, &mut v]));
+            }
+            [u, v] = tiles.turn([u, v]);
         }
         world.gather(0, &u)
     })?;
@@ -122,8 +132,8 @@ fn report(job: &Job) -> Result<()> {
     let size = job.ranks();
 
     // Compilation needs no world: no ranks have been started yet.
-    let compiled = exchange::compile(size, |rank| Block::at(rank, size, CELLS)?.halo(1))?;
-    let compiled = job.compiled(&compiled)?;
+    let compiled = exchange::compile(size, |rank| Block::at(rank, size, CELLS)?.halo(GROUP))?;
+    let compiled = job.compiled(&compiled, job.placement()?)?;
     compiled.save(&few)?;
     if job.reports() {
         let ranks = MANY[0] * MANY[1];
@@ -146,13 +156,13 @@ fn report(job: &Job) -> Result<()> {
         println!("the loaded plan leaves the same bits as the superstep");
     }
 
-    let block = |world: &World| Block::new(world, CELLS)?.halo(1);
-    let other = |world: &World| Block::new(world, [CELLS[0], CELLS[1] + 2])?.halo(1);
+    let block = |world: &World| Block::new(world, CELLS)?.halo(GROUP);
+    let other = |world: &World| Block::new(world, [CELLS[0], CELLS[1] + 2])?.halo(GROUP);
     refused(job, size, "another grid", "operation 0", |world| exchange::load(world, &few, &other(world)?))?;
     refused(job, size - 1, "another number of ranks", &format!("{size} ranks"), |world| {
         exchange::load(world, &few, &block(world)?)
     })?;
-    let first = Block::at(0, size, CELLS)?.halo(1)?;
+    let first = Block::at(0, size, CELLS)?.halo(GROUP)?;
     if first.neighbours().count() > first.faces().count() {
         // Without corner neighbours the two patterns are equal.
         refused(job, size, "source edited so that the pattern changed", "operation 2", |world| {

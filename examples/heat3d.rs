@@ -1,5 +1,5 @@
-//! Heat conduction in a cube with cold faces: seven points, and as many steps to an exchange as `Block::advise` returns for what
-//! cells and exchanges cost here.
+//! Heat conduction in a cube with cold faces: seven points, and as many steps to an exchange, in such bands, as `Block::advise`
+//! returns for what cells, exchanges and memory cost here.
 //!
 //! The initial temperature is sin x sin y sin z, which keeps its shape as the cube cools, so the exact result is known. It
 //! is compared with that, and with the serial program bit for bit.
@@ -9,10 +9,12 @@
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
 use fencepost::prelude::*;
-use fencepost::{Nanos, Row};
+use fencepost::{Advice, Nanos, Row};
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::Job;
 use fencepost_examples_support::{Race, assemble, pin};
+use multiversion::multiversion;
+use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 /// Simulate the cooling of a cube, and compare the result with the exact one
@@ -47,8 +49,8 @@ fn exchange(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
 const KEPT: f64 = 0.4;
 const FLOWS: f64 = 0.1;
 
-/// Computes one step of a row.
-#[inline(always)]
+/// Computes one step of a row, with the widest vectors that the processor has.
+#[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2"))]
 fn relax(row: &Row<3>, u: &[f64], v: &mut [f64]) {
     let (front, back) = (row.at(u, [-1, 0, 0]), row.at(u, [1, 0, 0]));
     let (up, down, left, right) = (row.up(u), row.down(u), row.left(u), row.right(u));
@@ -59,20 +61,19 @@ fn relax(row: &Row<3>, u: &[f64], v: &mut [f64]) {
     }
 }
 
-/// The same over a whole cube of `n` cells a side, as one writes it for one processor.
-fn serial(n: usize, u: &[f64], v: &mut [f64]) {
+/// The same for plane `i` of a whole cube of `n` cells a side, as one writes it for one processor.
+#[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2"))]
+fn flow(n: usize, i: usize, u: &[f64], v: &mut [f64]) {
     let inside = n - 2;
-    for i in 1..n - 1 {
-        for j in 1..n - 1 {
-            let at = (i * n + j) * n + 1;
-            let cut = |from: usize| &u[from..][..inside];
-            let (front, back, up, down) = (cut(at - n * n), cut(at + n * n), cut(at - n), cut(at + n));
-            let (left, here, right) = (cut(at - 1), cut(at), cut(at + 1));
-            let next = &mut v[at..][..inside];
-            for k in 0..inside {
-                let around = (front[k] + back[k]) + (up[k] + down[k]) + (left[k] + right[k]);
-                next[k] = KEPT * here[k] + FLOWS * around;
-            }
+    for j in 1..n - 1 {
+        let at = (i * n + j) * n + 1;
+        let cut = |from: usize| &u[from..][..inside];
+        let (front, back, up, down) = (cut(at - n * n), cut(at + n * n), cut(at - n), cut(at + n));
+        let (left, here, right) = (cut(at - 1), cut(at), cut(at + 1));
+        let next = &mut v[at..][..inside];
+        for k in 0..inside {
+            let around = (front[k] + back[k]) + (up[k] + down[k]) + (left[k] + right[k]);
+            next[k] = KEPT * here[k] + FLOWS * around;
         }
     }
 }
@@ -82,20 +83,40 @@ fn wave(at: usize, n: usize) -> f64 {
     (at as f64 * 180.0 / (n - 1) as f64).to_radians().sin()
 }
 
-/// Returns the best number of steps to an exchange by what both cost here, the same on all ranks.
-fn depth(world: &World, block: &Block<3>) -> Result<usize> {
+/// The same, `group` steps to a pass over the cube: plane `i` of one step, then plane `i - 1` of the next one, and so on.
+fn tiled(n: usize, [u, v]: [&mut [f64]; 2], group: usize) {
+    for front in 1..n + group {
+        for step in 0..group {
+            let Some(plane) = front.checked_sub(step).filter(|plane| (1..n - 1).contains(plane)) else {
+                continue;
+            };
+            let (from, to) = if step % 2 == 0 { (&*u, &mut *v) } else { (&*v, &mut *u) };
+            flow(n, plane, from, to);
+        }
+    }
+}
+
+/// Returns how many steps to an exchange, and which bands, are best by what cells, exchanges and memory cost here: the same on all
+/// ranks.
+fn advice(world: &World, block: &Block<3>) -> Result<Advice<3>> {
+    // A few rows, over and over: their cells are in the core's cache.
+    const PASSES: usize = 100;
     let (u, mut v) = (vec![0.0; block.len()], vec![0.0; block.len()]);
-    let mut sweep = || {
+    let few = || block.rows().take(8);
+    let mut pass = || {
         let clock = Instant::now();
-        block.rows().for_each(|row| relax(&row, &u, &mut v));
+        for _ in 0..PASSES {
+            few().for_each(|row| relax(&row, &u, &mut v));
+            black_box(&mut v);
+        }
         clock.elapsed().as_nanos() as f64
     };
-    let fastest = (0..3).map(|_| sweep()).fold(f64::INFINITY, f64::min);
-    let mut cell = [fastest / block.extent().iter().product::<usize>() as f64];
+    let fastest = (0..3).map(|_| pass()).fold(f64::INFINITY, f64::min);
+    let cells = PASSES * few().map(|row| row.len()).sum::<usize>();
+    let mut cell = [fastest / cells as f64];
     world.allreduce(&mut cell, Op::Max)?;
-    let advice =
-        block.advise(Nanos(cell[0]), size_of::<f64>(), world.placement(), &world.measure_machine()?)?;
-    Ok(advice.steps())
+    let size = size_of::<f64>();
+    block.advise(Nanos(cell[0]), size, 2 * size, world.placement(), &world.measure_machine()?)
 }
 
 /// The number of steps to an exchange that was used, the time of the slowest rank, and the cells of the cube.
@@ -107,7 +128,8 @@ fn cool(options: &Options) -> Result<Option<Outcome>> {
     let mut outcomes: Vec<_> = options.job.world().collect(|world| {
         pin(world.rank());
         let block = Block::new(world, [n; 3])?.halo(1)?;
-        let depth = options.depth.map_or_else(|| depth(world, &block), |depth| Ok(depth as usize))?;
+        let advice = advice(world, &block)?;
+        let depth = options.depth.map_or(advice.steps(), |depth| depth as usize);
         let block = block.halo(depth)?;
         let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
         block.fill(&mut u, |[i, j, k]| wave(i, n) * wave(j, n) * wave(k, n));
@@ -118,7 +140,7 @@ fn cool(options: &Options) -> Result<Option<Outcome>> {
         let clock = Instant::now();
         let mut left = options.steps as usize;
         while left > 0 {
-            let tiles = block.tiles(depth)?.at_most(left);
+            let tiles = block.tiles(depth)?.bands(advice.bands())?.at_most(left);
             exchange.replay(&mut u)?;
             for row in tiles.rows_inside(1) {
                 let [now, next] = row.turn([&mut *u, &mut *v]);
@@ -152,16 +174,23 @@ fn run(options: &Options, once: bool) -> Result<()> {
     for _ in 0..race.rounds() {
         let wave: Vec<f64> = (0..n).map(|at| wave(at, n)).collect();
         let across = |at: usize| wave[at / n / n] * wave[at / n % n] * wave[at % n];
-        let mut u: Vec<f64> = (0..n * n * n).map(across).collect();
-        let mut v = u.clone();
-        let clock = Instant::now();
-        for _ in 0..steps {
-            serial(n, &u, &mut v);
-            std::mem::swap(&mut u, &mut v);
+        let start: Vec<f64> = (0..n * n * n).map(across).collect();
+        for (name, group) in [("the serial program", 1), ("the same, 6 steps to a pass over the cube", 6)] {
+            let (mut u, mut v) = (start.clone(), start.clone());
+            let clock = Instant::now();
+            let mut left = steps as usize;
+            while left > 0 {
+                let group = group.min(left);
+                tiled(n, [&mut u, &mut v], group);
+                if group % 2 == 1 {
+                    std::mem::swap(&mut u, &mut v);
+                }
+                left -= group;
+            }
+            race.add(name, clock.elapsed());
+            let different = cube.iter().zip(&u).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
+            assert_eq!(different, 0, "the number of cells that differ from those of {name}");
         }
-        race.add("the serial program", clock.elapsed());
-        let different = cube.iter().zip(&u).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
-        assert_eq!(different, 0, "the number of cells that differ from those of the serial program");
     }
     println!("{race}");
     println!("{depth} steps to an exchange; equal to the serial program bit for bit");

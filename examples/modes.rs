@@ -194,7 +194,8 @@ fn report(options: &Options) -> Result<()> {
     for workload in Workload::ALL {
         for mode in Mode::ALL {
             let compiled = workload.compile(ranks, mode, options.size)?;
-            let compiled = Job { mode, ..options.job.clone() }.compiled(&compiled)?;
+            let job = Job { mode, ..options.job.clone() };
+            let compiled = job.compiled(&compiled, job.placement()?)?;
             let predicted = compiled.predicted().0 / 1e3;
             let measured = workload.measure(options.job.world(), mode, options.size, options.epochs)?;
             if reports {

@@ -138,6 +138,60 @@
 //! What a rank keeps to itself meanwhile is a property of the schedule: whatever else a program asks for by [`Running::kept`] is
 //! refused at the call, with the line of the operation that touches it.
 //!
+//! # Several steps to an exchange
+//!
+//! A block with a halo of `k` cells needs one exchange for `k` steps. [`Block::tiles`] visits the rows of these steps band by
+//! band: each row after those that it reads, and soon after them, so a grid larger than the caches is read from memory once
+//! for `k` steps. Here a residual is summed up over own cells, since two ranks compute the cells of a halo:
+//!
+//! ```
+//! use fencepost::prelude::*;
+//!
+//! #[superstep]
+//! fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+//!     for n in block.neighbours() {
+//!         u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+//!     }
+//!     Ok(())
+//! }
+//!
+//! fn main() -> Result<()> {
+//!     fencepost::ranks(4).run(|world| {
+//!         let block = Block::new(world, [64, 64])?.halo(4)?;
+//!         let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
+//!         block.fill(&mut u, |[i, j]| (i * (63 - i) * j * (63 - j)) as f64); // 0 at the edges, as in `v`
+//!         let mut exchange = exchange::prepare(world, &block)?;
+//!         let tiles = block.tiles(4)?;
+//!         for _ in 0..5 {
+//!             exchange.replay(&mut u)?;
+//!             let mut residual = [0.0_f64];
+//!             for row in tiles.rows_inside(1) {
+//!                 let [now, next] = row.turn([&mut *u, &mut *v]);
+//!                 let (up, down, left, right) = (row.up(now), row.down(now), row.left(now), row.right(now));
+//!                 for (j, mean) in row.of_mut(next).iter_mut().enumerate() {
+//!                     *mean = 0.25 * ((up[j] + down[j]) + (left[j] + right[j]));
+//!                 }
+//!                 if row.step() + 1 == tiles.steps() {
+//!                     let (old, new) = (row.of(now), row.of(next));
+//!                     row.own().for_each(|j| residual[0] = residual[0].max((new[j] - old[j]).abs()));
+//!                 }
+//!             }
+//!             [u, v] = tiles.turn([u, v]);
+//!             world.allreduce(&mut residual, Op::Max)?;
+//!             if residual[0] < 1e-3 {
+//!                 break;
+//!             }
+//!         }
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
+//! The order of visits depends on the bands and on the blocks, and so do the bits of a floating-point sum over visits; a greatest
+//! value does not. [`Block::advise`] returns how many steps, and which bands, cost least by the links and the caches of a
+//! [`Machine`]. Loops over rows have no checks left in them, so they are as wide as the vectors that they are compiled for: for
+//! the processor at hand with `RUSTFLAGS="-C target-cpu=native"`, or by a choice at run time with the crate `multiversion`.
+//!
 //! # The tour
 //!
 //! - **Enter a world**: [`run()`], [`collect`] where each rank returns a value, and [`ranks`]; a [`World`] makes windows, divides itself and has the collectives.
@@ -199,7 +253,7 @@ pub use fencepost_planner::census::Census;
 pub use fencepost_planner::conflicts::{Conflict, Touch};
 pub use fencepost_planner::datatype::{Datatype, Repeat};
 pub use fencepost_planner::element::Op;
-pub use fencepost_planner::grid::{Advice, Block, Neighbour, Row, Step, Tiles, Visit};
+pub use fencepost_planner::grid::{Advice, Block, Neighbour, Row, Tiles, Visit};
 pub use fencepost_planner::ir::pattern::{Kind, Mode, Order, Site};
 pub use fencepost_planner::ir::schedule::Placement;
 pub use fencepost_planner::units::{Bytes, Nanos};

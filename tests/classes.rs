@@ -202,8 +202,8 @@ fn rows(class: ErrorClass) -> Vec<Row> {
                 let other = world.split(Some(0), 0)?.expect("it has a colour");
                 world.window::<u32>(4)?.start(&other.group([0])?).map(drop)
             }),
-            ("`Block::steps` with more steps than the halo is wide", |world| {
-                Block::new(world, [8, 8])?.halo(1)?.steps(2).map(drop)
+            ("`Block::tiles` with more steps than the halo is wide", |world| {
+                Block::new(world, [8, 8])?.halo(1)?.tiles(2).map(drop)
             }),
             ("`run` of no ranks", |_| ranks(0).run(|_| Ok(()))),
         ],

@@ -55,10 +55,16 @@ for n in (1024, 2048, 4096):
     for cut in ("rows", "cols") if ALL or n == 2048 else ("rows",):
         steps = ["%s/%s/step" % (m, cut) for m in ("p2p_type", "p2p_pack", "put_fence", "put_pscw")]
         R += row("Jacobi step, %d squared, cut by %s" % (n, {"rows": "rows", "cols": "columns"}[cut]), "shm", "stencil2d", "put_fence/%s/step" % cut, steps, n=n)
+        if cut == "rows":
+            for peers, cases in (("step by step", steps), ("tiled by hand", ["tiled%d/rows/step" % k for k in (8, 16)])):
+                R += row("the same tiled; MPI %s" % peers, "shm", "stencil2d", "put_fence/rows/tiled", cases, n=n)
 for n in (128, 256):
     for cut in ("split_i", "split_k") if ALL or n == 128 else ("split_i",):
         steps = ["%s/%s/step" % (m, cut) for m in ("p2p_type", "p2p_pack", "put_fence", "put_pscw")]
         R += row("Jacobi step, %d cubed, cut along %s" % (n, cut[-1]), "shm", "stencil3d", "put_fence/%s/step" % cut, steps, n=n)
+        if cut == "split_i":
+            for peers, cases in (("step by step", steps), ("tiled by hand", ["tiled%d%s/split_i/step" % (k, b) for k in (4, 8) for b in "bp"])):
+                R += row("the same tiled; MPI %s" % peers, "shm", "stencil3d", "put_fence/split_i/tiled", cases, n=n)
 for tr in ("tcp", "tcpreno"):
     small = ALL or tr == "tcp"
     if small: R += row("put of 8 bytes and fence", tr, "fence", "put_fence8", ["put_fence8", "allreduce8"])
@@ -66,6 +72,8 @@ for tr in ("tcp", "tcpreno"):
         R += row("%s to each other" % name, tr, "h_relation", "put_fence/allocate", WAYS, bytes=b)
     steps = ["%s/rows/step" % m for m in ("p2p_type", "p2p_pack", "put_fence", "put_pscw")]
     R += row("Jacobi step, 2048 squared, cut by rows", tr, "stencil2d", "put_fence/rows/step", steps, n=2048)
+    for peers, cases in (("step by step", steps), ("tiled by hand", ["tiled%d/rows/step" % k for k in (8, 16)])):
+        R += row("the same tiled; MPI %s" % peers, tr, "stencil2d", "put_fence/rows/tiled", cases, n=2048)
 
 m = report["doc"]["machine"]
 kernel = ".".join(m["kernel"].split(".")[:2])

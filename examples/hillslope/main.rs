@@ -1,8 +1,9 @@
 //! Ten million years of soil creep on real terrain: the elevation model in `data/`, or another one.
 //!
-//! The terrain is cut into one block for each rank. Before each step every block puts its edge into its neighbours'
-//! halos; that superstep is prepared once and replayed. For every number of ranks and every transfer mode the result
-//! equals that of the serial program (`serial.rs`) bit for bit.
+//! The terrain is cut into one block for each rank. Before each group of steps every block puts its edges into its
+//! neighbours' halos, which are as wide as the group has steps; that superstep is prepared once and replayed. All steps of
+//! the group pass over a few rows before the next rows come, so that a large terrain is read from memory once a group. For
+//! every number of ranks and every transfer mode the result equals that of the serial program (`serial.rs`) bit for bit.
 //!
 //! `cargo run --release --example hillslope -- -n 4`; `--transport shm` or `tcp` runs the ranks as processes
 
@@ -12,10 +13,12 @@ mod serial;
 mod threads;
 
 use fencepost::prelude::*;
+use fencepost::{Machine, Nanos, Placement, Row};
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::{Job, Terrain, mode_name};
 use fencepost_examples_support::picture::{Heights, Spacing, change, relief};
 use fencepost_examples_support::{Grid, Race, assemble, digest, npy, pin, progress};
+use multiversion::multiversion;
 use serial::{JACKSBORO, Steps};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -37,26 +40,49 @@ struct Options {
     /// Lay as many copies of the terrain next to each other, in both directions
     #[arg(long, value_name = "TIMES", default_value = "1")]
     scale: NonZeroUsize,
+    /// The number of steps between two exchanges [default: the best by the model of a machine]
+    #[arg(long, value_name = "STEPS")]
+    group: Option<NonZeroUsize>,
 }
 
-/// Each block puts the cells next to each face into the halo of the block behind it.
+/// What a cell takes where its heights are in a cache: near enough for the choice of a group, which is the same in each run.
+const CELL: Nanos = Nanos(0.5);
+
+/// How many steps follow an exchange, and in which bands they are visited.
+#[derive(Clone, Copy)]
+struct Group {
+    steps: usize,
+    bands: [usize; 2],
+}
+
+impl Group {
+    /// Returns those of the options, or those that take least by the model of a machine.
+    fn of(Options { job, group, .. }: &Options, before: &Grid, placement: Placement) -> Result<Self> {
+        let block = Block::at(0, job.ranks(), [before.rows, before.columns])?.halo(1)?;
+        let height = size_of::<f64>();
+        let advice = block.advise(CELL, height, 2 * height, placement, &Machine::default())?;
+        let steps = group.map_or(advice.steps(), NonZeroUsize::get);
+        Ok(Self { steps, bands: advice.bands() })
+    }
+}
+
+/// Each block puts its edges into the halos of the blocks around it.
 #[superstep]
 fn exchange(heights: &mut Window<f64>, block: &Block<2>) -> Result<()> {
-    for n in block.faces() {
+    for n in block.neighbours() {
         heights.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
     }
     Ok(())
 }
 
-/// Computes one step of this block; cells at the edge of the terrain keep their heights.
-fn creep(steps: &Steps, heights: &[f64], next: &mut [f64], block: &Block<2>) {
-    for row in block.rows_inside(1) {
-        let (north, south) = (row.up(heights), row.down(heights));
-        let (west, here, east) = (row.left(heights), row.of(heights), row.right(heights));
-        let next = row.of_mut(next);
-        for j in 0..row.len() {
-            next[j] = steps.cell(here[j], north[j], south[j], west[j], east[j]);
-        }
+/// Computes one step of a row, with the widest vectors that the processor has.
+#[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2"))]
+fn creep(steps: &Steps, row: &Row<2>, heights: &[f64], next: &mut [f64]) {
+    let (north, south) = (row.up(heights), row.down(heights));
+    let (west, here, east) = (row.left(heights), row.of(heights), row.right(heights));
+    let next = row.of_mut(next);
+    for j in 0..row.len() {
+        next[j] = steps.cell(here[j], north[j], south[j], west[j], east[j]);
     }
 }
 
@@ -69,26 +95,33 @@ struct Outcome {
 }
 
 /// Runs all steps on the ranks of the job; returns `None` in processes other than rank 0's.
-fn erode(before: &Grid, steps: &Steps, job: &Job) -> Result<Option<Outcome>> {
+fn erode(before: &Grid, steps: &Steps, group: Group, job: &Job) -> Result<Option<Outcome>> {
     let bar = job.reports().then(|| progress::bar(steps.count));
     let (rows, columns) = (before.rows, before.columns);
     let mut outcomes: Vec<Option<Outcome>> = job.world().collect(|world| {
         pin(world.rank());
-        let block = Block::new(world, [rows, columns])?.halo(1)?;
+        let block = Block::new(world, [rows, columns])?.halo(group.steps)?;
         let mut heights = world.window::<f64>(block.len())?;
         let mut next = world.window::<f64>(block.len())?;
         for field in [&mut heights, &mut next] {
             block.fill(field, |[i, j]| before.cells[i * columns + j]);
         }
         let mut exchange = exchange::prepare(world, &block)?;
+        exchange.replay(&mut next)?; // cells at the edge of the terrain keep their heights, which later steps read here
         world.barrier()?;
         let (clock, frames) = (Instant::now(), world.meter().total().frames);
-        for _ in 0..steps.count {
+        let mut left = steps.count as usize;
+        while left > 0 {
+            let tiles = block.tiles(group.steps)?.bands(group.bands)?.at_most(left);
             exchange.replay(&mut heights)?;
-            creep(steps, &heights, &mut next, &block);
-            std::mem::swap(&mut heights, &mut next);
+            for row in tiles.rows_inside(1) {
+                let [now, next] = row.turn([&mut *heights, &mut *next]);
+                creep(steps, &row, now, next);
+            }
+            [heights, next] = tiles.turn([heights, next]);
+            left -= tiles.steps();
             if let (0, Some(bar)) = (world.rank(), &bar) {
-                bar.inc(1);
+                bar.inc(tiles.steps() as u64);
             }
         }
         let mut slowest = [clock.elapsed().as_nanos() as u64];
@@ -123,26 +156,40 @@ fn input(terrain: &Terrain) -> Result<Grid> {
     }
 }
 
-/// The number of bytes that all ranks put in one step.
+/// The number of bytes that all ranks put in one exchange.
 fn bytes(compiled: &fencepost::Compiled) -> usize {
     let patterns = &compiled.patterns()[0];
     let puts = patterns.class_of.iter().flat_map(|&class| patterns.classes[class].operations.values());
     puts.map(|put| put.remote.size() * size_of::<f64>()).sum()
 }
 
-/// Runs the job, the serial program and plain threads, compares the results, and adds how long each took. Returns the
-/// resulting terrain and the number of frames; `None` in processes other than rank 0's.
-fn contest(before: &Grid, steps: &Steps, job: &Job, race: &mut Race) -> Result<Option<(Grid, u64)>> {
+/// The number of steps to a pass of the serial program over the terrain, where it has several.
+const SERIAL_GROUP: usize = 16;
+
+/// Runs the job, the serial program, step by step and in groups, and plain threads, compares the results, and adds how long
+/// each took. Returns the resulting terrain and the number of frames; `None` in processes other than rank 0's.
+fn contest(
+    before: &Grid,
+    steps: &Steps,
+    group: Group,
+    job: &Job,
+    race: &mut Race,
+) -> Result<Option<(Grid, u64)>> {
     let (rows, columns, ranks) = (before.rows, before.columns, job.ranks());
     let others = |race: &mut Race, heights: &Grid| {
         let mut serial = before.cells.clone();
         let clock = Instant::now();
         steps.run(&mut serial, rows, columns);
         race.add("the serial program", clock.elapsed());
+        let mut tiled = before.cells.clone();
+        let clock = Instant::now();
+        steps.run_tiled(&mut tiled, rows, columns, SERIAL_GROUP);
+        race.add(&format!("the same, {SERIAL_GROUP} steps to a pass over the terrain"), clock.elapsed());
         let mut shared = before.cells.clone();
         let time = threads::run(steps, &mut shared, rows, columns, ranks);
         race.add(&format!("{ranks} threads that share the grid"), time);
-        for (cells, name) in [(&serial, "serial program"), (&shared, "plain threads")] {
+        let all = [(&serial, "serial program"), (&tiled, "tiled serial program"), (&shared, "plain threads")];
+        for (cells, name) in all {
             let pairs = heights.cells.iter().zip(cells);
             let different = pairs.filter(|(a, b)| a.to_bits() != b.to_bits()).count();
             assert_eq!(different, 0, "the number of cells that differ from those of the {name}");
@@ -150,7 +197,7 @@ fn contest(before: &Grid, steps: &Steps, job: &Job, race: &mut Race) -> Result<O
     };
     let mut result = None;
     for _ in 0..race.rounds() {
-        if let Some(Outcome { heights, time, frames }) = erode(before, steps, job)? {
+        if let Some(Outcome { heights, time, frames }) = erode(before, steps, group, job)? {
             race.add(&format!("{ranks} ranks"), time);
             if job.is_one_process() {
                 others(race, &heights);
@@ -170,25 +217,28 @@ fn contest(before: &Grid, steps: &Steps, job: &Job, race: &mut Race) -> Result<O
 /// Runs the job and the serial program. Returns the terrain before and after, and the explanation of the transfer mode;
 /// `None` in processes other than rank 0's. What takes a moment is repeated, or run `once`.
 fn compare(options: &Options, once: bool) -> Result<Option<(Grid, Grid, String)>> {
-    let Options { job, terrain, scale } = options;
+    let Options { job, terrain, scale, .. } = options;
     let before = input(terrain)?.repeated(scale.get());
     let steps = JACKSBORO.steps(terrain.years.unwrap_or(100.0 * JACKSBORO.round_step()));
+    let placement = job.placement()?;
+    let group = Group::of(options, &before, placement)?;
     let compiled = exchange::compile(job.ranks(), |rank| {
-        Block::at(rank, job.ranks(), [before.rows, before.columns])?.halo(1)
+        Block::at(rank, job.ranks(), [before.rows, before.columns])?.halo(group.steps)
     })?;
-    let compiled = job.compiled(&compiled)?;
+    let compiled = job.compiled(&compiled, placement)?;
     let explanation = compiled.explain();
     if job.reports() {
-        announce(options, &before, &steps, &explanation);
+        announce(options, &before, &steps, group, &explanation);
     }
 
     let mut race = Race::new(steps.count, before.cells.len(), job.ranks(), once);
-    let Some((after, frames)) = contest(&before, &steps, job, &mut race)? else { return Ok(None) };
+    let Some((after, frames)) = contest(&before, &steps, group, job, &mut race)? else { return Ok(None) };
     println!("{race}");
     println!(
-        "moved {} bytes a step between ranks in {} frames",
+        "moved {} bytes between ranks in {} frames for every {} steps",
         bytes(&compiled),
-        frames / steps.count.max(1)
+        frames / steps.count.div_ceil(group.steps as u64).max(1),
+        group.steps
     );
     println!("equal to the serial program bit for bit");
 
@@ -196,7 +246,13 @@ fn compare(options: &Options, once: bool) -> Result<Option<(Grid, Grid, String)>
 }
 
 /// Prints the terrain, the steps and the transfer mode.
-fn announce(Options { job, terrain, .. }: &Options, before: &Grid, steps: &Steps, explanation: &str) {
+fn announce(
+    Options { job, terrain, .. }: &Options,
+    before: &Grid,
+    steps: &Steps,
+    group: Group,
+    explanation: &str,
+) {
     let name = terrain.input.file_name().unwrap_or_default().display();
     println!("{name}: {} rows, {} columns", before.rows, before.columns);
     println!(
@@ -205,6 +261,7 @@ fn announce(Options { job, terrain, .. }: &Options, before: &Grid, steps: &Steps
         steps.years,
         JACKSBORO.stability_bound()
     );
+    println!("{} steps to an exchange", group.steps);
     println!("\nmode {}; the transfer modes of rank 0, and the reasons:", mode_name(job.mode));
     // The explanation has a headline, its cost, then a paragraph for each class of ranks.
     println!("{}\n", explanation.split("\n\n").take(2).collect::<Vec<_>>().join("\n"));
@@ -262,6 +319,13 @@ pub fn check() -> Result<()> {
     for ranks in ["2", "3", "4", "5", "7", "8", "16"] {
         assert_eq!(digest(&run(&["-n", ranks])?.1.cells), digest(&expected.cells), "{ranks} ranks");
     }
+    for group in ["1", "2", "3", "16"] {
+        assert_eq!(
+            digest(&run(&["--group", group])?.1.cells),
+            digest(&expected.cells),
+            "{group} to an exchange"
+        );
+    }
     for mode in Mode::ALL.map(mode_name) {
         assert_eq!(digest(&run(&["--mode", mode])?.1.cells), digest(&expected.cells), "{mode}");
     }
@@ -284,6 +348,7 @@ pub fn check() -> Result<()> {
     refused(&["--input", &file], "bad.npy: truncated");
     refused(&["--mode", "fastest"], "aggregated");
     refused(&["-n", "0"], "--ranks");
+    refused(&["--group", "1000"], "a halo of 1000 cells");
     std::fs::remove_dir_all(out)?;
     Ok(())
 }

@@ -79,7 +79,7 @@ pub fn run(steps: &Steps, heights: &mut Vec<f64>, rows: usize, columns: usize, t
                 // the barrier is between this step and the others.
                 unsafe {
                     let near = [row - 1, row, row + 1].map(|row| grids.rows(from, row..row + 1));
-                    steps.row(near, grids.row_mut(to, row));
+                    super::serial::row(steps, near, grids.row_mut(to, row));
                 }
             }
             barrier.wait(step + 2);

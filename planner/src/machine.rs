@@ -54,8 +54,23 @@ parameters! {
     }
 }
 
-/// The cost of communication. A text of `key = value` lines, as `Display` writes it, is read by `parse` (all keys, each
-/// once; `#` begins a comment); values are nanoseconds. `World::measure_machine` measures that of the machine at hand.
+parameters! {
+    /// The caches, for computations that pass over their fields again and again.
+    Caches {
+        /// Bytes of the cache that a core has for itself.
+        core "core",
+        /// Bytes of the caches that the cores of a host share: each rank counts on its part.
+        host "host",
+        /// ns a byte of the fields from the caches that are shared to a core, while all cores do the same.
+        near "near",
+        /// ns a byte of the fields from memory to a core, while all cores do the same.
+        memory "memory",
+    }
+}
+
+/// The cost of communication, and of memory. A text of `key = value` lines, as `Display` writes it, is read by `parse` (all
+/// keys, each once; `#` begins a comment); values are nanoseconds, and bytes of caches. `World::measure_machine` measures that of
+/// the machine at hand.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Machine {
     /// Between ranks that share memory.
@@ -67,6 +82,9 @@ pub struct Machine {
     /// In memory.
     #[doc(hidden)]
     pub moving: Moving,
+    /// What is near a core.
+    #[doc(hidden)]
+    pub caches: Caches,
 }
 
 impl Default for Machine {
@@ -79,12 +97,14 @@ impl Default for Machine {
     /// packing and unpacking cost together: most of either is that each line changes its owner. Those of the network were not measured
     /// through Fencepost's transport: they are half of the 7.7 us that a round trip on loopback TCP took, and the 3.5
     /// GB/s that one stream had, by hand-written programs on the same kind of machine; how the half divides into
-    /// latency and overhead is a guess. Between processes that share memory the figures of threads stand in.
+    /// latency and overhead is a guess. Between processes that share memory the figures of threads stand in. Those of the
+    /// caches are for sweeps of stencils over two fields of `f64` in two and three dimensions, by two cores of an EPYC.
     fn default() -> Self {
         Self {
             shared: Link { latency: 90.0, overhead: 60.0, payload: 110.0, per_byte: 0.0 },
             network: Link { latency: 1_850.0, overhead: 1_000.0, payload: 0.0, per_byte: 0.29 },
             moving: Moving { per_run: 0.2, pack: 0.10, unpack: 0.17, remote_run: 20.0, remote: 0.267 },
+            caches: Caches { core: 1_048_576.0, host: 33_554_432.0, near: 0.03, memory: 0.08 },
         }
     }
 }
@@ -158,6 +178,7 @@ impl Machine {
             ("shared", self.shared.fields()),
             ("network", self.network.fields()),
             ("moving", self.moving.fields()),
+            ("caches", self.caches.fields()),
         ] {
             all.extend(fields.into_iter().map(|(key, value)| (format!("{prefix}.{key}"), value)));
         }
@@ -187,7 +208,7 @@ impl FromStr for Machine {
     ///
     /// # Errors
     /// Class `Arg`, naming the line or the keys: a line that is not such, an unknown key, one given twice, a value that
-    /// is not a number of nanoseconds from 0 up, keys that are missing.
+    /// is not a number from 0 up, keys that are missing.
     fn from_str(text: &str) -> Result<Self> {
         let wrong = |line: usize, what: String| {
             Error::new(ErrorClass::Arg, format!("line {} of the machine model: {what}", line + 1))
@@ -211,10 +232,11 @@ impl FromStr for Machine {
             if std::mem::replace(given, true) {
                 return Err(wrong(number, format!("{key} is given twice")));
             }
-            **field =
-                value.parse().ok().filter(|ns: &f64| ns.is_finite() && *ns >= 0.0).ok_or_else(|| {
-                    wrong(number, format!("{value:?} is not a number of nanoseconds, 0 or more"))
-                })?;
+            **field = value
+                .parse()
+                .ok()
+                .filter(|ns: &f64| ns.is_finite() && *ns >= 0.0)
+                .ok_or_else(|| wrong(number, format!("{value:?} is not a number, 0 or more")))?;
         }
         let missing: Vec<String> = fields.into_iter().filter(|field| !field.2).map(|field| field.0).collect();
         if !missing.is_empty() {

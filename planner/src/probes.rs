@@ -239,7 +239,7 @@ fn figures(machine: &mut Machine, tells: Tells, shared: bool, near: bool) -> Vec
             vec![&mut link.latency, &mut link.overhead, &mut link.payload]
         }
         Tells::Bytes if bytes_move => {
-            let Machine { shared: near, network, moving } = machine;
+            let Machine { shared: near, network, moving, caches: _ } = machine;
             let link = if shared { near } else { network };
             vec![&mut link.per_byte, &mut moving.pack, &mut moving.unpack]
         }
@@ -309,6 +309,7 @@ mod tests {
             shared,
             network,
             moving,
+            ..Machine::default()
         })
     }
 
@@ -360,7 +361,7 @@ mod tests {
     fn figures_of_nothing_are_found() {
         let link = Link { latency: 0.0, overhead: 0.0, payload: 0.0, per_byte: 0.0 };
         let moving = Moving { per_run: 0.0, pack: 0.0, unpack: 0.0, remote_run: 0.0, remote: 0.0 };
-        let nothing = Machine { shared: link, network: link, moving };
+        let nothing = Machine { shared: link, network: link, moving, ..Machine::default() };
         for placement in [Placement::Together, Placement::Apart] {
             let probes = probes(4, placement, &nothing).unwrap();
             let time = |probe: Probe| {

@@ -213,12 +213,12 @@ mod measured {
         let measured = ranks(2).transport(late(latency)).collect(|world| {
             let machine = world.measure_machine()?;
             let block = Block::new(world, [64, 64])?.halo(1)?;
-            Ok((machine, block.advise(Nanos(1.0), 8, world.placement(), &machine)?.steps()))
+            Ok((machine, block.advise(Nanos(1.0), 8, 16, world.placement(), &machine)?.steps()))
         })?;
         let (machine, steps) = measured[0];
         let message = machine.network.latency + 2.0 * machine.network.overhead;
         assert!(message > 0.9 * latency.as_nanos() as f64, "{machine}");
-        assert_eq!(steps, 8, "{machine}");
+        assert!(steps >= 16, "{steps}: {machine}");
         Ok(())
     }
 }

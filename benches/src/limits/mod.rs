@@ -8,6 +8,7 @@ pub mod collective;
 pub mod halo;
 pub mod scatter;
 mod team;
+pub mod tiles;
 pub mod wire;
 
 pub use team::{Beat, Words, team};

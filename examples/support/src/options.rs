@@ -53,11 +53,14 @@ impl Job {
         self.process().is_none()
     }
 
-    /// Compiles the same calls again, for the placement of the ranks and the transfer mode of this job. All ranks of a job
-    /// of processes call it.
-    pub fn compiled(&self, compiled: &Compiled) -> Result<Compiled, Error> {
-        let placements: Vec<Placement> = self.world().collect(|world| Ok(world.placement()))?;
-        compiled.with(placements[0], &Machine::default(), &Options { mode: self.mode, ..Options::default() })
+    /// Returns which ranks of this job share memory. All ranks of a job of processes call it.
+    pub fn placement(&self) -> Result<Placement, Error> {
+        Ok(self.world().collect(|world| Ok(world.placement()))?.swap_remove(0))
+    }
+
+    /// Compiles the same calls again, for the transfer mode of this job and for ranks that share memory as `placement` says.
+    pub fn compiled(&self, compiled: &Compiled, placement: Placement) -> Result<Compiled, Error> {
+        compiled.with(placement, &Machine::default(), &Options { mode: self.mode, ..Options::default() })
     }
 
     fn transport(&self) -> TransportKind {

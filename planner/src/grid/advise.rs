@@ -2,7 +2,8 @@
 //!
 //! A deeper halo is exchanged less often, and each step but the last computes cells of the halo as well. The time of the
 //! exchange is predicted by [`cost`], for the schedule that the halo would be compiled to, as for every other superstep; the
-//! further cells are counted.
+//! cells are counted. Steps that are visited band by band wait for memory once for all of them, if what a band holds of all
+//! steps fits in a cache.
 //!
 //! **Source** C. Ding, Y. He, SC 2001, on exchanging a wider halo less often in codes that solve PDEs. Different here: the time of an
 //! exchange is that of a compiled schedule, not a line through sizes of messages.
@@ -15,19 +16,24 @@ use crate::explain::cost;
 use crate::ids::{Delta, Rank, WindowId};
 use crate::ir::pattern::{Kind, Local, Mode, Operation, Pattern, Site};
 use crate::ir::schedule::Placement;
-use crate::machine::Machine;
+use crate::machine::{Caches, Machine};
 use crate::options::Options;
 use crate::units::Nanos;
 use std::fmt;
 
-/// The largest number of steps that is considered.
-const STEPS_MAX: usize = 8;
+/// The numbers of steps that are considered.
+const CONSIDERED: [usize; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32];
+
+/// The part of a cache that fields may have: the rest is for what else a program holds.
+const FILLED: f64 = 0.8;
+
+/// What a visit of a row costs beyond its cells.
+const ROW: Nanos = Nanos(12.0);
 
 /// The cost of a step by the number of steps between two exchanges: see [`Block::advise`]. It displays as a table.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Advice {
-    /// By number of steps, from 1.
-    costs: Vec<Costs>,
+pub struct Advice<const D: usize> {
+    costs: Vec<Costs<D>>,
     cell: Nanos,
     /// The reason why no more steps are considered.
     end: String,
@@ -35,57 +41,90 @@ pub struct Advice {
 
 /// The costs of one exchange and of the steps up to the next one, on the slowest rank.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Costs {
+struct Costs<const D: usize> {
+    steps: usize,
     exchange: Nanos,
-    /// The number of cells of the halo that all steps compute together.
-    rim: u64,
+    /// The number of cells that all steps compute together.
+    cells: u64,
+    /// The number of cells of a band with which the steps take least.
+    bands: [usize; D],
+    /// What the steps take for rows, and for memory that cells wait for.
+    rows: Nanos,
+    memory: Nanos,
 }
 
-impl Advice {
+impl<const D: usize> Costs<D> {
+    /// Returns the predicted time of a step.
+    fn step(&self, cell: Nanos) -> Nanos {
+        let all = self.exchange.0 + self.cells as f64 * cell.0 + self.rows.0 + self.memory.0;
+        Nanos(all / self.steps as f64)
+    }
+}
+
+impl<const D: usize> Advice<D> {
     /// Returns the number of steps for one exchange with which a step costs least; the smallest of those that are equal.
     pub fn steps(&self) -> usize {
-        (1..=self.costs.len())
-            .reduce(|best, steps| if self.time(steps) < self.time(best) { steps } else { best })
-            .unwrap_or(1)
+        self.best().map_or(1, |costs| costs.steps)
     }
 
-    /// Returns the predicted time of a step above that of the own cells, with `steps` to an exchange: a share of the exchange,
-    /// and of the cells of the halo. `None` for a number of steps that was not considered.
+    /// Returns the number of cells of a band, for [`Tiles::bands`](super::Tiles::bands), with which that many steps cost least;
+    /// `usize::MAX` in a dimension that is not cut.
+    pub fn bands(&self) -> [usize; D] {
+        self.best().map_or([usize::MAX; D], |costs| costs.bands)
+    }
+
+    /// Returns the predicted time of a step on the slowest rank, with `steps` to an exchange. `None` for a number of steps that
+    /// was not considered.
     pub fn predicted(&self, steps: usize) -> Option<Nanos> {
-        (1..=self.costs.len()).contains(&steps).then(|| Nanos(self.time(steps)))
+        self.costs.iter().find(|costs| costs.steps == steps).map(|costs| costs.step(self.cell))
     }
 
-    fn time(&self, steps: usize) -> f64 {
-        let (exchange, rim) = self.shares(steps);
-        exchange + rim * self.cell.0
-    }
-
-    fn shares(&self, steps: usize) -> (f64, f64) {
-        let Costs { exchange, rim } = self.costs[steps - 1];
-        (exchange.0 / steps as f64, rim as f64 / steps as f64)
+    fn best(&self) -> Option<&Costs<D>> {
+        let step = |costs: &Costs<D>| costs.step(self.cell).0;
+        self.costs.iter().reduce(|best, costs| if step(costs) < step(best) { costs } else { best })
     }
 }
 
-impl fmt::Display for Advice {
+impl<const D: usize> fmt::Display for Advice<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let best = self.steps();
-        writeln!(f, "steps  exchange + halo cells, each {} = sum, in us a step", self.cell)?;
-        for steps in 1..=self.costs.len() {
-            let (exchange, rim) = self.shares(steps);
-            let (work, sum) = (rim * self.cell.0 / 1e3, self.time(steps) / 1e3);
-            let least = if steps == best { "  least" } else { "" };
-            writeln!(f, "{steps:>5} {:>9.2} + {rim:>5.0}: {work:>9.2} = {sum:>9.2}{least}", exchange / 1e3)?;
+        writeln!(
+            f,
+            "steps  exchange + cells, each {} + rows + memory = sum, in us a step; cells of a band",
+            self.cell
+        )?;
+        for costs in &self.costs {
+            let share = |nanos: f64| nanos / 1e3 / costs.steps as f64;
+            let cells = costs.cells as f64;
+            let least = if self.best() == Some(costs) { "  least" } else { "" };
+            let bands = costs.bands.map(|cells| match cells {
+                usize::MAX => "all".into(),
+                cells => cells.to_string(),
+            });
+            writeln!(
+                f,
+                "{:>5} {:>9.2} + {:>5.0}: {:>9.2} + {:>8.2} + {:>8.2} = {:>9.2}; {}{least}",
+                costs.steps,
+                share(costs.exchange.0),
+                cells / costs.steps as f64,
+                share(cells * self.cell.0),
+                share(costs.rows.0),
+                share(costs.memory.0),
+                costs.step(self.cell).0 / 1e3,
+                bands.join(" x "),
+            )?;
         }
         write!(f, "{}", self.end)
     }
 }
 
 impl<const D: usize> Block<D> {
-    /// Returns how many steps should follow one exchange, from 1 to 8: the number for which the model of the machine says that a
-    /// step costs least. The halo of this block is that of one step; with `k` steps it has to be `k` times as wide.
+    /// Returns how many steps should follow one exchange, from 1 to 32, and in which bands they should be visited: those for which
+    /// the model of the machine says that a step costs least. The halo of this block is that of one step; with `k` steps it has to
+    /// be `k` times as wide.
     ///
-    /// `cell` is what computing one cell takes, `bytes` how many bytes of a cell are exchanged (those of all fields together),
-    /// `placement` which ranks share memory, as `World::placement` returns it.
+    /// `cell` is what computing one cell takes where its fields are in a core's cache: time a few rows, again and again.
+    /// `exchanged` is how many bytes of a cell are exchanged, and `fields` how many of a cell are read or written, those of all
+    /// fields together. `placement` says which ranks share memory, as `World::placement` returns it.
     ///
     /// ```
     /// # use fencepost_planner::grid::Block;
@@ -94,13 +133,13 @@ impl<const D: usize> Block<D> {
     /// # use fencepost_planner::Machine;
     /// # fn main() -> fencepost_planner::Result<()> {
     /// let block = Block::at(0, 4, [64, 64])?.halo(1)?;
-    /// let advice = block.advise(Nanos(1.0), 8, Placement::Apart, &Machine::default())?;
-    /// println!("{advice}"); // for each number of steps: exchange, cells of the halo, sum
+    /// let (exchanged, fields) = (8, 16); // one f64, and another one that takes turns with it
+    /// let advice = block.advise(Nanos(1.0), exchanged, fields, Placement::Apart, &Machine::default())?;
+    /// println!("{advice}"); // for each number of steps: exchange, cells, memory, sum
     /// let block = block.halo(advice.steps())?;
-    /// for step in block.steps(advice.steps())? {
-    ///     // one exchange was before this loop
-    /// }
-    /// # assert!(advice.steps() > 1);
+    /// let tiles = block.tiles(advice.steps())?.bands(advice.bands())?;
+    /// // one exchange before each group of steps
+    /// # assert!(tiles.steps() > 1);
     /// # Ok(())
     /// # }
     /// ```
@@ -108,23 +147,25 @@ impl<const D: usize> Block<D> {
     /// The answer is the same on all ranks that give the same numbers. Where each rank measures its own `cell`, they have to
     /// agree on one first, such as the largest, for ranks with halos of different widths do not fit each other.
     ///
-    /// The model knows what bytes and messages cost, not what else happens in a machine: that ranks wait for each other where their
-    /// work differs from step to step, or that more ranks than cores take turns, which makes exchanges dearer and deeper halos better
-    /// than it says; that the fields of a wider halo no longer fit the cache, which makes them worse.
+    /// Fields that a core's cache holds cost their cells alone. Of larger ones the steps wait for the caches that ranks of a host
+    /// share, or for memory: once a group where a band with all its steps fits, and once a step where it does not. The model
+    /// doesn't know what else happens in a machine: that ranks wait for each other where their work differs from step to step, or
+    /// that more ranks than cores take turns, which makes exchanges dearer and deeper halos better than it says.
     ///
     /// # Errors
-    /// ARG if the block has no halo; if `cell` is negative or not finite; if `bytes` is 0 or more than 2^32 - 1; if `placement` has
-    /// hosts of 0 ranks.
+    /// ARG if the block has no halo; if `cell` is negative or not finite; if `exchanged` or `fields` is 0 or more than 2^32 - 1; if
+    /// `placement` has hosts of 0 ranks.
     ///
     /// # Cost
     /// Compiles an exchange for each number of steps: below a millisecond each for some ranks, some 0.1 s each for 100,000.
     pub fn advise(
         &self,
         cell: Nanos,
-        bytes: usize,
+        exchanged: usize,
+        fields: usize,
         placement: Placement,
         machine: &Machine,
-    ) -> Result<Advice> {
+    ) -> Result<Advice<D>> {
         let wrong = |what: String| Err(Error::new(ErrorClass::Arg, what));
         if self.width == [0; D] {
             return wrong("advice about a block without a halo, which exchanges nothing: give it the `.halo(..)` of one step".into());
@@ -134,15 +175,21 @@ impl<const D: usize> Block<D> {
                 "a cell that takes {cell}: give a finite number of nanoseconds, 0 or more"
             ));
         }
-        let Some(size) = u32::try_from(bytes).ok().filter(|&size| size > 0) else {
-            return wrong(format!(
-                "{bytes} bytes of each cell: give those of all fields that are exchanged, 1 to {}",
-                u32::MAX
-            ));
+        let size = |bytes: usize, of: &str| {
+            u32::try_from(bytes).ok().filter(|&size| size > 0).ok_or_else(|| {
+                Error::new(
+                    ErrorClass::Arg,
+                    format!(
+                        "{bytes} bytes of each cell: give those of all fields that are {of}, 1 to {}",
+                        u32::MAX
+                    ),
+                )
+            })
         };
+        let (exchanged, fields) = (size(exchanged, "exchanged")?, size(fields, "read or written")?);
         let mut costs = Vec::new();
-        let mut end = format!("more than {STEPS_MAX} steps are not considered");
-        for steps in 1..=STEPS_MAX {
+        let mut end = format!("more than {} steps are not considered", CONSIDERED[CONSIDERED.len() - 1]);
+        for steps in CONSIDERED {
             let deep = match self.deepened(steps) {
                 Ok(deep) => deep,
                 Err(error) => {
@@ -150,8 +197,13 @@ impl<const D: usize> Block<D> {
                     break;
                 }
             };
-            let exchange = deep.exchange(ElementType::opaque(size), placement, machine)?;
-            costs.push(Costs { exchange, rim: deep.work(steps) - steps as u64 * deep.work(1) });
+            let exchange = deep.exchange(ElementType::opaque(exchanged), placement, machine)?;
+            let (cells, rows) = deep.work(steps);
+            let near = placement.ranks_of_a_host(self.ranks);
+            let waits =
+                Waits { steps, cells, rows, cell, fields: fields.into(), caches: &machine.caches, near };
+            let (bands, rows, memory) = waits.least(&deep);
+            costs.push(Costs { steps, exchange, cells, bands, rows, memory });
         }
         Ok(Advice { costs, cell, end })
     }
@@ -183,8 +235,8 @@ impl<const D: usize> Block<D> {
         Ok(cost(&schedule, machine).predicted)
     }
 
-    /// Returns the largest number of cells that a rank computes in all of `steps` steps.
-    fn work(&self, steps: usize) -> u64 {
+    /// Returns the largest number of cells that a rank computes in all of `steps` steps, and the number of their rows.
+    fn work(&self, steps: usize) -> (u64, u64) {
         // Each dimension by itself: how many own cells a block has there, and behind how many of its sides is another block.
         let kinds: [Vec<(usize, usize)>; D] = std::array::from_fn(|d| {
             let (ranks, each, more) =
@@ -199,7 +251,7 @@ impl<const D: usize> Block<D> {
             kinds
         });
         let reach = self.width.map(|width| width / steps);
-        let mut most = 0;
+        let mut most = (0, 0);
         let number = kinds.iter().map(Vec::len).product::<usize>();
         for mut code in 0..number {
             let kind: [(usize, usize); D] = std::array::from_fn(|d| {
@@ -207,11 +259,100 @@ impl<const D: usize> Block<D> {
                 code /= kinds[d].len();
                 kind
             });
-            let cells = |left: usize| -> u64 {
-                (0..D).map(|d| (kind[d].0 + kind[d].1 * reach[d] * left) as u64).product()
+            let boxes = |dims: usize, left: usize| -> u64 {
+                (0..dims).map(|d| (kind[d].0 + kind[d].1 * reach[d] * left) as u64).product()
             };
-            most = most.max((0..steps).map(cells).sum());
+            let all = |dims: usize| (0..steps).map(|left| boxes(dims, left)).sum();
+            most = most.max((all(D), all(D - 1)));
         }
         most
     }
 }
+
+/// What a group of steps waits for, beyond its cells.
+struct Waits<'a> {
+    steps: usize,
+    /// The number of cells that all steps compute together.
+    cells: u64,
+    /// The number of rows of these cells.
+    rows: u64,
+    cell: Nanos,
+    /// The number of bytes that all fields have of a cell.
+    fields: f64,
+    caches: &'a Caches,
+    /// The number of ranks of a host.
+    near: usize,
+}
+
+impl Waits<'_> {
+    /// Returns the bands with which the steps wait least, and what rows and memory take then: the largest of those that are equal.
+    fn least<const D: usize>(&self, block: &Block<D>) -> ([usize; D], Nanos, Nanos) {
+        let lengths: &[usize] = if D == 1 { &LINES } else { &PIECES };
+        let one = || [usize::MAX; D];
+        // Steps that sweep the whole block, which is as good as any order where that fits a cache.
+        let mut all: Vec<[usize; D]> = vec![one()];
+        for &length in lengths {
+            let rows: &[usize] = if D == 3 { &ROWS } else { &[1] };
+            for &rows in rows {
+                let mut bands = one();
+                if D > 1 {
+                    bands[0] = 1;
+                }
+                if D == 3 {
+                    bands[1] = rows;
+                }
+                bands[D - 1] = length;
+                all.push(bands);
+            }
+        }
+        let costs = all.into_iter().map(|bands| {
+            let (rows, memory) = self.of(block, bands);
+            (bands, rows, memory)
+        });
+        let sum = |(_, rows, memory): &([usize; D], Nanos, Nanos)| rows.0 + memory.0;
+        costs.reduce(|best, costs| if sum(&costs) < sum(&best) { costs } else { best }).unwrap_or((
+            one(),
+            Nanos(0.0),
+            Nanos(0.0),
+        ))
+    }
+
+    /// Returns what rows take, and what memory takes above the cells, with these bands.
+    fn of<const D: usize>(&self, block: &Block<D>, bands: [usize; D]) -> (Nanos, Nanos) {
+        let stored: [f64; D] = std::array::from_fn(|d| {
+            block.global[d].div_ceil(block.grid[d]) as f64 + 2.0 * block.width[d] as f64
+        });
+        let shifts = super::tiles::shifts(block.width.map(|width| width / self.steps));
+        let ahead: [f64; D] = shifts.map(|shift| shift as f64 * (self.steps + 1) as f64);
+        // What the steps of a band read and write, and what one band reads again of those next to it.
+        let held = |d: usize| (bands[d] as f64 + ahead[d]).min(stored[d]);
+        let again =
+            |d: usize| if (bands[d] as f64) < stored[d] { 1.0 + ahead[d] / bands[d] as f64 } else { 1.0 };
+        let all = stored.iter().product::<f64>() * self.fields;
+        let window = (0..D).map(held).product::<f64>() * self.fields;
+        let loaded = all * (1..D).map(again).product::<f64>();
+        let (steps, caches) = (self.steps as f64, self.caches);
+        let core = FILLED * caches.core;
+        let host = (FILLED * caches.host / self.near as f64).max(core);
+        let (near, far) = if all <= core {
+            (0.0, 0.0)
+        } else if all <= host {
+            (if window <= core { loaded } else { all * steps }, 0.0)
+        } else if window <= core {
+            (0.0, loaded)
+        } else if window <= host {
+            (all * steps, loaded)
+        } else {
+            (0.0, all * steps)
+        };
+        let traffic = near * caches.near + far * caches.memory;
+        let pieces = (stored[D - 1] / bands[D - 1] as f64).max(1.0);
+        let rows = self.rows as f64 * pieces * ROW.0;
+        (Nanos(rows), Nanos((traffic - self.cells as f64 * self.cell.0).max(0.0)))
+    }
+}
+
+/// The lengths of a band in one dimension, the lengths of pieces of a row in more, and the numbers of rows of a band of planes.
+const LINES: [usize; 6] = [usize::MAX, 65_536, 16_384, 8192, 4096, 1024];
+const PIECES: [usize; 5] = [usize::MAX, 4096, 2048, 1024, 512];
+const ROWS: [usize; 7] = [usize::MAX, 128, 64, 32, 16, 8, 4];

@@ -86,7 +86,7 @@ mod tests {
             |block| _ = block.origin(),
             |block| _ = block.owner([0, 0]),
             |block| drop(block.rows_inside(1)),
-            |block| drop(block.steps(1)),
+            |block| drop(block.tiles(1)),
         ];
         for ask in ask {
             ask(&block);

@@ -9,7 +9,6 @@ mod balance;
 mod class;
 mod halo;
 mod rows;
-mod steps;
 mod tiles;
 #[cfg(feature = "ndarray")]
 mod views;
@@ -17,7 +16,6 @@ mod views;
 pub use advise::Advice;
 pub use halo::Neighbour;
 pub use rows::Row;
-pub use steps::Step;
 pub use tiles::{Tiles, Visit};
 
 use crate::datatype::Datatype;

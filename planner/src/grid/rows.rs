@@ -71,6 +71,31 @@ impl<const D: usize> Row<D> {
         })
     }
 
+    /// Returns the positions in the row of the block's own cells: all, or only some, or none of a
+    /// row that goes into the halo. A sum over all cells of the array, such as that of a residual,
+    /// counts these, since other ranks compute the cells of the halo as well.
+    ///
+    /// ```
+    /// # use fencepost_planner::grid::Block;
+    /// # fn main() -> fencepost_planner::Result<()> {
+    /// let block = Block::at(0, 2, [8, 8])?.halo(2)?; // the other one is below
+    /// let rows: Vec<_> = block.tiles(2)?.rows().filter(|row| row.step() == 0).collect();
+    /// assert_eq!((rows.len(), rows[3].own(), rows[4].own()), (5, 0..8, 0..0));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn own(&self) -> Range<usize> {
+        let first = self.first();
+        let stored = |d: usize| if d == 0 { self.storage } else { self.strides[d - 1] } / self.strides[d];
+        let extent = |d: usize| (stored(d) - 2 * self.widths[d]) as isize;
+        if (0..D - 1).any(|d| first[d] < 0 || first[d] >= extent(d)) {
+            return 0..0;
+        }
+        let (from, len) = (first[D - 1], self.len as isize);
+        let cut = |position: isize| position.clamp(0, len) as usize;
+        cut(-from)..cut(extent(D - 1) - from)
+    }
+
     /// Returns the indices of the cells in local storage.
     #[inline]
     pub fn range(&self) -> Range<usize> {

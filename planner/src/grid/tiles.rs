@@ -6,14 +6,18 @@
 //! one band reads and writes stays in the cache while all steps pass over it, so the block is
 //! loaded from memory once for all of them.
 //!
-//! **Why the order keeps every dependence.** Shift each step by its number times the reach: the
-//! cells of step `s` at `i` get the place `i + s * reach`, in each dimension. Bands are boxes of
-//! places, in lexicographic order, and in a band the steps follow each other. What step `s` reads
-//! at `i` was written by step `s - 1` within one reach of `i`, so at places from
-//! `i + (s - 2) * reach` to `i + s * reach` in each dimension: in this band, where step `s - 1`
-//! came before, or in one before it. What step `s` overwrites at `i` was read by step `s - 1`, and by no later one,
-//! within one reach of `i`: at the same places. So it holds for any height of the bands, and for
-//! two fields that alternate as for more.
+//! **Why the order keeps every dependence.** Shift each step by its number times at least the
+//! reach: the cell `i` of step `s` gets the place `i + s * shift`, in each dimension. Bands are
+//! boxes of places. The first dimension goes on fastest from band to band, and in a band the steps
+//! follow each other. What step `s` reads at `i` was written by step `s - 1` within one reach of
+//! `i`. Its place is at most `i + (s - 1) * shift + reach`, so not beyond the place of `i` in any
+//! dimension: it is in this band, where step `s - 1` came before, or in one before it. What step
+//! `s` overwrites at `i` was read by step `s - 1`, and by no later one, within one reach of `i`: at
+//! the same places. So it holds for any size of the bands, and for two fields that alternate as for
+//! more.
+//!
+//! The shift is the reach, but along rows a multiple of [`ALIGNED`] cells: the pieces of a row that
+//! bands cut then begin where vectors do, in all steps.
 //!
 //! **Source** M. Wolfe, "More iteration space tiling", SC 1989: skewed loops over space, tiled with
 //! time. Different here: the bands of a rank need no synchronisation with others, since the halo is
@@ -48,7 +52,9 @@ pub struct Visit<const D: usize> {
 
 impl<const D: usize> Tiles<D> {
     /// Sets the number of cells of a band in each dimension; the last one cuts rows into pieces. A
-    /// band has all cells of a dimension that is shorter.
+    /// band has all cells of a dimension that is shorter: with `usize::MAX` in each, every step
+    /// sweeps the block before the next one begins. [`Advice::bands`](super::Advice::bands) is for
+    /// the caches of a machine.
     ///
     /// # Errors
     /// ARG if a number is 0.
@@ -159,8 +165,7 @@ struct Visits<const D: usize> {
     steps: usize,
     /// The number of cells of a band.
     bands: [isize; D],
-    /// The first place of the present band, and all places. Cell `i` of step `s` is at
-    /// `i + s * reach`.
+    /// The first place of the present band, and all places.
     band: [isize; D],
     places: [Range<isize>; D],
 }
@@ -170,6 +175,8 @@ struct StepCells<const D: usize> {
     /// The last step for which the halo is wide enough: it computes own cells only.
     last: isize,
     reach: [isize; D],
+    /// How much further the place of a cell is with each step.
+    shift: [isize; D],
     /// The own cells along each dimension.
     extent: [isize; D],
     /// What the steps keep within: the edges of the array, less the margin, and the halo.
@@ -186,8 +193,8 @@ impl<const D: usize> StepCells<D> {
 
     /// Returns from a cell of a step to its place, along one dimension.
     #[inline]
-    fn shift(&self, step: usize, d: usize) -> isize {
-        self.reach[d] * step as isize
+    fn shifted(&self, step: usize, d: usize) -> isize {
+        self.shift[d] * step as isize
     }
 }
 
@@ -198,13 +205,14 @@ impl<const D: usize> Visits<D> {
         let cells = StepCells {
             last: *most as isize - 1,
             reach: signed(*reach),
+            shift: signed(shifts(*reach)),
             extent: signed(block.extent()),
             within: block.cells_inside(margin, block.width),
         };
         // The first step has the first place of all, and the last step the last one.
         let last = steps.saturating_sub(1);
         let places: [_; D] =
-            std::array::from_fn(|d| cells.of(0, d).start..cells.of(last, d).end + cells.shift(last, d));
+            std::array::from_fn(|d| cells.of(0, d).start..cells.of(last, d).end + cells.shifted(last, d));
         let is_empty = *steps == 0 || places.iter().any(|places| places.is_empty());
         let bands = signed(*bands);
         let row = Row::anywhere(block, *reach);
@@ -230,7 +238,7 @@ impl<const D: usize> Visits<D> {
     #[inline]
     fn rows_here(&self) -> Rows<D> {
         let cells = std::array::from_fn(|d| {
-            let (all, band) = (self.cells.of(self.step, d), self.band[d] - self.cells.shift(self.step, d));
+            let (all, band) = (self.cells.of(self.step, d), self.band[d] - self.cells.shifted(self.step, d));
             all.start.max(band)..all.end.min(band + self.bands[d])
         });
         Rows::of(self.row, cells)
@@ -245,7 +253,7 @@ impl<const D: usize> Visits<D> {
             return true;
         }
         self.step = 0;
-        for d in (0..D).rev() {
+        for d in 0..D {
             self.band[d] += self.bands[d];
             if self.band[d] < self.places[d].end {
                 return self.steps > 0;
@@ -275,9 +283,10 @@ impl<const D: usize> Iterator for Visits<D> {
 }
 
 impl<const D: usize> Block<D> {
-    /// Returns `steps` steps that need one exchange of the halo, before the first of them, as
-    /// [`steps`](Self::steps) does, to be visited band by band. The bits are the same, and a grid larger
-    /// than the caches is read from memory once for all of them.
+    /// Returns `steps` steps that need one exchange of the halo, before the first of them. Each may
+    /// read as far as one `steps`th of the halo's width, and computes as many cells of the halo as
+    /// the later ones read. They are visited band by band, so a grid larger than the caches is read
+    /// from memory once for all of them. The bits are those of steps that sweep one by one.
     ///
     /// ```
     /// # use fencepost_planner::grid::Block;
@@ -304,13 +313,19 @@ impl<const D: usize> Block<D> {
     /// # }
     /// ```
     ///
+    /// The halo must be exchanged with all neighbours, as [`halo`](Self::halo) has it: what two
+    /// steps of a star read has corners. A dimension without a halo has nothing to exchange, and
+    /// steps read nothing there. Where no step computes the cells at an edge of the array, later
+    /// steps read them from both fields: exchange the halo of either once, at the start.
+    ///
     /// A step may write over what the step before it has read, and over nothing else, as where two
     /// fields alternate. Other fields may be read where no step writes them. Bands are single rows,
     /// in 3D single planes, and in 1D pieces of 4096 cells, unless [`bands`](Tiles::bands) says
     /// otherwise.
     ///
     /// # Errors
-    /// As [`steps`](Self::steps).
+    /// ARG if there are more steps than the halo is wide, or none; if the halo is that of a
+    /// [`star`](Self::star), and there is more than one step.
     ///
     /// # Cost
     /// Some nanoseconds for each row. Nothing is allocated.
@@ -324,7 +339,42 @@ impl<const D: usize> Block<D> {
         };
         Ok(Tiles { block: self.clone(), most: steps, steps, reach, bands })
     }
+
+    /// Returns how far each of `steps` steps between two exchanges may read.
+    fn reach_of(&self, steps: usize) -> Result<[usize; D]> {
+        let narrow = self.width.iter().any(|&width| width > 0 && width < steps);
+        if steps == 0 || narrow {
+            return Err(Error::new(
+                ErrorClass::Arg,
+                format!(
+                    "{steps} steps between exchanges of a halo of {:?} cells: at least 1 step, and at most as many as the \
+                     halo is wide; give the block a wider halo",
+                    self.width
+                ),
+            ));
+        }
+        if steps > 1 && self.star {
+            return Err(Error::new(
+                ErrorClass::Arg,
+                format!(
+                    "{steps} steps between exchanges of the halo of a star: they read its corners, which are not \
+                     exchanged; give the block a `.halo({})`",
+                    self.width[0]
+                ),
+            ));
+        }
+        Ok(self.width.map(|width| width / steps))
+    }
 }
 
 /// The number of cells of a band of one dimension.
 const PIECE: usize = 4096;
+
+/// Shifts along rows are multiples of this number of cells: a cache line of `f64`.
+const ALIGNED: usize = 8;
+
+/// Returns how much further the place of a cell is with each step, for steps of this reach.
+pub(super) fn shifts<const D: usize>(mut reach: [usize; D]) -> [usize; D] {
+    reach[D - 1] = reach[D - 1].next_multiple_of(ALIGNED);
+    reach
+}

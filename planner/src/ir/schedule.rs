@@ -79,6 +79,16 @@ impl Placement {
             Placement::Hosts { ranks_each } => a as usize / ranks_each == b as usize / ranks_each,
         }
     }
+
+    /// Returns how many of `ranks` ranks share memory at most.
+    #[doc(hidden)]
+    pub fn ranks_of_a_host(self, ranks: usize) -> usize {
+        match self {
+            Placement::Together => ranks,
+            Placement::Apart => 1,
+            Placement::Hosts { ranks_each } => ranks_each.min(ranks),
+        }
+    }
 }
 
 /// One rank's part of a schedule: the same for all ranks of its class.

@@ -2,7 +2,7 @@
 
 use fencepost_planner::grid::{Advice, Block};
 use fencepost_planner::ir::schedule::Placement::{Apart, Hosts, Together};
-use fencepost_planner::machine::{Link, Moving};
+use fencepost_planner::machine::{Caches, Link, Moving};
 use fencepost_planner::units::Nanos;
 use fencepost_planner::{ErrorClass, Machine};
 
@@ -10,11 +10,12 @@ use fencepost_planner::{ErrorClass, Machine};
 fn machine(latency: f64, per_byte: f64) -> Machine {
     let link = Link { latency, overhead: 0.0, payload: 0.0, per_byte };
     let moving = Moving { per_run: 0.0, pack: 0.0, unpack: 0.0, remote_run: 0.0, remote: per_byte };
-    Machine { shared: link, network: link, moving }
+    let caches = Caches { core: 1e30, host: 1e30, near: 0.0, memory: 0.0 };
+    Machine { shared: link, network: link, moving, caches }
 }
 
-fn advised<const D: usize>(block: &Block<D>, cell: f64, machine: &Machine) -> Advice {
-    block.advise(Nanos(cell), 8, Apart, machine).unwrap()
+fn advised<const D: usize>(block: &Block<D>, cell: f64, machine: &Machine) -> Advice<D> {
+    block.advise(Nanos(cell), 8, 16, Apart, machine).unwrap()
 }
 
 #[test]
@@ -23,11 +24,11 @@ fn deeper_halos_pay_by_latency_alone() {
     // The bytes of k exchanges are no fewer in one, which has corners as well.
     assert_eq!(advised(&block, 0.0, &machine(0.0, 1.0)).steps(), 1);
     assert_eq!(advised(&block, 1.0, &machine(0.0, 1.0)).steps(), 1);
-    assert_eq!(advised(&block, 1.0, &machine(1e9, 1.0)).steps(), 8);
+    assert_eq!(advised(&block, 1.0, &machine(1e9, 1.0)).steps(), 32);
     let by_latency: Vec<_> =
         (0..60).map(|n| advised(&block, 1.0, &machine(1.25_f64.powi(n), 0.1)).steps()).collect();
     assert!(by_latency.is_sorted(), "{by_latency:?}");
-    assert_eq!((by_latency[0], by_latency[59]), (1, 8));
+    assert_eq!((by_latency[0], by_latency[59]), (1, 32));
     let by_cell: Vec<_> =
         (0..60).map(|n| advised(&block, 1.25_f64.powi(n), &machine(1e4, 0.1)).steps()).collect();
     assert!(by_cell.is_sorted_by(|a, b| a >= b), "{by_cell:?}");
@@ -36,10 +37,11 @@ fn deeper_halos_pay_by_latency_alone() {
 
 #[test]
 fn the_best_number_of_steps_is_the_one_of_the_formula() {
-    // Two ranks, one side each, one byte a cell: latency / k, and (k - 1) / 2 cells a step.
+    // Two ranks, one side each, one byte a cell: latency / k, and (k - 1) / 2 cells a step, of a millisecond: rows take nothing
+    // then.
     let block = Block::at(1, 2, [100]).unwrap().halo(1).unwrap();
     for (latency, steps) in [(0.4, 1), (2.0, 2), (4.5, 3), (8.0, 4), (12.5, 5), (18.0, 6), (24.5, 7)] {
-        let advice = block.advise(Nanos(1.0), 1, Apart, &machine(latency, 0.0)).unwrap();
+        let advice = block.advise(Nanos(1e6), 1, 2, Apart, &machine(latency * 1e6, 0.0)).unwrap();
         assert_eq!(advice.steps(), steps, "{advice}");
     }
 }
@@ -47,37 +49,35 @@ fn the_best_number_of_steps_is_the_one_of_the_formula() {
 #[test]
 fn no_more_steps_are_considered_than_fit_the_block() {
     let dear = machine(1e9, 0.0);
-    for (cells, width, most) in [(12, 1, 3), (15, 1, 3), (16, 1, 4), (16, 2, 2), (12, 3, 1), (400, 1, 8)] {
+    for (cells, width, most) in [(12, 1, 3), (15, 1, 3), (16, 1, 4), (16, 2, 2), (12, 3, 1), (400, 1, 32)] {
         let block = Block::at(2, 4, [cells]).unwrap().halo(width).unwrap();
         let advice = advised(&block, 1.0, &dear);
         assert_eq!(advice.steps(), most, "{advice}");
-        assert_eq!(block.halo(width * most).unwrap().steps(most).unwrap().len(), most);
-        let why = if most == 8 { "more than 8 steps are not considered" } else { "wider than" };
+        assert_eq!(block.halo(width * most).unwrap().tiles(most).unwrap().steps(), most);
+        let why = if most == 32 { "more than 32 steps are not considered" } else { "wider than" };
         assert!(advice.to_string().contains(why) || advice.to_string().contains("at most one block wide"));
     }
 }
 
-/// The cells of the halo that the steps compute, on the rank that computes most, against those that the advice counts.
+/// The cells that the steps compute, on the rank that computes most, against those that the advice counts.
 fn counted<const D: usize>(ranks: usize, block: impl Fn(usize) -> Block<D>) {
-    // An exchange costs nothing here, so the sum of a line is its cells.
-    let advice = block(0).advise(Nanos(1.0), 8, Together, &machine(0.0, 0.0)).unwrap();
+    let advice = block(0).advise(Nanos(1.0), 8, 16, Together, &machine(0.0, 0.0)).unwrap();
     assert_eq!(advice.steps(), 1);
     for steps in 1..=3 {
         let widths = block(0).widths().map(|width| steps * width);
         let all = |rank| {
             let block = block(rank).halos(widths).unwrap();
-            block.steps(steps).unwrap().flat_map(|step| step.rows()).map(|row| row.len()).sum::<usize>()
+            block.tiles(steps).unwrap().rows().map(|row| row.len()).sum::<usize>()
         };
         let most = (0..ranks).map(all).max().unwrap();
-        let own = (0..ranks).map(|rank| block(rank).extent().iter().product::<usize>()).max().unwrap();
         let line = advice.to_string().lines().nth(steps).unwrap().to_owned();
-        let rim = (most - steps * own) as f64 / steps as f64;
-        assert!(line.contains(&format!(" {rim:.0}: ")), "{rim}: {line}");
+        let cells = most as f64 / steps as f64;
+        assert!(line.contains(&format!(" {cells:.0}: ")), "{cells}: {line}");
     }
 }
 
 #[test]
-fn the_cells_of_the_halo_are_those_that_steps_compute() {
+fn the_cells_are_those_that_steps_compute() {
     let at = |rank, ranks, global| Block::at(rank, ranks, global).unwrap();
     counted(4, |rank| at(rank, 4, [40, 41]).star(1).unwrap());
     counted(6, |rank| at(rank, 6, [40, 41]).halo(2).unwrap());
@@ -90,24 +90,86 @@ fn the_cells_of_the_halo_are_those_that_steps_compute() {
 fn advice_is_the_same_on_all_ranks_and_displays_its_reasons() {
     let of = |rank| {
         let block = Block::at(rank, 6, [40, 31]).unwrap().star(1).unwrap();
-        block.advise(Nanos(1.5), 16, Hosts { ranks_each: 2 }, &Machine::default()).unwrap()
+        block.advise(Nanos(1.5), 16, 32, Hosts { ranks_each: 2 }, &Machine::default()).unwrap()
     };
     assert!((1..6).all(|rank| of(rank) == of(0)));
     let times: Vec<_> = (0..10).map(|steps| of(0).predicted(steps).map(|time| time.0.round())).collect();
-    assert_eq!((times[0], times[1], times[8], times[9]), (None, Some(6429.0), Some(2013.0), None));
+    assert_eq!((times[0], times[1], times[8], times[9]), (None, Some(6933.0), Some(2589.0), None));
     let text = of(0).to_string();
     let expected = "\
-steps  exchange + halo cells, each 1.5 ns = sum, in us a step
-    1      6.43 +     0:      0.00 =      6.43
-    2      5.42 +    16:      0.02 =      5.45
-    3      3.76 +    32:      0.05 =      3.81
-    4      2.94 +    58:      0.09 =      3.03
-    5      2.45 +    86:      0.13 =      2.58
-    6      2.13 +   115:      0.17 =      2.31
-    7      1.91 +   145:      0.22 =      2.13
-    8      1.75 +   176:      0.26 =      2.01  least
-more than 8 steps are not considered";
+steps  exchange + cells, each 1.5 ns + rows + memory = sum, in us a step; cells of a band
+    1      6.43 +   224:      0.34 +     0.17 +     0.00 =      6.93; all x all
+    2      5.42 +   240:      0.36 +     0.17 +     0.00 =      5.96; all x all
+    3      3.76 +   256:      0.38 +     0.18 +     0.00 =      4.32; all x all
+    4      2.94 +   282:      0.42 +     0.19 +     0.00 =      3.55; all x all
+    5      2.45 +   310:      0.47 +     0.20 +     0.00 =      3.12; all x all
+    6      2.13 +   339:      0.51 +     0.22 +     0.00 =      2.86; all x all
+    7      1.91 +   369:      0.55 +     0.23 +     0.00 =      2.69; all x all
+    8      1.75 +   400:      0.60 +     0.24 +     0.00 =      2.59; all x all
+   10      1.53 +   468:      0.70 +     0.26 +     0.00 =      2.50; all x all  least
+   12      1.40 +   540:      0.81 +     0.29 +     0.00 =      2.50; all x all
+no more: a halo of 14 cells in dimension 0, where 40 cells over 3 ranks make blocks of as few as 13: a halo is at most \
+one block wide; use a `.grid(..)` with fewer ranks in that dimension, or a narrower halo";
     assert_eq!(text, expected, "{text}");
+}
+
+/// A machine on which only memory costs something.
+fn memory(core: f64, host: f64) -> Machine {
+    let caches = Caches { core, host, near: 0.5, memory: 1.0 };
+    Machine { caches, ..machine(0.0, 0.0) }
+}
+
+#[test]
+fn fields_that_a_core_holds_are_swept_step_by_step() {
+    let block = Block::at(0, 1, [100, 100]).unwrap().halo(1).unwrap();
+    let held = 102.0 * 102.0 * 16.0 / 0.8;
+    let advice = advised(&block, 1.0, &memory(held, 1e12));
+    assert_eq!((advice.steps(), advice.bands()), (1, [usize::MAX; 2]), "{advice}");
+    let advice = advised(&block, 1.0, &memory(held - 1e3, 1e12));
+    assert!(advice.steps() > 1, "{advice}");
+}
+
+#[test]
+fn steps_are_as_many_and_bands_as_large_as_a_cache_holds() {
+    // A row of both fields has 16 KiB, so what one band of `k` steps holds has `k + 2` times as many.
+    let block = Block::at(0, 1, [1000, 1024 - 2]).unwrap().halo(1).unwrap();
+    for rows in [4_u32, 6, 10, 18, 34] {
+        let cache = f64::from(rows * 16 * 1024) * 1.02 / 0.8;
+        let advice = advised(&block, 1e-3, &memory(cache, 0.0));
+        let held = |steps: usize| {
+            let along = |d: usize, cells: usize, shift: usize| {
+                let stored = [1000, 1022][d] + 2 * steps;
+                advice.bands()[d].saturating_add(cells).saturating_add(shift * (steps + 1)).min(stored)
+            };
+            16.0 * along(0, 0, 1) as f64 * along(1, 0, 8) as f64
+        };
+        assert!(advice.steps() > 1 && held(advice.steps()) <= 0.8 * cache, "{rows} rows: {advice}");
+    }
+    // Where nothing fits, one step after another is as good as any order.
+    let advice = advised(&block, 1e-3, &memory(100.0, 0.0));
+    assert_eq!(advice.steps(), 1, "{advice}");
+}
+
+#[test]
+fn planes_larger_than_a_cache_are_cut_into_bands_of_rows() {
+    let block = Block::at(0, 1, [256; 3]).unwrap().halo(1).unwrap();
+    let advice = advised(&block, 0.3, &memory(1_048_576.0, 4_194_304.0));
+    let [planes, rows, cells] = advice.bands();
+    assert!(planes == 1 && rows < 256 && cells == usize::MAX && advice.steps() > 1, "{advice}");
+    let whole = advised(&block, 0.3, &memory(1e9, 1e9));
+    assert_eq!((whole.steps(), whole.bands()[1]), (1, usize::MAX), "{whole}");
+}
+
+#[test]
+fn ranks_of_a_host_have_a_part_each_of_the_cache_that_they_share() {
+    let block = Block::at(0, 8, [2048, 2048]).unwrap().halo(1).unwrap();
+    // 8 MiB of fields each: they fit where ranks have the cache to themselves.
+    let machine = memory(1024.0, 40.0 * 1024.0 * 1024.0);
+    let time =
+        |placement| block.advise(Nanos(1e-3), 8, 16, placement, &machine).unwrap().predicted(1).unwrap().0;
+    assert!((time(Together) / time(Apart) - 2.0).abs() < 0.01, "{} and {}", time(Together), time(Apart));
+    let pairs = Hosts { ranks_each: 2 };
+    assert_eq!(time(pairs), time(Apart));
 }
 
 #[test]
@@ -115,7 +177,7 @@ fn advice_is_refused_where_it_makes_no_sense() {
     let block = Block::at(0, 4, [64, 64]).unwrap();
     let machine = Machine::default();
     let refused = |block: &Block<2>, cell: f64, bytes, placement, says: &str| {
-        let error = block.advise(Nanos(cell), bytes, placement, &machine).unwrap_err();
+        let error = block.advise(Nanos(cell), bytes, 16, placement, &machine).unwrap_err();
         assert_eq!(error.class(), ErrorClass::Arg, "{error}");
         assert!(error.message().contains(says), "{error}");
     };
@@ -126,6 +188,11 @@ fn advice_is_refused_where_it_makes_no_sense() {
     refused(&block, f64::INFINITY, 8, Apart, "finite");
     refused(&block, 1.0, 0, Apart, "0 bytes of each cell");
     refused(&block, 1.0, 1 << 32, Apart, "1 to 4294967295");
+    let error = block.advise(Nanos(1.0), 8, 0, Apart, &machine).unwrap_err();
+    assert!(
+        error.message().contains("0 bytes of each cell: give those of all fields that are read or written"),
+        "{error}"
+    );
     refused(&block, 1.0, 8, Hosts { ranks_each: 0 }, "hosts have 0 ranks each");
 }
 
@@ -135,10 +202,10 @@ fn blocks_of_more_than_any_memory_are_an_error_or_advice() {
     for (cells, width) in [(1 << 40, 1), (1 << 58, 1 << 50), (1 << 59, 1 << 56), (1 << 59, 1 << 59)] {
         for bytes in [1, u32::MAX as usize] {
             let Ok(block) = Block::at(1, 2, [cells]).and_then(|block| block.halo(width)) else { continue };
-            let advice = block.advise(Nanos(1e-9), bytes, Apart, &machine);
+            let advice = block.advise(Nanos(1e-9), bytes, bytes, Apart, &machine);
             assert!(advice.as_ref().map_or(true, |advice| advice.steps() >= 1), "{advice:?}");
         }
     }
     let space = Block::at(5, 8, [1 << 20; 3]).and_then(|block| block.halo(1 << 16)).unwrap();
-    assert!(space.advise(Nanos(1.0), 8, Apart, &machine).map_or(true, |advice| advice.steps() >= 1));
+    assert!(space.advise(Nanos(1.0), 8, 16, Apart, &machine).map_or(true, |advice| advice.steps() >= 1));
 }

@@ -160,14 +160,16 @@ fn simulate<const D: usize>(
     for done in (0..count).step_by(steps) {
         exchange(&blocks, &mut fields);
         for ((block, field), next) in blocks.iter().zip(&mut fields).zip(&mut others) {
-            for step in block.steps(steps).unwrap().take(count - done) {
-                for row in step.rows_inside(reach) {
-                    for j in 0..row.len() {
-                        let near = offsets(reach).enumerate();
-                        let sum: f64 = near.map(|(n, at)| row.at(field, at)[j] / (3 + n) as f64).sum();
-                        row.of_mut(next)[j] = sum / 2.0;
-                    }
+            let tiles = block.tiles(steps).unwrap().at_most(count - done);
+            for row in tiles.rows_inside(reach) {
+                let [now, next] = row.turn([&mut *field, &mut *next]);
+                for j in 0..row.len() {
+                    let near = offsets(reach).enumerate();
+                    let sum: f64 = near.map(|(n, at)| row.at(now, at)[j] / (3 + n) as f64).sum();
+                    row.of_mut(next)[j] = sum / 2.0;
                 }
+            }
+            if tiles.steps() % 2 == 1 {
                 std::mem::swap(field, next);
             }
         }
@@ -209,7 +211,7 @@ fn several_steps_an_exchange_have_the_bits_of_one() {
 fn steps_that_the_halo_is_too_narrow_for_are_refused() {
     let block = Block::at(0, 4, [32, 32]).unwrap();
     let refused = |block: Block<2>, steps, words: &[&str]| {
-        let error = block.steps(steps).map(|_| ()).unwrap_err();
+        let error = block.tiles(steps).map(|_| ()).unwrap_err();
         assert_eq!(error.class(), ErrorClass::Arg);
         for word in words {
             assert!(error.message().contains(word), "{error}");
@@ -217,14 +219,13 @@ fn steps_that_the_halo_is_too_narrow_for_are_refused() {
     };
     refused(block.clone().halo(3).unwrap(), 4, &["4 steps", "[3, 3]", "wider"]);
     refused(block.clone().halos([3, 1]).unwrap(), 2, &["2 steps", "[3, 1]"]);
-    assert_eq!(block.clone().halos([2, 0]).unwrap().steps(2).unwrap().len(), 2);
+    assert_eq!(block.clone().halos([2, 0]).unwrap().tiles(2).unwrap().steps(), 2);
     refused(block.clone().halo(3).unwrap(), 0, &["0 steps", "at least 1"]);
     refused(block.clone().star(3).unwrap(), 3, &["star", "`.halo(3)`"]);
-    assert_eq!(block.clone().star(3).unwrap().steps(1).unwrap().len(), 1);
+    assert_eq!(block.clone().star(3).unwrap().tiles(1).unwrap().steps(), 1);
 
     // Five cells for two steps: two cells each, and none is read that the exchange has not filled.
-    let step = block.halo(5).unwrap().steps(2).unwrap().next().unwrap();
-    let row = step.rows().next().unwrap();
+    let row = block.halo(5).unwrap().tiles(2).unwrap().rows().next().unwrap();
     let u = vec![0; 26 * 26];
     assert_eq!(row.first(), [0, 0]);
     assert_eq!(row.len(), 16 + 2);

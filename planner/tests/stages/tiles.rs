@@ -44,13 +44,28 @@ fn fields<const D: usize, const N: usize>(block: &Block<D>, margin: usize) -> [V
     })
 }
 
+/// The number of cells that a step computes which `later` steps of the group follow.
+fn computed<const D: usize>(block: &Block<D>, reach: [usize; D], later: usize, margin: usize) -> usize {
+    let (global, origin, extent) = (block.global(), block.origin(), block.extent());
+    let along = |d: usize| {
+        let rim = (reach[d] * later) as isize;
+        let wraps = block.clone().of(0).unwrap().on_edge(d) == (false, false);
+        let is_computed = |cell: &isize| {
+            let at = origin[d] as isize + cell;
+            wraps || at >= margin as isize && at + (margin as isize) < global[d] as isize
+        };
+        (-rim..extent[d] as isize + rim).filter(is_computed).count()
+    };
+    (0..D).map(along).product()
+}
+
 /// Follows the step of every cell through these visits, with `N` fields that take turns. The steps read as far as
 /// `reach` in the present field, and the cell itself in those before it.
 fn follow<const D: usize, const N: usize>(
     block: &Block<D>,
     tiles: &Tiles<D>,
     visits: &[Visit<D>],
-    reach: [usize; D],
+    (most, reach): (usize, [usize; D]),
     margin: usize,
 ) -> Result<(), String> {
     let offsets = offsets(reach);
@@ -89,20 +104,7 @@ fn follow<const D: usize, const N: usize>(
             return Err(format!("the row at {:?} is of steps {:?}", row.first(), row.of(&levels[now])));
         }
     }
-    let sweeps = block.steps(
-        block
-            .widths()
-            .into_iter()
-            .zip(reach)
-            .find(|(_, reach)| *reach > 0)
-            .map_or(tiles.steps().max(1), |(width, reach)| width / reach),
-    );
-    let swept: usize = sweeps
-        .unwrap()
-        .take(tiles.steps())
-        .flat_map(|step| step.rows_inside(margin))
-        .map(|row| row.len())
-        .sum();
+    let swept = (0..tiles.steps()).map(|step| computed(block, reach, most - 1 - step, margin)).sum::<usize>();
     if cells == swept { Ok(()) } else { Err(format!("{cells} cells are visited, and {swept} computed")) }
 }
 
@@ -150,8 +152,8 @@ fn test<const D: usize>(shape: &Shape<D>) {
         let block = block.halo(width).unwrap().periodic(wraps);
         let tiles = block.tiles(steps).unwrap().bands(bands).unwrap().at_most(left);
         let visits: Vec<_> = tiles.rows_inside(margin).collect();
-        follow::<D, 2>(&block, &tiles, &visits, [reach; D], margin).unwrap();
-        follow::<D, 3>(&block, &tiles, &visits, [reach; D], margin).unwrap();
+        follow::<D, 2>(&block, &tiles, &visits, (steps, [reach; D]), margin).unwrap();
+        follow::<D, 3>(&block, &tiles, &visits, (steps, [reach; D]), margin).unwrap();
     }
 }
 
@@ -183,7 +185,7 @@ fn a_row_that_comes_one_visit_too_early_is_noticed() {
     let block = Block::at(4, 9, [60, 60]).unwrap().halo(6).unwrap();
     let tiles = block.tiles(3).unwrap();
     let visits: Vec<_> = tiles.rows().collect();
-    follow::<2, 2>(&block, &tiles, &visits, [2; 2], 0).unwrap();
+    follow::<2, 2>(&block, &tiles, &visits, (3, [2; 2]), 0).unwrap();
     let mut noticed = 0;
     for at in 1..visits.len() {
         let (earlier, later) = (visits[at - 1], visits[at]);
@@ -192,13 +194,13 @@ fn a_row_that_comes_one_visit_too_early_is_noticed() {
         }
         let mut wrong = visits.clone();
         wrong.swap(at - 1, at);
-        let follows = follow::<2, 2>(&block, &tiles, &wrong, [2; 2], 0);
+        let follows = follow::<2, 2>(&block, &tiles, &wrong, (3, [2; 2]), 0);
         assert!(follows.is_err(), "{:?} before {:?}", later.first(), earlier.first());
         noticed += 1;
     }
     assert!(noticed > 20, "{noticed}");
     let without_last = &visits[..visits.len() - 1];
-    assert!(follow::<2, 2>(&block, &tiles, without_last, [2; 2], 0).is_err());
+    assert!(follow::<2, 2>(&block, &tiles, without_last, (3, [2; 2]), 0).is_err());
 }
 
 #[test]
@@ -208,7 +210,7 @@ fn a_group_that_is_left_in_the_middle_can_be_finished() {
     let mut rows = tiles.rows();
     let mut visits: Vec<_> = rows.by_ref().take(31).collect();
     visits.extend(rows);
-    follow::<2, 2>(&block, &tiles, &visits, [1; 2], 0).unwrap();
+    follow::<2, 2>(&block, &tiles, &visits, (4, [1; 2]), 0).unwrap();
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! [`World::measure_machine`]: the machine model of the machine that a program runs on.
 
+use super::caches;
 use crate::state::supersteps::{Known, Superstep};
 use crate::state::window::Window;
 use crate::state::world::World;
@@ -38,7 +39,7 @@ const ENOUGH: Duration = Duration::from_millis(300);
 
 impl World {
     /// Measure what communication costs between the ranks of this world, as it is now: with as many ranks to a core as it has, over
-    /// the transport that it has. All ranks call it, and get the same figures.
+    /// the transport that it has; and what memory costs. All ranks call it, and get the same figures.
     ///
     /// For [`Block::advise`](fencepost_planner::grid::Block::advise), and to compile for the machine at hand, by
     /// [`Compiled::with`](crate::Compiled::with). This world goes on with the model that it was given. Printed, the figures are a
@@ -49,6 +50,10 @@ impl World {
     /// memory is shared, copied straight; each with values that are new, which are read after it. A figure that no exchange
     /// of this world shows stays as this world's model has it: those of the network where all ranks share memory, all of them
     /// where there is one rank.
+    ///
+    /// The sizes of the caches are those that the system's files say, of the host that has least; where there are no such files,
+    /// they stay as this world's model has them. All ranks pass over fields at once that fit in the caches they share, then over
+    /// fields that do not.
     ///
     /// ```
     /// use fencepost_planner::Machine;
@@ -63,7 +68,7 @@ impl World {
     ///
     /// # Cost
     /// Some 30 ms for each of up to 9 exchanges; where they take long, two exchanges of each, and three barriers and allreduces.
-    /// Each rank compiles the exchanges, and has a window of 0.9 MiB.
+    /// Each rank compiles the exchanges, and has a window of 0.9 MiB. Some 50 ms for memory, with fields of up to 64 MiB.
     #[track_caller]
     pub fn measure_machine(&self) -> Result<Machine> {
         let core = self.core();
@@ -88,7 +93,8 @@ impl World {
             let took = timed.took();
             (timed.probe, took)
         });
-        Ok(fitted(&core.machine, &measured.collect::<Vec<_>>()))
+        let fitted = fitted(&core.machine, &measured.collect::<Vec<_>>());
+        Ok(Machine { caches: caches::measured(self, &fitted.caches)?, ..fitted })
     }
 }
 

@@ -3,6 +3,7 @@
 pub(crate) mod access;
 mod allocate;
 pub(crate) mod between;
+mod caches;
 mod collect;
 pub(crate) mod collectives;
 pub(crate) mod exposed;

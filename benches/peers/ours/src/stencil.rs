@@ -2,6 +2,7 @@
 
 use crate::{bench, emit, require, rng_next};
 use fencepost::prelude::*;
+use fencepost::{Nanos, Tiles};
 
 /// A sweep over the own cells: from `u` to `v`.
 pub type Sweep<const D: usize> = fn(u: &[f64], v: &mut [f64], block: &Block<D>);
@@ -52,27 +53,81 @@ pub fn case<const D: usize>(
     Ok(())
 }
 
+/// The steps of a group: from `u`, with `v` in turn.
+pub type Group<const D: usize> = fn(u: &mut [f64], v: &mut [f64], tiles: &Tiles<D>);
+
+/// The same steps in groups, visited band by band, with as many steps and such bands as are best by what this machine's links and
+/// memory take. `block` has the halo of one step, and `cell` is what a cell takes in cache.
+#[expect(clippy::too_many_arguments, reason = "one place each")]
+pub fn tiled<const D: usize>(
+    world: &World,
+    (bench_name, split): (&str, &str),
+    n: usize,
+    block: &Block<D>,
+    cell: Nanos,
+    group: Group<D>,
+    reference: Option<f64>,
+    exchange: impl Fn(&World, &Block<D>) -> Result<Exchange>,
+) -> Result<()> {
+    let machine = world.measure_machine()?;
+    let advice = block.advise(cell, 8, 16, world.placement(), &machine)?;
+    let steps = advice.steps();
+    let block = block.clone().halo(steps)?;
+    let mut exchange = exchange(world, &block)?;
+    let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
+    let mut seed = 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(world.rank() as u64 + 1);
+    for row in block.rows() {
+        row.of_mut(&mut u).fill_with(|| (rng_next(&mut seed) >> 40) as f64 / f64::from(1 << 24));
+    }
+    world.barrier()?;
+    let mut run = |[mut u, mut v]: [Window<f64>; 2], most: usize| -> Result<[Window<f64>; 2]> {
+        let tiles = block.tiles(steps)?.bands(advice.bands())?.at_most(most);
+        exchange(&mut u)?;
+        group(&mut u, &mut v, &tiles);
+        Ok(tiles.turn([u, v]))
+    };
+    let mut left = 10;
+    while left > 0 {
+        [u, v] = run([u, v], left)?;
+        left = left.saturating_sub(steps);
+    }
+    let mut sum = [block.rows().flat_map(|row| row.of(&u).to_vec()).sum::<f64>()];
+    world.allreduce(&mut sum, Op::Sum)?;
+    require(world, reference.is_none_or(|known| known.to_bits() == sum[0].to_bits()), "tiled checksum")?;
+    let mut fields = Some([u, v]);
+    let s = bench(world, || {
+        fields = fields.take().map(|fields| run(fields, steps)).transpose()?;
+        Ok(())
+    })?;
+    let more = format!("\"n\":{n},\"checksum\":{:.9},\"k\":{steps},\"bands\":\"{:?}\"", sum[0], advice.bands());
+    emit(world, bench_name, &format!("put_fence/{split}/tiled"), "prepared", s.per(steps), "us", &more);
+    Ok(())
+}
+
+/// An exchange of the halo of one window.
+pub type Exchange = Box<dyn FnMut(&mut Window<f64>) -> Result<()>>;
+
 /// Calls the body compiled for the widest vectors that this processor has, as `-march=native` does for C.
 #[macro_export]
 macro_rules! widest {
-    ($name:ident, $body:ident, $d:literal) => {
-        fn $name(u: &[f64], v: &mut [f64], block: &Block<$d>) {
+    (fn $name:ident = $body:ident($($arg:ident: $t:ty),*)) => {
+        fn $name($($arg: $t),*) {
             #[target_feature(enable = "avx512f,avx512vl,fma")]
-            fn wide(u: &[f64], v: &mut [f64], block: &Block<$d>) {
-                $body::<true>(u, v, block);
+            fn wide($($arg: $t),*) {
+                $body::<true>($($arg),*);
             }
             #[target_feature(enable = "avx2,fma")]
-            fn middle(u: &[f64], v: &mut [f64], block: &Block<$d>) {
-                $body::<true>(u, v, block);
+            fn middle($($arg: $t),*) {
+                $body::<true>($($arg),*);
             }
             if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
                 // SAFETY: the processor has what it is compiled for.
-                unsafe { wide(u, v, block) }
+                unsafe { wide($($arg),*) }
             } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
                 // SAFETY: as above.
-                unsafe { middle(u, v, block) }
+                unsafe { middle($($arg),*) }
             } else {
-                $body::<false>(u, v, block);
+                $body::<false>($($arg),*);
             }
         }
     };

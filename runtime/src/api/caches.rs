@@ -1,0 +1,165 @@
+//! The caches of the machine that a program runs on: their sizes as the system has them, and what a byte out of them takes.
+
+use crate::state::world::World;
+use fencepost_planner::Result;
+use fencepost_planner::element::Op;
+use fencepost_planner::machine::Caches;
+use std::collections::BTreeSet;
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Instant;
+
+/// The least and the most bytes that a rank passes over to time memory.
+const LEAST: f64 = 16_777_216.0;
+const MOST: f64 = 67_108_864.0;
+
+/// How often the fields are passed over; the least time counts.
+const TIMES: usize = 4;
+
+/// Returns the caches of the host that has least of them, as all ranks see them, with the figures of `known` where the system
+/// does not say.
+///
+/// # Errors
+/// As [`World::allreduce`].
+#[track_caller]
+pub(super) fn measured(world: &World, known: &Caches) -> Result<Caches> {
+    let (core, host) = sizes(Path::new("/sys/devices/system/cpu")).unwrap_or_default();
+    let mut least = [core, host];
+    world.allreduce(&mut least, Op::Min)?;
+    let mut caches = *known;
+    if least[0] > 0 {
+        (caches.core, caches.host) = (least[0] as f64, least[1] as f64);
+    }
+    let share = caches.host / world.placement().ranks_of_a_host(world.size()) as f64;
+    if share >= 4.0 * caches.core
+        && let Some(byte) = swept(world, share / 2.0)?
+    {
+        caches.near = byte;
+    }
+    if let Some(byte) = swept(world, (2.0 * share).clamp(LEAST, MOST))? {
+        caches.memory = byte;
+    }
+    Ok(caches)
+}
+
+/// Returns the bytes of the largest cache that a core has for itself, and those of the largest caches of all cores together. A
+/// cache that no other core shares is the core's own; threads of one core count as it.
+fn sizes(cpus: &Path) -> Option<(u64, u64)> {
+    let read = |path: &Path| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    let (mut core, mut all) = (0, BTreeSet::new());
+    for cpu in std::fs::read_dir(cpus).ok()?.flatten() {
+        let threads = read(&cpu.path().join("topology/thread_siblings_list"));
+        let Ok(caches) = std::fs::read_dir(cpu.path().join("cache")) else { continue };
+        for cache in caches.flatten() {
+            let of = |name: &str| read(&cache.path().join(name));
+            let (Some(kind), Some(sharers)) = (of("type"), of("shared_cpu_list")) else { continue };
+            let (Some(size), Some(level)) = (of("size").as_deref().and_then(bytes), of("level")) else {
+                continue;
+            };
+            if kind == "Instruction" {
+                continue;
+            }
+            if threads.as_ref() == Some(&sharers) {
+                core = core.max(size);
+            }
+            all.insert((level, sharers, size));
+        }
+    }
+    let last = all.last()?.0.clone();
+    let host = all.iter().filter(|(level, ..)| *level == last).map(|(.., size)| size).sum();
+    // Where all caches are shared, a core has none of its own.
+    Some((if core == 0 { host } else { core }, host))
+}
+
+/// Reads a size such as `512K`.
+fn bytes(text: &str) -> Option<u64> {
+    let unit = match text.chars().last()? {
+        'K' => 1 << 10,
+        'M' => 1 << 20,
+        'G' => 1 << 30,
+        _ => 1,
+    };
+    text.trim_end_matches(['K', 'M', 'G']).parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// Returns the nanoseconds that a byte of two fields of `bytes` bytes together takes, on the slowest rank, where one field is
+/// computed from the other one and all ranks do so at once; `None` where a rank has no memory for them.
+#[track_caller]
+fn swept(world: &World, bytes: f64) -> Result<Option<f64>> {
+    let cells = bytes as usize / (2 * size_of::<f64>());
+    let (mut u, mut v) = (Vec::new(), Vec::new());
+    let fits = u.try_reserve_exact(cells).is_ok() && v.try_reserve_exact(cells).is_ok();
+    if fits {
+        u.resize(cells, 1.0_f64);
+        v.resize(cells, 1.0_f64);
+    }
+    let mut refused = [u8::from(!fits)];
+    world.allreduce(&mut refused, Op::Max)?;
+    if refused[0] > 0 {
+        return Ok(None);
+    }
+    let mut least = u64::MAX;
+    for _ in 0..TIMES {
+        world.barrier()?;
+        let clock = Instant::now();
+        for (next, now) in v.iter_mut().zip(&u) {
+            *next = 0.5 * now;
+        }
+        black_box(&mut v);
+        let mut slowest = [clock.elapsed().as_nanos() as u64];
+        world.allreduce(&mut slowest, Op::Max)?;
+        least = least.min(slowest[0]);
+        std::mem::swap(&mut u, &mut v);
+    }
+    Ok(Some(least as f64 / bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bytes, sizes};
+    use std::path::Path;
+
+    #[test]
+    fn sizes_are_read_as_the_system_writes_them() {
+        for (text, size) in [("512K", 524_288), ("32M", 33_554_432), ("64", 64)] {
+            assert_eq!(bytes(text), Some(size));
+        }
+        assert!(
+            ["", "K", "12X", "99999999999999999999", "99999999999999999G"]
+                .iter()
+                .all(|text| bytes(text).is_none())
+        );
+    }
+
+    #[test]
+    fn a_core_has_the_caches_that_no_other_core_shares() {
+        let folder = std::env::temp_dir().join(format!("fencepost-caches-{}", std::process::id()));
+        let write = |path: String, text: &str| {
+            let path = folder.join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, format!("{text}\n")).expect("a file");
+        };
+        // Two pairs of threads, each with 48K and 1M; with other cores one has 16M and the other one 8M.
+        for cpu in 0..4 {
+            let pair = if cpu < 2 { "0-1" } else { "2-3" };
+            write(format!("cpu{cpu}/topology/thread_siblings_list"), pair);
+            let (last, more) = if cpu < 2 { ("16M", "0-1,8") } else { ("8M", "2-3,9") };
+            for (index, level, kind, size, sharers) in [
+                (0, "1", "Data", "48K", pair),
+                (1, "1", "Instruction", "64M", pair),
+                (2, "2", "Unified", "1024K", pair),
+                (3, "3", "Unified", last, more),
+            ] {
+                for (name, text) in
+                    [("level", level), ("type", kind), ("size", size), ("shared_cpu_list", sharers)]
+                {
+                    write(format!("cpu{cpu}/cache/index{index}/{name}"), text);
+                }
+            }
+        }
+        let found = sizes(&folder);
+        std::fs::remove_dir_all(&folder).expect("it is there");
+        assert_eq!(found, Some((1 << 20, 24 << 20)));
+        assert_eq!(sizes(Path::new("/no/such/folder")), None);
+    }
+}
