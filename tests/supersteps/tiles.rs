@@ -2,167 +2,270 @@
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, ranks};
+use proptest::prelude::*;
 
 #[superstep]
-fn exchange2(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
+fn exchange<const D: usize>(u: &mut Window<f64>, block: &Block<D>) -> Result<()> {
     for n in block.neighbours() {
         u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
     }
     Ok(())
 }
 
-#[superstep]
-fn exchange3(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
-    for n in block.neighbours() {
-        u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+/// The fields of a program, and what a step reads of them.
+#[derive(Clone, Copy, Debug)]
+enum Fields {
+    /// Two that take turns.
+    Two,
+    /// Three that take turns: a step reads the cells around one in the field of now, and the cell itself in the one before.
+    ThreeLevels,
+    /// Two pairs that take turns and read each other, and coefficients that no step writes.
+    Coupled,
+}
+
+/// A cell's values in the next step: of the first field, and of the second one where there are two. `near` are the values at the
+/// offsets, of each field that is read; `own` what is read of the cell itself.
+fn next(fields: Fields, near: [&mut dyn Iterator<Item = f64>; 2], own: f64) -> [f64; 2] {
+    let [first, second] =
+        near.map(|near| near.enumerate().fold(0.1, |sum, (n, cell)| sum * 0.7 + cell / (n + 3) as f64));
+    match fields {
+        Fields::Two => [first, 0.0],
+        Fields::ThreeLevels => [first - 0.3 * own, 0.0],
+        Fields::Coupled => [first + 0.2 * own * second, second - 0.1 * own * first],
     }
-    Ok(())
 }
 
-/// The offsets of a stencil that reads as far as `reach`, along one dimension at a time or in all at once.
-fn stencil<const D: usize>(reach: isize, star: bool) -> Vec<[isize; D]> {
-    let width = 2 * reach as usize + 1;
-    let all = (0..width.pow(D as u32))
-        .map(|code| std::array::from_fn(|d| (code / width.pow(d as u32) % width) as isize - reach));
-    all.filter(|offset: &[isize; D]| !star || offset.iter().filter(|step| **step != 0).count() <= 1).collect()
-}
-
-/// The next value of a cell, from the cells at the offsets in their order.
-fn next(near: impl Iterator<Item = f64>) -> f64 {
-    near.enumerate().fold(0.1, |sum, (n, cell)| sum * 0.7 + cell / (n + 3) as f64)
-}
-
-fn value<const D: usize>(cell: [usize; D]) -> f64 {
-    cell.iter().fold(1.0, |sum, &at| (sum * 31.0 + at as f64 * 7.3) % 1.7)
-}
-
-/// The array after some steps, computed cell by cell.
-fn swept<const D: usize>(
-    cells: [usize; D],
-    wraps: bool,
+/// What one test draws.
+#[derive(Clone, Debug)]
+struct Case<const D: usize> {
+    ranks: usize,
+    /// The number of cells more than the smallest array that has blocks as wide as the halo.
+    extra: [usize; D],
     reach: usize,
-    offsets: &[[isize; D]],
+    star: bool,
+    wraps: [bool; D],
+    group: usize,
+    bands: [usize; D],
     steps: usize,
-) -> Vec<u64> {
-    let count = cells.iter().product::<usize>();
-    let cell = |at: usize| -> [usize; D] {
-        std::array::from_fn(|d| at / cells[d + 1..].iter().product::<usize>() % cells[d])
-    };
-    let mut now: Vec<f64> = (0..count).map(|at| value(cell(at))).collect();
-    for _ in 0..steps {
-        let after = (0..count).map(|at| {
-            let here = cell(at);
-            if !wraps && (0..D).any(|d| here[d] < reach || here[d] + reach >= cells[d]) {
-                return now[at];
-            }
-            next(offsets.iter().map(|offset| {
-                now[(0..D).fold(0, |sum, d| {
-                    let there = (here[d] as isize + offset[d]).rem_euclid(cells[d] as isize);
-                    sum * cells[d] + there as usize
-                })]
-            }))
-        });
-        now = after.collect();
+    fields: Fields,
+}
+
+impl<const D: usize> Case<D> {
+    /// The number of cells in each dimension.
+    fn cells(&self) -> [usize; D] {
+        let grid = Block::at(0, self.ranks, [1000; D]).expect("few ranks").dims();
+        std::array::from_fn(|d| grid[d] * self.reach * self.group + 2 * self.reach + self.extra[d])
     }
-    now.into_iter().map(f64::to_bits).collect()
+
+    /// The offsets of the stencil: along one dimension at a time, or in all at once.
+    fn offsets(&self) -> Vec<[isize; D]> {
+        let (reach, width) = (self.reach as isize, 2 * self.reach + 1);
+        let all = (0..width.pow(D as u32))
+            .map(|code| std::array::from_fn(|d| (code / width.pow(d as u32) % width) as isize - reach));
+        all.filter(|offset: &[isize; D]| !self.star || offset.iter().filter(|step| **step != 0).count() <= 1)
+            .collect()
+    }
+
+    /// The value of a cell at the start, in a field.
+    fn value(field: usize, cell: [usize; D]) -> f64 {
+        cell.iter().fold(1.0 + field as f64, |sum, &at| (sum * 31.0 + at as f64 * 7.3) % 1.7)
+    }
+
+    /// The array after all steps, computed cell by cell: one field, or the first ones of both pairs.
+    fn swept(&self) -> [Vec<u64>; 2] {
+        let (cells, offsets, reach) = (self.cells(), self.offsets(), self.reach);
+        let count = cells.iter().product::<usize>();
+        let place = |at: usize| -> [usize; D] {
+            std::array::from_fn(|d| at / cells[d + 1..].iter().product::<usize>() % cells[d])
+        };
+        let start =
+            |field: usize| -> Vec<f64> { (0..count).map(|at| Self::value(field, place(at))).collect() };
+        let (mut now, mut other) = (start(0), start(1));
+        let mut before = if let Fields::Coupled = self.fields { start(2) } else { other.clone() };
+        for _ in 0..self.steps {
+            let (mut nexts, mut others) = (now.clone(), other.clone());
+            for at in 0..count {
+                let here = place(at);
+                let is_edge = |d: usize| here[d] < reach || here[d] + reach >= cells[d];
+                if (0..D).any(|d| !self.wraps[d] && is_edge(d)) {
+                    continue;
+                }
+                let near = |field: &[f64]| -> Vec<f64> {
+                    let there = |offset: &[isize; D]| {
+                        (0..D).fold(0, |sum, d| {
+                            let there = (here[d] as isize + offset[d]).rem_euclid(cells[d] as isize);
+                            sum * cells[d] + there as usize
+                        })
+                    };
+                    offsets.iter().map(|offset| field[there(offset)]).collect()
+                };
+                let near = [
+                    &mut near(&now).into_iter() as &mut dyn Iterator<Item = f64>,
+                    &mut near(&other).into_iter(),
+                ];
+                [nexts[at], others[at]] = next(self.fields, near, before[at]);
+            }
+            match self.fields {
+                Fields::Two => now = nexts,
+                Fields::ThreeLevels => {
+                    // Cells at an edge have the values of now in all three fields.
+                    before = now;
+                    now = nexts;
+                }
+                Fields::Coupled => (now, other) = (nexts, others),
+            }
+        }
+        let bits = |field: Vec<f64>| field.into_iter().map(f64::to_bits).collect();
+        [bits(now), bits(other)]
+    }
+
+    /// The bits of this rank's cells after all steps, with the place of each in the whole array.
+    fn tiled(&self, world: &World) -> Result<[Cells; 2]> {
+        let block = Block::new(world, self.cells())?.halo(self.reach * self.group)?.periodic(self.wraps);
+        let offsets = self.offsets();
+        let field = |number: usize| -> Result<Window<f64>> {
+            let mut field = world.window::<f64>(block.len())?;
+            block.fill(&mut field, |cell| Self::value(number, cell));
+            // The cells at an edge of the array, which no step computes.
+            exchange(&mut field, &block)?;
+            Ok(field)
+        };
+        let [mut a, mut b] = [field(0)?, field(0)?];
+        let [mut c, mut d, own] = [field(1)?, field(1)?, field(2)?];
+        if let Fields::ThreeLevels = self.fields {
+            // At the edges all levels are one.
+            let before: Vec<f64> = c.to_vec();
+            c.copy_from_slice(&a);
+            for row in block.rows_inside(self.reach) {
+                row.of_mut(&mut c).copy_from_slice(row.of(&before));
+            }
+        }
+        let mut left = self.steps;
+        while left > 0 {
+            let tiles = block.tiles(self.group)?.bands(self.bands)?.at_most(left);
+            exchange(&mut a, &block)?;
+            exchange(&mut c, &block)?;
+            for row in tiles.rows_inside(self.reach) {
+                let near = |field: &[f64]| -> Vec<Vec<f64>> {
+                    let at = |offset: &[isize; D]| row.at(field, *offset).to_vec();
+                    offsets.iter().map(at).collect()
+                };
+                let kernel = |j: usize, now: &[Vec<f64>], other: &[Vec<f64>], own: f64| {
+                    let near: [&mut dyn Iterator<Item = f64>; 2] =
+                        [&mut now.iter().map(|near| near[j]), &mut other.iter().map(|near| near[j])];
+                    next(self.fields, near, own)
+                };
+                match self.fields {
+                    Fields::Two => {
+                        let [now, after] = row.turn([&mut *a, &mut *b]);
+                        let near = near(now);
+                        for (j, cell) in row.of_mut(after).iter_mut().enumerate() {
+                            [*cell, _] = kernel(j, &near, &[], 0.0);
+                        }
+                    }
+                    Fields::ThreeLevels => {
+                        let [before, now, after] = row.turn([&mut *c, &mut *a, &mut *b]);
+                        let (near, before) = (near(now), row.of(before));
+                        for (j, cell) in row.of_mut(after).iter_mut().enumerate() {
+                            [*cell, _] = kernel(j, &near, &[], before[j]);
+                        }
+                    }
+                    Fields::Coupled => {
+                        let ([now, after], [other, others]) =
+                            (row.turn([&mut *a, &mut *b]), row.turn([&mut *c, &mut *d]));
+                        let (near, nears, own) = (near(now), near(other), row.of(&own));
+                        for (j, cell) in row.of_mut(after).iter_mut().enumerate() {
+                            [*cell, row.of_mut(others)[j]] = kernel(j, &near, &nears, own[j]);
+                        }
+                    }
+                }
+            }
+            match self.fields {
+                Fields::Two => [a, b] = tiles.turn([a, b]),
+                Fields::ThreeLevels => [c, a, b] = tiles.turn([c, a, b]),
+                Fields::Coupled => {
+                    [a, b] = tiles.turn([a, b]);
+                    [c, d] = tiles.turn([c, d]);
+                }
+            }
+            left -= tiles.steps();
+        }
+        let (global, origin) = (block.global(), block.origin());
+        let cells = |field: &[f64]| {
+            let mut cells = Vec::new();
+            for row in block.rows() {
+                let first = row.first();
+                for (j, cell) in row.of(field).iter().enumerate() {
+                    let place = (0..D).fold(0, |sum, d| {
+                        let step = if d == D - 1 { j } else { 0 };
+                        sum * global[d] + origin[d] + first[d] as usize + step
+                    });
+                    cells.push((place, cell.to_bits()));
+                }
+            }
+            cells
+        };
+        Ok([cells(&a), cells(&c)])
+    }
+
+    /// Compares the cells of all ranks with those of the serial program.
+    fn test(&self) {
+        let [first, second] = self.swept();
+        let run = ranks(self.ranks).collect(|world| self.tiled(world)).expect("the world goes on");
+        let (firsts, seconds): (Vec<Cells>, Vec<Cells>) = run.into_iter().map(|[a, c]| (a, c)).unzip();
+        assert_equal(firsts, &first);
+        if let Fields::Coupled = self.fields {
+            assert_equal(seconds, &second);
+        }
+    }
 }
 
 /// The bits of one rank's cells, with the place of each in the whole array.
 type Cells = Vec<(usize, u64)>;
 
-/// The cells of this rank after some steps, `group` of them to an exchange.
-fn tiled<const D: usize>(
-    block: &Block<D>,
-    offsets: &[[isize; D]],
-    (group, bands, steps): (usize, [usize; D], usize),
-    reach: usize,
-    [mut u, mut v]: [Window<f64>; 2],
-    mut exchange: impl FnMut(&mut Window<f64>) -> Result<()>,
-) -> Result<Cells> {
-    for field in [&mut u, &mut v] {
-        block.fill(field, value);
-    }
-    exchange(&mut v)?;
-    let mut left = steps;
-    while left > 0 {
-        let tiles = block.tiles(group)?.bands(bands)?.at_most(left);
-        exchange(&mut u)?;
-        for row in tiles.rows_inside(reach) {
-            let [now, after] = row.turn([&mut *u, &mut *v]);
-            let near: Vec<&[f64]> = offsets.iter().map(|&offset| row.at(now, offset)).collect();
-            for (j, cell) in row.of_mut(after).iter_mut().enumerate() {
-                *cell = next(near.iter().map(|near| near[j]));
-            }
-        }
-        [u, v] = tiles.turn([u, v]);
-        left -= tiles.steps();
-    }
-    let (global, origin) = (block.global(), block.origin());
-    let mut cells = Vec::new();
-    for row in block.rows() {
-        let first = row.first();
-        for (j, cell) in row.of(&u).iter().enumerate() {
-            let place = (0..D).fold(0, |sum, d| {
-                let step = if d == D - 1 { j } else { 0 };
-                sum * global[d] + origin[d] + first[d] as usize + step
-            });
-            cells.push((place, cell.to_bits()));
-        }
-    }
-    Ok(cells)
-}
-
-fn assert_equal(cells: Vec<Cells>, expected: &[u64], what: &str) {
+fn assert_equal(cells: Vec<Cells>, expected: &[u64]) {
     let mut cells: Cells = cells.into_iter().flatten().collect();
     cells.sort_unstable();
-    let places = cells.iter().map(|cell| cell.0);
-    assert!(places.eq(0..expected.len()), "{what}: each cell has one owner");
+    assert!(cells.iter().map(|cell| cell.0).eq(0..expected.len()), "each cell has one owner");
     let different = cells.iter().zip(expected).filter(|((_, bits), expected)| bits != *expected).count();
-    assert_eq!(different, 0, "{what}: cells that differ");
+    assert_eq!(different, 0, "the number of cells that differ");
 }
 
-#[test]
-fn planes_have_the_bits_of_the_serial_program() {
-    const STEPS: usize = 11;
-    for (reach, star, wraps) in [(1, true, false), (1, false, true), (2, true, true), (2, false, false)] {
-        let offsets = stencil::<2>(reach as isize, star);
-        let cells = [83, 79];
-        let expected = swept(cells, wraps, reach, &offsets, STEPS);
-        for (group, bands) in [(1, [1, usize::MAX]), (2, [3, usize::MAX]), (4, [1, 7]), (5, [1, usize::MAX])]
-        {
-            for size in [1, 2, 4, 7, 9] {
-                let run = ranks(size).collect(|world| {
-                    let block = Block::new(world, cells)?.halo(reach * group)?.periodic([wraps; 2]);
-                    let fields = [world.window(block.len())?, world.window(block.len())?];
-                    let exchange = |u: &mut Window<f64>| exchange2(u, &block);
-                    tiled(&block, &offsets, (group, bands, STEPS), reach, fields, exchange)
-                });
-                let what = format!("reach {reach}, star {star}, wraps {wraps}, {group} steps, {size} ranks");
-                assert_equal(run.expect(&what), &expected, &what);
-            }
-        }
+/// Cases whose halos are at most `widest` cells wide.
+fn cases<const D: usize>(widest: usize) -> impl Strategy<Value = Case<D>> {
+    let fields = prop_oneof![Just(Fields::Two), Just(Fields::ThreeLevels), Just(Fields::Coupled)];
+    let bands = prop::array::uniform(prop_oneof![1..6_usize, Just(1), Just(usize::MAX), Just(1000)]);
+    let flags = (any::<bool>(), prop::array::uniform(any::<bool>()));
+    let sizes = (1..=9_usize, prop::array::uniform(0..5_usize), 1..=4_usize, 1..=16_usize);
+    (sizes, flags, bands, 1..=20_usize, fields).prop_map(
+        move |((ranks, extra, reach, group), (star, wraps), bands, steps, fields)| {
+            let reach = reach.min(widest);
+            let group = group.min(widest / reach);
+            Case { ranks, extra, reach, star, wraps, group, bands, steps, fields }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn lines_have_the_bits_of_the_serial_program(case in cases::<1>(64)) {
+        case.test();
+    }
+
+    #[test]
+    fn planes_have_the_bits_of_the_serial_program(case in cases::<2>(16)) {
+        case.test();
     }
 }
 
-#[test]
-fn space_has_the_bits_of_the_serial_program() {
-    const STEPS: usize = 7;
-    for (reach, star, wraps) in [(1, true, false), (1, false, true), (2, true, true)] {
-        let offsets = stencil::<3>(reach as isize, star);
-        let cells = [17, 19, 16];
-        let expected = swept(cells, wraps, reach, &offsets, STEPS);
-        for (group, bands) in [(1, [1, 1, usize::MAX]), (3, [1, usize::MAX, usize::MAX]), (4, [2, 3, 5])] {
-            for size in [1, 2, 4, 8] {
-                let run = ranks(size).collect(|world| {
-                    let block = Block::new(world, cells)?.halo(reach * group)?.periodic([wraps; 3]);
-                    let fields = [world.window(block.len())?, world.window(block.len())?];
-                    let exchange = |u: &mut Window<f64>| exchange3(u, &block);
-                    tiled(&block, &offsets, (group, bands, STEPS), reach, fields, exchange)
-                });
-                let what = format!("reach {reach}, star {star}, wraps {wraps}, {group} steps, {size} ranks");
-                assert_equal(run.expect(&what), &expected, &what);
-            }
-        }
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn space_has_the_bits_of_the_serial_program(case in cases::<3>(4)) {
+        case.test();
     }
 }
 
@@ -174,7 +277,7 @@ fn a_panic_in_the_middle_of_a_group_leaves_the_windows_usable() {
         let run = ranks(2).transport(transport).run(|world| {
             let block = Block::new(world, [40, 40])?.halo(4)?;
             let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
-            exchange2(&mut u, &block)?;
+            exchange(&mut u, &block)?;
             let tiles = block.tiles(4)?;
             let group = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 for (visit, row) in tiles.rows().enumerate() {
@@ -185,7 +288,7 @@ fn a_panic_in_the_middle_of_a_group_leaves_the_windows_usable() {
             }));
             assert!(group.is_err());
             u.fill(world.rank() as f64);
-            exchange2(&mut u, &block)?;
+            exchange(&mut u, &block)?;
             let other = block.neighbours().next().expect("there are two ranks");
             assert_eq!(u.iter().filter(|cell| **cell == other.rank as f64).count(), 4 * 40, "{kind}");
             Ok(())

@@ -288,33 +288,23 @@ impl Waits<'_> {
     /// Returns the bands with which the steps wait least, and what rows and memory take then: the largest of those that are equal.
     fn least<const D: usize>(&self, block: &Block<D>) -> ([usize; D], Nanos, Nanos) {
         let lengths: &[usize] = if D == 1 { &LINES } else { &PIECES };
-        let one = || [usize::MAX; D];
-        // Steps that sweep the whole block, which is as good as any order where that fits a cache.
-        let mut all: Vec<[usize; D]> = vec![one()];
-        for &length in lengths {
-            let rows: &[usize] = if D == 3 { &ROWS } else { &[1] };
-            for &rows in rows {
-                let mut bands = one();
-                if D > 1 {
-                    bands[0] = 1;
-                }
-                if D == 3 {
-                    bands[1] = rows;
-                }
-                bands[D - 1] = length;
-                all.push(bands);
-            }
-        }
-        let costs = all.into_iter().map(|bands| {
+        let rows: &[usize] = if D == 3 { &ROWS } else { &[usize::MAX] };
+        let cut = |length, rows| {
+            std::array::from_fn(|d| match d {
+                d if d + 1 == D => length,
+                0 => 1,
+                _ => rows,
+            })
+        };
+        let all = lengths.iter().flat_map(|&length| rows.iter().map(move |&rows| cut(length, rows)));
+        let cost = |bands: [usize; D]| {
             let (rows, memory) = self.of(block, bands);
             (bands, rows, memory)
-        });
+        };
         let sum = |(_, rows, memory): &([usize; D], Nanos, Nanos)| rows.0 + memory.0;
-        costs.reduce(|best, costs| if sum(&costs) < sum(&best) { costs } else { best }).unwrap_or((
-            one(),
-            Nanos(0.0),
-            Nanos(0.0),
-        ))
+        // Steps that sweep the whole block are as good as any order where it fits a cache.
+        let swept = cost([usize::MAX; D]);
+        all.map(cost).fold(swept, |best, costs| if sum(&costs) < sum(&best) { costs } else { best })
     }
 
     /// Returns what rows take, and what memory takes above the cells, with these bands.
