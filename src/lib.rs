@@ -206,6 +206,13 @@
 //! - **An [`Error`]** has MPI's [`ErrorClass`], says what was given and what was allowed, where, and what [`State`] is left. A world or
 //!   a window may have an [`ErrorHandler`], which sees it first.
 //!
+//! # From MPI
+//!
+//! The search of these pages finds MPI's names. What a window's operations mean differs in one respect: they take effect at the
+//! fence, in the order of ranks and then of calls, so overlapping puts are no error and have one result.
+//!
+#![doc = include_str!("mpi.md")]
+//!
 //! # Calls and states
 //!
 #![doc = include_str!("states.md")]

@@ -2,6 +2,7 @@
 //! argument, and nothing names the machine that it was written on. Each rule is a function from text, and is shown to
 //! refuse.
 
+mod aliases;
 mod arrows;
 mod callers;
 mod floors;

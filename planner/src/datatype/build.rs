@@ -69,6 +69,7 @@ impl From<Repeat> for Datatype {
 impl Datatype {
     /// Contiguous elements. A range that ends before it starts is empty; one that reaches further than displacements
     /// do (which no window can hold) stands for as many elements as fit at the end of what they do reach.
+    #[doc(alias = "MPI_Type_contiguous")]
     #[must_use]
     pub fn run(elements: Range<usize>) -> Self {
         let len = elements.end.saturating_sub(elements.start).min(REACH as usize);
@@ -83,6 +84,8 @@ impl Datatype {
     ///
     /// # Panics
     /// Beyond the [limits](super#limits).
+    #[doc(alias = "MPI_Type_vector")]
+    #[doc(alias = "MPI_Type_create_hvector")]
     #[must_use]
     #[track_caller]
     pub fn nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Self {
@@ -101,6 +104,7 @@ impl Datatype {
     ///
     /// # Panics
     /// Beyond the [limits](super#limits).
+    #[doc(alias = "MPI_Type_indexed")]
     #[must_use]
     #[track_caller]
     pub fn runs(runs: impl IntoIterator<Item = (i64, usize)>) -> Self {
@@ -133,6 +137,7 @@ impl Datatype {
     ///
     /// # Panics
     /// Beyond the [limits](super#limits).
+    #[doc(alias = "MPI_Type_create_indexed_block")]
     #[must_use]
     #[track_caller]
     pub fn elements(elements: impl IntoIterator<Item = impl TryInto<i64>>) -> Self {
@@ -165,6 +170,7 @@ impl Datatype {
     ///
     /// # Panics
     /// Beyond the [limits](super#limits).
+    #[doc(alias = "MPI_Type_create_struct")]
     #[must_use]
     #[track_caller]
     pub fn sequence(datatypes: impl IntoIterator<Item = Datatype>) -> Self {
@@ -223,6 +229,7 @@ impl Datatype {
     ///
     /// # Errors
     /// Class `Type`: the three differ in length; a part reaches out of the shape; beyond the [limits](super#limits).
+    #[doc(alias = "MPI_Type_create_subarray")]
     pub fn subarray(shape: &[usize], start: &[usize], len: &[usize]) -> Result<Self> {
         if shape.len() != start.len() || shape.len() != len.len() {
             return Err(Error::new(

@@ -57,6 +57,7 @@ impl<T: Element> Window<T> {
     ///
     /// # Source
     /// MPI 4.1, section 12.5.2 (MPI_WIN_START).
+    #[doc(alias = "MPI_Win_start")]
     #[track_caller]
     pub fn start(&self, targets: &Group) -> Result<Access<T>> {
         started(self, targets, Location::caller())
@@ -142,6 +143,7 @@ impl<T: Element> Access<T> {
     ///
     /// # Source
     /// MPI 4.1, section 12.5.2 (MPI_WIN_COMPLETE).
+    #[doc(alias = "MPI_Win_complete")]
     #[track_caller]
     pub fn complete(self) -> Result<()> {
         self.core.handler.report(self.end(&Call::named(0, "Access::complete")))

@@ -48,6 +48,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
+    #[doc(alias = "MPI_Win_allocate")]
     #[track_caller]
     pub fn window<T: Element>(&self, len: usize) -> Result<Window<T>> {
         let call = Call::named(0, "World::window");
@@ -88,6 +89,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 12.2.1 (MPI_WIN_CREATE).
+    #[doc(alias = "MPI_Win_create")]
     #[track_caller]
     pub fn window_from<T: Element>(&self, elements: Vec<T>) -> Result<Window<T>, Refused<Vec<T>>> {
         let call = Call::named(0x110, "World::window_from");

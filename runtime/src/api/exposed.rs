@@ -86,6 +86,7 @@ impl<T: Element> Window<T> {
     ///
     /// # Source
     /// MPI 4.1, section 12.5.2 (MPI_WIN_POST).
+    #[doc(alias = "MPI_Win_post")]
     #[track_caller]
     pub fn post(self, sources: &Group) -> Result<Exposed<T>, Refused<Self>> {
         self.posted(sources, Ok(Lent::Whole), lends::Whole(()), Location::caller())
@@ -158,6 +159,7 @@ impl<T: Element, L> Exposed<T, L> {
     ///
     /// # Source
     /// MPI 4.1, section 12.5.2 (MPI_WIN_WAIT).
+    #[doc(alias = "MPI_Win_wait")]
     #[track_caller]
     pub fn wait(self) -> Result<Window<T>, Refused<Window<T>>> {
         let core = self.window.core();
@@ -175,6 +177,7 @@ impl<T: Element, L> Exposed<T, L> {
     ///
     /// # Source
     /// MPI 4.1, section 12.5.2 (MPI_WIN_TEST).
+    #[doc(alias = "MPI_Win_test")]
     #[track_caller]
     pub fn test(self) -> Result<Tested<T, L>, Refused<Window<T>>> {
         let core = self.window.core();

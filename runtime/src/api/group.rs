@@ -25,6 +25,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 7.3.2 (MPI_GROUP_INCL).
+    #[doc(alias = "MPI_Group_incl")]
     #[track_caller]
     pub fn group(&self, ranks: impl IntoIterator<Item = usize>) -> Result<Group> {
         let core = self.core();

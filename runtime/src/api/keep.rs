@@ -51,6 +51,7 @@ impl<T: Element> Window<T> {
     ///
     /// # Source
     /// MPI 4.1, section 12.2.5 (MPI_WIN_FREE).
+    #[doc(alias = "MPI_Win_free")]
     #[track_caller]
     pub fn free(self) -> Result<(), Refused<Self>> {
         let core = self.core().clone();
@@ -75,16 +76,19 @@ impl<T: Element> Window<T> {
     /// # Source
     /// MPI 4.1, section 7.7.3 (MPI_WIN_SET_ATTR). Different here: the type of the value is the key, and its drop is what
     /// is called when the window goes.
+    #[doc(alias = "MPI_Win_set_attr")]
     pub fn set_attribute<A: 'static>(&self, value: A) -> Option<Rc<A>> {
         self.core().attributes.set(value)
     }
 
     /// Returns the value of this type that is [kept](Self::set_attribute) with the window.
+    #[doc(alias = "MPI_Win_get_attr")]
     pub fn attribute<A: 'static>(&self) -> Option<Rc<A>> {
         self.core().attributes.get()
     }
 
     /// Takes the value of this type that was [kept](Self::set_attribute) with the window.
+    #[doc(alias = "MPI_Win_delete_attr")]
     pub fn take_attribute<A: 'static>(&self) -> Option<Rc<A>> {
         self.core().attributes.take()
     }

@@ -75,6 +75,7 @@ impl<'w, T: Element> Locked<'w, T> {
     ///
     /// # Errors
     /// As [`accumulate`](Self::accumulate).
+    #[doc(alias = "MPI_Get_accumulate")]
     #[track_caller]
     pub fn get_accumulate<S: Source<T>>(
         &self,
@@ -89,6 +90,7 @@ impl<'w, T: Element> Locked<'w, T> {
     ///
     /// # Errors
     /// As [`accumulate`](Self::accumulate).
+    #[doc(alias = "MPI_Fetch_and_op")]
     #[track_caller]
     #[inline]
     pub fn fetch_and(&self, op: Op, value: T, at: usize) -> Result<Ticket<T>> {
@@ -99,6 +101,7 @@ impl<'w, T: Element> Locked<'w, T> {
     ///
     /// # Errors
     /// As [`put`](Self::put).
+    #[doc(alias = "MPI_Compare_and_swap")]
     #[track_caller]
     pub fn compare_and_swap(&self, expected: T, value: T, at: usize) -> Result<Ticket<T>> {
         let (data, site) = (&self.core.data, Location::caller());
@@ -123,6 +126,7 @@ impl<'w, T: Element> Locked<'w, T> {
     ///
     /// # Errors
     /// As [`Lock::unlock`](crate::Lock::unlock); what was collected is discarded then, and after `RMA_SYNC` the epoch goes on.
+    #[doc(alias = "MPI_Win_flush")]
     #[track_caller]
     #[inline]
     pub fn flush(&self) -> Result<()> {
@@ -137,6 +141,7 @@ impl<'w, T: Element> Locked<'w, T> {
     ///
     /// # Errors
     /// As [`flush`](Self::flush).
+    #[doc(alias = "MPI_Win_flush_local")]
     #[track_caller]
     pub fn flush_local(&self) -> Result<()> {
         self.core.finish(self.target, false, "Locked::flush_local")

@@ -256,6 +256,7 @@ impl<T: Element> LockWindow<T> {
     /// # Errors
     /// `RANK` for a target out of range; `RMA_SYNC` if this rank has locked that part, or is in [`local`](Self::local) of
     /// it; `PROC_FAILED` if the world has ended.
+    #[doc(alias = "MPI_Win_lock")]
     #[track_caller]
     #[inline]
     pub fn lock(&self, target: usize, kind: LockType) -> Result<Lock<'_, T>> {
@@ -269,6 +270,7 @@ impl<T: Element> LockWindow<T> {
     ///
     /// # Errors
     /// As [`lock`](Self::lock); no part is locked then.
+    #[doc(alias = "MPI_Win_lock_all")]
     #[track_caller]
     pub fn lock_all(&self) -> Result<LockAll<'_, T>> {
         let site = Location::caller();
@@ -339,6 +341,7 @@ impl<T: Element> Lock<'_, T> {
     /// # Cost
     /// Where the target's memory is reached, no call of it and no message: an atomic operation to take and one to leave the
     /// lock of each region that was touched, of 16 in a part at most, and the operations.
+    #[doc(alias = "MPI_Win_unlock")]
     #[track_caller]
     #[inline]
     pub fn unlock(self) -> Result<()> {
@@ -383,6 +386,7 @@ impl<T: Element> LockAll<'_, T> {
     ///
     /// # Errors
     /// The first that [`Locked::flush`] finds; the other parts are flushed all the same.
+    #[doc(alias = "MPI_Win_flush_all")]
     #[track_caller]
     pub fn flush(&self) -> Result<()> {
         let call = Call::named(0, "LockAll::flush");
@@ -395,6 +399,7 @@ impl<T: Element> LockAll<'_, T> {
     ///
     /// # Errors
     /// The first that [`Lock::unlock`] finds; the epochs of the other parts are ended all the same.
+    #[doc(alias = "MPI_Win_unlock_all")]
     #[track_caller]
     pub fn unlock(self) -> Result<()> {
         let call = Call::named(0, "LockAll::unlock");

@@ -56,6 +56,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 3.2.1 (MPI_SEND).
+    #[doc(alias = "MPI_Send")]
     #[track_caller]
     pub fn send<T: Element>(
         &self,
@@ -74,6 +75,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 3.4 (MPI_SSEND).
+    #[doc(alias = "MPI_Ssend")]
     #[track_caller]
     pub fn ssend<T: Element>(
         &self,
@@ -95,6 +97,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 3.4 (MPI_BSEND).
+    #[doc(alias = "MPI_Bsend")]
     #[track_caller]
     pub fn bsend<T: Element>(
         &self,
@@ -114,6 +117,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 3.4 (MPI_RSEND).
+    #[doc(alias = "MPI_Rsend")]
     #[track_caller]
     pub fn rsend<T: Element>(
         &self,
@@ -136,6 +140,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 3.2.4 (MPI_RECV).
+    #[doc(alias = "MPI_Recv")]
     #[track_caller]
     pub fn recv<T: Element>(
         &self,
@@ -160,6 +165,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 3.2.4 (MPI_RECV).
+    #[doc(alias = "MPI_Recv")]
     #[track_caller]
     pub fn recv_into<'a, T: Element>(
         &self,
@@ -183,6 +189,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 3.10 (MPI_SENDRECV).
+    #[doc(alias = "MPI_Sendrecv")]
     #[track_caller]
     pub fn sendrecv<'a, S: Element, T: Element>(
         &self,
@@ -214,6 +221,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 3.8.1 (MPI_PROBE).
+    #[doc(alias = "MPI_Probe")]
     #[track_caller]
     pub fn probe(&self, from: impl Into<Sources>, tag: impl Into<Tags>) -> Result<Status> {
         let call = Call::named(0, "World::probe");
@@ -228,6 +236,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 3.8.1 (MPI_IPROBE).
+    #[doc(alias = "MPI_Iprobe")]
     #[track_caller]
     pub fn try_probe(&self, from: impl Into<Sources>, tag: impl Into<Tags>) -> Result<Option<Status>> {
         let call = Call::named(0, "World::try_probe");
@@ -243,6 +252,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 3.6 (MPI_BUFFER_ATTACH).
+    #[doc(alias = "MPI_Buffer_attach")]
     #[track_caller]
     pub fn attach_buffer(&self, bytes: usize) -> Result<()> {
         let call = Call::named(0, "World::attach_buffer");
@@ -256,6 +266,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 3.6 (MPI_BUFFER_DETACH).
+    #[doc(alias = "MPI_Buffer_detach")]
     #[track_caller]
     pub fn detach_buffer(&self) -> Result<usize> {
         let call = Call::named(0, "World::detach_buffer");

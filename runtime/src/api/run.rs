@@ -98,6 +98,8 @@ pub fn ranks(size: usize) -> Ranks {
 /// # Errors
 /// That of the lowest rank that failed by itself; `ARG` for an environment value that is not one of those allowed,
 /// and for a machine model that cannot be read; `FILE` for a file that is not a machine model, naming its line.
+#[doc(alias = "MPI_Init")]
+#[doc(alias = "MPI_Finalize")]
 pub fn run(program: impl Fn(&World) -> Result<()> + Sync) -> Result<()> {
     from_environment()?.run(program)
 }

@@ -18,6 +18,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 7.4.2 (MPI_COMM_SPLIT).
+    #[doc(alias = "MPI_Comm_split")]
     #[track_caller]
     pub fn split(&self, colour: Option<u32>, key: i64) -> Result<Option<World>> {
         let hash = 0x5b ^ u64::from(self.core().made.get()) << 8;

@@ -44,6 +44,7 @@ impl<T: Element> Window<T> {
     ///
     /// # Source
     /// MPI 4.1, section 9.3 (MPI_WIN_SET_ERRHANDLER).
+    #[doc(alias = "MPI_Win_set_errhandler")]
     pub fn on_error(&self, handler: ErrorHandler) {
         self.core.handler.set(handler);
     }
@@ -57,6 +58,7 @@ impl<T: Element> Window<T> {
     ///
     /// At the target the elements are replaced by the next fence. A slice is copied at once and may be reused; a
     /// section is read as the fence is entered.
+    #[doc(alias = "MPI_Put")]
     #[inline]
     pub fn put<S: Source<T>>(&self, source: S) -> Put<'_, Self, S> {
         Put::new(self, source)
@@ -66,6 +68,7 @@ impl<T: Element> Window<T> {
     ///
     /// All accumulates and puts of an epoch are applied by origin rank, then program order, so floating-point sums come
     /// out the same on every run, mode and transport.
+    #[doc(alias = "MPI_Accumulate")]
     #[inline]
     pub fn accumulate<S: Source<T>>(&self, source: S, op: Op) -> Put<'_, Self, S> {
         Put::accumulate(self, source, op)
@@ -76,6 +79,7 @@ impl<T: Element> Window<T> {
     /// It reads what the target holds as it enters the fence, and lands before any put of the epoch is applied. From a
     /// rank whose memory is not reached an epoch gets at most 256 times all of its window, and 16 MiB at least: more is
     /// `SIZE` at the fence.
+    #[doc(alias = "MPI_Get")]
     #[inline]
     pub fn get<S: Section<T>>(&self, into: S) -> Get<'_, Self, S> {
         Get::new(self, into)
@@ -115,6 +119,7 @@ impl<T: Element> Window<T> {
     ///
     /// # Source
     /// MPI 4.1, section 12.5.1 (MPI_WIN_FENCE).
+    #[doc(alias = "MPI_Win_fence")]
     #[track_caller]
     pub fn fence(&mut self) -> Result<()> {
         let call = Call::fence(Location::caller());

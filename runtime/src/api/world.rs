@@ -53,6 +53,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 9.3 (MPI_COMM_SET_ERRHANDLER), where errors are fatal unless set, and windows inherit nothing.
+    #[doc(alias = "MPI_Comm_set_errhandler")]
     pub fn on_error(&self, handler: ErrorHandler) {
         self.core.handler.set(handler);
     }
@@ -92,6 +93,7 @@ impl World {
     /// # Cost
     /// The empty fence: one notification between each two ranks, in one round; or, from some number of ranks on where they
     /// exchange messages, log2 p rounds of one message for each, or of one for each group of ranks that share a machine ([`Ranks::census`](crate::Ranks::census)).
+    #[doc(alias = "MPI_Barrier")]
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
         let call = fence::check::of_checked(&self.core, Call::named(0xba, "World::barrier"));

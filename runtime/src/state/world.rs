@@ -269,12 +269,14 @@ impl World {
     }
 
     /// This rank, from 0.
+    #[doc(alias = "MPI_Comm_rank")]
     #[inline]
     pub fn rank(&self) -> usize {
         self.core.rank
     }
 
     /// Returns the number of ranks.
+    #[doc(alias = "MPI_Comm_size")]
     #[inline]
     pub fn size(&self) -> usize {
         self.core.size

@@ -55,6 +55,7 @@ impl World {
     /// Short arrays ride with the exchange. Where all memory is reached the root writes n bytes before it and the others read
     /// them after it, up to 8 MiB, of which each rank keeps twice as much; others take log2 p rounds of n bytes down a
     /// binomial tree, or two rounds of about n bytes for each rank. A second call with the same root, length and type plans and allocates nothing.
+    #[doc(alias = "MPI_Bcast")]
     #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, elements: &mut [T]) -> Result<()> {
         let call = collective::<T>("World::broadcast", 1, root, elements.len());
@@ -73,6 +74,7 @@ impl World {
     /// # Cost
     /// Short arrays ride with the exchange, (p - 1) n bytes to the root; others take log2 p rounds of n bytes up the tree,
     /// or two rounds of about n bytes for each rank.
+    #[doc(alias = "MPI_Reduce")]
     #[track_caller]
     pub fn reduce<T: Element>(&self, root: usize, elements: &[T], op: Op) -> Result<Option<Vec<T>>> {
         let call = collective::<T>("World::reduce", 2 + 16 * op as u64, root, elements.len());
@@ -98,6 +100,7 @@ impl World {
     /// Short arrays ride with the exchange, (p - 1) n bytes for each rank; others take log2 p rounds of n bytes (2 n for
     /// some where p is no power of two), or two rounds of about n bytes. A second call with the same operator, length and
     /// type plans and allocates nothing.
+    #[doc(alias = "MPI_Allreduce")]
     #[track_caller]
     pub fn allreduce<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
         let call = collective::<T>("World::allreduce", 3 + 16 * op as u64, 0, elements.len());
@@ -114,6 +117,7 @@ impl World {
     /// # Cost
     /// Short arrays ride with the exchange, at most (p - 1) n bytes from or to a rank; others take two rounds of about
     /// n bytes, or, where order cannot show, log2 p rounds of n bytes. Then as [`allreduce`](Self::allreduce).
+    #[doc(alias = "MPI_Scan")]
     #[track_caller]
     pub fn scan<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
         let call = collective::<T>("World::scan", 4 + 16 * op as u64, 0, elements.len());
@@ -130,6 +134,7 @@ impl World {
     /// # Cost
     /// Lengths travel in the exchange, and so do elements of up to 240 bytes; then one round to the root, or several of
     /// bounded memory where lengths differ. Use [`gather_into`](Self::gather_into) where lengths are equal.
+    #[doc(alias = "MPI_Gatherv")]
     #[track_caller]
     pub fn gather<T: Element>(&self, root: usize, elements: &[T]) -> Result<Option<Vec<Vec<T>>>> {
         let call = collective::<T>("World::gather", 5, root, 0);
@@ -148,6 +153,7 @@ impl World {
     /// Lengths travel in the exchange, and so do elements of up to 240 bytes; then one round in which each rank gets all
     /// bytes of the others, or several of bounded memory where lengths differ. Use [`allgather_into`](Self::allgather_into) where
     /// lengths are equal.
+    #[doc(alias = "MPI_Allgatherv")]
     #[track_caller]
     pub fn allgather<T: Element>(&self, elements: &[T]) -> Result<Vec<Vec<T>>> {
         let call = collective::<T>("World::allgather", 6, 0, 0);
@@ -162,6 +168,7 @@ impl World {
     /// # Cost
     /// Lengths travel in the exchange, and so do elements where no list has more than 240 bytes; then one round, or several
     /// of bounded memory where lengths differ. Use [`all_to_all_into`](Self::all_to_all_into) where lengths are equal.
+    #[doc(alias = "MPI_Alltoallv")]
     #[track_caller]
     pub fn all_to_all<T: Element>(&self, elements: &[Vec<T>]) -> Result<Vec<Vec<T>>> {
         let call = collective::<T>("World::all_to_all", 7, 0, 0);
@@ -185,6 +192,7 @@ impl World {
     /// # Cost
     /// Short arrays ride with the exchange; others take one round, (p - 1) n bytes to the root. A second call with the same
     /// root, length and type plans and allocates nothing.
+    #[doc(alias = "MPI_Gather")]
     #[track_caller]
     pub fn gather_into<T: Element>(&self, root: usize, elements: &[T], all: &mut [T]) -> Result<()> {
         let call = collective::<T>("World::gather_into", 8, root, elements.len());
@@ -205,6 +213,7 @@ impl World {
     /// # Cost
     /// Short arrays ride with the exchange; others take one round of (p - 1) n bytes, or log2 p rounds of as many bytes in
     /// all. A second call with the same length and type plans and allocates nothing.
+    #[doc(alias = "MPI_Allgather")]
     #[track_caller]
     pub fn allgather_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
         let call = collective::<T>("World::allgather_into", 9, 0, elements.len());
@@ -224,6 +233,7 @@ impl World {
     /// # Cost
     /// Short arrays ride with the exchange; others take one round of n bytes but for one's own. A second call with the same
     /// length and type plans and allocates nothing.
+    #[doc(alias = "MPI_Alltoall")]
     #[track_caller]
     pub fn all_to_all_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
         let call = collective::<T>("World::all_to_all_into", 10, 0, elements.len());

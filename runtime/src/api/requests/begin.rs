@@ -41,6 +41,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 3.7.2 (MPI_ISEND).
+    #[doc(alias = "MPI_Isend")]
     #[track_caller]
     pub fn isend<T: Element>(
         &self,
@@ -58,6 +59,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 3.7.2 (MPI_ISSEND).
+    #[doc(alias = "MPI_Issend")]
     #[track_caller]
     pub fn issend<T: Element>(
         &self,
@@ -75,6 +77,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 3.7.2 (MPI_IBSEND).
+    #[doc(alias = "MPI_Ibsend")]
     #[track_caller]
     pub fn ibsend<T: Element>(
         &self,
@@ -92,6 +95,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 3.7.2 (MPI_IRSEND).
+    #[doc(alias = "MPI_Irsend")]
     #[track_caller]
     pub fn irsend<T: Element>(
         &self,
@@ -110,6 +114,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 3.7.2 (MPI_IRECV).
+    #[doc(alias = "MPI_Irecv")]
     #[track_caller]
     pub fn irecv<T: Element>(
         &self,
@@ -138,6 +143,7 @@ impl World {
     ///
     /// # Source
     /// MPI 4.1, section 3.7.2 (MPI_IRECV).
+    #[doc(alias = "MPI_Irecv")]
     #[track_caller]
     pub fn irecv_into<T: Element>(
         &self,

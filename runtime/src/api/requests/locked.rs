@@ -22,6 +22,7 @@ impl<T: Element> Locked<'_, T> {
     ///
     /// # Source
     /// MPI 4.1, section 12.3.5 (MPI_RPUT).
+    #[doc(alias = "MPI_Rput")]
     #[track_caller]
     pub fn rput<S: Source<T>>(&self, source: S, region: impl Into<TargetRegion>) -> Result<Request<()>> {
         self.put(source, region)?;
@@ -35,6 +36,7 @@ impl<T: Element> Locked<'_, T> {
     ///
     /// # Source
     /// MPI 4.1, section 12.3.5 (MPI_RACCUMULATE).
+    #[doc(alias = "MPI_Raccumulate")]
     #[track_caller]
     pub fn raccumulate<S: Source<T>>(
         &self,
@@ -68,6 +70,7 @@ impl<T: Element> Locked<'_, T> {
     ///
     /// # Source
     /// MPI 4.1, section 12.3.5 (MPI_RGET).
+    #[doc(alias = "MPI_Rget")]
     #[track_caller]
     pub fn rget(&self, region: impl Into<TargetRegion>) -> Result<Request<Vec<T>>> {
         let ticket = self.get(region)?;

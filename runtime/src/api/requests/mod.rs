@@ -188,6 +188,7 @@ impl<B> Request<B> {
     ///
     /// # Source
     /// MPI 4.1, section 3.7.3 (MPI_WAIT).
+    #[doc(alias = "MPI_Wait")]
     #[track_caller]
     pub fn wait(self) -> Result<(B, Status), Refused<B>> {
         let call = Call::named(0, "Request::wait");
@@ -200,6 +201,7 @@ impl<B> Request<B> {
     ///
     /// # Source
     /// MPI 4.1, section 3.7.3 (MPI_TEST, MPI_REQUEST_GET_STATUS).
+    #[doc(alias = "MPI_Test")]
     pub fn test(&mut self) -> bool {
         if self.is_complete() {
             return true;
@@ -222,6 +224,7 @@ impl<B> Request<B> {
     ///
     /// # Source
     /// MPI 4.1, section 3.8.4 (MPI_CANCEL).
+    #[doc(alias = "MPI_Cancel")]
     pub fn cancel(mut self) -> Result<B, Self> {
         if let Some(Operation::Message(Some(Begun::Receive(receive)), _)) = &self.operation
             && messages::cancel(&self.world, receive, || None)

@@ -180,6 +180,7 @@ impl<B> RequestSet<B> {
     ///
     /// # Source
     /// MPI 4.1, section 3.7.5 (MPI_WAITANY).
+    #[doc(alias = "MPI_Waitany")]
     #[track_caller]
     pub fn wait_any(&mut self) -> Result<Option<Completed<B>>, Refused<(usize, B)>> {
         let call = Call::named(0, "RequestSet::wait_any");
@@ -208,6 +209,7 @@ impl<B> RequestSet<B> {
     ///
     /// # Source
     /// MPI 4.1, section 3.7.5 (MPI_TESTANY).
+    #[doc(alias = "MPI_Testany")]
     #[track_caller]
     #[expect(clippy::type_complexity, reason = "each of the three says one thing")]
     pub fn test_any(&mut self) -> Result<Poll<Option<Completed<B>>>, Refused<(usize, B)>> {
@@ -227,6 +229,7 @@ impl<B> RequestSet<B> {
     ///
     /// # Source
     /// MPI 4.1, section 3.7.5 (MPI_WAITSOME).
+    #[doc(alias = "MPI_Waitsome")]
     #[track_caller]
     pub fn wait_some(&mut self) -> Result<Option<Vec<Completed<B>>>, SomeFailed<B>> {
         let call = Call::named(0, "RequestSet::wait_some");
@@ -245,6 +248,7 @@ impl<B> RequestSet<B> {
     ///
     /// # Source
     /// MPI 4.1, section 3.7.5 (MPI_TESTSOME).
+    #[doc(alias = "MPI_Testsome")]
     #[track_caller]
     pub fn test_some(&mut self) -> Result<Option<Vec<Completed<B>>>, SomeFailed<B>> {
         let call = Call::named(0, "RequestSet::test_some");
@@ -264,6 +268,7 @@ impl<B> RequestSet<B> {
     ///
     /// # Source
     /// MPI 4.1, section 3.7.5 (MPI_WAITALL).
+    #[doc(alias = "MPI_Waitall")]
     #[track_caller]
     pub fn wait_all(&mut self) -> Result<Vec<Completed<B>>, SomeFailed<B>> {
         let call = Call::named(0, "RequestSet::wait_all");
@@ -279,6 +284,7 @@ impl<B> RequestSet<B> {
     ///
     /// # Source
     /// MPI 4.1, section 3.7.5 (MPI_TESTALL).
+    #[doc(alias = "MPI_Testall")]
     #[track_caller]
     pub fn test_all(&mut self) -> Result<Option<Vec<Completed<B>>>, SomeFailed<B>> {
         let call = Call::named(0, "RequestSet::test_all");
