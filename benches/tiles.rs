@@ -89,7 +89,8 @@ impl<const D: usize> Question<D> {
         const PASSES: usize = 200;
         let measured = ranks(self.ranks).transport(self.transport.clone()).collect(|world| {
             pin(world.rank());
-            let block = Block::at(0, 1, [16; D])?.grid([1; D])?.halo(1)?;
+            let rows: [usize; D] = std::array::from_fn(|d| if d + 1 == D { 512 } else { 4 });
+            let block = Block::at(0, 1, rows)?.halo(1)?;
             let (u, mut v) = (vec![T::from(1.0); block.len()], vec![T::from(1.0); block.len()]);
             let mut pass = || {
                 let clock = Instant::now();

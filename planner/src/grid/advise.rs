@@ -335,10 +335,12 @@ impl Waits<'_> {
         } else {
             (0.0, all * steps)
         };
-        let traffic = near * caches.near + far * caches.memory;
         let pieces = (stored[D - 1] / bands[D - 1] as f64).max(1.0);
         let rows = self.rows as f64 * pieces * ROW.0;
-        (Nanos(rows), Nanos((traffic - self.cells as f64 * self.cell.0).max(0.0)))
+        // Cells are computed while caches load the next ones; what memory loads overlaps with both in part.
+        let cells = self.cells as f64 * self.cell.0;
+        let all = cells.max(near * caches.near).hypot(far * caches.memory);
+        (Nanos(rows), Nanos(all - cells))
     }
 }
 
