@@ -37,7 +37,10 @@ fn cells<const FMA: bool>(row: &Row<3>, u: &[f64], v: &mut [f64]) {
 /// A step of the own cells, by the rows of the block.
 #[inline(always)]
 fn body<const FMA: bool>(u: &[f64], v: &mut [f64], block: &Block<3>) {
-    block.rows().for_each(|row| cells::<FMA>(&row, u, v));
+    // No closure: it would be compiled without the vectors of its function.
+    for row in block.rows() {
+        cells::<FMA>(&row, u, v);
+    }
 }
 widest!(fn sweep = body(u: &[f64], v: &mut [f64], block: &Block<3>));
 
@@ -72,7 +75,7 @@ fn splits(world: &World, n: usize, split: &str, grid: [usize; 3]) -> Result<()> 
     run("prepared", &mut |u| prepared.replay(u))?;
     tiled(world, ("stencil3d", split), n, &block, CELL, group, sum, |world, block| {
         let mut prepared = exchange_all::prepare(world, block)?;
-        Ok(Box::new(move |u| prepared.replay(u)) as Exchange)
+        Ok(Box::new(move |u: &mut Window<f64>| prepared.replay(u)) as Exchange)
     })
 }
 
