@@ -84,7 +84,7 @@ impl<const D: usize> Question<D> {
         taken.mul_f64(steps as f64 / (groups * group as u64) as f64)
     }
 
-    /// What a cell takes in cache, and the machine as it is measured.
+    /// Returns the time of a cell in cache, and the machine as it is measured.
     fn machine<T: Real>(&self) -> (Nanos, Machine) {
         const PASSES: usize = 200;
         let measured = ranks(self.ranks).transport(self.transport.clone()).collect(|world| {
@@ -149,7 +149,7 @@ fn shown<const D: usize>(bands: [usize; D]) -> String {
     bands.map(cells).join(" x ")
 }
 
-/// What a visit costs, whose row is looked at alone.
+/// Times visits of rows alone.
 fn visits(harness: &mut Harness) {
     for group in [1, 4, 16] {
         let title = format!("a visit of a row: 2048 rows, {group} steps");

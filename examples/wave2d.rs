@@ -54,7 +54,8 @@ fn exchange(u: &mut Window<f64>, v: &mut Window<f64>, block: &Block<2>) -> Resul
     Ok(())
 }
 
-/// What a cell takes where the water is in a cache: near enough for the choice of a group, which is the same in each run.
+/// The time of a cell where the water is in a cache. It is near enough for the choice of a group, and the same in
+/// each run.
 const CELL: Nanos = Nanos(0.8);
 
 /// The offsets of the eight cells around one, and of itself.

@@ -45,7 +45,8 @@ struct Options {
     group: Option<NonZeroUsize>,
 }
 
-/// What a cell takes where its heights are in a cache: near enough for the choice of a group, which is the same in each run.
+/// The time of a cell where its heights are in a cache. It is near enough for the choice of a group, and the same in
+/// each run.
 const CELL: Nanos = Nanos(0.5);
 
 /// How many steps follow an exchange, and in which bands they are visited.

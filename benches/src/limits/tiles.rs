@@ -1,4 +1,5 @@
-//! Five points on a square that is cut between threads: step by step on one grid that they share, and tiled in time by hand.
+//! Five points on a square that is cut between threads: step by step on one grid that they share,
+//! and tiled in time by hand.
 
 use super::team::{Beat, Words, team};
 use std::ops::Range;
@@ -10,7 +11,8 @@ pub struct Square {
     threads: usize,
     /// The number of steps to an exchange, of threads that have blocks of their own.
     group: usize,
-    /// The fields that all threads share, or two of each thread, with `group` rows of its neighbours above and below.
+    /// The fields that all threads share, or two of each thread, with `group` rows of its
+    /// neighbours above and below.
     fields: Vec<[Words; 2]>,
 }
 
@@ -21,7 +23,8 @@ impl Square {
         Self { cells, threads, group: 0, fields: vec![[field(), field()]] }
     }
 
-    /// A square of `cells` cells a side, of which each thread has some rows, with `group` steps to an exchange.
+    /// A square of `cells` cells a side, of which each thread has some rows, with `group` steps to
+    /// an exchange.
     pub fn cut(cells: usize, threads: usize, group: usize) -> Self {
         let rows = cells / threads;
         assert!(

@@ -27,7 +27,7 @@ const CONSIDERED: [usize; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24,
 /// The part of a cache that fields may have: the rest is for what else a program holds.
 const FILLED: f64 = 0.8;
 
-/// What a visit of a row costs beyond its cells.
+/// The cost of a visit of a row, beyond its cells.
 const ROW: Nanos = Nanos(12.0);
 
 /// The cost of a step by the number of steps between two exchanges: see [`Block::advise`]. It displays as a table.
@@ -48,7 +48,7 @@ struct Costs<const D: usize> {
     cells: u64,
     /// The number of cells of a band with which the steps take least.
     bands: [usize; D],
-    /// What the steps take for rows, and for memory that cells wait for.
+    /// The time that the steps take for rows, and the time that cells wait for memory.
     rows: Nanos,
     memory: Nanos,
 }
@@ -150,7 +150,8 @@ impl<const D: usize> Block<D> {
     /// Fields that a core's cache holds cost their cells alone. Of larger ones the steps wait for the caches that ranks of a host
     /// share, or for memory: once a group where a band with all its steps fits, and once a step where it does not. The model
     /// doesn't know what else happens in a machine: that ranks wait for each other where their work differs from step to step, or
-    /// that more ranks than cores take turns, which makes exchanges dearer and deeper halos better than it says.
+    /// that more ranks than cores take turns, which makes exchanges dearer and deeper halos better than it says. Of fields that
+    /// fit the caches that ranks share it may advise two steps where one is quicker: time both.
     ///
     /// # Errors
     /// ARG if the block has no halo; if `cell` is negative or not finite; if `exchanged` or `fields` is 0 or more than 2^32 - 1; if

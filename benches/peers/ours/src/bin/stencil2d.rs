@@ -53,7 +53,7 @@ fn bands<const FMA: bool>(u: &mut [f64], v: &mut [f64], tiles: &Tiles<2>) {
 }
 widest!(fn group = bands(u: &mut [f64], v: &mut [f64], tiles: &Tiles<2>));
 
-/// What a cell takes in cache, near enough.
+/// The time of a cell in cache, near enough.
 const CELL: Nanos = Nanos(0.3);
 
 
