@@ -203,8 +203,9 @@ fn is_rank(pid: &str) -> bool {
 /// The program of a rank of [`background`]: it runs until it was stopped for a while.
 pub fn errors() -> Result<()> {
     fencepost::run(|world| {
-        std::io::stderr().write_all(format!("an error of rank {}\n", world.rank()).as_bytes())?;
+        // Read before the launcher has anything to write: it may stop this process as soon as it has.
         let mut before = Instant::now();
+        std::io::stderr().write_all(format!("an error of rank {}\n", world.rank()).as_bytes())?;
         loop {
             let was_stopped = before.elapsed() > Duration::from_secs(2);
             before = Instant::now();
