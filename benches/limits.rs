@@ -1,6 +1,6 @@
 //! Are the limits that Fencepost is compared with as fast in Rust as in C?
 //!
-//! Build `limits.c` with `gcc -O3 -march=native -pthread` and name it: `FENCEPOST_LIMITS_C=./limits cargo bench -p
+//! Build `limits.c` with `gcc -O3 -march=native -pthread` and name it: `FENCEPOST_BENCH_LIMITS_C=./limits cargo bench -p
 //! fencepost-benches --bench limits`. Its figures are printed next to those of this bench, if it is named. A limit that
 //! is slower than the C one flatters Fencepost and does not count.
 
@@ -110,7 +110,7 @@ fn c_figure(lines: &str, keys: &[String]) -> Option<(f64, f64)> {
 
 fn main() {
     let mut harness = Harness::from_arguments();
-    let c_lines = std::env::var_os("FENCEPOST_LIMITS_C").map(|program| {
+    let c_lines = std::env::var_os("FENCEPOST_BENCH_LIMITS_C").map(|program| {
         let output = std::process::Command::new(program).output().expect("the C program runs");
         String::from_utf8(output.stdout).expect("its figures are text")
     });

@@ -84,7 +84,7 @@ run_once() {
     begun="${EPOCHREALTIME/./}"
     (
         cd "${folders[$program]}"
-        [[ -z $transport ]] || export FENCEPOST_TRANSPORTS="$transport"
+        [[ -z $transport ]] || export FENCEPOST_TEST_TRANSPORTS="$transport"
         export CARGO_MANIFEST_DIR="$PWD" RUST_BACKTRACE=1
         exec "${executables[$program]}" ${filter:+"$filter"}
     ) >"$output" 2>&1 </dev/null &

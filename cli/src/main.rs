@@ -6,6 +6,7 @@
 mod forms;
 mod hosts;
 mod run;
+mod variables;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io::{self, Write};
@@ -26,6 +27,8 @@ enum Command {
     /// Start and watch the ranks of one host; `fencepost run` starts this on other hosts
     #[command(hide = true)]
     Host,
+    /// List the environment variables that programs and this command read, with what is set
+    Env,
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -33,7 +36,7 @@ enum Command {
     },
     /// Print the manual page of this command, or of one of its subcommands
     Man {
-        /// The subcommand: run, completions or man [default: the page of fencepost itself]
+        /// The subcommand: run, env, completions or man [default: the page of fencepost itself]
         subcommand: Option<String>,
     },
 }
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
     match Cli::parse_from(words).command {
         Command::Run(run) => run.run(),
         Command::Host => ExitCode::from(fencepost_job::host()),
+        Command::Env => print(variables::listed(&std::env::vars_os().collect::<Vec<_>>()).as_bytes()),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "fencepost", &mut text);
@@ -73,7 +77,7 @@ fn man(subcommand: Option<&str>) -> ExitCode {
     };
     let Some(page) = page else {
         let name = subcommand.unwrap_or_default();
-        return usage(&format!("there is no subcommand `{name}`: give `run`, `completions` or `man`"));
+        return usage(&format!("there is no subcommand `{name}`: give `run`, `env`, `completions` or `man`"));
     };
     let mut text = Vec::new();
     match clap_mangen::Man::new(page).render(&mut text) {

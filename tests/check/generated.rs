@@ -222,7 +222,7 @@ pub(crate) fn found(line: &str) -> Found {
 }
 
 /// The folder of reports, in the processes of a job: the ranks append to one file, and the test that has started them removes it.
-pub(crate) const REPORTS: &str = "FENCEPOST_CHECK_TEST_REPORTS";
+pub(crate) const REPORTS: &str = "FENCEPOST_TEST_CHECK_REPORTS";
 
 /// Calls `run` with the path of a report; returns what it returns, and the text of the report.
 pub(crate) fn after_reports<R>(run: impl FnOnce(&Path) -> R) -> (R, String) {

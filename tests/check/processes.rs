@@ -11,7 +11,7 @@ use fencepost_tests_support::cases::cases as number_of;
 use std::process::Command;
 
 /// The transport, in the processes that are started.
-const AS: &str = "FENCEPOST_CHECK_TEST_AS";
+const AS: &str = "FENCEPOST_TEST_CHECK_AS";
 
 #[test]
 fn as_the_ranks_of_a_job() {

@@ -213,7 +213,7 @@ fn a_section_of_an_operation_that_was_discarded_is_in_no_conflict() {
 }
 
 /// The path of a report, in the process that is started.
-const AT: &str = "FENCEPOST_CHECK_TEST_REPORT_AT";
+const AT: &str = "FENCEPOST_TEST_CHECK_REPORT_AT";
 
 /// Conflicts in two fences of each world, and in calls.
 #[test]

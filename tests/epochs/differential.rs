@@ -7,8 +7,8 @@
 //! Some are prepared with posts and starts, and ranks that have nothing to exchange in one may leave it out.
 //!
 //! Every program runs on `local`, `shm` and `sim`, and an eighth of them each on TCP and on several hosts, whose ranks the
-//! seed deals out: as many in a row on each, uneven, or mixed up. `FENCEPOST_TRANSPORTS=all` runs every program on all
-//! five, and `FENCEPOST_TRANSPORTS=tcp,mixed` on those; `FENCEPOST_CASES` says how many programs, 2,600 where it is `all`.
+//! seed deals out: as many in a row on each, uneven, or mixed up. `FENCEPOST_TEST_TRANSPORTS=all` runs every program on all
+//! five, and `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` on those; `FENCEPOST_CASES` says how many programs, 2,600 where it is `all`.
 
 use fencepost::transport::SimConfig;
 use fencepost::{Census, Datatype, Machine, Mode, Options, Placement, TransportKind};
@@ -201,7 +201,7 @@ fn every_program_does_what_the_reference_does() {
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    let asked = std::env::var("FENCEPOST_TRANSPORTS").ok();
+    let asked = std::env::var("FENCEPOST_TEST_TRANSPORTS").ok();
     let epochs = std::cell::Cell::new(0usize);
     let counts = RefCell::default();
     let mut runner = proptest::test_runner::TestRunner::new(config);

@@ -6,6 +6,8 @@ mod aliases;
 mod arrows;
 mod callers;
 mod floors;
+mod pasted;
+mod variables;
 mod words;
 
 use std::collections::BTreeSet;

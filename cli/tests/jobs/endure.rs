@@ -23,7 +23,7 @@ const SEGMENT_SLACK_KIB: u64 = 64;
 /// The growth of memory in all parts after the first: more than peaks of queues take.
 const GROWTH_KIB: u64 = 16 << 10;
 
-/// The number of epochs, by default and with `FENCEPOST_JOBS=full`.
+/// The number of epochs, by default and with `FENCEPOST_TEST_JOBS=full`.
 fn epochs() -> usize {
     CYCLE * if crate::full() { 168 } else { 4 }
 }

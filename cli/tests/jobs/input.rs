@@ -1,6 +1,6 @@
 //! Invalid input: `fencepost` reports it in one line, and exits with the documented code.
 
-use crate::launched::{rank_program, start};
+use crate::launched::{BOTH, Ended, options, rank_program, run_with, start};
 use fencepost_job::control::{HostJob, Message};
 use fencepost_job::{Channel, ChannelError, Description, Exit, HostRanks, Limits, NOT_RUN, RELEASE, Reach};
 use fencepost_transport::auth::Secret;
@@ -86,6 +86,25 @@ pub fn refusals() {
     }
     let show = start(FENCEPOST, &["run", "--hosts", "a=[::1]:2,b=::1", "--show", "x", "-y"], &[]).end();
     assert!(show.expect(0).out.contains("ranks 0 to 1 on a, listening at ::1, started by `ssh"), "{show:#?}");
+}
+
+/// A variable that nothing reads is reported once, by programs of threads and by jobs, with the nearest name.
+pub fn unknown_variables() {
+    let typo = ("FENCEPOST_TRANSPORTS", "shm");
+    let check = |ended: Ended, what: &str| {
+        ended.expect(0);
+        let line =
+            "nothing reads the environment variable FENCEPOST_TRANSPORTS: did you mean FENCEPOST_TRANSPORT?";
+        assert_eq!(ended.err.matches(line).count(), 1, "{what}: {ended:#?}");
+    };
+    for transport in ["local", "sim", "shm", "tcp"] {
+        let variables = [("FENCEPOST_RANKS", "3"), ("FENCEPOST_TRANSPORT", transport), typo];
+        check(start(&rank_program(), &["rank", "settings"], &variables).end(), transport);
+    }
+    for transport in BOTH {
+        let ended = run_with(&options(transport, "3"), &["settings"], &[typo]).end();
+        check(ended, &format!("{transport}, launched"));
+    }
 }
 
 /// Settings in environment variables: the error about an invalid value names the variable, the value and what is

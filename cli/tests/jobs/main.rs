@@ -1,7 +1,7 @@
 //! Jobs of real processes: how they end, which errors the surviving ranks get, and that no resource is left behind.
 //!
 //! This program is both the tests and the program under test: the jobs run `jobs rank ..`. By default a sample of
-//! each kind runs; `FENCEPOST_JOBS=full` runs all: 40 kill points, four ways to die, three
+//! each kind runs; `FENCEPOST_TEST_JOBS=full` runs all: 40 kill points, four ways to die, three
 //! transports, ten times each; 500 deaths of ranks that have not joined; 12 kill points among 64
 //! ranks, four victims, four places; 250 consecutive jobs of which 50 are killed;
 //! 100,800 epochs on each transport. No test sleeps: each waits for a line of output, for the end of a process, or for
@@ -57,6 +57,7 @@ const WAITING: &[Test] = &[
 const ALONE: &[Test] = &[
     ("invalid_input_is_reported_in_one_line_with_its_exit_code", input::refusals),
     ("invalid_settings_are_refused_by_name", input::settings),
+    ("a_variable_that_nothing_reads_is_reported_once", input::unknown_variables),
     ("output_without_a_reader_is_not_an_error", input::broken_pipes),
     ("a_host_checks_version_and_program", input::unlike_hosts),
     ("a_job_ends_with_0_and_its_output_is_tagged", ends::success),
@@ -114,7 +115,7 @@ const ALONE: &[Test] = &[
 
 /// Whether to run the full set of tests.
 fn full() -> bool {
-    std::env::var("FENCEPOST_JOBS").is_ok_and(|value| value == "full")
+    std::env::var("FENCEPOST_TEST_JOBS").is_ok_and(|value| value == "full")
 }
 
 fn main() -> ExitCode {

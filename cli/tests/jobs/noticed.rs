@@ -9,7 +9,7 @@ use fencepost_tests_support::waits::{COMPUTES, FAILS, WAITS};
 use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Of how many waits a run without `FENCEPOST_JOBS=full` tries one, on each transport.
+/// Of how many waits a run without `FENCEPOST_TEST_JOBS=full` tries one, on each transport.
 const SAMPLE: usize = 8;
 
 pub fn by_shm() {

@@ -90,8 +90,10 @@ impl Piece {
 /// | `darray`, cyclic in blocks of `len` | `Datatype::runs((rank * len..n).step_by(ranks * len).map(\|at\| (at as i64, len.min(n - at))))` |
 ///
 /// ```
-/// use fencepost_planner::datatype::Datatype;
-/// use fencepost_planner::grid::Block;
+/// # mod fencepost {
+/// #     pub use fencepost_planner::{datatype::Datatype, grid::Block};
+/// # }
+/// use fencepost::{Block, Datatype};
 ///
 /// fn is(datatype: Datatype, elements: &[i64]) {
 ///     assert!(datatype.element_iter().eq(elements.iter().copied()), "{datatype} is not {elements:?}");

@@ -44,7 +44,8 @@ const CELLS_MAX: usize = isize::MAX as usize / 8;
 /// first `n % p` have one cell more than the others. All ranks must build their blocks with the same options.
 ///
 /// ```
-/// use fencepost_planner::grid::Block;
+/// # use fencepost_planner::grid as fencepost;
+/// use fencepost::Block;
 ///
 /// # fn main() -> fencepost_planner::Result<()> {
 /// let block = Block::at(0, 4, [100, 100])?.halo(1)?;

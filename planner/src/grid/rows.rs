@@ -308,10 +308,10 @@ impl<const D: usize> Block<D> {
     /// side by side: what is left to compute when the halo has been exchanged.
     ///
     /// ```
-    /// # use fencepost_planner::grid::Block;
+    /// # use fencepost_planner::grid::{Block, Row};
     /// # fn main() -> fencepost_planner::Result<()> {
     /// let block = Block::at(0, 4, [100, 80])?.halo(1)?;
-    /// let cells = |rows: usize, row: fencepost_planner::grid::Row<2>| rows + row.len();
+    /// let cells = |rows: usize, row: Row<2>| rows + row.len();
     /// assert_eq!(block.rows_inside(1).fold(0, cells), 49 * 39);
     /// assert_eq!(block.rows_core().fold(0, cells), 48 * 38);
     /// assert_eq!(block.rows_rest(1).fold(0, cells), 49 * 39 - 48 * 38);

@@ -19,6 +19,7 @@
 //! | `environment`, `rendezvous` | jobs of external launchers (Slurm, MPI), and how their ranks find each other |
 //! | `needs` | what ranks need of a machine at the least |
 //! | `exit`, `input`, `relay`, `signals`, `bind`, `pin`, `settings` | how a process ended; input; output; signals; addresses; cores; times |
+//! | `variables` | every environment variable that is read |
 //!
 //! The launcher notices a death because the descriptor of the process becomes readable. It reaps the process, marks the
 //! rank as failed in the shared memory, and notifies all other ranks. The launcher kills a rank that sends no heartbeat
@@ -47,6 +48,7 @@ mod settings;
 mod signals;
 mod start;
 mod state_machine;
+pub mod variables;
 
 pub use bind::resolve;
 pub use channel::{Channel, ChannelError};

@@ -676,6 +676,7 @@ impl RunningJob {
         } else if let Some(first) = primary.first().copied().or(failures.first()) {
             let others = match primary.len() {
                 0 | 1 => String::new(),
+                2 => " (1 more rank failed independently)".to_owned(),
                 several => format!(" ({} more ranks failed independently)", several - 1),
             };
             self.relay.report(&format!("{} {}{others}", self.name(first.rank), first.how));

@@ -56,8 +56,11 @@ impl World {
     /// fields that do not.
     ///
     /// ```
-    /// use fencepost_planner::Machine;
-    /// let measured = fencepost_runtime::ranks(2).collect(|world| world.measure_machine())?;
+    /// # mod fencepost {
+    /// #     pub use {fencepost_planner::Machine, fencepost_runtime::ranks};
+    /// # }
+    /// use fencepost::Machine;
+    /// let measured = fencepost::ranks(2).collect(|world| world.measure_machine())?;
     /// assert_eq!(measured[0], measured[1]);
     /// assert_eq!(measured[0].to_string().parse::<Machine>()?, measured[0]);
     /// # Ok::<(), fencepost_planner::Error>(())

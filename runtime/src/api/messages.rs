@@ -30,7 +30,8 @@ impl World {
     /// waits until a receive takes the message, as an `ssend` does, so that a program which depends on it is told.
     ///
     /// ```
-    /// use fencepost_runtime::Any;
+    /// # use fencepost_runtime as fencepost;
+    /// use fencepost::Any;
     /// # fencepost_runtime::ranks(3).run(|world| {
     /// if world.rank() == 0 {
     ///     let mut sum = 0;

@@ -68,26 +68,23 @@ pub fn ranks(size: usize) -> Ranks {
 /// The program returns nothing but success or an error; [`collect`] is the same for one that returns a value.
 ///
 /// ```
-/// use fencepost_planner::Result;
+/// # mod fencepost {
+/// #     pub use {fencepost_planner::Result, fencepost_runtime::run};
+/// # }
+/// use fencepost::Result;
 ///
 /// fn main() -> Result<()> {
-///     fencepost_runtime::run(|world| world.barrier())?;
-///     fencepost_runtime::ranks(3).run(|world| {
+///     fencepost::run(|world| {
 ///         let mut u = world.window::<u8>(1)?;
 ///         u.fence()
 ///     })
 /// }
 /// ```
 ///
-/// The rest is as the environment says, too: `FENCEPOST_TRANSPORT=local|sim|shm|tcp` (the last two start processes, see
-/// [`launch`](crate::launch())),
-/// `FENCEPOST_MODE=auto|aggressive|aggregated|pipelined|direct` ([`Ranks::mode`]), `FENCEPOST_MACHINE=` the path of a
-/// text that [`Machine`] reads ([`Ranks::machine`]), `FENCEPOST_CENSUS=direct|sparse|reduced` ([`Ranks::census`]), `FENCEPOST_PLAN=on|off`
-/// ([`Ranks::plan`]), `FENCEPOST_CHECK=off|calls|mark|log|mpi` ([`Ranks::check`]), `FENCEPOST_CHECK_REPORT=` the path of a file
-/// ([`Ranks::check_report`]), `FENCEPOST_CHECK_MEMORY=` a number of bytes ([`Ranks::check_memory`]),
-/// `FENCEPOST_CHECK_LOADS=on|off` ([`Ranks::check_loads`]), `FENCEPOST_EXPLAIN=on|off` ([`Ranks::explain`]), `FENCEPOST_STALL=10|2.5|500ms|1m|off` ([`Ranks::stall`]),
-/// `FENCEPOST_DEADLOCK=report|end` ([`Ranks::end_deadlocks`]), `FENCEPOST_EAGER` and `FENCEPOST_UNEXPECTED`, each a number of
-/// bytes ([`Ranks::eager`], [`Ranks::unexpected`]).
+/// The rest is as the environment says, too, in variables whose names begin with `FENCEPOST_`: `fencepost env` lists them. Each
+/// has a method of [`Ranks`] that does the same for one world. A name that nothing reads is reported on standard error, once
+/// in a process and by rank 0 of a job, with the nearest name that is read. `FENCEPOST_TRANSPORT=shm` and `tcp` start
+/// processes: see [`launch`](crate::launch()).
 ///
 /// A program may run several worlds one after another, and one in another by the same thread. In a job of processes the
 /// worlds of the processes are paired by the order in which each process enters them. So one thread of a process may be in
@@ -376,7 +373,8 @@ impl Ranks {
     /// ranks.
     ///
     /// ```
-    /// let squares = fencepost_runtime::ranks(3).collect(|world| Ok(world.rank() * world.rank()))?;
+    /// # use fencepost_runtime as fencepost;
+    /// let squares = fencepost::ranks(3).collect(|world| Ok(world.rank() * world.rank()))?;
     /// assert_eq!(squares, [0, 1, 4]);
     /// # Ok::<(), fencepost_planner::Error>(())
     /// ```
@@ -389,6 +387,9 @@ impl Ranks {
         }
         if self.transport.is_of_processes() {
             launch(self.size, &self.transport)?;
+        }
+        environment::report_unknown();
+        if self.transport.is_of_processes() {
             return self.run_as_process(program).map(|value| vec![value]);
         }
         if self.size > THREADS {

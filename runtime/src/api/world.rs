@@ -66,7 +66,8 @@ impl World {
     ///
     /// ```
     /// # use fencepost_planner::ir::schedule::Placement;
-    /// let of_threads: Vec<_> = fencepost_runtime::ranks(2).collect(|world| Ok(world.placement()))?;
+    /// # use fencepost_runtime as fencepost;
+    /// let of_threads: Vec<_> = fencepost::ranks(2).collect(|world| Ok(world.placement()))?;
     /// assert_eq!(of_threads, [Placement::Together; 2]);
     /// # Ok::<(), fencepost_planner::Error>(())
     /// ```
@@ -110,7 +111,8 @@ impl World {
     /// and costs nothing else; then a small operation costs as much as a large one.
     ///
     /// ```
-    /// let said: Vec<String> = fencepost_runtime::ranks(2).explain(true).collect(|world| {
+    /// # use fencepost_runtime as fencepost;
+    /// let said: Vec<String> = fencepost::ranks(2).explain(true).collect(|world| {
     ///     let mut u = world.window::<u8>(4)?;
     ///     u.put([1, 2]).to(1 - world.rank(), 0)?;
     ///     u.fence()?;

@@ -14,7 +14,9 @@ use std::any::TypeId;
 /// is made of them:
 ///
 /// ```compile_fail,E0080
-/// fencepost_runtime::__private::element_type::<[u8; (1 << 32) + 8]>();
+/// # fencepost_runtime::run(|world| {
+/// let u = world.window::<[u8; (1 << 32) + 8]>(1)?;
+/// # Ok(()) }).unwrap();
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in a window",

@@ -86,3 +86,24 @@ pub(crate) fn machine(name: &str) -> Result<Option<Machine>> {
     }
     model.parse().map(Some).map_err(|error: Error| refused(ErrorClass::File, error.message().into()))
 }
+
+/// Reports each variable of the environment that begins with `FENCEPOST_` and that nothing reads, on standard error: once in a
+/// process, and of the processes of a job by rank 0 alone.
+#[cfg(not(loom))]
+pub(crate) fn report_unknown() {
+    use fencepost_job::variables::{reported, unknown};
+    use std::io::Write;
+    use std::sync::Once;
+
+    static REPORTED: Once = Once::new();
+    REPORTED.call_once(|| {
+        if fencepost_job::joined().is_some_and(|member| member.job().rank > 0) {
+            return;
+        }
+        for (name, nearest) in unknown(std::env::vars_os().map(|(name, _)| name)) {
+            let line = format!("fencepost: {}\n", reported(&name, nearest));
+            // A failure to write cannot be reported.
+            let _ = std::io::stderr().lock().write_all(line.as_bytes());
+        }
+    });
+}

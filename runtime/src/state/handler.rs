@@ -39,7 +39,8 @@ impl ErrorHandler {
     /// # use fencepost_planner::ErrorClass;
     /// # use fencepost_runtime::ErrorHandler;
     /// # use std::{cell::Cell, rc::Rc};
-    /// fencepost_runtime::ranks(2).run(|world| {
+    /// # use fencepost_runtime as fencepost;
+    /// fencepost::ranks(2).run(|world| {
     ///     let seen = Rc::new(Cell::new(None));
     ///     let see = seen.clone();
     ///     world.on_error(ErrorHandler::call(move |error| see.set(Some(error.class()))));
@@ -65,7 +66,8 @@ impl ErrorHandler {
     /// ```
     /// # use fencepost_runtime::{Check, ErrorHandler};
     /// # use std::{cell::Cell, rc::Rc};
-    /// fencepost_runtime::ranks(2).check(Check::Log).run(|world| {
+    /// # use fencepost_runtime as fencepost;
+    /// fencepost::ranks(2).check(Check::Log).run(|world| {
     ///     let seen = Rc::new(Cell::new(0));
     ///     let see = seen.clone();
     ///     world.on_error(ErrorHandler::pass_conflicts(move |_| see.set(see.get() + 1)));

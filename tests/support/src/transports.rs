@@ -1,4 +1,4 @@
-//! The transports that whole programs are tested on. `FENCEPOST_TRANSPORTS=tcp,mixed` restricts
+//! The transports that whole programs are tested on. `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` restricts
 //! tests to those that it names.
 
 use fencepost::TransportKind;
@@ -16,20 +16,20 @@ pub fn transports(seeds: impl IntoIterator<Item = u64>) -> Vec<TransportKind> {
     requested(all)
 }
 
-/// Returns the transports among `all` that `FENCEPOST_TRANSPORTS` names: all of them if it is not
+/// Returns the transports among `all` that `FENCEPOST_TEST_TRANSPORTS` names: all of them if it is not
 /// set.
 ///
 /// # Panics
 ///
 /// Panics if the variable names none of them, since a test of no transport would always pass.
 pub fn requested(mut all: Vec<TransportKind>) -> Vec<TransportKind> {
-    let Ok(names) = std::env::var("FENCEPOST_TRANSPORTS") else { return all };
+    let Ok(names) = std::env::var("FENCEPOST_TEST_TRANSPORTS") else { return all };
     all.retain(|kind| names == "all" || names.split(',').any(|asked| asked == name(kind)));
-    assert!(!all.is_empty(), "FENCEPOST_TRANSPORTS={names}: this test has none of these transports");
+    assert!(!all.is_empty(), "FENCEPOST_TEST_TRANSPORTS={names}: this test has none of these transports");
     all
 }
 
-/// The name of a transport in `FENCEPOST_TRANSPORTS`.
+/// The name of a transport in `FENCEPOST_TEST_TRANSPORTS`.
 fn name(kind: &TransportKind) -> &'static str {
     match kind {
         TransportKind::Local => "local",

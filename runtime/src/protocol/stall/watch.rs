@@ -396,7 +396,7 @@ impl<'a> Watch<'a> {
         let peer = self.peer;
         if let Awaited::Lock(queue) = self.awaited {
             let waiting = waiting.map_or(String::new(), |Waiting { awaited, text, .. }| {
-                format!("; rank {peer} itself waits, for rank {awaited} of all, in {text}")
+                format!("; rank {peer} is itself waiting for rank {awaited} of the whole world, in {text}")
             });
             return match queue.since(peer) {
                 Some(text) => format!("{text}{waiting}"),
@@ -407,7 +407,7 @@ impl<'a> Watch<'a> {
             return "no other rank can end this wait".to_owned();
         }
         if let Some(Waiting { awaited, text, .. }) = waiting {
-            return format!("rank {peer} itself waits, for rank {awaited} of all, in {text}");
+            return format!("rank {peer} is itself waiting for rank {awaited} of the whole world, in {text}");
         }
         let (own, at) = (self.world.number(), (endpoint.announced(peer) >> 32) as u32);
         if at == 0 {

@@ -182,7 +182,7 @@ mod tests {
     use std::process::{Command, ExitStatus};
 
     /// The variable that says what the process does that a test starts.
-    const DOES: &str = "FENCEPOST_WATCH_TEST_DOES";
+    const DOES: &str = "FENCEPOST_TEST_WATCH_DOES";
 
     extern "C" fn leave(_: c_int) {
         // SAFETY: it ends the process.

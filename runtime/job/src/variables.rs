@@ -1,0 +1,240 @@
+//! [`VARIABLES`]: every environment variable that a program or the command reads. The documentation, `fencepost env` and the
+//! report of unknown names are made of this table.
+
+use std::ffi::OsString;
+
+/// An environment variable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Variable {
+    /// Its name, which begins with `FENCEPOST_`.
+    pub name: &'static str,
+    /// The values that it may have.
+    pub values: &'static str,
+    /// What holds where it is not set.
+    pub default: &'static str,
+    /// What it does, in one or more sentences without a last full stop.
+    pub meaning: &'static str,
+    /// Who reads it.
+    pub reader: Reader,
+}
+
+/// Who reads a variable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reader {
+    /// A program, when it enters a world.
+    Program,
+    /// The launcher of a job of processes, or a rank that joins one.
+    Job,
+}
+
+const fn program(
+    name: &'static str,
+    values: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Variable {
+    Variable { name, values, default, meaning, reader: Reader::Program }
+}
+
+const fn job(
+    name: &'static str,
+    values: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Variable {
+    Variable { name, values, default, meaning, reader: Reader::Job }
+}
+
+/// All variables, in the order in which they are listed.
+pub const VARIABLES: [Variable; 24] = [
+    program("FENCEPOST_RANKS", "a number", "one for each core", "The number of ranks"),
+    program(
+        "FENCEPOST_TRANSPORT",
+        "local, sim, shm or tcp",
+        "local",
+        "local: threads. sim: threads that only exchange messages, late and out of order. shm and tcp: processes",
+    ),
+    program(
+        "FENCEPOST_MODE",
+        "auto, aggressive, aggregated, pipelined or direct",
+        "auto",
+        "The mode that operations prefer",
+    ),
+    program(
+        "FENCEPOST_MACHINE",
+        "a path",
+        "a two-core server",
+        "The machine model by which `auto` and collectives choose: lines `key = value`. The example `measure` prints that of this machine. Every rank must read the same text",
+    ),
+    program(
+        "FENCEPOST_CENSUS",
+        "direct, sparse or reduced",
+        "by the machine model",
+        "How ranks find at a fence, a barrier or a short collective who is in it. direct: each notifies each. sparse: log2 p rounds of one message for each rank, or for one rank of each group: the ranks of a host that share memory, or up to eight of a machine that do not. reduced: as many rounds, in which counts of fixed length are added up; what ranks have for others is sent to them directly. The same on every rank",
+    ),
+    program(
+        "FENCEPOST_PLAN",
+        "on or off",
+        "on",
+        "off: every operation is a message of its own, for comparison",
+    ),
+    program(
+        "FENCEPOST_EXPLAIN",
+        "on or off",
+        "off",
+        "on: `World::explain_last` reports what the last epoch did and why: messages, bytes, rounds, the reasons of `auto`, and what each line put, got or accumulated",
+    ),
+    program(
+        "FENCEPOST_CHECK",
+        "off, calls, mark, log or mpi",
+        "calls in debug builds, off in others",
+        "calls: each call is compared with the pattern of its superstep. mark or log: a fence of an epoch in which two operations conflict applies nothing and names both lines, and so does a wait or an unlock; log records the lines as operations are called, mark asks for them afterwards. mpi: as log, and a rank may not store into its part in the epoch or exposure in which others access it, and each standard send waits for its receive. The same on every rank",
+    ),
+    program(
+        "FENCEPOST_CHECK_LOADS",
+        "on or off",
+        "off",
+        "on: with FENCEPOST_CHECK=mpi, a rank may not load elements that others put or accumulate into in the same epoch. System calls that the program hands elements of a window then fail with EFAULT (x86-64)",
+    ),
+    program(
+        "FENCEPOST_CHECK_MEMORY",
+        "a number of bytes",
+        "1048576",
+        "The memory in which operations under locks are kept to find conflicts, for each part of a window",
+    ),
+    program(
+        "FENCEPOST_CHECK_REPORT",
+        "a path",
+        "no report",
+        "The regular file to which a line of JSON is appended for each conflict",
+    ),
+    program(
+        "FENCEPOST_STALL",
+        "a time, or off",
+        "10s",
+        "The time after which a wait is reported on standard error, with who waits for whom and where",
+    ),
+    program(
+        "FENCEPOST_DEADLOCK",
+        "report or end",
+        "report",
+        "end: ranks that wait for one another in a cycle, or for any of several that do so, return an error that names all of them",
+    ),
+    program(
+        "FENCEPOST_EAGER",
+        "a number of bytes",
+        "16384, and 1048576 over TCP",
+        "The longest message that is sent with its elements before a receive has taken it; never more than an equal part of FENCEPOST_UNEXPECTED for each rank, less 64",
+    ),
+    program(
+        "FENCEPOST_UNEXPECTED",
+        "a number of bytes",
+        "16777216",
+        "The memory in which a rank keeps messages for receives to come. The same on every rank",
+    ),
+    job(
+        "FENCEPOST_HEARTBEAT",
+        "a time",
+        "500ms",
+        "How often a rank sends a heartbeat to its launcher, and to ranks on connections without other traffic",
+    ),
+    job(
+        "FENCEPOST_SILENCE",
+        "a time, or off",
+        "10s",
+        "A rank that sends no heartbeat for this long is killed; a connection on which nothing arrives for this long and one heartbeat more is given up",
+    ),
+    job("FENCEPOST_GRACE", "a time", "10s", "How long the other ranks may go on after one has failed"),
+    job("FENCEPOST_TIMEOUT", "a time, or off", "off", "The time limit of the job"),
+    job("FENCEPOST_SEAL", "on or off", "off", "on: every record between ranks carries an authentication tag"),
+    job(
+        "FENCEPOST_SSH",
+        "a command",
+        "ssh",
+        "The command by which `fencepost run` starts programs on other hosts; {host} in it is replaced by the host",
+    ),
+    job(
+        "FENCEPOST_RENDEZVOUS",
+        "an address and a port",
+        "none",
+        "Where rank 0 listens for the others, for ranks that srun, mpiexec or another launcher starts",
+    ),
+    job(
+        "FENCEPOST_SECRET_FILE",
+        "a path",
+        "none",
+        "The file of 32 random bytes, readable only by you, that such ranks share",
+    ),
+    job(
+        "FENCEPOST_JOB",
+        "a descriptor",
+        "set by the launcher",
+        "The control channel of a rank; not for users to set",
+    ),
+];
+
+/// The prefix that all names have.
+const PREFIX: &str = "FENCEPOST_";
+
+/// Names that tests, benches and scripts of this project read, and the prefixes of others.
+const OF_TESTS: [&str; 6] = ["TEST_", "BENCH_", "FUZZ_", "CASES", "BLESS", "SAMPLE"];
+
+/// Returns the names of an environment that begin with `FENCEPOST_` and that nothing reads, in ascending order, each with the
+/// variable whose name is nearest, if one is near.
+pub fn unknown(names: impl IntoIterator<Item = OsString>) -> Vec<(String, Option<&'static str>)> {
+    let unknown = |name: OsString| {
+        let name = name.into_string().ok()?;
+        let rest = name.strip_prefix(PREFIX)?;
+        let is_known = VARIABLES.iter().any(|variable| variable.name == name)
+            || OF_TESTS.iter().any(|prefix| rest.starts_with(prefix));
+        (!is_known).then_some(name)
+    };
+    let mut found: Vec<String> = names.into_iter().filter_map(unknown).collect();
+    found.sort_unstable();
+    found.into_iter().map(|name| (nearest(&name), name)).map(|(near, name)| (name, near)).collect()
+}
+
+/// Returns the variable whose name differs least, by at most three letters that are added, left out, changed or exchanged.
+fn nearest(name: &str) -> Option<&'static str> {
+    let distance = |variable: &Variable| (strsim::osa_distance(name, variable.name), variable.name);
+    VARIABLES.iter().map(distance).min().filter(|&(distance, _)| distance <= 3).map(|(_, name)| name)
+}
+
+/// Returns the sentence that reports an unknown variable.
+pub fn reported(name: &str, nearest: Option<&str>) -> String {
+    let near = nearest.map_or(String::new(), |nearest| format!(": did you mean {nearest}?"));
+    format!("nothing reads the environment variable {name}{near} (`fencepost env` lists all that are read)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_distinct_and_have_the_prefix() {
+        for (at, variable) in VARIABLES.iter().enumerate() {
+            assert!(variable.name.starts_with(PREFIX), "{}", variable.name);
+            assert!(!VARIABLES[..at].iter().any(|before| before.name == variable.name), "{}", variable.name);
+            assert!(!variable.meaning.ends_with('.') && !variable.meaning.contains('|'), "{}", variable.name);
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_found_with_the_nearest_one() {
+        let names = [
+            "PATH",
+            "FENCEPOST_TRANSPORTS",
+            "FENCEPOST_RANKS",
+            "FENCEPOST_TEST_X",
+            "FENCEPOST_CHEKC",
+            "FENCEPOST_COLOUR",
+        ];
+        let found = unknown(names.map(OsString::from));
+        let expected = [
+            ("FENCEPOST_CHEKC".to_owned(), Some("FENCEPOST_CHECK")),
+            ("FENCEPOST_COLOUR".to_owned(), None),
+            ("FENCEPOST_TRANSPORTS".to_owned(), Some("FENCEPOST_TRANSPORT")),
+        ];
+        assert_eq!(found, expected);
+    }
+}
