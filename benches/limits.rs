@@ -1,8 +1,9 @@
 //! Are the limits that Fencepost is compared with as fast in Rust as in C?
 //!
-//! Build `limits.c` with `gcc -O3 -march=native -pthread` and name it: `FENCEPOST_BENCH_LIMITS_C=./limits cargo bench -p
-//! fencepost-benches --bench limits`. Its figures are printed next to those of this bench, if it is named. A limit that
-//! is slower than the C one flatters Fencepost and does not count.
+//! Build `limits.c` with `gcc -O3 -march=native -pthread`, and give its path:
+//! `FENCEPOST_BENCH_LIMITS_C=./limits cargo bench -p fencepost-benches --bench limits`. The bench then
+//! prints its figures next to its own. A limit that is slower than the C one flatters Fencepost and
+//! does not count.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 

@@ -28,19 +28,15 @@ pub fn listed(environment: &[(OsString, OsString)]) -> String {
 /// The number of columns of a line.
 const COLUMNS: usize = 100;
 
+/// The indentation of a meaning.
+const INDENT: &str = "      ";
+
 fn list(text: &mut String, variable: &Variable, set: Option<String>) {
     let value = set.map_or_else(|| format!("is not set: {}", variable.default), |value| format!("= {value}"));
     let _ = writeln!(text, "  {} {value}", variable.name);
-    let mut line = String::from("     ");
-    for word in format!("{}. Values: {}.", variable.meaning, variable.values).split(' ') {
-        if line.len() + 1 + word.len() > COLUMNS {
-            let _ = writeln!(text, "{line}");
-            line = String::from("     ");
-        }
-        line.push(' ');
-        line.push_str(word);
-    }
-    let _ = writeln!(text, "{line}");
+    let meaning = format!("{}. Values: {}.", variable.meaning, variable.values);
+    let lines = textwrap::Options::new(COLUMNS).initial_indent(INDENT).subsequent_indent(INDENT);
+    let _ = writeln!(text, "{}", textwrap::fill(&meaning, lines));
 }
 
 #[cfg(test)]

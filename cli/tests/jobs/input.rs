@@ -88,7 +88,7 @@ pub fn refusals() {
     assert!(show.expect(0).out.contains("ranks 0 to 1 on a, listening at ::1, started by `ssh"), "{show:#?}");
 }
 
-/// A variable that nothing reads is reported once, by programs of threads and by jobs, with the nearest name.
+/// Programs of threads and jobs report a variable that nothing reads once, with the nearest name.
 pub fn unknown_variables() {
     let typo = ("FENCEPOST_TRANSPORTS", "shm");
     let check = |ended: Ended, what: &str| {

@@ -203,7 +203,7 @@ fn is_rank(pid: &str) -> bool {
 /// The program of a rank of [`background`]: it runs until it was stopped for a while.
 pub fn errors() -> Result<()> {
     fencepost::run(|world| {
-        // Read before the launcher has anything to write: it may stop this process as soon as it has.
+        // The launcher may stop this process as soon as it has something to write.
         let mut before = Instant::now();
         std::io::stderr().write_all(format!("an error of rank {}\n", world.rank()).as_bytes())?;
         loop {

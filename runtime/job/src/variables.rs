@@ -1,24 +1,24 @@
-//! [`VARIABLES`]: every environment variable that a program or the command reads. The documentation, `fencepost env` and the
-//! report of unknown names are made of this table.
+//! [`VARIABLES`]: every environment variable that a program or the command reads. The page of the
+//! documentation, `fencepost env` and the report of unknown names come from this table.
 
 use std::ffi::OsString;
 
 /// An environment variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Variable {
-    /// Its name, which begins with `FENCEPOST_`.
+    /// The name, which begins with `FENCEPOST_`.
     pub name: &'static str,
-    /// The values that it may have.
+    /// The values that are allowed.
     pub values: &'static str,
-    /// What holds where it is not set.
+    /// The value that holds if the variable is not set.
     pub default: &'static str,
-    /// What it does, in one or more sentences without a last full stop.
+    /// The effect, in sentences of which the last has no full stop.
     pub meaning: &'static str,
-    /// Who reads it.
+    /// The part of a job that reads the variable.
     pub reader: Reader,
 }
 
-/// Who reads a variable.
+/// The part of a job that reads a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reader {
     /// A program, when it enters a world.
@@ -47,7 +47,12 @@ const fn job(
 
 /// All variables, in the order in which they are listed.
 pub const VARIABLES: [Variable; 24] = [
-    program("FENCEPOST_RANKS", "a number", "one for each core", "The number of ranks"),
+    program(
+        "FENCEPOST_RANKS",
+        "a number",
+        "one for each core",
+        "The number of ranks of a program that is in no job",
+    ),
     program(
         "FENCEPOST_TRANSPORT",
         "local, sim, shm or tcp",
@@ -176,25 +181,32 @@ pub const VARIABLES: [Variable; 24] = [
 /// The prefix that all names have.
 const PREFIX: &str = "FENCEPOST_";
 
-/// Names that tests, benches and scripts of this project read, and the prefixes of others.
-const OF_TESTS: [&str; 6] = ["TEST_", "BENCH_", "FUZZ_", "CASES", "BLESS", "SAMPLE"];
+/// The rest of the names that tests of this project read, and the beginnings of such rests.
+const OF_TESTS: [&str; 3] = ["CASES", "BLESS", "SAMPLE"];
+const BEGINNINGS_OF_TESTS: [&str; 3] = ["TEST_", "BENCH_", "FUZZ_"];
 
-/// Returns the names of an environment that begin with `FENCEPOST_` and that nothing reads, in ascending order, each with the
-/// variable whose name is nearest, if one is near.
+/// Returns the names that begin with `FENCEPOST_` and that nothing reads, in ascending order, each
+/// with the variable whose name is nearest, if one is near.
 pub fn unknown(names: impl IntoIterator<Item = OsString>) -> Vec<(String, Option<&'static str>)> {
     let unknown = |name: OsString| {
         let name = name.into_string().ok()?;
         let rest = name.strip_prefix(PREFIX)?;
         let is_known = VARIABLES.iter().any(|variable| variable.name == name)
-            || OF_TESTS.iter().any(|prefix| rest.starts_with(prefix));
+            || OF_TESTS.contains(&rest)
+            || BEGINNINGS_OF_TESTS.iter().any(|beginning| rest.starts_with(beginning));
         (!is_known).then_some(name)
     };
     let mut found: Vec<String> = names.into_iter().filter_map(unknown).collect();
     found.sort_unstable();
-    found.into_iter().map(|name| (nearest(&name), name)).map(|(near, name)| (name, near)).collect()
+    let with_nearest = |name: String| {
+        let near = nearest(&name);
+        (name, near)
+    };
+    found.into_iter().map(with_nearest).collect()
 }
 
-/// Returns the variable whose name differs least, by at most three letters that are added, left out, changed or exchanged.
+/// Returns the variable whose name is nearest, if at most three letters have to be added, removed,
+/// changed or exchanged.
 fn nearest(name: &str) -> Option<&'static str> {
     let distance = |variable: &Variable| (strsim::osa_distance(name, variable.name), variable.name);
     VARIABLES.iter().map(distance).min().filter(|&(distance, _)| distance <= 3).map(|(_, name)| name)

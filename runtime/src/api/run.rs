@@ -81,10 +81,10 @@ pub fn ranks(size: usize) -> Ranks {
 /// }
 /// ```
 ///
-/// The rest is as the environment says, too, in variables whose names begin with `FENCEPOST_`: `fencepost env` lists them. Each
-/// has a method of [`Ranks`] that does the same for one world. A name that nothing reads is reported on standard error, once
-/// in a process and by rank 0 of a job, with the nearest name that is read. `FENCEPOST_TRANSPORT=shm` and `tcp` start
-/// processes: see [`launch`](crate::launch()).
+/// Environment variables whose names begin with `FENCEPOST_` set the rest, as the methods of [`Ranks`]
+/// do for one world: `fencepost env` lists them. With `FENCEPOST_TRANSPORT=shm` or `tcp` the program
+/// starts processes: see [`launch`](crate::launch()). A name that nothing reads is reported on
+/// standard error with the nearest name, once in a process; in a job, rank 0 reports it.
 ///
 /// A program may run several worlds one after another, and one in another by the same thread. In a job of processes the
 /// worlds of the processes are paired by the order in which each process enters them. So one thread of a process may be in
