@@ -51,7 +51,7 @@ pub const VARIABLES: [Variable; 24] = [
         "FENCEPOST_RANKS",
         "a number",
         "one for each core",
-        "The number of ranks of a program that is in no job",
+        "The number of ranks. A program that is started as a rank of a job has to be given the number of that job, or none",
     ),
     program(
         "FENCEPOST_TRANSPORT",
