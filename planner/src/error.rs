@@ -126,6 +126,20 @@ pub enum State {
     Mixed,
 }
 
+/// A rank whose failure has ended a world.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct FailedRank {
+    /// The number of the world of the whole program.
+    pub program: u64,
+    /// The rank in that world.
+    pub of_all: usize,
+    /// The rank in the world that has ended.
+    pub of_world: usize,
+    /// The text that says how it failed.
+    pub what: String,
+}
+
 /// An error: its cause, its class, its place, and the state that it leaves.
 pub struct Error(Box<Inner>);
 
@@ -139,6 +153,7 @@ struct Inner {
     world_ended: bool,
     reported: bool,
     secondary: bool,
+    failed: Option<FailedRank>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -155,6 +170,7 @@ impl Error {
             world_ended: false,
             reported: false,
             secondary: false,
+            failed: None,
             source: None,
         }))
     }
@@ -216,10 +232,24 @@ impl Error {
         self
     }
 
+    /// Says which other rank has failed: the error only passes that on.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn passing_on(mut self, failed: Option<FailedRank>) -> Self {
+        self.0.failed = failed;
+        self
+    }
+
+    /// The rank whose failure the error passes on, where that is known.
+    #[doc(hidden)]
+    pub fn failed_rank(&self) -> Option<&FailedRank> {
+        self.0.failed.as_ref()
+    }
+
     /// Whether the error only says that another rank has failed.
     #[doc(hidden)]
     pub fn is_secondary(&self) -> bool {
-        self.0.secondary || self.0.class == ErrorClass::ProcFailed
+        self.0.secondary || self.0.failed.is_some() || self.0.class == ErrorClass::ProcFailed
     }
 
     /// Marks the error as reported to an error handler; returns whether it was not before.

@@ -32,6 +32,8 @@ pub mod verify;
 
 pub use compile::compile;
 pub use conflicts::conflicts;
+#[doc(hidden)]
+pub use error::FailedRank;
 pub use error::{Error, ErrorClass, Result, State};
 pub use explain::explain;
 pub use machine::Machine;

@@ -132,3 +132,62 @@ fn a_rank_that_failed_in_a_part_is_named_in_the_world_above() {
         }
     }
 }
+
+/// Rank 1 fails in one part of the world, and rank 0, which waits for it there, goes on; then rank 3
+/// fails in another part, and rank 0 returns the error that it gets there.
+#[test]
+fn a_rank_that_failed_in_a_part_is_not_blamed_for_a_later_failure_in_another_one() {
+    for transport in transports([7]) {
+        for meets in [true, false] {
+            let ends = ends(&ranks(4).transport(transport.clone()), &[], |world| {
+                let rank = world.rank();
+                let parts =
+                    [world.split((rank < 2).then_some(0), 0)?, world.split((rank % 3 == 0).then_some(0), 0)?];
+                for (round, part) in parts.iter().enumerate() {
+                    if let Some(part) = part {
+                        let u = part.window::<u8>(1)?;
+                        let error = if part.rank() == 1 {
+                            // Nobody else can end this wait, so it is refused, and the part ends.
+                            u.post(&part.group([1usize])?)?
+                                .wait()
+                                .map(drop)
+                                .expect_err("it has no access")
+                                .into()
+                        } else {
+                            part.recv::<u8>(1, 0).map(drop).expect_err("the part ends")
+                        };
+                        if round == 1 {
+                            return if rank == 0 { Err(error) } else { Ok(()) };
+                        }
+                    }
+                    if meets {
+                        world.barrier()?;
+                    }
+                }
+                world.barrier()
+            });
+            let (class, text) = ends[2].as_ref().expect("rank 0 does not come");
+            assert_eq!(*class, ErrorClass::ProcFailed, "{transport:?}: {text}");
+            let cause = "PROC_FAILED: rank 3 failed in a part of the world, as rank 1 of it: ";
+            assert!(text.starts_with(cause), "{transport:?}, {meets}: {text}");
+        }
+    }
+}
+
+/// Rank 1 of a run within the run does not send what its rank 0 waits for.
+#[test]
+fn a_rank_that_failed_in_another_run_is_not_taken_for_one_of_this_run() {
+    for transport in transports([7]) {
+        let ends = ends(&ranks(3).transport(transport.clone()), &[], |world| {
+            if world.rank() > 0 {
+                return world.barrier();
+            }
+            ranks(2).run(|inner| if inner.rank() == 0 { inner.recv::<u8>(1, 0).map(drop) } else { Ok(()) })
+        });
+        let (_, text) = ends[2].as_ref().expect("rank 0 does not come");
+        assert!(
+            text.starts_with("PROC_FAILED: rank 0 left the world with an error"),
+            "{transport:?}: {text}"
+        );
+    }
+}

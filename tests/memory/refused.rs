@@ -3,7 +3,7 @@
 //! This program's allocator refuses what is large on threads that ask for it, so on ranks.
 
 use fencepost::transport::SimConfig;
-use fencepost::{ErrorClass, Mode, Ranks, Result, State, TransportKind, World, ranks};
+use fencepost::{Datatype, ErrorClass, Mode, Ranks, Result, State, TransportKind, World, ranks};
 use fencepost_tests_support::counting::with_at_most;
 use fencepost_tests_support::ends::ends;
 
@@ -194,4 +194,23 @@ fn a_send_without_memory_leaves_numbers_credit_and_buffer_as_they_were() {
         });
         run.unwrap_or_else(|error| panic!("{transport:?}, {size} ranks, eager: {is_eager}: {error}"));
     }
+}
+
+#[test]
+fn a_part_whose_runs_there_is_no_memory_for_is_refused_and_the_window_is_as_it_was() -> Result<()> {
+    for world in worlds() {
+        world.run(|world| {
+            let mut u = world.window::<u8>(LEN)?;
+            let group = world.group([(world.rank() + 1) % 3])?;
+            let part = Datatype::nest(0, &[(LEN / 2, 2)], 1);
+            if world.rank() == 1 {
+                let refused = short_of_memory(world, || u.post_part(&group, &part)).expect_err("no memory");
+                let (window, error) = refused.into_parts();
+                assert_eq!(error.class(), ErrorClass::NoMem, "{error}");
+                u = window;
+            }
+            u.fence()
+        })?;
+    }
+    Ok(())
 }

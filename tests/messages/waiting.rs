@@ -12,6 +12,9 @@ use std::time::Duration;
 /// The bytes of a message that is sent with its elements where that is allowed, and of one that never is.
 const LENGTHS: [usize; 2] = [100, 1 << 20];
 
+/// Only a wait of which nothing is said takes that long.
+const LIMIT: Duration = Duration::from_secs(60);
+
 #[test]
 fn messages_of_buffered_sends_are_received_while_their_sender_computes() {
     for transport in kinds(2) {
@@ -405,6 +408,33 @@ fn two_hundred_thousand_messages_to_a_rank_that_does_not_receive_stay_under_the_
                 world.recv_into(0, Any, &mut room)?;
                 assert_eq!((room[0], room[127]), (value as u64, value as u64));
             }
+            Ok(())
+        });
+        run.unwrap_or_else(|error| panic!("{transport:?}: {error}"));
+    }
+}
+
+/// Rank 1 waits in a part of the world for what rank 0 sends once it knows of that wait, and has
+/// begun to receive in the world itself, where nothing comes before.
+#[test]
+fn a_wait_is_reported_while_a_receive_in_another_world_is_open() {
+    for transport in kinds(2) {
+        let (tell, told) = channel();
+        let (tell, told) = (Mutex::new(tell), Mutex::new(told));
+        let world = ranks(2).transport(transport.clone()).stall(Some(Duration::ZERO));
+        let world = world.on_stall(move |stall: &Stall| drop(tell.lock().unwrap().send(stall.clone())));
+        let run = world.run(|world| {
+            let part = world.split(Some(0), 0)?.unwrap();
+            if world.rank() == 0 {
+                let told = told.lock().unwrap();
+                let is_it = |stall: &Stall| stall.rank == 1 && stall.call.contains("World::recv (");
+                while !is_it(&told.recv_timeout(LIMIT).expect("rank 1 stalls")) {}
+                part.send(1, 0, [1u8])?;
+                return world.send(1, 9, [9u8]);
+            }
+            let above = world.irecv::<u8>(0, 9)?;
+            assert_eq!(part.recv::<u8>(0, 0)?.0, [1]);
+            assert_eq!(above.wait()?.0, [9]);
             Ok(())
         });
         run.unwrap_or_else(|error| panic!("{transport:?}: {error}"));

@@ -1,11 +1,12 @@
 //! Who waits for what, and what is said of it; and what becomes of requests whose peer leaves.
 
-use fencepost::{Error, ErrorClass, Outcome, Stall, ranks};
+use fencepost::{Error, ErrorClass, LockType, Outcome, Stall, ranks};
 use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::messages::{everywhere, kinds};
 use fencepost_tests_support::side_by_side::side_by_side;
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
+use std::task::Poll;
 use std::time::Duration;
 
 #[test]
@@ -277,4 +278,56 @@ fn a_set_with_a_request_that_waits_for_its_own_rank_completes_another_one() {
         assert_eq!(set.wait_any()?.map(|completed| completed.buffer), Some(vec![7]));
         world.barrier()
     });
+}
+
+/// Rank 0 waits for the lock that rank 1 holds until rank 0 has completed its access.
+#[test]
+fn an_access_that_is_ready_is_carried_out_before_a_get_waits_for_its_lock() {
+    for transport in kinds(3) {
+        for way in ["wait_any", "wait_some", "wait_all", "test_any", "test_some", "test_all"] {
+            let world = ranks(3).transport(transport.clone()).end_deadlocks(true);
+            let run = world.run(|world| {
+                let (locked, u) = (world.lock_window::<u32>(1)?, world.window::<u32>(1)?);
+                match world.rank() {
+                    1 => {
+                        let lock = locked.lock(2, LockType::Exclusive)?;
+                        lock.put([7u32], 0)?;
+                        lock.flush()?;
+                        let exposed = u.post(&world.group([0usize])?)?;
+                        world.barrier()?;
+                        drop(exposed.wait()?);
+                        lock.unlock()?;
+                    }
+                    0 => {
+                        world.barrier()?;
+                        let lock = locked.lock(2, LockType::Shared)?;
+                        let access = u.start(&world.group([1usize])?)?;
+                        let mut set = world.requests();
+                        set.push(lock.rget(0..1)?.map(Some))?;
+                        set.push(access.icomplete().map(|()| None))?;
+                        let mut got = Vec::new();
+                        while !set.is_empty() {
+                            match way {
+                                "wait_any" => got.extend(set.wait_any()?),
+                                "wait_some" => got.extend(set.wait_some()?.into_iter().flatten()),
+                                "wait_all" => got.extend(set.wait_all()?),
+                                "test_any" => {
+                                    if let Poll::Ready(some) = set.test_any()? {
+                                        got.extend(some);
+                                    }
+                                }
+                                "test_some" => got.extend(set.test_some()?.into_iter().flatten()),
+                                _ => got.extend(set.test_all()?.into_iter().flatten()),
+                            }
+                        }
+                        assert_eq!(got.into_iter().find_map(|completed| completed.buffer), Some(vec![7]));
+                        lock.unlock()?;
+                    }
+                    _ => world.barrier()?,
+                }
+                world.barrier()
+            });
+            run.unwrap_or_else(|error| panic!("{transport:?}, {way}: {error}"));
+        }
+    }
 }

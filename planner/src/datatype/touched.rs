@@ -1,6 +1,7 @@
 //! The elements that a typemap touches, however often it visits each.
 
 use super::form::{Datatype, Piece};
+use std::collections::TryReserveError;
 use std::iter::once_with;
 use std::ops::Range;
 
@@ -11,18 +12,30 @@ impl Datatype {
     /// # Cost
     /// Memory for half as many runs as the extent has elements, at most: so bound the extent first.
     /// The time follows these runs, the pieces, and the logarithms of their counts, not the visits.
+    ///
+    /// # Errors
+    /// There is not as much memory.
     #[doc(hidden)]
-    #[must_use]
-    pub fn ascending_runs(&self) -> Vec<(i64, usize)> {
+    pub fn ascending_runs(&self) -> Result<Vec<Range<i64>>, TryReserveError> {
+        // What there is no memory for is refused before memory is taken that the system may not have.
+        let most = self.pieces().iter().map(most_runs).fold(0, usize::saturating_add);
+        Vec::<Range<i64>>::new().try_reserve_exact(most)?;
+        self.joined_runs()
+    }
+
+    fn joined_runs(&self) -> Result<Vec<Range<i64>>, TryReserveError> {
         let (mut all, mut room) = (Vec::new(), 1024);
         for piece in self.pieces() {
-            all.append(&mut ascending(piece));
+            let mut more = ascending(piece)?;
+            all.try_reserve(more.len())?;
+            all.append(&mut more);
             if all.len() > room {
-                all = merged(all);
+                merge(&mut all);
                 room = 1024 + 2 * all.len();
             }
         }
-        merged(all).into_iter().map(|run| (run.start, (run.end - run.start) as usize)).collect()
+        merge(&mut all);
+        Ok(all)
     }
 
     /// Runs that have the elements that it touches, in some order: its visits, or, if these are
@@ -30,18 +43,27 @@ impl Datatype {
     ///
     /// # Cost
     /// None before a run is asked for. Then as [`ascending_runs`](Self::ascending_runs), where
-    /// elements are visited many times. Otherwise follows the runs.
+    /// elements are visited many times; a lack of that memory panics. Otherwise follows the runs.
     #[doc(hidden)]
     pub fn touched_runs(&self) -> impl Iterator<Item = (i64, usize)> + '_ {
         let is_repeated = self.run_count() as u64 > self.extent() as u64;
         let visits = (!is_repeated).then(|| self.run_iter());
-        let once = is_repeated.then(|| once_with(|| self.ascending_runs()).flatten());
+        let list = || self.joined_runs().expect("there is memory for the runs of a typemap");
+        let once = is_repeated.then(|| once_with(list).flatten());
+        let once = once.map(|runs| runs.map(|run| (run.start, (run.end - run.start) as usize)));
         visits.into_iter().flatten().chain(once.into_iter().flatten())
     }
 }
 
+/// The most runs that the elements of a piece can be.
+fn most_runs(piece: &Piece) -> usize {
+    let moves = piece.dims.iter().filter(|dim| dim.stride != 0);
+    let visits = moves.fold(1_usize, |visits, dim| visits.saturating_mul(dim.count));
+    visits.min(1 + (piece.high() - piece.low()) as usize / 2)
+}
+
 /// The elements of a piece, in runs that ascend and do not meet.
-fn ascending(piece: &Piece) -> Vec<Range<i64>> {
+fn ascending(piece: &Piece) -> Result<Vec<Range<i64>>, TryReserveError> {
     let low = piece.low();
     let mut all: Vec<_> = std::iter::once(low..low + piece.run as i64).collect();
     // A dimension that goes down has the elements of one that goes up from its end. The steps of
@@ -51,19 +73,20 @@ fn ascending(piece: &Piece) -> Vec<Range<i64>> {
         while copies < dim.count {
             let more = copies.min(dim.count - copies);
             let by = more as i64 * stride;
-            let shifted: Vec<_> = all.iter().map(|run| run.start + by..run.end + by).collect();
-            all.extend(shifted);
-            all = merged(all);
+            let len = all.len();
+            all.try_reserve(len)?;
+            all.extend_from_within(..);
+            all[len..].iter_mut().for_each(|run| *run = run.start + by..run.end + by);
+            merge(&mut all);
             copies += more;
         }
     }
-    all
+    Ok(all)
 }
 
-/// Joins the runs that meet or touch. Two lists that ascend, one after the other, are merged in
-/// linear time.
-fn merged(mut runs: Vec<Range<i64>>) -> Vec<Range<i64>> {
-    runs.sort_by_key(|run| run.start);
+/// Sorts the runs, and joins those that meet or touch, without more memory.
+fn merge(runs: &mut Vec<Range<i64>>) {
+    runs.sort_unstable_by_key(|run| run.start);
     runs.dedup_by(|next, last| {
         let joins = next.start <= last.end;
         if joins {
@@ -71,5 +94,4 @@ fn merged(mut runs: Vec<Range<i64>>) -> Vec<Range<i64>> {
         }
         joins
     });
-    runs
 }

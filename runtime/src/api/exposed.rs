@@ -23,7 +23,7 @@ pub mod lends {
     pub struct Whole(pub(super) ());
     /// Some elements of it; the others can be borrowed meanwhile.
     #[derive(Debug)]
-    pub struct Part(pub(super) crate::collect::lent::Part);
+    pub struct Part(pub(super) std::sync::Arc<crate::collect::lent::Part>);
     /// The whole window, to gets only; it can be read meanwhile.
     #[derive(Debug)]
     pub struct ReadOnly(pub(super) ());
@@ -89,7 +89,7 @@ impl<T: Element> Window<T> {
     #[doc(alias = "MPI_Win_post")]
     #[track_caller]
     pub fn post(self, sources: &Group) -> Result<Exposed<T>, Refused<Self>> {
-        self.posted(sources, Ok(Lent::Whole), lends::Whole(()), Location::caller())
+        self.posted(sources, Ok((Lent::Whole, lends::Whole(()))), Location::caller())
     }
 
     /// [`post`](Self::post), of these elements only. The rank keeps the others, and may [read](Exposed::kept) and
@@ -97,7 +97,8 @@ impl<T: Element> Window<T> {
     /// it. An element that the datatype names many times is lent once.
     ///
     /// # Errors
-    /// As [`post`](Self::post), and `DISP` for elements that the window does not have.
+    /// As [`post`](Self::post), `DISP` for elements that the window does not have, and `NO_MEM`: the
+    /// exposure keeps 16 bytes for each run of elements.
     #[track_caller]
     pub fn post_part(
         self,
@@ -105,10 +106,13 @@ impl<T: Element> Window<T> {
         elements: impl Into<Datatype>,
     ) -> Result<Exposed<T, lends::Part>, Refused<Self>> {
         let (elements, site) = (elements.into(), Location::caller());
-        let inside = self.core().check_own(None, &elements, site);
-        let part = Part::new(if inside.is_ok() { elements } else { Datatype::empty() });
-        let lent = inside.map(|()| Lent::Part(Arc::new(part.clone())));
-        self.posted(sources, lent, lends::Part(part), site)
+        let core = self.core();
+        let part = core.check_own(None, &elements, site).and_then(|()| {
+            let what = "there is no memory for the list of the runs of elements that are lent";
+            Part::new(elements).map_err(|_| core.error(ErrorClass::NoMem, what.to_owned(), site))
+        });
+        let lent = part.map(Arc::new).map(|part| (Lent::Part(Arc::clone(&part)), lends::Part(part)));
+        self.posted(sources, lent, site)
     }
 
     /// [`post`](Self::post), to gets only: the exposure derefs to the window's elements, which nobody changes. A put or an
@@ -121,22 +125,22 @@ impl<T: Element> Window<T> {
     /// MPI 4.1, section 12.5.5 (MPI_MODE_NOPUT).
     #[track_caller]
     pub fn post_read(self, sources: &Group) -> Result<Exposed<T, lends::ReadOnly>, Refused<Self>> {
-        self.posted(sources, Ok(Lent::Read), lends::ReadOnly(()), Location::caller())
+        self.posted(sources, Ok((Lent::Read, lends::ReadOnly(()))), Location::caller())
     }
 
     fn posted<L>(
         self,
         sources: &Group,
-        lent: Result<Lent>,
-        lends: L,
+        lent: Result<(Lent, L)>,
         site: Site,
     ) -> Result<Exposed<T, L>, Refused<Self>> {
         let core = self.core();
-        let posted = sources
-            .of(core, site)
-            .and_then(|ranks| lent.and_then(|lent| exchange::post(core, ranks, lent, site)));
+        let posted = sources.of(core, site).and_then(|ranks| {
+            let (lent, lends) = lent?;
+            exchange::post(core, ranks, lent, site).map(|()| lends)
+        });
         match core.handler.report(posted) {
-            Ok(()) => Ok(Exposed { window: self, lends }),
+            Ok(lends) => Ok(Exposed { window: self, lends }),
             Err(error) => Err(Refused::new(self, error)),
         }
     }

@@ -330,7 +330,8 @@ impl Ranks {
     /// that names who waits for whom and in which call. Otherwise it is reported only.
     ///
     /// Ranks that are in different calls of all ranks of one world learn it at once. A cycle is recognised within some seconds, and never
-    /// by mistake. A rank that waits for any of more than 64 is in none that is recognised. [`run()`] asks `FENCEPOST_DEADLOCK`.
+    /// by mistake. A rank that waits for any of more than 64 is in none that is recognised, nor is one that has begun to receive in
+    /// another world: what it takes there may let others go on. [`run()`] asks `FENCEPOST_DEADLOCK`.
     pub fn end_deadlocks(mut self, ends: bool) -> Self {
         Arc::make_mut(&mut self.stalls).ends = ends;
         self
@@ -527,9 +528,7 @@ impl Ranks {
                 End::Value(value)
             }
             Ok(Err(error)) => {
-                if error.is_secondary() {
-                    world.core().end_for_part();
-                }
+                world.core().end_for_part(&error);
                 world.leave(Leave::Failed(error.to_string()));
                 End::Error(error)
             }

@@ -6,7 +6,7 @@ use crate::state::registry::new_world;
 use crate::state::stalls::Stalls;
 use crate::state::world::World;
 use fencepost_planner::{ErrorClass, Result};
-use fencepost_transport::{CreateJoin, Number, Topology};
+use fencepost_transport::{CreateJoin, Created, Number, Topology};
 use std::rc::Rc;
 
 impl World {
@@ -56,12 +56,11 @@ impl World {
         let leads = members.first() == Some(&core.rank);
         if leads || members.contains(&core.rank) && first(host) == Some(core.rank) {
             match core.endpoint.borrow_mut().create(&members) {
-                Ok(Some(Number { world, part })) => {
+                Ok(Created::Number(Number { world, part })) => {
                     founded = [&[FOUNDED], &world.to_le_bytes()[..], &part.to_le_bytes()[..]].concat();
                 }
-                Ok(None) if !leads => {}
-                Ok(None) => {
-                    let ends = core.kind.ends(members.len())?;
+                Ok(Created::Ends(_)) if !leads => {}
+                Ok(Created::Ends(ends)) => {
                     core.registry.give_ends((core.id, attempt), members.iter().copied().zip(ends));
                 }
                 Err(error) => founded = [&[NOT_FOUNDED], error.to_string().as_bytes()].concat(),

@@ -2,6 +2,7 @@
 
 use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
+use std::collections::TryReserveError;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ pub(crate) enum Lent {
 }
 
 /// Some elements of a window.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Part {
     elements: Datatype,
     /// The same in ascending order, each once: runs that neither meet nor touch.
@@ -26,14 +27,17 @@ pub(crate) struct Part {
 
 impl Part {
     /// Returns the part with the elements of a datatype, which must be within the window.
-    pub(crate) fn new(elements: Datatype) -> Self {
-        let runs = elements.ascending_runs().into_iter().map(|(at, len)| at..at + len as i64).collect();
-        Self { elements, runs }
+    ///
+    /// # Errors
+    /// There is no memory for its runs.
+    pub(crate) fn new(elements: Datatype) -> Result<Self, TryReserveError> {
+        let runs = elements.ascending_runs()?;
+        Ok(Self { elements, runs })
     }
 
     /// The elements in ascending order, each once.
-    pub(crate) fn runs(&self) -> Vec<(i64, usize)> {
-        self.runs.iter().map(|run| (run.start, (run.end - run.start) as usize)).collect()
+    pub(crate) fn runs(&self) -> &[Range<i64>] {
+        &self.runs
     }
 
     /// The first run that ends behind `at`.
@@ -97,7 +101,10 @@ impl Lent {
             (2, mut rest) => {
                 let elements = read(&mut rest)?;
                 let inside = elements.low() >= 0 && elements.high() <= len as i64;
-                (rest.is_empty() && inside).then(|| Self::Part(Arc::new(Part::new(elements))))
+                if !(rest.is_empty() && inside) {
+                    return None;
+                }
+                Part::new(elements).ok().map(|part| Self::Part(Arc::new(part)))
             }
             _ => None,
         }
@@ -111,7 +118,7 @@ mod tests {
     #[test]
     fn a_part_has_what_its_elements_have_in_any_order() {
         let elements = [5, 1, 2, 2, 9, 6];
-        let part = Part::new(Datatype::elements(elements));
+        let part = Part::new(Datatype::elements(elements)).unwrap();
         assert_eq!(part.runs, [1..3, 5..7, 9..10]);
         for from in 0..11_i64 {
             for to in from..11 {
@@ -124,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_is_lent_is_read_as_it_was_written_and_nothing_else_is() {
-        let part = || Lent::Part(Arc::new(Part::new(Datatype::elements([3, 1]))));
+        let part = || Lent::Part(Arc::new(Part::new(Datatype::elements([3, 1])).unwrap()));
         let read = |bytes: &mut &[u8]| Datatype::decode(bytes).ok();
         for lent in [Lent::Whole, Lent::Read, part()] {
             let mut bytes = Vec::new();
@@ -143,7 +150,7 @@ mod tests {
     #[test]
     fn gets_of_what_is_read_only_fit_and_nothing_else_does() {
         let one = Datatype::run(1..2);
-        let part = Lent::Part(Arc::new(Part::new(Datatype::run(0..1))));
+        let part = Lent::Part(Arc::new(Part::new(Datatype::run(0..1)).unwrap()));
         assert_eq!(Lent::Read.misfit(&one, true), None);
         assert_eq!(Lent::Read.misfit(&one, false), Some(ErrorClass::Assert));
         assert_eq!(part.misfit(&one, true), Some(ErrorClass::Disp));

@@ -332,7 +332,7 @@ mod tests {
     use crate::state::transport_kind::TransportKind;
     use std::panic::Location;
     use std::sync::mpsc::channel;
-    use std::sync::{Arc, Mutex};
+    use std::sync::{Arc, Barrier, Mutex};
     use std::time::Duration;
 
     #[test]
@@ -390,7 +390,7 @@ mod tests {
             let say = move |stall: Option<&Stall>| drop(tell.lock().expect("no panic").send(stall.cloned()));
             let over = say.clone();
             let world = ranks(3).transport(transport.clone()).stall(Some(Duration::ZERO));
-            let said = Mutex::new(None);
+            let (said, reads) = (Mutex::new(None), Barrier::new(2));
             // Two ranks fail, so the run does.
             let _: Result<()> = world.on_stall(move |stall| say(Some(stall))).run(|world| {
                 let core = world.core();
@@ -407,6 +407,7 @@ mod tests {
                         let endpoint = &mut *core.endpoint.borrow_mut();
                         assert!(endpoint.touching(true));
                         endpoint.publish(0).expect("the world goes on");
+                        reads.wait();
                         let told = told.lock().expect("no panic");
                         // The report that it waits for rank 1 to leave its memory alone; or that it has returned.
                         let leaves =
@@ -415,7 +416,10 @@ mod tests {
                         endpoint.touching(false);
                         Ok(())
                     }
-                    _ => Err(fencepost_planner::Error::new(ErrorClass::Other, "gone")),
+                    _ => {
+                        reads.wait(); // a world that has ended lets nobody begin to read
+                        Err(fencepost_planner::Error::new(ErrorClass::Other, "gone"))
+                    }
                 }
             });
             let stall = said.into_inner().expect("no panic");

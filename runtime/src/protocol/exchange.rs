@@ -28,7 +28,7 @@ pub(crate) fn wait<'w, R>(
             watch.woke(endpoint);
         }
         if pause.is_due(lasts) {
-            watch.world.look_around(endpoint, watch.exchange(), &mut pause);
+            watch.world.notice(endpoint, watch.exchange());
         }
         watch.world.advance(endpoint);
         if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {

@@ -12,8 +12,9 @@
 
 use crate::state::call::Call;
 use crate::state::world::WorldCore;
-use fencepost_planner::{Error, ErrorClass, Result, State};
-use fencepost_transport::{Cause, Endpoint, Leave, Liveness, Loss, Lost, Pause};
+use fencepost_planner::{Error, ErrorClass, FailedRank, Result, State};
+use fencepost_transport::{Cause, Endpoint, Leave, Liveness, Loss, Lost};
+use std::rc::Weak;
 
 impl WorldCore {
     /// Ends the world if a rank of it has failed since this rank looked last: then each look that
@@ -23,17 +24,6 @@ impl WorldCore {
     pub(crate) fn notice(&self, endpoint: &mut Endpoint, exchange: Option<u32>) {
         if !self.is_quiet() {
             self.find_failed(endpoint, exchange);
-        }
-    }
-
-    /// What a wait looks at besides what it waits for, once it is a long one: whether a rank has
-    /// failed ([`notice`](Self::notice)), of which its own events need not tell it; and whether
-    /// something may come in another world, of which nothing wakes it. It does not sleep then.
-    #[cold]
-    pub(crate) fn look_around(&self, endpoint: &mut Endpoint, exchange: Option<u32>, pause: &mut Pause) {
-        self.notice(endpoint, exchange);
-        if self.is_not_woken() {
-            *pause = Pause::new();
         }
     }
 
@@ -116,11 +106,19 @@ impl WorldCore {
         self.die(cause);
     }
 
-    /// Called when the program of this rank returns an error that another rank has caused. If that
-    /// rank failed in a part of the world, then this world ends for that rank's failure, before this
-    /// rank leaves as if it had failed itself.
-    pub(crate) fn end_for_part(&self) {
-        let Some(cause) = self.failed_part.borrow_mut().take().filter(|_| self.goes_on()) else { return };
+    /// Called when the program of this rank returns this error. If another rank caused it, in a part
+    /// of the world, then this world ends for that rank's failure, before this rank leaves as if it
+    /// had failed itself.
+    pub(crate) fn end_for_part(&self, error: &Error) {
+        let of_this = |failed: &&FailedRank| failed.program == self.id && self.goes_on();
+        let Some(failed) = error.failed_rank().filter(of_this) else { return };
+        let is_it = |rank: &usize| self.stalls.borrow().waits.rank(*rank) == failed.of_all;
+        let Some(rank) = (0..self.size).find(is_it) else { return };
+        let what = format!(
+            "rank {rank} failed in a part of the world, as rank {} of it: {}",
+            failed.of_world, failed.what
+        );
+        let cause = Cause { rank, what };
         let endpoint = &mut *self.endpoint.borrow_mut();
         // The failed rank may have left this world as well: its own reason is better than the part's.
         self.find_failed(endpoint, None);
@@ -143,7 +141,18 @@ impl WorldCore {
             Loss::Ended(_) => self.call_sites.ended().unwrap_or(ErrorClass::ProcFailed),
             _ => ErrorClass::ProcFailed,
         };
-        call.error(self, class, why).ending_world()
+        let failed = self.failed_rank(lost.rank, &why);
+        call.error(self, class, why).ending_world().passing_on(failed)
+    }
+
+    /// What an error says of another rank whose failure has ended this world, and that it passes on.
+    pub(crate) fn failed_rank(&self, rank: usize, what: &str) -> Option<FailedRank> {
+        (rank != self.rank).then(|| {
+            let of_all = self.stalls.borrow().waits.rank(rank);
+            let program =
+                self.above.borrow().first().and_then(Weak::upgrade).map_or(self.id, |first| first.id);
+            FailedRank { program, of_all, of_world: rank, what: what.to_owned() }
+        })
     }
 
     /// This rank can't take part in a call that others are in, because of `error`: the world ends.
@@ -168,7 +177,8 @@ impl WorldCore {
         let what =
             format!("rank {from} sent a frame that does not belong to this epoch or is outside the window");
         self.die_of(endpoint, Cause { rank: from, what: what.clone() });
-        call.error(self, ErrorClass::ProcFailed, what).ending_world()
+        let failed = self.failed_rank(from, &what);
+        call.error(self, ErrorClass::ProcFailed, what).ending_world().passing_on(failed)
     }
 }
 

@@ -132,12 +132,14 @@ impl Lendings {
             && let M::InPlace(base) = lending.memory
         {
             let mut copy = vec![0; lending.len * lending.size];
-            let runs: Vec<(i64, usize)> = match &lending.lent {
-                Lent::Whole | Lent::Read => vec![(0, lending.len)],
+            let whole = 0..lending.len as i64;
+            let runs = match &lending.lent {
+                Lent::Whole | Lent::Read => std::slice::from_ref(&whole),
                 Lent::Part(part) => part.runs(),
             };
-            for (at, run) in runs {
-                let (at, len) = (at as usize * lending.size, run * lending.size);
+            for run in runs {
+                let at = run.start as usize * lending.size;
+                let len = (run.end - run.start) as usize * lending.size;
                 // SAFETY: lent elements of the window, which nobody writes while this is in the list.
                 copy[at..at + len].copy_from_slice(unsafe { std::slice::from_raw_parts(base.add(at), len) });
             }

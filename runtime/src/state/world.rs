@@ -137,9 +137,6 @@ pub(crate) struct WorldCore {
     /// The worlds that this one was split from, the one of the whole program first. Each of them
     /// may be dropped.
     pub(crate) above: RefCell<Vec<Weak<WorldCore>>>,
-    /// The first failure that has ended a part of this world for this rank, with the failed rank's
-    /// number in this world.
-    pub(crate) failed_part: RefCell<Option<Cause>>,
     /// All worlds that this rank has split off in this `run`, the one that it was entered with excepted.
     pub(crate) parts: RefCell<Rc<Parts>>,
     /// Payloads that others may still read, with the rank that reads each, and the number of its frame.
@@ -241,7 +238,6 @@ impl World {
             begun: Cell::default(),
             dead: RefCell::default(),
             above: RefCell::default(),
-            failed_part: RefCell::default(),
             parts: RefCell::default(),
             kept: RefCell::default(),
             posts: RefCell::new(vec![0; size]),
@@ -453,13 +449,6 @@ impl WorldCore {
         matches!(messages, Some(Ok(messages)) if !messages.posted.is_empty() || !messages.landing.is_empty())
     }
 
-    /// Whether this rank has to look again for what comes in another world, since nothing that comes there wakes it here:
-    /// each world of threads that reach each other as threads has wakers of its own.
-    pub(crate) fn is_not_woken(&self) -> bool {
-        let own_wakers = matches!(self.kind, TransportKind::Local | TransportKind::Sim(_));
-        own_wakers && self.is_split() && self.any_other(Self::receives)
-    }
-
     /// Whether something that this rank has begun may go on while it waits for something else.
     pub(crate) fn may_advance(&self) -> bool {
         let receives_elsewhere = || self.is_split() && self.any_other(WorldCore::receives);
@@ -495,7 +484,7 @@ impl WorldCore {
     pub(crate) fn alive(&self) -> Result<()> {
         match &*self.dead.borrow() {
             None => Ok(()),
-            Some(cause) => Err(self.has_ended(&cause.what)),
+            Some(cause) => Err(self.has_ended(cause)),
         }
     }
 
@@ -507,8 +496,9 @@ impl WorldCore {
 
     #[cold]
     #[inline(never)]
-    fn has_ended(&self, why: &str) -> Error {
-        Error::new(ErrorClass::ProcFailed, why.to_owned()).on_rank(self.rank).ending_world()
+    fn has_ended(&self, cause: &Cause) -> Error {
+        let error = Error::new(ErrorClass::ProcFailed, cause.what.clone()).on_rank(self.rank);
+        error.ending_world().passing_on(self.failed_rank(cause.rank, &cause.what))
     }
 
     /// The name of a rank's host, where they have several.
@@ -519,26 +509,11 @@ impl WorldCore {
     /// The world has ended for this rank, unless it had: its windows collect nothing from here on.
     #[cold]
     pub(crate) fn die(&self, cause: Cause) {
-        self.report_above(&cause);
         self.dead.borrow_mut().get_or_insert(cause);
         self.alarms.raise(); // who has looked before looks again
         self.heeded.set(self.alarms.count().wrapping_sub(1)); // the world is never quiet again
         for window in self.collecting.borrow().values().filter_map(Weak::upgrade) {
             window.shut();
-        }
-    }
-
-    /// Records in each world above this one which of its ranks has failed here.
-    fn report_above(&self, cause: &Cause) {
-        let of_all = self.stalls.borrow().waits.rank(cause.rank);
-        for above in self.above.borrow().iter().filter_map(Weak::upgrade) {
-            let is_it = |rank: &usize| above.stalls.borrow().waits.rank(*rank) == of_all;
-            let Some(rank) = (0..above.size).find(is_it) else { continue };
-            let what = format!(
-                "rank {rank} failed in a part of the world, as rank {} of it: {}",
-                cause.rank, cause.what
-            );
-            above.failed_part.borrow_mut().get_or_insert(Cause { rank, what });
         }
     }
 

@@ -24,9 +24,9 @@ use crate::auth::{Secret, random_bytes};
 use crate::deadlock::{Table, Waits};
 use crate::tcp::{Settings, listen};
 use crate::{
-    Alarms, Attendant, Bytes, Cause, Channels, CreateJoin, Endpoint, Fabric, Frame, Header, Leave, Liveness,
-    Loss, Lost, Memory, Meter, Notification, Notify, Number, PairLines, Pause, Payload, Port, Segment,
-    ShmEnd, TcpEnd, Topology, Until,
+    Alarms, Attendant, Bytes, Cause, Channels, CreateJoin, Created, Endpoint, Fabric, Frame, Header, Leave,
+    Liveness, Loss, Lost, Memory, Meter, Notification, Notify, Number, PairLines, Pause, Payload, Port,
+    Segment, ShmEnd, TcpEnd, Topology, Until,
 };
 
 /// One rank's end of a world of several hosts.
@@ -522,14 +522,15 @@ impl Liveness for HybridEnd {
 }
 
 impl CreateJoin for HybridEnd {
-    fn create(&mut self, members: &[usize]) -> io::Result<Option<Number>> {
+    fn create(&mut self, members: &[usize]) -> io::Result<Created> {
         let intra_node: Vec<usize> =
             members.iter().filter_map(|&member| self.host_map.intra_node[member]).collect();
-        let (intra_node, inter_node) =
-            (self.intra_node.create(&intra_node)?, self.inter_node.create(members)?);
-        Ok(intra_node
-            .zip(inter_node)
-            .map(|(intra_node, inter_node)| Number { world: inter_node.world, part: intra_node.part }))
+        match (self.intra_node.create(&intra_node)?, self.inter_node.create(members)?) {
+            (Created::Number(intra_node), Created::Number(inter_node)) => {
+                Ok(Created::Number(Number { world: inter_node.world, part: intra_node.part }))
+            }
+            _ => Err(io::ErrorKind::Unsupported.into()), // neither is of threads
+        }
     }
 
     fn join(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {

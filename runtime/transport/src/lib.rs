@@ -57,7 +57,7 @@ mod zeros;
 use std::fmt;
 
 pub use contract::{
-    Answers, Attendant, COPIED, Channels, CreateJoin, Liveness, Notify, Topology, UNREPORTED,
+    Answers, Attendant, COPIED, Channels, CreateJoin, Created, Liveness, Notify, Topology, UNREPORTED,
     UNREPORTED_BYTES,
 };
 pub use cores::set_cores;

@@ -7,7 +7,7 @@ use crate::shared::members::Membership;
 use crate::shared::slice::{Heap, KeepAlive, Placement};
 use crate::shared::waker::Wakers;
 use crate::sync::{Arc, Mutex, lock};
-use crate::{Bytes, Done, Endpoint, Memory, Number, Port};
+use crate::{Bytes, Created, Done, Endpoint, Memory, Number, Port};
 
 /// One rank's end of a world of threads.
 pub type LocalEnd = SharedEnd<Threads>;
@@ -15,14 +15,20 @@ pub type LocalEnd = SharedEnd<Threads>;
 /// The heap of one process, and what ranks that have left keep alive on it.
 pub struct Threads {
     heap: Heap,
+    wakers: Wakers,
     left: Arc<Mutex<Vec<(Done, KeepAlive)>>>,
 }
 
 /// Returns a world of `size` threads: one end for each.
 pub fn local(size: usize) -> Vec<LocalEnd> {
+    world(&Wakers::new(size), size)
+}
+
+/// Returns a world of `size` threads that have these wakers.
+fn world(wakers: &Wakers, size: usize) -> Vec<LocalEnd> {
     let tables = WorldTables::place(size, None, &mut Heap).expect("a heap has room");
-    let (wakers, left) = (Wakers::new(size), Arc::default());
-    let backend = || Threads { heap: Heap, left: Arc::clone(&left) };
+    let left = Arc::default();
+    let backend = || Threads { heap: Heap, wakers: wakers.clone(), left: Arc::clone(&left) };
     (0..size).map(|rank| SharedEnd::new(rank, size, &tables, wakers.clone(), backend())).collect()
 }
 
@@ -61,8 +67,9 @@ impl Backend for Threads {
         lock(&self.left).extend(kept.into_iter().map(|kept| (never(), kept)));
     }
 
-    fn create(&mut self, _: &[usize]) -> io::Result<Option<Number>> {
-        Ok(None) // the function that started the threads holds the ends
+    fn create(&mut self, members: &[usize]) -> io::Result<Created> {
+        let ends = world(&self.wakers.part(members)?, members.len());
+        Ok(Created::Ends(ends.into_iter().map(Endpoint::Local).collect()))
     }
 
     fn join(&mut self, _: Number, _: &[usize], _: usize) -> io::Result<Endpoint> {

@@ -18,8 +18,8 @@ use fencepost_transport::auth::{
     HandshakeError, Identity, Opener, Opening, Secret, Session, Taker, Taking, Verdict,
 };
 use fencepost_transport::{
-    Channels, CreateJoin, Fabric, Frame, Header, Leave, Liveness, Loss, Lost, Pause, Port, Settings, TcpEnd,
-    Topology, fuzz, listen, tcp_with,
+    Channels, CreateJoin, Created, Fabric, Frame, Header, Leave, Liveness, Loss, Lost, Pause, Port, Settings,
+    TcpEnd, Topology, fuzz, listen, tcp_with,
 };
 
 #[global_allocator]
@@ -619,6 +619,39 @@ fn a_rank_that_parts_without_having_come_ended_as_its_starter_says_and_else_as_i
 }
 
 #[test]
+fn a_second_goodbye_is_refused() {
+    let quiet = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (secret, mut ends, table) = ends(2, &[quiet.local_addr().unwrap()], Settings::default());
+    let mut end = ends.remove(0);
+    let mut stream = open(table[0], &secret, 1, 2, 0).expect("it has the secret");
+    let mut goodbyes = [0; 96];
+    (goodbyes[0], goodbyes[48]) = (10, 10);
+    stream.write_all(&goodbyes).unwrap();
+    // The connection stays open: nothing else would end the wait.
+    let Lost { rank: 1, how: Loss::Ended(why) } = poll(&mut end, 1).unwrap_err() else {
+        panic!("rank 1 is not named")
+    };
+    assert!(why.contains("left all its worlds twice"), "{why}");
+    drop(stream);
+}
+
+#[test]
+fn an_end_of_a_rank_that_never_came_raises_the_alarm() {
+    for finished in [true, false] {
+        let fabric = Arc::new(fabrics(2, Settings::default()).remove(0));
+        let mut end = TcpEnd::of_job(&fabric, 0, 0, 2).unwrap();
+        let (alarms, before) = (end.alarms(), end.alarms().count());
+        assert_eq!(end.lost(1), None);
+        if finished {
+            fabric.mark_finished(1)
+        } else {
+            fabric.mark_failed(1, "was killed")
+        }
+        assert!(end.lost(1).is_some() && alarms.count() != before, "{finished}");
+    }
+}
+
+#[test]
 fn who_claims_to_have_posted_more_than_it_did_when_it_leaves_is_named_at_once() {
     for says_goodbye in [false, true] {
         let quiet = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -641,7 +674,7 @@ fn who_claims_to_have_posted_more_than_it_did_when_it_leaves_is_named_at_once() 
 fn what_is_released_after_leaving_harms_no_other_world() {
     let mut two = fencepost_transport::tcp(2).unwrap();
     let (mut b, mut a) = (two.pop().unwrap(), two.pop().unwrap());
-    let number = a.create(&[0, 1]).unwrap().unwrap();
+    let Created::Number(number) = a.create(&[0, 1]).unwrap() else { panic!("no number") };
     let mut short = a.join(number, &[0, 1], 0).unwrap();
     let mut other = b.join(number, &[0, 1], 1).unwrap();
     for word in 0..3 {

@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use fencepost_transport::{
-    Channels, CreateJoin, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Notify, Number, Pause, Port,
-    Segment, ShmEnd, Topology,
+    Channels, CreateJoin, Created, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Notify, Number,
+    Pause, Port, Segment, ShmEnd, Topology,
 };
 
 const PART: &str = "FENCEPOST_TEST_PART";
@@ -130,7 +130,9 @@ fn split(end: &mut Endpoint) {
     let index = members.iter().position(|&rank| rank == me).unwrap();
     for round in 0..40u64 {
         let number = if index == 0 {
-            let Number { world, part } = end.create(&members).unwrap().unwrap();
+            let Created::Number(Number { world, part }) = end.create(&members).unwrap() else {
+                panic!("no number")
+            };
             let bytes = [world.to_le_bytes(), part.to_le_bytes()];
             for &to in &members[1..] {
                 // SAFETY: it is on the heap, so it is copied.

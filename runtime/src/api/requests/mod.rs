@@ -197,7 +197,8 @@ impl<B> Request<B> {
     }
 
     /// Goes on with what this rank has begun, and returns whether [`wait`](Self::wait) would return at once: it has failed,
-    /// or is complete.
+    /// or is complete. Always so of a get under a lock ([`Locked::rget`](crate::Locked::rget)), whose `wait` may wait for
+    /// that lock.
     ///
     /// # Source
     /// MPI 4.1, section 3.7.3 (MPI_TEST, MPI_REQUEST_GET_STATUS).

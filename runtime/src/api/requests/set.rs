@@ -189,7 +189,10 @@ impl<B> RequestSet<B> {
     }
 
     /// Does what [`wait_any`](Self::wait_any) does if that would not wait; else returns `Pending`:
-    /// no request is complete. `Ready(None)` where the set is empty.
+    /// no request is complete. `Ready(None)` where the set is empty. A get under a lock
+    /// ([`Locked::rget`](crate::Locked::rget)) counts as complete in all tests of a set, and is
+    /// completed after accesses and exposures that are ready were carried out; it may wait for its
+    /// lock.
     ///
     /// ```
     /// # use std::task::Poll;
@@ -446,6 +449,7 @@ impl<B> RequestSet<B> {
 
     /// Completes the first request that is complete. Where the world has ended, all are.
     fn any(&mut self, call: &Call) -> Result<Option<Completed<B>>, Refused<(usize, B)>> {
+        self.carry_out(call); // a get may wait for a lock that is left when other ranks have these
         let ended = || self.places.iter().position(Option::is_some).filter(|_| !self.world.goes_on());
         let Some(place) = self.queue.pop().or_else(ended) else { return Ok(None) };
         match self.finished(place, None, call) {
@@ -545,11 +549,14 @@ impl<B> Batch<'_, B> {
             Outcome::Failed { place, error, .. } => Some((place, error)),
             _ => None,
         });
+        let own = |outcome: &Outcome<B>| matches!(outcome, Outcome::Failed { error, .. } if error.failed_rank().is_none());
+        let passed_on =
+            first.filter(|_| !outcomes.iter().any(own)).and_then(|(_, error)| error.failed_rank().cloned());
         let first =
             first.map_or(String::new(), |(place, error)| format!("; the first, at place {place}: {error}"));
         let message = format!("{failed} of {} requests have failed or are pending{first}", outcomes.len());
         let world = &self.set.world;
-        let error = call.error(world, ErrorClass::InStatus, message);
+        let error = call.error(world, ErrorClass::InStatus, message).passing_on(passed_on);
         let error = if world.goes_on() { error } else { error.ending_world() };
         // The handler is a function of the program as well.
         let error = world.handler.reported(error);

@@ -473,7 +473,7 @@ fn wait_for<'w, const APART: bool, R>(
             watch.woke(endpoint);
         }
         if pause.is_due(lasts) {
-            world.look_around(endpoint, (!APART).then_some((word >> 32) as u32), &mut pause);
+            world.notice(endpoint, (!APART).then_some((word >> 32) as u32));
         }
         world.advance(endpoint);
         // A peer that has entered a later superstep, or another one in this one's place, has posted all that it ever will for this one.

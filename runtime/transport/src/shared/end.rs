@@ -15,8 +15,8 @@ use crate::shared::queue::{Inboxes, Receivers, SHORT, Senders, inboxes};
 use crate::shared::slice::{KeepAlive, Placement};
 use crate::shared::waker::{Pause, Wakers};
 use crate::{
-    Alarms, Bytes, Cause, Channels, CreateJoin, Done, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost,
-    Memory, Notification, Notify, Number, PairLines, Port, Topology, Until,
+    Alarms, Bytes, Cause, Channels, CreateJoin, Created, Done, Endpoint, Frame, Header, Leave, Liveness,
+    Loss, Lost, Memory, Notification, Notify, Number, PairLines, Port, Topology, Until,
 };
 
 /// Why nobody posts to [`Port::SERVICE`] here.
@@ -70,7 +70,7 @@ pub trait Backend {
     }
 
     /// See [`CreateJoin::create`].
-    fn create(&mut self, members: &[usize]) -> io::Result<Option<Number>>;
+    fn create(&mut self, members: &[usize]) -> io::Result<Created>;
 
     /// See [`CreateJoin::join`].
     fn join(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint>;
@@ -467,7 +467,7 @@ impl<G: Backend> Liveness for SharedEnd<G> {
 }
 
 impl<G: Backend> CreateJoin for SharedEnd<G> {
-    fn create(&mut self, members: &[usize]) -> io::Result<Option<Number>> {
+    fn create(&mut self, members: &[usize]) -> io::Result<Created> {
         self.backend.create(members)
     }
 

@@ -7,6 +7,8 @@
 //! can execute one in all threads of all processes that asked for it: the waking rank then pays for one load of a line
 //! that is rarely written, and else for its own fence too. It pays for a lock or a system call only if a rank sleeps.
 
+use std::io;
+
 use crate::shared::slice::{Heap, SharedSlice};
 use crate::sync::{
     AtomicU32, LOOKS, Line, Ordering, Parker, SPINS, WakersFence, YIELDS, fence_everywhere, spin_loop,
@@ -159,6 +161,18 @@ impl Wakers {
     /// Returns the wakers of the ranks of one world, of a job in which `running` ranks run at once.
     pub(crate) fn over(wakers: SharedSlice<Line<Waker>>, of: std::sync::Arc<[u32]>, running: usize) -> Self {
         Self { wakers, of, backoff: Backoff::of(running), fence: WakersFence::of_process() }
+    }
+
+    /// Returns the wakers of these ranks, in a world of their own: a rank that sleeps there is woken for what comes here
+    /// as well, and the other way round.
+    ///
+    /// # Errors
+    /// A member is no rank of this world.
+    pub(crate) fn part(&self, members: &[usize]) -> io::Result<Self> {
+        let of: Option<_> = members.iter().map(|&member| self.of.get(member).copied()).collect();
+        let of =
+            of.ok_or_else(|| io::Error::other("every member of the new world must be a rank of this one"))?;
+        Ok(Self { of, ..self.clone() })
     }
 
     /// Wakes those of `ranks` that sleep; called after something was stored that they may wait for.

@@ -20,7 +20,7 @@ use crate::shared::end::{Backend, SharedEnd, WorldTables};
 use crate::shared::members::Membership;
 use crate::shared::slice::{KeepAlive, Placement};
 use crate::shared::waker::Wakers;
-use crate::{Bytes, Done, Endpoint, Memory, Number, Port};
+use crate::{Bytes, Created, Done, Endpoint, Memory, Number, Port};
 use arena::ArenaPlacement;
 pub(super) use arena::{Allocation, Arena};
 use block::Block;
@@ -208,12 +208,12 @@ impl Backend for Processes {
         Some(Waits::over(self.segment.waits().clone()))
     }
 
-    fn create(&mut self, members: &[usize]) -> io::Result<Option<Number>> {
+    fn create(&mut self, members: &[usize]) -> io::Result<Created> {
         let members = self.of_job(members)?;
         let me = self.members[self.rank] as usize;
         let (address, kept, tables) = create_world(&self.segment, me, &members)?;
         self.segment.keep(Box::new(move || tables.membership.all_swept()), vec![kept]);
-        Ok(Some(Number { world: address, part: address }))
+        Ok(Created::Number(Number { world: address, part: address }))
     }
 
     fn join(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {

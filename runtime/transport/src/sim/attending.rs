@@ -25,6 +25,6 @@ fn attend(core: &Mutex<SimCore>, rank: usize) {
         let size = polled.inbound.len();
         (0..size).for_each(|from| polled.poll_link(from, false));
         drop(polled);
-        world.wakers.wait_step_unless(size + rank, &mut pause, || lock(core).busy(|_| true));
+        world.attendants.wait_step_unless(rank, &mut pause, || lock(core).busy(|_| true));
     }
 }

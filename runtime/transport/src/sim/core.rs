@@ -16,12 +16,18 @@ use crate::stream::{Body, CLOSED, ItemWriter};
 use crate::sync::{Arc, Mutex, lock};
 use crate::{Answers, Attendant, Cause, Frame, Header, Loss, Lost, Port};
 
+/// What one rank knows of the links of each world that it is in: it waits in one of them for what comes in any.
+pub(super) type WorldsOfRank = Mutex<Vec<Arc<Mutex<SimCore>>>>;
+
 pub(super) struct SimWorld {
     pub(super) config: SimConfig,
     /// `[origin][target]`.
     pub(super) links: Vec<Mutex<SimLink>>,
-    /// Of the ranks, and then of their attendants.
     pub(super) wakers: Wakers,
+    /// The wakers of the ranks' attendants.
+    pub(super) attendants: Wakers,
+    /// By rank.
+    pub(super) worlds: Vec<Arc<WorldsOfRank>>,
     pub(super) membership: Membership,
 }
 
@@ -170,11 +176,9 @@ impl SimCore {
         (link.sent, link.mute) = (outlet.sent, outlet.mute);
         link.hold += std::mem::take(&mut outlet.hold);
         drop(link);
-        let attendant = self.inbound.len() + to;
-        if to == self.rank {
-            self.world.wakers.wake([attendant]);
-        } else {
-            self.world.wakers.wake([to, attendant]);
+        self.world.attendants.wake([to]);
+        if to != self.rank {
+            self.world.wakers.wake([to]);
         }
     }
 
@@ -206,13 +210,19 @@ impl SimCore {
 
     pub(super) fn mark_gone(&mut self, how: Loss) {
         if self.world.membership.mark_gone(self.rank, how) {
-            self.world.wakers.wake_others(self.rank);
+            self.wake_others();
         }
+    }
+
+    /// Wakes the other ranks, and all attendants.
+    fn wake_others(&self) {
+        self.world.wakers.wake_others(self.rank);
+        self.world.attendants.wake(0..self.inbound.len());
     }
 
     pub(super) fn end(&mut self, cause: Cause) {
         self.world.membership.end(cause);
-        self.world.wakers.wake_others(self.rank);
+        self.wake_others();
     }
 
     /// Returns an error if this rank may not send to `to`.

@@ -11,6 +11,8 @@
 //! A rank that has an [`Attendant`](crate::Attendant) has a thread for it, which polls all links while there is something on
 //! them, so that requests are answered whatever the rank does. Its polls count as those of the rank.
 
+use std::io;
+
 #[cfg(not(loom))]
 mod attending;
 pub(crate) mod config;
@@ -23,15 +25,14 @@ mod random;
 use crate::Attendant;
 use crate::meter::Meter;
 use crate::shared::members::Membership;
-use crate::shared::slice::Heap;
-use crate::shared::waker::{Pause, Waker, Wakers};
+use crate::shared::waker::{Pause, Wakers};
 use crate::sim::config::SimConfig;
-use crate::sim::core::{SimCore, SimWorld};
+use crate::sim::core::{SimCore, SimWorld, WorldsOfRank};
 use crate::sim::links::{SimLink, SimPort, slot};
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use crate::{
-    Alarms, Cause, Channels, CreateJoin, Frame, Header, Leave, Liveness, Loss, Lost, Notification, Notify,
-    Payload, Port, Topology,
+    Alarms, Cause, Channels, CreateJoin, Created, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost,
+    Notification, Notify, Payload, Port, Topology,
 };
 
 /// One rank's end of a simulated world.
@@ -50,23 +51,34 @@ pub struct SimEnd {
 
 /// Returns a world of `size` threads that exchange messages: one end for each.
 pub fn sim(size: usize, config: SimConfig) -> Vec<SimEnd> {
-    let wakers = Heap::list(2 * size, Waker::new);
+    world(config, Wakers::new(size), (0..size).map(|_| Arc::default()).collect())
+}
+
+/// Returns a world of threads that have these wakers, and are in these worlds already.
+fn world(config: SimConfig, wakers: Wakers, worlds: Vec<Arc<WorldsOfRank>>) -> Vec<SimEnd> {
+    let size = worlds.len();
     let world = Arc::new(SimWorld {
         config,
         links: (0..size * size).map(|_| Mutex::new(SimLink::default())).collect(),
-        wakers: Wakers::over(wakers, (0..2 * size as u32).collect(), size),
+        wakers,
+        attendants: Wakers::new(size),
+        worlds,
         membership: Membership::new(size),
     });
-    let end = |rank| SimEnd {
-        rank,
-        unread: 0,
-        drafts: vec![Notification::default(); size],
-        notification: Notification::default(),
-        core: Arc::new(Mutex::new(SimCore::new(rank, size, &world))),
-        world: Arc::clone(&world),
-        meter: Meter::default(),
-        #[cfg(not(loom))]
-        thread: None,
+    let end = |rank| {
+        let core = Arc::new(Mutex::new(SimCore::new(rank, size, &world)));
+        lock(&world.worlds[rank]).push(Arc::clone(&core));
+        SimEnd {
+            rank,
+            unread: 0,
+            drafts: vec![Notification::default(); size],
+            notification: Notification::default(),
+            core,
+            world: Arc::clone(&world),
+            meter: Meter::default(),
+            #[cfg(not(loom))]
+            thread: None,
+        }
     };
     (0..size).map(end).collect()
 }
@@ -274,9 +286,12 @@ impl Liveness for SimEnd {
     }
 
     fn idle(&mut self, pause: &mut Pause) {
-        let busy = || self.core().busy(|inbound| inbound.polled);
+        let all = &self.world.worlds[self.rank];
+        let busy = || lock(all).iter().any(|core| lock(core).busy(|inbound| inbound.polled));
         self.world.wakers.wait_step_unless(self.rank, pause, busy);
-        self.core().inbound.iter_mut().for_each(|inbound| inbound.polled = false);
+        for core in lock(all).iter() {
+            lock(core).inbound.iter_mut().for_each(|inbound| inbound.polled = false);
+        }
     }
 
     fn leave(&mut self, how: Leave) {
@@ -313,14 +328,22 @@ impl Liveness for SimEnd {
     }
 }
 
-impl CreateJoin for SimEnd {}
+impl CreateJoin for SimEnd {
+    fn create(&mut self, members: &[usize]) -> io::Result<Created> {
+        let wakers = self.world.wakers.part(members)?;
+        let worlds = members.iter().map(|&member| Arc::clone(&self.world.worlds[member])).collect();
+        let ends = world(self.world.config.clone(), wakers, worlds);
+        Ok(Created::Ends(ends.into_iter().map(Endpoint::Sim).collect()))
+    }
+}
 
 impl Drop for SimEnd {
     fn drop(&mut self) {
         self.leave(crate::dropped());
+        lock(&self.world.worlds[self.rank]).retain(|core| !Arc::ptr_eq(core, &self.core));
         #[cfg(not(loom))]
         if let Some(thread) = self.thread.take() {
-            self.world.wakers.wake([self.size() + self.rank]);
+            self.world.attendants.wake([self.rank]);
             let _: std::thread::Result<()> = thread.join();
         }
     }

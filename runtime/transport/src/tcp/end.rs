@@ -11,8 +11,8 @@ use crate::tcp::core::{Core, RankState};
 use crate::tcp::fabric::{Fabric, FabricShared};
 use crate::tcp::peer::Peer;
 use crate::{
-    Alarms, Attendant, Cause, Channels, CreateJoin, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost,
-    Notification, Notify, Number, Payload, Port, Topology,
+    Alarms, Attendant, Cause, Channels, CreateJoin, Created, Endpoint, Frame, Header, Leave, Liveness, Loss,
+    Lost, Notification, Notify, Number, Payload, Port, Topology,
 };
 
 /// One rank's end of a world over TCP.
@@ -451,11 +451,11 @@ impl Liveness for TcpEnd {
 }
 
 impl CreateJoin for TcpEnd {
-    fn create(&mut self, _members: &[usize]) -> io::Result<Option<Number>> {
+    fn create(&mut self, _members: &[usize]) -> io::Result<Created> {
         let mut core = self.core();
         core.created_worlds += 1;
         let world = u64::from(core.identity.rank + 1) << 32 | u64::from(core.created_worlds);
-        Ok(Some(Number { world, part: world }))
+        Ok(Created::Number(Number { world, part: world }))
     }
 
     fn join(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {
