@@ -49,6 +49,8 @@ const WAITING: &[Test] = &[
     ("hosts_in_network_namespaces", remote::namespaces),
     ("a_stopped_rank_is_named_on_every_survivor", points::stops),
     ("launcher_lets_a_wrapper_work_on_after_its_rank_has_left", surroundings::wrappers),
+    ("a_job_that_is_stopped_as_a_whole_goes_on", surroundings::frozen),
+    ("a_rank_that_fails_inside_a_wrapper_that_works_on_is_named_at_once", surroundings::wrappers_of_failures),
     ("launcher_suspends_all_ranks_and_lets_them_go_on", surroundings::suspension),
     ("launcher_in_the_background_is_stopped_before_it_writes_to_a_terminal", surroundings::background),
 ];

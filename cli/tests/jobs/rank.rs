@@ -103,6 +103,9 @@ fn exits(rank: usize, code: i32) -> Result<()> {
         let mut u = world.window::<u64>(1)?;
         ring(world, &mut u)?;
         if world.rank() == rank {
+            if let Some(signal) = Signal::from_named_raw(code - 128) {
+                kill_process(getpid(), signal).expect("oneself");
+            }
             std::process::exit(code);
         }
         loop {

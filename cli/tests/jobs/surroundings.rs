@@ -3,11 +3,11 @@
 //! A test needs what the system may refuse, such as a namespace or a control group. It is then left
 //! out, and says so by name.
 
-use crate::launched::{Launched, go_on, options, rank_program, start, start_by, state_of};
+use crate::launched::{Launched, go_on, options, process, rank_program, start, start_by, state_of};
 use crate::rank::say;
 use fencepost::prelude::*;
 use rustix::fd::OwnedFd;
-use rustix::process::Signal;
+use rustix::process::{Signal, pidfd_send_signal};
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -46,6 +46,24 @@ pub fn wrappers() {
     for transport in ALL {
         let ended = by_shell(transport, r#""$0" rank well && sleep 2 && echo done"#, &SOON).end();
         assert_eq!(ended.expect(0).out.matches("done\n").count(), ranks_on(transport), "{ended:#?}");
+    }
+}
+
+/// A wrapper works on although the program of its rank was killed, or has ended within its world. There is no silence
+/// limit, so only the end of the program can tell.
+pub fn wrappers_of_failures() {
+    let settings = [("FENCEPOST_SILENCE", "off"), ("FENCEPOST_GRACE", "1s")];
+    for transport in ALL {
+        for code in ["137", "7"] {
+            let script =
+                format!(r#""$0" rank code 1 {code} || [ $? != {code} ] && exit 1; exec tail -f /dev/null"#);
+            let ended = by_shell(transport, &script, &settings).end();
+            let how = "ended without leaving the job, inside the command that was started, which went on";
+            ended.expect(1).says(how);
+            let errors =
+                ended.out.matches(&format!("PROC_FAILED: rank 1 died: rank 1 of the job {how}")).count();
+            assert_eq!(errors, ranks_on(transport) - 1, "{transport}, {code}: {ended:#?}");
+        }
     }
 }
 
@@ -302,6 +320,30 @@ pub fn suspension() {
         assert!(all_are('T'), "{transport}: all stay stopped");
         go_on(&launcher);
         // The ranks get it once they go on, and end together in a later epoch.
+        job.kill(Signal::USR1);
+        let ended = job.end();
+        assert_eq!(ended.expect(0).out.matches("finished\n").count(), ranks_on(transport), "{ended:#?}");
+    }
+}
+
+/// All processes of a job are stopped for longer than the silence limit, with no word to the launcher, as a batch
+/// system does that suspends a job.
+pub fn frozen() {
+    for transport in ALL {
+        let mut job = crate::launched::run_with(&options(transport, "2"), &["until-signal"], &SOON);
+        job.lines(ranks_on(transport), "runs");
+        let launcher = job.pid().as_raw_nonzero().to_string();
+        // The launcher goes on first, and sees nobody for as long as the others are stopped.
+        let mut all: Vec<String> = job.left().filter(|pid| *pid != launcher).collect();
+        all.insert(0, launcher);
+        let all: Vec<OwnedFd> = all.iter().map(|pid| process(pid)).collect();
+        all.iter().for_each(|one| pidfd_send_signal(one, Signal::STOP).expect("it is there"));
+        // Nothing happens in this time, so there is no event to wait for.
+        let (began, frozen) = (Instant::now(), Duration::from_secs(3));
+        while began.elapsed() < frozen {
+            std::thread::park_timeout(frozen.saturating_sub(began.elapsed()));
+        }
+        all.iter().for_each(|one| pidfd_send_signal(one, Signal::CONT).expect("it is there"));
         job.kill(Signal::USR1);
         let ended = job.end();
         assert_eq!(ended.expect(0).out.matches("finished\n").count(), ranks_on(transport), "{ended:#?}");

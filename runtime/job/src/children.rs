@@ -10,6 +10,7 @@ use crate::description::Limits;
 use crate::exit::{Exit, FAILED, NOT_FOUND, NOT_RUN};
 use crate::input::InputPipe;
 use crate::link::HostMemory;
+use crate::state_machine::VANISHED;
 use fencepost_transport::call_failed;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
@@ -29,6 +30,8 @@ use std::time::{Duration, Instant};
 /// The variable that names a rank's control channel: its descriptor, and the inode of its socket, so that no process
 /// mistakes another descriptor for it.
 pub(crate) const VARIABLE: &str = "FENCEPOST_JOB";
+/// The time that a wrapper has to end after the process that has joined inside it. It works on if that is over.
+const WRAPPER_END: Duration = Duration::from_millis(500);
 /// The number of bytes of output read with one system call.
 const PIECE: usize = 1 << 14;
 
@@ -82,6 +85,8 @@ pub(crate) enum Event {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ready {
     Process(u32),
+    /// The process that has joined, inside the one that was started.
+    Joined(u32),
     Channel(u32),
     Output(u32, bool),
     Input(u32),
@@ -100,11 +105,17 @@ struct Child {
     rank: u32,
     pid: Pid,
     process: OwnedFd,
+    /// The process that has joined the job, where that is another one: a wrapper has started it.
+    joined: Option<OwnedFd>,
     channel: Channel,
     output: [Option<OwnedFd>; 2],
     input: Option<InputPipe>,
     /// When the last message arrived; `None` before the first one.
     last_message: Option<Instant>,
+    /// Whether the rank is in a world.
+    in_world: bool,
+    /// When the rank has failed if the wrapper around its process, which has ended, works on until then.
+    vanishes: Option<Instant>,
     /// Whether the rank's program has announced its end: a wrapper around it may go on, and sends
     /// no heartbeats.
     has_left: bool,
@@ -210,15 +221,18 @@ impl Children {
         for pipe in output.iter().flatten() {
             rustix::io::ioctl_fionbio(pipe, true)?;
         }
-        let (last_message, has_left, killed) = (None, false, None);
+        let (last_message, in_world, vanishes, has_left, killed) = (None, false, None, false, None);
         self.children.push(Child {
             rank,
             pid,
             process,
+            joined: None,
             channel,
             output,
             input,
             last_message,
+            in_world,
+            vanishes,
             has_left,
             killed,
         });
@@ -231,6 +245,10 @@ impl Children {
         for child in &self.children {
             fds.push(PollFd::new(&child.process, PollFlags::IN));
             key(Ready::Process(child.rank));
+            if let Some(joined) = &child.joined {
+                fds.push(PollFd::new(joined, PollFlags::IN));
+                key(Ready::Joined(child.rank));
+            }
             if child.channel.is_open() {
                 let mut flags = PollFlags::IN;
                 flags.set(PollFlags::OUT, child.channel.unsent() > 0);
@@ -271,12 +289,28 @@ impl Children {
                 }
             }
             Ready::Process(rank) => self.reap(rank, events),
+            Ready::Joined(rank) => {
+                if let Some(child) = self.child(rank) {
+                    child.receive_all(events);
+                    child.on_end_within_wrapper();
+                }
+            }
         }
     }
 
-    /// Kills the children that had been silent for too long at `now`. The caller handles everything that was ready then
-    /// first, so that a message that had arrived counts.
-    pub(crate) fn expire(&mut self, now: Instant) {
+    /// Kills the children that had been silent for too long at `now`, and reports ranks that have failed by then although
+    /// the wrapper around them works on. The caller handles everything that was ready then first, so that a message that
+    /// had arrived counts.
+    pub(crate) fn expire(&mut self, now: Instant, events: &mut Vec<Event>) {
+        for child in &mut self.children {
+            if child.vanishes.take_if(|then| *then <= now).is_some() {
+                let rank = child.rank;
+                if let Some(memory) = self.memory.iter().find(|memory| memory.holds(rank)) {
+                    memory.mark_failed(rank, &format!("rank {rank} of the job {VANISHED}"));
+                }
+                events.push(Event::Reported(rank, Message::Vanished));
+            }
+        }
         if self.limits.silence.is_zero() || self.suspended {
             return;
         }
@@ -295,7 +329,9 @@ impl Children {
         let limited = !self.limits.silence.is_zero() && !self.suspended;
         let waits = |child: &&Child| limited && child.killed.is_none() && !child.has_left;
         let last = self.children.iter().filter(waits).filter_map(|child| child.last_message);
-        last.min().map(|last| last + self.limits.silence)
+        let silent = last.min().map(|last| last + self.limits.silence);
+        let vanishes = self.children.iter().filter_map(|child| child.vanishes);
+        silent.into_iter().chain(vanishes).min()
     }
 
     /// Sends a message, which is encoded already, to all ranks that run.
@@ -310,11 +346,14 @@ impl Children {
     pub(crate) fn suspend(&mut self, stop: bool) {
         let signal = if stop { Signal::STOP } else { Signal::CONT };
         self.suspended = stop;
+        self.children.iter().for_each(|child| child.signal(signal));
+        self.restart_silence();
+    }
+
+    /// The silence of ranks before now does not count.
+    pub(crate) fn restart_silence(&mut self) {
         let now = Instant::now();
-        for child in &mut self.children {
-            child.signal(signal);
-            child.last_message = child.last_message.map(|_| now);
-        }
+        self.children.iter_mut().for_each(|child| child.last_message = child.last_message.map(|_| now));
     }
 
     /// Passes a piece of input on to rank 0, if it runs; an empty one is its end.
@@ -384,6 +423,15 @@ impl Child {
                 Ok(Some(message)) => {
                     self.last_message = Some(Instant::now());
                     self.has_left |= message == Message::Leaving;
+                    match message {
+                        Message::Entered => self.in_world = true,
+                        Message::Left(_) => self.in_world = false,
+                        _ => {}
+                    }
+                    if let Message::Joined(_) = message {
+                        let joined = self.channel.take_descriptor();
+                        self.joined = joined.filter(|joined| process_id(joined) != Some(self.pid));
+                    }
                     if !matches!(message, Message::Heartbeat | Message::Leaving) {
                         events.push(Event::Reported(self.rank, message));
                     }
@@ -395,6 +443,15 @@ impl Child {
                 }
             }
         }
+    }
+
+    /// The process that has joined has ended. If it was in a world, the rank has failed, whatever the wrapper around that
+    /// process does; a wrapper that ends with it knows how. Otherwise the wrapper may work on.
+    fn on_end_within_wrapper(&mut self) {
+        if self.joined.take().is_some() && self.in_world {
+            self.vanishes = Some(Instant::now() + WRAPPER_END);
+        }
+        self.has_left = true; // it sends no heartbeats
     }
 
     fn read_output(&mut self, error: bool, events: &mut Vec<Event>) {
@@ -458,6 +515,13 @@ impl Child {
     }
 }
 
+/// Returns the id of the process that this is a descriptor of; `None` if it has ended, or this process does not see it.
+fn process_id(process: &OwnedFd) -> Option<Pid> {
+    let about = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_raw_fd())).ok()?;
+    let line = about.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+    Pid::from_raw(line.trim().parse().ok().filter(|&id| id > 0)?)
+}
+
 impl Drop for Children {
     fn drop(&mut self) {
         for child in &mut self.children {
@@ -467,13 +531,6 @@ impl Drop for Children {
             child.reap();
         }
     }
-}
-
-/// The timeout of `poll` that ends at `deadline`; `None` is no timeout.
-pub(crate) fn timeout_until(deadline: Option<Instant>) -> Option<rustix::event::Timespec> {
-    let left = deadline?.saturating_duration_since(Instant::now());
-    let left = left.min(Duration::from_secs(1 << 30));
-    Some(rustix::event::Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) })
 }
 
 #[cfg(test)]

@@ -42,7 +42,8 @@ pub enum Message {
     /// Launcher to host: the job is over.
     Stop,
 
-    /// Rank to launcher, as the first message: the rank has joined, with this version of Fencepost.
+    /// Rank to launcher, as the first message: the rank has joined, with this version of Fencepost. A descriptor of
+    /// its process arrives with it.
     Joined(String),
     /// Rank to launcher, as the first message: the rank cannot join, for this reason.
     JoinFailed(String),
@@ -57,6 +58,9 @@ pub enum Message {
     /// Rank to launcher, as the last message: the rank's program ends, so it sends no more
     /// heartbeats. The process that the launcher has started may work on, if it is a wrapper.
     Leaving,
+    /// Host to launcher, as a message of the rank: its process has ended without leaving. The process that the
+    /// launcher has started works on.
+    Vanished,
 
     /// Launcher to host, as the first message: what the host shall start.
     Start(Box<HostJob>),
@@ -199,6 +203,7 @@ impl Message {
                 21
             }
             Message::Leaving => 22,
+            Message::Vanished => 23,
             Message::Start(host) => {
                 host.write(out);
                 32
@@ -266,6 +271,7 @@ impl Message {
                 _ => return Err(Malformed("unknown kind of ending")),
             }),
             22 => Message::Leaving,
+            23 => Message::Vanished,
             32 => Message::Start(Box::new(HostJob::read(&mut bytes)?)),
             33 => Message::Signal { rank: bytes.u32()?, signal: bytes.u32()? as i32 },
             34 => Message::Forward { rank: bytes.u32()?, frame: bytes.bytes()?.to_vec() },
@@ -429,6 +435,7 @@ mod tests {
             Message::Input(b"12\n".to_vec()),
             Message::InputTaken(true),
             Message::Leaving,
+            Message::Vanished,
             Message::Forward { rank: 1, frame: Message::Heartbeat.to_frame() },
             Message::ForwardToAll(Message::Stop.to_frame()),
             Message::Exited { rank: 1, exit: Exit::Code(3) },

@@ -6,12 +6,13 @@
 //! While the launcher is suspended, so are the ranks, and its silence does not count.
 
 use crate::channel::{Channel, ChannelError};
-use crate::children::{Children, Event, Input, Program, Ready, timeout_until};
+use crate::children::{Children, Event, Input, Program, Ready};
 use crate::control::{HostJob, Message};
 use crate::description::Reach;
 use crate::exit::{Exit, FAILED, NOT_RUN};
 use crate::link::HostMemory;
 use crate::signals::Signals;
+use crate::turns::Turns;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
 use std::os::fd::AsFd;
@@ -40,6 +41,7 @@ struct Agent {
     /// When the last message from the launcher arrived.
     last_message: Instant,
     next_beat: Instant,
+    turns: Turns,
     /// Whether the launcher has asked to pause the output.
     output_paused: bool,
     /// Whether the launcher is stopped, and the ranks with it.
@@ -80,6 +82,7 @@ fn serve() -> Result<(), String> {
         request,
         last_message: now,
         next_beat: now,
+        turns: Turns::new(limits),
         output_paused: false,
         suspended: false,
         input_given: false,
@@ -152,6 +155,10 @@ impl Agent {
             // What was sent before is seen, however long it takes to handle it.
             let looked = Instant::now();
             let ready = self.wait();
+            if self.turns.next().is_some() {
+                self.last_message = Instant::now();
+                self.children.restart_silence();
+            }
             let mut events = Vec::new();
             if self.handle_messages()? {
                 return Ok(());
@@ -163,7 +170,7 @@ impl Agent {
                 return Err(format!("ended by signal {signal}"));
             }
             let now = Instant::now();
-            self.children.expire(looked);
+            self.children.expire(looked, &mut events);
             for event in events {
                 self.send(&match event {
                     Event::Reported(rank, message) => Message::Forward { rank, frame: message.to_frame() },
@@ -232,7 +239,7 @@ impl Agent {
         let silence = limited.then(|| self.last_message + limits.silence);
         let deadline = [Some(self.next_beat), silence, self.children.deadline()].into_iter().flatten().min();
         // When a signal interrupts `poll`, nothing is ready, and the caller calls again.
-        let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(deadline).as_ref());
+        let _: rustix::io::Result<usize> = poll(&mut fds, self.turns.timeout(deadline).as_ref());
         let ready = fds[..ranks].iter().zip(keys).filter(|(fd, _)| !fd.revents().is_empty());
         ready.map(|(_, key)| key).collect()
     }

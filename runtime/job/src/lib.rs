@@ -48,6 +48,7 @@ mod settings;
 mod signals;
 mod start;
 mod state_machine;
+mod turns;
 pub mod variables;
 
 pub use bind::resolve;

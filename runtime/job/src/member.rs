@@ -5,17 +5,18 @@
 //! ends the process.
 
 use crate::channel::Channel;
-use crate::children::{VARIABLE, timeout_until};
+use crate::children::VARIABLE;
 use crate::control::{Ending, Message};
 use crate::description::Description;
 use crate::link::Link;
 use crate::membership::{Connection, Membership};
 use crate::rendezvous::Rendezvous;
+use crate::turns::timeout_until;
 use fencepost_transport::Endpoint;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -27,6 +28,8 @@ pub struct Member {
     /// created, and never by a thread that has another lock.
     worlds: Mutex<u32>,
     membership: Membership,
+    /// The process that has joined: a copy of it that `fork` has made is no rank.
+    process: Pid,
 }
 
 static MEMBER: OnceLock<Result<Option<Member>, String>> = OnceLock::new();
@@ -37,6 +40,7 @@ static LISTENING: OnceLock<()> = OnceLock::new();
 /// ranks detect.
 extern "C" fn close_at_exit() {
     if let Some(Ok(Some(member))) = MEMBER.get()
+        && member.process == getpid()
         && let Some(last_error) = member.membership.last_error_outside_worlds()
     {
         member.link.close(&member.job, last_error.as_deref());
@@ -136,8 +140,15 @@ fn join() -> Result<Option<Member>, String> {
     fencepost_transport::set_cores(job.cores as usize);
     let memory = channel.take_descriptor();
     let joined = Link::join(&job, memory, true);
+    let joins = Message::Joined(crate::RELEASE.into());
     let sent = match &joined {
-        Ok(_) => channel.send(&Message::Joined(crate::RELEASE.into())),
+        // Where a wrapper has started this process, the launcher knows the wrapper only.
+        Ok(_) => match pidfd_open(getpid(), PidfdFlags::empty()) {
+            Ok(process) => {
+                channel.send_with_descriptor(&joins, process.as_fd()).or_else(|_| channel.send(&joins))
+            }
+            Err(_) => channel.send(&joins),
+        },
         Err(why) => channel.send(&Message::JoinFailed(why.clone())),
     };
     let (link, address) = joined?;
@@ -173,7 +184,7 @@ impl Member {
         connection: Connection,
     ) -> Result<Self, String> {
         let membership = Membership::new(control, connection).map_err(|error| error.to_string())?;
-        Ok(Self { job, link, worlds: Mutex::new(0), membership })
+        Ok(Self { job, link, worlds: Mutex::new(0), membership, process: getpid() })
     }
 
     /// The description of the job.

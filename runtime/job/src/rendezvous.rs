@@ -2,11 +2,11 @@
 //! reports the address that it listens at; rank 0 sends the table of all addresses to each rank.
 
 use crate::channel::{Channel, ChannelError};
-use crate::children::timeout_until;
 use crate::control::Message;
 use crate::description::{Description, HostRanks, Reach};
 use crate::environment::{ExternalRank, RENDEZVOUS, SECRET, external_rank, launchers};
 use crate::settings::Settings;
+use crate::turns::timeout_until;
 use fencepost_transport::auth::{Identity, Opener, Opening, Secret, Taker, Taking, Verdict, random_bytes};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags, open};

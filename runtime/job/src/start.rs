@@ -5,7 +5,7 @@
 //! [`StateMachine`] decides what is done when.
 
 use crate::channel::{Channel, ChannelError};
-use crate::children::{Children, Event, Input, Program, Ready, timeout_until};
+use crate::children::{Children, Event, Input, Program, Ready};
 use crate::control::{self, HostJob, Message};
 use crate::description::{Description, HostRanks, Limits, Reach};
 use crate::exit::{Exit, FAILED, TIMED_OUT, signal_name};
@@ -14,6 +14,7 @@ use crate::link::HostMemory;
 use crate::relay::{OutputRelay, report};
 use crate::signals::Signals;
 use crate::state_machine::{RankCommand, StateMachine};
+use crate::turns::{Turns, timeout_until};
 use fencepost_transport::auth::{Secret, random_bytes};
 use fencepost_transport::call_failed;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -179,6 +180,7 @@ struct RunningJob {
     hosts: Vec<HostRanks>,
     limits: Limits,
     next_beat: Instant,
+    turns: Turns,
     verbose: bool,
     /// When the launcher warns that a rank has not joined although others have.
     late_warning: LateWarning,
@@ -244,6 +246,7 @@ impl RunningJob {
                 .collect(),
             limits: start.limits,
             next_beat: now + start.limits.heartbeat,
+            turns: Turns::new(start.limits),
             verbose: start.verbose,
             late_warning: if start.limits.silence.is_zero() {
                 LateWarning::Done
@@ -388,10 +391,14 @@ impl RunningJob {
 
     /// Handles events until every rank has ended.
     fn watch(&mut self) {
+        self.turns.next();
         while !self.job_state.is_over() || !self.remotes.is_empty() {
             // What was sent before is seen, however long it takes to handle it: on loaded machines, longer than the limit.
             let looked = Instant::now();
             let ready = self.wait();
+            if let Some(time) = self.turns.next() {
+                self.pass_over(time);
+            }
             self.handle_ready(&ready, looked);
             if self.job_state.is_over() {
                 // A host whose ranks have ended ends by itself when the launcher sends it nothing more.
@@ -431,7 +438,7 @@ impl RunningJob {
         let deadlines =
             [self.job_state.deadline(), self.children.deadline(), beat, kill_deadline, late, input, output];
         let deadline = deadlines.into_iter().flatten().min();
-        let timeout = timeout_until(deadline);
+        let timeout = self.turns.timeout(deadline);
         // When a signal interrupts `poll`, nothing is ready, and the caller calls again.
         let _: rustix::io::Result<usize> = poll(&mut fds, timeout.as_ref());
         let ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
@@ -475,7 +482,7 @@ impl RunningJob {
             self.input.taken(more);
         }
         let now = Instant::now();
-        self.children.expire(looked);
+        self.children.expire(looked, &mut events);
         self.exchange_heartbeats(now, looked);
         self.remotes.iter_mut().for_each(|remote| remote.expire(now));
         self.job_state.expire(now, &mut commands);
@@ -515,14 +522,21 @@ impl RunningJob {
         }
         self.remotes.iter_mut().for_each(|remote| remote.flush_before(began + SUSPEND_LIMIT));
         self.signals.stop(signal);
-        let (now, time) = (Instant::now(), began.elapsed());
         self.children.suspend(false);
+        self.remotes.iter_mut().for_each(|remote| remote.send(&Message::Suspend(false)));
+        self.turns.next();
+        self.pass_over(began.elapsed());
+    }
+
+    /// This time, which has just passed, counts for no limit.
+    fn pass_over(&mut self, time: Duration) {
+        let now = Instant::now();
+        self.children.restart_silence();
         for remote in &mut self.remotes {
-            remote.send(&Message::Suspend(false));
             remote.last_message = now;
             remote.kill_deadline = remote.kill_deadline.map(|then| then + time);
         }
-        self.job_state.on_suspended(time);
+        self.job_state.pass_over(time);
         self.next_beat = now;
         if let LateWarning::At(then) = &mut self.late_warning {
             *then += time;
@@ -551,7 +565,9 @@ impl RunningJob {
 
     fn handle_event(&mut self, event: Event, commands: &mut Vec<RankCommand>) {
         match event {
-            Event::Reported(rank, message) => self.job_state.on_message(rank, message, commands),
+            Event::Reported(rank, message) => {
+                self.job_state.on_message(rank, message, Instant::now(), commands)
+            }
             Event::Output { rank, error, bytes } => {
                 self.relay.on_output(rank, error, &bytes, Instant::now());
             }

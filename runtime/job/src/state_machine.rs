@@ -13,6 +13,10 @@ use std::time::{Duration, Instant};
 const NOT_JOINED: &str =
     "ended without joining the job: the program must start a world of Fencepost (`fencepost::run`)";
 
+/// How a rank has failed whose process ended inside a wrapper that worked on.
+pub(crate) const VANISHED: &str =
+    "ended without leaving the job, inside the command that was started, which went on";
+
 /// What the launcher shall do to one rank, or to all.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum RankCommand {
@@ -34,9 +38,18 @@ struct RankState {
     in_world: bool,
     /// How the rank left its last world.
     last_ending: Option<Ending>,
+    /// Whether its process ended without leaving, inside a wrapper that worked on.
+    vanished: bool,
     /// Whether the launcher killed the rank because it had not ended in time after a failure or a signal.
     killed: bool,
     exit: Option<Exit>,
+}
+
+impl RankState {
+    /// Whether its failure does not follow from that of another rank, as far as it says itself.
+    fn is_primary(&self) -> bool {
+        self.last_ending != Some(Ending::SecondaryFailure) || self.in_world
+    }
 }
 
 /// A job from its start to the end of its last rank.
@@ -84,7 +97,13 @@ impl StateMachine {
     }
 
     /// A rank has sent a message.
-    pub(crate) fn on_message(&mut self, rank: u32, message: Message, commands: &mut Vec<RankCommand>) {
+    pub(crate) fn on_message(
+        &mut self,
+        rank: u32,
+        message: Message,
+        now: Instant,
+        commands: &mut Vec<RankCommand>,
+    ) {
         let Some(state) = self.ranks.get_mut(rank as usize) else { return };
         match message {
             Message::Joined(_) => state.joined = true,
@@ -92,6 +111,10 @@ impl StateMachine {
             Message::Listening(address) => state.address = Some(address),
             Message::Entered => state.in_world = true,
             Message::Left(ending) => (state.in_world, state.last_ending) = (false, Some(ending)),
+            Message::Vanished if !state.vanished && state.exit.is_none() => {
+                state.vanished = true;
+                return self.notify_of_end(rank, format!("rank {rank} of the job {VANISHED}"), now, commands);
+            }
             _ => {}
         }
         self.send_table(commands);
@@ -115,10 +138,21 @@ impl StateMachine {
         if state.exit.is_some() {
             return;
         }
-        let mut how = exit.describe(rank);
+        let how = exit.describe(rank);
         state.exit = Some(exit);
+        // Where it vanished before, they were notified of that.
+        if !state.vanished {
+            self.notify_of_end(rank, how, now, commands);
+        }
+    }
+
+    fn notify_of_end(&mut self, rank: u32, mut how: String, now: Instant, commands: &mut Vec<RankCommand>) {
         let failure = self.failure(rank);
-        let failed = failure.is_some();
+        let mut failed = failure.is_some();
+        if !failed && self.ranks[rank as usize].last_ending == Some(Ending::Failed) {
+            // Its program has taken that for a success. Who waits for it in that world learns the error all the same.
+            (failed, how) = (true, format!("{how} after it had left its last world with an error"));
+        }
         if let Some(failure) = failure {
             self.kill_deadline.get_or_insert(now + self.grace);
             match &self.first_failure {
@@ -154,8 +188,8 @@ impl StateMachine {
         if self.timed_out || self.signals > 0 { Some(now + self.grace) } else { self.timeout }
     }
 
-    /// The job was suspended for this time, which does not count.
-    pub(crate) fn on_suspended(&mut self, time: Duration) {
+    /// This time, which has just passed, counts for no limit.
+    pub(crate) fn pass_over(&mut self, time: Duration) {
         for deadline in [&mut self.kill_deadline, &mut self.timeout].into_iter().flatten() {
             *deadline += time;
         }
@@ -216,8 +250,14 @@ impl StateMachine {
     /// How a rank failed; `None` if it still runs or has succeeded.
     fn failure(&self, rank: u32) -> Option<Failure> {
         let state = &self.ranks[rank as usize];
-        let exit = state.exit.as_ref()?;
+        let Some(exit) = &state.exit else {
+            let primary = state.is_primary();
+            return state.vanished.then(|| Failure { rank, how: VANISHED.into(), code: 1, primary });
+        };
         let (how, code) = match (&state.join_error, exit) {
+            (None, exit) if state.vanished && (state.killed || *exit == Exit::Code(0)) => {
+                (VANISHED.into(), 1)
+            }
             (_, Exit::NotStarted { .. } | Exit::Lost(_)) => (exit.to_string(), exit.code()),
             (Some(why), _) => (format!("could not join the job: {why}"), FAILED),
             (None, Exit::Code(0)) if !state.joined => (NOT_JOINED.into(), NOT_RUN),
@@ -227,8 +267,7 @@ impl StateMachine {
             (None, Exit::Code(0)) => return None,
             (None, exit) => (exit.to_string(), exit.code()),
         };
-        let primary =
-            !state.killed && (state.last_ending != Some(Ending::SecondaryFailure) || state.in_world);
+        let primary = (state.vanished || !state.killed) && state.is_primary();
         Some(Failure { rank, how, code, primary })
     }
 
@@ -278,7 +317,7 @@ mod tests {
 
         fn on_message(&mut self, rank: u32, message: Message) -> Vec<RankCommand> {
             let mut commands = Vec::new();
-            self.state_machine.on_message(rank, message, &mut commands);
+            self.state_machine.on_message(rank, message, self.now, &mut commands);
             commands
         }
 
@@ -310,6 +349,30 @@ mod tests {
         let sent = [RankCommand::NotifyAll(table)];
         assert_eq!(job.on_message(0, Message::Listening(at(1))), sent);
         assert!(job.on_message(0, Message::Listening(at(3))).is_empty());
+    }
+
+    #[test]
+    fn a_rank_that_vanishes_inside_a_wrapper_is_reported_once_and_fails_whatever_the_wrapper_does() {
+        for exit in [Exit::Code(0), Exit::Code(137), Exit::Signal(9)] {
+            let mut job = Job::running(2);
+            assert_eq!(job.on_message(1, Message::Vanished), [died(1, VANISHED)]);
+            assert!(job.on_message(1, Message::Vanished).is_empty());
+            assert_eq!(job.later(GRACE), [RankCommand::Kill(0), RankCommand::Kill(1)]);
+            assert!(job.on_exit(1, exit).is_empty());
+            let failures = job.state_machine.failures();
+            assert!(
+                matches!(&failures[..], [Failure { rank: 1, how, code: 1, primary: true }] if how == VANISHED)
+            );
+        }
+    }
+
+    #[test]
+    fn a_rank_whose_program_takes_its_error_for_a_success_has_not_finished() {
+        let mut job = Job::running(2);
+        job.on_message(1, Message::Left(Ending::Failed));
+        let how = "exited with code 0 after it had left its last world with an error";
+        assert_eq!(job.on_exit(1, Exit::Code(0)), [died(1, how)]);
+        assert!(job.state_machine.failures().is_empty(), "the program decides how its rank ends");
     }
 
     #[test]

@@ -334,6 +334,9 @@ impl Core {
             Item::Goodbye => {
                 self.events += 1;
                 let peer = &mut self.peers[from];
+                if peer.heard_goodbye {
+                    return Err("it left all its worlds twice");
+                }
                 peer.heard_goodbye = true;
                 self.alarms.raise();
                 if !self.settings.obituary.is_zero() {

@@ -40,6 +40,7 @@ impl Core {
             let peer = &mut self.peers[rank];
             (peer.heard_goodbye, peer.untold, peer.suspected, peer.retry) = (true, true, None, None);
             self.events += 1;
+            self.alarms.raise();
             self.numbers().into_iter().for_each(|number| self.forget_if_over(number));
         }
     }

@@ -13,6 +13,9 @@ const FEW: usize = 4;
 /// Ranks that share a core above which handshakes are given more time: as many more, as much more.
 const CROWD: u32 = 16;
 
+/// A process that did nothing by time for longer was stopped: it is due ten times a second.
+const STOPPED: Duration = Duration::from_secs(1);
+
 /// Connections of a process above which heartbeats become rarer: as many more, as much rarer.
 const BEATS: usize = 16;
 
@@ -126,7 +129,7 @@ impl Core {
         let patience = 1 + self.crowd / CROWD;
         // This process itself may not have been running, as when its job was suspended: it cannot
         // tell what others have done meanwhile.
-        let was_stopped = step > (limit / 2).max(Duration::from_secs(1));
+        let was_stopped = step > STOPPED;
         if was_stopped {
             let begun = |since: &mut Instant| *since = (*since + step).min(now);
             let ends = |until: &mut Instant| *until = (*until + step).min(now + obituary);
