@@ -2,6 +2,7 @@
 
 mod ends;
 mod hints;
+mod unfenced;
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, World, ranks};

@@ -107,6 +107,57 @@ pub fn unknown_variables() {
     }
 }
 
+/// Variables hold for each entry that leaves them open, and one that sets something else says so.
+pub fn variables_of_every_entry() {
+    let lines = |ended: &Ended| ended.out.lines().map(str::to_owned).collect::<Vec<_>>();
+    let ignored = |ended: &Ended, name: &str| {
+        ended
+            .err
+            .matches(&format!("something else than the environment variable {name}, which is ignored"))
+            .count()
+    };
+    // The transport is open.
+    for transport in ["local", "sim", "shm", "tcp"] {
+        let ended =
+            start(&rank_program(), &["rank", "ranks", "3"], &[("FENCEPOST_TRANSPORT", transport)]).end();
+        assert_eq!(lines(ended.expect(0)), ["met 3"; 3], "{transport}: {ended:#?}");
+        assert_eq!(ended.err, "", "{transport}");
+    }
+    // The number of ranks is not.
+    for (ranks, count) in [("4", 1), ("3", 0)] {
+        let ended = start(&rank_program(), &["rank", "ranks", "3"], &[("FENCEPOST_RANKS", ranks)]).end();
+        assert_eq!(lines(ended.expect(0)), ["met 3"; 3], "{ended:#?}");
+        assert_eq!(ignored(&ended, "FENCEPOST_RANKS"), count, "{ended:#?}");
+    }
+    for transport in BOTH {
+        let ended = run_with(&options(transport, "3"), &["ranks", "3"], &[]).end();
+        assert_eq!(lines(ended.expect(0)), ["met 3"; 3], "{transport}: {ended:#?}");
+        let ended = run_with(&options(transport, "2"), &["ranks", "3"], &[]).end();
+        let told = "the program asks for 3 ranks, and the job that it was started in has 2";
+        assert!(ended.expect(1).out.contains(told), "{ended:#?}");
+        // Threads wherever it was started, which join no job.
+        let ended = run_with(&options(transport, "2"), &["threads", "3"], &[]).end();
+        assert_eq!(lines(ended.expect(126)), ["met 3"; 6], "{transport}: {ended:#?}");
+    }
+    let ended = start(&rank_program(), &["rank", "threads", "3"], &[("FENCEPOST_CHECK", "mark")]).end();
+    assert_eq!(ignored(ended.expect(0), "FENCEPOST_CHECK"), 1, "{ended:#?}");
+    let ended = start(&rank_program(), &["rank", "ranks", "2"], &[("FENCEPOST_CHECK", "marks")]).end();
+    assert!(ended.expect(1).out.contains("`off`, `calls`"), "{ended:#?}");
+}
+
+/// An operation that no fence carries out is told, and an error where mistakes are looked for, as a variable says.
+pub fn unfenced() {
+    let told = "window 0 has collected 1 operation";
+    for transport in ["local", "tcp"] {
+        let off = [("FENCEPOST_TRANSPORT", transport), ("FENCEPOST_CHECK", "off")];
+        let ended = start(&rank_program(), &["rank", "unfenced"], &off).end();
+        assert_eq!(ended.expect(0).err.matches(told).count(), 2, "{ended:#?}");
+        let mark = [off[0], ("FENCEPOST_CHECK", "mark")];
+        let ended = start(&rank_program(), &["rank", "unfenced"], &mark).end();
+        assert!(ended.expect(1).out.contains(&format!("RMA_SYNC: {told} at ")), "{ended:#?}");
+    }
+}
+
 /// Settings in environment variables: the error about an invalid value names the variable, the value and what is
 /// allowed.
 pub fn settings() {

@@ -1,7 +1,7 @@
 //! The programs of the ranks of the tested jobs.
 
 use fencepost::prelude::*;
-use fencepost::{ErrorHandler, Machine, Stall, TransportKind, process};
+use fencepost::{Check, ErrorHandler, Machine, Stall, TransportKind, process};
 use rustix::process::{Signal, getpid, getppid, kill_process};
 use std::io::Write;
 use std::process::ExitCode;
@@ -19,6 +19,11 @@ pub fn main(words: &[String]) -> ExitCode {
         ["crossed"] => crossed(),
         ["settings"] => fencepost::run(|world| world.barrier()),
         ["overlapping"] => overlapping(),
+        ["ranks", ranks] => fencepost::ranks(number(ranks)).run(met),
+        ["threads", ranks] => {
+            fencepost::ranks(number(ranks)).transport(TransportKind::Local).check(Check::Off).run(met)
+        }
+        ["unfenced"] => fencepost::ranks(2).run(unfenced),
         ["machines"] => machines(),
         ["censuses"] => super::censuses::rank(),
         ["runs", count] => runs(number(count)),
@@ -96,6 +101,19 @@ fn well() -> Result<()> {
         say(&format!("before me {before}"));
     }
     Ok(())
+}
+
+/// Says how many ranks have met.
+fn met(world: &World) -> Result<()> {
+    let mut ranks = [1u32];
+    world.allreduce(&mut ranks, Op::Sum)?;
+    say(&format!("met {}", ranks[0]));
+    Ok(())
+}
+
+/// Drops a window with an operation that waits for its fence.
+fn unfenced(world: &World) -> Result<()> {
+    world.window::<u64>(1)?.put([7]).to(0, 0)
 }
 
 fn exits(rank: usize, code: i32) -> Result<()> {

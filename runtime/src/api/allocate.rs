@@ -350,6 +350,7 @@ fn made(
         accesses: Cell::new(0),
         exchange: RefCell::default(),
         known_ports: Ports::of(key.window).ok(),
+        since: Cell::new(site),
         hints,
         attributes: Attributes::default(),
     });

@@ -6,9 +6,9 @@ use crate::state::environment;
 use crate::state::handler::is_secondary_failure;
 use crate::state::messages::limits::Limits;
 use crate::state::registry::{Registry, new_world};
-use crate::state::stalls::Settings;
-use crate::state::stalls::Stall;
+use crate::state::stalls::{OnStall, Settings, Stall};
 use crate::state::transport_kind::TransportKind;
+use crate::state::window::WindowCore;
 use crate::state::world::World;
 use fencepost_planner::census::Census;
 use fencepost_planner::ir::pattern::Mode;
@@ -22,9 +22,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A world to be entered; see [`ranks`].
-#[derive(Clone, Debug)]
+///
+/// What is not set here is read from the environment when the world is entered, and is a default where that says nothing.
+/// A variable that says something else than what is set here is reported once, on standard error.
+#[derive(Clone, Debug, Default)]
 #[must_use = "nothing runs until `.run(..)` or `.collect(..)`"]
 pub struct Ranks {
+    size: Option<usize>,
+    transport: Option<TransportKind>,
+    mode: Option<Mode>,
+    machine: Option<Machine>,
+    census: Option<Census>,
+    check: Option<Check>,
+    check_memory: Option<usize>,
+    check_loads: Option<bool>,
+    check_report: Option<PathBuf>,
+    plan: Option<bool>,
+    explain: Option<bool>,
+    stall: Option<Option<Duration>>,
+    on_stall: Option<OnStall>,
+    end_deadlocks: Option<bool>,
+    eager: Option<usize>,
+    unexpected: Option<usize>,
+    /// How many supersteps and windows each world of it has had before the first.
+    before: (u32, u32),
+}
+
+/// What a world is entered with.
+struct Entry {
     size: usize,
     transport: TransportKind,
     mode: Mode,
@@ -35,7 +60,6 @@ pub struct Ranks {
     explain: bool,
     stalls: Arc<Settings>,
     limits: Limits,
-    /// How many supersteps and windows each world of it has had before the first.
     before: (u32, u32),
 }
 
@@ -44,22 +68,11 @@ const DEFAULT: Check = if cfg!(debug_assertions) { Check::Calls } else { Check::
 
 /// A world of `size` ranks: `ranks(5).run(|world| ..)?`, or `ranks(5).collect(|world| ..)?` for a value of each rank.
 ///
-/// It reads no environment: threads that share memory, of which there are at most 2048, mode auto, the machine model of
-/// [`Machine`]'s default, calls compared in debug builds, unless set here.
+/// In a job of processes these are the ranks of the job, which has to have as many; else they are threads, of which there
+/// are at most 2048, or what `FENCEPOST_TRANSPORT` says. A program that wants threads wherever it is started says so:
+/// `ranks(5).transport(TransportKind::Local)`.
 pub fn ranks(size: usize) -> Ranks {
-    Ranks {
-        size,
-        transport: TransportKind::Local,
-        mode: Mode::Auto,
-        machine: Machine::default(),
-        census: None,
-        checking: Checking { check: DEFAULT, ..Checking::default() },
-        plan: true,
-        explain: false,
-        stalls: Arc::default(),
-        limits: Limits::default(),
-        before: (0, 0),
-    }
+    Ranks { size: Some(size), ..Ranks::default() }
 }
 
 /// Run `program` on every rank of a world: in a job of processes, the ranks of the job; else as many ranks as
@@ -98,7 +111,7 @@ pub fn ranks(size: usize) -> Ranks {
 #[doc(alias = "MPI_Init")]
 #[doc(alias = "MPI_Finalize")]
 pub fn run(program: impl Fn(&World) -> Result<()> + Sync) -> Result<()> {
-    from_environment()?.run(program)
+    Ranks::default().run(program)
 }
 
 /// As [`run()`], for a program that returns a value: returns those of this process's ranks, in the order of ranks. Where ranks
@@ -107,48 +120,7 @@ pub fn run(program: impl Fn(&World) -> Result<()> + Sync) -> Result<()> {
 /// # Errors
 /// As [`run()`].
 pub fn collect<R: Send>(program: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
-    from_environment()?.collect(program)
-}
-
-/// The world that the environment describes.
-fn from_environment() -> Result<Ranks> {
-    let asked = match environment::text("FENCEPOST_RANKS")? {
-        Some(text) => {
-            let most = fencepost_job::RANKS_MAX as usize;
-            Some(text.parse().ok().filter(|size| (1..=most).contains(size)).ok_or_else(|| {
-                let message = format!("FENCEPOST_RANKS is `{text}`: give a number of ranks from 1 to {most}");
-                Error::new(ErrorClass::Arg, message)
-            })?)
-        }
-        None => None,
-    };
-    let given = TransportKind::from_environment()?;
-    // Who asks for threads gets them, wherever it was started.
-    let threads = given.as_ref().is_some_and(|transport| !transport.is_of_processes());
-    let (size, transport) = match if threads { None } else { process()? } {
-        // A launcher's word is the last one about how, and about how many unless the environment says otherwise.
-        Some(process) => (asked.unwrap_or(process.ranks), TransportKind::Tcp),
-        None => {
-            let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-            (asked.unwrap_or_else(cores), given.unwrap_or_default())
-        }
-    };
-    let mode = environment::read("FENCEPOST_MODE")?.unwrap_or_default();
-    let machine = environment::machine("FENCEPOST_MACHINE")?;
-    let census = environment::read("FENCEPOST_CENSUS")?;
-    let check = environment::read("FENCEPOST_CHECK")?.unwrap_or(DEFAULT);
-    let report = environment::text("FENCEPOST_CHECK_REPORT")?.map(|path| Report::at(path.into()));
-    let plan = environment::one_of("FENCEPOST_PLAN", &[("on", true), ("off", false)], true)?;
-    let explain = environment::one_of("FENCEPOST_EXPLAIN", &[("on", true), ("off", false)], false)?;
-    let stalls = Arc::new(Settings::from_environment()?);
-    let default = ranks(size);
-    let memory = environment::bytes("FENCEPOST_CHECK_MEMORY")?.unwrap_or(Checking::default().memory);
-    let loads = environment::one_of("FENCEPOST_CHECK_LOADS", &[("on", true), ("off", false)], false)?;
-    let checking = Checking { check, report, memory, loads };
-    let limits = Limits::from_environment()?;
-    let machine = machine.unwrap_or(default.machine);
-    let ranks = Ranks { stalls, limits, census, checking, machine, ..default };
-    Ok(ranks.transport(transport).mode(mode).plan(plan).explain(explain))
+    Ranks::default().collect(program)
 }
 
 /// Ranks that are threads of one process, at most: each two of them have some memory together, 2 KiB or so.
@@ -179,22 +151,22 @@ fn panicked(rank: usize, why: &str) -> Error {
 impl Ranks {
     /// How the ranks reach each other.
     pub fn transport(mut self, transport: TransportKind) -> Self {
-        self.transport = transport;
+        self.transport = Some(transport);
         self
     }
 
     /// The mode that operations without one of their own prefer.
     pub fn mode(mut self, mode: Mode) -> Self {
-        self.mode = mode;
+        self.mode = Some(mode);
         self
     }
 
     /// What communication costs: every prediction and every choice of this world and its parts follows this model. The
-    /// default is that of [`Machine`], a two-core server. [`run`] reads `FENCEPOST_MACHINE`.
+    /// default is that of [`Machine`], a two-core server. The variable is `FENCEPOST_MACHINE`.
     ///
     /// All ranks must give the same one: where they differ, the first call that all ranks make is `RMA_SYNC` on all.
     pub fn machine(mut self, machine: Machine) -> Self {
-        self.machine = machine;
+        self.machine = Some(machine);
         self
     }
 
@@ -202,7 +174,7 @@ impl Ranks {
     /// this world and its parts; by the machine model, unless set. Results have the same bits and errors the same names
     /// in each. Where some ranks share memory and not all, one rank speaks for its host in a sparse one; where none do, one of up to eight
     /// ranks of a machine. A world that takes the sparse one takes the reduced one in the fence after one in which each rank had
-    /// something for most others, where the model has that faster. It is there to compare with. [`run()`] asks `FENCEPOST_CENSUS=direct|sparse|reduced`.
+    /// something for most others, where the model has that faster. It is there to compare with. The variable is `FENCEPOST_CENSUS=direct|sparse|reduced`.
     ///
     /// All ranks must choose the same: where they differ, the first call that all ranks make ends the world with `RMA_SYNC`.
     pub fn census(mut self, census: Census) -> Self {
@@ -213,14 +185,13 @@ impl Ranks {
     /// Whether anything is planned. Without, every operation is a message of its own: supersteps that are prepared here
     /// are compiled aggressive and nothing is joined, and in epochs that are not compiled every operation is aggressive
     /// whatever it asks for. Plans that are loaded stay what they are, and where memory is reached, epochs that are not
-    /// compiled have no messages. It is there to compare with. [`run()`] asks `FENCEPOST_PLAN=on|off`.
+    /// compiled have no messages. It is there to compare with. The variable is `FENCEPOST_PLAN=on|off`.
     pub fn plan(mut self, plan: bool) -> Self {
-        self.plan = plan;
+        self.plan = Some(plan);
         self
     }
 
-    /// How far this world and its parts look for mistakes while they run. `Calls` in debug builds, `Off` in others, unless set;
-    /// [`run()`] asks `FENCEPOST_CHECK=off|calls|mark|log|mpi`.
+    /// How far this world and its parts look for mistakes while they run. `Calls` in debug builds, `Off` in others, unless set. The variable is `FENCEPOST_CHECK=off|calls|mark|log|mpi`.
     ///
     /// With `Mark` and `Log`, the fence of an epoch in which two operations conflict applies nothing: it is `RMA_CONFLICT` on
     /// the rank that owns the elements and on both origins, with both lines, and `RMA_SYNC` on the others. So is the wait of an
@@ -242,23 +213,21 @@ impl Ranks {
     /// byte for each of the window. Each origin marks what it calls, as much for the elements that it touches. A barrier has one exchange more; each post, access and message a frame with a word for each rank;
     /// and each epoch of a lock is compared with those of its part that are not known to be over.
     pub fn check(mut self, check: Check) -> Self {
-        self.checking.check = check;
+        self.check = Some(check);
         self
     }
 
-    /// The bytes in which operations under locks are kept to look for conflicts, for each part of a window: 1 MiB unless set;
-    /// [`run()`] asks `FENCEPOST_CHECK_MEMORY`. Each rank has an equal share of it at each part, of which an operation on one
+    /// The bytes in which operations under locks are kept to look for conflicts, for each part of a window: 1 MiB unless set. The variable is `FENCEPOST_CHECK_MEMORY`. Each rank has an equal share of it at each part, of which an operation on one
     /// run of elements takes 64 bytes, and one that is repeated takes none. A share is used again when all ranks have met. A rank
     /// whose share is full says once, on standard error and in the [report](Self::check_report), from which line on conflicts may
     /// be missed. What is found is right all the same. All ranks may choose otherwise.
     pub fn check_memory(mut self, bytes: usize) -> Self {
-        self.checking.memory = bytes;
+        self.check_memory = Some(bytes);
         self
     }
 
     /// Whether [`Check::Mpi`] also looks for loads: a fence where a rank has loaded an element of its part since the fence before, and
-    /// another rank puts or accumulates into that element in the epoch, is `RMA_CONFLICT` as one with a store is. Not, unless set;
-    /// [`run()`] asks `FENCEPOST_CHECK_LOADS=on|off`. All ranks may choose otherwise.
+    /// another rank puts or accumulates into that element in the epoch, is `RMA_CONFLICT` as one with a store is. Not, unless set. The variable is `FENCEPOST_CHECK_LOADS=on|off`. All ranks may choose otherwise.
     ///
     /// The elements of a window that [`World::window`](crate::World::window) or [`window_with`](crate::World::window_with) makes are mapped
     /// a second time then, for the program alone, and after each fence that mapping is protected: each access
@@ -278,7 +247,7 @@ impl Ranks {
     /// # Cost
     /// Some microseconds for each instruction that accesses the window.
     pub fn check_loads(mut self, loads: bool) -> Self {
-        self.checking.loads = loads;
+        self.check_loads = Some(loads);
         self
     }
 
@@ -289,14 +258,14 @@ impl Ranks {
     /// `FENCEPOST_CHECK_REPORT`. It has to be a regular file: nothing is written to a device or a
     /// named pipe. Where it cannot be written, each process prints so once, on standard error.
     pub fn check_report(mut self, file: impl Into<PathBuf>) -> Self {
-        self.checking.report = Some(Report::at(file.into()));
+        self.check_report = Some(file.into());
         self
     }
 
     /// Whether what epochs do and why is kept for [`World::explain_last`](crate::World::explain_last).
-    /// [`run()`] asks `FENCEPOST_EXPLAIN=on|off`.
+    /// The variable is `FENCEPOST_EXPLAIN=on|off`.
     pub fn explain(mut self, explain: bool) -> Self {
-        self.explain = explain;
+        self.explain = Some(explain);
         self
     }
 
@@ -310,19 +279,19 @@ impl Ranks {
 
     /// After how long a wait is reported, and then whenever it has lasted twice as long; never, for `None`. 10 seconds
     /// unless set. With no time at all, it is as soon as the rank would sleep. The report says who waits for whom, in which
-    /// call, how many of what came, and where the awaited rank is, as far as is known. [`run()`] asks `FENCEPOST_STALL`.
+    /// call, how many of what came, and where the awaited rank is, as far as is known. The variable is `FENCEPOST_STALL`.
     ///
     /// # Cost
     /// Nothing, until a rank that waits would sleep; then a look at the clock each time that it wakes.
     pub fn stall(mut self, after: Option<Duration>) -> Self {
-        Arc::make_mut(&mut self.stalls).after = after;
+        self.stall = Some(after);
         self
     }
 
     /// Sets the function that is called with each wait that lasts, by the rank that waits, in the wait; without, they are lines on standard error. It
     /// must not call anything of a world. A panic in it ends there: the wait goes on, and it is not called for that wait again.
     pub fn on_stall(mut self, told: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
-        Arc::make_mut(&mut self.stalls).told = Arc::new(told);
+        self.on_stall = Some(OnStall(Arc::new(told)));
         self
     }
 
@@ -331,9 +300,9 @@ impl Ranks {
     ///
     /// Ranks that are in different calls of all ranks of one world learn it at once. A cycle is recognised within some seconds, and never
     /// by mistake. A rank that waits for any of more than 64 is in none that is recognised, nor is one that has begun to receive in
-    /// another world: what it takes there may let others go on. [`run()`] asks `FENCEPOST_DEADLOCK`.
+    /// another world: what it takes there may let others go on. The variable is `FENCEPOST_DEADLOCK`.
     pub fn end_deadlocks(mut self, ends: bool) -> Self {
-        Arc::make_mut(&mut self.stalls).ends = ends;
+        self.end_deadlocks = Some(ends);
         self
     }
 
@@ -342,17 +311,17 @@ impl Ranks {
     /// receive has taken it; so a [send](crate::World::send) of a longer one waits for its receive. [`run()`] asks
     /// `FENCEPOST_EAGER`.
     pub fn eager(mut self, bytes: usize) -> Self {
-        self.limits.eager = Some(bytes);
+        self.eager = Some(bytes);
         self
     }
 
     /// The bytes of messages that a rank keeps for receives to come: 16 MiB unless set. Each of the ranks may fill an equal
     /// part, and a message takes 64 bytes besides its elements. A [send](crate::World::send) that finds no room waits for its
-    /// receive, and its elements stay with the sender; nothing is dropped. [`run()`] asks `FENCEPOST_UNEXPECTED`.
+    /// receive, and its elements stay with the sender; nothing is dropped. The variable is `FENCEPOST_UNEXPECTED`.
     ///
     /// All ranks must give the same: a rank that is sent more than it keeps ends the world.
     pub fn unexpected(mut self, bytes: usize) -> Self {
-        self.limits.unexpected = bytes;
+        self.unexpected = Some(bytes);
         self
     }
 
@@ -383,23 +352,97 @@ impl Ranks {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn collect<R: Send>(&self, program: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
-        if self.size == 0 {
+        let entry = self.resolved()?;
+        if entry.size == 0 {
             return Err(Error::new(ErrorClass::Arg, "a world has at least one rank"));
         }
-        if self.transport.is_of_processes() {
-            launch(self.size, &self.transport)?;
+        if entry.transport.is_of_processes() {
+            launch(entry.size, &entry.transport)?;
         }
         environment::report_unknown();
-        if self.transport.is_of_processes() {
-            return self.run_as_process(program).map(|value| vec![value]);
+        if entry.transport.is_of_processes() {
+            return entry.run_as_process(program).map(|value| vec![value]);
         }
-        if self.size > THREADS {
+        if entry.size > THREADS {
             let message = format!(
                 "{} ranks as threads of one process: there are at most {THREADS}; use processes, or fewer ranks",
-                self.size
+                entry.size
             );
             return Err(Error::new(ErrorClass::Arg, message));
         }
+        entry.run_as_threads(program)
+    }
+
+    /// What is set here, completed by the environment and the defaults.
+    fn resolved(&self) -> Result<Entry> {
+        use environment::{bytes, either, machine, read, size, text, word};
+        const ON: [(&str, bool); 2] = [("on", true), ("off", false)];
+        let given = TransportKind::from_environment()?;
+        // Who asks for threads gets them, wherever it was started.
+        let asked = self.transport.as_ref().or(given.as_ref());
+        let threads = asked.is_some_and(|transport| !transport.is_of_processes());
+        let process = if threads { None } else { process()? };
+        if let (Some(set), Some(given)) = (&self.transport, &given)
+            && !(set.is_like(given) || process.is_some() && set.is_of_processes() && given.is_of_processes())
+        {
+            environment::report_overridden("FENCEPOST_TRANSPORT");
+        }
+        let asked_size = either(self.size, "FENCEPOST_RANKS", size)?;
+        let (size, transport) = match process {
+            // A launcher's word is the last one about how, and about how many unless the program or the environment says
+            // otherwise.
+            Some(process) => {
+                let size = asked_size.unwrap_or(process.ranks);
+                process.agrees(size)?;
+                (size, TransportKind::Tcp)
+            }
+            None => {
+                let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+                (asked_size.unwrap_or_else(cores), asked.cloned().unwrap_or_default())
+            }
+        };
+        let report = either(self.check_report.clone(), "FENCEPOST_CHECK_REPORT", |name| {
+            Ok(text(name)?.map(PathBuf::from))
+        })?;
+        let checking = Checking {
+            check: either(self.check, "FENCEPOST_CHECK", read)?.unwrap_or(DEFAULT),
+            report: report.map(Report::at),
+            memory: either(self.check_memory, "FENCEPOST_CHECK_MEMORY", bytes)?
+                .unwrap_or(Checking::default().memory),
+            loads: either(self.check_loads, "FENCEPOST_CHECK_LOADS", |name| word(name, &ON))?
+                .unwrap_or(false),
+        };
+        let default = Limits::default();
+        let limits = Limits {
+            eager: either(self.eager, "FENCEPOST_EAGER", bytes)?.or(default.eager),
+            unexpected: either(self.unexpected, "FENCEPOST_UNEXPECTED", bytes)?.unwrap_or(default.unexpected),
+        };
+        let stalls = Settings::default();
+        let ends = |name: &'static str| word(name, &[("report", false), ("end", true)]);
+        let stalls = Settings {
+            after: either(self.stall, "FENCEPOST_STALL", environment::limit)?.unwrap_or(stalls.after),
+            ends: either(self.end_deadlocks, "FENCEPOST_DEADLOCK", ends)?.unwrap_or(stalls.ends),
+            told: self.on_stall.as_ref().map_or(stalls.told, |told| told.0.clone()),
+        };
+        Ok(Entry {
+            size,
+            transport,
+            mode: either(self.mode, "FENCEPOST_MODE", read)?.unwrap_or_default(),
+            machine: either(self.machine, "FENCEPOST_MACHINE", machine)?.unwrap_or_default(),
+            census: either(self.census, "FENCEPOST_CENSUS", read)?,
+            checking,
+            plan: either(self.plan, "FENCEPOST_PLAN", |name| word(name, &ON))?.unwrap_or(true),
+            explain: either(self.explain, "FENCEPOST_EXPLAIN", |name| word(name, &ON))?.unwrap_or(false),
+            stalls: Arc::new(stalls),
+            limits,
+            before: self.before,
+        })
+    }
+}
+
+impl Entry {
+    /// The ranks are threads of this process.
+    fn run_as_threads<R: Send>(&self, program: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
         let registry = Arc::new(Registry::default());
         let id = new_world();
         let program = &program;
@@ -524,8 +567,19 @@ impl Ranks {
         *world.core().hosts.borrow_mut() = hosts;
         match catch_unwind(AssertUnwindSafe(|| program(&world))) {
             Ok(Ok(value)) => {
+                world.core().each_collecting(WindowCore::note_unfenced); // those that were leaked
+                let unfenced = world.core().unfenced.borrow().take();
                 world.leave(Leave::Finished);
-                End::Value(value)
+                match unfenced {
+                    Some((what, site)) if self.checking.check > Check::Off => {
+                        End::Error(Error::new(ErrorClass::RmaSync, what).at(site))
+                    }
+                    Some((what, _)) => {
+                        environment::print(&format!("rank {}: {what}", world.rank()));
+                        End::Value(value)
+                    }
+                    None => End::Value(value),
+                }
             }
             Ok(Err(error)) => {
                 world.core().end_for_part(&error);

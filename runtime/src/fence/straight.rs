@@ -98,7 +98,7 @@ fn fence(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Option<Resu
     match result {
         Ok(()) => {
             for window in windows {
-                window.next_set_plainly();
+                window.next_set_plainly(call.site);
             }
         }
         Err(_) => super::discard(windows),

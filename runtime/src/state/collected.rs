@@ -2,10 +2,11 @@
 
 use crate::collect::fast_path::FastPath;
 use crate::collect::operation::WindowKey;
-use crate::collect::outbox::{DatatypeSource, Head, Outbox, PUT, op_of};
+use crate::collect::outbox::{DatatypeSource, Head, Outbox, PUT, op_of, touched};
 use crate::collect::pending::Into as Landing;
 use crate::collect::touched::Touched;
 use crate::kernel::waits::{Wait, without};
+use crate::state::unfenced::Forgotten;
 use crate::state::window::WindowCore;
 use fencepost_planner::conflicts::Own;
 use fencepost_planner::ir::pattern::Kind;
@@ -15,6 +16,7 @@ use std::panic::Location;
 impl WindowCore {
     /// After a fence that went through, at this line: fill the other set, which nobody reads any more.
     pub(crate) fn next_set(&self, site: &'static Location<'static>) {
+        self.since.set(site);
         self.closed.set(false);
         if self.far {
             self.watch();
@@ -32,7 +34,8 @@ impl WindowCore {
 
     /// [`next_set`](Self::next_set), where the epoch had records alone and memory is reached: no operation is pending, nor was any.
     #[inline]
-    pub(crate) fn next_set_plainly(&self) {
+    pub(crate) fn next_set_plainly(&self, site: &'static Location<'static>) {
+        self.since.set(site);
         self.closed.set(false);
         if !self.short.get() {
             self.allow(true);
@@ -221,5 +224,26 @@ impl WindowCore {
                 .iter()
                 .enumerate()
                 .any(|(target, fast_path)| !fast_path.writer.has_none(records(target)))
+    }
+
+    /// The window is dropped, or its world left: what it has collected is kept in mind, unless there is another failure.
+    pub(crate) fn note_unfenced(&self) {
+        if std::thread::panicking() || !self.world.goes_on() || !self.is_pending() {
+            return;
+        }
+        let size = self.element.size as usize;
+        let count = |outbox: &mut Outbox| touched(&outbox.records, size).count() + outbox.wide.len();
+        let made = |&target: &usize| self.region.made_outbox(self.set.get(), target).is_some();
+        let sent: usize = (0..self.world.size).filter(made).map(|target| self.outbox(target, count)).sum();
+        let (got, asked) =
+            self.pending(|pending| (pending.gets.len(), pending.wide.first().map(|get| get.site)));
+        let at_least = self.remembered.borrow().has_left();
+        self.world.unfenced.borrow().add(Forgotten {
+            window: self.key.window,
+            operations: sent + got + usize::from(at_least),
+            at_least,
+            called: self.checked.some_site().or(asked.filter(|_| sent == 0)),
+            since: self.since.get(),
+        });
     }
 }

@@ -3,9 +3,12 @@
 use fencepost_planner::machine::Machine;
 use fencepost_planner::plan::open_regular;
 use fencepost_planner::{Error, ErrorClass, Result};
+use std::collections::BTreeSet;
 use std::env::{VarError, var};
 use std::fs::OpenOptions;
-use std::io::Read;
+use std::io::{Read, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// The text of a variable, if it is set.
 ///
@@ -22,14 +25,30 @@ pub(crate) fn text(name: &str) -> Result<Option<String>> {
     }
 }
 
-/// The value of a variable that may be one of a few words; `unset` where it is not set.
+/// What the program has set, or else what the variable says, if it is set: it is reported where the two differ.
+///
+/// # Errors
+/// That of the variable's value, also where the program has set another one.
+pub(crate) fn either<V: PartialEq>(
+    set: Option<V>,
+    name: &'static str,
+    given: impl FnOnce(&'static str) -> Result<Option<V>>,
+) -> Result<Option<V>> {
+    let given = given(name)?;
+    if set.is_some() && given.is_some() && set != given {
+        report_overridden(name);
+    }
+    Ok(set.or(given))
+}
+
+/// The value of a variable that may be one of a few words; `None` where it is not set.
 ///
 /// # Errors
 /// `ARG` for any other word, with those allowed.
-pub(crate) fn one_of<V: Copy>(name: &str, words: &[(&str, V)], unset: V) -> Result<V> {
-    let Some(text) = text(name)? else { return Ok(unset) };
+pub(crate) fn word<V: Copy>(name: &str, words: &[(&str, V)]) -> Result<Option<V>> {
+    let Some(text) = text(name)? else { return Ok(None) };
     let known = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
-    known.ok_or_else(|| {
+    known.map(Some).ok_or_else(|| {
         let quoted: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
         let allowed = match &quoted[..] {
             [all @ .., last] if !all.is_empty() => format!("{} or {last}", all.join(", ")),
@@ -58,6 +77,30 @@ pub(crate) fn bytes(name: &str) -> Result<Option<usize>> {
         let message = format!("{name} is `{text}`: give a number of bytes, from 0 to {}", usize::MAX);
         Error::new(ErrorClass::Arg, message)
     })
+}
+
+/// The number of ranks that a variable says; `None` where it is not set.
+///
+/// # Errors
+/// `ARG` for anything else.
+pub(crate) fn size(name: &str) -> Result<Option<usize>> {
+    let Some(text) = text(name)? else { return Ok(None) };
+    let most = fencepost_job::RANKS_MAX as usize;
+    text.parse().ok().filter(|size| (1..=most).contains(size)).map(Some).ok_or_else(|| {
+        let message = format!("{name} is `{text}`: give a number of ranks from 1 to {most}");
+        Error::new(ErrorClass::Arg, message)
+    })
+}
+
+/// The limit of time that a variable says, `Some(None)` for no limit; `None` where it is not set.
+///
+/// # Errors
+/// `ARG` for anything else.
+pub(crate) fn limit(name: &str) -> Result<Option<Option<Duration>>> {
+    let Some(text) = text(name)? else { return Ok(None) };
+    let refused = |why| Error::new(ErrorClass::Arg, format!("{name} is `{text}`: {why}"));
+    let limit = fencepost_job::duration(&text).map_err(refused)?;
+    Ok(Some(Some(limit).filter(|limit| !limit.is_zero())))
 }
 
 /// The most bytes that the text of a machine model has.
@@ -92,18 +135,36 @@ pub(crate) fn machine(name: &str) -> Result<Option<Machine>> {
 #[cfg(not(loom))]
 pub(crate) fn report_unknown() {
     use fencepost_job::variables::{reported, unknown};
-    use std::io::Write;
     use std::sync::Once;
 
     static REPORTED: Once = Once::new();
     REPORTED.call_once(|| {
-        if fencepost_job::joined().is_some_and(|member| member.job().rank > 0) {
-            return;
-        }
         for (name, nearest) in unknown(std::env::vars_os().map(|(name, _)| name)) {
-            let line = format!("fencepost: {}\n", reported(&name, nearest));
-            // A failure to write cannot be reported.
-            let _ = std::io::stderr().lock().write_all(line.as_bytes());
+            say(&reported(&name, nearest));
         }
     });
+}
+
+/// Reports a variable of which the program has set the opposite, on standard error: once in a process, and of the
+/// processes of a job by rank 0 alone.
+pub(crate) fn report_overridden(name: &'static str) {
+    static REPORTED: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+    if REPORTED.lock().unwrap_or_else(PoisonError::into_inner).insert(name) {
+        say(&format!(
+            "the program sets something else than the environment variable {name}, which is ignored"
+        ));
+    }
+}
+
+/// Writes a line on standard error, of the processes of a job by rank 0 alone.
+fn say(line: &str) {
+    if fencepost_job::joined().is_none_or(|member| member.job().rank == 0) {
+        print(line);
+    }
+}
+
+/// Writes a line on standard error.
+pub(crate) fn print(line: &str) {
+    // A failure to write cannot be reported.
+    let _ = std::io::stderr().lock().write_all(format!("fencepost: {line}\n").as_bytes());
 }

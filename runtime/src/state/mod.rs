@@ -41,6 +41,7 @@ pub(crate) mod stands;
 pub(crate) mod supersteps;
 pub(crate) mod traffic;
 pub(crate) mod transport_kind;
+pub(crate) mod unfenced;
 pub(crate) mod window;
 pub(crate) mod windows;
 pub(crate) mod world;

@@ -1,7 +1,5 @@
 //! [`Stall`]: the report of a wait that lasts; and how a world treats such waits.
 
-use crate::state::environment;
-use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::deadlock::Waits;
 use std::fmt;
 use std::io::Write as _;
@@ -84,7 +82,17 @@ pub(crate) struct Stalls {
 }
 
 /// The function that is called with each report.
-type Told = dyn Fn(&Stall) + Send + Sync;
+pub(crate) type Told = dyn Fn(&Stall) + Send + Sync;
+
+/// The function that a program has set for each report.
+#[derive(Clone)]
+pub(crate) struct OnStall(pub(crate) Arc<Told>);
+
+impl fmt::Debug for OnStall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a function")
+    }
+}
 
 /// The settings of a world for waits that last.
 #[derive(Clone)]
@@ -118,20 +126,6 @@ fn say(stall: &Stall) {
 }
 
 impl Settings {
-    /// The defaults, with what `FENCEPOST_STALL` and `FENCEPOST_DEADLOCK` say.
-    #[cfg(not(loom))]
-    pub(crate) fn from_environment() -> Result<Self> {
-        let mut settings = Self::default();
-        if let Some(text) = environment::text("FENCEPOST_STALL")? {
-            let refused = |why| Error::new(ErrorClass::Arg, format!("FENCEPOST_STALL is `{text}`: {why}"));
-            let after = fencepost_job::duration(&text).map_err(refused)?;
-            settings.after = Some(after).filter(|after| !after.is_zero());
-        }
-        settings.ends =
-            environment::one_of("FENCEPOST_DEADLOCK", &[("report", false), ("end", true)], false)?;
-        Ok(settings)
-    }
-
     /// Whether anything is to be done for a wait at all.
     pub(crate) fn watches(&self) -> bool {
         self.after.is_some() || self.ends

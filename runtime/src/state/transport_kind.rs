@@ -86,6 +86,11 @@ impl TransportKind {
         environment::read("FENCEPOST_TRANSPORT")
     }
 
+    /// Whether ranks reach each other in the same way.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+
     /// Whether ranks are processes.
     pub(crate) fn is_of_processes(&self) -> bool {
         matches!(self, TransportKind::Shm | TransportKind::Tcp)

@@ -115,6 +115,8 @@ pub struct WindowCore {
     pub(crate) exchange: RefCell<Exchange>,
     /// Their ports; `None` for a window that is beyond the numbers that ports have.
     pub(crate) known_ports: Option<Ports>,
+    /// The line that made the window, or fenced it last.
+    pub(crate) since: Cell<&'static Location<'static>>,
     /// The promises and expectations of the program.
     pub(crate) hints: Hints,
     /// The values that the program keeps with the window.
@@ -163,6 +165,23 @@ impl<T: Element> Window<T> {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Gives up the operations that this rank has collected for the next fence: nobody sees them, and tickets of gets stay
+    /// empty. A window that is dropped with such operations is reported otherwise when the program of its rank ends, or is an
+    /// error of `run` with a [check](crate::Ranks::check).
+    ///
+    /// ```
+    /// # fencepost_runtime::ranks(2).run(|world| {
+    /// let mut u = world.window::<u64>(1)?;
+    /// u.put([7]).to(1 - world.rank(), 0)?;
+    /// u.discard();
+    /// u.fence()?;
+    /// assert_eq!(u[0], 0);
+    /// # Ok(()) }).unwrap();
+    /// ```
+    pub fn discard(&mut self) {
+        self.core.discard();
     }
 
     /// Returns the number of elements of `rank`'s part; `None` if there is no such rank.
@@ -451,6 +470,7 @@ impl WindowCore {
 
 impl<T: Element> Drop for Window<T> {
     fn drop(&mut self) {
+        self.core.note_unfenced();
         self.core.world.forget_window(self.core.key);
         self.core.attributes.drop_all();
     }

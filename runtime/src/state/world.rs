@@ -23,6 +23,7 @@ use crate::state::supersteps::{InFlight, Supersteps};
 use crate::state::traffic::EpochKind;
 use crate::state::traffic::Traffic;
 use crate::state::transport_kind::TransportKind;
+use crate::state::unfenced::Unfenced;
 use crate::state::window::WindowCore;
 use fencepost_planner::census::{Census, choose, dense, short};
 use fencepost_planner::element::ElementType;
@@ -139,6 +140,8 @@ pub(crate) struct WorldCore {
     pub(crate) above: RefCell<Vec<Weak<WorldCore>>>,
     /// All worlds that this rank has split off in this `run`, the one that it was entered with excepted.
     pub(crate) parts: RefCell<Rc<Parts>>,
+    /// What was collected and never fenced, in all worlds of this run.
+    pub(crate) unfenced: RefCell<Rc<Unfenced>>,
     /// Payloads that others may still read, with the rank that reads each, and the number of its frame.
     pub(crate) kept: RefCell<Vec<(usize, u64, Vec<u8>)>>,
     /// Frames posted to each rank by [`WorldCore::post_kept`] or counted by [`WorldCore::posted`].
@@ -239,6 +242,7 @@ impl World {
             dead: RefCell::default(),
             above: RefCell::default(),
             parts: RefCell::default(),
+            unfenced: RefCell::default(),
             kept: RefCell::default(),
             posts: RefCell::new(vec![0; size]),
             matched: RefCell::default(),

@@ -1,8 +1,5 @@
 //! [`Limits`]: how much of messages is sent and kept before their receives.
 
-use crate::state::environment;
-use fencepost_planner::Result;
-
 /// The limits of a world for messages that no receive has taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Limits {
@@ -30,13 +27,6 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the defaults, changed by `FENCEPOST_EAGER` and `FENCEPOST_UNEXPECTED`.
-    pub(crate) fn from_environment() -> Result<Self> {
-        let eager = environment::bytes("FENCEPOST_EAGER")?;
-        let unexpected = environment::bytes("FENCEPOST_UNEXPECTED")?;
-        Ok(Self { eager, unexpected: unexpected.unwrap_or(Self::default().unexpected) })
-    }
-
     /// The bytes of the longest message whose elements are sent with it to a rank that is reached, or is not.
     #[inline]
     pub(crate) fn eager(&self, reached: bool) -> usize {

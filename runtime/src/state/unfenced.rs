@@ -1,0 +1,62 @@
+//! [`Unfenced`]: operations that were collected and never fenced. Who forgets a fence is told so when its program ends.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::panic::Location;
+
+/// The windows of all worlds of a run that were dropped with operations that wait for their fence.
+#[derive(Default)]
+pub(crate) struct Unfenced(RefCell<(Vec<Forgotten>, usize)>);
+
+/// The number of windows that are told one by one.
+const MOST: usize = 8;
+
+/// A window with operations that no fence has carried out.
+pub(crate) struct Forgotten {
+    /// The number of the window.
+    pub(crate) window: u32,
+    pub(crate) operations: usize,
+    /// Whether there are perhaps more: some have left early.
+    pub(crate) at_least: bool,
+    /// The line of one of them, where lines are kept.
+    pub(crate) called: Option<&'static Location<'static>>,
+    /// The line that made the window, or fenced it last.
+    pub(crate) since: &'static Location<'static>,
+}
+
+impl Unfenced {
+    pub(crate) fn add(&self, forgotten: Forgotten) {
+        let (told, more) = &mut *self.0.borrow_mut();
+        if told.len() < MOST { told.push(forgotten) } else { *more += 1 }
+    }
+
+    /// Returns all in words, and a line to begin at, if there are any; nothing is kept.
+    pub(crate) fn take(&self) -> Option<(String, &'static Location<'static>)> {
+        let (told, more) = self.0.take();
+        let first = told.first()?;
+        let site = first.called.unwrap_or(first.since);
+        let mut what: Vec<String> = told.iter().map(ToString::to_string).collect();
+        if more > 0 {
+            what.push(format!("and {more} more"));
+        }
+        let what = what.join("; ");
+        Some((
+            format!("{what}: fence the window before it is dropped, or give them up by `Window::discard`"),
+            site,
+        ))
+    }
+}
+
+impl fmt::Display for Forgotten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { window, operations, at_least, called, since } = self;
+        let at_least = if *at_least { "at least " } else { "" };
+        let plural = if *operations == 1 { "" } else { "s" };
+        write!(f, "window {window} has collected {at_least}{operations} operation{plural} ")?;
+        match called {
+            Some(site) => write!(f, "at {}:{} ", site.file(), site.line()),
+            None => write!(f, "since {}:{} ", since.file(), since.line()),
+        }?;
+        f.write_str("that no fence has carried out")
+    }
+}
