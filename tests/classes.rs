@@ -132,8 +132,10 @@ fn rows(class: ErrorClass) -> Vec<Row> {
                 u.lock(0, LockType::Shared).map(drop)
             }),
             ("`Ticket::take` before the end of its epoch", |world| {
-                let u = world.window::<u32>(4)?;
-                u.fetch(0, 0)?.take().map(drop)
+                let mut u = world.window::<u32>(4)?;
+                let taken = u.fetch(0, 0)?.take().map(drop);
+                u.discard();
+                taken
             }),
         ],
         ErrorClass::RmaConflict => vec![

@@ -42,7 +42,8 @@ use proc_macro2::TokenStream;
 /// - `name::pattern(recorders.., arguments..)` records the calls, without windows and without a world;
 /// - `name::compile(ranks, |rank| arguments)` compiles it ahead of time, for any number of ranks;
 /// - `name::prepare(world, arguments..)` and `name::load(world, path, arguments..)` return a prepared superstep: a plan that
-///   all ranks have agreed on.
+///   all ranks have agreed on. A plan that takes ranks to share memory which exchange messages here is compiled again as it is
+///   loaded; `Compiled::with` compiles ahead for another placement.
 ///
 /// A prepared superstep has three methods, each with one signature, which follows from that of the function:
 /// - `run` takes what the function takes and returns what it returns. The body is run, its calls are matched with the plan's,

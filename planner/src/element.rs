@@ -123,6 +123,23 @@ impl Op {
         }
     }
 
+    /// Says that this operator is not defined for `element`, and what it is defined for.
+    #[doc(hidden)]
+    pub fn undefined_for(self, element: ElementType) -> String {
+        let takes = match self {
+            Op::MinLoc | Op::MaxLoc => "a `ValueAt`, which is a number and its index",
+            Op::Sum | Op::Prod | Op::Min | Op::Max => "integers and floating-point numbers",
+            _ => "integers",
+        };
+        match element.kind {
+            ElementKind::Opaque => format!(
+                "{self} is not defined for elements of {} bytes that are not one number, as arrays and structs: it takes {takes}, so make the window of the numbers",
+                element.size
+            ),
+            _ => format!("{self} is not defined for {element}: it takes {takes}"),
+        }
+    }
+
     /// Returns whether the order in which it is applied shows in the bits: REPLACE always, SUM and PROD of floats.
     #[doc(hidden)]
     pub fn order_shows(self, element: ElementType) -> bool {

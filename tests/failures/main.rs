@@ -1,5 +1,6 @@
 //! Failures: each is an error with MPI's class, on the ranks that must see it, and no rank waits forever.
 
+mod differing;
 mod errors;
 mod faults;
 mod handlers;

@@ -145,6 +145,24 @@ pub fn variables_of_every_entry() {
     assert!(ended.expect(1).out.contains("`off`, `calls`"), "{ended:#?}");
 }
 
+/// A variable has rank 0 print what its epochs have sent, by the calls that ended them.
+pub fn explained() {
+    for transport in ["local", "sim", "shm", "tcp"] {
+        let variables = [("FENCEPOST_TRANSPORT", transport), ("FENCEPOST_EXPLAIN", "on")];
+        let ended = start(&rank_program(), &["rank", "explained"], &variables).end();
+        let told = &ended.expect(0).err;
+        assert_eq!(told.matches("what rank 0 of 2 has sent").count(), 1, "{told}");
+        assert!(!told.contains("what rank 1"), "{told}");
+        let lines = |words: &str| {
+            told.lines().filter(|line| line.contains("a fence at") && line.contains(words)).count()
+        };
+        assert_eq!([lines(": epochs 3, "), lines(": epochs 1, ")], [1, 1], "{told}");
+        // Why they went as they did, and the lines that asked for it.
+        assert_eq!(told.matches("  census: ").count(), 2, "{told}");
+        assert_eq!(told.matches("1 x put, 1 elements of 8 bytes").count(), 2, "{told}");
+    }
+}
+
 /// An operation that no fence carries out is told, and an error where mistakes are looked for, as a variable says.
 pub fn unfenced() {
     let told = "window 0 has collected 1 operation";

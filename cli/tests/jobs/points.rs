@@ -237,7 +237,7 @@ pub fn die(rank: usize, point: usize, how: &str) -> ExitCode {
             27 | 28 => stall.what == "turns at a lock",
             33 => stall.what == "messages" && stall.call.contains("with tag 33"),
             35 => stall.what == "completions",
-            38 => stall.superstep == Some("FENCEPOST_CHECK::log"),
+            38 => stall.superstep == Some("a fence with FENCEPOST_CHECK=log"),
             _ => false,
         };
         if victim && dies {

@@ -24,6 +24,7 @@ pub fn main(words: &[String]) -> ExitCode {
             fencepost::ranks(number(ranks)).transport(TransportKind::Local).check(Check::Off).run(met)
         }
         ["unfenced"] => fencepost::ranks(2).run(unfenced),
+        ["explained"] => fencepost::ranks(2).run(explained),
         ["machines"] => machines(),
         ["censuses"] => super::censuses::rank(),
         ["runs", count] => runs(number(count)),
@@ -109,6 +110,18 @@ fn met(world: &World) -> Result<()> {
     world.allreduce(&mut ranks, Op::Sum)?;
     say(&format!("met {}", ranks[0]));
     Ok(())
+}
+
+/// Fences in the world and in a part of it.
+fn explained(world: &World) -> Result<()> {
+    let part = world.split(Some(0), 0)?.expect("it takes part");
+    let (mut u, mut v) = (world.window::<u64>(1)?, part.window::<u64>(1)?);
+    for round in 0..3 {
+        u.put([round]).to(1 - world.rank(), 0)?;
+        u.fence()?;
+    }
+    v.put([1]).to(1 - world.rank(), 0)?;
+    v.fence()
 }
 
 /// Drops a window with an operation that waits for its fence.

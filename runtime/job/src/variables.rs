@@ -87,7 +87,7 @@ pub const VARIABLES: [Variable; 24] = [
         "FENCEPOST_EXPLAIN",
         "on or off",
         "off",
-        "on: `World::explain_last` reports what the last epoch did and why: messages, bytes, rounds, the reasons of `auto`, and what each line put, got or accumulated",
+        "on: rank 0 prints on standard error what its epochs have sent, by the calls that ended them, when its program ends; and `World::explain_last` reports what the last epoch did and why: messages, bytes, rounds, the reasons of `auto`, and what each line put, got or accumulated",
     ),
     program(
         "FENCEPOST_CHECK",

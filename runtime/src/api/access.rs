@@ -182,7 +182,7 @@ impl<T: Element> Access<T> {
                 return Err(core.error(ErrorClass::NoMem, message, site));
             };
             slot.fill_with(bytes, |_| ());
-            return Ok(Ticket::new(slot, len));
+            return Ok(Ticket::new(slot, len, site));
         };
         let remote = core.region(target, region, len, site)?;
         let opened = &mut *self.opened.borrow_mut();
@@ -191,7 +191,7 @@ impl<T: Element> Access<T> {
             exchange::may_call(core, batch, (Kind::Get, target, &remote), site)?;
             batch.get(remote, slot.clone(), site);
         }
-        Ok(Ticket::new(slot, len))
+        Ok(Ticket::new(slot, len, site))
     }
 
     fn sent(
@@ -222,7 +222,7 @@ impl<T: Element> Access<T> {
         if let Kind::Accumulate(op) = kind
             && !op.takes(core.element)
         {
-            let message = format!("{op} is not defined for {}", core.element);
+            let message = op.undefined_for(core.element);
             return Err(core.error(ErrorClass::Op, message, site));
         }
         let count = bytes.len() / size_of::<T>();

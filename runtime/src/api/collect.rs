@@ -252,11 +252,7 @@ impl WindowCore {
         if let Kind::Accumulate(op) = kind
             && !op.takes(self.element)
         {
-            return Err(self.error(
-                ErrorClass::Op,
-                format!("{op} is not defined for {}", self.element),
-                site,
-            ));
+            return Err(self.error(ErrorClass::Op, op.undefined_for(self.element), site));
         }
         let remote = self.region(target, region, count, site)?;
         if let Some((window, section)) = &section {

@@ -68,7 +68,7 @@ impl<'w, T: Element> Locked<'w, T> {
         let got = data
             .check(self.target, &remote, site)
             .and_then(|()| self.core.visit(self.target, Action::Get, &remote, [&[], &[]], site));
-        data.handler.report(got).map(|slot| Ticket::new(slot, remote.size()))
+        data.handler.report(got).map(|slot| Ticket::new(slot, remote.size(), site))
     }
 
     /// Combines elements into the part, and gets what they were before.
@@ -108,13 +108,13 @@ impl<'w, T: Element> Locked<'w, T> {
         if size_of::<T>() <= 8 && at < self.core.len(self.target) {
             let operands = [expected, value].map(|value| bits_of(&[value]));
             let slot = self.core.fetch_one(self.target, Action::CompareAndSwap, at, &operands, site);
-            return data.handler.report(slot).map(|slot| Ticket::new(slot, 1));
+            return data.handler.report(slot).map(|slot| Ticket::new(slot, 1, site));
         }
         let operands = [bytemuck::bytes_of(&expected), bytemuck::bytes_of(&value)];
         let swapped = data
             .region(self.target, at.into(), 1, site)
             .and_then(|remote| self.core.visit(self.target, Action::CompareAndSwap, &remote, operands, site));
-        data.handler.report(swapped).map(|slot| Ticket::new(slot, 1))
+        data.handler.report(swapped).map(|slot| Ticket::new(slot, 1, site))
     }
 
     /// Carries out what was collected, and waits until it is done: tickets hold their elements.
@@ -178,10 +178,10 @@ impl<'w, T: Element> Locked<'w, T> {
         let action = Action::Fetch(op);
         if let Some((value, at)) = self.one(action, &source, &region) {
             let slot = self.core.fetch_one(self.target, action, at, &[value], site);
-            return self.core.data.handler.report(slot).map(|slot| Ticket::new(slot, 1));
+            return self.core.data.handler.report(slot).map(|slot| Ticket::new(slot, 1, site));
         }
         let sent = self.send_wide(action, source.data(), region, site);
-        sent.map(|(slot, len)| Ticket::new(slot, len))
+        sent.map(|(slot, len)| Ticket::new(slot, len, site))
     }
 
     /// Returns the bits and the displacement of an operation on one small element, if it is one and nothing is wrong with it.
@@ -222,7 +222,7 @@ impl<'w, T: Element> Locked<'w, T> {
         if let Action::Accumulate(op) | Action::Fetch(op) = action
             && !op.takes(data.element)
         {
-            let message = format!("{op} is not defined for {}", data.element);
+            let message = op.undefined_for(data.element);
             return Err(data.error(ErrorClass::Op, message, site));
         }
         let size = size_of::<T>();

@@ -58,6 +58,8 @@ struct Entry {
     checking: Checking,
     plan: bool,
     explain: bool,
+    /// Whether rank 0 prints what it has done when its program ends.
+    explain_all: bool,
     stalls: Arc<Settings>,
     limits: Limits,
     before: (u32, u32),
@@ -262,7 +264,8 @@ impl Ranks {
         self
     }
 
-    /// Whether what epochs do and why is kept for [`World::explain_last`](crate::World::explain_last).
+    /// Whether what epochs do and why is kept for [`World::explain_last`](crate::World::explain_last). Where the variable
+    /// says so, rank 0 also prints all of it on standard error when its program ends, by the calls that ended its epochs.
     /// The variable is `FENCEPOST_EXPLAIN=on|off`.
     pub fn explain(mut self, explain: bool) -> Self {
         self.explain = Some(explain);
@@ -424,6 +427,8 @@ impl Ranks {
             ends: either(self.end_deadlocks, "FENCEPOST_DEADLOCK", ends)?.unwrap_or(stalls.ends),
             told: self.on_stall.as_ref().map_or(stalls.told, |told| told.0.clone()),
         };
+        let explained = word("FENCEPOST_EXPLAIN", &ON)?;
+        let explain = either(self.explain, "FENCEPOST_EXPLAIN", |_| Ok(explained))?.unwrap_or(false);
         Ok(Entry {
             size,
             transport,
@@ -432,7 +437,8 @@ impl Ranks {
             census: either(self.census, "FENCEPOST_CENSUS", read)?,
             checking,
             plan: either(self.plan, "FENCEPOST_PLAN", |name| word(name, &ON))?.unwrap_or(true),
-            explain: either(self.explain, "FENCEPOST_EXPLAIN", |name| word(name, &ON))?.unwrap_or(false),
+            explain,
+            explain_all: explain && explained == Some(true),
             stalls: Arc::new(stalls),
             limits,
             before: self.before,
@@ -519,7 +525,10 @@ impl Entry {
             Err(error) => End::Error(error.into()),
         };
         let (value, panic) = match end {
-            End::Panic(why, payload) => (End::Error(panicked(rank, &why)).value(rank), Some(payload)),
+            End::Panic(why, payload) => {
+                environment::print(&format!("rank {rank} panicked: {why}"));
+                (End::Error(panicked(rank, &why)).value(rank), Some(payload))
+            }
             end => (end.value(rank), None),
         };
         let value = match value {
@@ -565,7 +574,11 @@ impl Entry {
         world.core().limits.set(self.limits);
         world.core().stalls.borrow_mut().settings = self.stalls.clone();
         *world.core().hosts.borrow_mut() = hosts;
-        match catch_unwind(AssertUnwindSafe(|| program(&world))) {
+        let ended = catch_unwind(AssertUnwindSafe(|| program(&world)));
+        if self.explain_all && world.rank() == 0 && ended.is_ok() {
+            environment::print(world.core().explain_all().trim_end());
+        }
+        match ended {
             Ok(Ok(value)) => {
                 world.core().each_collecting(WindowCore::note_unfenced); // those that were leaked
                 let unfenced = world.core().unfenced.borrow().take();

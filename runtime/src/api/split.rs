@@ -130,6 +130,7 @@ impl World {
         parts.borrow_mut().retain(|part| part.strong_count() > 0);
         parts.borrow_mut().push(Rc::downgrade(world.core()));
         *world.core().parts.borrow_mut() = parts;
+        world.core().explained.borrow_mut().calls = core.explained.borrow().calls.clone();
         *world.core().unfenced.borrow_mut() = core.unfenced.borrow().clone();
         Ok(Some(world))
     }

@@ -97,8 +97,9 @@ impl<T: Element> Window<T> {
         target: impl Into<Option<usize>>,
         region: impl Into<TargetRegion>,
     ) -> Result<Ticket<T>> {
-        let fetched = self.core.fetched(target.into(), region.into(), Location::caller());
-        self.core.handler.report(fetched).map(|(slot, len)| Ticket::new(slot, len))
+        let site = Location::caller();
+        let fetched = self.core.fetched(target.into(), region.into(), site);
+        self.core.handler.report(fetched).map(|(slot, len)| Ticket::new(slot, len, site))
     }
 
     /// End the epoch of this window: every rank calls it, and when it returns, what was put, got and accumulated on

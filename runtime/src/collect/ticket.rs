@@ -23,6 +23,8 @@ use std::rc::Rc;
 pub struct Ticket<T> {
     slot: Slot,
     len: usize,
+    /// The line that has asked for them.
+    asked: &'static Location<'static>,
     element: PhantomData<T>,
 }
 
@@ -77,8 +79,8 @@ impl Slot {
 }
 
 impl<T: Element> Ticket<T> {
-    pub(crate) fn new(slot: Slot, len: usize) -> Self {
-        Self { slot, len, element: PhantomData }
+    pub(crate) fn new(slot: Slot, len: usize, asked: &'static Location<'static>) -> Self {
+        Self { slot, len, asked, element: PhantomData }
     }
 
     /// How many elements were asked for.
@@ -111,13 +113,19 @@ impl<T: Element> Ticket<T> {
         match &arrival.progress {
             Progress::Failed(class, why) => return error(*class, why.clone()),
             Progress::Awaited => {
-                let message = "the elements of this ticket have not arrived: take them after the fence of their window (of an access: `complete`; under a lock: the flush or the unlock) has returned `Ok`, and fetch them again after one that failed";
-                return error(ErrorClass::RmaSync, message.into());
+                let (file, line) = (self.asked.file(), self.asked.line());
+                let message = format!(
+                    "the elements that were asked for at {file}:{line} have not arrived: take them after the fence of their window (of an access: `complete`; under a lock: the flush or the unlock) has returned `Ok`, and fetch them again after one that failed"
+                );
+                return error(ErrorClass::RmaSync, message);
             }
             Progress::Taken => {
+                let (file, line) = (self.asked.file(), self.asked.line());
                 return error(
                     ErrorClass::Arg,
-                    "the elements of this ticket were taken before: keep what `take` returned".into(),
+                    format!(
+                        "the elements that were asked for at {file}:{line} were taken before: keep what `take` returned"
+                    ),
                 );
             }
             Progress::Arrived => {}

@@ -136,10 +136,17 @@ impl Fence<'_> {
         if text == own {
             text.push_str(" after another number of calls in its superstep");
         }
+        let collective = self.call.arguments.and(self.call.name).filter(|name| text.starts_with(name));
+        let must = match collective {
+            Some(_) => "give a collective the same root, operator, number of elements and element type",
+            None => {
+                "fence the same windows, in the same superstep, with the same uniform arguments and assertions"
+            }
+        };
         self.call.error(
             self.world,
             ErrorClass::RmaSync,
-            format!("this rank is in {own}, but rank {rank} is in {text}: all ranks must fence the same windows, in the same superstep, with the same uniform arguments and assertions; nothing was applied"),
+            format!("this rank is in {own}, but rank {rank} is in {text}: all ranks must {must}; nothing was applied"),
         )
     }
 

@@ -374,6 +374,7 @@ mod tests {
                 let reads = |stall: &Option<Stall>| stall.as_ref().is_none_or(|stall| stall.what == LEAVING);
                 let stall = told.iter().find(reads).flatten();
                 endpoint.touching(false);
+                windows[0].discard();
                 Ok(stall)
             })
             .expect("no panic");

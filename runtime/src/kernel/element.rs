@@ -51,6 +51,12 @@ macro_rules! pairs {
         #[inline]
         fn kind_of<T: 'static>() -> ElementKind {
             let id = TypeId::of::<T>();
+            if size_of::<usize>() == 8 && id == TypeId::of::<usize>() {
+                return ElementKind::Scalar(Scalar::U64);
+            }
+            if size_of::<isize>() == 8 && id == TypeId::of::<isize>() {
+                return ElementKind::Scalar(Scalar::I64);
+            }
             $(
                 if id == TypeId::of::<$value>() {
                     return ElementKind::Scalar(Scalar::$value_scalar);
@@ -101,6 +107,11 @@ mod tests {
     fn a_type_is_what_it_is_called() {
         assert_eq!(element_type::<f64>(), ElementType::scalar(Scalar::F64));
         assert_eq!(element_type::<u8>(), ElementType::scalar(Scalar::U8));
+        #[cfg(target_pointer_width = "64")]
+        assert_eq!(
+            [element_type::<usize>(), element_type::<isize>()],
+            [Scalar::U64, Scalar::I64].map(ElementType::scalar)
+        );
         assert_eq!(
             element_type::<ValueAt<f32, u32>>(),
             ElementType { size: 8, kind: ElementKind::ValueAt(Scalar::F32, Scalar::U32) }

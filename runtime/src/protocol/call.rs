@@ -15,7 +15,7 @@ use std::panic::Location;
 impl Call {
     /// Whether the name is that of a superstep, and not of a call of this library.
     fn is_superstep(&self) -> bool {
-        self.name.is_some_and(|name| !name.contains("::"))
+        self.name.is_some_and(|name| !name.contains("::") && !name.contains(' '))
     }
 
     pub(crate) fn describe(&self, windows: &[&WindowCore]) -> String {
@@ -32,6 +32,9 @@ impl Call {
         }
         if self.asserted != Assertions::NONE {
             let _ = write!(text, " asserting {}", self.asserted);
+        }
+        if let Some(arguments) = self.arguments {
+            let _ = write!(text, " with {arguments}");
         }
         text
     }

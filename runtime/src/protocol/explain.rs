@@ -4,9 +4,7 @@
 
 use crate::collect::outbox::DatatypeSource;
 use crate::state::call::Call;
-use crate::state::explained::Explained;
-use crate::state::explained::Last;
-use crate::state::explained::Note;
+use crate::state::explained::{Epochs, Explained, Last, Note};
 use crate::state::history::History;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
@@ -85,8 +83,7 @@ impl WorldCore {
         }
         let explained = &mut *self.explained.borrow_mut();
         let text = dynamic(self, windows, call, went, explained);
-        explained.last = Some(Last::Told(text));
-        explained.before = self.traffic.get();
+        explained.add(call.describe(windows), self.traffic.get(), Last::Told(text));
         explained.rendezvous = Rendezvous::default();
         windows.iter().for_each(|window| window.notes.borrow_mut().clear());
     }
@@ -95,8 +92,8 @@ impl WorldCore {
     pub(crate) fn note_run(&self, windows: &[&WindowCore], call: &Call, share: &Arc<Verified<Share>>) {
         if self.explains.get() {
             let explained = &mut *self.explained.borrow_mut();
-            explained.last = Some(Last::Prepared(call.describe(windows), share.clone()));
-            explained.before = self.traffic.get();
+            let what = call.describe(windows);
+            explained.add(what.clone(), self.traffic.get(), Last::Prepared(what, share.clone()));
         }
     }
 
@@ -107,16 +104,45 @@ impl WorldCore {
                 .into();
         }
         let explained = &mut *self.explained.borrow_mut();
-        let mut text = match &explained.last {
-            None => return "no epoch has ended yet\n".into(),
-            Some(Last::Told(text)) => text.clone(),
-            Some(Last::Prepared(what, share)) => {
+        let Some(last) = &explained.last else { return "no epoch has ended yet\n".into() };
+        let mut text = self.told(last);
+        if !std::mem::replace(&mut explained.cores, true) {
+            text.push_str(&self.cores());
+        }
+        text
+    }
+
+    fn told(&self, last: &Last) -> String {
+        match last {
+            Last::Told(text) => text.clone(),
+            Last::Prepared(what, share) => {
                 let rank = explain_rank(share, share.rank(), &self.machine);
                 format!("{what} on rank {}: prepared\n{rank}", self.rank)
             }
-        };
-        if !std::mem::replace(&mut explained.cores, true) {
-            text.push_str(&self.cores());
+        }
+    }
+
+    /// All epochs of this rank so far, by the calls that have ended them: how many, what they sent, and the last of each, with
+    /// the reasons of what it did.
+    pub(crate) fn explain_all(&self) -> String {
+        const MOST: usize = 100;
+        let mut text = format!(
+            "what rank {} of {} has sent, by the calls that ended its epochs:\n",
+            self.rank, self.size
+        );
+        let calls = self.explained.borrow().calls.clone();
+        let calls = calls.borrow();
+        for (call, Epochs { count, messages, bytes, last }) in calls.iter().take(MOST) {
+            let _ = writeln!(text, "{call}: epochs {count}, messages {messages}, bytes {bytes}; the last:");
+            for line in last
+                .iter()
+                .flat_map(|last| self.told(last).lines().skip(1).map(str::to_owned).collect::<Vec<_>>())
+            {
+                let _ = writeln!(text, "  {line}");
+            }
+        }
+        if let Some(more) = calls.len().checked_sub(MOST + 1) {
+            let _ = writeln!(text, "and {} more calls", more + 1);
         }
         text
     }

@@ -1,6 +1,8 @@
 //! [`Call`]: the call that ends an epoch, what its word hashes and what messages name.
 
 use crate::state::assertions::Assertions;
+use fencepost_planner::element::{ElementType, Op};
+use std::fmt;
 use std::panic::Location;
 
 /// Which call ends the epoch: what its word hashes, and what messages name.
@@ -12,19 +14,52 @@ pub(crate) struct Call {
     pub(crate) name: Option<&'static str>,
     /// The assertions that all ranks make; they are in the hash.
     pub(crate) asserted: Assertions,
+    /// The arguments of a collective, which are in the hash as well.
+    pub(crate) arguments: Option<Arguments>,
     /// The user's line.
     pub(crate) site: &'static Location<'static>,
 }
 
+/// The arguments of which all ranks have to give a collective the same.
+#[derive(Clone, Copy)]
+pub(crate) struct Arguments {
+    pub(crate) element: ElementType,
+    pub(crate) op: Option<Op>,
+    /// The root; [`NONE`](Self::NONE) where there is none.
+    pub(crate) root: usize,
+    /// The number of elements; [`NONE`](Self::NONE) where ranks may give different ones.
+    pub(crate) len: usize,
+}
+
+impl Arguments {
+    pub(crate) const NONE: usize = usize::MAX;
+}
+
+impl fmt::Display for Arguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.root != Self::NONE {
+            write!(f, "root {}, ", self.root)?;
+        }
+        if let Some(op) = self.op {
+            write!(f, "operator {op}, ")?;
+        }
+        match self.len {
+            Self::NONE => write!(f, "elements of {}", self.element),
+            1 => write!(f, "1 element of {}", self.element),
+            len => write!(f, "{len} elements of {}", self.element),
+        }
+    }
+}
+
 impl Call {
     pub(crate) fn fence(site: &'static Location<'static>) -> Self {
-        Self { hash: 0, name: None, asserted: Assertions::NONE, site }
+        Self { hash: 0, name: None, asserted: Assertions::NONE, arguments: None, site }
     }
 
     /// At the line of the caller.
     #[track_caller]
     pub(crate) fn named(hash: u64, name: &'static str) -> Self {
-        Self { hash, name: Some(name), asserted: Assertions::NONE, site: Location::caller() }
+        Self { hash, name: Some(name), asserted: Assertions::NONE, arguments: None, site: Location::caller() }
     }
 
     /// The same, with what is asserted.

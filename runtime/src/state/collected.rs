@@ -226,9 +226,12 @@ impl WindowCore {
                 .any(|(target, fast_path)| !fast_path.writer.has_none(records(target)))
     }
 
-    /// The window is dropped, or its world left: what it has collected is kept in mind, unless there is another failure.
+    /// The window is dropped, or its world left: what it has collected is kept in mind, unless there was another error, which
+    /// may be why it was not fenced.
     pub(crate) fn note_unfenced(&self) {
-        if std::thread::panicking() || !self.world.goes_on() || !self.is_pending() {
+        let failed =
+            !self.world.goes_on() || self.handler.has_reported() || self.world.handler.has_reported();
+        if std::thread::panicking() || failed || !self.is_pending() {
             return;
         }
         let size = self.element.size as usize;

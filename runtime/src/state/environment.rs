@@ -29,6 +29,7 @@ pub(crate) fn text(name: &str) -> Result<Option<String>> {
 ///
 /// # Errors
 /// That of the variable's value, also where the program has set another one.
+#[cfg(not(loom))]
 pub(crate) fn either<V: PartialEq>(
     set: Option<V>,
     name: &'static str,
@@ -83,6 +84,7 @@ pub(crate) fn bytes(name: &str) -> Result<Option<usize>> {
 ///
 /// # Errors
 /// `ARG` for anything else.
+#[cfg(not(loom))]
 pub(crate) fn size(name: &str) -> Result<Option<usize>> {
     let Some(text) = text(name)? else { return Ok(None) };
     let most = fencepost_job::RANKS_MAX as usize;
@@ -96,6 +98,7 @@ pub(crate) fn size(name: &str) -> Result<Option<usize>> {
 ///
 /// # Errors
 /// `ARG` for anything else.
+#[cfg(not(loom))]
 pub(crate) fn limit(name: &str) -> Result<Option<Option<Duration>>> {
     let Some(text) = text(name)? else { return Ok(None) };
     let refused = |why| Error::new(ErrorClass::Arg, format!("{name} is `{text}`: {why}"));
@@ -147,6 +150,7 @@ pub(crate) fn report_unknown() {
 
 /// Reports a variable of which the program has set the opposite, on standard error: once in a process, and of the
 /// processes of a job by rank 0 alone.
+#[cfg(not(loom))]
 pub(crate) fn report_overridden(name: &'static str) {
     static REPORTED: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
     if REPORTED.lock().unwrap_or_else(PoisonError::into_inner).insert(name) {
@@ -157,6 +161,7 @@ pub(crate) fn report_overridden(name: &'static str) {
 }
 
 /// Writes a line on standard error, of the processes of a job by rank 0 alone.
+#[cfg(not(loom))]
 fn say(line: &str) {
     if fencepost_job::joined().is_none_or(|member| member.job().rank == 0) {
         print(line);
@@ -164,6 +169,7 @@ fn say(line: &str) {
 }
 
 /// Writes a line on standard error.
+#[cfg(not(loom))]
 pub(crate) fn print(line: &str) {
     // A failure to write cannot be reported.
     let _ = std::io::stderr().lock().write_all(format!("fencepost: {line}\n").as_bytes());

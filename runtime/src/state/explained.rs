@@ -5,8 +5,10 @@ use fencepost_planner::adaptive::Rendezvous;
 use fencepost_planner::ir::pattern::{Kind, Mode};
 use fencepost_planner::share::Share;
 use fencepost_planner::verify::Verified;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::Location;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The operations that a line has asked of a window since its last fence.
@@ -30,8 +32,38 @@ pub(crate) struct Explained {
     pub(crate) rendezvous: Rendezvous,
     /// Whether it was said how many ranks share a core.
     pub(crate) cores: bool,
+    /// The epochs so far of all worlds of the run, by their calls in words, in the order of the first of each.
+    pub(crate) calls: Rc<RefCell<Vec<(String, Epochs)>>>,
 }
 
+/// The epochs that one call has ended.
+#[derive(Default)]
+pub(crate) struct Epochs {
+    pub(crate) count: u64,
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+    pub(crate) last: Option<Last>,
+}
+
+impl Explained {
+    /// An epoch has ended, with this traffic up to its end.
+    pub(crate) fn add(&mut self, call: String, now: Traffic, last: Last) {
+        let calls = &mut *self.calls.borrow_mut();
+        let place = calls.iter().position(|(known, _)| *known == call).unwrap_or_else(|| {
+            calls.push((call, Epochs::default()));
+            calls.len() - 1
+        });
+        let epochs = &mut calls[place].1;
+        epochs.count += 1;
+        epochs.messages += now.messages - self.before.messages;
+        epochs.bytes += now.bytes - self.before.bytes;
+        epochs.last = Some(last.clone());
+        self.last = Some(last);
+        self.before = now;
+    }
+}
+
+#[derive(Clone)]
 pub(crate) enum Last {
     Told(String),
     /// Formatted when it is asked for.

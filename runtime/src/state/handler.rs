@@ -5,7 +5,7 @@
 
 use crate::state::contained::contained;
 use fencepost_planner::{Error, Result};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io::Write as _;
 use std::rc::Rc;
@@ -97,7 +97,7 @@ impl fmt::Debug for ErrorHandler {
 
 /// A world's or a window's handler.
 #[derive(Default)]
-pub(crate) struct Handler(RefCell<ErrorHandler>);
+pub(crate) struct Handler(RefCell<ErrorHandler>, Cell<bool>);
 
 impl Handler {
     pub(crate) fn set(&self, handler: ErrorHandler) {
@@ -107,6 +107,11 @@ impl Handler {
 
     pub(crate) fn get(&self) -> ErrorHandler {
         self.0.borrow().clone()
+    }
+
+    /// Whether a call has returned an error to the program.
+    pub(crate) fn has_reported(&self) -> bool {
+        self.1.get()
     }
 
     /// Whether conflicts pass.
@@ -129,6 +134,7 @@ impl Handler {
     /// Reports this error, unless it was reported before.
     #[cold]
     pub(crate) fn reported(&self, mut error: Error) -> Error {
+        self.1.set(true);
         match self.get() {
             ErrorHandler::Return => {}
             ErrorHandler::Abort => abort(&error),

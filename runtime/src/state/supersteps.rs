@@ -257,7 +257,13 @@ impl Running {
     /// The call that it was entered by.
     #[inline]
     pub(crate) fn call(&self) -> Call {
-        Call { hash: self.hash, name: Some(self.superstep.name), asserted: Assertions::NONE, site: self.site }
+        Call {
+            hash: self.hash,
+            name: Some(self.superstep.name),
+            asserted: Assertions::NONE,
+            arguments: None,
+            site: self.site,
+        }
     }
 }
 

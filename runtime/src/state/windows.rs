@@ -55,7 +55,13 @@ pub(crate) fn with<R>(windows: &Held, act: impl FnOnce(&[&WindowCore]) -> Result
     act(&all[..count])
 }
 
-/// Windows that are fenced together: `&mut u`, `(&mut u, &mut v)` and so on to six, or a list of `&mut dyn AnyWindow`.
+/// Windows that are fenced together: `&mut u`, `(&mut u, &mut v)` and so on to six, a slice or a vector of windows of one
+/// type, or a list of `&mut dyn AnyWindow`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be fenced",
+    label = "not a `&mut` window, and no list of windows",
+    note = "hand over `&mut u`, `(&mut u, &mut v)` and so on to six, `&mut windows` for a `Vec<Window<_>>`, or a `Vec<&mut dyn AnyWindow>`"
+)]
 pub trait Windows<'w>: Fenced {}
 
 impl<T: Element> Fenced for &mut Window<T> {
@@ -67,6 +73,28 @@ impl<T: Element> Fenced for &mut Window<T> {
     }
 }
 impl<'w, T: Element> Windows<'w> for &'w mut Window<T> {}
+
+impl<T: Element> Fenced for &mut [Window<T>] {
+    fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
+        let cores: Vec<&WindowCore> = self.iter().map(|window| &**window.core()).collect();
+        f(&cores)
+    }
+    fn shared<R>(self, f: impl FnOnce(&[&Rc<WindowCore>]) -> R) -> R {
+        let cores: Vec<&Rc<WindowCore>> = self.iter().map(Window::core).collect();
+        f(&cores)
+    }
+}
+impl<'w, T: Element> Windows<'w> for &'w mut [Window<T>] {}
+
+impl<T: Element> Fenced for &mut Vec<Window<T>> {
+    fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
+        self.as_mut_slice().with(f)
+    }
+    fn shared<R>(self, f: impl FnOnce(&[&Rc<WindowCore>]) -> R) -> R {
+        self.as_mut_slice().shared(f)
+    }
+}
+impl<'w, T: Element> Windows<'w> for &'w mut Vec<Window<T>> {}
 
 impl Fenced for Vec<&mut dyn AnyWindow> {
     fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {

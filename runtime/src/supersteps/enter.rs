@@ -111,7 +111,8 @@ fn begin_specially(
     claim: Option<Claim<'_>>,
 ) -> Result<Scope> {
     let world = &windows[0].world;
-    let call = || Call { hash, name: Some(superstep.name), asserted: Assertions::NONE, site };
+    let call =
+        || Call { hash, name: Some(superstep.name), asserted: Assertions::NONE, arguments: None, site };
     let matched = world.supersteps.bound.take();
     let is_apart = matched.as_ref().is_some_and(|matched| matched.sync() == Sync::Pscw);
     if is_apart {

@@ -230,7 +230,12 @@ impl Prepared {
                 .for_each(|conflict| text.push_str(&format!("conflict: {conflict}\n")));
             text
         };
-        self.shares(explained).concat()
+        let told = |ready: &Rc<Ready>| {
+            let again = "the plan takes ranks to share memory that exchange messages here: compiled again for this world\n";
+            let again = if ready.is_replanned.get() { again } else { "" };
+            ready.share(explained).map(|text| format!("{again}{text}"))
+        };
+        self.epochs.epochs().filter_map(told).collect()
     }
 
     /// This rank's shares of the schedules, one for each epoch.

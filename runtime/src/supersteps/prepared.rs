@@ -17,7 +17,7 @@ use fencepost_planner::plan::{self, Plan};
 use fencepost_planner::share::Share;
 use fencepost_planner::table::Table;
 use fencepost_planner::verify::{Verified, verify, verify_kept};
-use fencepost_planner::{Error, ErrorClass, Options, Result};
+use fencepost_planner::{Error, ErrorClass, Options, Result, compile};
 use fencepost_transport::{Channels, Endpoint, Port, Topology};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::panic::Location;
@@ -37,6 +37,8 @@ pub(crate) struct Ready {
     begun: RefCell<Option<(Held, Call)>>,
     /// Calls that the body has made in this run.
     calls: Cell<usize>,
+    /// Whether the plan was for another placement of the ranks, so that its patterns were compiled again.
+    pub(super) is_replanned: Cell<bool>,
     /// Where gets with buffers of their own land in this run.
     landings: RefCell<Vec<(OperationId, Slot, usize)>>,
 }
@@ -57,10 +59,11 @@ pub(crate) fn patterns_of(schedule: &Schedule) -> Patterns {
     }
 }
 
-/// Verify a plan that was read from `path`, and compare it with this rank's own pattern. Every rank calls it.
+/// Verify a plan that was read from `path`, and compare it with this rank's own pattern. Every rank calls it. Where the plan takes
+/// ranks to share memory that exchange messages here, its patterns are compiled again for this world.
 ///
 /// # Errors
-/// That of a file that can't be read or believed; `PLAN` where it is for another number of ranks, another placement, or
+/// That of a file that can't be read or believed; `PLAN` where it is for another number of ranks, or
 /// another pattern: then the first operation that differs is named, with its line. Where one rank finds an error, all return one.
 pub(crate) fn load(
     world: &Rc<WorldCore>,
@@ -69,6 +72,7 @@ pub(crate) fn load(
     (own, sync): (&Pattern, Sync),
     call: &Call,
 ) -> Result<Ready> {
+    let is_replanned = Cell::new(false);
     let read = plan.and_then(|Plan { schedule, .. }| {
         if schedule.class_of.len() != world.size {
             return Err(Error::new(
@@ -89,12 +93,24 @@ pub(crate) fn load(
             ));
         }
         let patterns = patterns_of(&schedule);
-        verify(&patterns, schedule).map_err(|error| {
+        let verified = verify(&patterns, schedule).map_err(|error| {
             let class = if error.is_bound() { ErrorClass::NoMem } else { ErrorClass::Plan };
             Error::new(class, format!("{}: the schedule failed verification: {error}", path.display())).because(error)
-        })
+        })?;
+        if fits(verified.placement, world) {
+            return Ok(verified);
+        }
+        is_replanned.set(true);
+        compile(&patterns, world.placement, &world.machine, &options(world))
     });
-    agree(world, read.map(Arc::new), call)
+    let ready = agree(world, read.map(Arc::new), call)?;
+    ready.is_replanned.set(is_replanned.get());
+    Ok(ready)
+}
+
+/// Whether all ranks that share memory in a plan do so here; the same on all ranks.
+fn fits(planned: Placement, world: &WorldCore) -> bool {
+    (1..world.size as u32).all(|rank| !planned.share(rank - 1, rank) || world.placement.share(rank - 1, rank))
 }
 
 /// The name of a way to synchronise, in words.
@@ -190,7 +206,7 @@ fn suits(placement: Placement, world: &WorldCore) -> Result<()> {
         Some(peer) => Err(Error::new(
             ErrorClass::Plan,
             format!(
-                "the plan takes ranks {} and {peer} to share memory, and here they exchange messages: compile it for this placement",
+                "the plan takes ranks {} and {peer} to share memory, and here they exchange messages: compile it for this placement, by `Compiled::with(world.placement(), ..)`",
                 world.rank
             ),
         )),
@@ -206,6 +222,7 @@ impl Ready {
             kept: OnceCell::new(),
             begun: RefCell::default(),
             calls: Cell::new(0),
+            is_replanned: Cell::new(false),
             landings: RefCell::default(),
         }
     }

@@ -226,7 +226,7 @@ impl<T: Element> Recorder<T> {
     ) -> Result<Ticket<T>> {
         let site = Location::caller();
         let remote = region.into().datatype(1);
-        let ticket = Ticket::new(Slot::default(), remote.size());
+        let ticket = Ticket::new(Slot::default(), remote.size(), site);
         self.calls.record(Kind::Get, target.into(), remote, Local::Buffer, Mode::Auto, site)?;
         Ok(ticket)
     }
@@ -363,7 +363,7 @@ impl Calls {
         if let Kind::Accumulate(op) = kind
             && !op.takes(element)
         {
-            let message = format!("{op} is not defined for {element}");
+            let message = op.undefined_for(element);
             return Err(Error::new(ErrorClass::Op, message).on_rank(self.shared.rank as usize).at(site));
         }
         let (local, count) = match source {

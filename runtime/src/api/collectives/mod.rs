@@ -35,7 +35,7 @@ mod told;
 
 use crate::fence;
 use crate::kernel::element::{Element, element_type};
-use crate::state::call::Call;
+use crate::state::call::{Arguments, Call};
 use crate::state::world::World;
 use carry::{Parts, fill};
 use fencepost_planner::collective::{Collective, Operation};
@@ -58,7 +58,7 @@ impl World {
     #[doc(alias = "MPI_Bcast")]
     #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, elements: &mut [T]) -> Result<()> {
-        let call = collective::<T>("World::broadcast", 1, root, elements.len());
+        let call = collective::<T>("World::broadcast", 1, None, root, elements.len());
         self.collective(&call, self.check_root(root, &call), || {
             let what = self.what::<T>(Operation::Broadcast { root: root as u32 }, elements.len());
             self.in_place(&call, &what, elements)
@@ -77,7 +77,7 @@ impl World {
     #[doc(alias = "MPI_Reduce")]
     #[track_caller]
     pub fn reduce<T: Element>(&self, root: usize, elements: &[T], op: Op) -> Result<Option<Vec<T>>> {
-        let call = collective::<T>("World::reduce", 2 + 16 * op as u64, root, elements.len());
+        let call = collective::<T>("World::reduce", 2, Some(op), root, elements.len());
         let checked = self.check_root(root, &call).and_then(|()| self.check_op::<T>(op, &call));
         self.collective(&call, checked, || {
             let what = self.what::<T>(Operation::Reduce { root: root as u32, op }, elements.len());
@@ -103,7 +103,7 @@ impl World {
     #[doc(alias = "MPI_Allreduce")]
     #[track_caller]
     pub fn allreduce<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
-        let call = collective::<T>("World::allreduce", 3 + 16 * op as u64, 0, elements.len());
+        let call = collective::<T>("World::allreduce", 3, Some(op), Arguments::NONE, elements.len());
         self.collective(&call, self.check_op::<T>(op, &call), || {
             self.in_place(&call, &self.what::<T>(Operation::Allreduce { op }, elements.len()), elements)
         })
@@ -120,7 +120,7 @@ impl World {
     #[doc(alias = "MPI_Scan")]
     #[track_caller]
     pub fn scan<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
-        let call = collective::<T>("World::scan", 4 + 16 * op as u64, 0, elements.len());
+        let call = collective::<T>("World::scan", 4, Some(op), Arguments::NONE, elements.len());
         self.collective(&call, self.check_op::<T>(op, &call), || {
             self.in_place(&call, &self.what::<T>(Operation::Scan { op }, elements.len()), elements)
         })
@@ -137,7 +137,7 @@ impl World {
     #[doc(alias = "MPI_Gatherv")]
     #[track_caller]
     pub fn gather<T: Element>(&self, root: usize, elements: &[T]) -> Result<Option<Vec<Vec<T>>>> {
-        let call = collective::<T>("World::gather", 5, root, 0);
+        let call = collective::<T>("World::gather", 5, None, root, Arguments::NONE);
         self.collective(&call, self.check_root(root, &call), || {
             let all = lists::exchange(self, &call, Operation::Gather { root: root as u32 }, |_| elements)?;
             Ok((self.rank() == root).then_some(all))
@@ -156,7 +156,7 @@ impl World {
     #[doc(alias = "MPI_Allgatherv")]
     #[track_caller]
     pub fn allgather<T: Element>(&self, elements: &[T]) -> Result<Vec<Vec<T>>> {
-        let call = collective::<T>("World::allgather", 6, 0, 0);
+        let call = collective::<T>("World::allgather", 6, None, Arguments::NONE, Arguments::NONE);
         self.collective(&call, Ok(()), || lists::exchange(self, &call, Operation::Allgather, |_| elements))
     }
 
@@ -171,7 +171,7 @@ impl World {
     #[doc(alias = "MPI_Alltoallv")]
     #[track_caller]
     pub fn all_to_all<T: Element>(&self, elements: &[Vec<T>]) -> Result<Vec<Vec<T>>> {
-        let call = collective::<T>("World::all_to_all", 7, 0, 0);
+        let call = collective::<T>("World::all_to_all", 7, None, Arguments::NONE, Arguments::NONE);
         let checked = if elements.len() == self.size() {
             Ok(())
         } else {
@@ -195,7 +195,7 @@ impl World {
     #[doc(alias = "MPI_Gather")]
     #[track_caller]
     pub fn gather_into<T: Element>(&self, root: usize, elements: &[T], all: &mut [T]) -> Result<()> {
-        let call = collective::<T>("World::gather_into", 8, root, elements.len());
+        let call = collective::<T>("World::gather_into", 8, None, root, elements.len());
         let room =
             || if self.rank() == root { self.check_room(elements.len(), all.len(), &call) } else { Ok(()) };
         let checked = self.check_root(root, &call).and_then(|()| room());
@@ -216,7 +216,7 @@ impl World {
     #[doc(alias = "MPI_Allgather")]
     #[track_caller]
     pub fn allgather_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
-        let call = collective::<T>("World::allgather_into", 9, 0, elements.len());
+        let call = collective::<T>("World::allgather_into", 9, None, Arguments::NONE, elements.len());
         self.collective(&call, self.check_room(elements.len(), all.len(), &call), || {
             let what = self.what::<T>(Operation::Allgather, elements.len());
             run(self, &call, &what, (from(elements), |found: &mut Parts<'_, T>| fill(all, found)))
@@ -236,7 +236,7 @@ impl World {
     #[doc(alias = "MPI_Alltoall")]
     #[track_caller]
     pub fn all_to_all_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
-        let call = collective::<T>("World::all_to_all_into", 10, 0, elements.len());
+        let call = collective::<T>("World::all_to_all_into", 10, None, Arguments::NONE, elements.len());
         let (given, len) = (elements.len(), elements.len() / self.size());
         let checked = if given % self.size() == 0 && all.len() == given {
             Ok(())
@@ -294,23 +294,24 @@ impl World {
         if op.takes(element) {
             return Ok(());
         }
-        Err(call.error(self.core(), ErrorClass::Op, format!("{op} is not defined for {element}")))
+        Err(call.error(self.core(), ErrorClass::Op, op.undefined_for(element)))
     }
 }
 
 /// Ranks that ask for different element types, roots, operators or lengths are in different calls.
 #[track_caller]
-fn collective<T: Element>(name: &'static str, code: u64, root: usize, len: usize) -> Call {
+fn collective<T: Element>(name: &'static str, code: u64, op: Option<Op>, root: usize, len: usize) -> Call {
     let element = element_type::<T>();
     let kind = match element.kind {
         ElementKind::Opaque => 0,
         ElementKind::Scalar(scalar) => 1 + scalar as u64,
         ElementKind::ValueAt(value, index) => (1 + value as u64) << 8 | (1 + index as u64) << 16,
     };
-    let hash = [code, root as u64, len as u64, u64::from(element.size) << 24 | kind]
+    let op_code = op.map_or(0, |op| 1 + op as u64);
+    let hash = [code + 16 * op_code, root as u64, len as u64, u64::from(element.size) << 24 | kind]
         .iter()
         .fold(0xc0_11ec, |hash: u64, part| (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29));
-    Call::named(hash, name)
+    Call { arguments: Some(Arguments { element, op, root, len }), ..Call::named(hash, name) }
 }
 
 /// Writes `elements`, where there is room.

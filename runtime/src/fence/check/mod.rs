@@ -50,9 +50,9 @@ fn exchange(world: &WorldCore, call: &Call, hash: u64) -> Call {
     let call = world.supersteps.call(call);
     let check = world.checks.checking.borrow().check;
     let name = match check {
-        Check::Log => "FENCEPOST_CHECK::log",
-        Check::Mpi => "FENCEPOST_CHECK::mpi",
-        _ => "FENCEPOST_CHECK::mark",
+        Check::Log => "a fence with FENCEPOST_CHECK=log",
+        Check::Mpi => "a fence with FENCEPOST_CHECK=mpi",
+        _ => "a fence with FENCEPOST_CHECK=mark",
     };
     Call { hash: call.hash ^ hash ^ check as u64, name: Some(name), ..call }
 }
