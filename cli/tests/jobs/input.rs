@@ -133,8 +133,8 @@ pub fn variables_of_every_entry() {
         let ended = run_with(&options(transport, "3"), &["ranks", "3"], &[]).end();
         assert_eq!(lines(ended.expect(0)), ["met 3"; 3], "{transport}: {ended:#?}");
         let ended = run_with(&options(transport, "2"), &["ranks", "3"], &[]).end();
-        let told = "the program asks for 3 ranks, and the job that it was started in has 2";
-        assert!(ended.expect(1).out.contains(told), "{ended:#?}");
+        let refusal = "the program asks for 3 ranks, and the job that it was started in has 2";
+        assert!(ended.expect(1).out.contains(refusal), "{ended:#?}");
         // Threads wherever it was started, which join no job.
         let ended = run_with(&options(transport, "2"), &["threads", "3"], &[]).end();
         assert_eq!(lines(ended.expect(126)), ["met 3"; 6], "{transport}: {ended:#?}");
@@ -150,29 +150,29 @@ pub fn explained() {
     for transport in ["local", "sim", "shm", "tcp"] {
         let variables = [("FENCEPOST_TRANSPORT", transport), ("FENCEPOST_EXPLAIN", "on")];
         let ended = start(&rank_program(), &["rank", "explained"], &variables).end();
-        let told = &ended.expect(0).err;
-        assert_eq!(told.matches("what rank 0 of 2 has sent").count(), 1, "{told}");
-        assert!(!told.contains("what rank 1"), "{told}");
+        let summary = &ended.expect(0).err;
+        assert_eq!(summary.matches("what rank 0 of 2 has sent").count(), 1, "{summary}");
+        assert!(!summary.contains("what rank 1"), "{summary}");
         let lines = |words: &str| {
-            told.lines().filter(|line| line.contains("a fence at") && line.contains(words)).count()
+            summary.lines().filter(|line| line.contains("a fence at") && line.contains(words)).count()
         };
-        assert_eq!([lines(": epochs 3, "), lines(": epochs 1, ")], [1, 1], "{told}");
+        assert_eq!([lines(": epochs 3, "), lines(": epochs 1, ")], [1, 1], "{summary}");
         // Why they went as they did, and the lines that asked for it.
-        assert_eq!(told.matches("  census: ").count(), 2, "{told}");
-        assert_eq!(told.matches("1 x put, 1 elements of 8 bytes").count(), 2, "{told}");
+        assert_eq!(summary.matches("  census: ").count(), 2, "{summary}");
+        assert_eq!(summary.matches("1 x put, 1 elements of 8 bytes").count(), 2, "{summary}");
     }
 }
 
-/// An operation that no fence carries out is told, and an error where mistakes are looked for, as a variable says.
+/// A rank reports an operation that no fence carries out. With a check, which a variable asks for, that is an error.
 pub fn unfenced() {
-    let told = "window 0 has collected 1 operation";
+    let report = "window 0 has collected 1 operation";
     for transport in ["local", "tcp"] {
         let off = [("FENCEPOST_TRANSPORT", transport), ("FENCEPOST_CHECK", "off")];
         let ended = start(&rank_program(), &["rank", "unfenced"], &off).end();
-        assert_eq!(ended.expect(0).err.matches(told).count(), 2, "{ended:#?}");
+        assert_eq!(ended.expect(0).err.matches(report).count(), 2, "{ended:#?}");
         let mark = [off[0], ("FENCEPOST_CHECK", "mark")];
         let ended = start(&rank_program(), &["rank", "unfenced"], &mark).end();
-        assert!(ended.expect(1).out.contains(&format!("RMA_SYNC: {told} at ")), "{ended:#?}");
+        assert!(ended.expect(1).out.contains(&format!("RMA_SYNC: {report} at ")), "{ended:#?}");
     }
 }
 

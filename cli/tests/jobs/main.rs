@@ -61,7 +61,7 @@ const ALONE: &[Test] = &[
     ("invalid_settings_are_refused_by_name", input::settings),
     ("a_variable_that_nothing_reads_is_reported_once", input::unknown_variables),
     ("variables_hold_for_every_entry_that_leaves_them_open", input::variables_of_every_entry),
-    ("operations_that_no_fence_carries_out_are_told", input::unfenced),
+    ("operations_that_no_fence_carries_out_are_reported", input::unfenced),
     ("rank_0_explains_all_epochs_where_a_variable_says_so", input::explained),
     ("output_without_a_reader_is_not_an_error", input::broken_pipes),
     ("a_host_checks_version_and_program", input::unlike_hosts),

@@ -49,8 +49,8 @@ pub fn wrappers() {
     }
 }
 
-/// A wrapper works on although the program of its rank was killed, or has ended within its world. There is no silence
-/// limit, so only the end of the program can tell.
+/// A wrapper works on although a signal has killed the program of its rank, or the program has ended
+/// within its world. No silence limit is set, so only the end of the program can tell.
 pub fn wrappers_of_failures() {
     let settings = [("FENCEPOST_SILENCE", "off"), ("FENCEPOST_GRACE", "1s")];
     for transport in ALL {
@@ -326,8 +326,8 @@ pub fn suspension() {
     }
 }
 
-/// All processes of a job are stopped for longer than the silence limit, with no word to the launcher, as a batch
-/// system does that suspends a job.
+/// A batch system suspends a job: it stops all processes for longer than the silence limit, and says
+/// nothing to the launcher.
 pub fn frozen() {
     for transport in ALL {
         let mut job = crate::launched::run_with(&options(transport, "2"), &["until-signal"], &SOON);

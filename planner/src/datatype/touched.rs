@@ -17,7 +17,7 @@ impl Datatype {
     /// There is not as much memory.
     #[doc(hidden)]
     pub fn ascending_runs(&self) -> Result<Vec<Range<i64>>, TryReserveError> {
-        // What there is no memory for is refused before memory is taken that the system may not have.
+        // The system may promise more memory than it has, so this asks for all of it first.
         let most = self.pieces().iter().map(most_runs).fold(0, usize::saturating_add);
         Vec::<Range<i64>>::new().try_reserve_exact(most)?;
         self.joined_runs()

@@ -30,7 +30,8 @@ use std::time::{Duration, Instant};
 /// The variable that names a rank's control channel: its descriptor, and the inode of its socket, so that no process
 /// mistakes another descriptor for it.
 pub(crate) const VARIABLE: &str = "FENCEPOST_JOB";
-/// The time that a wrapper has to end after the process that has joined inside it. It works on if that is over.
+/// The time that a wrapper has to end after the process that has joined inside it. A wrapper that
+/// runs for longer works on.
 const WRAPPER_END: Duration = Duration::from_millis(500);
 /// The number of bytes of output read with one system call.
 const PIECE: usize = 1 << 14;
@@ -114,7 +115,7 @@ struct Child {
     last_message: Option<Instant>,
     /// Whether the rank is in a world.
     in_world: bool,
-    /// When the rank has failed if the wrapper around its process, which has ended, works on until then.
+    /// The time at which the rank has failed, since its process has ended, if its wrapper still runs.
     vanishes: Option<Instant>,
     /// Whether the rank's program has announced its end: a wrapper around it may go on, and sends
     /// no heartbeats.
@@ -298,9 +299,9 @@ impl Children {
         }
     }
 
-    /// Kills the children that had been silent for too long at `now`, and reports ranks that have failed by then although
-    /// the wrapper around them works on. The caller handles everything that was ready then first, so that a message that
-    /// had arrived counts.
+    /// Kills the children that had been silent for too long at `now`, and reports ranks that have
+    /// failed by then although their wrappers work on. The caller handles everything that was ready
+    /// then first, so that a message that had arrived counts.
     pub(crate) fn expire(&mut self, now: Instant, events: &mut Vec<Event>) {
         for child in &mut self.children {
             if child.vanishes.take_if(|then| *then <= now).is_some() {

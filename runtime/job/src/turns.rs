@@ -1,8 +1,8 @@
 //! [`Turns`]: the turns of a loop that waits in `poll`, and whether this process was stopped meanwhile.
 //!
-//! A job may be frozen as a whole, as by a batch system that suspends it, or with its machine. The time of that counts
-//! for no limit: what is silent then is silent because nothing ran. A process is not told that it was stopped, but it
-//! never waits long, so it was if a turn takes much longer than its wait may.
+//! A batch system may suspend all processes of a job, and so may its machine. That time counts for no
+//! limit, since ranks that do not run cannot send heartbeats. The system does not tell a process that
+//! it was stopped. But this loop never waits long, so a turn that takes much longer shows it.
 
 use crate::description::Limits;
 use rustix::event::Timespec;

@@ -163,8 +163,9 @@ impl Ranks {
         self
     }
 
-    /// What communication costs: every prediction and every choice of this world and its parts follows this model. The
-    /// default is that of [`Machine`], a two-core server. The variable is `FENCEPOST_MACHINE`.
+    /// What communication costs: every prediction and every choice of this world and its parts
+    /// follows this model. The default is that of [`Machine`], a two-core server. The variable is
+    /// `FENCEPOST_MACHINE`.
     ///
     /// All ranks must give the same one: where they differ, the first call that all ranks make is `RMA_SYNC` on all.
     pub fn machine(mut self, machine: Machine) -> Self {
@@ -172,11 +173,13 @@ impl Ranks {
         self
     }
 
-    /// How ranks learn at fences, barriers and short collectives who has entered them, and who has something for whom, in
-    /// this world and its parts; by the machine model, unless set. Results have the same bits and errors the same names
-    /// in each. Where some ranks share memory and not all, one rank speaks for its host in a sparse one; where none do, one of up to eight
-    /// ranks of a machine. A world that takes the sparse one takes the reduced one in the fence after one in which each rank had
-    /// something for most others, where the model has that faster. It is there to compare with. The variable is `FENCEPOST_CENSUS=direct|sparse|reduced`.
+    /// How ranks learn at fences, barriers and short collectives who has entered them, and who has
+    /// something for whom, in this world and its parts; by the machine model, unless set. Results
+    /// have the same bits and errors the same names in each. Where some ranks share memory and not
+    /// all, one rank speaks for its host in a sparse one; where none do, one of up to eight ranks
+    /// of a machine. A world that takes the sparse one takes the reduced one in the fence after one
+    /// in which each rank had something for most others, where the model has that faster. It is
+    /// there to compare with. The variable is `FENCEPOST_CENSUS=direct|sparse|reduced`.
     ///
     /// All ranks must choose the same: where they differ, the first call that all ranks make ends the world with `RMA_SYNC`.
     pub fn census(mut self, census: Census) -> Self {
@@ -184,16 +187,21 @@ impl Ranks {
         self
     }
 
-    /// Whether anything is planned. Without, every operation is a message of its own: supersteps that are prepared here
-    /// are compiled aggressive and nothing is joined, and in epochs that are not compiled every operation is aggressive
-    /// whatever it asks for. Plans that are loaded stay what they are, and where memory is reached, epochs that are not
-    /// compiled have no messages. It is there to compare with. The variable is `FENCEPOST_PLAN=on|off`.
+    /// Whether anything is planned. Without, every operation is a message of its own: supersteps
+    /// that are prepared here are compiled aggressive and nothing is joined, and in epochs that are
+    /// not compiled every operation is aggressive whatever it asks for. Plans that are loaded stay
+    /// what they are, unless they do not fit the placement of the ranks, and where memory is reached, epochs that are not compiled have no messages.
+    /// It is there to compare with. The variable is `FENCEPOST_PLAN=on|off`.
     pub fn plan(mut self, plan: bool) -> Self {
         self.plan = Some(plan);
         self
     }
 
-    /// How far this world and its parts look for mistakes while they run. `Calls` in debug builds, `Off` in others, unless set. The variable is `FENCEPOST_CHECK=off|calls|mark|log|mpi`.
+    /// How far this world and its parts look for mistakes while they run. `Calls` in debug builds,
+    /// `Off` in others, unless set. The variable is `FENCEPOST_CHECK=off|calls|mark|log|mpi`.
+    ///
+    /// With each but `Off`, `run` returns `RMA_SYNC` where a rank has dropped a window with operations
+    /// that no fence has carried out ([`Window::discard`](crate::Window::discard)).
     ///
     /// With `Mark` and `Log`, the fence of an epoch in which two operations conflict applies nothing: it is `RMA_CONFLICT` on
     /// the rank that owns the elements and on both origins, with both lines, and `RMA_SYNC` on the others. So is the wait of an
@@ -219,17 +227,22 @@ impl Ranks {
         self
     }
 
-    /// The bytes in which operations under locks are kept to look for conflicts, for each part of a window: 1 MiB unless set. The variable is `FENCEPOST_CHECK_MEMORY`. Each rank has an equal share of it at each part, of which an operation on one
-    /// run of elements takes 64 bytes, and one that is repeated takes none. A share is used again when all ranks have met. A rank
-    /// whose share is full says once, on standard error and in the [report](Self::check_report), from which line on conflicts may
-    /// be missed. What is found is right all the same. All ranks may choose otherwise.
+    /// The bytes in which operations under locks are kept to look for conflicts, for each part of a
+    /// window: 1 MiB unless set. The variable is `FENCEPOST_CHECK_MEMORY`. Each rank has an equal
+    /// share of it at each part, of which an operation on one run of elements takes 64 bytes, and
+    /// one that is repeated takes none. A share is used again when all ranks have met. A rank whose
+    /// share is full says once, on standard error and in the [report](Self::check_report), from
+    /// which line on conflicts may be missed. What is found is right all the same. All ranks may
+    /// choose otherwise.
     pub fn check_memory(mut self, bytes: usize) -> Self {
         self.check_memory = Some(bytes);
         self
     }
 
-    /// Whether [`Check::Mpi`] also looks for loads: a fence where a rank has loaded an element of its part since the fence before, and
-    /// another rank puts or accumulates into that element in the epoch, is `RMA_CONFLICT` as one with a store is. Not, unless set. The variable is `FENCEPOST_CHECK_LOADS=on|off`. All ranks may choose otherwise.
+    /// Whether [`Check::Mpi`] also looks for loads: a fence where a rank has loaded an element of
+    /// its part since the fence before, and another rank puts or accumulates into that element in
+    /// the epoch, is `RMA_CONFLICT` as one with a store is. Not, unless set. The variable is
+    /// `FENCEPOST_CHECK_LOADS=on|off`. All ranks may choose otherwise.
     ///
     /// The elements of a window that [`World::window`](crate::World::window) or [`window_with`](crate::World::window_with) makes are mapped
     /// a second time then, for the program alone, and after each fence that mapping is protected: each access
@@ -264,9 +277,10 @@ impl Ranks {
         self
     }
 
-    /// Whether what epochs do and why is kept for [`World::explain_last`](crate::World::explain_last). Where the variable
-    /// says so, rank 0 also prints all of it on standard error when its program ends, by the calls that ended its epochs.
-    /// The variable is `FENCEPOST_EXPLAIN=on|off`.
+    /// Whether what epochs do and why is kept for
+    /// [`World::explain_last`](crate::World::explain_last). Where the variable says so, rank 0 also
+    /// prints all of it on standard error when its program ends, by the calls that ended its
+    /// epochs. The variable is `FENCEPOST_EXPLAIN=on|off`.
     pub fn explain(mut self, explain: bool) -> Self {
         self.explain = Some(explain);
         self
@@ -280,9 +294,10 @@ impl Ranks {
         self
     }
 
-    /// After how long a wait is reported, and then whenever it has lasted twice as long; never, for `None`. 10 seconds
-    /// unless set. With no time at all, it is as soon as the rank would sleep. The report says who waits for whom, in which
-    /// call, how many of what came, and where the awaited rank is, as far as is known. The variable is `FENCEPOST_STALL`.
+    /// After how long a wait is reported, and then whenever it has lasted twice as long; never, for
+    /// `None`. 10 seconds unless set. With no time at all, it is as soon as the rank would sleep.
+    /// The report says who waits for whom, in which call, how many of what came, and where the
+    /// awaited rank is, as far as is known. The variable is `FENCEPOST_STALL`.
     ///
     /// # Cost
     /// Nothing, until a rank that waits would sleep; then a look at the clock each time that it wakes.
@@ -301,9 +316,10 @@ impl Ranks {
     /// Whether ranks that wait for one another in a cycle, or for any of several that do so, end their worlds: each of them gets an error
     /// that names who waits for whom and in which call. Otherwise it is reported only.
     ///
-    /// Ranks that are in different calls of all ranks of one world learn it at once. A cycle is recognised within some seconds, and never
-    /// by mistake. A rank that waits for any of more than 64 is in none that is recognised, nor is one that has begun to receive in
-    /// another world: what it takes there may let others go on. The variable is `FENCEPOST_DEADLOCK`.
+    /// Ranks that are in different calls of all ranks of one world learn it at once. A cycle is
+    /// recognised within some seconds, and never by mistake. A rank that waits for any of more than
+    /// 64 is in none that is recognised, nor is one that has begun to receive in another world:
+    /// what it takes there may let others go on. The variable is `FENCEPOST_DEADLOCK`.
     pub fn end_deadlocks(mut self, ends: bool) -> Self {
         self.end_deadlocks = Some(ends);
         self
@@ -318,9 +334,10 @@ impl Ranks {
         self
     }
 
-    /// The bytes of messages that a rank keeps for receives to come: 16 MiB unless set. Each of the ranks may fill an equal
-    /// part, and a message takes 64 bytes besides its elements. A [send](crate::World::send) that finds no room waits for its
-    /// receive, and its elements stay with the sender; nothing is dropped. The variable is `FENCEPOST_UNEXPECTED`.
+    /// The bytes of messages that a rank keeps for receives to come: 16 MiB unless set. Each of the
+    /// ranks may fill an equal part, and a message takes 64 bytes besides its elements. A
+    /// [send](crate::World::send) that finds no room waits for its receive, and its elements stay
+    /// with the sender; nothing is dropped. The variable is `FENCEPOST_UNEXPECTED`.
     ///
     /// All ranks must give the same: a rank that is sent more than it keeps ends the world.
     pub fn unexpected(mut self, bytes: usize) -> Self {

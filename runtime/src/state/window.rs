@@ -167,9 +167,12 @@ impl<T: Element> Window<T> {
         self.len == 0
     }
 
-    /// Gives up the operations that this rank has collected for the next fence: nobody sees them, and tickets of gets stay
-    /// empty. A window that is dropped with such operations is reported otherwise when the program of its rank ends, or is an
-    /// error of `run` with a [check](crate::Ranks::check).
+    /// Gives up the operations that this rank has collected for the next fence: nobody sees them, and
+    /// tickets of gets stay empty.
+    ///
+    /// A rank that drops a window with such operations reports them when its program returns success,
+    /// unless a call on the window or the world has returned an error before. With a
+    /// [check](crate::Ranks::check), which debug builds have, `run` returns `RMA_SYNC` instead.
     ///
     /// ```
     /// # fencepost_runtime::ranks(2).run(|world| {
