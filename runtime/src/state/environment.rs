@@ -172,5 +172,5 @@ fn say(line: &str) {
 #[cfg(not(loom))]
 pub(crate) fn print(line: &str) {
     // A failure to write cannot be reported.
-    let _ = std::io::stderr().lock().write_all(format!("fencepost: {line}\n").as_bytes());
+    let _ = std::io::stderr().write_all(format!("fencepost: {line}\n").as_bytes());
 }

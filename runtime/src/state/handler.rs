@@ -152,7 +152,7 @@ fn abort(error: &Error) -> ! {
     let rank = error.rank().map_or(String::new(), |rank| format!(" of rank {rank}"));
     let line = format!("fencepost: an error{rank} ends the process: {error:?}\n");
     // One write, so that lines of several processes do not mix. Nobody may be there to read it.
-    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    let _ = std::io::stderr().write_all(line.as_bytes());
     #[cfg(not(loom))]
     if is_secondary_failure(error)
         && let Some(member) = fencepost_job::joined()

@@ -122,7 +122,7 @@ impl fmt::Debug for Settings {
 /// On standard error, a line each, which does not mix with others.
 fn say(stall: &Stall) {
     // A failure to write cannot be reported.
-    let _ = std::io::stderr().lock().write_all(format!("fencepost: {stall}\n").as_bytes());
+    let _ = std::io::stderr().write_all(format!("fencepost: {stall}\n").as_bytes());
 }
 
 impl Settings {

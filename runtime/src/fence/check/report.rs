@@ -235,7 +235,7 @@ fn append_lines(world: &WorldCore, lines: impl FnOnce() -> String) {
             report.path.display()
         );
         // A failure to write this cannot be reported.
-        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        let _ = std::io::stderr().write_all(text.as_bytes());
     }
 }
 

@@ -128,5 +128,5 @@ pub(crate) fn is_blind(world: &WorldCore, window: u32, call: &Call) {
         world.rank
     );
     // A failure to write cannot be reported.
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
