@@ -14,7 +14,7 @@ use fencepost::{TransportKind, superstep};
 use fencepost_benches::contest::{short, wanted};
 use fencepost_benches::draws::next;
 use fencepost_benches::{Contest, Harness, ours};
-use fencepost_tests_support::delayed::Delayed;
+use fencepost_tests_worlds::delayed::Delayed;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

@@ -12,7 +12,7 @@ use fencepost::prelude::*;
 use fencepost::{Advice, Nanos, Row};
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::Job;
-use fencepost_examples_support::{Race, assemble, pin};
+use fencepost_examples_support::{Race, pin};
 use multiversion::multiversion;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -113,10 +113,9 @@ fn advice(world: &World, block: &Block<3>) -> Result<Advice<3>> {
     };
     let fastest = (0..3).map(|_| pass()).fold(f64::INFINITY, f64::min);
     let cells = PASSES * few().map(|row| row.len()).sum::<usize>();
-    let mut cell = [fastest / cells as f64];
-    world.allreduce(&mut cell, Op::Max)?;
+    let cell = world.allreduce_one(fastest / cells as f64, Op::Max)?;
     let size = size_of::<f64>();
-    block.advise(Nanos(cell[0]), size, 2 * size, world.placement(), &world.measure_machine()?)
+    block.advise(Nanos(cell), size, 2 * size, world.placement(), &world.measure_machine()?)
 }
 
 /// The number of steps to an exchange that was used, the time of the slowest rank, and the cells of the cube.
@@ -149,11 +148,9 @@ fn cool(options: &Options) -> Result<Option<Outcome>> {
             [u, v] = tiles.turn([u, v]);
             left -= tiles.steps();
         }
-        let mut slowest = [clock.elapsed().as_nanos() as u64];
-        world.allreduce(&mut slowest, Op::Max)?;
-        let own: Vec<f64> = block.rows().flat_map(|row| row.of(&u).to_vec()).collect();
-        let Some(parts) = world.gather(0, &own)? else { return Ok(None) };
-        Ok(Some((depth, Duration::from_nanos(slowest[0]), assemble(&block, &parts)?)))
+        let slowest = world.allreduce_one(clock.elapsed().as_nanos() as u64, Op::Max)?;
+        let cells = world.gather_block(0, &block, &u)?;
+        Ok(cells.map(|cells| (depth, Duration::from_nanos(slowest), cells)))
     })?;
     Ok(outcomes.swap_remove(0))
 }

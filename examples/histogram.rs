@@ -73,12 +73,12 @@ fn histogram(options: &Options) -> Result<Option<(Vec<u64>, Duration)>> {
     let mut parts: Vec<_> = options.job.world().collect(|world| {
         let each = options.buckets.get().div_ceil(world.size());
         let mut table = world.window::<u64>(each)?;
-        let mut slowest = [pour(world, &mut table, options, false)?.as_nanos() as u64];
+        let time = pour(world, &mut table, options, false)?;
         let full = world.gather(0, &table)?;
         pour(world, &mut table, options, true)?;
         assert!(table.iter().all(|&sum| sum == 0), "rank {}: some buckets are not zero", world.rank());
-        world.allreduce(&mut slowest, Op::Max)?;
-        Ok(full.map(|full| (full.concat(), Duration::from_nanos(slowest[0]))))
+        let slowest = world.allreduce_one(time.as_nanos() as u64, Op::Max)?;
+        Ok(full.map(|full| (full.concat(), Duration::from_nanos(slowest))))
     })?;
     let Some((mut table, slowest)) = parts.swap_remove(0) else { return Ok(None) };
     table.truncate(options.buckets.get());

@@ -139,9 +139,7 @@ impl Workload {
                     time(world, epochs, &mut u, (&sent, &came), |u| block.replay(u))
                 }
             };
-            let mut slowest = [time?.as_nanos() as u64];
-            world.allreduce(&mut slowest, Op::Max)?;
-            Ok(Duration::from_nanos(slowest[0]))
+            Ok(Duration::from_nanos(world.allreduce_one(time?.as_nanos() as u64, Op::Max)?))
         })?;
         Ok(times[0])
     }

@@ -100,8 +100,7 @@ fn sorted(options: &Options) -> Result<Option<(Vec<u64>, Duration)>> {
         world.barrier()?;
         let clock = Instant::now();
         let mut part = sort(world, keys, options.samples)?;
-        let mut slowest = [clock.elapsed().as_nanos() as u64];
-        world.allreduce(&mut slowest, Op::Max)?;
+        let slowest = world.allreduce_one(clock.elapsed().as_nanos() as u64, Op::Max)?;
         if world.rank() > 0 {
             world.send(0, PART, &part)?;
             return Ok(None);
@@ -109,7 +108,7 @@ fn sorted(options: &Options) -> Result<Option<(Vec<u64>, Duration)>> {
         for rank in 1..world.size() {
             part.extend(world.recv::<u64>(rank, PART)?.0);
         }
-        Ok(Some((part, Duration::from_nanos(slowest[0]))))
+        Ok(Some((part, Duration::from_nanos(slowest))))
     })?;
     Ok(all.swap_remove(0))
 }

@@ -100,12 +100,11 @@ fn table(options: &Options) -> Result<Option<Filled>> {
         let clock = Instant::now();
         insert(world, &slots, options)?;
         let (keys, counts) = (slots.keys.into_window()?, slots.counts.into_window()?);
-        let mut slowest = [clock.elapsed().as_nanos() as u64];
-        world.allreduce(&mut slowest, Op::Max)?;
+        let slowest = world.allreduce_one(clock.elapsed().as_nanos() as u64, Op::Max)?;
         let (keys, counts) = (world.gather(0, &keys)?, world.gather(0, &counts)?);
         Ok(keys
             .zip(counts)
-            .map(|(keys, counts)| (keys.concat(), counts.concat(), Duration::from_nanos(slowest[0]))))
+            .map(|(keys, counts)| (keys.concat(), counts.concat(), Duration::from_nanos(slowest))))
     })?;
     Ok(parts.swap_remove(0))
 }

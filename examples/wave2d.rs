@@ -12,7 +12,7 @@ use fencepost::prelude::*;
 use fencepost::{Machine, Nanos, Row};
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::Job;
-use fencepost_examples_support::{Grid, Race, assemble, digest, picture, pin};
+use fencepost_examples_support::{Grid, Race, digest, picture, pin};
 use multiversion::multiversion;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -137,10 +137,6 @@ fn simulate(options: &Options, every: u64) -> Result<Option<Outcome>> {
         for field in [&mut u, &mut v] {
             block.fill(field, |cell| drops(n, cell));
         }
-        let water = |u: &[f64]| -> Result<Option<Vec<f64>>> {
-            let own: Vec<f64> = block.rows().flat_map(|row| row.of(u).to_vec()).collect();
-            world.gather(0, &own)?.map(|parts| assemble(&block, &parts)).transpose()
-        };
         let mut exchange = exchange::prepare(world, &block)?;
         let mut pictures = Vec::new();
         world.barrier()?;
@@ -158,12 +154,11 @@ fn simulate(options: &Options, every: u64) -> Result<Option<Outcome>> {
             [u, v] = tiles.turn([u, v]);
             done += tiles.steps() as u64;
             if every > 0 && done.is_multiple_of(every) {
-                pictures.extend(water(&u)?.map(|pond| Grid::new(n, n, pond)));
+                pictures.extend(world.gather_block(0, &block, &u)?.map(|pond| Grid::new(n, n, pond)));
             }
         }
-        let mut slowest = [clock.elapsed().as_nanos() as u64];
-        world.allreduce(&mut slowest, Op::Max)?;
-        Ok(water(&u)?.map(|pond| (Duration::from_nanos(slowest[0]), pond, pictures)))
+        let slowest = world.allreduce_one(clock.elapsed().as_nanos() as u64, Op::Max)?;
+        Ok(world.gather_block(0, &block, &u)?.map(|pond| (Duration::from_nanos(slowest), pond, pictures)))
     })?;
     Ok(outcomes.swap_remove(0))
 }

@@ -169,7 +169,7 @@
 //!         let tiles = block.tiles(4)?;
 //!         for _ in 0..5 {
 //!             exchange.replay(&mut u)?;
-//!             let mut residual = [0.0_f64];
+//!             let mut residual = 0.0_f64;
 //!             for row in tiles.rows_inside(1) {
 //!                 let [now, next] = row.turn([&mut *u, &mut *v]);
 //!                 let (up, down, left, right) = (row.up(now), row.down(now), row.left(now), row.right(now));
@@ -178,12 +178,11 @@
 //!                 }
 //!                 if row.step() + 1 == tiles.steps() {
 //!                     let (old, new) = (row.of(now), row.of(next));
-//!                     row.own().for_each(|j| residual[0] = residual[0].max((new[j] - old[j]).abs()));
+//!                     row.own().for_each(|j| residual = residual.max((new[j] - old[j]).abs()));
 //!                 }
 //!             }
 //!             [u, v] = tiles.turn([u, v]);
-//!             world.allreduce(&mut residual, Op::Max)?;
-//!             if residual[0] < 1e-3 {
+//!             if world.allreduce_one(residual, Op::Max)? < 1e-3 {
 //!                 break;
 //!             }
 //!         }
@@ -199,14 +198,16 @@
 //!
 //! # The tour
 //!
-//! - **Enter a world**: [`run()`], [`collect`] where each rank returns a value, and [`ranks`]; a [`World`] makes windows, divides itself and has the collectives.
+//! - **Enter a world**: [`run()`], [`collect`] where each rank returns a value, and [`ranks`]; a [`World`] makes windows, divides itself and has the
+//!   collectives ([`World::allreduce`], [`World::gather_block`], ..).
 //! - **A window** derefs to a slice of its local part; [`Window::put`], [`Window::accumulate`], [`Window::get`] and
 //!   [`Window::fetch`] say what the next [`Window::fence`] does. Without any attribute they are scheduled at run time.
 //! - **Messages** go from rank to rank ([`World::send`], [`World::recv`]); a [`Request`] is a send or a receive that was begun
 //!   ([`World::isend`], [`World::irecv`]), and a [`RequestSet`] completes several in any order.
 //! - **Which elements** is a [`Datatype`]; for blocks of a grid, [`Block`] has them all: halos, faces, edges and corners.
 //! - **`#[superstep]`** ([`macro@superstep`]) makes a function compilable: `name::compile(ranks, |rank| ..)` with no world at all,
-//!   `name::prepare(world, ..)` and `name::load(world, path, ..)` for replay with no counting, no descriptions, no planning.
+//!   `name::prepare(world, ..)` and `name::load(world, path, ..)` for replay with no counting, no descriptions, no planning. Several
+//!   windows of one type are a list: `fields: &mut [Window<f64>; 7]`.
 //! - **A [`Mode`]** is how bytes travel; `auto` chooses by the [`Machine`] model, and the result has the same bits in each.
 //! - **An [`Error`]** has MPI's [`ErrorClass`], says what was given and what was allowed, where, and what [`State`] is left. A world or
 //!   a window may have an [`ErrorHandler`], which sees it first.

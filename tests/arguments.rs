@@ -3,7 +3,7 @@
 
 use fencepost::prelude::*;
 use fencepost::{Check, Group, Hints, Op, Refused, World, ranks};
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 
 /// The window of a row, in which nothing has changed, as an error that says so.
 fn given_back(refused: Refused<Window<f32>>) -> Error {

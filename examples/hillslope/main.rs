@@ -17,7 +17,7 @@ use fencepost::{Machine, Nanos, Placement, Row};
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::{Job, Terrain, mode_name};
 use fencepost_examples_support::picture::{Heights, Spacing, change, relief};
-use fencepost_examples_support::{Grid, Race, assemble, digest, npy, pin, progress};
+use fencepost_examples_support::{Grid, Race, digest, npy, pin, progress};
 use multiversion::multiversion;
 use serial::{JACKSBORO, Steps};
 use std::num::NonZeroUsize;
@@ -125,14 +125,10 @@ fn erode(before: &Grid, steps: &Steps, group: Group, job: &Job) -> Result<Option
                 bar.inc(tiles.steps() as u64);
             }
         }
-        let mut slowest = [clock.elapsed().as_nanos() as u64];
-        let mut sent = [world.meter().total().frames - frames];
-        world.allreduce(&mut slowest, Op::Max)?;
-        world.allreduce(&mut sent, Op::Sum)?;
-        let cells: Vec<f64> = block.rows().flat_map(|row| row.of(&heights).to_vec()).collect();
-        let Some(parts) = world.gather(0, &cells)? else { return Ok(None) };
-        let heights = Grid::new(rows, columns, assemble(&block, &parts)?);
-        Ok(Some(Outcome { heights, time: Duration::from_nanos(slowest[0]), frames: sent[0] }))
+        let time = Duration::from_nanos(world.allreduce_one(clock.elapsed().as_nanos() as u64, Op::Max)?);
+        let frames = world.allreduce_one(world.meter().total().frames - frames, Op::Sum)?;
+        let Some(cells) = world.gather_block(0, &block, &heights)? else { return Ok(None) };
+        Ok(Some(Outcome { heights: Grid::new(rows, columns, cells), time, frames }))
     })?;
     if let Some(bar) = bar {
         bar.finish_and_clear();
@@ -268,14 +264,16 @@ fn announce(
     println!("{}\n", explanation.split("\n\n").take(2).collect::<Vec<_>>().join("\n"));
 }
 
-/// Writes the pictures, the resulting elevations and the explanation.
+/// Writes the pictures, the resulting elevations and the explanation. The pictures leave out the cells at the edge, which keep
+/// their heights.
 fn save(before: &Grid, after: &Grid, explanation: &str, out: &Path) -> Result<()> {
     let spacing = Spacing { north_south: JACKSBORO.north_south, east_west: JACKSBORO.east_west };
-    let heights = Heights::of(before);
     std::fs::create_dir_all(out)?;
-    relief(before, spacing, heights).save(&out.join("before.png"))?;
-    relief(after, spacing, heights).save(&out.join("after.png"))?;
-    change(before, after, spacing).save(&out.join("change.png"))?;
+    let (from, to) = (before.without_rim(), after.without_rim());
+    let heights = Heights::of(&from);
+    relief(&from, spacing, heights).save(&out.join("before.png"))?;
+    relief(&to, spacing, heights).save(&out.join("after.png"))?;
+    change(&from, &to, spacing).save(&out.join("change.png"))?;
     npy::save(after, &out.join("after.npy"))?;
     std::fs::write(out.join("explain.txt"), explanation)?;
     println!("{}: before.png, after.png, change.png, after.npy, explain.txt", out.display());

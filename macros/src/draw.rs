@@ -1,4 +1,4 @@
-//! Bodies of supersteps, drawn at random: those of `tests/supersteps/slicer/generated.rs`, and many more that are only sliced.
+//! Bodies of supersteps, drawn at random: those of `golden/generated.rs`, which the tests of supersteps run, and many more that are only sliced.
 
 use crate::slice::Outcome;
 use crate::understand;
@@ -273,7 +273,7 @@ fn the_bodies_in_the_file_are_those_that_are_drawn() {
          macro_rules! ensure {{\n    ($holds:expr, $what:expr) => {{\n        if !$holds {{\n            return Err(bad($what));\n        }}\n    }};\n}}\n\n\
          programs! {{\n{programs}}}\n"
     );
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/supersteps/slicer/generated.rs");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/generated.rs");
     if std::env::var_os("FENCEPOST_BLESS").is_some() {
         std::fs::write(path, &text).expect("the file can be written");
     }

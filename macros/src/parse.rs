@@ -1,5 +1,6 @@
 //! Tokens to our tree: [`Superstep`], the function with its parameters told apart.
 
+use crate::list::{List, list, unroll};
 use crate::messages::*;
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::punctuated::Punctuated;
@@ -24,8 +25,10 @@ pub struct Superstep {
     /// As written, without `#[uniform]`.
     pub sig: Signature,
     pub body: Block,
-    /// In the order written.
+    /// In the order written; a list of windows is a parameter for each.
     pub params: Vec<Param>,
+    /// The lists of windows, in the order written.
+    pub lists: Vec<List>,
     /// The whole return type.
     pub returns: Type,
     /// The type that `Ok` holds in it.
@@ -43,6 +46,8 @@ pub struct Param {
     pub kind: ParamKind,
     pub ty: Type,
     pub uniform: bool,
+    /// The list that the window is in.
+    pub list: Option<usize>,
 }
 
 /// The role of a parameter, by its type as written.
@@ -58,12 +63,31 @@ pub enum ParamKind {
     Argument,
 }
 
+/// A parameter as written, with its place among the [`params`](Superstep::params).
+#[derive(Clone, Copy)]
+pub enum Written<'s> {
+    Param(usize, &'s Param),
+    /// A list of windows, whose first one has this place.
+    List(usize, &'s List),
+}
+
 impl Superstep {
     /// The windows that take part, in order: name and element type.
     pub fn windows(&self) -> impl Iterator<Item = (&Ident, &Type)> {
         self.params.iter().filter_map(|param| match (&param.kind, &param.name) {
             (ParamKind::Window { element }, Some(name)) => Some((name, &**element)),
             _ => None,
+        })
+    }
+
+    /// The parameters as written.
+    pub fn written(&self) -> impl Iterator<Item = Written<'_>> {
+        self.params.iter().enumerate().filter_map(|(at, param)| match param.list {
+            None => Some(Written::Param(at, param)),
+            Some(number) => {
+                let list = &self.lists[number];
+                (param.name.as_ref() == list.windows.first()).then_some(Written::List(at, list))
+            }
         })
     }
 
@@ -82,7 +106,7 @@ impl Superstep {
     }
 }
 
-/// As many windows as the runtime fences in one call.
+/// As many windows as have parameters of their own.
 const WINDOWS_MAX: usize = 6;
 
 /// Read the attribute's options and the function under it.
@@ -93,13 +117,19 @@ pub fn parse(options: TokenStream, item: TokenStream) -> Result<Superstep> {
         other => return Err(Error::new_spanned(first_token(&other), NOT_A_FUNCTION)),
     };
     refuse_signature(&sig)?;
-    let mut params = Vec::new();
+    let (mut params, mut lists) = (Vec::new(), Vec::new());
     for input in &mut sig.inputs {
         match input {
             FnArg::Receiver(receiver) => return Err(Error::new_spanned(receiver.self_token, METHOD)),
             FnArg::Typed(typed) => {
                 let uniform = take_uniform(&mut typed.attrs);
-                params.push(param(typed, uniform)?);
+                match list(plain_name(&typed.pat).as_ref(), &typed.ty)? {
+                    Some(list) => {
+                        params.extend(params_of(&list, lists.len()));
+                        lists.push(list);
+                    }
+                    None => params.push(param(typed, uniform)?),
+                }
             }
         }
     }
@@ -108,10 +138,13 @@ pub fn parse(options: TokenStream, item: TokenStream) -> Result<Superstep> {
     if !params.iter().any(|param| matches!(param.kind, ParamKind::Window { .. })) {
         return Err(Error::new_spanned(&sig.ident, NO_WINDOW));
     }
-    let windows = params.iter().filter(|param| matches!(param.kind, ParamKind::Window { .. }));
+    let is_own = |param: &&Param| matches!(param.kind, ParamKind::Window { .. }) && param.list.is_none();
+    let windows = params.iter().filter(is_own);
     if let Some(seventh) = windows.skip(WINDOWS_MAX).map(|param| &param.pat).next() {
         return Err(Error::new_spanned(seventh, MANY_WINDOWS));
     }
+    let mut body = *block;
+    unroll(&mut body, &lists)?;
     Ok(Superstep {
         facade: options.facade,
         prepared: options.prepared,
@@ -120,8 +153,9 @@ pub fn parse(options: TokenStream, item: TokenStream) -> Result<Superstep> {
         attrs,
         vis,
         sig,
-        body: *block,
+        body,
         params,
+        lists,
         returns,
         value,
         returns_unit,
@@ -209,10 +243,7 @@ fn take_uniform(attrs: &mut Vec<Attribute>) -> bool {
 
 fn param(typed: &syn::PatType, uniform: bool) -> Result<Param> {
     let kind = kind_of(&typed.ty);
-    let name = match &*typed.pat {
-        Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => Some(pat.ident.clone()),
-        _ => None,
-    };
+    let name = plain_name(&typed.pat);
     match kind {
         ParamKind::Window { .. } | ParamKind::SharedWindow => {
             if name.is_none() {
@@ -232,7 +263,27 @@ fn param(typed: &syn::PatType, uniform: bool) -> Result<Param> {
         }
         ParamKind::World => {}
     }
-    Ok(Param { pat: (*typed.pat).clone(), name, kind, ty: (*typed.ty).clone(), uniform })
+    Ok(Param { pat: (*typed.pat).clone(), name, kind, ty: (*typed.ty).clone(), uniform, list: None })
+}
+
+/// The name that a pattern is.
+fn plain_name(pat: &Pat) -> Option<Ident> {
+    match pat {
+        Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => Some(pat.ident.clone()),
+        _ => None,
+    }
+}
+
+/// The windows of a list as parameters.
+fn params_of(list: &List, number: usize) -> impl Iterator<Item = Param> {
+    list.windows.iter().map(move |name| Param {
+        pat: syn::parse_quote!(#name),
+        name: Some(name.clone()),
+        kind: ParamKind::Window { element: Box::new(list.element.clone()) },
+        ty: Type::Verbatim(TokenStream::new()), // the list has one
+        uniform: false,
+        list: Some(number),
+    })
 }
 
 fn quote_type(ty: &Type) -> TokenStream {

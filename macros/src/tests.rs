@@ -736,7 +736,7 @@ fn signatures_that_cannot_be_supersteps_are_refused() {
         ("fn f(u: Window<f64>) -> Result<()> { Ok(()) }", "as `&mut Window<T>` only"),
         (
             "fn f(u: &mut Window<f64>, v: &mut [Window<f64>]) -> Result<()> { Ok(()) }",
-            "as `&mut Window<T>` only",
+            "has its length in its type",
         ),
         ("fn f(&mut u: &mut Window<f64>) -> Result<()> { Ok(()) }", "plain name"),
         ("fn f(#[uniform] u: &mut Window<f64>) -> Result<()> { Ok(()) }", "never has"),
@@ -907,4 +907,63 @@ fn the_facade_is_where_the_option_says() {
         attribute(tokens("crate = other::place, prepared = Halo"), tokens(&with_body(HALO))).to_string();
     assert!(!whole.contains("fencepost"), "{whole}");
     assert!(whole.contains("struct Halo"), "{whole}");
+}
+
+/// A function with a list of two windows.
+fn with_list(body: &str) -> String {
+    format!("fn f(fields: &mut [Window<f64>; 2], n: usize) -> Result<()> {{\n{body}\n}}")
+}
+
+#[test]
+fn a_loop_over_a_list_of_windows_is_a_block_for_each() {
+    let body = "
+        for (i, field) in fields.iter_mut().enumerate() {
+            field.put(0..n).to(i, 0)?;
+        }
+        fields[1].put(0..fields.len()).to(0, n)?;
+        Ok(())";
+    let expected = "
+        {
+            {
+                let i = 0usize;
+                __fields_0.put(0..n).to(i, 0)?;
+            }
+            {
+                let i = 1usize;
+                __fields_1.put(0..n).to(i, 0)?;
+            }
+        }
+        __fields_1.put(0..2usize).to(0, n)?;";
+    let slice = pattern(&with_list(body));
+    let lines =
+        |text: &str| -> Vec<String> { text.trim().lines().map(|line| line.trim().to_owned()).collect() };
+    assert_eq!(lines(&slice), lines(expected), "\n{slice}");
+    assert!(replays(&with_list(body)));
+}
+
+#[test]
+fn a_list_of_windows_is_refused_where_it_cannot_be_written_out() {
+    let refused = |body: &str, words: &str| {
+        let said = refusal(&with_list(body));
+        assert!(said.contains(words), "{said}");
+    };
+    refused("hand_on(fields); Ok(())", "a list of windows is used in a superstep by");
+    refused(
+        "fields.iter().for_each(|field| drop(field)); Ok(())",
+        "a list of windows is used in a superstep by",
+    );
+    refused("assert!(fields[0].len() > 1); Ok(())", "a list of windows is used in a superstep by");
+    refused("fields[n].put(0..1).to(0, 1)", "an index into a list of windows is a number below its length");
+    refused("fields[2].put(0..1).to(0, 1)", "an index into a list of windows is a number below its length");
+    refused("for field in fields { if n > 1 { break; } } Ok(())", "goes over all of them");
+    refused("'a: for field in fields { loop { continue 'a; } } Ok(())", "goes over all of them");
+    refused("for Some(field) in fields {} Ok(())", "names each of them");
+    refused("for field in fields { let field = 1; } Ok(())", "is given to something else");
+    for ty in ["[Window<f64>]", "[Window<f64>; N]", "[Window<f64>; 0]", "[Window<f64>; 65]"] {
+        let said = refusal(&format!("fn f(fields: &mut {ty}) -> Result<()> {{ Ok(()) }}"));
+        assert!(said.contains("a list of windows has its length in its type"), "{said}");
+    }
+    // A loop in the loop may be left, and a member may have the same name.
+    let body = "for field in fields { loop { break; } field.put(n.field..2).to(0, 1)?; } Ok(())";
+    assert!(pattern(&with_list(body)).contains("__fields_1.put(n.field..2)"));
 }

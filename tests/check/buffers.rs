@@ -7,9 +7,9 @@ use fencepost::{Any, Check, ErrorClass, Request, TransportKind, ranks};
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::ids::{Id, Rank};
 use fencepost_planner::reference::{Completion, Envelope, MessageCall, SendMode, Standard, stops};
-use fencepost_tests_support::ends::ends;
-use fencepost_tests_support::messages::kinds;
 use fencepost_tests_support::side_by_side::side_by_side;
+use fencepost_tests_worlds::ends::ends;
+use fencepost_tests_worlds::messages::kinds;
 use std::time::Duration;
 
 /// A call, of a message of one byte: to or from a rank, with a tag.

@@ -10,7 +10,7 @@ use fencepost_planner::reference::{self, Conflicting, Epoch, conflicts, refused}
 use fencepost_planner::table::Table;
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
-use fencepost_tests_support::transports::sim;
+use fencepost_tests_worlds::transports::sim;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};

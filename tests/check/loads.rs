@@ -11,7 +11,7 @@ use fencepost_planner::ids::{Id, Rank, WindowId};
 use fencepost_planner::reference::undefined_loads;
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 use std::hint::black_box;
 
 /// The accesses and operations of a rank between two fences.

@@ -8,7 +8,7 @@ use fencepost_planner::ir::pattern::{Kind, Local};
 use fencepost_planner::reference;
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
-use fencepost_tests_support::transports::{of_program, transports};
+use fencepost_tests_worlds::transports::{of_program, transports};
 use std::path::PathBuf;
 
 /// The same superstep, synchronised in both ways.

@@ -3,7 +3,7 @@
 use crate::races::{over, under};
 use fencepost::prelude::*;
 use fencepost::{Assertions, Check, ErrorHandler, Hints, ranks};
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 use std::cell::RefCell;
 use std::rc::Rc;
 

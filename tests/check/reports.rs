@@ -2,7 +2,7 @@
 
 use fencepost::prelude::*;
 use fencepost::{Check, ranks};
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;

@@ -2,7 +2,7 @@
 
 use fencepost::prelude::*;
 use fencepost::{Assertions, Census, Check, TransportKind, ranks};
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 
 #[superstep]
 fn two_puts(u: &mut Window<u64>, at: usize) -> Result<()> {

@@ -8,7 +8,7 @@ use fencepost_planner::ids::{Id, Rank, WindowId};
 use fencepost_planner::reference::undefined_stores;
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 
 /// What two ranks do between two fences: stores of rank 1 into its part, and operations of rank 0 on it.
 type Between = fn(&World, &mut Window<u64>) -> Result<()>;

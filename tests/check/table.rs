@@ -3,7 +3,7 @@
 use crate::{buffers, cases, races};
 use fencepost::TransportKind;
 use fencepost_tests_support::cases::cases as number_of;
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 
 /// A row: the case, what becomes of it, and by which way of checking.
 pub(crate) fn row(case: &str, becomes: &str, mode: &str) -> String {

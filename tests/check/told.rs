@@ -3,8 +3,8 @@
 
 use fencepost::prelude::*;
 use fencepost::{Assertions, Check, ranks};
-use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::golden;
+use fencepost_tests_worlds::ends::ends;
 use std::fmt::Write as _;
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use crate::generated::after_reports;
 use crate::races::{over, under};
 use fencepost::prelude::*;
 use fencepost::{Check, ranks};
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 
 /// How one rank's program ended.
 pub(crate) type End = std::result::Result<(), (ErrorClass, String)>;

@@ -2,7 +2,7 @@
 
 use fencepost::prelude::*;
 use fencepost::{Census, Machine, Mode, Op, Ranks, TransportKind, ranks};
-use fencepost_tests_support::transports::{sim, transports};
+use fencepost_tests_worlds::transports::{sim, transports};
 use std::sync::Mutex;
 
 /// A message of each rank in each round, for any number of ranks.

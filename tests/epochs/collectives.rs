@@ -2,11 +2,11 @@
 
 use fencepost::transport::{Lose, SimConfig};
 use fencepost::{
-    Census, Element, Error, ErrorClass, Mode, Op, Order, Result, TransportKind, ValueAt, World, ranks,
+    Block, Census, Element, Error, ErrorClass, Mode, Op, Order, Result, TransportKind, ValueAt, World, ranks,
 };
 use fencepost_tests_support::cases::{cases, every_case};
-use fencepost_tests_support::ends::ends;
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::ends::ends;
+use fencepost_tests_worlds::transports::transports;
 
 /// Each kind of transport between threads, with each census.
 fn each() -> impl Iterator<Item = (TransportKind, Census)> {
@@ -39,6 +39,12 @@ fn every_collective_returns_what_its_name_states() -> Result<()> {
                 let mut best = [ValueAt { value: (me as f64 - 1.0).abs(), index: me as i64 }];
                 world.allreduce(&mut best, Op::MinLoc)?;
                 assert_eq!(best[0].index, if size == 1 { 0 } else { 1 });
+                assert_eq!(world.allreduce_one(me as u32 + 1, Op::Max)?, size as u32);
+                for root in 0..size {
+                    let mut list = if me == root { vec![root as u16; 3 * root] } else { vec![9] };
+                    world.broadcast_vec(root, &mut list)?;
+                    assert_eq!(list, vec![root as u16; 3 * root]);
+                }
                 let mut prefix = [me as i64 + 1];
                 world.scan(&mut prefix, Op::Prod)?;
                 assert_eq!(prefix[0], (1..=me as i64 + 1).product::<i64>());
@@ -52,6 +58,75 @@ fn every_collective_returns_what_its_name_states() -> Result<()> {
                 Ok(())
             })?;
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn an_array_in_blocks_is_gathered_and_scattered() -> Result<()> {
+    fn there_and_back<const D: usize>(world: &World, root: usize, block: &Block<D>) -> Result<()> {
+        let expected: Vec<u64> =
+            (0..block.global().iter().product::<usize>() as u64).map(|i| 7 * i + 1).collect();
+        let mut cells = vec![0; block.len()];
+        let all = if world.rank() == root { &expected[..] } else { &[] };
+        world.scatter_block(root, block, all, &mut cells)?;
+        let mut filled = vec![0; block.len()]; // the halo is left as it was
+        let global = block.global();
+        block.fill(&mut filled, |cell| expected[(0..D).fold(0, |at, d| at * global[d] + cell[d])]);
+        let own: Vec<_> = block.rows().flat_map(|row| row.range()).collect();
+        assert!(
+            (0..cells.len()).all(|i| cells[i] == if own.contains(&i) { filled[i] } else { 0 }),
+            "{block:?}"
+        );
+        let back = world.gather_block(root, block, &cells)?;
+        assert_eq!(back, (world.rank() == root).then_some(expected));
+        Ok(())
+    }
+    for (transport, census) in sampled(0) {
+        for size in [1, 2, 5, 6] {
+            ranks(size).transport(transport.clone()).census(census).run(|world| {
+                for root in [0, size - 1] {
+                    there_and_back(world, root, &Block::new(world, [23])?.halo(2)?)?;
+                    there_and_back(world, root, &Block::new(world, [11, 9])?.halos([1, 0])?.wrap())?;
+                    there_and_back(world, root, &Block::new(world, [6, 5, 7])?.star(1)?)?;
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_block_that_is_not_of_its_rank_or_its_storage_is_refused() -> Result<()> {
+    for transport in transports([7]) {
+        let refused =
+            |class, words: &str, call: &(dyn Fn(&World, &Block<1>) -> Result<()> + Sync)| -> Result<()> {
+                let errors = ranks(2).transport(transport.clone()).collect(|world| {
+                    let block = Block::new(world, [10])?.halo(1)?;
+                    let error = call(world, &block).expect_err(words);
+                    world.barrier()?; // the world goes on
+                    Ok((error.class(), error.message().to_owned()))
+                })?;
+                assert!(
+                    errors.iter().any(|(found, text)| *found == class && text.contains(words)),
+                    "{words}: {errors:?}"
+                );
+                Ok(())
+            };
+        refused(ErrorClass::Arg, "not the one of rank", &|world, block| {
+            world.gather_block(0, &block.of(0)?, &vec![0u8; block.len()]).map(drop)
+        })?;
+        refused(ErrorClass::Size, "its halo included", &|world, block| {
+            world.scatter_block(0, block, &[0u8; 10], &mut vec![0; block.len() - 1])
+        })?;
+        refused(ErrorClass::Size, "give all of them", &|world, block| {
+            world.scatter_block(1, block, &[0u8; 9], &mut vec![0; block.len()])
+        })?;
+        refused(ErrorClass::RmaSync, "elements of u8", &|world, block| {
+            let block = if world.rank() == 0 { block.clone() } else { Block::new(world, [12])? };
+            world.gather_block(0, &block, &vec![0u8; block.len()]).map(drop)
+        })?;
     }
     Ok(())
 }

@@ -15,8 +15,8 @@ use fencepost::{Census, Datatype, Machine, Mode, Options, Placement, TransportKi
 use fencepost_planner::ir::pattern::{Local, Patterns, Sync};
 use fencepost_planner::units::Bytes;
 use fencepost_tests_support::cases::cases;
-use fencepost_tests_support::play::{Variant, play};
-use fencepost_tests_support::program::{self, Epoch, Program, RawProgram, raw_program};
+use fencepost_tests_worlds::play::{Variant, play};
+use fencepost_tests_worlds::program::{self, Epoch, Program, RawProgram, raw_program};
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -19,8 +19,8 @@ use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Pattern, Site};
 use fencepost_planner::reference;
 use fencepost_tests_support::cases::every_case;
-use fencepost_tests_support::play::issue;
-use fencepost_tests_support::program::{first_bytes, slice_of};
+use fencepost_tests_worlds::play::issue;
+use fencepost_tests_worlds::program::{first_bytes, slice_of};
 use std::collections::{BTreeMap, HashSet};
 
 /// All programs of up to `operations` operations.

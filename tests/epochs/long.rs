@@ -5,7 +5,7 @@ use fencepost::prelude::*;
 use fencepost::{Census, ErrorClass, Op, TransportKind, ranks};
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 
 const LEN: usize = 9000;
 

@@ -166,7 +166,7 @@ mod world {
 mod measured {
     use super::*;
     use fencepost::{Block, Nanos};
-    use fencepost_tests_support::transports::transports;
+    use fencepost_tests_worlds::transports::transports;
     use std::time::Duration;
 
     #[test]

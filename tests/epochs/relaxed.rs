@@ -8,9 +8,9 @@ use fencepost::{
 use fencepost_planner::ids::OperationId;
 use fencepost_planner::reference;
 use fencepost_tests_support::cases::cases;
-use fencepost_tests_support::play::{Variant, play};
-use fencepost_tests_support::program::{Outcome, Program, RawProgram, raw_program};
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::play::{Variant, play};
+use fencepost_tests_worlds::program::{Outcome, Program, RawProgram, raw_program};
+use fencepost_tests_worlds::transports::transports;
 use proptest::prelude::*;
 use std::sync::Arc;
 

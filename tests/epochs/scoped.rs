@@ -2,7 +2,7 @@
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, ranks};
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 
 /// Parts of a buffer of 17 elements, of four elements each: a column, two dimensions with steps down, a list that names one
 /// element twice, and a run.

@@ -2,8 +2,8 @@
 
 use fencepost::prelude::*;
 use fencepost::ranks;
-use fencepost_tests_support::ends::ends;
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::ends::ends;
+use fencepost_tests_worlds::transports::transports;
 
 /// A collective that rank 1 calls differently, and the words of the others, of rank 1 and of both.
 type Case = (fn(&World, bool) -> Result<()>, [&'static str; 2], &'static str);

@@ -5,8 +5,8 @@ use fencepost::{
     Census, Check, Error, ErrorClass, Op, Ranks, Result, State, TransportKind, Window, World, ranks,
     superstep,
 };
-use fencepost_tests_support::ends::ends;
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::ends::ends;
+use fencepost_tests_worlds::transports::transports;
 use std::sync::Mutex;
 
 fn worlds(size: usize) -> Vec<Ranks> {

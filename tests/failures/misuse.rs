@@ -4,8 +4,8 @@ use fencepost::__private::{SourceData, WindowKey};
 use fencepost::prelude::*;
 use fencepost::{Assertions, Census, Check, Ranks, Section, Source, TransportKind, World, ranks};
 use fencepost_tests_support::cases::every_case;
-use fencepost_tests_support::ends::ends;
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::ends::ends;
+use fencepost_tests_worlds::transports::transports;
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

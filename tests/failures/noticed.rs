@@ -2,9 +2,9 @@
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, ranks};
-use fencepost_tests_support::ends::ends;
-use fencepost_tests_support::transports::transports;
-use fencepost_tests_support::waits::{COMPUTES, FAILS, RANKS, WAITS, Wait};
+use fencepost_tests_worlds::ends::ends;
+use fencepost_tests_worlds::transports::transports;
+use fencepost_tests_worlds::waits::{COMPUTES, FAILS, RANKS, WAITS, Wait};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 

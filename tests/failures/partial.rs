@@ -8,7 +8,7 @@ use fencepost::prelude::*;
 use fencepost::{Assertions, ErrorHandler, Op, ranks};
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -3,9 +3,9 @@
 
 use fencepost::prelude::*;
 use fencepost::{Assertions, Ranks, World, ranks};
-use fencepost_tests_support::delayed::Delayed;
-use fencepost_tests_support::ends::ends;
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::delayed::Delayed;
+use fencepost_tests_worlds::ends::ends;
+use fencepost_tests_worlds::transports::transports;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 

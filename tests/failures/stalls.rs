@@ -4,7 +4,7 @@ use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
 use fencepost::{Census, Ranks, Stall, TransportKind, ranks};
 use fencepost_tests_support::side_by_side::side_by_side;
-use fencepost_tests_support::transports::requested;
+use fencepost_tests_worlds::transports::requested;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -103,6 +103,13 @@ fn a_cycle_of_waits_in_prepared_supersteps_is_recognised_and_ends_both_worlds() 
             let stall =
                 said.iter().find(in_ring).unwrap_or_else(|| panic!("{name}: rank {rank} said nothing"));
             assert_eq!((stall.superstep, stall.what), (Some("shift"), "frames"), "{name}: {stall}");
+            assert_eq!(said.iter().filter(in_ring).count(), 1, "{name}: {said:?}");
+            let text = stall.deadlock.as_deref().expect("it is in the ring");
+            if rank == 0 {
+                assert!(text.contains("rank 1 waits for rank 0 in superstep shift"), "{name}: {text}");
+            } else {
+                assert_eq!(text, "deadlock of ranks 0, 1: see the report of rank 0", "{name}");
+            }
         }
     });
 }

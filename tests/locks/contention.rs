@@ -3,7 +3,7 @@
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, ValueAt, World, ranks};
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The transports whose ranks reach each other.

@@ -3,7 +3,7 @@
 use fencepost::prelude::*;
 use fencepost::{TransportKind, World, ranks};
 use fencepost_tests_support::random::Random;
-use fencepost_tests_support::transports::{sim, transports};
+use fencepost_tests_worlds::transports::{sim, transports};
 
 /// The transports on which ranks 0 and 1 do not reach each other.
 fn apart() -> [TransportKind; 3] {

@@ -7,7 +7,7 @@ use fencepost_planner::ids::{Id, Rank, WindowId};
 use fencepost_planner::reference::{self, Action, LockCall, explains};
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
-use fencepost_tests_support::transports::sim;
+use fencepost_tests_worlds::transports::sim;
 
 /// One call of a rank. Locks are named by their place among the locks of the rank.
 #[derive(Clone, Debug)]

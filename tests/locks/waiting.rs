@@ -4,7 +4,7 @@ use crate::contention::kinds;
 use fencepost::prelude::*;
 use fencepost::{LockAll, Stall, TransportKind, ranks};
 use fencepost_tests_support::side_by_side::side_by_side;
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::yield_now;

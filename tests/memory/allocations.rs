@@ -11,7 +11,7 @@ use fencepost::{
     superstep,
 };
 use fencepost_tests_support::counting;
-use fencepost_tests_support::transports::{sim, transports};
+use fencepost_tests_worlds::transports::{sim, transports};
 
 /// Kinds of frames, as the meter counts them.
 const DATA: u32 = 1;

@@ -3,7 +3,7 @@
 use crate::allocations::{PAYLOAD, allocations, allowed, difference};
 use fencepost::transport::Count;
 use fencepost::{LockType, Op, Result, TransportKind, Window, World, ranks, superstep};
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 
 /// Each of the first `members` ranks hands an element to the next of them.
 #[superstep(sync = pscw)]

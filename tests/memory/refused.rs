@@ -5,7 +5,7 @@
 use fencepost::transport::SimConfig;
 use fencepost::{Datatype, ErrorClass, Mode, Ranks, Result, State, TransportKind, World, ranks};
 use fencepost_tests_support::counting::with_at_most;
-use fencepost_tests_support::ends::ends;
+use fencepost_tests_worlds::ends::ends;
 
 /// Elements that are more bytes than the rank without memory has, and of which three lists are less
 /// than the 2 MiB from which on memory is mapped and the allocator not asked.

@@ -5,7 +5,7 @@ use fencepost::ranks;
 use fencepost_planner::reference::{Completed, MessageCall, Standard, explains_messages, stops};
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
-use fencepost_tests_support::transports::of_program;
+use fencepost_tests_worlds::transports::of_program;
 use std::collections::BTreeSet;
 
 /// How many programs are drawn by default, and in a full run.

@@ -1,9 +1,9 @@
 //! Ranks that wait for any of several: a knot of them is told, and nothing else is.
 
 use fencepost::{Any, ErrorClass, Result, World, ranks};
-use fencepost_tests_support::ends::ends;
-use fencepost_tests_support::messages::kinds;
 use fencepost_tests_support::side_by_side::side_by_side;
+use fencepost_tests_worlds::ends::ends;
+use fencepost_tests_worlds::messages::kinds;
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 

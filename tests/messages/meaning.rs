@@ -1,7 +1,7 @@
 //! What sends and receives do, one rule a test.
 
 use fencepost::{Any, Datatype, ErrorClass, Result, TransportKind, ranks};
-use fencepost_tests_support::messages::{everywhere, status};
+use fencepost_tests_worlds::messages::{everywhere, status};
 
 #[test]
 fn a_message_of_any_length_arrives_as_it_was_sent() {

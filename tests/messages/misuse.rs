@@ -1,7 +1,7 @@
 //! Every call with arguments that are not valid.
 
 use fencepost::{Any, Datatype, Error, ErrorClass, Result, Status, World, ranks};
-use fencepost_tests_support::messages::{everywhere, kinds};
+use fencepost_tests_worlds::messages::{everywhere, kinds};
 
 #[track_caller]
 fn refused(result: Result<()>, class: ErrorClass, words: &[&str]) {

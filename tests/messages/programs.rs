@@ -4,8 +4,8 @@ use fencepost::{Any, Element, ErrorClass, Result, Sources, Status, Tags, World};
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::ids::{Id as _, Rank};
 use fencepost_planner::reference::{Completed, Completion, Envelope, MessageCall, SendMode};
-use fencepost_tests_support::messages::{BEFORE, received};
 use fencepost_tests_support::random::Random;
+use fencepost_tests_worlds::messages::{BEFORE, received};
 
 /// The bytes of the buffer of each rank: all that it sends by buffered sends has room, or a message never has.
 pub const BUFFER: usize = 16;

@@ -1,8 +1,8 @@
 //! Who waits for what, and what is said of it: ranks that compute, that wait for each other, that leave, and that die.
 
 use fencepost::{Any, Error, ErrorClass, Result, Stall, TransportKind, World, ranks};
-use fencepost_tests_support::ends::ends;
-use fencepost_tests_support::messages::{everywhere, kinds};
+use fencepost_tests_worlds::ends::ends;
+use fencepost_tests_worlds::messages::{everywhere, kinds};
 use std::hint::spin_loop;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

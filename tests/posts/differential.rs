@@ -6,7 +6,7 @@ use fencepost::{ErrorClass, TransportKind, ranks};
 use fencepost_planner::ids::{Id as _, WindowId};
 use fencepost_planner::reference::{Call, Outcome};
 use fencepost_tests_support::cases::cases;
-use fencepost_tests_support::transports::of_program;
+use fencepost_tests_worlds::transports::of_program;
 
 /// How many programs are drawn by default, and in a full run.
 const PROGRAMS: [u64; 2] = [300, 10_000];

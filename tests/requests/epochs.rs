@@ -1,7 +1,7 @@
 //! Accesses and exposures as requests.
 
 use fencepost::{ErrorClass, LockType, Op};
-use fencepost_tests_support::messages::everywhere;
+use fencepost_tests_worlds::messages::everywhere;
 
 #[test]
 fn accesses_and_exposures_are_completed_in_a_set_with_messages() {

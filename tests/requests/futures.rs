@@ -1,7 +1,7 @@
 //! Requests as futures.
 
 use fencepost::{ErrorClass, Result, World};
-use fencepost_tests_support::messages::{everywhere, status};
+use fencepost_tests_worlds::messages::{everywhere, status};
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;

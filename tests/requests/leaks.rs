@@ -1,8 +1,8 @@
 //! Requests that are dropped, leaked, moved and panicked over: they are completed, or nobody ever has their buffers.
 
 use fencepost::{Error, ErrorClass, Request, Result, ranks};
-use fencepost_tests_support::ends::ends;
-use fencepost_tests_support::messages::{everywhere, kinds};
+use fencepost_tests_worlds::ends::ends;
+use fencepost_tests_worlds::messages::{everywhere, kinds};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;

@@ -1,7 +1,7 @@
 //! What requests and sets of them do, one rule a test.
 
 use fencepost::{Any, Datatype, ErrorClass, Request, Result, Status};
-use fencepost_tests_support::messages::{everywhere, status};
+use fencepost_tests_worlds::messages::{everywhere, status};
 use std::task::Poll;
 
 /// Waits by testing.

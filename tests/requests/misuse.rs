@@ -1,7 +1,7 @@
 //! Every call with arguments that are not valid.
 
 use fencepost::{Check, Error, ErrorClass, Refused, Result, ranks};
-use fencepost_tests_support::messages::everywhere;
+use fencepost_tests_worlds::messages::everywhere;
 
 #[track_caller]
 fn refused(error: &Error, class: ErrorClass, words: &[&str]) {

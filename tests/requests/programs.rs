@@ -5,8 +5,8 @@ use fencepost::{Sources, Status, Tags, World};
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::ids::{Id as _, Rank};
 use fencepost_planner::reference::{self, Completion, Envelope, MessageCall, SendMode};
-use fencepost_tests_support::messages::{BEFORE, as_before, received};
 use fencepost_tests_support::random::Random;
+use fencepost_tests_worlds::messages::{BEFORE, as_before, received};
 use std::collections::BTreeMap;
 use std::task::Poll;
 

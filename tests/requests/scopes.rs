@@ -2,7 +2,7 @@
 //! outlive it.
 
 use fencepost::{Error, ErrorClass, Result, World};
-use fencepost_tests_support::messages::everywhere;
+use fencepost_tests_worlds::messages::everywhere;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;

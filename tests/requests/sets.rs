@@ -2,7 +2,7 @@
 //! panic meanwhile.
 
 use fencepost::{Completed, ErrorHandler, LockType, RequestSet, Result, Window, World};
-use fencepost_tests_support::messages::everywhere;
+use fencepost_tests_worlds::messages::everywhere;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;

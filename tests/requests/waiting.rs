@@ -1,9 +1,9 @@
 //! Who waits for what, and what is said of it; and what becomes of requests whose peer leaves.
 
 use fencepost::{Error, ErrorClass, LockType, Outcome, Stall, ranks};
-use fencepost_tests_support::ends::ends;
-use fencepost_tests_support::messages::{everywhere, kinds};
 use fencepost_tests_support::side_by_side::side_by_side;
+use fencepost_tests_worlds::ends::ends;
+use fencepost_tests_worlds::messages::{everywhere, kinds};
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::task::Poll;

@@ -8,7 +8,7 @@
 use fencepost::prelude::*;
 use fencepost::{Check, TransportKind, World, ranks};
 use fencepost_tests_support::golden;
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;

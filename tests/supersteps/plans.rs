@@ -2,7 +2,7 @@
 
 use fencepost::prelude::*;
 use fencepost::ranks;
-use fencepost_tests_support::transports::{self, transports};
+use fencepost_tests_worlds::transports::{self, transports};
 
 mod sections {
     use super::*;

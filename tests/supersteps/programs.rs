@@ -2,7 +2,7 @@
 
 use fencepost::prelude::*;
 use fencepost::{__private::Recorder, Machine, Op, Options, Placement, State, World, ranks};
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 
 /// Fill this block's halo from the blocks around it.
 #[superstep]

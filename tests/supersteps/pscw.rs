@@ -16,9 +16,9 @@ use fencepost_planner::ir::pattern::{Kind, Local, Operation, Order, Pattern, Pat
 use fencepost_planner::ir::schedule::Schedule;
 use fencepost_planner::reference::{self, Epoch};
 use fencepost_planner::table::Table;
-use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::random::Random;
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::ends::ends;
+use fencepost_tests_worlds::transports::transports;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use fencepost::{Census, Datatype, ErrorClass, Result, TransportKind, Window, ranks, superstep};
 use fencepost_tests_support::random::Random;
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 
 const RANKS: usize = 4;
 /// The elements of a rank's window that others read, and those that it gets.

@@ -2,10 +2,11 @@
 //! attribute, with it, prepared, and compiled ahead; or it is dynamic, and says why.
 
 mod bodies;
+#[path = "../../macros/golden/generated.rs"]
 mod generated;
 use fencepost::prelude::*;
 use fencepost::{Check, World, ranks};
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};

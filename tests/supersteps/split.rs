@@ -3,8 +3,8 @@
 
 use fencepost::prelude::*;
 use fencepost::{Op, Ranks, Source, World, ranks};
-use fencepost_tests_support::delayed::Delayed;
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::delayed::Delayed;
+use fencepost_tests_worlds::transports::transports;
 use std::time::Duration;
 
 fn worlds(size: usize) -> Vec<Ranks> {

@@ -5,9 +5,9 @@ use fencepost::{
     Block, ErrorClass, Machine, Mode, Options, Placement, Result, TransportKind, Window, World, ranks,
     superstep,
 };
-use fencepost_tests_support::ends::ends;
 use fencepost_tests_support::random::Random;
-use fencepost_tests_support::transports::{sim, transports};
+use fencepost_tests_worlds::ends::ends;
+use fencepost_tests_worlds::transports::{sim, transports};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -169,7 +169,7 @@ fn a_free_that_meets_another_call_is_refused_on_both_ranks() {
 
 #[test]
 fn a_window_of_a_world_that_has_ended_is_given_back() {
-    for kind in fencepost_tests_support::transports::transports([4]) {
+    for kind in fencepost_tests_worlds::transports::transports([4]) {
         let ended = ranks(2).transport(kind.clone()).run(|world| {
             let u = world.window_from(vec![world.rank() as u64; 100])?;
             if world.rank() == 1 {

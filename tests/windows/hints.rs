@@ -4,7 +4,7 @@ use crate::{everywhere, refused};
 use fencepost::prelude::*;
 use fencepost::{Hints, TransportKind, ValueAt, World, ranks};
 use fencepost_tests_support::random::Random;
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 
 #[test]
 fn all_ranks_give_the_same_hints_and_possible_ones() {

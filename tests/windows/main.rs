@@ -6,7 +6,7 @@ mod unfenced;
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, World, ranks};
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::transports::transports;
 
 /// Runs a test in a world of this size, on each transport.
 fn everywhere(size: usize, test: impl Fn(&World, &TransportKind) -> Result<()> + Sync) {

@@ -3,8 +3,8 @@
 use crate::everywhere;
 use fencepost::prelude::*;
 use fencepost::{Check, Mode, ranks};
-use fencepost_tests_support::ends::ends;
-use fencepost_tests_support::transports::transports;
+use fencepost_tests_worlds::ends::ends;
+use fencepost_tests_worlds::transports::transports;
 
 /// Collects two operations, and does something else than to fence them.
 type Forgets = fn(&World) -> Result<()>;

@@ -5,7 +5,7 @@ use crate::full;
 use crate::launched::{options, run};
 use crate::rank::{say, size, world};
 use fencepost::prelude::*;
-use fencepost_tests_support::waits::{COMPUTES, FAILS, WAITS};
+use fencepost_tests_worlds::waits::{COMPUTES, FAILS, WAITS};
 use rustix::process::Signal;
 use rustix::time::{ClockId, clock_gettime};
 

@@ -1,7 +1,4 @@
-//! [`Grid`]: a two-dimensional field of values, read from a file or drawn as a picture; and arrays made of blocks.
-
-use fencepost_planner::Result;
-use fencepost_planner::grid::Block;
+//! [`Grid`]: a two-dimensional field of values, read from a file or drawn as a picture.
 
 /// A field of `f64` in row-major order.
 #[derive(Clone, PartialEq, Debug)]
@@ -46,6 +43,17 @@ impl Grid {
         Grid { rows: self.rows, columns: self.columns, cells }
     }
 
+    /// Returns the grid without its outermost cells; all of it where there are no others.
+    #[must_use]
+    pub fn without_rim(&self) -> Grid {
+        if self.rows < 3 || self.columns < 3 {
+            return self.clone();
+        }
+        let rows = self.cells.chunks(self.columns).skip(1).take(self.rows - 2);
+        let cells = rows.flat_map(|row| &row[1..row.len() - 1]).copied().collect();
+        Grid { rows: self.rows - 2, columns: self.columns - 2, cells }
+    }
+
     /// Returns the cell at a row and column, or the nearest cell if they are outside of the grid.
     pub fn nearest(&self, row: isize, column: isize) -> f64 {
         let row = row.clamp(0, self.rows as isize - 1) as usize;
@@ -62,31 +70,6 @@ impl Grid {
         let at = ((sorted.len() - 1) as f64 * q.clamp(0.0, 1.0)).round() as usize;
         *sorted.select_nth_unstable_by(at, f64::total_cmp).1
     }
-}
-
-/// Assembles a whole array from the own cells of all blocks, `[rank]`, each row by row; `block` is any of them.
-///
-/// # Errors
-/// There are more parts than ranks.
-///
-/// # Panics
-/// If a part has not as many cells as its block.
-pub fn assemble<const D: usize>(block: &Block<D>, parts: &[Vec<f64>]) -> Result<Vec<f64>> {
-    let global = block.global();
-    let mut cells = vec![0.0; global.iter().product()];
-    for (rank, part) in parts.iter().enumerate() {
-        let (theirs, mut rest) = (block.of(rank)?, &part[..]);
-        let origin = theirs.origin();
-        for row in theirs.rows() {
-            let first = row.first();
-            let at = (0..D).fold(0, |at, d| at * global[d] + origin[d].wrapping_add_signed(first[d]));
-            let (own, others) = rest.split_at(row.len());
-            cells[at..][..row.len()].copy_from_slice(own);
-            rest = others;
-        }
-        assert!(rest.is_empty(), "{} cells beyond those of rank {rank}", rest.len());
-    }
-    Ok(cells)
 }
 
 /// Returns the BLAKE3 digest of the little-endian bytes of the values, in hexadecimal.
@@ -119,17 +102,11 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_assembled_where_they_are_in_the_array() {
-        let block = Block::at(0, 6, [5, 7]).unwrap().halo(1).unwrap();
-        let own = |rank| {
-            let theirs = block.of(rank).unwrap();
-            let mut u = vec![0.0; theirs.len()];
-            theirs.fill(&mut u, |[i, j]| (10 * i + j) as f64);
-            theirs.rows().flat_map(|row| row.of(&u).to_vec()).collect()
-        };
-        let parts: Vec<Vec<f64>> = (0..6).map(own).collect();
-        let whole = assemble(&block, &parts).unwrap();
-        assert!(whole.iter().enumerate().all(|(at, &cell)| cell == (10 * (at / 7) + at % 7) as f64));
+    fn a_grid_without_its_rim_has_the_cells_inside() {
+        let grid = Grid::new(4, 3, (0..12).map(f64::from).collect());
+        assert_eq!(grid.without_rim(), Grid::new(2, 1, vec![4.0, 7.0]));
+        let narrow = Grid::new(2, 3, vec![0.0; 6]);
+        assert_eq!(narrow.without_rim(), narrow);
     }
 
     #[test]

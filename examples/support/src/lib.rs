@@ -12,5 +12,5 @@ pub mod race;
 
 pub use clap;
 pub use cores::pin;
-pub use grid::{Grid, assemble, digest};
+pub use grid::{Grid, digest};
 pub use race::Race;

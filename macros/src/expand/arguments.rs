@@ -1,6 +1,7 @@
 //! Arguments and generic parameters, as they are declared, owned and passed on; and names of our own.
 
-use crate::parse::{Param, ParamKind, Superstep, strip_type};
+use crate::list::{List, taken_apart};
+use crate::parse::{Param, ParamKind, Superstep, Written, strip_type};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{GenericParam, Type};
@@ -88,6 +89,52 @@ pub(super) fn input(param: &Param) -> TokenStream {
 pub(super) fn plain_input((index, param): (usize, &Param)) -> TokenStream {
     let (name, ty) = (hidden(&format!("argument{index}")), &param.ty);
     quote!(#name: #ty)
+}
+
+/// A parameter as written, under a name of ours.
+pub(super) fn written_input(superstep: &Superstep, written: Written<'_>) -> TokenStream {
+    match written {
+        Written::Param(index, param) => plain_input((index, param)),
+        Written::List(index, list) => {
+            let (name, ty) = (hidden(&format!("argument{index}")), list_type(superstep, list));
+            quote!(#name: &mut #ty)
+        }
+    }
+}
+
+/// `[Window<f64>; 7]`.
+pub(super) fn list_type(superstep: &Superstep, list: &List) -> TokenStream {
+    let (facade, element, len) = (&superstep.facade, &list.element, list.windows.len());
+    quote!([#facade::Window<#element>; #len])
+}
+
+/// The windows as a fence takes them, each in its own name, and the statements that give windows of lists their names; `name` says
+/// how a parameter is called, by its place and the name that it was given.
+pub(super) fn gathered(
+    superstep: &Superstep,
+    name: impl Fn(usize, &Ident) -> TokenStream,
+) -> (TokenStream, TokenStream) {
+    let facade = &superstep.facade;
+    let (mut apart, mut all) = (TokenStream::new(), Vec::new());
+    for written in superstep.written() {
+        match written {
+            Written::Param(index, Param { kind: ParamKind::Window { .. }, name: Some(own), .. }) => {
+                all.push(name(index, own));
+            }
+            Written::Param(..) => {}
+            Written::List(index, list) => {
+                let whole = name(index, &list.name);
+                apart.extend(taken_apart(&list.windows, &quote!(&mut *#whole)));
+                all.extend(list.windows.iter().map(ToTokens::to_token_stream));
+            }
+        }
+    }
+    let all = if superstep.lists.is_empty() {
+        quote!((#(&mut *#all,)*))
+    } else {
+        quote!([#(&mut *#all as &mut dyn #facade::AnyWindow),*])
+    };
+    (apart, all)
 }
 
 /// `<T, N>`, or nothing.

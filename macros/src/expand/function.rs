@@ -1,6 +1,6 @@
 //! The function itself, between `enter` and `leave`.
 
-use super::arguments::{call_pattern, hidden, is_plain};
+use super::arguments::{call_pattern, gathered, hidden, is_plain};
 use crate::chain::Scope;
 use crate::check::{fenced, idle_fences};
 use crate::collect::Body;
@@ -9,7 +9,7 @@ use crate::parse::{ParamKind, Superstep, is_mut, strip_type};
 use crate::slice::Outcome;
 use crate::source::place_of;
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::visit::{self, Visit};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Expr, FnArg, Stmt, Type};
@@ -33,7 +33,7 @@ pub(super) fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) ->
     for input in &mut sig.inputs {
         if let FnArg::Typed(typed) = input
             && let syn::Pat::Ident(pat) = &mut *typed.pat
-            && windows.contains(&&pat.ident)
+            && (windows.contains(&&pat.ident) || superstep.lists.iter().any(|list| list.name == pat.ident))
         {
             pat.mutability = None;
         }
@@ -43,19 +43,21 @@ pub(super) fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) ->
         Outcome::Described(_) => claim(superstep),
         Outcome::Dynamic(_) => quote!(::core::option::Option::None),
     };
-    // Errors name the line of the function's name.
-    let enter = Ident::new("enter", Span::mixed_site().located_at(name.span()));
-    let leave = Ident::new("leave", Span::mixed_site().located_at(name.span()));
+    let (apart, all) = gathered(superstep, |_, name| name.to_token_stream());
+    let attrs = attrs.iter().filter(|attr| !attr.path().is_ident("track_caller"));
+    // Errors name the line that calls the function.
     quote! {
         #(#attrs)*
+        #[track_caller]
         #vis #sig {
-            let #scope = #facade::__private::#enter(#name::__superstep(), (#(&mut *#windows,)*), #uniform, #claim)?;
+            #apart
+            let #scope = #facade::__private::enter(#name::__superstep(), #all, #uniform, #claim)?;
             #[allow(clippy::redundant_closure_call)]
             let #result = (|| -> #returns {
                 #(#reborrows)*
                 #statements
             })();
-            #scope.#leave((#(&mut *#windows,)*), #result)
+            #scope.leave(#all, #result)
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The type of the prepared superstep, with `run`, `replay` and `begin`.
 
-use super::arguments::{hidden, plain_input, turbofish, type_names};
+use super::arguments::{gathered, hidden, list_type, turbofish, type_names, written_input};
 use super::function::ends_in_fence;
 use crate::collect::Body;
-use crate::parse::{Param, ParamKind, Superstep};
+use crate::parse::{Param, ParamKind, Superstep, Written};
 use crate::slice::Slice;
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote};
+use quote::{ToTokens, format_ident, quote};
 use syn::{Attribute, GenericParam, Type};
 
 /// The prepared superstep's name.
@@ -54,11 +54,9 @@ pub(super) fn prepared_type(
     let clause = &sig.generics.where_clause;
     let doc = format!("The superstep [`{name}`](fn@{name}), prepared: all ranks have agreed on its plan.");
     // Under names of ours, since a parameter may be named as the function is.
-    let inputs = superstep.params.iter().enumerate().map(plain_input);
-    let passed = (0..superstep.params.len()).map(|index| hidden(&format!("argument{index}")));
-    let is_window = |(_, param): &(usize, &Param)| matches!(param.kind, ParamKind::Window { .. });
-    let windows = superstep.params.iter().enumerate().filter(is_window);
-    let windows = windows.map(|(index, _)| hidden(&format!("argument{index}")));
+    let inputs = superstep.written().map(|written| written_input(superstep, written));
+    let passed = superstep.written().map(|written| argument(place_of(written)));
+    let (apart, all) = gathered(superstep, |index, _| argument(index).to_token_stream());
     let bound = hidden("bound");
     let begin = match halves {
         Halves::Replayed => begin_replay(superstep, &lifetimes),
@@ -84,7 +82,10 @@ pub(super) fn prepared_type(
             /// `PLAN` at the first call that is not the plan's; otherwise as the superstep.
             #[track_caller]
             pub fn run <#(#lifetimes),*> (&mut self, #(#inputs),*) -> #returns #clause {
-                let #bound = self.core.bind((#(&mut *#windows,)*))?;
+                let #bound = {
+                    #apart
+                    self.core.bind(#all)?
+                };
                 #name #turbofish (#(#passed),*)
             }
 
@@ -115,11 +116,34 @@ pub(super) fn prepared_type(
     }
 }
 
+/// The name of ours of the parameter with this place.
+fn argument(index: usize) -> Ident {
+    hidden(&format!("argument{index}"))
+}
+
+fn place_of(written: Written<'_>) -> usize {
+    match written {
+        Written::Param(index, _) | Written::List(index, _) => index,
+    }
+}
+
+/// The parameters that are windows, or lists of them: place, name and type without its `&mut`.
+fn window_params(superstep: &Superstep) -> impl Iterator<Item = (usize, &Ident, TokenStream)> {
+    let facade = &superstep.facade;
+    superstep.written().filter_map(move |written| match written {
+        Written::Param(index, Param { kind: ParamKind::Window { element }, name: Some(name), .. }) => {
+            Some((index, name, quote!(#facade::Window<#element>)))
+        }
+        Written::Param(..) => None,
+        Written::List(index, list) => Some((index, &list.name, list_type(superstep, list))),
+    })
+}
+
 /// `replay`, of a superstep that is nothing but operations between sections.
 fn replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
     let (facade, clause) = (&superstep.facade, &superstep.sig.generics.where_clause);
-    let inputs = superstep.windows().map(|(name, element)| quote!(#name: &mut #facade::Window<#element>));
-    let windows = superstep.windows().map(|(name, _)| name);
+    let inputs = window_params(superstep).map(|(_, name, ty)| quote!(#name: &mut #ty));
+    let (apart, all) = gathered(superstep, |_, name| name.to_token_stream());
     quote! {
         /// Runs the plan once, without the body: takes the windows alone. Operations go where the arguments of `prepare` or
         /// `load` said. Nothing is counted, described or planned.
@@ -129,7 +153,8 @@ fn replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
         /// values, which are not in a plan; otherwise as a fence.
         #[track_caller]
         pub fn replay <#(#lifetimes),*> (&mut self, #(#inputs),*) -> #facade::Result<()> #clause {
-            self.core.replay((#(&mut *#windows,)*))
+            #apart
+            self.core.replay(#all)
         }
     }
 }
@@ -137,7 +162,7 @@ fn replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
 /// `replay`, of one whose body does more: asking for it is an error that says so.
 fn no_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
     let (facade, clause) = (&superstep.facade, &superstep.sig.generics.where_clause);
-    let inputs = superstep.windows().skip(1).map(|(_, element)| quote!(, _: &mut #facade::Window<#element>));
+    let inputs = window_params(superstep).skip(1).map(|(_, _, ty)| quote!(, _: &mut #ty));
     quote! {
         /// Not to be had: the body of this superstep has to run.
         pub fn replay <#(#lifetimes),*> (
@@ -152,19 +177,18 @@ fn no_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream 
 
 /// The windows that are begun, and their type: one as it is, several as a tuple.
 fn taken(superstep: &Superstep, names: &[Ident]) -> (TokenStream, TokenStream) {
-    let facade = &superstep.facade;
-    let elements: Vec<_> = superstep.windows().map(|(_, element)| element).collect();
-    match (names, &elements[..]) {
-        ([name], [element]) => (quote!(#name), quote!(#facade::Window<#element>)),
-        _ => (quote!((#(#names,)*)), quote!((#(#facade::Window<#elements>,)*))),
+    let types: Vec<_> = window_params(superstep).map(|(_, _, ty)| ty).collect();
+    match (names, &types[..]) {
+        ([name], [ty]) => (quote!(#name), quote!(#ty)),
+        _ => (quote!((#(#names,)*)), quote!((#(#types,)*))),
     }
 }
 
 /// `begin`, of a superstep that is replayed.
 fn begin_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
     let (facade, clause) = (&superstep.facade, &superstep.sig.generics.where_clause);
-    let inputs = superstep.windows().map(|(name, element)| quote!(#name: #facade::Window<#element>));
-    let names: Vec<Ident> = superstep.windows().map(|(name, _)| name.clone()).collect();
+    let inputs = window_params(superstep).map(|(_, name, ty)| quote!(#name: #ty));
+    let names: Vec<Ident> = window_params(superstep).map(|(_, name, _)| name.clone()).collect();
     let (windows, types) = taken(superstep, &names);
     quote! {
         /// Begins a `replay`: takes the windows themselves, whose elements are as they are now for all that the superstep
@@ -190,21 +214,28 @@ fn begin_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStre
 fn begin_body(superstep: &Superstep, lifetimes: &[&GenericParam], halves: Halves) -> TokenStream {
     let Superstep { facade, sig, value, returns_unit, .. } = superstep;
     let (name, turbofish, clause) = (&sig.ident, turbofish(superstep), &sig.generics.where_clause);
-    let numbered =
-        || superstep.params.iter().enumerate().map(|(i, param)| (hidden(&format!("argument{i}")), param));
-    let inputs = numbered().map(|(name, param)| match &param.kind {
-        ParamKind::Window { element } => quote!(mut #name: #facade::Window<#element>),
-        _ => {
-            let ty = &param.ty;
-            quote!(#name: #ty)
+    let taken_types: Vec<(usize, TokenStream)> =
+        window_params(superstep).map(|(index, _, ty)| (index, ty)).collect();
+    let type_of = |index| taken_types.iter().find(|(taken, _)| *taken == index).map(|(_, ty)| ty);
+    let inputs = superstep.written().map(|written| {
+        let index = place_of(written);
+        match type_of(index) {
+            Some(ty) => {
+                let name = argument(index);
+                quote!(mut #name: #ty)
+            }
+            None => written_input(superstep, written),
         }
     });
-    let passed = numbered().map(|(name, param)| match &param.kind {
-        ParamKind::Window { .. } => quote!(&mut #name),
-        _ => quote!(#name),
+    let passed = superstep.written().map(|written| {
+        let (index, name) = (place_of(written), argument(place_of(written)));
+        if type_of(index).is_some() { quote!(&mut #name) } else { quote!(#name) }
     });
-    let is_window = |(_, param): &(Ident, &Param)| matches!(param.kind, ParamKind::Window { .. });
-    let names: Vec<Ident> = numbered().filter(is_window).map(|(name, _)| name).collect();
+    let names: Vec<Ident> = taken_types.iter().map(|(index, _)| argument(*index)).collect();
+    let (apart, all) = gathered(superstep, |index, _| {
+        let name = argument(index);
+        quote!((&mut #name))
+    });
     let (windows, types) = taken(superstep, &names);
     let (bound, returned) = (hidden("bound"), hidden("returned"));
     let (running, given) = if *returns_unit {
@@ -245,7 +276,10 @@ fn begin_body(superstep: &Superstep, lifetimes: &[&GenericParam], halves: Halves
         #[doc = #cost]
         #[track_caller]
         pub fn begin <#(#lifetimes),*> (&mut self, #(#inputs),*) -> #returns #clause {
-            let #bound = self.core.#bind((#(&mut #names,)*))?;
+            let #bound = {
+                #apart
+                self.core.#bind(#all)?
+            };
             let #returned = #name #turbofish (#(#passed),*)?;
             ::core::mem::drop(#bound);
             ::core::result::Result::Ok(self.core.begun(#windows, #given)?)

@@ -3,15 +3,20 @@
 use smallvec::SmallVec;
 
 /// The grid of `ranks` ranks over an array of `global` cells for which the largest block has the smallest surface
-/// towards other ranks; `None` where every grid leaves some rank without a cell.
+/// towards other ranks, of those whose blocks all have a cell and are as wide as their halo of `widths`. `None` if there is none.
 ///
 /// Like MPI_Dims_create, with the array's own extents taken into account. Among equals the one with more ranks in the
 /// earlier, slower dimensions wins, so that exchanged cells are in long runs.
-pub(super) fn balanced<const D: usize>(ranks: u32, global: [usize; D]) -> Option<[usize; D]> {
+pub(super) fn balanced<const D: usize>(
+    ranks: u32,
+    global: [usize; D],
+    widths: [usize; D],
+) -> Option<[usize; D]> {
     let cells: f64 = global.iter().map(|&n| n as f64).product();
     let face = global.map(|n| cells / n as f64 / f64::from(ranks));
+    let most = std::array::from_fn(|d| global[d] / widths[d].max(1));
     let mut search =
-        Search { divisors: divisors(ranks), global, face, grid: [1; D], least: u64::MAX, best: None };
+        Search { divisors: divisors(ranks), global, most, face, grid: [1; D], least: u64::MAX, best: None };
     search.from(0, ranks);
     search.best
 }
@@ -19,6 +24,8 @@ pub(super) fn balanced<const D: usize>(ranks: u32, global: [usize; D]) -> Option
 struct Search<const D: usize> {
     divisors: SmallVec<[u32; 32]>,
     global: [usize; D],
+    /// The largest number of ranks along each dimension.
+    most: [usize; D],
     /// One face of dimension `d` has at least `face[d]` cells times the ranks along `d`: what it has if all divides
     /// evenly.
     face: [f64; D],
@@ -39,7 +46,7 @@ impl<const D: usize> Search<D> {
             let here = self.divisors[i];
             self.grid[dimension] = here as usize;
             if !self.hopeless(dimension..dimension + 1)
-                && here as usize <= self.global[dimension]
+                && here as usize <= self.most[dimension]
                 && left.is_multiple_of(here)
             {
                 self.from(dimension + 1, left / here);
@@ -56,7 +63,7 @@ impl<const D: usize> Search<D> {
     }
 
     fn weigh(&mut self) {
-        if self.hopeless(0..D) || self.grid[D - 1] > self.global[D - 1] {
+        if self.hopeless(0..D) || self.grid[D - 1] > self.most[D - 1] {
             return;
         }
         let surface = surface(self.global, self.grid);
@@ -123,26 +130,33 @@ mod tests {
     #[test]
     fn the_balanced_grid_has_the_least_surface_of_all_that_fit() {
         for ranks in 1..=60u32 {
-            for global in [[8, 8, 8], [5, 60, 7], [1, 1, 60], [30, 4, 9], [60, 60, 60]] {
+            for (global, widths) in [
+                ([8, 8, 8], [0, 0, 0]),
+                ([5, 60, 7], [1, 0, 1]),
+                ([1, 1, 60], [0, 0, 0]),
+                ([30, 4, 9], [2, 1, 4]),
+                ([60, 60, 60], [20, 1, 0]),
+                ([14, 37, 60], [4, 4, 4]),
+            ] {
                 let mut least = None;
                 for a in 1..=ranks as usize {
                     for b in 1..=ranks as usize {
                         let c = ranks as usize / (a * b).min(ranks as usize);
-                        let fits = a <= global[0] && b <= global[1] && c <= global[2];
+                        let fits = (0..3).all(|d| global[d] / [a, b, c][d] >= widths[d].max(1));
                         if a * b * c == ranks as usize && fits {
                             let s = surface(global, [a, b, c]);
                             least = Some(least.map_or(s, |least: u64| least.min(s)));
                         }
                     }
                 }
-                assert_eq!(balanced(ranks, global).map(|grid| surface(global, grid)), least);
+                assert_eq!(balanced(ranks, global, widths).map(|grid| surface(global, grid)), least);
             }
         }
     }
 
     #[test]
     fn square_arrays_are_cut_as_mpi_dims_create_cuts_them() {
-        let square = |ranks| balanced(ranks, [4096, 4096]).unwrap();
+        let square = |ranks| balanced(ranks, [4096, 4096], [0, 0]).unwrap();
         assert_eq!(square(1), [1, 1]);
         assert_eq!(square(2), [2, 1]);
         assert_eq!(square(4), [2, 2]);
@@ -150,8 +164,8 @@ mod tests {
         assert_eq!(square(7), [7, 1]);
         assert_eq!(square(8), [4, 2]);
         assert_eq!(square(16), [4, 4]);
-        assert_eq!(balanced(8, [64, 64, 64]), Some([2, 2, 2]));
-        assert_eq!(balanced(100_172, [316 * 64, 317 * 64]), Some([316, 317]));
-        assert_eq!(balanced(7, [6, 6]), None);
+        assert_eq!(balanced(8, [64, 64, 64], [0; 3]), Some([2, 2, 2]));
+        assert_eq!(balanced(100_172, [316 * 64, 317 * 64], [0; 2]), Some([316, 317]));
+        assert_eq!(balanced(7, [6, 6], [0; 2]), None);
     }
 }

@@ -65,6 +65,8 @@ pub struct Block<const D: usize> {
     global: [usize; D],
     /// Ranks along each dimension.
     grid: [usize; D],
+    /// Whether the program gave the grid.
+    has_own_grid: bool,
     coords: [usize; D],
     width: [usize; D],
     /// Whether the corners of the halo are not used: see [`Block::star`].
@@ -97,7 +99,8 @@ impl<const D: usize> Block<D> {
 
     /// The block of rank `rank` of `ranks`, of an array of `global` cells, without a halo. Needs no world.
     ///
-    /// The process grid is the one in which the largest block has the smallest surface; see [`grid`](Self::grid).
+    /// The process grid is the one in which the largest block has the smallest surface, unless [`grid`](Self::grid) gives another.
+    /// A halo that is wider than that grid's smallest block chooses again, among the grids that it fits.
     ///
     /// # Errors
     /// RANK when `rank` is not one of `ranks`; DIMS when there is no way to give each rank a cell.
@@ -113,7 +116,7 @@ impl<const D: usize> Block<D> {
                 format!("there is no rank {rank} among {ranks}: ranks count from 0"),
             ));
         }
-        let grid = u32::try_from(ranks).ok().and_then(|ranks| balance::balanced(ranks, global));
+        let grid = u32::try_from(ranks).ok().and_then(|ranks| balance::balanced(ranks, global, [0; D]));
         let Some(grid) = grid else {
             return Err(Error::new(
                 ErrorClass::Dims,
@@ -128,6 +131,7 @@ impl<const D: usize> Block<D> {
             ranks,
             global,
             grid,
+            has_own_grid: false,
             coords: coords_of(rank, grid),
             width: [0; D],
             star: false,
@@ -158,7 +162,7 @@ impl<const D: usize> Block<D> {
     /// `width` cells in all dimensions at once, a square of 9 or a cube of 27 cells for a width of 1.
     ///
     /// # Errors
-    /// ARG when it is wider than the smallest block.
+    /// ARG when it is wider than the smallest block, of the grid that was given or of every grid.
     pub fn halo(self, width: usize) -> Result<Self> {
         self.halos([width; D])
     }
@@ -166,10 +170,9 @@ impl<const D: usize> Block<D> {
     /// A halo of `widths[d]` cells on both sides of dimension `d`.
     ///
     /// # Errors
-    /// ARG when it is wider than the smallest block.
-    pub fn halos(mut self, widths: [usize; D]) -> Result<Self> {
-        (self.width, self.star) = (widths, false);
-        self.checked()
+    /// As [`halo`](Self::halo).
+    pub fn halos(self, widths: [usize; D]) -> Result<Self> {
+        self.widened(widths, false)
     }
 
     /// The halo of a kernel that goes up to `width` cells in one dimension at a time: the 5 points of a plane or 7 of space
@@ -177,9 +180,21 @@ impl<const D: usize> Block<D> {
     /// [`faces`](Self::faces) only, and [`Row`] refuses an offset in two dimensions.
     ///
     /// # Errors
-    /// ARG when it is wider than the smallest block.
-    pub fn star(mut self, width: usize) -> Result<Self> {
-        (self.width, self.star) = ([width; D], true);
+    /// As [`halo`](Self::halo).
+    pub fn star(self, width: usize) -> Result<Self> {
+        self.widened([width; D], true)
+    }
+
+    /// Sets the halo, and chooses another grid where this one was not given and the halo does not fit it.
+    fn widened(mut self, widths: [usize; D], star: bool) -> Result<Self> {
+        (self.width, self.star) = (widths, star);
+        let fits = (0..D).all(|d| widths[d] <= self.global[d] / self.grid[d]);
+        if !fits
+            && !self.has_own_grid
+            && let Some(grid) = balance::balanced(self.ranks as u32, self.global, widths)
+        {
+            (self.grid, self.coords) = (grid, coords_of(self.rank, grid));
+        }
         self.checked()
     }
 
@@ -196,7 +211,7 @@ impl<const D: usize> Block<D> {
         self.periodic([true; D])
     }
 
-    /// Sets the process grid: `grid[d]` ranks along dimension `d`. Call this before `halo`.
+    /// Sets the process grid: `grid[d]` ranks along dimension `d`. Call this before `halo`, which keeps the grid that was given.
     ///
     /// # Errors
     /// DIMS when it is not for as many ranks as there are, or leaves a rank without a cell; ARG when a halo given
@@ -212,7 +227,7 @@ impl<const D: usize> Block<D> {
                 ),
             ));
         }
-        self.grid = grid;
+        (self.grid, self.has_own_grid) = (grid, true);
         self.coords = coords_of(self.rank, grid);
         self.checked()
     }
@@ -244,12 +259,16 @@ impl<const D: usize> Block<D> {
                 ));
             }
             if width > smallest {
+                let way_out = if self.has_own_grid {
+                    "use a `.grid(..)` with fewer ranks in that dimension, or a narrower halo"
+                } else {
+                    "no other grid of ranks has room for it; use fewer ranks, or a narrower halo"
+                };
                 return Err(Error::new(
                     ErrorClass::Arg,
                     format!(
                         "a halo of {width} cells in dimension {d}, where {cells} cells over {ranks} ranks make blocks \
-                         of as few as {smallest}: a halo is at most one block wide; use a `.grid(..)` with fewer ranks \
-                         in that dimension, or a narrower halo"
+                         of as few as {smallest}: a halo is at most one block wide; {way_out}"
                     ),
                 ));
             }

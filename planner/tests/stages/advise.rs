@@ -109,7 +109,7 @@ steps  exchange + cells, each 1.5 ns + rows + memory = sum, in us a step; cells 
    10      1.53 +   468:      0.70 +     0.26 +     0.00 =      2.50; all x all  least
    12      1.40 +   540:      0.81 +     0.29 +     0.00 =      2.50; all x all
 no more: a halo of 14 cells in dimension 0, where 40 cells over 3 ranks make blocks of as few as 13: a halo is at most \
-one block wide; use a `.grid(..)` with fewer ranks in that dimension, or a narrower halo";
+one block wide; no other grid of ranks has room for it; use fewer ranks, or a narrower halo";
     assert_eq!(text, expected, "{text}");
 }
 

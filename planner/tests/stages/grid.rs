@@ -247,7 +247,7 @@ fn an_impossible_block_is_an_error_that_says_why_and_what_to_do() {
     let block = || Block::at(0, 6, [9, 9]).unwrap();
     refused(block().grid([2, 2]), ErrorClass::Dims, &["[2, 2]", "6"]);
     refused(block().grid([usize::MAX, 2]), ErrorClass::Dims, &["product"]);
-    refused(block().halo(4), ErrorClass::Arg, &["halo of 4", "as few as 3", "`.grid(..)`"]);
+    refused(block().halo(4), ErrorClass::Arg, &["halo of 4", "as few as 3", "no other grid of ranks"]);
     refused(block().halo(usize::MAX), ErrorClass::Arg, &["halo"]);
     refused(
         Block::at(0, 100, [50, 100]).unwrap().grid([100, 1]),
@@ -256,6 +256,49 @@ fn an_impossible_block_is_an_error_that_says_why_and_what_to_do() {
     );
     refused(Block::at(0, 1, [1 << 40, 1 << 40]), ErrorClass::Size, &["memory"]);
     refused(Block::at(0, 1, [usize::MAX, 1]), ErrorClass::Size, &["memory"]);
+}
+
+#[test]
+fn a_halo_is_refused_only_where_it_fits_no_grid() {
+    let (mut chosen_again, mut refused) = (0, 0);
+    for ranks in [1, 2, 6, 7, 12, 24] {
+        for global in indices([24, 24]).map(|cell| cell.map(|n| n + 1)) {
+            let Ok(block) = Block::at(ranks - 1, ranks, global) else { continue };
+            for widths in [[1, 1], [2, 2], [4, 4], [0, 3], [3, 0], [1, 4]] {
+                let grids = (1..=ranks).filter(|a| ranks.is_multiple_of(*a)).map(|a| [a, ranks / a]);
+                let fits = |grid| block.clone().grid(grid).and_then(|block| block.halos(widths)).ok();
+                let fitting: Vec<_> = grids.filter_map(fits).collect();
+                match block.clone().halos(widths) {
+                    Ok(halo) => {
+                        assert!(fitting.contains(&halo), "{halo:?}");
+                        // A grid that has room stays.
+                        let stays = fitting.iter().any(|fits| fits.dims() == block.dims());
+                        assert!(!stays || halo.dims() == block.dims(), "{halo:?}");
+                        chosen_again += usize::from(!stays);
+                        // The block is that of the same rank, whichever grid was there before.
+                        assert_eq!(
+                            halo,
+                            Block::at(0, ranks, global)
+                                .unwrap()
+                                .halos(widths)
+                                .unwrap()
+                                .of(ranks - 1)
+                                .unwrap()
+                        );
+                    }
+                    Err(error) => {
+                        assert!(fitting.is_empty(), "{error}");
+                        refused += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(chosen_again > 100 && refused > 100, "{chosen_again} {refused}");
+    let block = Block::at(0, 24, [14, 37]).unwrap();
+    assert_eq!((block.dims(), block.halo(4).unwrap().dims()), ([2, 12], [3, 8]));
+    let own_grid = Block::at(0, 24, [14, 37]).unwrap().grid([2, 12]).unwrap().halo(4).unwrap_err();
+    assert!(own_grid.message().contains("use a `.grid(..)` with fewer ranks"), "{own_grid}");
 }
 
 #[test]

@@ -25,9 +25,10 @@ pub(crate) fn within(remote: &Datatype, target: usize, len: usize) -> std::resul
         return Ok(());
     }
     let message = format!(
-        "elements {}..{} are not all in the window of rank {target}, which has {len} elements there",
+        "elements {}..{} are not all in the window of rank {target}, which has {len} elements there{}",
         remote.low(),
-        remote.high()
+        remote.high(),
+        of_a_block(remote, len)
     );
     Err((ErrorClass::Disp, message))
 }
@@ -43,6 +44,16 @@ pub(crate) fn in_slice(elements: &Datatype, len: usize) -> std::result::Result<(
         elements.high()
     );
     Err((ErrorClass::Disp, message))
+}
+
+/// The way out where a window may have been made for a block without its halo.
+fn of_a_block(elements: &Datatype, len: usize) -> &'static str {
+    let is_beyond_the_end = elements.low() >= 0 && elements.high() > len as i64;
+    if is_beyond_the_end {
+        ": a window for a block has `block.len()` elements, which counts its halo"
+    } else {
+        ""
+    }
 }
 
 fn outside(elements: &Datatype, len: usize) -> bool {
@@ -155,9 +166,10 @@ impl WindowCore {
             return Err(self.error(
                 ErrorClass::Disp,
                 format!(
-                    "the section {}..{} is not all in this rank's window of {len} elements",
+                    "the section {}..{} is not all in this rank's window of {len} elements{}",
                     section.low(),
-                    section.high()
+                    section.high(),
+                    of_a_block(section, len)
                 ),
                 site,
             ));

@@ -43,7 +43,8 @@ pub struct Stall {
     pub missing: Vec<usize>,
     /// A text that says where the awaited rank is, as far as is known here.
     pub peer: String,
-    /// Which rank waits for which in which call, where the ranks wait for one another, so that the wait cannot end.
+    /// Which rank waits for which in which call, where the ranks wait for one another, so that the wait cannot end: in the report of
+    /// the lowest of these ranks. Reports of the others name the ranks. There is one such report for each rank.
     pub deadlock: Option<String>,
 }
 

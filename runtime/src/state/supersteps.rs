@@ -4,7 +4,7 @@ use crate::collect::ticket::Slot;
 use crate::state::assertions::Assertions;
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
-use crate::state::windows::{Held, held};
+use crate::state::windows::{Few, Held, held};
 use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::WindowId;
@@ -224,7 +224,7 @@ pub(crate) struct Running {
 /// What a superstep has that is prepared, has a mode of its own, or is compared with its pattern.
 pub(crate) struct Special {
     /// The modes that its windows preferred before, where it has one of its own.
-    pub(crate) modes: Option<[Mode; 6]>,
+    pub(crate) modes: Option<Few<Mode>>,
     pub(crate) claim: Option<Rc<[RecordedEpoch]>>,
     /// Its plans, where it is prepared.
     pub(crate) matched: Option<Rc<dyn Plans>>,

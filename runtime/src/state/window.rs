@@ -41,6 +41,8 @@ use std::sync::Arc;
 /// # Source
 /// MPI 4.1, section 12.2.1 (MPI_WIN_ALLOCATE); active target synchronisation only.
 pub struct Window<T: Element> {
+    /// The first thing that keeps a window from other threads: the compiler's error names it.
+    threads: PhantomData<dyn OtherThreadsTakeTheSliceOfAWindow>,
     /// The elements, as the program alone accesses them.
     pub(crate) data: *mut T,
     pub(crate) len: usize,
@@ -49,6 +51,9 @@ pub struct Window<T: Element> {
     pub(crate) core: Rc<WindowCore>,
     element: PhantomData<T>,
 }
+
+/// What the compiler's error names where a thread takes a window, with the way out: `let cells = &mut u[..];` before the thread.
+trait OtherThreadsTakeTheSliceOfAWindow {}
 
 /// The state of a window apart from its memory.
 pub struct WindowCore {
@@ -136,7 +141,7 @@ impl<T: Element> Window<T> {
     pub(crate) fn new(core: Rc<WindowCore>) -> Self {
         let len = core.peers[core.world.rank].len;
         let (data, fast_paths) = (core.region.lent().cast(), core.fast_paths.clone());
-        Self { data, len, fast_paths, core, element: PhantomData }
+        Self { threads: PhantomData, data, len, fast_paths, core, element: PhantomData }
     }
 
     pub(crate) fn core(&self) -> &Rc<WindowCore> {

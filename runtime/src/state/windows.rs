@@ -3,6 +3,7 @@
 use crate::kernel::element::Element;
 use crate::state::window::{Window, WindowCore};
 use fencepost_planner::{Error, ErrorClass, Result};
+use smallvec::SmallVec;
 use std::rc::Rc;
 
 /// A window of any element type: what several windows that are fenced together have in common.
@@ -30,29 +31,24 @@ mod sealed {
 }
 use sealed::Fenced;
 
-/// Up to six windows.
-pub(crate) type Held = [Option<Rc<WindowCore>>; 6];
+/// A list that allocates nothing for up to six windows.
+pub(crate) type Few<T> = SmallVec<[T; 6]>;
 
-/// The first six of these, kept alive.
+/// Windows that are kept alive.
+pub(crate) type Held = Few<Rc<WindowCore>>;
+
+/// These windows, kept alive.
 pub(crate) fn held<'w>(windows: impl IntoIterator<Item = &'w Rc<WindowCore>>) -> Held {
-    let mut held = Held::default();
-    held.iter_mut().zip(windows).for_each(|(held, window)| *held = Some(window.clone()));
-    held
+    windows.into_iter().cloned().collect()
 }
 
-/// `windows` without their places.
+/// `windows`, as a fence takes them.
 pub(crate) fn with<R>(windows: &Held, act: impl FnOnce(&[&WindowCore]) -> Result<R>) -> Result<R> {
-    let mut held = windows.iter().flatten();
-    let Some(first) = held.next() else {
+    if windows.is_empty() {
         return Err(Error::new(ErrorClass::Intern, "a superstep without windows"));
-    };
-    let mut all = [&**first; 6];
-    let mut count = 1;
-    for (place, window) in all[1..].iter_mut().zip(held) {
-        *place = window;
-        count += 1;
     }
-    act(&all[..count])
+    let all: Few<&WindowCore> = windows.iter().map(|window| &**window).collect();
+    act(&all)
 }
 
 /// Windows that are fenced together: `&mut u`, `(&mut u, &mut v)` and so on to six, a slice or a vector of windows of one
@@ -107,6 +103,16 @@ impl Fenced for Vec<&mut dyn AnyWindow> {
     }
 }
 impl<'w> Windows<'w> for Vec<&'w mut dyn AnyWindow> {}
+
+impl<const N: usize> Fenced for [&mut dyn AnyWindow; N] {
+    fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
+        f(&self.each_ref().map(|window| &**window.core()))
+    }
+    fn shared<R>(self, f: impl FnOnce(&[&Rc<WindowCore>]) -> R) -> R {
+        f(&self.each_ref().map(|window| window.core()))
+    }
+}
+impl<'w, const N: usize> Windows<'w> for [&'w mut dyn AnyWindow; N] {}
 
 macro_rules! windows {
     ($($name:ident)*) => {

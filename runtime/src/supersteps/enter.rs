@@ -11,7 +11,7 @@ use crate::state::supersteps::Superstep;
 use crate::state::supersteps::Supersteps;
 use crate::state::supersteps::{Plans, Running, Special};
 use crate::state::window::WindowCore;
-use crate::state::windows::{Held, Windows, held, with};
+use crate::state::windows::{Few, Held, Windows, held, with};
 use crate::state::world::WorldCore;
 use crate::supersteps::claim::Claim;
 use crate::supersteps::uniform::Fnv;
@@ -145,11 +145,8 @@ fn begin_specially(
     let claim = claim
         .filter(|_| matched.is_none())
         .and_then(|claim| cores(windows, |windows| world.supersteps.claim(superstep, claim, windows, world)));
-    let modes = superstep.mode.map(|mode| {
-        let mut modes = [mode; 6];
-        windows.iter().zip(&mut modes).for_each(|(window, mode)| *mode = prefer(window, *mode));
-        modes
-    });
+    let modes: Option<Few<Mode>> =
+        superstep.mode.map(|mode| windows.iter().map(|window| prefer(window, mode)).collect());
     let is_special = modes.is_some() || claim.is_some() || matched.is_some();
     let special = is_special.then_some(Special { modes, claim, matched });
     Ok(push(superstep, windows, hash, site, special))
@@ -259,13 +256,10 @@ fn match_calls(
     })
 }
 
-/// These windows, of which a superstep has at most six, as a fence takes them.
+/// These windows, as a fence takes them.
 fn cores<R>(windows: &[&Rc<WindowCore>], act: impl FnOnce(&[&WindowCore]) -> R) -> R {
-    let Some(first) = windows.first() else { return act(&[]) };
-    debug_assert!(windows.len() <= 6);
-    let mut all: [&WindowCore; 6] = [first; 6];
-    all.iter_mut().zip(windows).for_each(|(place, window)| *place = window);
-    act(&all[..windows.len().min(6)])
+    let all: Few<&WindowCore> = windows.iter().map(|window| &***window).collect();
+    act(&all)
 }
 
 impl Supersteps {

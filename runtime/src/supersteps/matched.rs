@@ -62,7 +62,7 @@ impl Matched {
 
     /// Calls are matched no more.
     fn leave(&self, entered: &Held) {
-        for window in entered.iter().flatten() {
+        for window in entered.iter() {
             window.world.matched.borrow_mut().retain(|(key, _)| *key != window.key);
             *window.matching.borrow_mut() = None;
             window.allow(!window.closed.get());
@@ -98,7 +98,7 @@ impl Plans for Matched {
             return Err(call.error(world, ErrorClass::Plan, message));
         };
         let place = |window: &WindowCore| {
-            let mut all = entered.iter().flatten();
+            let mut all = entered.iter();
             all.position(|entered| entered.key == window.key).map(WindowId::new)
         };
         let as_planned = |window: &&WindowCore| place(window).is_some_and(|id| planned.contains(&id));
@@ -137,11 +137,10 @@ impl Plans for Matched {
         call: &Call,
         result: Result<()>,
     ) -> Result<()> {
-        let Some(Some(first)) = entered.first() else { return result };
+        let Some(first) = entered.first() else { return result };
         let world = &*first.world;
         let ended = result.and_then(|()| {
-            let same =
-                windows.iter().map(|window| window.key).eq(entered.iter().flatten().map(|window| window.key));
+            let same = windows.iter().map(|window| window.key).eq(entered.iter().map(|window| window.key));
             if !same {
                 let message = "the body moved other windows into the places of those that it began with";
                 return Err(call.error(world, ErrorClass::Win, message));

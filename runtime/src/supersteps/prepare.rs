@@ -145,8 +145,8 @@ impl Prepared {
         };
         let begun =
             begun.map(|(last, begun)| Running::new(&self.world, last, begun, (windows, held.clone()), value));
-        match &held {
-            [Some(window), None, ..] => window.handler.report(begun),
+        match &held[..] {
+            [window] => window.handler.report(begun),
             _ => self.world.handler.report(begun),
         }
     }

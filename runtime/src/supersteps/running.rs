@@ -97,8 +97,8 @@ impl Run {
             return Ok(());
         }
         let finished = with(&self.windows, |windows| self.ready.finish(windows, &self.begun.call));
-        match &self.windows {
-            [Some(window), None, ..] => window.handler.report(finished),
+        match &self.windows[..] {
+            [window] => window.handler.report(finished),
             _ => self.world.handler.report(finished),
         }
     }
@@ -210,7 +210,7 @@ impl Drop for Run {
     }
 }
 
-/// Windows that a superstep takes when it is begun: one, or a tuple of up to six.
+/// Windows that a superstep takes when it is begun: one, a list, or a tuple of up to six of these.
 pub trait Taken: Sized {
     /// Each of them, as it is lent.
     type Lent<'r>
@@ -221,12 +221,19 @@ pub trait Taken: Sized {
     fn held(&self) -> Held;
 
     #[doc(hidden)]
-    fn lent<'r>(&'r mut self, run: Borrowed<'r>) -> Self::Lent<'r>;
+    fn lent<'r>(&'r mut self, run: &mut Borrowed<'r>) -> Self::Lent<'r>;
 }
 
-/// The run that lends.
-#[derive(Clone, Copy)]
-pub struct Borrowed<'r>(&'r Run);
+/// The run that lends, and the number of the window that it lends next.
+pub struct Borrowed<'r>(&'r Run, usize);
+
+impl<'r> Borrowed<'r> {
+    fn lend<T: Element>(&mut self, window: &'r mut Window<T>) -> Lent<'r, T> {
+        let at = self.1;
+        self.1 += 1;
+        Lent { run: self.0, window, at }
+    }
+}
 
 impl<T: Element> Taken for Window<T> {
     type Lent<'r> = Lent<'r, T>;
@@ -235,35 +242,52 @@ impl<T: Element> Taken for Window<T> {
         held([self.core()])
     }
 
-    fn lent<'r>(&'r mut self, run: Borrowed<'r>) -> Lent<'r, T> {
-        Lent { run: run.0, window: self, at: 0 }
+    fn lent<'r>(&'r mut self, run: &mut Borrowed<'r>) -> Lent<'r, T> {
+        run.lend(self)
+    }
+}
+
+impl<T: Element, const N: usize> Taken for [Window<T>; N] {
+    type Lent<'r> = [Lent<'r, T>; N];
+
+    fn held(&self) -> Held {
+        held(self.each_ref().map(Window::core))
+    }
+
+    fn lent<'r>(&'r mut self, run: &mut Borrowed<'r>) -> Self::Lent<'r> {
+        self.each_mut().map(|window| run.lend(window))
     }
 }
 
 macro_rules! taken {
-    ($($name:ident $at:literal)*) => {
+    ($($name:ident)*) => {
         #[expect(non_snake_case, reason = "type names name values too")]
-        impl<$($name: Element),*> Taken for ($(Window<$name>,)*) {
-            type Lent<'r> = ($(Lent<'r, $name>,)*);
+        impl<$($name: Taken),*> Taken for ($($name,)*) {
+            type Lent<'r>
+                = ($($name::Lent<'r>,)*)
+            where
+                Self: 'r;
 
             fn held(&self) -> Held {
                 let ($($name,)*) = self;
-                held([$($name.core()),*])
+                let mut held = Held::new();
+                $(held.extend($name.held());)*
+                held
             }
 
-            fn lent<'r>(&'r mut self, run: Borrowed<'r>) -> Self::Lent<'r> {
+            fn lent<'r>(&'r mut self, run: &mut Borrowed<'r>) -> Self::Lent<'r> {
                 let ($($name,)*) = self;
-                ($(Lent { run: run.0, window: $name, at: $at },)*)
+                ($($name.lent(run),)*)
             }
         }
     };
 }
-taken!(A 0);
-taken!(A 0 B 1);
-taken!(A 0 B 1 C 2);
-taken!(A 0 B 1 C 2 D 3);
-taken!(A 0 B 1 C 2 D 3 E 4);
-taken!(A 0 B 1 C 2 D 3 E 4 F 5);
+taken!(A);
+taken!(A B);
+taken!(A B C);
+taken!(A B C D);
+taken!(A B C D E);
+taken!(A B C D E F);
 
 impl<W: Taken, R> Running<W, R> {
     /// The plan of the last epoch was begun with these windows.
@@ -280,7 +304,7 @@ impl<W: Taken, R> Running<W, R> {
 
     /// Lends each window: `let (u, mut v) = running.each();`.
     pub fn each(&mut self) -> W::Lent<'_> {
-        self.windows.lent(Borrowed(&self.run))
+        self.windows.lent(&mut Borrowed(&self.run, 0))
     }
 }
 

@@ -25,6 +25,7 @@
 //! A result is written to the caller's elements when all of it is there: a call that fails leaves them as they were. A
 //! rank that leaves after the exchange, half way through 3, ends the world, and other ranks may have their result.
 
+mod blocks;
 mod cache;
 mod carry;
 mod fixed;
@@ -63,6 +64,48 @@ impl World {
             let what = self.what::<T>(Operation::Broadcast { root: root as u32 }, elements.len());
             self.in_place(&call, &what, elements)
         })
+    }
+
+    /// Gives everybody `root`'s `elements`, of which the other ranks need not know the number: theirs are replaced.
+    ///
+    /// ```
+    /// # use fencepost_runtime as fencepost;
+    /// # fencepost::ranks(2).run(|world| {
+    /// let mut names = if world.rank() == 0 { b"pressure".to_vec() } else { Vec::new() };
+    /// world.broadcast_vec(0, &mut names)?;
+    /// assert_eq!(names, b"pressure");
+    /// # Ok(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// NO_MEM on a rank that has no memory for them, and RMA_SYNC on the others then. Else as [`broadcast`](Self::broadcast), but
+    /// for lengths.
+    ///
+    /// # Cost
+    /// Two broadcasts: of the number and of the elements.
+    #[doc(alias = "MPI_Bcast")]
+    #[track_caller]
+    pub fn broadcast_vec<T: Element>(&self, root: usize, elements: &mut Vec<T>) -> Result<()> {
+        let mut number = [elements.len()];
+        self.broadcast(root, &mut number)?;
+        let [number] = number;
+        if self.rank() == root {
+            return self.broadcast(root, elements);
+        }
+        let call = collective::<T>("World::broadcast", 1, None, root, number);
+        let mut found = Vec::new();
+        let room = found.try_reserve_exact(number).map_err(|_| {
+            let message = format!("there is no memory for the {number} elements of rank {root}");
+            call.error(self.core(), ErrorClass::NoMem, message)
+        });
+        self.collective(&call, room, || {
+            found.resize(number, T::zeroed());
+            let what = self.what::<T>(Operation::Broadcast { root: root as u32 }, number);
+            self.in_place(&call, &what, &mut found)
+        })?;
+        *elements = found;
+        Ok(())
     }
 
     /// Combine everybody's `elements`, element by element; only `root` gets the result.
@@ -107,6 +150,31 @@ impl World {
         self.collective(&call, self.check_op::<T>(op, &call), || {
             self.in_place(&call, &self.what::<T>(Operation::Allreduce { op }, elements.len()), elements)
         })
+    }
+
+    /// Combines everybody's `value`: the [`allreduce`](Self::allreduce) of one element, by value.
+    ///
+    /// ```
+    /// # use fencepost_runtime as fencepost;
+    /// # use fencepost::Op;
+    /// # fencepost::ranks(3).run(|world| {
+    /// let cells = world.allreduce_one(10 * world.rank(), Op::Sum)?;
+    /// # assert_eq!(cells, 30);
+    /// # Ok(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// As [`reduce`](Self::reduce).
+    ///
+    /// # Cost
+    /// That of `allreduce` of one element, which rides with the exchange.
+    #[doc(alias = "MPI_Allreduce")]
+    #[track_caller]
+    pub fn allreduce_one<T: Element>(&self, value: T, op: Op) -> Result<T> {
+        let mut elements = [value];
+        self.allreduce(&mut elements, op)?;
+        Ok(elements[0])
     }
 
     /// Combine the `elements` of ranks 0 to this one, left to right, in place.

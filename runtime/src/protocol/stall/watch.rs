@@ -256,8 +256,8 @@ impl<'a> Watch<'a> {
         }
         if lasting.next.is_some_and(|next| waited >= next) {
             lasting.next = settings.again(waited);
-            // That nobody else ends a wait is found in the look that follows, and reported then.
-            if peer != rank || lasting.shown.is_none() || lasting.cycle.is_some() {
+            // That nobody else ends a wait is found in the look that follows, and reported then. What never ends is reported once.
+            if lasting.cycle.is_none() && (peer != rank || lasting.shown.is_none()) {
                 self.report(endpoint, waited);
             }
         }
@@ -382,7 +382,7 @@ impl<'a> Watch<'a> {
             came,
             missing,
             peer: self.place(endpoint, waits.waiting(peer)),
-            deadlock: lasting.cycle.as_deref().map(words),
+            deadlock: lasting.cycle.as_deref().map(|cycle| told_once(cycle, waits.rank(me))),
         };
         let told = &lasting.stalls.settings.told;
         // One that panics is not called again for this wait.
@@ -503,6 +503,19 @@ fn sent(endpoint: &Endpoint, awaited: Awaited<'_>) -> u64 {
     let meter = endpoint.meter();
     let asked = if let Awaited::Lock(queue) = awaited { queue.asked() } else { 0 };
     meter.total().frames + meter.exchanges + meter.settles + meter.releases - asked
+}
+
+/// A cycle or a knot as text in the report of one of its ranks: the first rank's names all waits.
+fn told_once(cycle: &[Waiting], me: usize) -> String {
+    let mut ranks: Vec<usize> = cycle.iter().map(|waiting| waiting.rank).collect();
+    ranks.sort_unstable();
+    match ranks[0] {
+        first if first == me => words(cycle),
+        first => {
+            let ranks: Vec<String> = ranks.iter().map(usize::to_string).collect();
+            format!("deadlock of ranks {}: see the report of rank {first}", ranks.join(", "))
+        }
+    }
 }
 
 /// A cycle or a knot as text.

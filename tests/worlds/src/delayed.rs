@@ -3,9 +3,9 @@
 //! Each rank is reached through a listener of its own, which hands on what it reads after a fixed time, in both directions; bytes do
 //! not wait for the ones before them, so a link has a latency and no bound on how many bytes it carries.
 
-use crate::line::Line;
 use fencepost::TransportKind;
 use fencepost::transport::Route;
+use fencepost_tests_support::line::Line;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, mpsc};

@@ -1,12 +1,12 @@
 //! Random programs of epochs, and what the reference makes of them.
 
-use crate::random::Random;
 use fencepost::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site, Sync};
 use fencepost_planner::reference;
 use fencepost_planner::table::Table;
+use fencepost_tests_support::random::Random;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt;
