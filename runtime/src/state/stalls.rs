@@ -66,11 +66,10 @@ impl fmt::Display for Stall {
             let missing: Vec<String> = self.missing.iter().map(usize::to_string).collect();
             write!(f, "; nothing from ranks {}", missing.join(", "))?;
         }
-        write!(f, "; {peer}")?;
         match &self.deadlock {
             // The cycle of a wait for oneself is that wait, which is described above.
             Some(cycle) if rank != awaited => write!(f, "; {cycle}"),
-            _ => Ok(()),
+            _ => write!(f, "; {peer}"),
         }
     }
 }

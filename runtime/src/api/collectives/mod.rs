@@ -156,7 +156,7 @@ impl World {
     ///
     /// ```
     /// # use fencepost_runtime as fencepost;
-    /// # use fencepost::Op;
+    /// # use fencepost_planner::element::Op;
     /// # fencepost::ranks(3).run(|world| {
     /// let cells = world.allreduce_one(10 * world.rank(), Op::Sum)?;
     /// # assert_eq!(cells, 30);
