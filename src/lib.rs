@@ -2,7 +2,7 @@
 //!
 //! A program is a number of *ranks* that each hold a part of some *windows*. A *superstep* is local work, then puts,
 //! gets and accumulates, then one *fence*: between two fences nothing moves as far as anybody can see, and after the
-//! fence everything has. What an epoch means is written once, in `planner/README.md`, and holds bit for bit in every mode
+//! fence everything has. What an epoch means is written once, in [its definition](fencepost_planner::reference), and holds bit for bit in every mode
 //! and on every transport.
 //!
 //! # A first superstep
@@ -86,6 +86,45 @@
 //!     })
 //! }
 //! ```
+//!
+//! # Compiled ahead
+//!
+//! A superstep whose pattern follows from its arguments is compiled without a world, and for as many ranks as one likes. `compile`
+//! takes a closure that returns each rank's arguments, all in one `Result`: several as a tuple, and those that the function takes by
+//! reference as values. The plan is saved to a file, by one process; every rank loads it, and says its own arguments again, which
+//! are compared with the plan.
+//!
+//! ```
+//! use fencepost::prelude::*;
+//!
+//! #[superstep]
+//! fn shift(u: &mut Window<f64>, block: &Block<1>, wide: usize) -> Result<()> {
+//!     let right = (block.rank() + 1) % block.ranks();
+//!     u.put(0..wide).to(right, wide..2 * wide)
+//! }
+//!
+//! fn main() -> Result<()> {
+//!     # let plan = std::env::temp_dir().join(format!("shift-{}.plan", std::process::id()));
+//!     # let plan = &plan;
+//!     # #[cfg(any())]
+//!     let plan = "shift.plan";
+//!     // In a program of its own, in a test, or here before any rank begins:
+//!     shift::compile(4, |rank| Ok((Block::at(rank, 4, [64])?, 8)))?.save(plan)?;
+//!     fencepost::ranks(4).run(|world| {
+//!         let block = Block::new(world, [64])?;
+//!         let mut u = world.window::<f64>(block.len())?;
+//!         let mut shift = shift::load(world, plan, &block, 8)?;
+//!         for _ in 0..10 {
+//!             shift.replay(&mut u)?; // nothing is counted, described or planned
+//!         }
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
+//! Where ranks are processes each of them runs `main`: let one process compile and save, as a step before the job, or rank 0 in the
+//! closure, with a barrier after it. The plan is for ranks that share memory unless [`Compiled::with`] says otherwise, and is compiled
+//! again for the placement at hand where they do not.
 //!
 //! # Computing while data travels
 //!
@@ -248,7 +287,7 @@
 //!
 //! `src/surface.txt` lists each item that a program can reach, as it is declared; a change of the list is a change of the
 //! interface, and CI compares the two. Until 1.0 a minor release (0.2) may change what is listed, and says so in `CHANGELOG.md`;
-//! a patch release (0.1.1) adds only. What an epoch means (`planner/README.md`), the bits that it leaves, and the names and
+//! a patch release (0.1.1) adds only. What an epoch means ([its definition](fencepost_planner::reference)), the bits that it leaves, and the names and
 //! values of the `FENCEPOST_` variables follow the same rule. A plan file names the version of its format, and a release
 //! that cannot read a version says so when it loads one.
 //!
@@ -304,8 +343,8 @@ pub mod transport {
 /// All that most programs name.
 pub mod prelude {
     pub use crate::{
-        Block, Datatype, Element, Error, ErrorClass, LockType, LockWindow, Mode, Op, Result, Ticket, ValueAt,
-        Window, World, superstep,
+        Block, Datatype, Element, Error, ErrorClass, LockType, LockWindow, Mode, Op, Result, Row, Ticket,
+        ValueAt, Window, World, superstep,
     };
 }
 

@@ -41,12 +41,14 @@ use proc_macro2::TokenStream;
 ///
 /// A list, `fields: &mut [Window<T>; 7]`, is as many windows of one type, at most 64. The function uses it by `for field in fields`
 /// (or `fields.iter_mut()`, with or without `.enumerate()`), `fields[0]` and `fields.len()`: the attribute writes a block for each
-/// window, so such a loop has no `break` and no `continue`. `run` and `replay` take the list as the function does, `begin` takes it
+/// window, so such a loop has no `break` and no `continue`. Where only the run knows how many there are, a function without the
+/// attribute puts and calls `world.fence(&mut fields)`. `run` and `replay` take the list as the function does, `begin` takes it
 /// by value, and `pattern` takes a recorder for each of its windows.
 ///
 /// The attribute also declares an empty enum of the same name, with what can be done without calling the function:
 /// - `name::pattern(recorders.., arguments..)` records the calls, without windows and without a world;
-/// - `name::compile(ranks, |rank| arguments)` compiles it ahead of time, for any number of ranks;
+/// - `name::compile(ranks, |rank| Ok(arguments))` compiles it ahead of time, for any number of ranks. Several arguments are a tuple,
+///   and those that the function takes by reference are values; the crate's page has a whole program;
 /// - `name::prepare(world, arguments..)` and `name::load(world, path, arguments..)` return a prepared superstep: a plan that
 ///   all ranks have agreed on. A plan that takes ranks to share memory which exchange messages here is compiled again as it is
 ///   loaded; `Compiled::with` compiles ahead for another placement.

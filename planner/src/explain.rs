@@ -38,6 +38,11 @@ impl fmt::Display for Cost {
     }
 }
 
+/// Returns a number with the word for what is counted: `1 round`, `2 rounds`.
+pub fn number_of(count: u64, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+}
+
 /// The predicted cost of `schedule` on `machine`.
 ///
 /// # Cost
@@ -242,7 +247,8 @@ pub fn explain_rank(schedule: &Schedule, rank: Rank, machine: &Machine) -> Strin
         }
     }
     let rounds = last.map_or(0, |round| round + 1);
-    let mut text = format!("  sends {messages} messages, {bytes} bytes, in {rounds} rounds\n");
+    let (messages, rounds) = (number_of(messages, "message"), number_of(rounds.into(), "round"));
+    let mut text = format!("  sends {messages}, {bytes} bytes, in {rounds}\n");
     let _ =
         writeln!(text, "  {}", headline(class, rank.0, 1, &Terms::of(schedule, program, rank.0, machine)));
     for (id, operation) in program.pattern.operations.iter() {

@@ -259,7 +259,7 @@ fn ranks_that_have_something_for_most_others_take_the_reduced_census_in_the_next
     })?;
     for [first, dense, after, last] in texts {
         assert!(first.contains("census: sparse, 6 rounds"), "{first}");
-        let why = "census: reduced, 6 rounds of 1 messages for each rank: each rank had something for ";
+        let why = "census: reduced, 6 rounds of 1 message for each rank: each rank had something for ";
         assert!(dense.contains(why), "{dense}");
         assert!(after.contains(why) && last.contains("census: sparse, 6 rounds"), "{after}, {last}");
     }
@@ -366,25 +366,25 @@ fn short_collectives_take_no_message_more() -> Result<()> {
 #[test]
 fn the_census_is_chosen_by_ranks_and_links_and_explained() -> Result<()> {
     for (size, transport, chosen, says) in [
-        (2, sim(6), None, "census: direct, 1 rounds of 1 messages for each rank: by the model"),
-        (16, sim(6), None, "census: sparse, 4 rounds of 1 messages for each rank: by the model"),
+        (2, sim(6), None, "census: direct, 1 round of 1 message for each rank: by the model"),
+        (16, sim(6), None, "census: sparse, 4 rounds of 1 message for each rank: by the model"),
         (
             16,
             sim(6),
             Some(Census::Direct),
-            "census: direct, 1 rounds of 15 messages for each rank: the program",
+            "census: direct, 1 round of 15 messages for each rank: the program",
         ),
         (
             16,
             TransportKind::Local,
             None,
-            "census: direct, 1 rounds of 15 messages for each rank: all ranks share",
+            "census: direct, 1 round of 15 messages for each rank: all ranks share",
         ),
         (
             8,
             TransportKind::MixedThreads(vec![0, 0, 0, 0, 1, 1, 1, 1]),
             None,
-            "census: sparse, 1 rounds of 1 messages for one rank of each of 2 hosts, which speaks for the others: by",
+            "census: sparse, 1 round of 1 message for one rank of each of 2 hosts, which speaks for the others: by",
         ),
     ] {
         let world = ranks(size).transport(transport).explain(true);

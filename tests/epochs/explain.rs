@@ -110,8 +110,8 @@ fn messages_are_counted_since_the_last_epoch_and_a_replay_is_called_one() -> Res
             u.fence()?;
             texts.push(world.explain_last());
         }
-        says(&texts[0], &[": dynamic", "sent: 1 messages", "auto: window 0 is aggregated"]);
-        says(&texts[2], &[": replayed", "sent: 1 messages", " 0 of them descriptions"]);
+        says(&texts[0], &[": dynamic", "sent: 1 message", "auto: window 0 is aggregated"]);
+        says(&texts[2], &[": replayed", "sent: 1 message", " 0 of them descriptions"]);
         u.put([9]).mode(Mode::Aggressive).to(peer, 0)?;
         u.fence()?;
         says(&world.explain_last(), &["sent: 2 messages", "early: 1 messages", "aggressive with"]);

@@ -135,6 +135,10 @@ pub fn variables_of_every_entry() {
         let ended = run_with(&options(transport, "2"), &["ranks", "3"], &[]).end();
         let refusal = "the program asks for 3 ranks, and the job that it was started in has 2";
         assert!(ended.expect(1).out.contains(refusal), "{ended:#?}");
+        let ended = run_with(&options(transport, "2"), &["settings"], &[("FENCEPOST_RANKS", "3")]).end();
+        let refusal =
+            "FENCEPOST_RANKS is 3, and the job that this program was started in has 2 ranks: unset it";
+        assert!(ended.expect(1).out.contains(refusal), "{ended:#?}");
         // Threads wherever it was started, which join no job.
         let ended = run_with(&options(transport, "2"), &["threads", "3"], &[]).end();
         assert_eq!(lines(ended.expect(126)), ["met 3"; 6], "{transport}: {ended:#?}");

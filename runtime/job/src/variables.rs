@@ -117,7 +117,7 @@ pub const VARIABLES: [Variable; 24] = [
         "FENCEPOST_STALL",
         "a time, or off",
         "10s",
-        "The time after which a wait is reported on standard error, with who waits for whom and where",
+        "The time after which a wait is reported on standard error, with who waits for whom and where; of ranks that wait for one another 1 s",
     ),
     program(
         "FENCEPOST_DEADLOCK",

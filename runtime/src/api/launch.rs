@@ -63,24 +63,30 @@ pub fn launch(ranks: usize, transport: &TransportKind) -> Result<()> {
         return Ok(());
     }
     if let Some(process) = process()? {
-        return process.agrees(ranks);
+        return process.agrees(ranks, true);
     }
     start(ranks, transport)
 }
 
 impl Process {
-    /// Whether the program asks for as many ranks as there are.
+    /// Whether the program, or else the variable, asks for as many ranks as there are.
     ///
     /// # Errors
     /// `ARG`, naming both numbers.
-    pub(crate) fn agrees(&self, ranks: usize) -> Result<()> {
+    pub(crate) fn agrees(&self, ranks: usize, by_program: bool) -> Result<()> {
         if self.ranks == ranks {
             return Ok(());
         }
-        let message = format!(
-            "the program asks for {ranks} ranks, and the job that it was started in has {}: ask for as many as there are",
-            self.ranks
-        );
+        let all = self.ranks;
+        let message = if by_program {
+            format!(
+                "the program asks for {ranks} ranks, and the job that it was started in has {all}: ask for as many as there are"
+            )
+        } else {
+            format!(
+                "FENCEPOST_RANKS is {ranks}, and the job that this program was started in has {all} ranks: unset it, or start as many"
+            )
+        };
         Err(Error::new(ErrorClass::Arg, message).on_rank(self.rank))
     }
 }

@@ -413,7 +413,7 @@ impl Ranks {
             // otherwise.
             Some(process) => {
                 let size = asked_size.unwrap_or(process.ranks);
-                process.agrees(size)?;
+                process.agrees(size, self.size.is_some())?;
                 (size, TransportKind::Tcp)
             }
             None => {

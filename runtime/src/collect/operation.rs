@@ -159,6 +159,11 @@ impl<T: Element, V: AsRef<[T]>, D: Clone + Into<Datatype>> Source<T> for (V, D) 
 }
 
 /// A section of a window: where a get lands, or where a put comes from.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` names no elements of a window of `{T}`",
+    label = "not a range, a datatype or a section",
+    note = "give a range (`0..4`), a `Datatype`, or `v.section(..)` of another window; a single element of a slice is `u[..].get(i)` or `u[i]`"
+)]
 pub trait Section<T: Element> {
     /// Which elements of which window (`None`: the one that the call is on).
     #[doc(hidden)]

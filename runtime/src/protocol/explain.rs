@@ -10,7 +10,7 @@ use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::adaptive::{Departure, Rendezvous};
 use fencepost_planner::census::{Census, cost, messages};
-use fencepost_planner::explain::explain_rank;
+use fencepost_planner::explain::{explain_rank, number_of};
 use fencepost_planner::ir::pattern::{Kind, Mode};
 use fencepost_planner::share::Share;
 use fencepost_planner::verify::Verified;
@@ -180,9 +180,9 @@ fn dynamic(
     };
     let _ = writeln!(
         text,
-        "  rounds: one exchange of words{waits}\n  {}\n  sent: {} messages, {} bytes, {} of them descriptions",
+        "  rounds: one exchange of words{waits}\n  {}\n  sent: {}, {} bytes, {} of them descriptions",
         census(world),
-        now.messages - before.messages,
+        number_of(now.messages - before.messages, "message"),
         now.bytes - before.bytes,
         now.described - before.described
     );
@@ -191,7 +191,7 @@ fn dynamic(
         .map(|window| window.remembered.borrow().left.iter().map(|left| u64::from(left.frames)).sum::<u64>())
         .sum();
     if early > 0 {
-        let _ = writeln!(text, "  early: {early} messages had left before the fence");
+        let _ = writeln!(text, "  early: {} had left before the fence", number_of(early, "message"));
     }
     let (mut exposed, mut bytes) = (0u64, 0u64);
     for window in windows {
@@ -267,7 +267,8 @@ fn census(world: &WorldCore) -> String {
             cost(Census::Sparse)
         ),
     };
-    format!("census: {census}, {rounds} rounds of {messages} messages for {who}: {why}")
+    let (rounds, messages) = (number_of(rounds.into(), "round"), number_of(messages.into(), "message"));
+    format!("census: {census}, {rounds} of {messages} for {who}: {why}")
 }
 
 fn history(history: &History) -> String {

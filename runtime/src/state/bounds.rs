@@ -50,7 +50,7 @@ pub(crate) fn in_slice(elements: &Datatype, len: usize) -> std::result::Result<(
 fn of_a_block(elements: &Datatype, len: usize) -> &'static str {
     let is_beyond_the_end = elements.low() >= 0 && elements.high() > len as i64;
     if is_beyond_the_end {
-        ": a window for a block has `block.len()` elements, which counts its halo"
+        ": a window for a block has `block.len()` elements, which counts its halo, and all ranks build their blocks with the same options"
     } else {
         ""
     }

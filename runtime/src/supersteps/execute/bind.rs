@@ -325,7 +325,7 @@ impl Executable {
                 return error(
                     ErrorClass::Size,
                     format!(
-                        "window {number} has {len} elements on this rank, and the plan needs at least {}",
+                        "window {number} has {len} elements on this rank, and the plan needs at least {}: a window for a block has `block.len()` elements, which counts its halo",
                         program.least_len[id]
                     ),
                 );
