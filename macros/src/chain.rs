@@ -92,8 +92,8 @@ impl Scope {
 
 /// Returns whether a type is `&[T]` or `&mut [T]`: with it a window's name becomes its elements.
 pub fn is_slice_reference(ty: &syn::Type) -> bool {
-    matches!(crate::parse::strip_type(ty), syn::Type::Reference(reference)
-        if matches!(crate::parse::strip_type(&reference.elem), syn::Type::Slice(_)))
+    matches!(crate::types::strip_type(ty), syn::Type::Reference(reference)
+        if matches!(crate::types::strip_type(&reference.elem), syn::Type::Slice(_)))
 }
 
 /// Finds `let w = &u`, and windows' names given to something else.

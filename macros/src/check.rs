@@ -378,7 +378,7 @@ impl Stable {
         let mut bindings = Bindings(BTreeMap::new());
         for param in &superstep.params {
             bindings.visit_pat(&param.pat);
-            if matches!(crate::parse::strip_type(&param.ty), syn::Type::Reference(r) if crate::parse::is_mut(r))
+            if matches!(crate::types::strip_type(&param.ty), syn::Type::Reference(r) if crate::types::is_mut(r))
             {
                 // A window's rank and size stay; what another `&mut` leads to may not.
                 if matches!(param.kind, crate::parse::ParamKind::Argument) {

@@ -30,6 +30,7 @@ mod slice;
 mod source;
 #[cfg(test)]
 mod tests;
+mod types;
 mod uniform;
 
 use proc_macro2::TokenStream;

@@ -5,7 +5,7 @@
 
 use crate::exprs::{name_of, strip};
 use crate::messages::*;
-use crate::parse::{find_ident, is_mut, strip_type};
+use crate::types::{find_ident, is_mut, strip_type};
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use syn::visit::{self, Visit};

@@ -2,6 +2,7 @@
 
 use crate::list::{List, list, unroll};
 use crate::messages::*;
+use crate::types::{find_ident, is_mut, strip_type};
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::punctuated::Punctuated;
 use syn::{
@@ -314,20 +315,6 @@ fn kind_of(ty: &Type) -> ParamKind {
     }
 }
 
-/// Returns whether a reference type is `&mut`.
-pub fn is_mut(reference: &syn::TypeReference) -> bool {
-    reference.mutability.is_some()
-}
-
-/// A type without parentheses around it.
-pub fn strip_type(ty: &Type) -> &Type {
-    match ty {
-        Type::Paren(paren) => strip_type(&paren.elem),
-        Type::Group(group) => strip_type(&group.elem),
-        other => other,
-    }
-}
-
 /// The return type, and what `Ok` holds in it.
 fn result_type(sig: &Signature) -> Result<(Type, Type)> {
     let ReturnType::Type(_, ty) = &sig.output else {
@@ -352,15 +339,6 @@ fn held_by_ok(ty: &mut Type) -> Option<&mut Type> {
         GenericArgument::Type(held) => Some(held),
         _ => None,
     }
-}
-
-/// Returns the first place of an identifier or keyword in tokens.
-pub fn find_ident(tokens: TokenStream, name: &str) -> Option<Span> {
-    tokens.into_iter().find_map(|token| match token {
-        TokenTree::Ident(ident) if ident == name => Some(ident.span()),
-        TokenTree::Group(group) => find_ident(group.stream(), name),
-        _ => None,
-    })
 }
 
 /// The first tokens of an item that say what it is.

@@ -114,7 +114,7 @@ fn messages_are_counted_since_the_last_epoch_and_a_replay_is_called_one() -> Res
         says(&texts[2], &[": replayed", "sent: 1 message", " 0 of them descriptions"]);
         u.put([9]).mode(Mode::Aggressive).to(peer, 0)?;
         u.fence()?;
-        says(&world.explain_last(), &["sent: 2 messages", "early: 1 messages", "aggressive with"]);
+        says(&world.explain_last(), &["sent: 2 messages", "early: 1 message", "aggressive with"]);
         Ok(String::new())
     })?;
     Ok(())
@@ -137,7 +137,7 @@ fn a_prepared_superstep_is_explained_by_its_plan() -> Result<()> {
         })?;
         says(
             &texts[0],
-            &["superstep shift", ": prepared", "sends 1 messages, 16 bytes, in 1 rounds", "explain.rs"],
+            &["superstep shift", ": prepared", "sends 1 message, 16 bytes, in 1 round", "explain.rs"],
         );
     }
     Ok(())

@@ -565,7 +565,7 @@ fn a_mode_is_forced_by_the_attribute_for_its_superstep_only() -> Result<()> {
         let before = world.traffic().messages;
         early(&mut u, &[1, 2])?;
         let said = world.explain_last();
-        assert!(said.contains("early: 1 messages had left"), "{said}");
+        assert!(said.contains("early: 1 message had left"), "{said}");
         assert!(said.contains("aggressive") && said.contains("aggregated"), "{said}");
         assert_eq!(world.traffic().messages - before, 2);
         late(&mut u, &[3, 4])?;

@@ -1,7 +1,8 @@
 //! Arguments and generic parameters, as they are declared, owned and passed on; and names of our own.
 
 use crate::list::{List, taken_apart};
-use crate::parse::{Param, ParamKind, Superstep, Written, strip_type};
+use crate::parse::{Param, ParamKind, Superstep, Written};
+use crate::types::strip_type;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{GenericParam, Type};

@@ -3,8 +3,9 @@
 use super::arguments::{bundle, call_pattern, hidden, input, is_plain, plain_input, type_names};
 use super::prepared::{Halves, prepared_name, prepared_type};
 use crate::collect::Body;
-use crate::parse::{ParamKind, Superstep, is_mut, strip_type};
+use crate::parse::{ParamKind, Superstep};
 use crate::slice::Slice;
+use crate::types::{is_mut, strip_type};
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Attribute, Type};

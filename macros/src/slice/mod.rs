@@ -19,8 +19,9 @@ mod state;
 
 use crate::check::idle_fences;
 use crate::collect::{Body, Reason};
-use crate::parse::{Superstep, strip_type};
+use crate::parse::Superstep;
 use crate::source::place_of;
+use crate::types::strip_type;
 use changes::unknown_changes;
 use exits::{ExitPosition, exits};
 use need::{Known, Need};

@@ -12,8 +12,9 @@ use crate::exprs::{
     bound_by, children, in_tokens, is_compound, is_err, is_ok, mentioned, name_of, root_of, roots_of, strip,
 };
 use crate::known::{Effect, effect, macro_arguments};
-use crate::parse::{Superstep, strip_type};
+use crate::parse::Superstep;
 use crate::source::place_of;
+use crate::types::strip_type;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use std::collections::{BTreeMap, BTreeSet};

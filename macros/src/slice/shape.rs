@@ -3,7 +3,8 @@
 use crate::chain::Scope;
 use crate::collect::Reason;
 use crate::exprs::{bound_by, in_tokens, name_of, strip};
-use crate::parse::{Superstep, strip_type};
+use crate::parse::Superstep;
+use crate::types::strip_type;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use std::collections::BTreeSet;

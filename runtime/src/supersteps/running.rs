@@ -224,11 +224,11 @@ pub trait Taken: Sized {
     fn lent<'r>(&'r mut self, run: &mut Borrowed<'r>) -> Self::Lent<'r>;
 }
 
-/// The run that lends, and the number of the window that it lends next.
+/// The run that lends, and the number of the next window.
 pub struct Borrowed<'r>(&'r Run, usize);
 
 impl<'r> Borrowed<'r> {
-    fn lend<T: Element>(&mut self, window: &'r mut Window<T>) -> Lent<'r, T> {
+    fn next<T: Element>(&mut self, window: &'r mut Window<T>) -> Lent<'r, T> {
         let at = self.1;
         self.1 += 1;
         Lent { run: self.0, window, at }
@@ -243,7 +243,7 @@ impl<T: Element> Taken for Window<T> {
     }
 
     fn lent<'r>(&'r mut self, run: &mut Borrowed<'r>) -> Lent<'r, T> {
-        run.lend(self)
+        run.next(self)
     }
 }
 
@@ -255,7 +255,7 @@ impl<T: Element, const N: usize> Taken for [Window<T>; N] {
     }
 
     fn lent<'r>(&'r mut self, run: &mut Borrowed<'r>) -> Self::Lent<'r> {
-        self.each_mut().map(|window| run.lend(window))
+        self.each_mut().map(|window| run.next(window))
     }
 }
 

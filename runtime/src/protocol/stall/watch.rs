@@ -256,7 +256,7 @@ impl<'a> Watch<'a> {
         }
         if lasting.next.is_some_and(|next| waited >= next) {
             lasting.next = settings.again(waited);
-            // That nobody else ends a wait is found in the look that follows, and reported then. What never ends is reported once.
+            // That nobody else ends a wait is found in the look that follows, and reported then. What cannot end is reported once.
             if lasting.cycle.is_none() && (peer != rank || lasting.shown.is_none()) {
                 self.report(endpoint, waited);
             }
