@@ -108,9 +108,7 @@ fn a_list_stands_between_other_windows() -> Result<()> {
             let mut expected: Vec<Vec<u64>> = (0..5).map(|number| window(number, me)).collect();
             let theirs = |number: u64| window(number, from);
             (expected[1][4], expected[3][6]) = (theirs(1)[0], theirs(3)[0]);
-            for number in 1..4 {
-                expected[number][2] += theirs(0)[1];
-            }
+            expected[1..4].iter_mut().for_each(|list| list[2] += theirs(0)[1]);
             expected[2][4..6].copy_from_slice(&theirs(4)[0..2]);
             expected[0][3] = theirs(3)[0];
             expected[4][4] = theirs(4)[0];
