@@ -3,17 +3,20 @@
 //! All that follows sees windows with names of their own, as if each were a parameter. So a list is used in the ways that can be
 //! written without it: `for field in fields`, with or without `.iter_mut()` and `.enumerate()`; `fields[3]`; `fields.len()`.
 
-use crate::exprs::{name_of, strip};
+use crate::exprs::{in_tokens, name_of, strip};
 use crate::messages::*;
 use crate::types::{find_ident, is_mut, strip_type};
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
+use std::collections::BTreeSet;
 use syn::visit::{self, Visit};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Error, Expr, ExprForLoop, GenericArgument, Lit, Pat, PathArguments, Result, Type};
 
 /// The largest length of a list: a block is written for each window of it.
 const MOST: usize = 64;
+/// The largest number of blocks that are written for the loops of a body.
+const MOST_BLOCKS: usize = 4096;
 
 /// A list of windows.
 #[derive(Debug)]
@@ -73,7 +76,7 @@ pub fn unroll(block: &mut Block, lists: &[List]) -> Result<()> {
     if lists.is_empty() {
         return Ok(());
     }
-    let mut unroll = Unroll { lists, refused: None };
+    let mut unroll = Unroll { lists, blocks: 0, refused: None };
     unroll.visit_block_mut(block);
     if let Some(refused) = unroll.refused {
         return Err(refused);
@@ -85,6 +88,8 @@ pub fn unroll(block: &mut Block, lists: &[List]) -> Result<()> {
 
 struct Unroll<'l> {
     lists: &'l [List],
+    /// The number of blocks that were written.
+    blocks: usize,
     refused: Option<Error>,
 }
 
@@ -103,29 +108,43 @@ impl Unroll<'_> {
             "iter" | "iter_mut" | "into_iter" if call.args.is_empty() => {
                 Some((self.list(&call.receiver)?, false))
             }
-            "enumerate" if call.args.is_empty() => Some((self.iterated(&call.receiver)?.0, true)),
+            "enumerate" if call.args.is_empty() => match self.iterated(&call.receiver)? {
+                (list, false) => Some((list, true)),
+                _ => None,
+            },
             _ => None,
         }
     }
 
-    /// What an expression with a list in it is, where it is another one.
-    fn other(&self, expr: &Expr) -> Result<Option<Expr>> {
-        match expr {
-            Expr::ForLoop(each) => match self.iterated(&each.expr) {
-                Some((list, counts)) => copies(list, counts, each).map(Some),
-                None => Ok(None),
-            },
-            Expr::Index(index) => {
-                let Some(list) = self.list(&index.expr) else { return Ok(None) };
-                match number(&index.index).and_then(|at| list.windows.get(at)) {
-                    Some(window) => {
-                        let mut window = window.clone();
-                        window.set_span(list_span(&index.expr));
-                        Ok(Some(syn::parse_quote!(#window)))
-                    }
-                    None => Err(Error::new_spanned(index, LIST_INDEX)),
-                }
+    /// The window that `fields[0]` is.
+    fn indexed(&self, index: &syn::ExprIndex) -> Result<Option<Ident>> {
+        let Some(list) = self.list(&index.expr) else { return Ok(None) };
+        match number(&index.index).and_then(|at| list.windows.get(at)) {
+            Some(window) => {
+                Ok(Some(renamed(window, name_of(&index.expr).map_or_else(Span::call_site, Ident::span))))
             }
+            None => Err(Error::new_spanned(index, LIST_INDEX)),
+        }
+    }
+
+    /// What an expression with a list in it is, where it is another one.
+    fn other(&mut self, expr: &Expr) -> Result<Option<Expr>> {
+        match expr {
+            Expr::ForLoop(each) => {
+                let Some((list, counts)) = self.iterated(&each.expr) else { return Ok(None) };
+                let (copies, written) = (copies(list, counts, each)?, list.windows.len());
+                self.blocks += written;
+                if self.blocks > MOST_BLOCKS {
+                    return Err(Error::new(each.for_token.span, LIST_BLOCKS));
+                }
+                Ok(Some(copies))
+            }
+            // `&mut fields[0]` is not `&mut` of a name, which is a `&mut` itself.
+            Expr::Reference(reference) if reference.mutability.is_some() => match strip(&reference.expr) {
+                Expr::Index(index) => Ok(self.indexed(index)?.map(|window| syn::parse_quote!(&mut *#window))),
+                _ => Ok(None),
+            },
+            Expr::Index(index) => Ok(self.indexed(index)?.map(|window| syn::parse_quote!(#window))),
             Expr::MethodCall(call) if call.method == "len" && call.args.is_empty() => {
                 let Some(list) = self.list(&call.receiver) else { return Ok(None) };
                 let len = list.windows.len();
@@ -150,22 +169,38 @@ impl VisitMut for Unroll<'_> {
     }
 }
 
-fn list_span(expr: &Expr) -> Span {
-    name_of(expr).map_or_else(Span::call_site, Ident::span)
+/// A window's name in another place.
+fn renamed(window: &Ident, place: Span) -> Ident {
+    let mut window = window.clone();
+    window.set_span(window.span().located_at(place));
+    window
+}
+
+/// The name that a pattern is and nothing else.
+fn only_name(pat: &Pat) -> Option<&Ident> {
+    match pat {
+        Pat::Ident(pat) if pat.by_ref.is_none() && pat.mutability.is_none() && pat.subpat.is_none() => {
+            Some(&pat.ident)
+        }
+        _ => None,
+    }
 }
 
 /// A block for each window of a list, in the place of a loop over it.
 fn copies(list: &List, counts: bool, each: &ExprForLoop) -> Result<Expr> {
-    let (number, window) = match (&*each.pat, counts) {
-        (Pat::Ident(pat), false) => (None, &pat.ident),
-        (Pat::Tuple(tuple), true) => match (tuple.elems.first(), tuple.elems.get(1)) {
-            (Some(number), Some(Pat::Ident(pat))) if tuple.elems.len() == 2 => (Some(number), &pat.ident),
-            _ => return Err(Error::new_spanned(&each.pat, LIST_PATTERN)),
-        },
-        _ => return Err(Error::new_spanned(&each.pat, LIST_PATTERN)),
+    let named = match (&*each.pat, counts) {
+        (Pat::Tuple(tuple), true) if tuple.elems.len() == 2 => {
+            only_name(&tuple.elems[1]).map(|window| (Some(&tuple.elems[0]), window))
+        }
+        (pat, false) => only_name(pat).map(|window| (None, window)),
+        _ => None,
     };
-    let mut leaves = Leaves { inside: 0, found: None };
+    let Some((number, window)) = named else { return Err(Error::new_spanned(&each.pat, LIST_PATTERN)) };
+    let mut leaves = Leaves { inside: 0, found: None, fences: None };
     leaves.visit_block(&each.body);
+    if let Some(span) = leaves.fences {
+        return Err(Error::new(span, LIST_FENCE));
+    }
     if let Some(span) = leaves.found.or_else(|| each.label.as_ref().map(|label| label.name.ident.span())) {
         return Err(Error::new(span, LIST_LEFT));
     }
@@ -174,22 +209,26 @@ fn copies(list: &List, counts: bool, each: &ExprForLoop) -> Result<Expr> {
         let mut body = each.body.clone();
         let mut rename = Rename { from: window, to: own, refused: None };
         rename.visit_block_mut(&mut body);
-        if let Some(span) = rename.refused {
-            return Err(Error::new(span, LIST_SHADOWED));
+        if let Some((span, why)) = rename.refused {
+            return Err(Error::new(span, why));
         }
         if let Some(number) = number {
             body.stmts.insert(0, syn::parse_quote!(let #number = #at;));
         }
         blocks.push(body);
     }
-    Ok(syn::parse_quote!({ #(#blocks)* }))
+    let mut all: syn::ExprBlock = syn::parse_quote!({ #(#blocks)* });
+    all.attrs.clone_from(&each.attrs);
+    Ok(Expr::Block(all))
 }
 
-/// Finds a `break` or `continue` of the loop itself.
+/// Finds a `break` or `continue` of the loop itself, and fences: what is the same place of the program in all copies cannot be told
+/// apart, and whether a fence orders anything may differ from copy to copy.
 struct Leaves {
     /// The number of loops around what is visited.
     inside: usize,
     found: Option<Span>,
+    fences: Option<Span>,
 }
 
 impl Leaves {
@@ -214,6 +253,19 @@ impl<'a> Visit<'a> for Leaves {
     fn visit_expr_continue(&mut self, jump: &'a syn::ExprContinue) {
         self.leaves(jump.label.as_ref(), jump.continue_token.span);
     }
+    fn visit_expr_method_call(&mut self, call: &'a syn::ExprMethodCall) {
+        if call.method == "fence" || call.method == "fence_with" {
+            self.fences.get_or_insert(call.method.span());
+        }
+        visit::visit_expr_method_call(self, call);
+    }
+    fn visit_macro(&mut self, mac: &'a syn::Macro) {
+        let word = |word| find_ident(mac.tokens.clone(), word);
+        if self.inside == 0 {
+            self.found = self.found.or_else(|| word("break").or_else(|| word("continue")));
+        }
+        self.fences = self.fences.or_else(|| word("fence").or_else(|| word("fence_with")));
+    }
     fn visit_expr_for_loop(&mut self, each: &'a ExprForLoop) {
         self.visit_expr(&each.expr);
         self.in_loop(|leaves| leaves.visit_block(&each.body));
@@ -232,41 +284,65 @@ impl<'a> Visit<'a> for Leaves {
 struct Rename<'n> {
     from: &'n Ident,
     to: &'n Ident,
-    /// A place where the name is given to something else.
-    refused: Option<Span>,
+    /// A place where the name stands for something else, and the message.
+    refused: Option<(Span, &'static str)>,
 }
 
 impl Rename<'_> {
-    fn renamed(&self, ident: &Ident) -> Ident {
-        let mut to = self.to.clone();
-        to.set_span(ident.span());
-        to
+    fn refuse(&mut self, span: Span, why: &'static str) {
+        self.refused.get_or_insert((span, why));
     }
 
-    fn tokens(&self, tokens: TokenStream) -> TokenStream {
-        let mut is_member = false;
-        let each = tokens.into_iter().map(|token| {
-            let token = match token {
-                TokenTree::Ident(ident) if ident == *self.from && !is_member => self.renamed(&ident).into(),
+    /// The tokens of a macro with the name of the window, where it can be nothing else: neither a member, nor a part of a path, nor a
+    /// name that is given to something.
+    fn tokens(&mut self, tokens: TokenStream) -> TokenStream {
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        let is = |at: Option<usize>, c: char| {
+            let token = at.and_then(|at| tokens.get(at));
+            matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == c)
+        };
+        let mut all = Vec::new();
+        for (at, token) in tokens.iter().enumerate() {
+            let (one, two) = (at.checked_sub(1), at.checked_sub(2));
+            all.push(match token {
+                TokenTree::Ident(ident) if ident == self.from => {
+                    let is_member = is(one, '.') && !is(two, '.');
+                    if is_member {
+                        token.clone()
+                    } else if is(one, ':')
+                        || is(Some(at + 1), ':')
+                        || is(Some(at + 1), '=') && !is(Some(at + 2), '=')
+                    {
+                        self.refuse(ident.span(), LIST_SHADOWED);
+                        token.clone()
+                    } else {
+                        renamed(self.to, ident.span()).into()
+                    }
+                }
                 TokenTree::Group(group) => {
                     let mut inner = Group::new(group.delimiter(), self.tokens(group.stream()));
                     inner.set_span(group.span());
                     inner.into()
                 }
-                other => other,
-            };
-            is_member = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == '.');
-            token
-        });
-        each.collect()
+                TokenTree::Literal(literal) => {
+                    let mut names = BTreeSet::new();
+                    in_tokens(TokenTree::from(literal.clone()).into(), &mut names);
+                    if names.contains(&self.from.to_string()) {
+                        self.refuse(literal.span(), LIST_TEXT);
+                    }
+                    token.clone()
+                }
+                TokenTree::Punct(_) | TokenTree::Ident(_) => token.clone(),
+            });
+        }
+        all.into_iter().collect()
     }
 }
 
 impl VisitMut for Rename<'_> {
     fn visit_expr_path_mut(&mut self, path: &mut syn::ExprPath) {
         if path.qself.is_none() && path.path.is_ident(self.from) {
-            let renamed = self.renamed(&path.path.segments[0].ident);
-            path.path.segments[0].ident = renamed;
+            path.path.segments[0].ident = renamed(self.to, path.path.segments[0].ident.span());
         }
     }
     fn visit_field_value_mut(&mut self, field: &mut syn::FieldValue) {
@@ -277,9 +353,19 @@ impl VisitMut for Rename<'_> {
     }
     fn visit_pat_ident_mut(&mut self, pat: &mut syn::PatIdent) {
         if pat.ident == *self.from {
-            self.refused.get_or_insert(pat.ident.span());
+            self.refuse(pat.ident.span(), LIST_SHADOWED);
         }
         visit_mut::visit_pat_ident_mut(self, pat);
+    }
+    fn visit_local_mut(&mut self, local: &mut syn::Local) {
+        // It would be another window's in each copy.
+        if let Some(init) = &local.init
+            && let Expr::Reference(reference) = strip(&init.expr)
+            && name_of(&reference.expr) == Some(self.from)
+        {
+            self.refuse(reference.and_token.span, LIST_ALIAS);
+        }
+        visit_mut::visit_local_mut(self, local);
     }
     fn visit_macro_mut(&mut self, mac: &mut syn::Macro) {
         mac.tokens = self.tokens(std::mem::take(&mut mac.tokens));

@@ -22,13 +22,18 @@ pub const IMPL_RESULT: &str = "a superstep cannot return `impl Trait`: write the
 pub const NO_WINDOW: &str =
     "a superstep needs a window: take at least one `&mut Window<T>` parameter, or leave out `#[superstep]`";
 pub const WINDOW_BY_VALUE: &str = "a window takes part as `&mut Window<T>` only: make each window a parameter of its own, written `name: &mut Window<T>`, or several of one type a list, `fields: &mut [Window<T>; 7]`";
-pub const MANY_WINDOWS: &str = "at most six windows have parameters of their own: take those of one type as a list, `fields: &mut [Window<T>; 7]`";
+pub const MANY_WINDOWS: &str = "at most six parameters are windows, or lists of them, and no more than 64 windows in all: take those of one type as a list, `fields: &mut [Window<T>; 7]`";
 pub const LIST_LENGTH: &str = "a list of windows has its length in its type, as a literal number from 1 to 64: write `fields: &mut [Window<T>; 7]`; of a length that only the run knows, put and `world.fence(&mut fields)` in a function without the attribute";
 pub const LIST_USE: &str = "a list of windows is used in a superstep by `for field in fields` (or `fields.iter_mut()`, with or without `.enumerate()`), `fields[0]` and `fields.len()`: write it in one of these ways";
 pub const LIST_INDEX: &str = "an index into a list of windows is a number below its length here: write `fields[0]`, or a loop over `fields.iter_mut().enumerate()`";
 pub const LIST_PATTERN: &str = "a loop over a list of windows names each of them: write `for field in fields`, or `for (i, field) in fields.iter_mut().enumerate()`";
 pub const LIST_LEFT: &str = "a loop over a list of windows goes over all of them: put what is left out into an `if`, in the place of `break`, `continue` and labels";
 pub const LIST_SHADOWED: &str = "the name of a window of a list is given to something else: use another name";
+pub const LIST_ALIAS: &str = "a window of a list has the name of its loop: use that name";
+pub const LIST_TEXT: &str =
+    "the text of a macro names a window of a list: hand the window over as an argument of the macro";
+pub const LIST_FENCE: &str = "a fence in a loop over a list of windows: end the loop before it, and fence after all windows have their operations";
+pub const LIST_BLOCKS: &str = "loops over lists of windows within each other are written out as more than 4096 blocks: divide the superstep";
 pub const WINDOW_PATTERN: &str =
     "a window parameter needs a plain name: write `name: &mut Window<T>` and take it apart in the body";
 pub const UNIFORM_WINDOW: &str =

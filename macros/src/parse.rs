@@ -107,8 +107,10 @@ impl Superstep {
     }
 }
 
-/// As many windows as have parameters of their own.
+/// As many parameters may be windows or lists of them.
 const WINDOWS_MAX: usize = 6;
+/// As many windows may be fenced together: plans name them by the bits of a word.
+const ALL_WINDOWS_MAX: usize = 64;
 
 /// Read the attribute's options and the function under it.
 pub fn parse(options: TokenStream, item: TokenStream) -> Result<Superstep> {
@@ -118,13 +120,14 @@ pub fn parse(options: TokenStream, item: TokenStream) -> Result<Superstep> {
         other => return Err(Error::new_spanned(first_token(&other), NOT_A_FUNCTION)),
     };
     refuse_signature(&sig)?;
-    let (mut params, mut lists) = (Vec::new(), Vec::new());
+    let (mut params, mut lists) = (Vec::<Param>::new(), Vec::<List>::new());
     for input in &mut sig.inputs {
         match input {
             FnArg::Receiver(receiver) => return Err(Error::new_spanned(receiver.self_token, METHOD)),
             FnArg::Typed(typed) => {
                 let uniform = take_uniform(&mut typed.attrs);
                 match list(plain_name(&typed.pat).as_ref(), &typed.ty)? {
+                    Some(_) if uniform => return Err(Error::new_spanned(&typed.pat, UNIFORM_WINDOW)),
                     Some(list) => {
                         params.extend(params_of(&list, lists.len()));
                         lists.push(list);
@@ -139,10 +142,13 @@ pub fn parse(options: TokenStream, item: TokenStream) -> Result<Superstep> {
     if !params.iter().any(|param| matches!(param.kind, ParamKind::Window { .. })) {
         return Err(Error::new_spanned(&sig.ident, NO_WINDOW));
     }
-    let is_own = |param: &&Param| matches!(param.kind, ParamKind::Window { .. }) && param.list.is_none();
-    let windows = params.iter().filter(is_own);
-    if let Some(seventh) = windows.skip(WINDOWS_MAX).map(|param| &param.pat).next() {
-        return Err(Error::new_spanned(seventh, MANY_WINDOWS));
+    let windows = || params.iter().filter(|param: &&Param| matches!(param.kind, ParamKind::Window { .. }));
+    let is_first =
+        |param: &&Param| param.list.is_none_or(|list| param.name.as_ref() == lists[list].windows.first());
+    if let Some(seventh) =
+        windows().filter(is_first).nth(WINDOWS_MAX).or_else(|| windows().nth(ALL_WINDOWS_MAX))
+    {
+        return Err(Error::new_spanned(&seventh.pat, MANY_WINDOWS));
     }
     let mut body = *block;
     unroll(&mut body, &lists)?;

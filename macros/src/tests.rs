@@ -731,7 +731,7 @@ fn signatures_that_cannot_be_supersteps_are_refused() {
         ("fn f(n: usize) -> Result<()> { Ok(()) }", "needs a window"),
         (
             "fn f(a: &mut Window<u8>, b: &mut Window<u8>, c: &mut Window<u8>, d: &mut Window<u8>, e: &mut Window<u8>, f: &mut Window<u8>, g: &mut Window<u8>) -> Result<()> { Ok(()) }",
-            "at most six windows",
+            "at most six parameters are windows",
         ),
         ("fn f(u: Window<f64>) -> Result<()> { Ok(()) }", "as `&mut Window<T>` only"),
         (
@@ -959,10 +959,44 @@ fn a_list_of_windows_is_refused_where_it_cannot_be_written_out() {
     refused("'a: for field in fields { loop { continue 'a; } } Ok(())", "goes over all of them");
     refused("for Some(field) in fields {} Ok(())", "names each of them");
     refused("for field in fields { let field = 1; } Ok(())", "is given to something else");
+    refused("for field in fields { field.fence()?; } Ok(())", "a fence in a loop over a list");
+    refused("for field in fields { skip!(n, { continue }); } Ok(())", "goes over all of them");
+    refused(
+        "for field in fields { let w = &field; w.put(0..1).to(0, 1)?; } Ok(())",
+        "has the name of its loop",
+    );
+    refused("for field in fields { println!(\"{field:?}\"); } Ok(())", "hand the window over as an argument");
+    refused("for field in fields { println!(\"{f}\", field = n); } Ok(())", "is given to something else");
+    refused("for mut field in fields {} Ok(())", "names each of them");
+    refused(
+        "for (i, field) in fields.iter().enumerate().enumerate() {} Ok(())",
+        "a list of windows is used in a superstep by",
+    );
+    let many = "for a in f { for b in f { for c in f {} } } Ok(())";
+    let said = refusal(&format!("fn f(f: &mut [Window<f64>; 20]) -> Result<()> {{ {many} }}"));
+    assert!(said.contains("more than 4096 blocks"), "{said}");
+    let said = refusal("fn f(#[uniform] fields: &mut [Window<f64>; 2]) -> Result<()> { Ok(()) }");
+    assert!(said.contains("`#[uniform]`"), "{said}");
+    let lists: Vec<String> = (0..7).map(|n| format!("l{n}: &mut [Window<f64>; 1]")).collect();
+    assert!(
+        refusal(&format!("fn f({}) -> Result<()> {{ Ok(()) }}", lists.join(", ")))
+            .contains("at most six parameters")
+    );
+    let two = "fn f(a: &mut [Window<f64>; 40], b: &mut [Window<f64>; 25]) -> Result<()> { Ok(()) }";
+    assert!(refusal(two).contains("no more than 64 windows in all"));
+    let configured = "#[cfg(feature = \"x\")] for field in fields { field.put(0..1).to(0, 1)?; } Ok(())";
+    assert!(dynamic(&with_list(configured)).contains("leaves out a part of the body by a condition"));
     for ty in ["[Window<f64>]", "[Window<f64>; N]", "[Window<f64>; 0]", "[Window<f64>; 65]"] {
         let said = refusal(&format!("fn f(fields: &mut {ty}) -> Result<()> {{ Ok(()) }}"));
         assert!(said.contains("a list of windows has its length in its type"), "{said}");
     }
+    let said = dynamic(&with_list("for field in fields { see!(0..field.len(), n.field); } Ok(())"));
+    assert!(said.contains("see!(0..__fields_0.len(), n.field)"), "{said}");
+    let both = "fn f(world: &World, fields: &mut [Window<f64>; 2]) -> Result<()> {
+        fields[0].put(0..1).to(0, 1)?;
+        world.fence((&mut fields[0], &mut fields[1]))
+    }";
+    assert!(pattern(both).contains("__fields_0.fence_with_others(&[__fields_1.id()])"), "{}", pattern(both));
     // A loop in the loop may be left, and a member may have the same name.
     let body = "for field in fields { loop { break; } field.put(n.field..2).to(0, 1)?; } Ok(())";
     assert!(pattern(&with_list(body)).contains("__fields_1.put(n.field..2)"));

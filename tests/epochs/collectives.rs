@@ -123,7 +123,12 @@ fn a_block_that_is_not_of_its_rank_or_its_storage_is_refused() -> Result<()> {
         refused(ErrorClass::Size, "give all of them", &|world, block| {
             world.scatter_block(1, block, &[0u8; 9], &mut vec![0; block.len()])
         })?;
-        refused(ErrorClass::RmaSync, "elements of u8", &|world, block| {
+        refused(ErrorClass::RmaSync, "[4, 4] cells over [1, 2] ranks", &|world, _| {
+            // As many cells each, in other places.
+            let block = Block::new(world, [4, 4])?.grid(if world.rank() == 0 { [2, 1] } else { [1, 2] })?;
+            world.gather_block(0, &block, &[0u8; 8]).map(drop)
+        })?;
+        refused(ErrorClass::RmaSync, "[10] cells over [2] ranks, elements of u8", &|world, block| {
             let block = if world.rank() == 0 { block.clone() } else { Block::new(world, [12])? };
             world.gather_block(0, &block, &vec![0u8; block.len()]).map(drop)
         })?;

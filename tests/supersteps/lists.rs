@@ -74,6 +74,14 @@ fn a_list_of_windows_is_exchanged_as_its_windows_are() -> Result<()> {
             let mut plain = fields(world, &block)?;
             exchange(&mut plain, &block)?;
             same(&plain, "called");
+            let mut fenced = fields(world, &block)?;
+            for field in &mut fenced {
+                for n in block.neighbours() {
+                    field.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
+                }
+            }
+            world.fence(&mut fenced)?;
+            same(&fenced, "without the attribute");
             let mut prepared = exchange::prepare(world, &block)?;
             let mut run = fields(world, &block)?;
             prepared.run(&mut run, &block)?;

@@ -144,6 +144,9 @@ impl<const D: usize> Block<D> {
     /// # }
     /// ```
     ///
+    /// Where a halo for more steps fits another grid of ranks only, and the grid was not given, they are predicted for that grid, which
+    /// [`halo`](Self::halo) chooses as well.
+    ///
     /// The answer is the same on all ranks that give the same numbers. Where each rank measures its own `cell`, they have to
     /// agree on one first, such as the largest, for ranks with halos of different widths do not fit each other.
     ///

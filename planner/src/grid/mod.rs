@@ -65,8 +65,8 @@ pub struct Block<const D: usize> {
     global: [usize; D],
     /// Ranks along each dimension.
     grid: [usize; D],
-    /// Whether the program gave the grid.
-    has_own_grid: bool,
+    /// The grid without regard to the halo; `None` if the program gave one.
+    default_grid: Option<[usize; D]>,
     coords: [usize; D],
     width: [usize; D],
     /// Whether the corners of the halo are not used: see [`Block::star`].
@@ -131,7 +131,7 @@ impl<const D: usize> Block<D> {
             ranks,
             global,
             grid,
-            has_own_grid: false,
+            default_grid: Some(grid),
             coords: coords_of(rank, grid),
             width: [0; D],
             star: false,
@@ -161,6 +161,9 @@ impl<const D: usize> Block<D> {
     /// A halo of `width` cells on both sides of each dimension, corners included: what a kernel reads that goes up to
     /// `width` cells in all dimensions at once, a square of 9 or a cube of 27 cells for a width of 1.
     ///
+    /// A halo that does not fit the [grid](Self::grid) that was chosen chooses another one, in which ranks own other cells: set the halo
+    /// before a window is made or filled, and give the grid where two blocks of one array differ in their halos.
+    ///
     /// # Errors
     /// ARG when it is wider than the smallest block, of the grid that was given or of every grid.
     pub fn halo(self, width: usize) -> Result<Self> {
@@ -188,12 +191,11 @@ impl<const D: usize> Block<D> {
     /// Sets the halo, and chooses another grid where this one was not given and the halo does not fit it.
     fn widened(mut self, widths: [usize; D], star: bool) -> Result<Self> {
         (self.width, self.star) = (widths, star);
-        let fits = (0..D).all(|d| widths[d] <= self.global[d] / self.grid[d]);
-        if !fits
-            && !self.has_own_grid
-            && let Some(grid) = balance::balanced(self.ranks as u32, self.global, widths)
-        {
-            (self.grid, self.coords) = (grid, coords_of(self.rank, grid));
+        if let Some(default) = self.default_grid {
+            let fits = (0..D).all(|d| widths[d] <= self.global[d] / default[d]);
+            let other = || balance::balanced(self.ranks as u32, self.global, widths);
+            self.grid = if fits { default } else { other().unwrap_or(default) };
+            self.coords = coords_of(self.rank, self.grid);
         }
         self.checked()
     }
@@ -227,7 +229,7 @@ impl<const D: usize> Block<D> {
                 ),
             ));
         }
-        (self.grid, self.has_own_grid) = (grid, true);
+        (self.grid, self.default_grid) = (grid, None);
         self.coords = coords_of(self.rank, grid);
         self.checked()
     }
@@ -259,7 +261,7 @@ impl<const D: usize> Block<D> {
                 ));
             }
             if width > smallest {
-                let way_out = if self.has_own_grid {
+                let way_out = if self.default_grid.is_none() {
                     "use a `.grid(..)` with fewer ranks in that dimension, or a narrower halo"
                 } else {
                     "no other grid of ranks has room for it; use fewer ranks, or a narrower halo"

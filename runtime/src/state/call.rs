@@ -29,6 +29,16 @@ pub(crate) struct Arguments {
     pub(crate) root: usize,
     /// The number of elements; [`NONE`](Self::NONE) where ranks may give different ones.
     pub(crate) len: usize,
+    /// The array that is spread over all ranks in blocks.
+    pub(crate) array: Option<Array>,
+}
+
+/// An array that is cut into blocks: its cells and the ranks along each of its dimensions.
+#[derive(Clone, Copy)]
+pub(crate) struct Array {
+    pub(crate) dimensions: usize,
+    pub(crate) cells: [usize; 3],
+    pub(crate) ranks: [usize; 3],
 }
 
 impl Arguments {
@@ -42,6 +52,9 @@ impl fmt::Display for Arguments {
         }
         if let Some(op) = self.op {
             write!(f, "operator {op}, ")?;
+        }
+        if let Some(Array { dimensions, cells, ranks }) = &self.array {
+            write!(f, "{:?} cells over {:?} ranks, ", &cells[..*dimensions], &ranks[..*dimensions])?;
         }
         match self.len {
             Self::NONE => write!(f, "elements of {}", self.element),

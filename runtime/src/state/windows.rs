@@ -51,7 +51,7 @@ pub(crate) fn with<R>(windows: &Held, act: impl FnOnce(&[&WindowCore]) -> Result
     act(&all)
 }
 
-/// Windows that are fenced together: `&mut u`, `(&mut u, &mut v)` and so on to six, a slice or a vector of windows of one
+/// Windows that are fenced together: `&mut u`, `(&mut u, &mut v)` and so on to six, an array, a slice or a vector of windows of one
 /// type, or a list of `&mut dyn AnyWindow`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be fenced",
@@ -81,6 +81,16 @@ impl<T: Element> Fenced for &mut [Window<T>] {
     }
 }
 impl<'w, T: Element> Windows<'w> for &'w mut [Window<T>] {}
+
+impl<T: Element, const N: usize> Fenced for &mut [Window<T>; N] {
+    fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {
+        f(&self.each_ref().map(|window| &**window.core()))
+    }
+    fn shared<R>(self, f: impl FnOnce(&[&Rc<WindowCore>]) -> R) -> R {
+        f(&self.each_ref().map(Window::core))
+    }
+}
+impl<'w, T: Element, const N: usize> Windows<'w> for &'w mut [Window<T>; N] {}
 
 impl<T: Element> Fenced for &mut Vec<Window<T>> {
     fn with<R>(self, f: impl FnOnce(&[&WindowCore]) -> R) -> R {

@@ -1,6 +1,6 @@
 //! Arrays that are spread over all ranks in blocks, gathered on one rank and scattered from it.
 
-use super::{collective, lists};
+use super::{lists, of_block};
 use crate::kernel::element::Element;
 use crate::state::call::Call;
 use crate::state::world::World;
@@ -27,9 +27,9 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// ARG if `block` is not this rank's block in this world. SIZE if `cells` has not as many elements as `block` stores. RMA_SYNC
-    /// if ranks give arrays of different sizes, and on the root if other blocks than its own cut the array differently. Else as
-    /// [`World::broadcast`].
+    /// ARG if `block` is not this rank's block in this world. SIZE if `cells` has not as many elements as `block` stores. NO_MEM on a
+    /// rank that has no memory for its cells, and on the root alone if it has none for all. RMA_SYNC if ranks give arrays of other
+    /// cells, or in another grid of ranks: on all ranks. Else as [`World::broadcast`].
     ///
     /// # Cost
     /// That of [`World::gather`] of each block's own cells, which are copied once more on both sides.
@@ -40,33 +40,25 @@ impl World {
         block: &Block<D>,
         cells: &[T],
     ) -> Result<Option<Vec<T>>> {
-        let call = collective::<T>("World::gather_block", 11, None, root, block.global().iter().product());
+        let call = of_block::<T, D>("World::gather_block", 11, root, block);
+        let mut own = Vec::new();
         let checked = self.check_root(root, &call).and_then(|()| self.check_block(block, cells.len(), &call));
+        let checked = checked.and_then(|()| {
+            own = room_for(self, block.extent().iter().product(), &call)?;
+            block.rows().for_each(|row| own.extend_from_slice(row.of(cells)));
+            Ok(())
+        });
         self.collective(&call, checked, || {
-            let own: Vec<T> = block.rows().flat_map(|row| row.of(cells)).copied().collect();
             let parts = lists::exchange(self, &call, Operation::Gather { root: root as u32 }, |_| &own)?;
             if self.rank() != root {
                 return Ok(None);
             }
-            let cells = block.global().iter().product();
-            let mut all = Vec::new();
-            if all.try_reserve_exact(cells).is_err() {
-                let message = format!("there is no memory for the {cells} cells of the array");
-                return Err(call.error(self.core(), ErrorClass::NoMem, message));
-            }
-            all.resize(cells, T::zeroed());
+            let number = block.global().iter().product();
+            let mut all = room_for(self, number, &call)?;
+            all.resize(number, T::zeroed());
             for (rank, part) in parts.iter().enumerate() {
-                let theirs = block.of(rank)?;
-                if part.len() != theirs.extent().iter().product() {
-                    let message = format!(
-                        "rank {rank} has a block of {} cells, where the root's would have it own {:?}: all ranks must build their blocks with the same options",
-                        part.len(),
-                        theirs.extent()
-                    );
-                    return Err(call.error(self.core(), ErrorClass::RmaSync, message));
-                }
                 let mut rest = &part[..];
-                for (first, len) in places(&theirs) {
+                for (first, len) in places(&block.of(rank)?) {
                     let (row, others) = rest.split_at(len);
                     all[first..][..len].copy_from_slice(row);
                     rest = others;
@@ -82,11 +74,12 @@ impl World {
     ///
     /// # Errors
     /// ARG if `block` is not this rank's block in this world. SIZE if `cells` has not as many elements as `block` stores, or if
-    /// the root's `all` has not as many as the array has cells. RMA_SYNC if ranks give arrays of different sizes, or blocks that
-    /// cut them differently. Else as [`World::broadcast`].
+    /// the root's `all` has not as many as the array has cells. NO_MEM if the root has no memory for a copy. RMA_SYNC if ranks give
+    /// arrays of other cells, or in another grid of ranks: on all ranks. Else as [`World::broadcast`].
     ///
     /// # Cost
-    /// That of [`World::all_to_all`] of lists that are empty but for the root's, which are a copy of the array.
+    /// That of [`World::all_to_all`] of lists that are empty but for the root's, which are a copy of the array: several epochs where
+    /// all blocks together have more than 4 MiB.
     #[doc(alias = "MPI_Scatter")]
     #[doc(alias = "MPI_Scatterv")]
     #[track_caller]
@@ -97,42 +90,35 @@ impl World {
         all: &[T],
         cells: &mut [T],
     ) -> Result<()> {
-        let number = block.global().iter().product();
-        let call = collective::<T>("World::scatter_block", 12, None, root, number);
-        let is_root = self.rank() == root;
+        let call = of_block::<T, D>("World::scatter_block", 12, root, block);
+        let mut parts: Vec<Vec<T>> = Vec::new();
         let checked = self.check_root(root, &call).and_then(|()| self.check_block(block, cells.len(), &call));
         let checked = checked.and_then(|()| {
-            if is_root && all.len() != number {
-                let message = format!(
-                    "{} elements for an array of {:?} cells: give all of them",
-                    all.len(),
-                    block.global()
-                );
+            if self.rank() != root {
+                return Ok(());
+            }
+            if block.global().iter().try_fold(1, |all: usize, &cells| all.checked_mul(cells))
+                != Some(all.len())
+            {
+                let (given, global) = (all.len(), block.global());
+                let message = format!("{given} elements for an array of {global:?} cells: give all of them");
                 return Err(call.error(self.core(), ErrorClass::Size, message));
+            }
+            for rank in 0..self.size() {
+                let theirs = block.of(rank)?;
+                let mut part = room_for(self, theirs.extent().iter().product(), &call)?;
+                places(&theirs).for_each(|(first, len)| part.extend_from_slice(&all[first..][..len]));
+                parts.push(part);
             }
             Ok(())
         });
         self.collective(&call, checked, || {
-            let part = |rank| -> Result<Vec<T>> {
-                Ok(places(&block.of(rank)?).flat_map(|(first, len)| &all[first..][..len]).copied().collect())
-            };
-            let parts: Vec<Vec<T>> =
-                if is_root { (0..self.size()).map(part).collect::<Result<_>>()? } else { Vec::new() };
-            let operation = Operation::AllToAll;
-            let found = lists::exchange(self, &call, operation, |to| parts.get(to).map_or(&[], |part| &part[..]))?;
-            let own = &found[root];
-            if own.len() != block.extent().iter().product() {
-                let message = format!(
-                    "the root's block has {} cells for this rank, which owns {:?}: all ranks must build their blocks with the same options",
-                    own.len(),
-                    block.extent()
-                );
-                return Err(call.error(self.core(), ErrorClass::RmaSync, message));
-            }
-            let mut rest = &own[..];
+            let part = |to| parts.get(to).map_or(&[][..], |part: &Vec<T>| part);
+            let found = lists::exchange(self, &call, Operation::AllToAll, part)?;
+            let mut rest = &found[root][..];
             for row in block.rows() {
-                let (cells_of_row, others) = rest.split_at(row.len());
-                row.of_mut(cells).copy_from_slice(cells_of_row);
+                let (own, others) = rest.split_at(row.len());
+                row.of_mut(cells).copy_from_slice(own);
                 rest = others;
             }
             Ok(())
@@ -172,4 +158,16 @@ fn places<const D: usize>(block: &Block<D>) -> impl Iterator<Item = (usize, usiz
         let at = (0..D).fold(0, |at, d| at * global[d] + origin[d].wrapping_add_signed(first[d]));
         (at, row.len())
     })
+}
+
+/// Returns a list with room for `cells` elements.
+fn room_for<T>(world: &World, cells: usize, call: &Call) -> Result<Vec<T>> {
+    let mut list = Vec::new();
+    match list.try_reserve_exact(cells) {
+        Ok(()) => Ok(list),
+        Err(_) => {
+            let message = format!("there is no memory for {cells} cells of the array");
+            Err(call.error(world.core(), ErrorClass::NoMem, message))
+        }
+    }
 }

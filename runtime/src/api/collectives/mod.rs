@@ -36,11 +36,12 @@ mod told;
 
 use crate::fence;
 use crate::kernel::element::{Element, element_type};
-use crate::state::call::{Arguments, Call};
+use crate::state::call::{Arguments, Array, Call};
 use crate::state::world::World;
 use carry::{Parts, fill};
 use fencepost_planner::collective::{Collective, Operation};
 use fencepost_planner::element::{ElementKind, Op};
+use fencepost_planner::grid::Block;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fixed::run;
 
@@ -87,13 +88,19 @@ impl World {
     #[doc(alias = "MPI_Bcast")]
     #[track_caller]
     pub fn broadcast_vec<T: Element>(&self, root: usize, elements: &mut Vec<T>) -> Result<()> {
+        const NAME: &str = "World::broadcast_vec";
+        let operation = Operation::Broadcast { root: root as u32 };
+        let call = collective::<T>(NAME, 13, None, root, Arguments::NONE);
         let mut number = [elements.len()];
-        self.broadcast(root, &mut number)?;
+        self.collective(&call, self.check_root(root, &call), || {
+            self.in_place(&call, &self.what::<usize>(operation, 1), &mut number)
+        })?;
         let [number] = number;
+        let call = collective::<T>(NAME, 14, None, root, number);
+        let what = self.what::<T>(operation, number);
         if self.rank() == root {
-            return self.broadcast(root, elements);
+            return self.collective(&call, Ok(()), || self.in_place(&call, &what, elements));
         }
-        let call = collective::<T>("World::broadcast", 1, None, root, number);
         let mut found = Vec::new();
         let room = found.try_reserve_exact(number).map_err(|_| {
             let message = format!("there is no memory for the {number} elements of rank {root}");
@@ -101,7 +108,6 @@ impl World {
         });
         self.collective(&call, room, || {
             found.resize(number, T::zeroed());
-            let what = self.what::<T>(Operation::Broadcast { root: root as u32 }, number);
             self.in_place(&call, &what, &mut found)
         })?;
         *elements = found;
@@ -378,8 +384,29 @@ fn collective<T: Element>(name: &'static str, code: u64, op: Option<Op>, root: u
     let op_code = op.map_or(0, |op| 1 + op as u64);
     let hash = [code + 16 * op_code, root as u64, len as u64, u64::from(element.size) << 24 | kind]
         .iter()
-        .fold(0xc0_11ec, |hash: u64, part| (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29));
-    Call { arguments: Some(Arguments { element, op, root, len }), ..Call::named(hash, name) }
+        .fold(0xc0_11ec, |hash, &part| mixed(hash, part));
+    Call { arguments: Some(Arguments { element, op, root, len, array: None }), ..Call::named(hash, name) }
+}
+
+/// A collective of an array in blocks: ranks that cut it differently are in different calls.
+#[track_caller]
+fn of_block<T: Element, const D: usize>(
+    name: &'static str,
+    code: u64,
+    root: usize,
+    block: &Block<D>,
+) -> Call {
+    let call = collective::<T>(name, code, None, root, Arguments::NONE);
+    let mut array = Array { dimensions: D, cells: [0; 3], ranks: [0; 3] };
+    array.cells[..D].copy_from_slice(&block.global());
+    array.ranks[..D].copy_from_slice(&block.dims());
+    let hash = array.cells.iter().chain(&array.ranks).fold(call.hash, |hash, &part| mixed(hash, part as u64));
+    let arguments = call.arguments.map(|arguments| Arguments { array: Some(array), ..arguments });
+    Call { hash, arguments, ..call }
+}
+
+fn mixed(hash: u64, part: u64) -> u64 {
+    (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
 
 /// Writes `elements`, where there is room.

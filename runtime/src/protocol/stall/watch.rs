@@ -283,7 +283,7 @@ impl<'a> Watch<'a> {
         }
         if sent(endpoint, self.awaited) != shown {
             // What this rank has sent while it looked may be what another rank waits for: a new wait begins.
-            lasting.shown = None;
+            (lasting.shown, lasting.cycle) = (None, None);
             waits.end(rank);
             return;
         }
