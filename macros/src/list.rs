@@ -1,7 +1,9 @@
-//! Lists of windows: `fields: &mut [Window<f64>; 7]` is seven windows, and a loop over it is seven blocks.
+//! Lists of windows: `fields: &mut [Window<f64>; 7]` is seven windows, and a loop over it is seven
+//! blocks.
 //!
-//! All that follows sees windows with names of their own, as if each were a parameter. So a list is used in the ways that can be
-//! written without it: `for field in fields`, with or without `.iter_mut()` and `.enumerate()`; `fields[3]`; `fields.len()`.
+//! All that follows sees windows with names of their own, as if each were a parameter. So a list is
+//! used in the ways that can be written without it: `for field in fields`, with or without
+//! `.iter_mut()` and `.enumerate()`; `fields[3]`; `fields.len()`.
 
 use crate::exprs::{in_tokens, name_of, strip};
 use crate::messages::*;
@@ -28,7 +30,8 @@ pub struct List {
     pub windows: Vec<Ident>,
 }
 
-/// The list of windows that a parameter is, by its name and its type as written; `None` if it is none.
+/// The list of windows that a parameter is, by its name and its type as written; `None` if it is
+/// none.
 ///
 /// # Errors
 /// The length is not part of the type, as a number, or there are too many windows.
@@ -222,8 +225,9 @@ fn copies(list: &List, counts: bool, each: &ExprForLoop) -> Result<Expr> {
     Ok(Expr::Block(all))
 }
 
-/// Finds a `break` or `continue` of the loop itself, and fences: what is the same place of the program in all copies cannot be told
-/// apart, and whether a fence orders anything may differ from copy to copy.
+/// Finds a `break` or `continue` of the loop itself, and fences: what is the same place of the
+/// program in all copies cannot be told apart, and whether a fence orders anything may differ from
+/// copy to copy.
 struct Leaves {
     /// The number of loops around what is visited.
     inside: usize,
@@ -293,8 +297,8 @@ impl Rename<'_> {
         self.refused.get_or_insert((span, why));
     }
 
-    /// The tokens of a macro with the name of the window, where it can be nothing else: neither a member, nor a part of a path, nor a
-    /// name that is given to something.
+    /// The tokens of a macro with the name of the window, where it can be nothing else: neither a
+    /// member, nor a part of a path, nor a name that is given to something.
     fn tokens(&mut self, tokens: TokenStream) -> TokenStream {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let is = |at: Option<usize>, c: char| {

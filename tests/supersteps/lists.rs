@@ -1,4 +1,5 @@
-//! Supersteps over lists of windows: the same bits as a superstep for each window, on every transport.
+//! Supersteps over lists of windows: the same bits as a superstep for each window, on every
+//! transport.
 
 use fencepost::prelude::*;
 use fencepost::{World, ranks};

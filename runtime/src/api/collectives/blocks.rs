@@ -9,8 +9,9 @@ use fencepost_planner::grid::Block;
 use fencepost_planner::{ErrorClass, Result};
 
 impl World {
-    /// Gathers an array that is spread over all ranks in blocks: `root` gets all of its cells, row-major, and the others `None`.
-    /// `cells` is the local storage of this rank's `block`, of which its own cells are taken; halos are not.
+    /// Gathers an array that is spread over all ranks in blocks: `root` gets all of its cells,
+    /// row-major, and the others `None`. `cells` is the local storage of this rank's `block`, of
+    /// which its own cells are taken; halos are not.
     ///
     /// ```
     /// # use fencepost_runtime as fencepost;
@@ -27,12 +28,14 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// ARG if `block` is not this rank's block in this world. SIZE if `cells` has not as many elements as `block` stores. NO_MEM on a
-    /// rank that has no memory for its cells, and on the root alone if it has none for all. RMA_SYNC if ranks give arrays of other
-    /// cells, or in another grid of ranks: on all ranks. Else as [`World::broadcast`].
+    /// ARG if `block` is not this rank's block in this world. SIZE if `cells` has not as many
+    /// elements as `block` stores. NO_MEM on a rank that has no memory for its cells, and on the
+    /// root alone if it has none for all. RMA_SYNC if ranks give arrays of other cells, or in
+    /// another grid of ranks: on all ranks. Else as [`World::broadcast`].
     ///
     /// # Cost
-    /// That of [`World::gather`] of each block's own cells, which are copied once more on both sides.
+    /// That of [`World::gather`] of each block's own cells, which are copied once more on both
+    /// sides.
     #[track_caller]
     pub fn gather_block<T: Element, const D: usize>(
         &self,
@@ -68,18 +71,20 @@ impl World {
         })
     }
 
-    /// Scatters an array from one rank: the own cells of each rank's `block`, in its local storage `cells`, become those that `root`
-    /// gives in `all`, which are those of the whole array, row-major. Halos are left as they are. What ranks other than `root`
-    /// give as `all` is not read, and may be empty.
+    /// Scatters an array from one rank: the own cells of each rank's `block`, in its local storage
+    /// `cells`, become those that `root` gives in `all`, which are those of the whole array,
+    /// row-major. Halos are left as they are. What ranks other than `root` give as `all` is not
+    /// read, and may be empty.
     ///
     /// # Errors
-    /// ARG if `block` is not this rank's block in this world. SIZE if `cells` has not as many elements as `block` stores, or if
-    /// the root's `all` has not as many as the array has cells. NO_MEM if the root has no memory for a copy. RMA_SYNC if ranks give
-    /// arrays of other cells, or in another grid of ranks: on all ranks. Else as [`World::broadcast`].
+    /// ARG if `block` is not this rank's block in this world. SIZE if `cells` has not as many
+    /// elements as `block` stores, or if the root's `all` has not as many as the array has cells.
+    /// NO_MEM if the root has no memory for a copy. RMA_SYNC if ranks give arrays of other cells,
+    /// or in another grid of ranks: on all ranks. Else as [`World::broadcast`].
     ///
     /// # Cost
-    /// That of [`World::all_to_all`] of lists that are empty but for the root's, which are a copy of the array: several epochs where
-    /// all blocks together have more than 4 MiB.
+    /// That of [`World::all_to_all`] of lists that are empty but for the root's, which are a copy
+    /// of the array: several epochs where all blocks together have more than 4 MiB.
     #[doc(alias = "MPI_Scatter")]
     #[doc(alias = "MPI_Scatterv")]
     #[track_caller]
