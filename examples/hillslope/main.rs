@@ -264,8 +264,8 @@ fn announce(
     println!("{}\n", explanation.split("\n\n").take(2).collect::<Vec<_>>().join("\n"));
 }
 
-/// Writes the pictures, the resulting elevations and the explanation. The pictures leave out the cells at the edge, which keep
-/// their heights.
+/// Writes the pictures, the resulting elevations and the explanation. The pictures leave out the
+/// cells at the edge, which keep their heights.
 fn save(before: &Grid, after: &Grid, explanation: &str, out: &Path) -> Result<()> {
     let spacing = Spacing { north_south: JACKSBORO.north_south, east_west: JACKSBORO.east_west };
     std::fs::create_dir_all(out)?;

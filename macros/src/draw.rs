@@ -1,4 +1,5 @@
-//! Bodies of supersteps, drawn at random: those of `golden/generated.rs`, which the tests of supersteps run, and many more that are only sliced.
+//! Bodies of supersteps, drawn at random: those of `golden/generated.rs`, which the tests of
+//! supersteps run, and many more that are only sliced.
 
 use crate::slice::Outcome;
 use crate::understand;

@@ -37,14 +37,17 @@ use proc_macro2::TokenStream;
 
 /// Make a function a superstep: its puts, gets and accumulates happen at a fence, and their pattern is known.
 ///
-/// The function takes its windows as `&mut Window<T>`, or several of one type as `&mut [Window<T>; 7]`, and returns a `Result`. A body without a fence gets one at its
+/// The function takes its windows as `&mut Window<T>`, or several of one type as
+/// `&mut [Window<T>; 7]`, and returns a `Result`. A body without a fence gets one at its
 /// end, over all its windows; a body with fences must end in one. An error, or a panic, discards what was collected.
 ///
-/// A list, `fields: &mut [Window<T>; 7]`, is as many windows of one type, at most 64. The function uses it by `for field in fields`
-/// (or `fields.iter_mut()`, with or without `.enumerate()`), `fields[0]` and `fields.len()`: the attribute writes a block for each
-/// window, so such a loop has no `break` and no `continue`. Where only the run knows how many there are, a function without the
-/// attribute puts and calls `world.fence(&mut fields)`. `run` and `replay` take the list as the function does, `begin` takes it
-/// by value, and `pattern` takes a recorder for each of its windows.
+/// A list, `fields: &mut [Window<T>; 7]`, is as many windows of one type, at most 64. The function
+/// uses it by `for field in fields` (or `fields.iter_mut()`, with or without `.enumerate()`),
+/// `fields[0]` and `fields.len()`. The attribute writes a block for each window, so such a loop has
+/// no fence, no `break` and no `continue`. Where only the run knows how many windows there are, a
+/// function without the attribute puts and calls `world.fence(&mut fields)`. `run` and `replay`
+/// take the list as the function does, `begin` takes it by value, and `pattern` takes a recorder
+/// for each of its windows.
 ///
 /// The attribute also declares an empty enum of the same name, with what can be done without calling the function:
 /// - `name::pattern(recorders.., arguments..)` records the calls, without windows and without a world;

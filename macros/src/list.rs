@@ -130,7 +130,7 @@ impl Unroll<'_> {
         }
     }
 
-    /// What an expression with a list in it is, where it is another one.
+    /// Returns what is written in the place of an expression that uses a list.
     fn other(&mut self, expr: &Expr) -> Result<Option<Expr>> {
         match expr {
             Expr::ForLoop(each) => {
@@ -288,7 +288,7 @@ impl<'a> Visit<'a> for Leaves {
 struct Rename<'n> {
     from: &'n Ident,
     to: &'n Ident,
-    /// A place where the name stands for something else, and the message.
+    /// The first place where the name stands for something else, with the message.
     refused: Option<(Span, &'static str)>,
 }
 

@@ -123,7 +123,7 @@ impl Op {
         }
     }
 
-    /// Says that this operator is not defined for `element`, and what it is defined for.
+    /// Returns a message: this operator is not defined for `element`, but for other types.
     #[doc(hidden)]
     pub fn undefined_for(self, element: ElementType) -> String {
         let takes = match self {

@@ -50,7 +50,8 @@ pub fn wrappers() {
 }
 
 /// A wrapper works on although a signal has killed the program of its rank, or the program has ended
-/// within its world. No silence limit is set, so only the end of the program can tell.
+/// within its world. The job has no limit of silence, so its launcher learns of the failure by the
+/// end of the program alone.
 pub fn wrappers_of_failures() {
     let settings = [("FENCEPOST_SILENCE", "off"), ("FENCEPOST_GRACE", "1s")];
     for transport in ALL {

@@ -109,8 +109,8 @@ pub(super) fn list_type(superstep: &Superstep, list: &List) -> TokenStream {
     quote!([#facade::Window<#element>; #len])
 }
 
-/// The windows as a fence takes them, each in its own name, and the statements that give windows of lists their names; `name` says
-/// how a parameter is called, by its place and the name that it was given.
+/// Returns the statements that give the windows of lists their names, and all windows as a fence
+/// takes them. `name` returns the name of a parameter, by its place and the name that the user gave.
 pub(super) fn gathered(
     superstep: &Superstep,
     name: impl Fn(usize, &Ident) -> TokenStream,

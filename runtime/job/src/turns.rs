@@ -1,8 +1,8 @@
 //! [`Turns`]: the turns of a loop that waits in `poll`, and whether this process was stopped meanwhile.
 //!
 //! A batch system may suspend all processes of a job, and so may its machine. That time counts for no
-//! limit, since ranks that do not run cannot send heartbeats. The system does not tell a process that
-//! it was stopped. But this loop never waits long, so a turn that takes much longer shows it.
+//! limit, since ranks that do not run cannot send heartbeats. A process is not notified that it was
+//! stopped. But this loop never waits long, so a turn that takes much longer shows it.
 
 use crate::description::Limits;
 use rustix::event::Timespec;

@@ -23,7 +23,8 @@ use std::time::Duration;
 
 /// A world to be entered; see [`ranks`].
 ///
-/// What is not set here is read from the environment when the world is entered, and is a default where that says nothing.
+/// A setting that the program leaves open is read from the environment when the world is entered,
+/// and has its default where no variable is set.
 /// A variable that says something else than what is set here is reported once, on standard error.
 #[derive(Clone, Debug, Default)]
 #[must_use = "nothing runs until `.run(..)` or `.collect(..)`"]
@@ -48,7 +49,7 @@ pub struct Ranks {
     before: (u32, u32),
 }
 
-/// What a world is entered with.
+/// The settings of a world, complete.
 struct Entry {
     size: usize,
     transport: TransportKind,
@@ -163,8 +164,8 @@ impl Ranks {
         self
     }
 
-    /// What communication costs: every prediction and every choice of this world and its parts
-    /// follows this model. The default is that of [`Machine`], a two-core server. The variable is
+    /// Sets the model of what communication costs, which every prediction and every choice of this
+    /// world and its parts follows. The default is that of [`Machine`], a two-core server. The variable is
     /// `FENCEPOST_MACHINE`.
     ///
     /// All ranks must give the same one: where they differ, the first call that all ranks make is `RMA_SYNC` on all.
@@ -190,7 +191,8 @@ impl Ranks {
     /// Whether anything is planned. Without, every operation is a message of its own: supersteps
     /// that are prepared here are compiled aggressive and nothing is joined, and in epochs that are
     /// not compiled every operation is aggressive whatever it asks for. Plans that are loaded stay
-    /// what they are, unless they do not fit the placement of the ranks, and where memory is reached, epochs that are not compiled have no messages.
+    /// what they are, unless they do not fit the placement of the ranks. Where memory is reached,
+    /// epochs that are not compiled have no messages.
     /// It is there to compare with. The variable is `FENCEPOST_PLAN=on|off`.
     pub fn plan(mut self, plan: bool) -> Self {
         self.plan = Some(plan);

@@ -1,5 +1,6 @@
 //! [`Unfenced`]: operations that were collected and never fenced. Who forgets a fence is told so when its program ends.
 
+use fencepost_planner::explain::number_of;
 use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
@@ -51,8 +52,8 @@ impl fmt::Display for Forgotten {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { window, operations, at_least, called, since } = self;
         let at_least = if *at_least { "at least " } else { "" };
-        let plural = if *operations == 1 { "" } else { "s" };
-        write!(f, "window {window} has collected {at_least}{operations} operation{plural} ")?;
+        let operations = number_of(*operations as u64, "operation");
+        write!(f, "window {window} has collected {at_least}{operations} ")?;
         match called {
             Some(site) => write!(f, "at {}:{} ", site.file(), site.line()),
             None => write!(f, "since {}:{} ", since.file(), since.line()),

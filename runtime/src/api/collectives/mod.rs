@@ -174,7 +174,7 @@ impl World {
     /// As [`reduce`](Self::reduce).
     ///
     /// # Cost
-    /// That of `allreduce` of one element, which rides with the exchange.
+    /// As `allreduce` of one element, which rides with the exchange.
     #[doc(alias = "MPI_Allreduce")]
     #[track_caller]
     pub fn allreduce_one<T: Element>(&self, value: T, op: Op) -> Result<T> {
