@@ -326,7 +326,10 @@ impl fmt::Debug for Error {
         fmt::Display::fmt(self, f)?;
         let mut source = std::error::Error::source(self);
         while let Some(cause) = source {
-            write!(f, "\n  because {cause}")?;
+            let text = cause.to_string();
+            if !self.0.message.ends_with(&text) {
+                write!(f, "\n  because {text}")?;
+            }
             source = cause.source();
         }
         Ok(())
@@ -342,5 +345,18 @@ impl std::error::Error for Error {
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
         Error::new(ErrorClass::Io, error.to_string()).because(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_that_is_the_end_of_the_message_is_printed_once() {
+        let cause = || std::io::Error::other("the disk is full");
+        assert_eq!(format!("{:?}", Error::from(cause())), "IO: the disk is full");
+        let error = Error::new(ErrorClass::Io, "no plan is saved").because(cause());
+        assert_eq!(format!("{error:?}"), "IO: no plan is saved\n  because the disk is full");
     }
 }

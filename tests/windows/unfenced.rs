@@ -9,11 +9,15 @@ use fencepost_tests_worlds::transports::transports;
 /// Collects two operations, and does something else than to fence them.
 type Forgets = fn(&World) -> Result<()>;
 
+/// The line of the first operation of a [`window`].
+const FIRST: u32 = line!() + 6;
+
 fn window(world: &World) -> Result<Window<u64>> {
     let mut u = world.window::<u64>(100)?;
+    u.put([6]).to(world.rank(), 3)?;
     u.fence()?;
     u.put([7]).to(1 - world.rank(), 0)?;
-    u.put(vec![7; 50]).to(world.rank(), 10)?; // its line is told
+    u.put(vec![7; 50]).to(world.rank(), 10)?;
     Ok(u)
 }
 
@@ -49,11 +53,8 @@ fn operations_that_are_not_fenced_are_an_error_where_mistakes_are_looked_for() {
                 let error = run.expect_err(what);
                 let text = error.to_string();
                 assert_eq!(error.class(), ErrorClass::RmaSync, "{transport:?}, {check}, {what}: {text}");
-                assert!(text.contains("has collected") && text.contains("2 operations "), "{what}: {text}");
-                assert!(
-                    text.contains("unfenced.rs:") && text.contains("`Window::discard`"),
-                    "{what}: {text}"
-                );
+                let first = format!("2 operations, the first at {}:{FIRST}, that", file!());
+                assert!(text.contains(&first) && text.contains("`Window::discard`"), "{what}: {text}");
             }
             for (what, forgets) in NOT_TOLD {
                 world.run(forgets).unwrap_or_else(|error| panic!("{transport:?}, {check}, {what}: {error}"));

@@ -351,6 +351,7 @@ fn made(
         exchange: RefCell::default(),
         known_ports: Ports::of(key.window).ok(),
         since: Cell::new(site),
+        first: Cell::new(None),
         hints,
         attributes: Attributes::default(),
     });

@@ -165,6 +165,7 @@ impl WindowCore {
         section: Option<(Option<WindowKey>, Touched<'_>)>,
         site: &'static Location<'static>,
     ) -> Result<()> {
+        self.keep_first(site);
         if self.checked.is_on() { check::call(self, operation, section, site) } else { Ok(()) }
     }
 

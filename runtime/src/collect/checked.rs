@@ -352,13 +352,6 @@ impl Checked {
         }
     }
 
-    /// The line of a call since the last fence: the first one to the lowest target, where it is kept so, or else of any.
-    pub(crate) fn some_site(&self) -> Option<&'static Location<'static>> {
-        let lists = self.lists.borrow();
-        let listed = lists.targets.iter().find_map(|list| list.sites().first().copied());
-        listed.or_else(|| self.plain.lines().first().map(|(_, site)| *site))
-    }
-
     fn owns(&self) -> impl Iterator<Item = &Own> {
         self.own.get().into_iter().flatten().filter_map(OnceCell::get)
     }

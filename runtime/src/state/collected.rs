@@ -22,9 +22,7 @@ impl WindowCore {
             self.watch();
             self.begins(site);
         }
-        if !self.short.get() {
-            self.allow(true);
-        }
+        self.reopen();
         // Readers of this set finished before they sent the notifications of the fence that has just ended.
         self.fill(self.set.get() ^ usize::from(!without(Wait::Reuse)));
         if self.far {
@@ -37,11 +35,30 @@ impl WindowCore {
     pub(crate) fn next_set_plainly(&self, site: &'static Location<'static>) {
         self.since.set(site);
         self.closed.set(false);
-        if !self.short.get() {
-            self.allow(true);
-        }
+        self.reopen();
         self.fill_outboxes(self.set.get() ^ usize::from(!without(Wait::Reuse)));
         self.checked.clear();
+    }
+
+    /// In the epoch that begins here small operations go the fast path: from the second one on, where the line of the first is kept.
+    #[inline]
+    fn reopen(&self) {
+        let named = self.first.take().is_some();
+        if named || !self.short.get() {
+            self.allow(true);
+        }
+    }
+
+    /// An operation is about to be collected the long way: the line of the first of an epoch is kept, where
+    /// [each call is looked at](crate::state::supersteps::Supersteps::checks).
+    #[inline]
+    pub(crate) fn keep_first(&self, site: &'static Location<'static>) {
+        if self.first.get().is_none() && self.world.supersteps.checks() {
+            self.first.set(Some(site));
+            if self.short.get() {
+                self.allow(true);
+            }
+        }
     }
 
     /// The epoch that begins here begins at this line.
@@ -82,6 +99,9 @@ impl WindowCore {
             // follows.
             self.allow(false);
             return self.pending(|pending| pending.clear(&self.world.streaks, self.asking));
+        }
+        if self.first.take().is_some() {
+            self.allow(self.is_short());
         }
         self.elements.set(false);
         self.of_other.set(None);
@@ -238,14 +258,13 @@ impl WindowCore {
         let count = |outbox: &mut Outbox| touched(&outbox.records, size).count() + outbox.wide.len();
         let made = |&target: &usize| self.region.made_outbox(self.set.get(), target).is_some();
         let sent: usize = (0..self.world.size).filter(made).map(|target| self.outbox(target, count)).sum();
-        let (got, asked) =
-            self.pending(|pending| (pending.gets.len(), pending.wide.first().map(|get| get.site)));
+        let got = self.pending(|pending| pending.gets.len());
         let at_least = self.remembered.borrow().has_left();
         self.world.unfenced.borrow().add(Forgotten {
             window: self.key.window,
             operations: sent + got + usize::from(at_least),
             at_least,
-            called: self.checked.some_site().or(asked.filter(|_| sent == 0)),
+            first: self.first.get(),
             since: self.since.get(),
         });
     }

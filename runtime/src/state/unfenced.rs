@@ -19,8 +19,8 @@ pub(crate) struct Forgotten {
     pub(crate) operations: usize,
     /// Whether there are perhaps more: some have left early.
     pub(crate) at_least: bool,
-    /// The line of one of them, where lines are kept.
-    pub(crate) called: Option<&'static Location<'static>>,
+    /// The line of the first of them, where it is kept.
+    pub(crate) first: Option<&'static Location<'static>>,
     /// The line that made the window, or fenced it last.
     pub(crate) since: &'static Location<'static>,
 }
@@ -35,7 +35,7 @@ impl Unfenced {
     pub(crate) fn take(&self) -> Option<(String, &'static Location<'static>)> {
         let (told, more) = self.0.take();
         let first = told.first()?;
-        let site = first.called.unwrap_or(first.since);
+        let site = first.first.unwrap_or(first.since);
         let mut what: Vec<String> = told.iter().map(ToString::to_string).collect();
         if more > 0 {
             what.push(format!("and {more} more"));
@@ -50,14 +50,16 @@ impl Unfenced {
 
 impl fmt::Display for Forgotten {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { window, operations, at_least, called, since } = self;
+        let Self { window, operations, at_least, first, since } = self;
+        let alone = *operations == 1 && !at_least;
         let at_least = if *at_least { "at least " } else { "" };
         let operations = number_of(*operations as u64, "operation");
-        write!(f, "window {window} has collected {at_least}{operations} ")?;
-        match called {
-            Some(site) => write!(f, "at {}:{} ", site.file(), site.line()),
-            None => write!(f, "since {}:{} ", since.file(), since.line()),
+        write!(f, "window {window} has collected {at_least}{operations}")?;
+        match first {
+            Some(site) if alone => write!(f, " at {}:{}", site.file(), site.line()),
+            Some(site) => write!(f, ", the first at {}:{},", site.file(), site.line()),
+            None => write!(f, " since {}:{}", since.file(), since.line()),
         }?;
-        f.write_str("that no fence has carried out")
+        f.write_str(" that no fence has carried out")
     }
 }

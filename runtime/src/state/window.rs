@@ -122,6 +122,8 @@ pub struct WindowCore {
     pub(crate) known_ports: Option<Ports>,
     /// The line that made the window, or fenced it last.
     pub(crate) since: Cell<&'static Location<'static>>,
+    /// The line of the first operation since then, where [it is kept](Self::keep_first).
+    pub(crate) first: Cell<Option<&'static Location<'static>>>,
     /// The promises and expectations of the program.
     pub(crate) hints: Hints,
     /// The values that the program keeps with the window.
@@ -177,7 +179,8 @@ impl<T: Element> Window<T> {
     ///
     /// A rank that drops a window with such operations reports them when its program returns success,
     /// unless a call on the window or the world has returned an error before. With a
-    /// [check](crate::Ranks::check), which debug builds have, `run` returns `RMA_SYNC` instead.
+    /// [check](crate::Ranks::check), which debug builds have, `run` returns `RMA_SYNC` instead, with
+    /// the line of the first operation.
     ///
     /// ```
     /// # fencepost_runtime::ranks(2).run(|world| {
@@ -210,6 +213,8 @@ impl WindowCore {
             self.checked.forget_lines();
         }
         let holds_until_fence = self.holds_until_fence();
+        // The first operation goes the long way where its line is kept.
+        let short = short && (self.first.get().is_some() || !self.world.supersteps.checks());
         let gets_are_short = short && !self.observed.get() && self.peers.len() <= RANKS;
         for (fast_path, peer) in self.fast_paths.iter().zip(&self.peers) {
             // What may leave early goes the long way, and what is observed.
