@@ -5,11 +5,13 @@
 
 mod forms;
 mod hosts;
+mod mpi;
 mod run;
 mod variables;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Start programs that use Fencepost as jobs of processes.
@@ -29,6 +31,8 @@ enum Command {
     Host,
     /// List the environment variables that programs and this command read, with what is set
     Env,
+    /// Show the library of MPI by which ranks meet that mpirun, mpiexec or srun starts
+    Mpi,
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -36,7 +40,7 @@ enum Command {
     },
     /// Print the manual page of this command, or of one of its subcommands
     Man {
-        /// The subcommand: run, env, completions or man [default: the page of fencepost itself]
+        /// The subcommand: run, env, mpi, completions or man [default: the page of fencepost itself]
         subcommand: Option<String>,
     },
 }
@@ -44,6 +48,7 @@ enum Command {
 const EXAMPLES: &str = "Examples:
   fencepost run -n 8 ./heat2d                8 processes on this machine, over shared memory
   fencepost run --hosts a:4,b:4 ./heat2d     4 processes on each of two hosts, over TCP between them
+  srun -n 8 ./heat2d                         8 processes that Slurm starts: they meet over its MPI
   fencepost completions bash > ~/.local/share/bash-completion/completions/fencepost
   fencepost man run | man -l -";
 
@@ -59,6 +64,12 @@ fn main() -> ExitCode {
         Command::Run(run) => run.run(),
         Command::Host => ExitCode::from(fencepost_job::host()),
         Command::Env => print(variables::listed(&std::env::vars_os().collect::<Vec<_>>()).as_bytes()),
+        Command::Mpi => {
+            let named = std::env::var_os("FENCEPOST_MPI").map(PathBuf::from);
+            let (text, is_found) = mpi::listed(named.as_deref());
+            let printed = print(text.as_bytes());
+            if is_found { printed } else { ExitCode::FAILURE }
+        }
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "fencepost", &mut text);
@@ -77,7 +88,9 @@ fn man(subcommand: Option<&str>) -> ExitCode {
     };
     let Some(page) = page else {
         let name = subcommand.unwrap_or_default();
-        return usage(&format!("there is no subcommand `{name}`: give `run`, `env`, `completions` or `man`"));
+        return usage(&format!(
+            "there is no subcommand `{name}`: give `run`, `env`, `mpi`, `completions` or `man`"
+        ));
     };
     let mut text = Vec::new();
     match clap_mangen::Man::new(page).render(&mut text) {

@@ -280,7 +280,7 @@ pub fn unlike_hosts() {
         rank: 3,
         size: 5,
         reach: Reach::Tcp,
-        hosts: vec![HostRanks { name: "a".into(), ranks: 5 }],
+        hosts: vec![HostRanks { host: 0, name: "a".into(), ranks: 5 }],
         cores: 2,
         bind: [127, 0, 0, 1].into(),
         sealed: false,

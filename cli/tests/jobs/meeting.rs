@@ -74,8 +74,13 @@ pub fn refusals() {
             "{text}: {ended:#?}"
         );
     };
-    says(one(&[], &["well"]), "set FENCEPOST_RENDEZVOUS to");
+    // Without an address the ranks meet over an MPI.
+    let no_mpi = [("FENCEPOST_MPI", "/no/such/libmpi.so")];
+    says(one(&no_mpi, &["well"]), "FENCEPOST_MPI can't be used: /no/such/libmpi.so");
+    says(one(&no_mpi, &["well"]), "or FENCEPOST_RENDEZVOUS to an address");
+    says(one(&[("FENCEPOST_MPI", "libc.so.6")], &["well"]), "MPI_");
     let at = somewhere();
+    says(one(&[("FENCEPOST_RENDEZVOUS", &at)], &["well"]), "set FENCEPOST_SECRET_FILE to a file");
     let open = SecretFile::new(0o644, &[7; 32]);
     let short = SecretFile::new(0o600, &[7; 31]);
     for (file, text) in [(&open, "chmod 600"), (&short, "32 random bytes")] {

@@ -391,7 +391,10 @@ mod tests {
             rank: 1,
             size: 3,
             reach: Reach::Tcp,
-            hosts: vec![HostRanks { name: "a".into(), ranks: 2 }, HostRanks { name: "b".into(), ranks: 1 }],
+            hosts: vec![
+                HostRanks { host: 0, name: "a".into(), ranks: 2 },
+                HostRanks { host: 1, name: "b".into(), ranks: 1 },
+            ],
             cores: 4,
             bind: "::1".parse().expect("an address"),
             sealed: true,

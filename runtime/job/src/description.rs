@@ -35,12 +35,14 @@ impl fmt::Display for Reach {
     }
 }
 
-/// A host, and the number of consecutive ranks on it.
+/// Consecutive ranks on one host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostRanks {
-    /// The name that the user gave; `localhost` if the user named no host.
+    /// The number of the host. All ranks with one number share memory, whether they are consecutive or not.
+    pub host: u32,
+    /// The name of the host: the one that the user gave, or `localhost` if the user named no host.
     pub name: String,
-    /// The number of ranks; the first one follows the last rank of the host before.
+    /// The number of ranks; the first one follows the last rank of the element before.
     pub ranks: u32,
 }
 
@@ -67,7 +69,7 @@ pub struct Description {
     pub size: u32,
     /// How the ranks reach each other.
     pub reach: Reach,
-    /// All hosts, in the order of their ranks.
+    /// The hosts of all ranks, in the order of the ranks.
     pub hosts: Vec<HostRanks>,
     /// The number of cores that the ranks of this rank's host may use together, if each is bound to
     /// some of them; else 0.
@@ -81,21 +83,9 @@ pub struct Description {
 }
 
 impl Description {
-    /// Returns the index and the name of a rank's host.
-    pub fn host_of(&self, rank: u32) -> (usize, &str) {
-        let mut end = 0;
-        for (at, host) in self.hosts.iter().enumerate() {
-            end += host.ranks;
-            if rank < end {
-                return (at, &host.name);
-            }
-        }
-        (0, "localhost")
-    }
-
-    /// Returns the index of each rank's host.
+    /// Returns the number of each rank's host.
     pub fn host_of_each(&self) -> impl Iterator<Item = u32> {
-        (0_u32..).zip(&self.hosts).flat_map(|(at, host)| (0..host.ranks).map(move |_| at))
+        self.hosts.iter().flat_map(|host| (0..host.ranks).map(move |_| host.host))
     }
 
     /// Returns the name of each rank's host if the job has several hosts; otherwise the result is empty.
@@ -114,6 +104,7 @@ impl Description {
         out.u32(self.size);
         out.u8(self.reach as u8);
         out.list(&self.hosts, |out, host| {
+            out.u32(host.host);
             out.bytes(host.name.as_bytes());
             out.u32(host.ranks);
         });
@@ -133,7 +124,10 @@ impl Description {
             2 => Reach::Mixed,
             _ => return Err(Malformed("unknown transport")),
         };
-        let hosts = bytes.list(8, |bytes| Ok(HostRanks { name: bytes.text()?, ranks: bytes.u32()? }))?;
+        let host = |bytes: &mut Reader<'_>| {
+            Ok(HostRanks { host: bytes.u32()?, name: bytes.text()?, ranks: bytes.u32()? })
+        };
+        let hosts = bytes.list(12, host)?;
         let (cores, bind, sealed) = (bytes.u32()?, bytes.ip()?, bytes.bool()?);
         let limits = Limits { heartbeat: bytes.duration()?, silence: bytes.duration()? };
         let placed = hosts.iter().try_fold(0_u32, |sum, host| sum.checked_add(host.ranks));

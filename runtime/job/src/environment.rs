@@ -1,12 +1,13 @@
-//! External launchers: the environment variables by which they pass each process its rank and the number of ranks.
+//! External launchers: the environment variables by which they pass each process its rank and the number of ranks, and the MPI
+//! whose processes they start.
 //!
-//! | launcher | rank | ranks | used only if |
-//! |---|---|---|---|
-//! | Open MPI | `OMPI_COMM_WORLD_RANK` | `OMPI_COMM_WORLD_SIZE` | |
-//! | PMI (MPICH, Intel) | `PMI_RANK` | `PMI_SIZE` | |
-//! | PALS | `PALS_RANKID` | `PMI_SIZE` | |
-//! | Flux | `FLUX_TASK_RANK` | `FLUX_JOB_SIZE` | |
-//! | Slurm | `SLURM_PROCID` | `SLURM_NTASKS` | `SLURM_STEP_ID` is set: a batch script is not a step |
+//! | launcher | rank | ranks | MPI | used only if |
+//! |---|---|---|---|---|
+//! | Open MPI | `OMPI_COMM_WORLD_RANK` | `OMPI_COMM_WORLD_SIZE` | Open MPI | |
+//! | PMI (MPICH, Intel) | `PMI_RANK` | `PMI_SIZE` | MPICH; any in a step of Slurm, which sets these as well | |
+//! | PALS | `PALS_RANKID` | `PMI_SIZE` | any | |
+//! | Flux | `FLUX_TASK_RANK` | `FLUX_JOB_SIZE` | any | |
+//! | Slurm | `SLURM_PROCID` | `SLURM_NTASKS` | any | `SLURM_STEP_ID` is set: a batch script is not a step |
 //!
 //! The first row whose variables are set counts. A launcher of MPI inside a job of Slurm or Flux
 //! starts its own helpers through one of these, so the processes find the variables of both, and
@@ -14,6 +15,7 @@
 //! the manuals of Slurm, Flux and PALS.
 
 use crate::start::RANKS_MAX;
+use fencepost_transport::mpi::Family;
 
 /// One row of the table.
 struct Launcher {
@@ -21,22 +23,32 @@ struct Launcher {
     rank: &'static str,
     size: &'static str,
     only_with: Option<&'static str>,
+    /// The interfaces of the MPI whose processes it starts; any if there is none.
+    families: &'static [Family],
 }
 
 const fn launcher(name: &'static str, rank: &'static str, size: &'static str) -> Launcher {
-    Launcher { name, rank, size, only_with: None }
+    Launcher { name, rank, size, only_with: None, families: &[] }
 }
 
 const TABLE: [Launcher; 5] = [
-    launcher("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    launcher("PMI", "PMI_RANK", "PMI_SIZE"),
+    Launcher {
+        families: &[Family::OpenMpi, Family::Standard],
+        ..launcher("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
+    },
+    Launcher { families: &[Family::Mpich, Family::Standard], ..launcher("PMI", "PMI_RANK", "PMI_SIZE") },
     launcher("PALS", "PALS_RANKID", "PMI_SIZE"),
     launcher("Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE"),
-    Launcher { only_with: Some("SLURM_STEP_ID"), ..launcher("Slurm", "SLURM_PROCID", "SLURM_NTASKS") },
+    Launcher { only_with: Some(SLURM_STEP), ..launcher("Slurm", "SLURM_PROCID", "SLURM_NTASKS") },
 ];
+
+/// The variable that a step of Slurm has.
+const SLURM_STEP: &str = "SLURM_STEP_ID";
 
 /// The variable with the address and port at which rank 0 of such a job listens for the others.
 pub(crate) const RENDEZVOUS: &str = "FENCEPOST_RENDEZVOUS";
+/// The variable with the path of the library of MPI by which the ranks of such a job meet.
+pub(crate) const MPI: &str = "FENCEPOST_MPI";
 /// The variable with the path of the file that holds the job's secret, which only its owner may read.
 pub(crate) const SECRET: &str = "FENCEPOST_SECRET_FILE";
 
@@ -51,6 +63,14 @@ pub(crate) struct ExternalRank {
     pub(crate) launcher: &'static str,
     pub(crate) rank: u32,
     pub(crate) size: u32,
+    /// The interfaces that its MPI may have; any if there is none.
+    pub(crate) families: &'static [Family],
+}
+
+/// Returns the value of an environment variable. Bytes that are not UTF-8 are replaced: the check of the value then refuses it and
+/// shows it.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
 /// Returns the rank that an external launcher has assigned to this process; `None` if there is no
@@ -79,7 +99,8 @@ pub(crate) fn external_rank(get: impl Fn(&str) -> Option<String>) -> Result<Opti
     if size > RANKS_MAX {
         return Err(format!("{} sets {}={size}: a job has at most {RANKS_MAX} ranks", row.name, row.size));
     }
-    Ok(Some(ExternalRank { launcher: row.name, rank, size }))
+    let families = if row.name == "PMI" && get(SLURM_STEP).is_some() { &[] } else { row.families };
+    Ok(Some(ExternalRank { launcher: row.name, rank, size, families }))
 }
 
 #[cfg(test)]
@@ -95,7 +116,11 @@ mod tests {
         for row in &TABLE {
             let mut pairs = vec![(row.rank, "2"), (row.size, "5")];
             pairs.extend(row.only_with.map(|variable| (variable, "0")));
-            assert_eq!(with(&pairs), Ok(Some(ExternalRank { launcher: row.name, rank: 2, size: 5 })));
+            let families = row.families;
+            assert_eq!(
+                with(&pairs),
+                Ok(Some(ExternalRank { launcher: row.name, rank: 2, size: 5, families }))
+            );
         }
         assert_eq!(
             with(&[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4")]),
@@ -117,7 +142,7 @@ mod tests {
             ("PMI_RANK", "1"),
             ("PMI_SIZE", "2"),
         ];
-        let expected = ExternalRank { launcher: "PMI", rank: 1, size: 2 };
+        let expected = ExternalRank { launcher: "PMI", rank: 1, size: 2, families: &[] };
         assert_eq!(with(&in_allocation), Ok(Some(expected)));
     }
 

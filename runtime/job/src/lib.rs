@@ -16,7 +16,8 @@
 //! | `children` | the ranks that are child processes of this process |
 //! | `state_machine` | the job state machine: what the launcher does when a rank reports or ends; pure |
 //! | `start`, `host` | the launcher, and its agent on another host |
-//! | `environment`, `rendezvous` | jobs of external launchers (Slurm, MPI), and how their ranks find each other |
+//! | `environment` | jobs of external launchers (Slurm, MPI) |
+//! | `over_mpi`, `rendezvous` | how their ranks find each other: over the launcher's MPI, or at an address |
 //! | `needs` | what ranks need of a machine at the least |
 //! | `exit`, `input`, `relay`, `signals`, `bind`, `pin`, `settings` | how a process ended; input; output; signals; addresses; cores; times |
 //! | `variables` | every environment variable that is read |
@@ -41,6 +42,7 @@ mod link;
 mod member;
 mod membership;
 mod needs;
+mod over_mpi;
 mod pin;
 mod relay;
 mod rendezvous;

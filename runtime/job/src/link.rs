@@ -230,7 +230,7 @@ mod tests {
             rank: 0,
             size: 2,
             reach: Reach::Tcp,
-            hosts: vec![HostRanks { name: "localhost".into(), ranks: 2 }],
+            hosts: vec![HostRanks { host: 0, name: "localhost".into(), ranks: 2 }],
             cores: 1,
             bind: [127, 0, 0, 1].into(),
             sealed: false,

@@ -8,8 +8,10 @@ use crate::channel::Channel;
 use crate::children::VARIABLE;
 use crate::control::{Ending, Message};
 use crate::description::Description;
+use crate::environment::{ExternalRank, RENDEZVOUS, external_rank, launchers, variable};
 use crate::link::Link;
 use crate::membership::{Connection, Membership};
+use crate::over_mpi;
 use crate::rendezvous::Rendezvous;
 use crate::turns::timeout_until;
 use fencepost_transport::Endpoint;
@@ -117,7 +119,7 @@ fn open_channel(descriptor: RawFd, inode: u64) -> Option<OwnedFd> {
 }
 
 fn join() -> Result<Option<Member>, String> {
-    let Some(socket) = take_inherited_channel()? else { return join_by_rendezvous() };
+    let Some(socket) = take_inherited_channel()? else { return join_external() };
     let mut channel = Channel::from_socket(socket);
     let taken = "another program has taken this rank's description of the job: a rank runs one program that uses Fencepost, once; start a job for each program";
     // The launcher has sent it, or a part of it, before it started this process. What comes later is
@@ -159,9 +161,29 @@ fn join() -> Result<Option<Member>, String> {
     Member::new(job, link, Some(channel), connection).map(Some)
 }
 
-/// Joins the job of an external launcher, if the environment describes one.
-fn join_by_rendezvous() -> Result<Option<Member>, String> {
-    let Some(rendezvous) = Rendezvous::from_environment()? else { return Ok(None) };
+/// Joins the job of an external launcher, if the environment describes one: its ranks meet at an address where one is given, and
+/// over the launcher's MPI otherwise. Returns `None` if this process is alone: no external launcher has started it, or one started
+/// only it.
+fn join_external() -> Result<Option<Member>, String> {
+    let address = variable(RENDEZVOUS);
+    match (external_rank(variable)?, address) {
+        (None, None) => Ok(None),
+        // Each process would run the whole program alone.
+        (None, Some(at)) => Err(format!(
+            "{RENDEZVOUS} is `{at}`, but no variable gives this process a rank: start it with one of {}, or unset {RENDEZVOUS}",
+            launchers()
+        )),
+        (Some(ExternalRank { size: 1, .. }), _) => Ok(None),
+        (Some(external), Some(at)) => join_at(&Rendezvous::new(&external, at)?).map(Some),
+        (Some(external), None) => {
+            let (job, link, table) = over_mpi::meet(&external)?;
+            link.connect(&table).map_err(|error| format!("the connections can't be started: {error}"))?;
+            Member::new(job, link, None, Connection::Connected).map(Some)
+        }
+    }
+}
+
+fn join_at(rendezvous: &Rendezvous) -> Result<Member, String> {
     let mut job = rendezvous.job.clone();
     fencepost_transport::set_cores(job.cores as usize);
     let mut link = None;
@@ -173,7 +195,7 @@ fn join_by_rendezvous() -> Result<Option<Member>, String> {
     })?;
     let link = link.ok_or("internal error: this rank has not prepared its transports")?;
     link.connect(&table).map_err(|error| format!("the connections can't be started: {error}"))?;
-    Member::new(job, link, None, Connection::Connected).map(Some)
+    Member::new(job, link, None, Connection::Connected)
 }
 
 impl Member {
@@ -316,7 +338,7 @@ mod tests {
             rank: 0,
             size: 3,
             reach: Reach::Tcp,
-            hosts: vec![HostRanks { name: "localhost".into(), ranks: 3 }],
+            hosts: vec![HostRanks { host: 0, name: "localhost".into(), ranks: 3 }],
             cores: 1,
             bind: [127, 0, 0, 1].into(),
             sealed: false,

@@ -15,6 +15,11 @@ pub(crate) fn cores_of_launcher() -> u32 {
     cores().max(allowed(getppid()).map_or(0, |allowed| allowed.len() as u32))
 }
 
+/// The cores that this process may use.
+pub(crate) fn allowed_cores() -> Vec<usize> {
+    allowed(None).unwrap_or_default()
+}
+
 /// The core at `place`, counted round and round, among those that this process may use.
 pub(crate) fn core(place: usize) -> Option<CpuSet> {
     let cores = allowed(None)?;

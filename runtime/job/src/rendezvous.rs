@@ -1,10 +1,10 @@
-//! [`Rendezvous`]: how the ranks of an external launcher find each other. Each rank authenticates itself to rank 0 and
-//! reports the address that it listens at; rank 0 sends the table of all addresses to each rank.
+//! [`Rendezvous`]: how the ranks of an external launcher find each other at an address. Each rank authenticates itself to rank 0
+//! and reports the address that it listens at; rank 0 sends the table of all addresses to each rank.
 
 use crate::channel::{Channel, ChannelError};
 use crate::control::Message;
 use crate::description::{Description, HostRanks, Reach};
-use crate::environment::{ExternalRank, RENDEZVOUS, SECRET, external_rank, launchers};
+use crate::environment::{ExternalRank, RENDEZVOUS, SECRET};
 use crate::settings::Settings;
 use crate::turns::timeout_until;
 use fencepost_transport::auth::{Identity, Opener, Opening, Secret, Taker, Taking, Verdict, random_bytes};
@@ -33,34 +33,17 @@ pub(crate) struct Rendezvous {
 }
 
 impl Rendezvous {
-    /// Reads the environment; returns `None` if this process is alone: no external launcher has
-    /// started it, or one started only it.
+    /// The rendezvous at the address `name` of the rank that an external launcher has assigned to this process.
     ///
     /// # Errors
-    /// The variables are not sufficient to join, or not valid. Variables for a rendezvous without
-    /// those of a launcher are an error, too: each process would run the whole program alone.
-    pub(crate) fn from_environment() -> Result<Option<Self>, String> {
-        // Bytes that are not UTF-8 are replaced; the checks below then refuse the value and show it.
-        let get = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-        let Some(ExternalRank { launcher, rank, size }) = external_rank(get)? else {
-            let Some(at) = get(RENDEZVOUS) else { return Ok(None) };
-            return Err(format!(
-                "{RENDEZVOUS} is `{at}`, but no variable gives this process a rank: start it with one of {}, or unset {RENDEZVOUS}",
-                launchers()
-            ));
-        };
-        if size == 1 {
-            return Ok(None); // a single process is not a job
-        }
-        let needs = |variable: &str, what: &str| {
-            get(variable).ok_or_else(|| {
-                format!(
-                    "{launcher} has started this process as rank {rank} of {size}: set {variable} to {what}"
-                )
-            })
-        };
-        let name = needs(RENDEZVOUS, "an address and port of the host of rank 0, such as 10.0.0.1:7777")?;
-        let path = needs(SECRET, "a file of 32 random bytes that only you may read")?;
+    /// The variables are not sufficient to join, or not valid.
+    pub(crate) fn new(external: &ExternalRank, name: String) -> Result<Self, String> {
+        let &ExternalRank { launcher, rank, size, .. } = external;
+        let path = crate::environment::variable(SECRET).ok_or_else(|| {
+            format!(
+                "{launcher} has started this process as rank {rank} of {size}, and {RENDEZVOUS} is set: set {SECRET} to a file of 32 random bytes that only you may read"
+            )
+        })?;
         let secret = read_secret(&path).map_err(|why| format!("{SECRET} is `{path}`: {why}"))?;
         let found = name.to_socket_addrs().map_err(|error| format!("{RENDEZVOUS} is `{name}`: {error}"))?;
         let at: Vec<SocketAddr> = found.collect();
@@ -70,15 +53,13 @@ impl Rendezvous {
             ));
         }
         let settings = Settings::from_environment()?;
-        let mut job = [0; 16];
-        let known = blake3::derive_key("fencepost 2026 the name of a job that has met", secret.as_bytes());
-        job.copy_from_slice(&known[..16]);
-        let hosts = vec![HostRanks { name: launcher.into(), ranks: size }];
+        let job = job_of(&secret);
+        let hosts = vec![HostRanks { host: 0, name: launcher.into(), ranks: size }];
         let bind = at[0].ip();
         let (sealed, limits) = (settings.sealed, settings.limits);
         let (reach, cores) = (Reach::Tcp, crate::pin::cores_of_launcher());
         let job = Description { job, secret, rank, size, reach, hosts, cores, bind, sealed, limits };
-        Ok(Some(Self { job, at, name }))
+        Ok(Self { job, at, name })
     }
 
     fn identity(&self) -> Identity {
@@ -198,6 +179,14 @@ impl Rendezvous {
             )),
         }
     }
+}
+
+/// Returns the identifier of the job that has this secret.
+pub(crate) fn job_of(secret: &Secret) -> [u8; 16] {
+    let mut job = [0; 16];
+    let known = blake3::derive_key("fencepost 2026 the name of a job that has met", secret.as_bytes());
+    job.copy_from_slice(&known[..16]);
+    job
 }
 
 /// A rank that has authenticated itself, the address that it listens at, and the connection to it.

@@ -242,7 +242,8 @@ impl RunningJob {
             hosts: start
                 .hosts
                 .iter()
-                .map(|host| HostRanks { name: host.name.clone(), ranks: host.ranks })
+                .zip(0..)
+                .map(|(host, number)| HostRanks { host: number, name: host.name.clone(), ranks: host.ranks })
                 .collect(),
             limits: start.limits,
             next_beat: now + start.limits.heartbeat,

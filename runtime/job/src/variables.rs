@@ -46,7 +46,7 @@ const fn job(
 }
 
 /// All variables, in the order in which they are listed.
-pub const VARIABLES: [Variable; 24] = [
+pub const VARIABLES: [Variable; 25] = [
     program(
         "FENCEPOST_RANKS",
         "a number",
@@ -159,10 +159,16 @@ pub const VARIABLES: [Variable; 24] = [
         "The command by which `fencepost run` starts programs on other hosts; {host} in it is replaced by the host",
     ),
     job(
+        "FENCEPOST_MPI",
+        "a path",
+        "that of the launcher's MPI",
+        "The library of MPI over which ranks meet that srun, mpiexec or another launcher starts. `fencepost mpi` shows which one is found",
+    ),
+    job(
         "FENCEPOST_RENDEZVOUS",
         "an address and a port",
         "none",
-        "Where rank 0 listens for the others, for ranks that srun, mpiexec or another launcher starts",
+        "Where rank 0 listens for the others, for such ranks without an MPI",
     ),
     job(
         "FENCEPOST_SECRET_FILE",

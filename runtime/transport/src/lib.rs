@@ -38,6 +38,8 @@ mod memory;
 mod meter;
 #[cfg(all(loom, test))]
 mod models;
+#[cfg(not(loom))]
+pub mod mpi;
 #[cfg_attr(loom, allow(dead_code, reason = "no model closes ports of messages"))]
 mod ports;
 mod shared;

@@ -1,0 +1,33 @@
+//! `fencepost mpi`: the library of MPI by which ranks of another launcher meet, and what was passed over before it.
+
+use fencepost_transport::mpi::{Look, Search, search};
+use std::fmt::Write;
+use std::path::Path;
+
+/// Returns what was found, in lines, and whether anything was.
+pub fn listed(named: Option<&Path>) -> (String, bool) {
+    let Search { found, passed_over } = search(named, &[]);
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = match &found {
+        Some((source, mpi)) => writeln!(
+            text,
+            "{}\n  library    {}\n  source     {source}\n  interface  {}",
+            mpi.version(),
+            mpi.path().display(),
+            mpi.family()
+        ),
+        None => {
+            writeln!(text, "no MPI is found: install one, or set FENCEPOST_MPI to the path of its library")
+        }
+    };
+    if !passed_over.is_empty() {
+        text += "passed over\n";
+    }
+    for Look { source, library, why } in passed_over {
+        let library = library.map_or(String::new(), |path| format!(", {}", path.display()));
+        let _ = writeln!(text, "  {source}{library}: {why}");
+    }
+    text += "Ranks use the library of the launcher that has started them: `mpirun -n 1 fencepost mpi` shows it.\n";
+    (text, found.is_some())
+}

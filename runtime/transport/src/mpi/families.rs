@@ -1,0 +1,102 @@
+//! [`Family`]: the three binary interfaces of MPI, and what a header of each would say.
+
+use libloading::os::unix::Library;
+use std::ffi::{c_int, c_void};
+use std::fmt;
+
+/// A binary interface of MPI.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Family {
+    /// The interface of Open MPI.
+    OpenMpi,
+    /// The interface that MPICH and the MPIs derived from it have in common since 2013.
+    Mpich,
+    /// The interface of the MPI standard, version 5.
+    Standard,
+}
+
+impl Family {
+    /// Returns the interface of a library, by the symbols that it has.
+    pub(super) fn of(library: &Library) -> Self {
+        // SAFETY: the symbol's address is not used.
+        let has = |symbol: &[u8]| unsafe { library.get::<*mut c_void>(symbol) }.is_ok();
+        if has(b"ompi_mpi_comm_world\0") {
+            Family::OpenMpi
+        } else if standard_version(library) == Some(1) {
+            Family::Standard
+        } else {
+            Family::Mpich
+        }
+    }
+}
+
+/// Returns the major version of the standard interface that a library has. MPICH's other library has the function as well, and
+/// returns -1.
+fn standard_version(library: &Library) -> Option<c_int> {
+    type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
+    // SAFETY: a function of this name has this type (MPI 5.0, 20.2), and may be called before MPI is initialised.
+    unsafe {
+        let version = library.get::<Version>(b"MPI_Abi_get_version\0").ok()?;
+        let (mut major, mut minor) = (-1, -1);
+        (version(&mut major, &mut minor) == 0).then_some(major)
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Family::OpenMpi => "Open MPI",
+            Family::Mpich => "MPICH",
+            Family::Standard => "the standard interface",
+        })
+    }
+}
+
+/// The constants that are used.
+#[derive(Clone, Copy)]
+pub(super) struct Constants<H> {
+    /// MPI_COMM_WORLD.
+    pub(super) world: H,
+    /// MPI_BYTE.
+    pub(super) byte: H,
+    /// MPI_INFO_NULL.
+    pub(super) no_info: H,
+    /// MPI_COMM_TYPE_SHARED.
+    pub(super) shared: c_int,
+    /// MPI_THREAD_SERIALIZED.
+    pub(super) serialized: c_int,
+}
+
+/// A handle that is a pointer.
+pub(super) type Pointer = *mut c_void;
+
+/// The constants of the MPICH family.
+pub(super) const MPICH: Constants<c_int> =
+    Constants { world: 0x4400_0000, byte: 0x4c00_010d, no_info: 0x1c00_0000, shared: 1, serialized: 2 };
+
+/// The constants of the standard interface.
+pub(super) const STANDARD: Constants<Pointer> = Constants {
+    world: std::ptr::without_provenance_mut(0x101),
+    byte: std::ptr::without_provenance_mut(0x247),
+    no_info: std::ptr::without_provenance_mut(0x130),
+    shared: 221,
+    serialized: 2048,
+};
+
+/// Returns the constants of Open MPI.
+///
+/// # Errors
+/// The library has no such object.
+pub(super) fn open_mpi(library: &Library) -> Result<Constants<Pointer>, libloading::Error> {
+    let object = |symbol: &[u8]| -> Result<Pointer, libloading::Error> {
+        // SAFETY: the object itself is neither read nor written here: its address is the handle.
+        Ok(unsafe { library.get::<Pointer>(symbol) }?.into_raw().cast())
+    };
+    Ok(Constants {
+        world: object(b"ompi_mpi_comm_world\0")?,
+        byte: object(b"ompi_mpi_byte\0")?,
+        no_info: object(b"ompi_mpi_info_null\0")?,
+        shared: 0,
+        serialized: 2,
+    })
+}

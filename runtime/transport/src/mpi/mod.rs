@@ -1,0 +1,29 @@
+//! MPI by its symbols: a library that is looked for when a program runs. So one binary works with every MPI, and nobody needs one to
+//! build it.
+//!
+//! Three binary interfaces are in use. Their functions have the same names and arguments; handles and constants differ.
+//!
+//! | interface | libraries | handles |
+//! |---|---|---|
+//! | Open MPI | Open MPI 3 to 5, HPC-X, Spectrum MPI | pointers; a constant is the address of an exported object |
+//! | MPICH | MPICH 3.1 and newer, Intel MPI, Cray MPICH, MVAPICH | `int`; a constant is a number |
+//! | standard | `libmpi_abi.so` of MPICH 5 and Intel MPI 2021.17 | pointers; a constant is a small number |
+//!
+//! | file | idea |
+//! |---|---|
+//! | `table` | the functions, and a call of each |
+//! | `families` | the interfaces, and the constants of each |
+//! | `search` | where a library is looked for, and why one is passed over |
+//! | `session` | the ranks between `MPI_Init_thread` and `MPI_Finalize` |
+//!
+//! **Source** MPI 3.1; the headers of Open MPI 4.1 and MPICH 4.0; for the standard interface MPI 5.0, chapter 20.
+
+mod families;
+mod search;
+mod session;
+mod table;
+
+pub use families::Family;
+pub use search::{Look, Search, Source, search};
+pub use session::Session;
+pub use table::{Group, Mpi};

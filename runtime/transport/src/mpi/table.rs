@@ -1,0 +1,250 @@
+//! [`Mpi`]: a library of MPI, with the functions that are used.
+
+use super::families::{Constants, Family, MPICH, Pointer, STANDARD, open_mpi};
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use std::ffi::{c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
+
+/// The longest text that a library returns, with room: MPI_MAX_LIBRARY_VERSION_STRING is 8192 at most, MPI_MAX_ERROR_STRING 1024.
+const TEXT: usize = 8193;
+
+/// A library of MPI that is loaded. MPI is not initialised.
+pub struct Mpi {
+    path: PathBuf,
+    family: Family,
+    pub(super) calls: Box<dyn Calls>,
+    /// Kept loaded as long as its functions are called.
+    pub(super) library: Library,
+}
+
+impl Mpi {
+    /// Loads the library at `path`, or of this name in the folders of the dynamic loader.
+    ///
+    /// # Errors
+    /// It can't be loaded, or is no MPI.
+    pub(super) fn load(path: &Path) -> Result<Self, String> {
+        // SAFETY: the initialisers of the library run. They are those of an MPI that the user's launcher, search path or
+        // variable names, and which every program of that MPI runs.
+        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
+        Self::of(path, library.map_err(|error| error.to_string())?)
+    }
+
+    /// Returns the MPI that this program has loaded itself, or was linked with.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn of_program() -> Result<Self, String> {
+        Self::of(Path::new("this program"), Library::this()).map_err(|_| "no MPI is loaded in it".into())
+    }
+
+    fn of(path: &Path, library: Library) -> Result<Self, String> {
+        let family = Family::of(&library);
+        let calls = || -> Result<Box<dyn Calls>, libloading::Error> {
+            Ok(match family {
+                Family::OpenMpi => Box::new(Binding::new(&library, open_mpi(&library)?)?),
+                Family::Mpich => Box::new(Binding::new(&library, MPICH)?),
+                Family::Standard => Box::new(Binding::new(&library, STANDARD)?),
+            })
+        };
+        let calls = calls().map_err(|error| error.to_string())?;
+        Ok(Self { path: path.into(), family, calls, library })
+    }
+
+    /// The path or the name of the library.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The interface of the library.
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// Returns the name and the version that the library gives itself.
+    pub fn version(&self) -> String {
+        let text = self.calls.version();
+        let line = text.split(['\n', ',']).next().unwrap_or_default();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The calls of MPI, whatever its handles are.
+pub(super) trait Calls {
+    fn version(&self) -> String;
+    /// Whether MPI was initialised, and whether it was finalised since.
+    fn state(&self) -> (bool, bool);
+    fn init(&self) -> Result<(), String>;
+    fn finalize(&self);
+    /// Returns this process's rank in the world, and the number of its ranks.
+    fn place(&self) -> Result<(usize, usize), String>;
+    /// Creates an `MPI_Comm` of both groups, and returns the number of ranks of this host. All ranks call it.
+    fn create_groups(&mut self) -> Result<usize, String>;
+    /// Frees those of both groups. All ranks call it.
+    fn free_groups(&mut self);
+    /// Fills `all` with the `part` of each rank of the group, all of the same length.
+    fn all_gather(&self, group: Group, part: &[u8], all: &mut [u8]) -> Result<(), String>;
+}
+
+/// A group of ranks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Group {
+    /// All ranks of the job.
+    All,
+    /// The ranks that can share memory with this one, in the order of the job.
+    Host,
+}
+
+/// A handle of MPI: a number or a pointer.
+pub(super) trait Handle: Copy + 'static {}
+impl Handle for c_int {}
+impl Handle for Pointer {}
+
+/// The functions and the constants of an interface.
+struct Binding<H> {
+    table: Table<H>,
+    constants: Constants<H>,
+    /// The `MPI_Comm`s of [`Group::All`] and [`Group::Host`], once they are created.
+    groups: Option<[H; 2]>,
+}
+
+impl<H: Handle> Binding<H> {
+    fn new(library: &Library, constants: Constants<H>) -> Result<Self, libloading::Error> {
+        Ok(Self { table: Table::load(library)?, constants, groups: None })
+    }
+}
+
+macro_rules! functions {
+    ($($name:ident $symbol:literal ($($argument:ty),*);)*) => {
+        /// The functions that are used.
+        struct Table<H> {
+            $($name: unsafe extern "C" fn($($argument),*) -> c_int,)*
+        }
+
+        impl<H: Handle> Table<H> {
+            /// Looks all functions up.
+            fn load(library: &Library) -> Result<Self, libloading::Error> {
+                // SAFETY: the functions of these names have these types in each MPI, with handles of its interface.
+                unsafe { Ok(Self { $($name: *library.get($symbol)?,)* }) }
+            }
+        }
+    };
+}
+
+functions! {
+    library_version b"MPI_Get_library_version\0" (*mut c_char, *mut c_int);
+    error_string b"MPI_Error_string\0" (c_int, *mut c_char, *mut c_int);
+    initialized b"MPI_Initialized\0" (*mut c_int);
+    finalized b"MPI_Finalized\0" (*mut c_int);
+    init_thread b"MPI_Init_thread\0" (*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int);
+    finalize b"MPI_Finalize\0" ();
+    rank b"MPI_Comm_rank\0" (H, *mut c_int);
+    size b"MPI_Comm_size\0" (H, *mut c_int);
+    duplicate b"MPI_Comm_dup\0" (H, *mut H);
+    split_by_type b"MPI_Comm_split_type\0" (H, c_int, c_int, H, *mut H);
+    free b"MPI_Comm_free\0" (*mut H);
+    all_gather b"MPI_Allgather\0" (*const c_void, c_int, H, *mut c_void, c_int, H, H);
+}
+
+impl<H: Handle> Binding<H> {
+    /// Returns what a function has filled in.
+    ///
+    /// # Errors
+    /// The function has failed, for the reason that MPI gives.
+    fn filled<T>(&self, mut value: T, call: impl FnOnce(&mut T) -> c_int) -> Result<T, String> {
+        match call(&mut value) {
+            0 => Ok(value),
+            code => Err(self.described(code)),
+        }
+    }
+
+    fn described(&self, code: c_int) -> String {
+        // SAFETY: the text has room for the longest one.
+        text(|start, len| unsafe { (self.table.error_string)(code, start, len) })
+    }
+
+    fn number(&self, call: impl FnOnce(*mut c_int) -> c_int) -> Result<usize, String> {
+        let number = self.filled(0, |number| call(number))?;
+        usize::try_from(number).map_err(|_| format!("MPI returned {number} for a number"))
+    }
+}
+
+/// Returns the text that a function has written.
+fn text(call: impl FnOnce(*mut c_char, *mut c_int) -> c_int) -> String {
+    let (mut bytes, mut len) = (vec![0_u8; TEXT], 0);
+    call(bytes.as_mut_ptr().cast(), &mut len);
+    bytes.truncate(usize::try_from(len).unwrap_or_default());
+    String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
+}
+
+impl<H: Handle> Calls for Binding<H> {
+    fn version(&self) -> String {
+        // SAFETY: the text has room for the longest one.
+        text(|start, len| unsafe { (self.table.library_version)(start, len) })
+    }
+
+    fn state(&self) -> (bool, bool) {
+        let (mut initialized, mut finalized) = (0, 0);
+        // SAFETY: both may be called at any time.
+        unsafe {
+            (self.table.initialized)(&mut initialized);
+            (self.table.finalized)(&mut finalized);
+        }
+        (initialized != 0, finalized != 0)
+    }
+
+    fn init(&self) -> Result<(), String> {
+        let level = self.constants.serialized;
+        // SAFETY: MPI was not initialised before (the caller has asked); it takes no arguments of the program.
+        self.filled(0, |given| unsafe { (self.table.init_thread)(null_mut(), null_mut(), level, given) })?;
+        Ok(())
+    }
+
+    fn finalize(&self) {
+        // SAFETY: MPI is initialised, and nothing of it is used any more.
+        unsafe { (self.table.finalize)() };
+    }
+
+    fn place(&self) -> Result<(usize, usize), String> {
+        let world = self.constants.world;
+        // SAFETY: MPI is initialised.
+        let rank = self.number(|rank| unsafe { (self.table.rank)(world, rank) })?;
+        // SAFETY: as above.
+        let size = self.number(|size| unsafe { (self.table.size)(world, size) })?;
+        Ok((rank, size))
+    }
+
+    fn create_groups(&mut self) -> Result<usize, String> {
+        let (table, constants) = (&self.table, self.constants);
+        // SAFETY: MPI is initialised, and all ranks call this.
+        let all = self.filled(constants.world, |all| unsafe { (table.duplicate)(constants.world, all) })?;
+        let split = |host: &mut H| {
+            // SAFETY: as above; a key of 0 leaves the order of the ranks.
+            unsafe { (table.split_by_type)(all, constants.shared, 0, constants.no_info, host) }
+        };
+        let host = self.filled(constants.world, split)?;
+        // SAFETY: as above.
+        let size = self.number(|size| unsafe { (table.size)(host, size) })?;
+        self.groups = Some([all, host]);
+        Ok(size)
+    }
+
+    fn free_groups(&mut self) {
+        for mut group in self.groups.take().into_iter().flatten() {
+            // SAFETY: it was created, and is not used any more.
+            unsafe { (self.table.free)(&mut group) };
+        }
+    }
+
+    fn all_gather(&self, group: Group, part: &[u8], all: &mut [u8]) -> Result<(), String> {
+        let [whole, host] = self.groups.ok_or("no groups were created")?;
+        let group = if group == Group::All { whole } else { host };
+        let bytes = c_int::try_from(part.len()).map_err(|_| "more bytes than MPI takes in one call")?;
+        let byte = self.constants.byte;
+        let (from, to) = (part.as_ptr().cast(), all.as_mut_ptr().cast());
+        // SAFETY: `all` has room for as many bytes of each rank of the group, which the session has made.
+        let gather =
+            |(): &mut ()| unsafe { (self.table.all_gather)(from, bytes, byte, to, bytes, byte, group) };
+        self.filled((), gather)
+    }
+}
