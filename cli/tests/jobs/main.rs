@@ -20,6 +20,7 @@ mod launched;
 mod leftovers;
 mod many;
 mod meeting;
+mod mpi;
 mod noticed;
 mod points;
 mod rank;
@@ -100,6 +101,10 @@ const ALONE: &[Test] = &[
     ("a_rank_that_others_wait_for_is_named_with_its_host", remote::late),
     ("hillslope_has_one_digest_on_hosts_in_every_mode", remote::hillslope),
     ("ranks_of_external_launchers_meet", meeting::launchers),
+    ("ranks_of_a_launcher_of_mpi_meet_on_hosts_of_any_order", mpi::hosts),
+    ("ranks_that_can_not_meet_over_mpi_are_refused", mpi::refusals),
+    ("a_death_under_a_launcher_of_mpi_is_named_on_every_survivor", mpi::deaths),
+    ("hillslope_has_one_digest_under_a_launcher_of_mpi", mpi::hillslope),
     ("incomplete_variables_of_external_launchers_are_refused", meeting::refusals),
     ("every_way_to_die_over_shm_is_named_on_every_survivor", points::by_shm),
     ("every_way_to_die_over_tcp_is_named_on_every_survivor", points::by_tcp),

@@ -79,6 +79,8 @@ pub fn refusals() {
     says(one(&no_mpi, &["well"]), "FENCEPOST_MPI can't be used: /no/such/libmpi.so");
     says(one(&no_mpi, &["well"]), "or FENCEPOST_RENDEZVOUS to an address");
     says(one(&[("FENCEPOST_MPI", "libc.so.6")], &["well"]), "MPI_");
+    let step = [("SLURM_PROCID", "0"), ("SLURM_NTASKS", "3"), ("SLURM_STEP_ID", "0")];
+    says(start(&rank_program(), &["rank", "well"], &step).end(), "give srun --mpi=pmix");
     let at = somewhere();
     says(one(&[("FENCEPOST_RENDEZVOUS", &at)], &["well"]), "set FENCEPOST_SECRET_FILE to a file");
     let open = SecretFile::new(0o644, &[7; 32]);

@@ -13,6 +13,7 @@ pub fn main(words: &[String]) -> ExitCode {
     let result = match words[..] {
         ["well"] => well(),
         ["code", rank, code] => exits(number(rank), number(code) as i32),
+        ["placed"] => placed(),
         ["ask", ranks] => world(number(ranks), |_| Ok(())),
         ["spin"] => spin(),
         ["sleepy"] => sleepy(),
@@ -102,6 +103,12 @@ fn well() -> Result<()> {
         say(&format!("before me {before}"));
     }
     Ok(())
+}
+
+/// Says which ranks share memory, and how many have met.
+fn placed() -> Result<()> {
+    say(&format!("placed {:?}", process()?.expect("a rank").placement));
+    fencepost::run(met)
 }
 
 /// Says how many ranks have met.

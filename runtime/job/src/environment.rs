@@ -4,7 +4,7 @@
 //! | launcher | rank | ranks | MPI | used only if |
 //! |---|---|---|---|---|
 //! | Open MPI | `OMPI_COMM_WORLD_RANK` | `OMPI_COMM_WORLD_SIZE` | Open MPI | |
-//! | PMI (MPICH, Intel) | `PMI_RANK` | `PMI_SIZE` | MPICH; any in a step of Slurm, which sets these as well | |
+//! | PMI (MPICH, Intel) | `PMI_RANK` | `PMI_SIZE` | MPICH, also in a step of Slurm by `--mpi=pmi2` | |
 //! | PALS | `PALS_RANKID` | `PMI_SIZE` | any | |
 //! | Flux | `FLUX_TASK_RANK` | `FLUX_JOB_SIZE` | any | |
 //! | Slurm | `SLURM_PROCID` | `SLURM_NTASKS` | any | `SLURM_STEP_ID` is set: a batch script is not a step |
@@ -39,16 +39,15 @@ const TABLE: [Launcher; 5] = [
     Launcher { families: &[Family::Mpich, Family::Standard], ..launcher("PMI", "PMI_RANK", "PMI_SIZE") },
     launcher("PALS", "PALS_RANKID", "PMI_SIZE"),
     launcher("Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE"),
-    Launcher { only_with: Some(SLURM_STEP), ..launcher("Slurm", "SLURM_PROCID", "SLURM_NTASKS") },
+    Launcher { only_with: Some("SLURM_STEP_ID"), ..launcher("Slurm", "SLURM_PROCID", "SLURM_NTASKS") },
 ];
-
-/// The variable that a step of Slurm has.
-const SLURM_STEP: &str = "SLURM_STEP_ID";
 
 /// The variable with the address and port at which rank 0 of such a job listens for the others.
 pub(crate) const RENDEZVOUS: &str = "FENCEPOST_RENDEZVOUS";
 /// The variable with the path of the library of MPI by which the ranks of such a job meet.
 pub(crate) const MPI: &str = "FENCEPOST_MPI";
+/// The variable that says whether the ranks of a host that meet over MPI share memory.
+pub(crate) const SHARE: &str = "FENCEPOST_SHARE";
 /// The variable with the path of the file that holds the job's secret, which only its owner may read.
 pub(crate) const SECRET: &str = "FENCEPOST_SECRET_FILE";
 
@@ -99,8 +98,7 @@ pub(crate) fn external_rank(get: impl Fn(&str) -> Option<String>) -> Result<Opti
     if size > RANKS_MAX {
         return Err(format!("{} sets {}={size}: a job has at most {RANKS_MAX} ranks", row.name, row.size));
     }
-    let families = if row.name == "PMI" && get(SLURM_STEP).is_some() { &[] } else { row.families };
-    Ok(Some(ExternalRank { launcher: row.name, rank, size, families }))
+    Ok(Some(ExternalRank { launcher: row.name, rank, size, families: row.families }))
 }
 
 #[cfg(test)]
@@ -142,7 +140,7 @@ mod tests {
             ("PMI_RANK", "1"),
             ("PMI_SIZE", "2"),
         ];
-        let expected = ExternalRank { launcher: "PMI", rank: 1, size: 2, families: &[] };
+        let expected = ExternalRank { launcher: "PMI", rank: 1, size: 2, families: TABLE[1].families };
         assert_eq!(with(&in_allocation), Ok(Some(expected)));
     }
 

@@ -18,6 +18,7 @@
 //! | `start`, `host` | the launcher, and its agent on another host |
 //! | `environment` | jobs of external launchers (Slurm, MPI) |
 //! | `over_mpi`, `rendezvous` | how their ranks find each other: over the launcher's MPI, or at an address |
+//! | `sharing` | how ranks share memory that meet over MPI, and notice that one has ended |
 //! | `needs` | what ranks need of a machine at the least |
 //! | `exit`, `input`, `relay`, `signals`, `bind`, `pin`, `settings` | how a process ended; input; output; signals; addresses; cores; times |
 //! | `variables` | every environment variable that is read |
@@ -47,6 +48,7 @@ mod pin;
 mod relay;
 mod rendezvous;
 mod settings;
+mod sharing;
 mod signals;
 mod start;
 mod state_machine;

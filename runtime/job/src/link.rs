@@ -2,7 +2,7 @@
 
 use crate::description::{Description, Limits, Reach};
 use fencepost_transport::{Endpoint, Fabric, HybridEnd, Reports, Segment, Settings, ShmEnd, TcpEnd, listen};
-use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::fd::BorrowedFd;
 use rustix::process::{Resource, getrlimit};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -60,14 +60,13 @@ impl Link {
     /// `deaths_reported`: whether a launcher will report how other ranks have died.
     pub(crate) fn join(
         job: &Description,
-        memory: Option<OwnedFd>,
+        memory: Option<Arc<Segment>>,
         deaths_reported: bool,
     ) -> Result<(Self, Option<SocketAddr>), String> {
-        let mut link = Self { memory: None, connections: None };
-        if job.reach != Reach::Tcp {
-            let memory = memory.ok_or("no memory file arrived with the description of the job")?;
-            link.memory = Some(Segment::join(memory).map_err(|error| error.to_string())?);
+        if job.reach != Reach::Tcp && memory.is_none() {
+            return Err("no memory file arrived with the description of the job".into());
         }
+        let mut link = Self { memory, connections: None };
         if job.reach == Reach::Shm {
             return Ok((link, None));
         }

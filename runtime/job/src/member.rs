@@ -14,7 +14,7 @@ use crate::membership::{Connection, Membership};
 use crate::over_mpi;
 use crate::rendezvous::Rendezvous;
 use crate::turns::timeout_until;
-use fencepost_transport::Endpoint;
+use fencepost_transport::{Endpoint, Segment};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
@@ -140,8 +140,8 @@ fn join() -> Result<Option<Member>, String> {
         }
     };
     fencepost_transport::set_cores(job.cores as usize);
-    let memory = channel.take_descriptor();
-    let joined = Link::join(&job, memory, true);
+    let memory = channel.take_descriptor().map(Segment::join).transpose();
+    let joined = memory.map_err(|error| error.to_string()).and_then(|memory| Link::join(&job, memory, true));
     let joins = Message::Joined(crate::RELEASE.into());
     let sent = match &joined {
         // Where a wrapper has started this process, the launcher knows the wrapper only.

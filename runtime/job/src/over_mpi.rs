@@ -1,19 +1,23 @@
 //! [`meet`]: how the ranks that a launcher of MPI has started find each other, over that MPI. Nothing has to be configured.
 //!
 //! MPI is used only for that: it is initialised, each rank gathers what the others give, and it is finalised. From then on the
-//! ranks use their own connections.
+//! ranks use memory that they share, and their own connections between hosts.
 
 use crate::description::{Description, HostRanks, Reach};
-use crate::environment::{ExternalRank, MPI, RENDEZVOUS};
+use crate::environment::{ExternalRank, MPI, RENDEZVOUS, SHARE, variable};
 use crate::link::Link;
 use crate::rendezvous::job_of;
 use crate::settings::Settings;
+use crate::sharing::{Shared, share};
+use fencepost_transport::Segment;
 use fencepost_transport::auth::Secret;
 use fencepost_transport::mpi::{Group, Search, Session, search};
 use rustix::system::uname;
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Meets the other ranks over the MPI of their launcher. Returns the description of the job, this rank's transports, and the address
 /// that each rank listens at.
@@ -21,26 +25,37 @@ use std::path::Path;
 /// # Errors
 /// No MPI is found, or one that another launcher belongs to; a rank runs another program, or can't listen.
 pub(crate) fn meet(external: &ExternalRank) -> Result<(Description, Link, Vec<SocketAddr>), String> {
-    let settings = Settings::from_environment()?;
+    let (settings, shares) = (Settings::from_environment()?, shares()?);
     let session = begin(external)?;
-    let secret = agree(&session, &settings)?;
-    let (hosts, cores) = hosts(&session)?;
+    let secret = agree(&session, &(settings, shares))?;
+    let hosts = Hosts::of(&session)?;
+    let (cores, bind) = (hosts.cores, address(&session, hosts.count() > 1)?);
     fencepost_transport::set_cores(cores as usize);
+    let (hosts, shared) = hosts.share(&session, shares)?;
     let job = Description {
         job: job_of(&secret),
         secret,
         rank: external.rank,
         size: external.size,
-        reach: Reach::Tcp,
+        reach: hosts.reach(),
+        hosts: hosts.runs(),
         cores,
-        bind: address(&session, hosts.len() > 1)?,
-        hosts,
+        bind,
         sealed: settings.sealed,
         limits: settings.limits,
     };
-    let (link, table) = listen(&session, &job)?;
+    let (link, table) = listen(&session, &job, shared)?;
     session.end();
     Ok((job, link, table))
+}
+
+/// Whether ranks of one host are to share memory.
+fn shares() -> Result<bool, String> {
+    match variable(SHARE).as_deref() {
+        None | Some("on") => Ok(true),
+        Some("off") => Ok(false),
+        Some(other) => Err(format!("{SHARE} is `{other}`: give `on` or `off`")),
+    }
 }
 
 /// Initialises the MPI of the launcher.
@@ -50,7 +65,13 @@ fn begin(external: &ExternalRank) -> Result<Session, String> {
     let instead = format!(
         "set {MPI} to the library of the MPI that has started it, or {RENDEZVOUS} to an address and port of the host of rank 0, such as 10.0.0.1:7777 (`fencepost mpi` shows what is found)"
     );
-    let named = crate::environment::variable(MPI);
+    // An MPI would end this process inside MPI_Init.
+    if launcher == "Slurm" && variable("SLURM_MPI_TYPE").is_none_or(|kind| kind == "none") {
+        return Err(format!(
+            "{started} without an interface for MPI: give srun --mpi=pmix, or --mpi=pmi2 for MPICH; or {instead}"
+        ));
+    }
+    let named = variable(MPI);
     let Search { found, passed_over } = search(named.as_deref().map(Path::new), families);
     let Some((source, mpi)) = found else {
         let why = match &passed_over[..] {
@@ -72,7 +93,7 @@ fn begin(external: &ExternalRank) -> Result<Session, String> {
 }
 
 /// Takes the secret of rank 0, and compares what has to be the same on all ranks.
-fn agree(session: &Session, settings: &Settings) -> Result<Secret, String> {
+fn agree(session: &Session, settings: &(Settings, bool)) -> Result<Secret, String> {
     let mut same = blake3::Hasher::new();
     // A program that can't be read is not compared: where one rank can read it, all should.
     same.update(&crate::digest(Path::new("/proc/self/exe")).unwrap_or_default());
@@ -93,41 +114,101 @@ fn agree(session: &Session, settings: &Settings) -> Result<Secret, String> {
     Ok(Secret::from_bytes(secret))
 }
 
-/// Returns the hosts of all ranks, and the number of cores that the ranks of this one may use together.
-fn hosts(session: &Session) -> Result<(Vec<HostRanks>, u32), String> {
-    let mut mine = (session.rank() as u32).to_le_bytes().to_vec();
-    mine.extend(crate::pin::allowed_cores().into_iter().flat_map(|core| (core as u32).to_le_bytes()));
-    let here = session.gather(Group::Host, &mine)?;
-    let numbers = |bytes: &[u8]| -> Vec<u32> {
-        bytes
-            .chunks_exact(4)
-            .map(|bytes| bytes.iter().rev().fold(0, |n, byte| n << 8 | u32::from(*byte)))
-            .collect()
-    };
-    let cores: BTreeSet<u32> = here.iter().flat_map(|bytes| numbers(bytes).split_off(1)).collect();
-    // The lowest rank of a host stands for it, and gives its name.
-    let first = numbers(&here[0])[0];
-    let mut mine = first.to_le_bytes().to_vec();
-    if first == session.rank() as u32 {
-        mine.extend(uname().nodename().to_bytes());
-    }
-    let all = session.gather(Group::All, &mine)?;
-    let first_of: Vec<usize> = all.iter().map(|bytes| numbers(&bytes[..4])[0] as usize).collect();
-    let name = |rank: usize| String::from_utf8_lossy(&all[rank][4..]).into_owned();
-    Ok((runs(&first_of, name), cores.len() as u32))
+/// The hosts of a job.
+struct Hosts {
+    /// The lowest rank of each rank's host.
+    first_of: Vec<u32>,
+    /// The name that each of these ranks gives; of other ranks no name.
+    names: Vec<String>,
+    /// The ranks of this host.
+    here: Vec<u32>,
+    /// The number of cores that these may use together.
+    cores: u32,
 }
 
-/// Returns the hosts, from the lowest rank of each rank's host. They are numbered in the order of these.
-fn runs(first_of: &[usize], name: impl Fn(usize) -> String) -> Vec<HostRanks> {
-    let firsts: Vec<usize> = (0..first_of.len()).filter(|&rank| first_of[rank] == rank).collect();
-    let equal = first_of.chunk_by(|one, next| one == next);
-    equal
-        .map(|run| HostRanks {
-            host: firsts.partition_point(|&first| first < run[0]) as u32,
-            name: name(run[0]),
-            ranks: run.len() as u32,
+impl Hosts {
+    fn of(session: &Session) -> Result<Self, String> {
+        let mut mine = (session.rank() as u32).to_le_bytes().to_vec();
+        mine.extend(crate::pin::allowed_cores().into_iter().flat_map(|core| (core as u32).to_le_bytes()));
+        let given = session.gather(Group::Host, &mine)?;
+        let here: Vec<u32> = given.iter().map(|bytes| numbers(bytes)[0]).collect();
+        let cores: BTreeSet<u32> = given.iter().flat_map(|bytes| numbers(bytes).split_off(1)).collect();
+        let mut mine = here[0].to_le_bytes().to_vec();
+        if here[0] as usize == session.rank() {
+            mine.extend(uname().nodename().to_bytes());
+        }
+        let all = session.gather(Group::All, &mine)?;
+        Ok(Self {
+            first_of: all.iter().map(|bytes| numbers(&bytes[..4])[0]).collect(),
+            names: all.iter().map(|bytes| String::from_utf8_lossy(&bytes[4..]).into_owned()).collect(),
+            here,
+            cores: cores.len() as u32,
         })
-        .collect()
+    }
+
+    /// The number of hosts.
+    fn count(&self) -> usize {
+        (0_u32..).zip(&self.first_of).filter(|(rank, first)| rank == *first).count()
+    }
+
+    /// Shares memory among the ranks of each host. Ranks of a host that can't are each a host of their own from here on.
+    fn share(mut self, session: &Session, shares: bool) -> Result<(Self, Option<Shared>), String> {
+        let is_needed = shares && self.count() < self.first_of.len();
+        let shared = if is_needed { share(session, &self.here)? } else { Err(String::new()) };
+        if let Err(why) = &shared
+            && is_needed
+            && self.here[0] as usize == session.rank()
+        {
+            report(&format!(
+                "the ranks of host {} do not share memory, and use TCP in its place: {why}",
+                self.names[session.rank()]
+            ));
+        }
+        let all = session.gather(Group::All, &[u8::from(shared.is_ok())])?;
+        for (rank, has) in (0_u32..).zip(&all) {
+            if has[0] == 0 {
+                let name = self.names[self.first_of[rank as usize] as usize].clone();
+                self.names[rank as usize] = name;
+                self.first_of[rank as usize] = rank;
+            }
+        }
+        Ok((self, shared.ok()))
+    }
+
+    /// How the ranks reach each other.
+    fn reach(&self) -> Reach {
+        match self.count() {
+            1 => Reach::Shm,
+            hosts if hosts == self.first_of.len() => Reach::Tcp,
+            _ => Reach::Mixed,
+        }
+    }
+
+    /// The hosts in the order of the ranks. They are numbered in the order of their lowest ranks.
+    fn runs(&self) -> Vec<HostRanks> {
+        let firsts: Vec<u32> = (0_u32..)
+            .zip(&self.first_of)
+            .filter(|(rank, first)| rank == *first)
+            .map(|(rank, _)| rank)
+            .collect();
+        let run = |run: &[u32]| HostRanks {
+            host: firsts.partition_point(|&first| first < run[0]) as u32,
+            name: self.names[run[0] as usize].clone(),
+            ranks: run.len() as u32,
+        };
+        self.first_of.chunk_by(|one, next| one == next).map(run).collect()
+    }
+}
+
+/// Reads numbers of 32 bits.
+fn numbers(bytes: &[u8]) -> Vec<u32> {
+    bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()
+}
+
+/// Reports a fact on standard error, in one line.
+fn report(what: &str) {
+    // An error means that standard error has no reader.
+    let _: std::io::Result<()> = std::io::stderr().write_all(format!("fencepost: {what}\n").as_bytes());
 }
 
 /// A network that a host has an address in.
@@ -229,13 +310,30 @@ fn within(network: &Network, mine: &[Network]) -> Option<IpAddr> {
     mine.iter().map(|mine| mine.address).find(|&address| network.has(address))
 }
 
-/// Starts to listen, and gathers the addresses of all ranks.
-fn listen(session: &Session, job: &Description) -> Result<(Link, Vec<SocketAddr>), String> {
-    let joined = Link::join(job, None, false);
-    // All ranks go through the same calls of MPI, so a rank that can't listen says so in place of its address.
+/// Starts to listen, gathers the addresses of all ranks, and begins to watch the ranks of this host. A rank without shared memory in
+/// a job that has some is alone in its own.
+fn listen(
+    session: &Session,
+    job: &Description,
+    shared: Option<Shared>,
+) -> Result<(Link, Vec<SocketAddr>), String> {
+    let alone = || Segment::create(1).map(Arc::new).map(Some).map_err(|error| error.to_string());
+    let memory = match (&shared, job.reach) {
+        (Some(shared), _) => Ok(Some(Arc::clone(&shared.segment))),
+        (None, Reach::Mixed) => alone(),
+        (None, _) => Ok(None),
+    };
+    let joined = memory.and_then(|memory| Link::join(job, memory, false)).and_then(|joined| {
+        let watcher = std::thread::Builder::new().name("fencepost watch".into());
+        match shared.map(|shared| watcher.spawn(move || shared.watch())) {
+            Some(Err(error)) => Err(format!("no thread can be started: {error}")),
+            _ => Ok(joined),
+        }
+    });
+    // All ranks go through the same calls of MPI, so a rank that can't join gives the reason in place of its address.
     let given = match &joined {
         Ok((_, Some(address))) => address.to_string(),
-        Ok((_, None)) => "it does not listen".into(),
+        Ok((_, None)) => "0.0.0.0:0".into(),
         Err(why) => why.clone(),
     };
     let all = session.gather(Group::All, given.as_bytes())?;
@@ -253,11 +351,19 @@ mod tests {
 
     #[test]
     fn ranks_of_a_host_need_not_be_consecutive() {
-        let name = |rank: usize| format!("host of {rank}");
-        let run = |host, first: usize, ranks| HostRanks { host, name: name(first), ranks };
-        assert_eq!(runs(&[0, 0, 2, 2, 2], name), [run(0, 0, 2), run(1, 2, 3)]);
-        assert_eq!(runs(&[0, 1, 0, 1], name), [run(0, 0, 1), run(1, 1, 1), run(0, 0, 1), run(1, 1, 1)]);
-        assert_eq!(runs(&[0; 4], name), [run(0, 0, 4)]);
+        let hosts = |first_of: &[u32]| Hosts {
+            first_of: first_of.to_vec(),
+            names: (0..first_of.len()).map(|rank| format!("host of {rank}")).collect(),
+            here: Vec::new(),
+            cores: 1,
+        };
+        let run = |host, first: u32, ranks| HostRanks { host, name: format!("host of {first}"), ranks };
+        let of = |first_of: &[u32]| (hosts(first_of).reach(), hosts(first_of).runs());
+        assert_eq!(of(&[0, 0, 2, 2, 2]), (Reach::Mixed, vec![run(0, 0, 2), run(1, 2, 3)]));
+        let in_turn = vec![run(0, 0, 1), run(1, 1, 1), run(0, 0, 1), run(1, 1, 1)];
+        assert_eq!(of(&[0, 1, 0, 1]), (Reach::Mixed, in_turn));
+        assert_eq!(of(&[0; 4]), (Reach::Shm, vec![run(0, 0, 4)]));
+        assert_eq!(of(&[0, 1]), (Reach::Tcp, vec![run(0, 0, 1), run(1, 1, 1)]));
     }
 
     #[test]

@@ -46,7 +46,7 @@ const fn job(
 }
 
 /// All variables, in the order in which they are listed.
-pub const VARIABLES: [Variable; 25] = [
+pub const VARIABLES: [Variable; 26] = [
     program(
         "FENCEPOST_RANKS",
         "a number",
@@ -163,6 +163,12 @@ pub const VARIABLES: [Variable; 25] = [
         "a path",
         "that of the launcher's MPI",
         "The library of MPI over which ranks meet that srun, mpiexec or another launcher starts. `fencepost mpi` shows which one is found",
+    ),
+    job(
+        "FENCEPOST_SHARE",
+        "on or off",
+        "on",
+        "off: ranks that meet over MPI share no memory, also on one host",
     ),
     job(
         "FENCEPOST_RENDEZVOUS",

@@ -83,6 +83,9 @@ pub(super) const STANDARD: Constants<Pointer> = Constants {
     serialized: 2048,
 };
 
+/// The constants of Open MPI, without the handles: these are addresses of objects.
+const OPEN_MPI: Constants<()> = Constants { world: (), byte: (), no_info: (), shared: 0, serialized: 2 };
+
 /// Returns the constants of Open MPI.
 ///
 /// # Errors
@@ -96,7 +99,32 @@ pub(super) fn open_mpi(library: &Library) -> Result<Constants<Pointer>, libloadi
         world: object(b"ompi_mpi_comm_world\0")?,
         byte: object(b"ompi_mpi_byte\0")?,
         no_info: object(b"ompi_mpi_info_null\0")?,
-        shared: 0,
-        serialized: 2,
+        shared: OPEN_MPI.shared,
+        serialized: OPEN_MPI.serialized,
     })
+}
+
+/// The constants that are numbers, by the names of the headers, to be compared with these.
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub fn numbers(family: Family) -> Vec<(&'static str, usize)> {
+    fn of<H>(constants: Constants<H>, handle: impl Fn(H) -> Option<usize>) -> Vec<(&'static str, usize)> {
+        let handles = [
+            ("MPI_COMM_WORLD", constants.world),
+            ("MPI_BYTE", constants.byte),
+            ("MPI_INFO_NULL", constants.no_info),
+        ];
+        let handles = handles.into_iter().filter_map(|(name, value)| Some((name, handle(value)?)));
+        let kinds = [
+            ("MPI_COMM_TYPE_SHARED", constants.shared as usize),
+            ("MPI_THREAD_SERIALIZED", constants.serialized as usize),
+        ];
+        handles.chain(kinds).collect()
+    }
+    match family {
+        Family::Mpich => of(MPICH, |handle| Some(handle as usize)),
+        Family::Standard => of(STANDARD, |handle: Pointer| Some(handle.addr())),
+        // The handles are addresses, which the library itself has.
+        Family::OpenMpi => of(OPEN_MPI, |()| None),
+    }
 }

@@ -24,6 +24,9 @@ mod session;
 mod table;
 
 pub use families::Family;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub use families::numbers;
 pub use search::{Look, Search, Source, search};
 pub use session::Session;
 pub use table::{Group, Mpi};

@@ -1,0 +1,97 @@
+//! Jobs of a launcher of MPI: a stand-in takes the places of the library and of the launcher, so the hosts can be made up. `.ci/run mpi` runs
+//! the same programs under real ones.
+
+use crate::launched::{Ended, Launched, rank_program, start};
+use fencepost_tests_mpi::{SERVER, Server, library};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The hosts of four ranks: all on one, two on each, the same in turn, each by itself, three and one.
+const HOSTS: [[u32; 4]; 5] = [[0; 4], [0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 2, 3], [0, 0, 0, 1]];
+
+/// Starts a rank for each of these hosts.
+fn ranks(hosts: &[u32], variables: &[(&str, &str)], words: &[&str]) -> (Server, Vec<Launched>) {
+    static JOBS: AtomicU32 = AtomicU32::new(0);
+    let job = JOBS.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("fencepost-mpi-{}-{job}", std::process::id()));
+    let server = Server::start(&path, hosts).expect("a socket");
+    let (library, path) = (library().expect("a path"), server.path().display().to_string());
+    let size = hosts.len().to_string();
+    let start = |rank: usize| {
+        let rank = rank.to_string();
+        let set = [
+            ("FENCEPOST_MPI", library.to_str().expect("text")),
+            (SERVER, &path),
+            ("PMI_RANK", &rank),
+            ("PMI_SIZE", &size),
+        ];
+        start(&rank_program(), &[&["rank"], words].concat(), &[&set, variables].concat())
+    };
+    let ranks = (0..hosts.len()).map(start).collect();
+    (server, ranks)
+}
+
+fn ended(hosts: &[u32], variables: &[(&str, &str)], words: &[&str]) -> Vec<Ended> {
+    let (_server, ranks) = ranks(hosts, variables, words);
+    ranks.into_iter().map(Launched::end).collect()
+}
+
+pub fn hosts() {
+    let together = ["Together", "Hosts { ranks_each: 2 }", "Apart", "Apart", "Hosts { ranks_each: 3 }"];
+    for (hosts, together) in HOSTS.into_iter().zip(together) {
+        for (share, placement) in [("on", together), ("off", "Apart")] {
+            for rank in ended(&hosts, &[("FENCEPOST_SHARE", share)], &["placed"]) {
+                let expected = format!("placed {placement}\nmet 4\n");
+                assert_eq!(rank.expect(0).out, expected, "{hosts:?}, share {share}: {rank:#?}");
+            }
+        }
+    }
+    for rank in ended(&[0; 7], &[], &["well"]) {
+        assert_eq!(rank.expect(0).out.lines().count(), 2, "{rank:#?}");
+    }
+}
+
+pub fn refusals() {
+    let says = |ranks: Vec<Ended>, text: &str| {
+        for ended in ranks {
+            let all = format!("{}{}", ended.out, ended.err);
+            assert!(ended.code != Some(0) && all.contains(text), "{text}: {ended:#?}");
+        }
+    };
+    // The launcher has started another number of ranks than the library knows.
+    says(ended(&[0, 0], &[("PMI_SIZE", "3")], &["well"]), "makes it rank");
+    says(ended(&[0, 0], &[("FENCEPOST_SHARE", "perhaps")], &["well"]), "FENCEPOST_SHARE is `perhaps`");
+    let open_mpi = [("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2")];
+    let wrong = "it has the interface of MPICH, not of Open MPI or the standard interface";
+    says(ended(&[0, 0], &open_mpi, &["well"]), wrong);
+    says(ended(&[0, 0], &[(SERVER, "/no/such/socket")], &["well"]), "the stand-in's error 15");
+}
+
+pub fn deaths() {
+    for hosts in HOSTS {
+        for (how, victim) in [("kill", 1), ("exit", 3), ("panic", 0)] {
+            let words = ["die", &victim.to_string(), "7", how];
+            for (rank, ended) in ended(&hosts, &[], &words).into_iter().enumerate() {
+                let named = ended
+                    .out
+                    .lines()
+                    .any(|line| line.starts_with("told at") && line.contains(&format!("rank {victim}")));
+                let dies = rank == victim || named && ended.code != Some(0);
+                assert!(dies, "{hosts:?}, rank {victim} by {how}: rank {rank} ends with {ended:#?}");
+            }
+        }
+    }
+}
+
+pub fn hillslope() {
+    let words = ["hillslope", "-n", "4", "--years", "5e5"];
+    let digest = |text: &str| text.lines().find(|line| line.starts_with("digest ")).map(str::to_owned);
+    let threads = [&["rank"], &words[..], &["--transport", "local"]].concat();
+    let expected = digest(&start(&rank_program(), &threads, &[]).end().expect(0).out);
+    assert!(expected.is_some(), "it prints a digest");
+    for hosts in HOSTS {
+        for share in ["on", "off"] {
+            let ranks = ended(&hosts, &[("FENCEPOST_SHARE", share)], &words);
+            assert_eq!(digest(&ranks[0].expect(0).out), expected, "{hosts:?}, share {share}: {ranks:#?}");
+        }
+    }
+}

