@@ -68,9 +68,14 @@ pub fn refusals() {
 
 pub fn deaths() {
     for hosts in HOSTS {
-        for (how, victim) in [("kill", 1), ("exit", 3), ("panic", 0)] {
+        for (how, victim) in [("kill", 1), ("exit", 3), ("panic", 0), ("stop", 1)] {
+            // A rank that is alone on its host stays stopped until its launcher kills it.
+            if how == "stop" && hosts.iter().filter(|host| **host == hosts[victim]).count() == 1 {
+                continue;
+            }
+            let quick = [("FENCEPOST_HEARTBEAT", "50ms"), ("FENCEPOST_SILENCE", "1s")];
             let words = ["die", &victim.to_string(), "7", how];
-            for (rank, ended) in ended(&hosts, &[], &words).into_iter().enumerate() {
+            for (rank, ended) in ended(&hosts, &quick, &words).into_iter().enumerate() {
                 let named = ended
                     .out
                     .lines()

@@ -324,8 +324,8 @@ fn listen(
         (None, _) => Ok(None),
     };
     let joined = memory.and_then(|memory| Link::join(job, memory, false)).and_then(|joined| {
-        let watcher = std::thread::Builder::new().name("fencepost watch".into());
-        match shared.map(|shared| watcher.spawn(move || shared.watch())) {
+        let (watcher, limits) = (std::thread::Builder::new().name("fencepost watch".into()), job.limits);
+        match shared.map(|shared| watcher.spawn(move || shared.watch(limits))) {
             Some(Err(error)) => Err(format!("no thread can be started: {error}")),
             _ => Ok(joined),
         }

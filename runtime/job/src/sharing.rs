@@ -2,14 +2,18 @@
 //! others open it through `/proc`. Nobody reaps the processes of other ranks here, so each rank watches the next one of its host,
 //! and marks it as failed when its process has ended.
 
+use crate::description::Limits;
+use crate::exit::Exit;
+use crate::turns::timeout_until;
 use fencepost_transport::Segment;
 use fencepost_transport::mpi::{Group, Session};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, fstat, open};
-use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Shares memory among the ranks of this host. All of them call it. Returns the segment, or the reason why a rank can't use it: then
 /// none of them uses it.
@@ -138,26 +142,52 @@ impl FromStr for Process {
     }
 }
 
-/// Returns when a process was started, in ticks since the machine was.
+/// Returns when a process was started, in ticks since the machine was: the 22nd field of its state.
 fn started(pid: i32) -> Option<u64> {
+    field(pid, 22)?.parse().ok()
+}
+
+/// Returns whether a signal has stopped a process; a debugger that has stopped it does not count.
+fn is_stopped(pid: i32) -> bool {
+    field(pid, 3).as_deref() == Some("T")
+}
+
+/// Returns a field of a process's state, by the number that proc(5) gives it, 3 or more.
+fn field(pid: i32, number: usize) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program, in parentheses, may have any characters. The start is the 22nd field, the 20th after the name.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    // The second one, the name of the program in parentheses, may have any characters.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(number - 3).map(str::to_owned)
 }
 
 impl Shared {
     /// Watches the next rank of the host that runs, as long as this process does: when it has ended, marks it as failed, and watches
-    /// the one after it.
-    pub(crate) fn watch(self) {
+    /// the one after it. A rank that is stopped for the limit of silence is killed, as a launcher kills one that sends no heartbeat.
+    pub(crate) fn watch(self, limits: Limits) {
         for Other { rank, local, process } in self.others {
-            if let Some(process) = process.open() {
-                let ended = |fds: &[PollFd<'_>]| !fds[0].revents().is_empty();
-                let mut fds = [PollFd::new(&process, PollFlags::IN)];
-                while !ended(&fds) {
-                    let _: rustix::io::Result<usize> = poll(&mut fds, None);
-                }
-            }
-            self.segment.mark_failed(local, &format!("rank {rank} of the job has ended"));
+            let killed = process.open().and_then(|descriptor| watched(process, &descriptor, limits));
+            let how = killed.map_or("has ended".into(), |silent| Exit::Silent(silent).to_string());
+            self.segment.mark_failed(local, &format!("rank {rank} of the job {how}"));
+        }
+    }
+}
+
+/// Waits for the end of a process. Returns how long it had been stopped if it was killed for that.
+fn watched(process: Process, descriptor: &OwnedFd, limits: Limits) -> Option<Duration> {
+    let (mut stopped, mut killed) = (Duration::ZERO, None);
+    loop {
+        let (mut fds, began) = ([PollFd::new(descriptor, PollFlags::IN)], Instant::now());
+        let next = (!limits.silence.is_zero()).then(|| Instant::now() + limits.heartbeat);
+        let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(next).as_ref());
+        if !fds[0].revents().is_empty() {
+            return killed;
+        }
+        // Only the time in which this process was not stopped itself counts: a job may be stopped as a whole.
+        let turn = began.elapsed().min(limits.heartbeat);
+        stopped = if is_stopped(process.pid) { stopped + turn } else { Duration::ZERO };
+        if !limits.silence.is_zero() && stopped >= limits.silence && killed.is_none() {
+            killed = Some(stopped);
+            // An error means that it has ended, which the descriptor reports.
+            let _: rustix::io::Result<()> = pidfd_send_signal(descriptor, Signal::KILL);
         }
     }
 }
@@ -189,7 +219,14 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_process_is_marked() {
+    fn the_end_of_a_process_is_marked_and_one_that_is_stopped_is_killed() {
+        let limits = Limits { heartbeat: Duration::from_millis(10), silence: Duration::from_millis(30) };
+        for stops in [false, true] {
+            the_end_is_marked(limits, stops);
+        }
+    }
+
+    fn the_end_is_marked(limits: Limits, stops: bool) {
         let segment = Arc::new(Segment::create(2).expect("memory"));
         let mut child =
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().expect("a process");
@@ -197,10 +234,15 @@ mod tests {
         let process = Process { pid, started: started(pid).expect("it runs") };
         let shared =
             Shared { segment: Arc::clone(&segment), others: vec![Other { rank: 1, local: 1, process }] };
-        let watcher = std::thread::spawn(move || shared.watch());
-        drop(child.stdin.take());
+        let watcher = std::thread::spawn(move || shared.watch(limits));
+        if stops {
+            rustix::process::kill_process(Pid::from_child(&child), Signal::STOP).expect("it runs");
+        } else {
+            drop(child.stdin.take());
+        }
         watcher.join().expect("it ends with the process");
-        child.wait().expect("it has ended");
+        let status = child.wait().expect("it has ended");
+        assert_eq!(status.code().is_none(), stops, "{status}");
         assert!(!segment.mark_failed(1, "again"), "it is marked already");
     }
 }
