@@ -47,14 +47,14 @@ same() { # same NAME HOSTS LAUNCHER..: four ranks meet; hillslope has the digest
         [[ "$(timeout 60 "$@" "$program" rank hillslope -n 4 --years 5e5 2>"$log" | digest)" == "$expected" ]] || {
             cat "$log"; echo "$name, share $share: another digest" >&2; exit 1
         }
+        ! timeout 60 "$@" "$program" rank code 1 0 >"$log" 2>&1 || {
+            cat "$log"; echo "$name, share $share: the job succeeds though rank 1 exits inside a world" >&2; exit 1
+        }
         for how in kill exit panic stop; do
             [[ "$how,$share" != stop,off ]] || continue # nobody there kills it before its launcher does
             if timeout 60 "$@" "$program" rank die 1 7 "$how" >"$log" 2>&1; then
                 cat "$log"; echo "$name, share $share: the job succeeds though rank 1 dies by $how" >&2; exit 1
             fi
-            ! timeout 60 "$@" "$program" rank code 1 0 >"$log" 2>&1 || {
-                cat "$log"; echo "$name, share $share: the job succeeds though rank 1 exits inside a world" >&2; exit 1
-            }
             # Some launchers kill all other ranks as soon as one has ended.
             [[ "$how" != panic ]] || grep -q '^told at .*rank 1' "$log" || {
                 cat "$log"; echo "$name, share $share: no rank names rank 1, which dies by $how" >&2; exit 1
