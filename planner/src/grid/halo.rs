@@ -33,6 +33,7 @@ enum Side {
 impl<const D: usize> Block<D> {
     /// Every block next to this one, over faces, edges and corners, directions ascending; over faces only with the halo of a
     /// [`star`](Self::star). Where nothing wraps, ranks ascend too.
+    #[doc(alias = "MPI_Cart_shift")]
     pub fn neighbours(&self) -> impl Iterator<Item = Neighbour<D>> + '_ {
         (0..3usize.pow(D as u32)).filter_map(|code| {
             let mut rest = code;

@@ -93,6 +93,7 @@ impl<const D: usize> Block<D> {
     ///
     /// # Errors
     /// As [`at`](Self::at).
+    #[doc(alias = "MPI_Cart_create")]
     pub fn new<P: RankPosition + ?Sized>(place: &P, global: [usize; D]) -> Result<Self> {
         Self::at(place.rank(), place.size(), global)
     }
@@ -331,6 +332,7 @@ impl<const D: usize> Block<D> {
     }
 
     /// Ranks along each dimension.
+    #[doc(alias = "MPI_Dims_create")]
     pub fn dims(&self) -> [usize; D] {
         self.grid
     }
@@ -352,6 +354,7 @@ impl<const D: usize> Block<D> {
     }
 
     /// Returns the coordinates of this rank in the grid.
+    #[doc(alias = "MPI_Cart_coords")]
     pub fn coords(&self) -> [usize; D] {
         self.observed.set(true);
         self.coords
