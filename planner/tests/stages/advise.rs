@@ -121,12 +121,14 @@ fn memory(core: f64, host: f64) -> Machine {
 }
 
 #[test]
-fn fields_that_a_core_holds_are_swept_step_by_step() {
+fn fields_that_the_caches_of_a_host_hold_are_swept_step_by_step() {
     let block = Block::at(0, 1, [100, 100]).unwrap().halo(1).unwrap();
     let held = 102.0 * 102.0 * 16.0 / 0.8;
-    let advice = advised(&block, 1.0, &memory(held, 1e12));
-    assert_eq!((advice.steps(), advice.bands()), (1, [usize::MAX; 2]), "{advice}");
-    let advice = advised(&block, 1.0, &memory(held - 1e3, 1e12));
+    for caches in [memory(held, 0.0), memory(held / 2.0, held)] {
+        let advice = advised(&block, 1.0, &caches);
+        assert_eq!((advice.steps(), advice.bands()), (1, [usize::MAX; 2]), "{advice}");
+    }
+    let advice = advised(&block, 1.0, &memory(held / 2.0, held - 1e3));
     assert!(advice.steps() > 1, "{advice}");
 }
 
@@ -168,7 +170,7 @@ fn ranks_of_a_host_have_a_part_each_of_the_cache_that_they_share() {
     let machine = memory(1024.0, 40.0 * 1024.0 * 1024.0);
     let time =
         |placement| block.advise(Nanos(1e-3), 8, 16, placement, &machine).unwrap().predicted(1).unwrap().0;
-    assert!((time(Together) / time(Apart) - 2.0).abs() < 0.01, "{} and {}", time(Together), time(Apart));
+    assert!(time(Together) > 10.0 * time(Apart), "{} and {}", time(Together), time(Apart));
     let pairs = Hosts { ranks_each: 2 };
     assert_eq!(time(pairs), time(Apart));
 }

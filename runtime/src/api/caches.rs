@@ -13,6 +13,10 @@ use std::time::Instant;
 const LEAST: f64 = 16_777_216.0;
 const MOST: f64 = 67_108_864.0;
 
+/// How many times the cache of a core has to hold what a rank passes over to time the caches that are shared. Larger fields would time
+/// memory where other machines share these caches as well.
+const NEAR: f64 = 4.0;
+
 /// How often the fields are passed over; the least time counts.
 const TIMES: usize = 4;
 
@@ -32,7 +36,7 @@ pub(super) fn measured(world: &World, known: &Caches) -> Result<Caches> {
     }
     let share = caches.host / world.placement().ranks_of_a_host(world.size()) as f64;
     if share >= 4.0 * caches.core
-        && let Some(byte) = swept(world, share / 2.0)?
+        && let Some(byte) = swept(world, (NEAR * caches.core).min(share / 2.0))?
     {
         caches.near = byte;
     }
