@@ -83,12 +83,17 @@ impl WorldCore {
     pub(crate) fn end_for(&self, endpoint: &mut Endpoint, lost: Lost) -> Lost {
         let what = match lost.how {
             Loss::Ended(what) => what,
-            Loss::Left(Leave::Finished) => format!("{lost}, and rank {} waits for it", self.rank),
+            Loss::Left(Leave::Finished) => format!("{lost}{}", self.waits()),
             _ => lost.to_string(),
         };
         self.end(endpoint, Cause { rank: lost.rank, what: what.clone() });
         let first = endpoint.lost(self.rank).filter(|first| matches!(first.how, Loss::Ended(_)));
         first.unwrap_or(Lost { rank: lost.rank, how: Loss::Ended(what) })
+    }
+
+    /// What is wrong where a rank has finished that this one waits for.
+    fn waits(&self) -> String {
+        format!(", and rank {} waits for it: each rank has to make the calls that others wait for", self.rank)
     }
 
     /// Ends the world for all ranks, unless it has ended for this one: then for the cause that it
@@ -132,7 +137,7 @@ impl WorldCore {
         let host = self.host_of(lost.rank);
         let host = host.map_or(String::new(), |host| format!("; rank {} is on host {host}", lost.rank));
         let waits = match &lost.how {
-            Loss::Left(Leave::Finished) => format!(", and rank {} waits for it", self.rank),
+            Loss::Left(Leave::Finished) => self.waits(),
             _ => String::new(),
         };
         let why = format!("{lost}{waits}{host}");

@@ -154,8 +154,10 @@ pub(crate) fn report_unknown() {
 pub(crate) fn report_overridden(name: &'static str) {
     static REPORTED: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
     if REPORTED.lock().unwrap_or_else(PoisonError::into_inner).insert(name) {
+        let value = std::env::var_os(name).unwrap_or_default();
         say(&format!(
-            "the program sets something else than the environment variable {name}, which is ignored"
+            "the environment variable {name} is `{}`, which is ignored: the program itself sets something else",
+            value.to_string_lossy()
         ));
     }
 }

@@ -58,7 +58,7 @@ impl fmt::Display for Forgotten {
         match first {
             Some(site) if alone => write!(f, " at {}:{}", site.file(), site.line()),
             Some(site) => write!(f, ", the first at {}:{},", site.file(), site.line()),
-            None => write!(f, " since {}:{}", since.file(), since.line()),
+            None => write!(f, " since {}:{}, where it was made or fenced last,", since.file(), since.line()),
         }?;
         f.write_str(" that no fence has carried out")
     }

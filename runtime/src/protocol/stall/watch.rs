@@ -510,7 +510,7 @@ fn told_once(cycle: &[Waiting], me: usize) -> String {
     let mut ranks: Vec<usize> = cycle.iter().map(|waiting| waiting.rank).collect();
     ranks.sort_unstable();
     match ranks[0] {
-        first if first == me => words(cycle),
+        first if first == me => format!("{}; with FENCEPOST_DEADLOCK=end this is an error", words(cycle)),
         first => {
             let ranks: Vec<String> = ranks.iter().map(usize::to_string).collect();
             format!("deadlock of ranks {}: see the report of rank {first}", ranks.join(", "))
