@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Returns what was found, in lines, and whether anything was.
 pub fn listed(named: Option<&Path>) -> (String, bool) {
-    let Search { found, passed_over } = search(named, &[]);
+    let Search { found, passed_over } = search(named, fencepost_job::interfaces_of_launcher());
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = match &found {

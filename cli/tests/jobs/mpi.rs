@@ -8,25 +8,43 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The hosts of four ranks: all on one, two on each, the same in turn, each by itself, three and one.
 const HOSTS: [[u32; 4]; 5] = [[0; 4], [0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 2, 3], [0, 0, 0, 1]];
 
+/// Starts a rank for each of these hosts. Those on host 0 may write no files that are long enough to be shared.
+fn limited(hosts: &[u32]) -> Vec<Ended> {
+    let script = |rank: usize| {
+        format!("{}exec \"$0\" rank placed", if hosts[rank] == 0 { "ulimit -f 1; " } else { "" })
+    };
+    let (_server, ranks) =
+        started(hosts, &[], |rank, set| start("sh", &["-c", &script(rank), &rank_program()], set));
+    ranks.into_iter().map(Launched::end).collect()
+}
+
 /// Starts a rank for each of these hosts.
 fn ranks(hosts: &[u32], variables: &[(&str, &str)], words: &[&str]) -> (Server, Vec<Launched>) {
+    started(hosts, variables, |_, set| start(&rank_program(), &[&["rank"], words].concat(), set))
+}
+
+fn started(
+    hosts: &[u32],
+    variables: &[(&str, &str)],
+    start: impl Fn(usize, &[(&str, &str)]) -> Launched,
+) -> (Server, Vec<Launched>) {
     static JOBS: AtomicU32 = AtomicU32::new(0);
     let job = JOBS.fetch_add(1, Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("fencepost-mpi-{}-{job}", std::process::id()));
     let server = Server::start(&path, hosts).expect("a socket");
     let (library, path) = (library().expect("a path"), server.path().display().to_string());
     let size = hosts.len().to_string();
-    let start = |rank: usize| {
-        let rank = rank.to_string();
+    let one = |number: usize| {
+        let rank = number.to_string();
         let set = [
             ("FENCEPOST_MPI", library.to_str().expect("text")),
             (SERVER, &path),
             ("PMI_RANK", &rank),
             ("PMI_SIZE", &size),
         ];
-        start(&rank_program(), &[&["rank"], words].concat(), &[&set, variables].concat())
+        start(number, &[&set, variables].concat())
     };
-    let ranks = (0..hosts.len()).map(start).collect();
+    let ranks = (0..hosts.len()).map(one).collect();
     (server, ranks)
 }
 
@@ -43,6 +61,13 @@ pub fn hosts() {
                 let expected = format!("placed {placement}\nmet 4\n");
                 assert_eq!(rank.expect(0).out, expected, "{hosts:?}, share {share}: {rank:#?}");
             }
+        }
+    }
+    // A host whose ranks can't share memory has TCP, and so have all where no other host has several ranks.
+    for (hosts, placement) in [(&[0, 0, 1][..], "Apart"), (&[0, 0, 1, 1, 2], "Apart")] {
+        for rank in limited(hosts) {
+            let expected = format!("placed {placement}\nmet {}\n", hosts.len());
+            assert_eq!(rank.expect(0).out, expected, "{hosts:?}: {rank:#?}");
         }
     }
     for rank in ended(&[0; 7], &[], &["well"]) {

@@ -61,7 +61,7 @@ pub struct Description {
     /// A unique identifier of the job; it is not secret.
     pub job: [u8; 16],
     /// The secret with which ranks prove to each other that they belong to the same job. It travels through the
-    /// inherited descriptor only, never in an argument or a variable, and is never printed.
+    /// inherited descriptor, or over the MPI of another launcher, never in an argument or a variable, and is never printed.
     pub secret: Secret,
     /// This rank.
     pub rank: u32,

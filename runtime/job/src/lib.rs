@@ -67,6 +67,13 @@ pub use start::{Host, RANKS_MAX, Start};
 /// The version of this build of Fencepost; the launcher, its hosts and the ranks must have the same.
 pub const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
+/// Returns the interfaces of MPI that the launcher of this process may have, if another launcher has started it; any if there are
+/// none.
+pub fn interfaces_of_launcher() -> &'static [fencepost_transport::mpi::Family] {
+    let external = environment::external_rank(environment::variable);
+    external.ok().flatten().map_or(&[], |external| external.families)
+}
+
 /// Returns the BLAKE3 digest of a file.
 ///
 /// # Errors

@@ -66,7 +66,8 @@ impl Link {
         if job.reach != Reach::Tcp && memory.is_none() {
             return Err("no memory file arrived with the description of the job".into());
         }
-        let mut link = Self { memory, connections: None };
+        // All ranks of a job have the same kind of transport.
+        let mut link = Self { memory: memory.filter(|_| job.reach != Reach::Tcp), connections: None };
         if job.reach == Reach::Shm {
             return Ok((link, None));
         }

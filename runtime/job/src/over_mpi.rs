@@ -9,11 +9,10 @@ use crate::link::Link;
 use crate::rendezvous::job_of;
 use crate::settings::Settings;
 use crate::sharing::{Shared, share};
-use fencepost_transport::Segment;
 use fencepost_transport::auth::Secret;
 use fencepost_transport::mpi::{Group, Search, Session, search};
 use rustix::system::uname;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -23,13 +22,14 @@ use std::sync::Arc;
 /// that each rank listens at.
 ///
 /// # Errors
-/// No MPI is found, or one that another launcher belongs to; a rank runs another program, or can't listen.
+/// No MPI is found, or the MPI found belongs to another launcher; a rank runs another program, has settings that are not valid, or
+/// can't listen. Errors of one rank after MPI has begun are passed on to all of them.
 pub(crate) fn meet(external: &ExternalRank) -> Result<(Description, Link, Vec<SocketAddr>), String> {
-    let (settings, shares) = (Settings::from_environment()?, shares()?);
     let session = begin(external)?;
-    let secret = agree(&session, &(settings, shares))?;
+    let own = Settings::from_environment().and_then(|settings| Ok((settings, shares()?)));
+    let (secret, (settings, shares)) = agree(&session, own)?;
     let hosts = Hosts::of(&session)?;
-    let (cores, bind) = (hosts.cores, address(&session, hosts.count() > 1)?);
+    let (cores, address) = (hosts.cores, address(&session, &hosts)?);
     fencepost_transport::set_cores(cores as usize);
     let (hosts, shared) = hosts.share(&session, shares)?;
     let job = Description {
@@ -40,11 +40,11 @@ pub(crate) fn meet(external: &ExternalRank) -> Result<(Description, Link, Vec<So
         reach: hosts.reach(),
         hosts: hosts.runs(),
         cores,
-        bind,
+        bind: address.clone().unwrap_or(Ipv4Addr::LOCALHOST.into()),
         sealed: settings.sealed,
         limits: settings.limits,
     };
-    let (link, table) = listen(&session, &job, shared)?;
+    let (link, table) = listen(&session, &job, address.and(Ok(shared)))?;
     session.end();
     Ok((job, link, table))
 }
@@ -71,7 +71,7 @@ fn begin(external: &ExternalRank) -> Result<Session, String> {
             "{started} without an interface for MPI: give srun --mpi=pmix, or --mpi=pmi2 for MPICH; or {instead}"
         ));
     }
-    let named = variable(MPI);
+    let named = std::env::var_os(MPI);
     let Search { found, passed_over } = search(named.as_deref().map(Path::new), families);
     let Some((source, mpi)) = found else {
         let why = match &passed_over[..] {
@@ -92,26 +92,38 @@ fn begin(external: &ExternalRank) -> Result<Session, String> {
     Ok(session)
 }
 
-/// Takes the secret of rank 0, and compares what has to be the same on all ranks.
-fn agree(session: &Session, settings: &(Settings, bool)) -> Result<Secret, String> {
-    let mut same = blake3::Hasher::new();
-    // A program that can't be read is not compared: where one rank can read it, all should.
-    same.update(&crate::digest(Path::new("/proc/self/exe")).unwrap_or_default());
-    same.update(format!("{} {settings:?}", crate::RELEASE).as_bytes());
-    let mut mine = same.finalize().as_bytes().to_vec();
-    if session.rank() == 0 {
-        let secret = Secret::new().map_err(|error| format!("no secret can be drawn: {error}"))?;
-        mine.extend(secret.as_bytes());
+/// Takes the secret of rank 0, and compares what has to be the same on all ranks. Returns the secret and the settings.
+fn agree(
+    session: &Session,
+    own: Result<(Settings, bool), String>,
+) -> Result<(Secret, (Settings, bool)), String> {
+    let drawn = || Secret::new().map_err(|error| format!("no secret can be drawn: {error}"));
+    let secret = (session.rank() == 0).then(drawn).transpose();
+    let given = own.and_then(|settings| Ok((settings, secret?)));
+    let mut mine = vec![u8::from(given.is_err())];
+    match &given {
+        Ok((settings, secret)) => {
+            let mut same = blake3::Hasher::new();
+            // A program that one rank can't read is another one for the others.
+            same.update(&crate::digest(Path::new("/proc/self/exe")).unwrap_or_default());
+            same.update(format!("{} {settings:?}", crate::RELEASE).as_bytes());
+            mine.extend(same.finalize().as_bytes());
+            mine.extend(secret.iter().flat_map(Secret::as_bytes));
+        }
+        Err(why) => mine.extend(why.as_bytes()),
     }
     let all = session.gather(Group::All, &mine)?;
-    let (same, secret) = all[0].split_first_chunk::<32>().ok_or("rank 0 has sent no digest")?;
+    if let Some((rank, why)) = all.iter().enumerate().find(|(_, given)| given[0] == 1) {
+        return Err(format!("rank {rank} can't join the job: {}", String::from_utf8_lossy(&why[1..])));
+    }
+    let (same, secret) = all[0].split_first_chunk::<33>().ok_or("rank 0 has sent no digest")?;
     if let Some(rank) = all.iter().position(|other| !other.starts_with(same)) {
         return Err(format!(
             "rank {rank} runs another program than rank 0, or another release of Fencepost, or has other variables (`fencepost env`): start one program with the same variables on all ranks"
         ));
     }
     let secret = secret.try_into().map_err(|_| "rank 0 has sent no secret")?;
-    Ok(Secret::from_bytes(secret))
+    Ok((Secret::from_bytes(secret), given?.0))
 }
 
 /// The hosts of a job.
@@ -151,28 +163,32 @@ impl Hosts {
         (0_u32..).zip(&self.first_of).filter(|(rank, first)| rank == *first).count()
     }
 
-    /// Shares memory among the ranks of each host. Ranks of a host that can't are each a host of their own from here on.
+    /// Shares memory among the ranks of each host. Ranks of a host that can't are each a host of their own from here on, with memory of
+    /// their own; if one of them has none, all ranks of the job use TCP.
     fn share(mut self, session: &Session, shares: bool) -> Result<(Self, Option<Shared>), String> {
         let is_needed = shares && self.count() < self.first_of.len();
-        let shared = if is_needed { share(session, &self.here)? } else { Err(String::new()) };
-        if let Err(why) = &shared
-            && is_needed
-            && self.here[0] as usize == session.rank()
-        {
-            report(&format!(
-                "the ranks of host {} do not share memory, and use TCP in its place: {why}",
-                self.names[session.rank()]
-            ));
+        let mut shared = if is_needed { Some(share(session, &self.here)?) } else { None };
+        let is_shared = matches!(&shared, Some(Ok(_)));
+        if let Some(Err(why)) = &shared {
+            if self.here[0] as usize == session.rank() {
+                report(&format!(
+                    "the ranks of host {} can't share memory, and use TCP instead: {why}; FENCEPOST_SHARE=off does so without this report",
+                    self.names[session.rank()]
+                ));
+            }
+            shared = Some(Shared::alone());
         }
-        let all = session.gather(Group::All, &[u8::from(shared.is_ok())])?;
+        let shared = shared.and_then(Result::ok);
+        let all = session.gather(Group::All, &[u8::from(shared.is_some()), u8::from(is_shared)])?;
+        let is_mixed = all.iter().all(|has| has[0] == 1);
         for (rank, has) in (0_u32..).zip(&all) {
-            if has[0] == 0 {
+            if !is_mixed || has[1] == 0 {
                 let name = self.names[self.first_of[rank as usize] as usize].clone();
                 self.names[rank as usize] = name;
                 self.first_of[rank as usize] = rank;
             }
         }
-        Ok((self, shared.ok()))
+        Ok((self, shared))
     }
 
     /// How the ranks reach each other.
@@ -264,11 +280,12 @@ fn networks() -> Vec<Network> {
     networks
 }
 
-/// Returns the address that this rank listens at: on one host that of loopback; on several that in the first network of rank 0 that
-/// all hosts have an address in; if there is none, the address from which this host reaches rank 0.
-fn address(session: &Session, has_hosts: bool) -> Result<IpAddr, String> {
-    if !has_hosts {
-        return Ok(Ipv4Addr::LOCALHOST.into());
+/// Returns the address that this rank listens at: on one host that of loopback; on several that in the first network of rank 0 in
+/// which each host has an address of its own; if there is none, the address from which this host reaches rank 0. The inner error
+/// is that of this rank alone.
+fn address(session: &Session, hosts: &Hosts) -> Result<Result<IpAddr, String>, String> {
+    if hosts.count() == 1 {
+        return Ok(Ok(Ipv4Addr::LOCALHOST.into()));
     }
     let mine = networks();
     let given: Vec<u8> = if session.rank() == 0 {
@@ -279,11 +296,15 @@ fn address(session: &Session, has_hosts: bool) -> Result<IpAddr, String> {
     let of_rank_0: Vec<Network> =
         session.gather(Group::All, &given)?[0].as_chunks().0.iter().map(Network::from_bytes).collect();
     let in_each: Vec<Option<IpAddr>> = of_rank_0.iter().map(|network| within(network, &mine)).collect();
-    let has: Vec<u8> = in_each.iter().map(|address| u8::from(address.is_some())).collect();
-    let all = session.gather(Group::All, &has)?;
-    let common = (0..of_rank_0.len()).find(|&at| all.iter().all(|has| has[at] == 1));
+    let given: Vec<String> = in_each.iter().map(|ip| ip.map_or("-".into(), |ip| ip.to_string())).collect();
+    let all: Vec<Vec<u8>> = session.gather(Group::All, given.join(" ").as_bytes())?;
+    let all: Vec<Vec<String>> = all
+        .iter()
+        .map(|bytes| String::from_utf8_lossy(bytes).split(' ').map(str::to_owned).collect())
+        .collect();
+    let common = (0..of_rank_0.len()).find(|&at| is_common(&all, &hosts.first_of, at));
     if let Some(address) = common.and_then(|at| in_each[at]) {
-        return Ok(address);
+        return Ok(Ok(address));
     }
     let towards = |network: &Network| {
         let any: IpAddr = if network.address.is_ipv4() {
@@ -296,12 +317,21 @@ fn address(session: &Session, has_hosts: bool) -> Result<IpAddr, String> {
         socket.connect((network.address, 9)).ok()?;
         Some(socket.local_addr().ok()?.ip())
     };
-    of_rank_0.iter().find_map(towards).ok_or_else(|| {
+    Ok(of_rank_0.iter().find_map(towards).ok_or_else(|| {
         format!(
-            "rank {} finds no network to the host of rank 0, whose addresses are {:?}: set {RENDEZVOUS} to one that all hosts reach",
-            session.rank(),
+            "no network leads to the host of rank 0, whose addresses are {:?}: set {RENDEZVOUS} to an address and port of it that all hosts reach, and FENCEPOST_SECRET_FILE",
             of_rank_0.iter().map(|network| network.address).collect::<Vec<_>>()
         )
+    }))
+}
+
+/// Whether each host has an address of its own in the network number `at`, by the addresses that each rank has given. Bridges of
+/// virtual machines and containers have the same address on each host.
+fn is_common(all: &[Vec<String>], first_of: &[u32], at: usize) -> bool {
+    let mut host_of = BTreeMap::new();
+    all.iter().zip(first_of).all(|(addresses, host)| match addresses.get(at).map(String::as_str) {
+        None | Some("-") => false,
+        Some(address) => host_of.insert(address, host).is_none_or(|other| other == host),
     })
 }
 
@@ -310,26 +340,23 @@ fn within(network: &Network, mine: &[Network]) -> Option<IpAddr> {
     mine.iter().map(|mine| mine.address).find(|&address| network.has(address))
 }
 
-/// Starts to listen, gathers the addresses of all ranks, and begins to watch the ranks of this host. A rank without shared memory in
-/// a job that has some is alone in its own.
+/// Starts to listen, gathers the addresses of all ranks, and begins to watch the ranks of this host.
 fn listen(
     session: &Session,
     job: &Description,
-    shared: Option<Shared>,
+    shared: Result<Option<Shared>, String>,
 ) -> Result<(Link, Vec<SocketAddr>), String> {
-    let alone = || Segment::create(1).map(Arc::new).map(Some).map_err(|error| error.to_string());
-    let memory = match (&shared, job.reach) {
-        (Some(shared), _) => Ok(Some(Arc::clone(&shared.segment))),
-        (None, Reach::Mixed) => alone(),
-        (None, _) => Ok(None),
-    };
-    let joined = memory.and_then(|memory| Link::join(job, memory, false)).and_then(|joined| {
+    let join = |shared: Option<Shared>| {
+        let shared = shared.filter(|_| job.reach != Reach::Tcp);
+        let memory = shared.as_ref().map(|shared| Arc::clone(&shared.segment));
+        let joined = Link::join(job, memory, false)?;
         let (watcher, limits) = (std::thread::Builder::new().name("fencepost watch".into()), job.limits);
         match shared.map(|shared| watcher.spawn(move || shared.watch(limits))) {
             Some(Err(error)) => Err(format!("no thread can be started: {error}")),
             _ => Ok(joined),
         }
-    });
+    };
+    let joined = shared.and_then(join);
     // All ranks go through the same calls of MPI, so a rank that can't join gives the reason in place of its address.
     let given = match &joined {
         Ok((_, Some(address))) => address.to_string(),
@@ -375,6 +402,16 @@ mod tests {
         assert_eq!(chosen("10.1.3.3", 24), None);
         assert_eq!(chosen("fd00::1", 64).as_deref(), Some("fd00::5"));
         assert_eq!(chosen("::ffff:10.1.2.3", 96), None, "an address of version 6");
+        let given = [
+            ["10.0.0.1", "172.17.0.1"],
+            ["10.0.0.1", "172.17.0.1"],
+            ["10.0.0.2", "172.17.0.1"],
+            ["10.0.0.3", "-"],
+        ];
+        let given = given.map(|addresses| addresses.map(str::to_owned).to_vec());
+        let common = |ranks: usize, at| is_common(&given[..ranks], &[0, 0, 2, 3][..ranks], at);
+        assert!(common(4, 0) && !common(3, 1), "a bridge has one address on both hosts");
+        assert!(common(2, 1) && !common(4, 1) && !common(4, 2), "each host needs an address");
         for network in mine {
             assert_eq!(Network::from_bytes(&network.to_bytes()), network);
         }

@@ -1,9 +1,8 @@
-//! [`share`]: memory that ranks of one host share, whom another launcher has started. The lowest rank creates the segment, and the
+//! [`share`]: memory shared by ranks that another launcher has started on one host. The lowest rank creates the segment, and the
 //! others open it through `/proc`. Nobody reaps the processes of other ranks here, so each rank watches the next one of its host,
 //! and marks it as failed when its process has ended.
 
 use crate::description::Limits;
-use crate::exit::Exit;
 use crate::turns::timeout_until;
 use fencepost_transport::Segment;
 use fencepost_transport::mpi::{Group, Session};
@@ -59,7 +58,9 @@ struct Other {
     rank: u32,
     /// Its place among the ranks of the host.
     local: usize,
-    process: Process,
+    pid: i32,
+    /// Opened when the ranks join: later there may be no descriptor left, and a rank must not count as ended for that.
+    process: OwnedFd,
 }
 
 /// Opens the segment, and the processes that this rank may have to watch.
@@ -77,13 +78,14 @@ fn joined(
         None => opened(processes[0], &texts[0])?,
     };
     let here = ranks.iter().position(|&rank| rank == me).ok_or("this rank is on another host")?;
-    let after = (here + 1..ranks.len()).chain(0..here);
-    let others: Vec<Other> =
-        after.map(|local| Other { rank: ranks[local], local, process: processes[local] }).collect();
-    match others.iter().find(|other| other.process.open().is_none()) {
-        Some(other) => Err(format!("the process of rank {} is not visible", other.rank)),
-        None => Ok(Shared { segment, others }),
-    }
+    let other = |local: usize| {
+        let (rank, pid) = (ranks[local], processes[local].pid);
+        let opened = processes[local].open();
+        let process = opened.ok_or_else(|| format!("the process of rank {rank} can't be watched"))?;
+        Ok(Other { rank, local, pid, process })
+    };
+    let others = (here + 1..ranks.len()).chain(0..here).map(other).collect::<Result<_, String>>()?;
+    Ok(Shared { segment, others })
 }
 
 /// Opens the segment of the rank that has given this text.
@@ -117,7 +119,7 @@ impl Process {
         Ok(Self { pid, started })
     }
 
-    /// Returns a descriptor of the process; `None` if it has ended.
+    /// Returns a descriptor of the process; `None` if it has ended, or can't be opened.
     fn open(self) -> Option<OwnedFd> {
         let process = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
         // The descriptor is that of the process which had the number when it was opened.
@@ -160,30 +162,38 @@ fn field(pid: i32, number: usize) -> Option<String> {
 }
 
 impl Shared {
+    /// Returns memory of this rank alone.
+    pub(crate) fn alone() -> Result<Self, String> {
+        let segment = Segment::create(1).map_err(|error| error.to_string())?;
+        Ok(Self { segment: Arc::new(segment), others: Vec::new() })
+    }
+
     /// Watches the next rank of the host that runs, as long as this process does: when it has ended, marks it as failed, and watches
     /// the one after it. A rank that is stopped for the limit of silence is killed, as a launcher kills one that sends no heartbeat.
     pub(crate) fn watch(self, limits: Limits) {
-        for Other { rank, local, process } in self.others {
-            let killed = process.open().and_then(|descriptor| watched(process, &descriptor, limits));
-            let how = killed.map_or("has ended".into(), |silent| Exit::Silent(silent).to_string());
+        for Other { rank, local, pid, process } in self.others {
+            let how = match watched(pid, &process, limits) {
+                Some(stopped) => format!("was stopped for {:.1} s and was killed", stopped.as_secs_f64()),
+                None => "has ended".into(),
+            };
             self.segment.mark_failed(local, &format!("rank {rank} of the job {how}"));
         }
     }
 }
 
 /// Waits for the end of a process. Returns how long it had been stopped if it was killed for that.
-fn watched(process: Process, descriptor: &OwnedFd, limits: Limits) -> Option<Duration> {
+fn watched(pid: i32, descriptor: &OwnedFd, limits: Limits) -> Option<Duration> {
     let (mut stopped, mut killed) = (Duration::ZERO, None);
     loop {
         let (mut fds, began) = ([PollFd::new(descriptor, PollFlags::IN)], Instant::now());
         let next = (!limits.silence.is_zero()).then(|| Instant::now() + limits.heartbeat);
         let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(next).as_ref());
-        if !fds[0].revents().is_empty() {
+        if fds[0].revents().intersects(PollFlags::IN | PollFlags::HUP) {
             return killed;
         }
         // Only the time in which this process was not stopped itself counts: a job may be stopped as a whole.
         let turn = began.elapsed().min(limits.heartbeat);
-        stopped = if is_stopped(process.pid) { stopped + turn } else { Duration::ZERO };
+        stopped = if is_stopped(pid) { stopped + turn } else { Duration::ZERO };
         if !limits.silence.is_zero() && stopped >= limits.silence && killed.is_none() {
             killed = Some(stopped);
             // An error means that it has ended, which the descriptor reports.
@@ -232,8 +242,9 @@ mod tests {
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().expect("a process");
         let pid = child.id() as i32;
         let process = Process { pid, started: started(pid).expect("it runs") };
+        let process = process.open().expect("a descriptor");
         let shared =
-            Shared { segment: Arc::clone(&segment), others: vec![Other { rank: 1, local: 1, process }] };
+            Shared { segment: Arc::clone(&segment), others: vec![Other { rank: 1, local: 1, pid, process }] };
         let watcher = std::thread::spawn(move || shared.watch(limits));
         if stops {
             rustix::process::kill_process(Pid::from_child(&child), Signal::STOP).expect("it runs");

@@ -162,7 +162,7 @@ pub const VARIABLES: [Variable; 26] = [
         "FENCEPOST_MPI",
         "a path",
         "that of the launcher's MPI",
-        "The library of MPI over which ranks meet that srun, mpiexec or another launcher starts. `fencepost mpi` shows which one is found",
+        "The MPI library over which ranks started by srun, mpiexec or another launcher meet, and over which the secret of their job travels. `fencepost mpi` shows which one is found",
     ),
     job(
         "FENCEPOST_SHARE",
@@ -174,7 +174,7 @@ pub const VARIABLES: [Variable; 26] = [
         "FENCEPOST_RENDEZVOUS",
         "an address and a port",
         "none",
-        "Where rank 0 listens for the others, for such ranks without an MPI",
+        "Where rank 0 listens for the others, for ranks of such a launcher that have no MPI",
     ),
     job(
         "FENCEPOST_SECRET_FILE",

@@ -62,6 +62,10 @@ pub struct Search {
 pub fn search(named: Option<&Path>, wanted: &[Family]) -> Search {
     let mut search = Search { found: None, passed_over: Vec::new() };
     if let Some(path) = named {
+        if path.as_os_str().is_empty() {
+            search.pass_over(Source::Variable, None, "it is empty: give the path of a library".into());
+            return search;
+        }
         search.look(Source::Variable, Some(path), Mpi::load(path), wanted);
         return search;
     }

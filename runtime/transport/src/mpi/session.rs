@@ -4,7 +4,7 @@ use super::table::{Calls, Group, Mpi};
 
 /// The ranks that a launcher of MPI has started. Every rank makes the same calls in the same order, as for each collective of MPI.
 ///
-/// An error of MPI ends the job, as MPI's own handler of errors does. A session that is dropped and not [ended](Self::end) is
+/// With MPI's own handler of errors an error ends the job. A session that is dropped and not [ended](Self::end) is
 /// not finalised: its launcher then takes the end of this process for a failure.
 pub struct Session {
     calls: Box<dyn Calls>,
@@ -26,7 +26,9 @@ impl Mpi {
         std::mem::forget(library);
         let (initialized, finalized) = calls.state();
         if finalized {
-            return Err("this program has finalised MPI before it entered its first world".into());
+            return Err(
+                "this program has finalised MPI: it has to enter its first world before it does so".into()
+            );
         }
         if !initialized {
             calls.init()?;
