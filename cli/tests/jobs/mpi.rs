@@ -1,14 +1,16 @@
-//! Jobs of a launcher of MPI: a stand-in takes the places of the library and of the launcher, so the hosts can be made up. `.ci/run mpi` runs
-//! the same programs under real ones.
+//! Jobs of a launcher of MPI: a stand-in takes the places of the library and of the launcher, so
+//! the hosts can be made up. `.ci/run mpi` runs the same programs under real ones.
 
 use crate::launched::{Ended, Launched, rank_program, start};
 use fencepost_tests_mpi::{SERVER, Server, library};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The hosts of four ranks: all on one, two on each, the same in turn, each by itself, three and one.
+/// The hosts of four ranks: all on one, two on each, the same in turn, each by itself, three and
+/// one.
 const HOSTS: [[u32; 4]; 5] = [[0; 4], [0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 2, 3], [0, 0, 0, 1]];
 
-/// Starts a rank for each of these hosts. Those on host 0 may write no files that are long enough to be shared.
+/// Starts a rank for each of these hosts. Those on host 0 may write no files that are long enough
+/// to be shared.
 fn limited(hosts: &[u32]) -> Vec<Ended> {
     let script = |rank: usize| {
         format!("{}exec \"$0\" rank placed", if hosts[rank] == 0 { "ulimit -f 1; " } else { "" })
@@ -63,7 +65,8 @@ pub fn hosts() {
             }
         }
     }
-    // A host whose ranks can't share memory has TCP, and so have all where no other host has several ranks.
+    // A host whose ranks can't share memory has TCP, and so have all where no other host has
+    // several ranks.
     for (hosts, placement) in [(&[0, 0, 1][..], "Apart"), (&[0, 0, 1, 1, 2], "Apart")] {
         for rank in limited(hosts) {
             let expected = format!("placed {placement}\nmet {}\n", hosts.len());

@@ -1,5 +1,5 @@
-//! External launchers: the environment variables by which they pass each process its rank and the number of ranks, and the MPI
-//! whose processes they start.
+//! External launchers: the environment variables by which they pass each process its rank and the
+//! number of ranks, and the MPI whose processes they start.
 //!
 //! | launcher | rank | ranks | MPI | used only if |
 //! |---|---|---|---|---|
@@ -46,9 +46,10 @@ const TABLE: [Launcher; 5] = [
 pub(crate) const RENDEZVOUS: &str = "FENCEPOST_RENDEZVOUS";
 /// The variable with the path of the library of MPI by which the ranks of such a job meet.
 pub(crate) const MPI: &str = "FENCEPOST_MPI";
-/// The variable that says whether the ranks of a host that meet over MPI share memory.
+/// The variable that selects whether the ranks of a host that meet over MPI share memory.
 pub(crate) const SHARE: &str = "FENCEPOST_SHARE";
-/// The variable with the path of the file that holds the job's secret, which only its owner may read.
+/// The variable with the path of the file that holds the job's secret, which only its owner may
+/// read.
 pub(crate) const SECRET: &str = "FENCEPOST_SECRET_FILE";
 
 /// The names of the launchers, for messages.
@@ -66,8 +67,8 @@ pub(crate) struct ExternalRank {
     pub(crate) families: &'static [Family],
 }
 
-/// Returns the value of an environment variable. Bytes that are not UTF-8 are replaced: the check of the value then refuses it and
-/// shows it.
+/// Returns the value of an environment variable. Bytes that are not UTF-8 are replaced: the check
+/// of the value then refuses it and shows it.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }

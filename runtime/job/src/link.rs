@@ -1,4 +1,5 @@
-//! The transports of a job: [`HostMemory`] in the process that starts ranks, and [`Link`] in each rank.
+//! The transports of a job: [`HostMemory`] in the process that starts ranks, and [`Link`] in each
+//! rank.
 
 use crate::description::{Description, Limits, Reach};
 use fencepost_transport::{Endpoint, Fabric, HybridEnd, Reports, Segment, Settings, ShmEnd, TcpEnd, listen};
@@ -56,8 +57,9 @@ enum ConnectionState {
 }
 
 impl Link {
-    /// Prepares the transports of the job; returns also the address that this rank listens at, if it uses connections.
-    /// `deaths_reported`: whether a launcher will report how other ranks have died.
+    /// Prepares the transports of the job; returns also the address that this rank listens at, if
+    /// it uses connections. `deaths_reported`: whether a launcher will report how other ranks have
+    /// died.
     pub(crate) fn join(
         job: &Description,
         memory: Option<Arc<Segment>>,
@@ -83,8 +85,8 @@ impl Link {
         self.connections.as_ref().map_or(Ok(()), |connections| connections.connect(addresses))
     }
 
-    /// Marks a rank as failed, as `how` describes. In the shared memory the process that started the rank has marked it
-    /// already.
+    /// Marks a rank as failed, as `how` describes. In the shared memory the process that started
+    /// the rank has marked it already.
     pub(crate) fn mark_failed(&self, rank: u32, how: &str) {
         if let Some(connections) = &self.connections {
             connections.report(|reports| reports.mark_failed(rank as usize, how));
@@ -121,8 +123,9 @@ impl Link {
         })
     }
 
-    /// Closes the transports, and waits until the other ranks have received all that was sent to them. The caller is
-    /// in no world; `last_error` is the error with which it left its last world.
+    /// Closes the transports, and waits until the other ranks have received all that was sent to
+    /// them. The caller is in no world; `last_error` is the error with which it left its last
+    /// world.
     pub(crate) fn close(&self, job: &Description, last_error: Option<&str>) {
         if let (Some(segment), Some(why)) = (&self.memory, last_error) {
             let hosts: Vec<u32> = job.host_of_each().collect();
@@ -179,29 +182,33 @@ impl Connections {
     }
 }
 
-/// How long a rank waits for the launcher's report when a connection ends: the launcher knows how the other rank died.
+/// How long a rank waits for the launcher's report when a connection ends: the launcher knows how
+/// the other rank died.
 const REPORT_WAIT: Duration = Duration::from_secs(2);
 
-/// Descriptors of a rank that are no connections: 12 of its own, and some for what its program opens.
+/// Descriptors of a rank that are no connections: 12 of its own, and some for what its program
+/// opens.
 const OTHERS: u64 = 16;
 
 /// In place of no limit.
 const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
 
-/// The shortest time after which a connection is given up: connections check the time ten times a second.
+/// The shortest time after which a connection is given up: connections check the time ten times a
+/// second.
 const LIMIT_MIN: Duration = Duration::from_millis(500);
 
 fn fabric(job: &Description, deaths_reported: bool) -> std::io::Result<Fabric> {
     let Limits { heartbeat, silence } = job.limits;
     let settings = Settings::default();
-    // All connections of a job of twice as many ranks stay open, and other things of the program are open as well.
+    // All connections of a job of twice as many ranks stay open, and other things of the program
+    // are open as well.
     let open = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let most = usize::try_from(open.saturating_sub(OTHERS) / 2).unwrap_or(usize::MAX);
     let settings = Settings {
         beat: heartbeat,
-        // The launcher applies `silence` itself, and kills a silent rank; a rank waits for that report as for any
-        // other. Where only the connection between two ranks is cut, no report comes, and the ranks fail when this
-        // limit is over.
+        // The launcher applies `silence` itself, and kills a silent rank; a rank waits for that
+        // report as for any other. Where only the connection between two ranks is cut, no report
+        // comes, and the ranks fail when this limit is over.
         limit: if silence.is_zero() { NEVER } else { (silence + heartbeat).max(LIMIT_MIN) },
         obituary: if deaths_reported { REPORT_WAIT } else { Duration::ZERO },
         sealed: job.sealed,

@@ -1,7 +1,9 @@
-//! [`meet`]: how the ranks that a launcher of MPI has started find each other, over that MPI. Nothing has to be configured.
+//! [`meet`]: how the ranks that a launcher of MPI has started find each other, over that MPI.
+//! Nothing has to be configured.
 //!
-//! MPI is used only for that: it is initialised, each rank gathers what the others give, and it is finalised. From then on the
-//! ranks use memory that they share, and their own connections between hosts.
+//! MPI is used only for that: it is initialised, each rank gathers what the others give, and it is
+//! finalised. From then on the ranks use memory that they share, and their own connections between
+//! hosts.
 
 use crate::description::{Description, HostRanks, Reach};
 use crate::environment::{ExternalRank, MPI, RENDEZVOUS, SHARE, variable};
@@ -18,12 +20,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Meets the other ranks over the MPI of their launcher. Returns the description of the job, this rank's transports, and the address
-/// that each rank listens at.
+/// Meets the other ranks over the MPI of their launcher. Returns the description of the job, this
+/// rank's transports, and the address that each rank listens at.
 ///
 /// # Errors
-/// No MPI is found, or the MPI found belongs to another launcher; a rank runs another program, has settings that are not valid, or
-/// can't listen. Errors of one rank after MPI has begun are passed on to all of them.
+/// No MPI is found, or the MPI found belongs to another launcher; a rank runs another program, has
+/// settings that are not valid, or can't listen. Errors of one rank after MPI has begun are passed
+/// on to all of them.
 pub(crate) fn meet(external: &ExternalRank) -> Result<(Description, Link, Vec<SocketAddr>), String> {
     let session = begin(external)?;
     let own = Settings::from_environment().and_then(|settings| Ok((settings, shares()?)));
@@ -92,7 +95,8 @@ fn begin(external: &ExternalRank) -> Result<Session, String> {
     Ok(session)
 }
 
-/// Takes the secret of rank 0, and compares what has to be the same on all ranks. Returns the secret and the settings.
+/// Takes the secret of rank 0, and compares what has to be the same on all ranks. Returns the
+/// secret and the settings.
 fn agree(
     session: &Session,
     own: Result<(Settings, bool), String>,
@@ -163,8 +167,9 @@ impl Hosts {
         (0_u32..).zip(&self.first_of).filter(|(rank, first)| rank == *first).count()
     }
 
-    /// Shares memory among the ranks of each host. Ranks of a host that can't are each a host of their own from here on, with memory of
-    /// their own; if one of them has none, all ranks of the job use TCP.
+    /// Shares memory among the ranks of each host. Ranks of a host that can't are each a host of
+    /// their own from here on, with memory of their own; if one of them has none, all ranks of the
+    /// job use TCP.
     fn share(mut self, session: &Session, shares: bool) -> Result<(Self, Option<Shared>), String> {
         let is_needed = shares && self.count() < self.first_of.len();
         let mut shared = if is_needed { Some(share(session, &self.here)?) } else { None };
@@ -280,9 +285,9 @@ fn networks() -> Vec<Network> {
     networks
 }
 
-/// Returns the address that this rank listens at: on one host that of loopback; on several that in the first network of rank 0 in
-/// which each host has an address of its own; if there is none, the address from which this host reaches rank 0. The inner error
-/// is that of this rank alone.
+/// Returns the address that this rank listens at: on one host that of loopback; on several that in
+/// the first network of rank 0 in which each host has an address of its own; if there is none, the
+/// address from which this host reaches rank 0. The inner error is that of this rank alone.
 fn address(session: &Session, hosts: &Hosts) -> Result<Result<IpAddr, String>, String> {
     if hosts.count() == 1 {
         return Ok(Ok(Ipv4Addr::LOCALHOST.into()));
@@ -325,8 +330,9 @@ fn address(session: &Session, hosts: &Hosts) -> Result<Result<IpAddr, String>, S
     }))
 }
 
-/// Whether each host has an address of its own in the network number `at`, by the addresses that each rank has given. Bridges of
-/// virtual machines and containers have the same address on each host.
+/// Whether each host has an address of its own in the network number `at`, by the addresses that
+/// each rank has given. Bridges of virtual machines and containers have the same address on each
+/// host.
 fn is_common(all: &[Vec<String>], first_of: &[u32], at: usize) -> bool {
     let mut host_of = BTreeMap::new();
     all.iter().zip(first_of).all(|(addresses, host)| match addresses.get(at).map(String::as_str) {
@@ -340,7 +346,8 @@ fn within(network: &Network, mine: &[Network]) -> Option<IpAddr> {
     mine.iter().map(|mine| mine.address).find(|&address| network.has(address))
 }
 
-/// Starts to listen, gathers the addresses of all ranks, and begins to watch the ranks of this host.
+/// Starts to listen, gathers the addresses of all ranks, and begins to watch the ranks of this
+/// host.
 fn listen(
     session: &Session,
     job: &Description,
@@ -357,7 +364,8 @@ fn listen(
         }
     };
     let joined = shared.and_then(join);
-    // All ranks go through the same calls of MPI, so a rank that can't join gives the reason in place of its address.
+    // All ranks go through the same calls of MPI, so a rank that can't join gives the reason in
+    // place of its address.
     let given = match &joined {
         Ok((_, Some(address))) => address.to_string(),
         Ok((_, None)) => "0.0.0.0:0".into(),

@@ -1,6 +1,7 @@
-//! [`share`]: memory shared by ranks that another launcher has started on one host. The lowest rank creates the segment, and the
-//! others open it through `/proc`. Nobody reaps the processes of other ranks here, so each rank watches the next one of its host,
-//! and marks it as failed when its process has ended.
+//! [`share`]: memory shared by ranks that another launcher has started on one host. The lowest rank
+//! creates the segment, and the others open it through `/proc`. Nobody reaps the processes of other
+//! ranks here, so each rank watches the next one of its host, and marks it as failed when its
+//! process has ended.
 
 use crate::description::Limits;
 use crate::turns::timeout_until;
@@ -14,8 +15,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Shares memory among the ranks of this host. All of them call it. Returns the segment, or the reason why a rank can't use it: then
-/// none of them uses it.
+/// Shares memory among the ranks of this host. All of them call it. Returns the segment, or the
+/// reason why a rank can't use it: then none of them uses it.
 ///
 /// # Errors
 /// MPI has failed.
@@ -59,7 +60,8 @@ struct Other {
     /// Its place among the ranks of the host.
     local: usize,
     pid: i32,
-    /// Opened when the ranks join: later there may be no descriptor left, and a rank must not count as ended for that.
+    /// Opened when the ranks join: later there may be no descriptor left, and a rank must not count
+    /// as ended for that.
     process: OwnedFd,
 }
 
@@ -168,8 +170,9 @@ impl Shared {
         Ok(Self { segment: Arc::new(segment), others: Vec::new() })
     }
 
-    /// Watches the next rank of the host that runs, as long as this process does: when it has ended, marks it as failed, and watches
-    /// the one after it. A rank that is stopped for the limit of silence is killed, as a launcher kills one that sends no heartbeat.
+    /// Watches the next rank of the host that runs, as long as this process does: when it has
+    /// ended, marks it as failed, and watches the one after it. A rank that is stopped for the
+    /// limit of silence is killed, as a launcher kills one that sends no heartbeat.
     pub(crate) fn watch(self, limits: Limits) {
         for Other { rank, local, pid, process } in self.others {
             let how = match watched(pid, &process, limits) {
@@ -191,7 +194,8 @@ fn watched(pid: i32, descriptor: &OwnedFd, limits: Limits) -> Option<Duration> {
         if fds[0].revents().intersects(PollFlags::IN | PollFlags::HUP) {
             return killed;
         }
-        // Only the time in which this process was not stopped itself counts: a job may be stopped as a whole.
+        // Only the time in which this process was not stopped itself counts: a job may be stopped
+        // as a whole.
         let turn = began.elapsed().min(limits.heartbeat);
         stopped = if is_stopped(pid) { stopped + turn } else { Duration::ZERO };
         if !limits.silence.is_zero() && stopped >= limits.silence && killed.is_none() {

@@ -91,7 +91,7 @@ impl WorldCore {
         first.unwrap_or(Lost { rank: lost.rank, how: Loss::Ended(what) })
     }
 
-    /// What is wrong where a rank has finished that this one waits for.
+    /// Describes the mistake if a rank has finished while this one waits for it.
     fn waits(&self) -> String {
         format!(", and rank {} waits for it: each rank has to make the calls that others wait for", self.rank)
     }

@@ -1,4 +1,5 @@
-//! The operations that a window has collected for its next fence: forgotten, kept apart, or asked about.
+//! The operations that a window has collected for its next fence: forgotten, kept apart, or asked
+//! about.
 
 use crate::collect::fast_path::FastPath;
 use crate::collect::operation::WindowKey;
@@ -14,7 +15,8 @@ use fencepost_transport::Record;
 use std::panic::Location;
 
 impl WindowCore {
-    /// After a fence that went through, at this line: fill the other set, which nobody reads any more.
+    /// After a fence that went through, at this line: fill the other set, which nobody reads any
+    /// more.
     pub(crate) fn next_set(&self, site: &'static Location<'static>) {
         self.since.set(site);
         self.closed.set(false);
@@ -23,14 +25,16 @@ impl WindowCore {
             self.begins(site);
         }
         self.reopen();
-        // Readers of this set finished before they sent the notifications of the fence that has just ended.
+        // Readers of this set finished before they sent the notifications of the fence that has
+        // just ended.
         self.fill(self.set.get() ^ usize::from(!without(Wait::Reuse)));
         if self.far {
             self.remembered.borrow_mut().settled();
         }
     }
 
-    /// [`next_set`](Self::next_set), where the epoch had records alone and memory is reached: no operation is pending, nor was any.
+    /// [`next_set`](Self::next_set), where the epoch had records alone and memory is reached: no
+    /// operation is pending, nor was any.
     #[inline]
     pub(crate) fn next_set_plainly(&self, site: &'static Location<'static>) {
         self.since.set(site);
@@ -40,7 +44,8 @@ impl WindowCore {
         self.checked.clear();
     }
 
-    /// In the epoch that begins here small operations go the fast path: from the second one on, where the line of the first is kept.
+    /// In the epoch that begins here small operations go the fast path: from the second one on,
+    /// where the line of the first is kept.
     #[inline]
     fn reopen(&self) {
         let named = self.first.take().is_some();
@@ -49,8 +54,8 @@ impl WindowCore {
         }
     }
 
-    /// An operation is about to be collected the long way: the line of the first of an epoch is kept, where
-    /// [each call is looked at](crate::state::supersteps::Supersteps::checks).
+    /// An operation is about to be collected the long way: the line of the first of an epoch is
+    /// kept, where [each call is looked at](crate::state::supersteps::Supersteps::checks).
     #[inline]
     pub(crate) fn keep_first(&self, site: &'static Location<'static>) {
         if self.first.get().is_none() && self.world.supersteps.checks() {
@@ -67,7 +72,8 @@ impl WindowCore {
         self.allow(self.is_short()); // what may leave early now, and what not
     }
 
-    /// Keep how much the epoch that has ended sent to ranks whose memory is not reached, single elements apart.
+    /// Keep how much the epoch that has ended sent to ranks whose memory is not reached, single
+    /// elements apart.
     fn watch(&self) {
         let remembered = self.remembered.borrow();
         let sent = (0..self.world.size).filter(|&target| self.peers[target].base.is_null()).map(|target| {
@@ -95,8 +101,8 @@ impl WindowCore {
     /// Forget what is pending.
     pub(crate) fn discard(&self) {
         if self.world.alive().is_err() {
-            // Other ranks may be reading what was collected for the fence that the world ended in, and no other fence
-            // follows.
+            // Other ranks may be reading what was collected for the fence that the world ended in,
+            // and no other fence follows.
             self.allow(false);
             return self.pending(|pending| pending.clear(&self.world.streaks, self.asking));
         }
@@ -114,8 +120,8 @@ impl WindowCore {
         self.remembered.borrow_mut().forget();
     }
 
-    /// Keeps an operation on elements of `target`, which is as many records that are still to be written, and the section that
-    /// it reads or lands in, where conflicts are looked for.
+    /// Keeps an operation on elements of `target`, which is as many records that are still to be
+    /// written, and the section that it reads or lands in, where conflicts are looked for.
     #[inline]
     pub(crate) fn keep_call(
         &self,
@@ -145,9 +151,10 @@ impl WindowCore {
         self.stay(target).then(|| self.fast_paths[target].writer.count(records))
     }
 
-    /// Collects an accumulate of one small element like the one before it to its target, if that needs no mark; else nothing has
-    /// happened. It is in the loop that calls it; of a put as much would be, with its mark, and a loop of puts that are not checked
-    /// would take 1.05 times as long.
+    /// Collects an accumulate of one small element like the one before it to its target, if that
+    /// needs no mark; else nothing has happened. It is in the loop that calls it; of a put as much
+    /// would be, with its mark, and a loop of puts that are not checked would take 1.05 times as
+    /// long.
     #[inline(always)]
     pub(crate) fn push_unmarked(
         &self,
@@ -161,10 +168,11 @@ impl WindowCore {
             && path.writer.write(record)
     }
 
-    /// Collects an operation on one small element of memory that is reached, by the fast path of its target, where that is all
-    /// that is to be done, its line is known and none before it conflicts with it; else nothing has happened. Cold, also where
-    /// each call is looked at: otherwise the loop of a program that is not checked keeps the arguments of this call in registers,
-    /// and takes 1.07 times as long.
+    /// Collects an operation on one small element of memory that is reached, by the fast path of
+    /// its target, where that is all that is to be done, its line is known and none before it
+    /// conflicts with it; else nothing has happened. Cold, also where each call is looked at:
+    /// otherwise the loop of a program that is not checked keeps the arguments of this call in
+    /// registers, and takes 1.07 times as long.
     #[cold]
     #[inline(never)]
     pub(crate) fn push_checked(&self, path: &FastPath, target: usize, at: usize, record: Record) -> bool {
@@ -193,8 +201,8 @@ impl WindowCore {
         is_pushed
     }
 
-    /// Keeps the line of an operation on one small element that is about to be a record, if that says all else. Returns
-    /// whether it does.
+    /// Keeps the line of an operation on one small element that is about to be a record, if that
+    /// says all else. Returns whether it does.
     pub(crate) fn keep_line(&self, target: usize, head: Head, site: &'static Location<'static>) -> bool {
         let says_all = self.checked.is_on() && self.stay(target);
         if says_all {
@@ -207,7 +215,8 @@ impl WindowCore {
     pub(crate) fn named_sections(&self) -> Vec<WindowKey> {
         let mut named = Vec::new();
         for target in 0..self.world.size {
-            // SAFETY: the set being filled is touched by its owner only; datatype operations are counted at once.
+            // SAFETY: the set being filled is touched by its owner only; datatype operations are
+            // counted at once.
             let outbox = unsafe { &*self.region.outbox(self.set.get(), target) };
             named.extend(outbox.wide.iter().filter_map(|wide| match &wide.source {
                 DatatypeSource::Section(key, ..) => Some(*key),
@@ -246,8 +255,8 @@ impl WindowCore {
                 .any(|(target, fast_path)| !fast_path.writer.has_none(records(target)))
     }
 
-    /// The window is dropped, or its world left: what it has collected is kept in mind, unless there was another error, which
-    /// may be why it was not fenced.
+    /// The window is dropped, or its world left: what it has collected is kept in mind, unless
+    /// there was another error, which may be why it was not fenced.
     pub(crate) fn note_unfenced(&self) {
         let failed =
             !self.world.goes_on() || self.handler.has_reported() || self.world.handler.has_reported();

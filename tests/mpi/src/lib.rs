@@ -1,8 +1,10 @@
-//! A stand-in for a library of MPI: what ranks call to meet, with the binary interface of MPICH. A [`Server`] in the test takes the
-//! place of the launcher. So tests need no MPI, and may put ranks on hosts that are made up.
+//! A stand-in for a library of MPI: what ranks call to meet, with the binary interface of MPICH. A
+//! [`Server`] in the test takes the place of the launcher. So tests need no MPI, and may put ranks
+//! on hosts that are made up.
 //!
-//! A rank connects to the server by a socket whose path is in [`SERVER`], and sends its number, which the variable `PMI_RANK` has. The server
-//! answers with the number of ranks. From then on each call that gathers is a request, which is answered once all ranks of the group have made it.
+//! A rank connects to the server by a socket whose path is in [`SERVER`], and sends its number,
+//! which the variable `PMI_RANK` has. The server answers with the number of ranks. From then on
+//! each call that gathers is a request, which is answered once all ranks of the group have made it.
 
 mod library;
 
@@ -14,7 +16,8 @@ use std::sync::{Arc, Barrier, Mutex, PoisonError};
 /// The variable with the path of the server's socket.
 pub const SERVER: &str = "FENCEPOST_TEST_MPI";
 
-/// Returns the path of the library, for `FENCEPOST_MPI`; the calling test is built in the same folder.
+/// Returns the path of the library, for `FENCEPOST_MPI`; the calling test is built in the same
+/// folder.
 ///
 /// # Errors
 /// The path of this program is not known.
@@ -22,7 +25,7 @@ pub fn library() -> io::Result<PathBuf> {
     Ok(std::env::current_exe()?.with_file_name("libfencepost_tests_mpi.so"))
 }
 
-/// What the ranks of a job meet at.
+/// The meeting point of the ranks of a job.
 pub struct Server {
     path: PathBuf,
 }
@@ -50,7 +53,8 @@ impl Group {
 }
 
 impl Server {
-    /// Waits for as many ranks as there are `hosts`: those with the same number are on one host. `path` is a new file.
+    /// Waits for as many ranks as there are `hosts`: those with the same number are on one host.
+    /// `path` is a new file.
     ///
     /// # Errors
     /// The socket can't be created.

@@ -1,4 +1,5 @@
-//! The functions of the library. Handles are numbers of this file alone, but for the constants of MPICH's header.
+//! The functions of the library. Handles are numbers of this file alone, but for the constants of
+//! MPICH's header.
 
 use crate::{SERVER, number, send};
 use std::ffi::{c_char, c_int, c_void};

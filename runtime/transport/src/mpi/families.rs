@@ -1,4 +1,4 @@
-//! [`Family`]: the three binary interfaces of MPI, and what a header of each would say.
+//! [`Family`]: the three binary interfaces of MPI, and the constants that their headers define.
 
 use libloading::os::unix::Library;
 use std::ffi::{c_int, c_void};
@@ -30,11 +30,12 @@ impl Family {
     }
 }
 
-/// Returns the major version of the standard interface that a library has. MPICH's other library has the function as well, and
-/// returns -1.
+/// Returns the major version of the standard interface that a library has. MPICH's `libmpi.so` has
+/// this function as well, and reports version -1.
 fn standard_version(library: &Library) -> Option<c_int> {
     type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int;
-    // SAFETY: a function of this name has this type (MPI 5.0, 20.2), and may be called before MPI is initialised.
+    // SAFETY: a function of this name has this type (MPI 5.0, 20.2), and may be called before MPI
+    // is initialised.
     unsafe {
         let version = library.get::<Version>(b"MPI_Abi_get_version\0").ok()?;
         let (mut major, mut minor) = (-1, -1);

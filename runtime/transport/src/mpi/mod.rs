@@ -1,7 +1,8 @@
-//! MPI by its symbols: a library that is looked for when a program runs. So one binary works with every MPI, and nobody needs one to
-//! build it.
+//! MPI by its symbols: a library that is looked for when a program runs. So one binary works with
+//! every MPI, and nobody needs one to build it.
 //!
-//! Three binary interfaces are in use. Their functions have the same names and arguments; handles and constants differ.
+//! Three binary interfaces are in use. Their functions have the same names and arguments; handles
+//! and constants differ.
 //!
 //! | interface | libraries | handles |
 //! |---|---|---|

@@ -2,10 +2,12 @@
 
 use super::table::{Calls, Group, Mpi};
 
-/// The ranks that a launcher of MPI has started. Every rank makes the same calls in the same order, as for each collective of MPI.
+/// The ranks that a launcher of MPI has started. Every rank makes the same calls in the same order,
+/// as for each collective of MPI.
 ///
-/// With MPI's own handler of errors an error ends the job. A session that is dropped and not [ended](Self::end) is
-/// not finalised: its launcher then takes the end of this process for a failure.
+/// With MPI's own handler of errors an error ends the job. A session that is dropped and not
+/// [ended](Self::end) is not finalised: its launcher then takes the end of this process for a
+/// failure.
 pub struct Session {
     calls: Box<dyn Calls>,
     /// Whether this session has initialised MPI, and not the program.
@@ -50,7 +52,8 @@ impl Session {
         self.size
     }
 
-    /// Returns what each rank of a group has given, in the order of the ranks. Each may give another number of bytes.
+    /// Returns what each rank of a group has given, in the order of the ranks. Each may give
+    /// another number of bytes.
     ///
     /// # Errors
     /// MPI has failed.

@@ -6,7 +6,8 @@ use std::ffi::{c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
-/// The longest text that a library returns, with room: MPI_MAX_LIBRARY_VERSION_STRING is 8192 at most, MPI_MAX_ERROR_STRING 1024.
+/// The longest text that a library returns, with room: MPI_MAX_LIBRARY_VERSION_STRING is 8192 at
+/// most, MPI_MAX_ERROR_STRING 1024.
 const TEXT: usize = 8193;
 
 /// A library of MPI that is loaded. MPI is not initialised.
@@ -24,8 +25,8 @@ impl Mpi {
     /// # Errors
     /// It can't be loaded, or is no MPI.
     pub(super) fn load(path: &Path) -> Result<Self, String> {
-        // SAFETY: the initialisers of the library run. They are those of an MPI that the user's launcher, search path or
-        // variable names, and which every program of that MPI runs.
+        // SAFETY: the initialisers of the library run. They are those of an MPI that the user's
+        // launcher, search path or variable names, and which every program of that MPI runs.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
         Self::of(path, library.map_err(|error| error.to_string())?)
     }
@@ -78,7 +79,8 @@ pub(super) trait Calls {
     fn finalize(&self);
     /// Returns this process's rank in the world, and the number of its ranks.
     fn place(&self) -> Result<(usize, usize), String>;
-    /// Creates an `MPI_Comm` of both groups, and returns the number of ranks of this host. All ranks call it.
+    /// Creates an `MPI_Comm` of both groups, and returns the number of ranks of this host. All
+    /// ranks call it.
     fn create_groups(&mut self) -> Result<usize, String>;
     /// Frees those of both groups. All ranks call it.
     fn free_groups(&mut self);
@@ -124,7 +126,8 @@ macro_rules! functions {
         impl<H: Handle> Table<H> {
             /// Looks all functions up.
             fn load(library: &Library) -> Result<Self, libloading::Error> {
-                // SAFETY: the functions of these names have these types in each MPI, with handles of its interface.
+                // SAFETY: the functions of these names have these types in each MPI, with handles
+                // of its interface.
                 unsafe { Ok(Self { $($name: *library.get($symbol)?,)* }) }
             }
         }
@@ -195,7 +198,8 @@ impl<H: Handle> Calls for Binding<H> {
 
     fn init(&self) -> Result<(), String> {
         let level = self.constants.serialized;
-        // SAFETY: MPI was not initialised before (the caller has asked); it takes no arguments of the program.
+        // SAFETY: MPI was not initialised before (the caller has asked); it takes no arguments of
+        // the program.
         self.filled(0, |given| unsafe { (self.table.init_thread)(null_mut(), null_mut(), level, given) })?;
         Ok(())
     }
@@ -242,7 +246,8 @@ impl<H: Handle> Calls for Binding<H> {
         let bytes = c_int::try_from(part.len()).map_err(|_| "more bytes than MPI takes in one call")?;
         let byte = self.constants.byte;
         let (from, to) = (part.as_ptr().cast(), all.as_mut_ptr().cast());
-        // SAFETY: `all` has room for as many bytes of each rank of the group, which the session has made.
+        // SAFETY: `all` has room for as many bytes of each rank of the group, which the session has
+        // made.
         let gather =
             |(): &mut ()| unsafe { (self.table.all_gather)(from, bytes, byte, to, bytes, byte, group) };
         self.filled((), gather)
