@@ -1,4 +1,5 @@
-//! `fencepost mpi`: the library of MPI by which ranks of another launcher meet, and what was passed over before it.
+//! `fencepost mpi`: the MPI library over which ranks of another launcher meet, and the libraries that
+//! the search has passed over before it.
 
 use fencepost_transport::mpi::{Look, Search, search};
 use std::fmt::Write;

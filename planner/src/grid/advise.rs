@@ -150,11 +150,12 @@ impl<const D: usize> Block<D> {
     /// The answer is the same on all ranks that give the same numbers. Where each rank measures its own `cell`, they have to
     /// agree on one first, such as the largest, for ranks with halos of different widths do not fit each other.
     ///
-    /// Fields that the caches of a host hold cost their cells alone. Of larger ones the steps wait for memory: once a group where a
-    /// band with all its steps fits in a cache, and once a step where it does not. The model doesn't know what else happens in a
-    /// machine: that ranks wait for each other where their work differs from step to step, or that more ranks than cores take
-    /// turns, which makes exchanges dearer and deeper halos better than it says; nor that bands may gain up to a quarter also of
-    /// fields that the shared caches hold. Time a few numbers of steps where that matters.
+    /// Fields that the caches of a host hold cost their cells alone. Steps of larger fields wait for
+    /// memory: once a group if a band with all its steps fits in a cache, and once a step otherwise.
+    /// The model leaves out that ranks wait for each other where their work differs from step to
+    /// step, and that more ranks than cores take turns: both make exchanges dearer, and deeper halos
+    /// better, than it predicts. It also leaves out that bands may gain up to a quarter for fields
+    /// that the shared caches hold. Time a few numbers of steps where that matters.
     ///
     /// # Errors
     /// ARG if the block has no halo; if `cell` is negative or not finite; if `exchanged` or `fields` is 0 or more than 2^32 - 1; if
@@ -328,8 +329,8 @@ impl Waits<'_> {
         let (steps, caches) = (self.steps as f64, self.caches);
         let core = FILLED * caches.core;
         let host = (FILLED * caches.host / self.near as f64).max(core);
-        // Caches that are shared keep up with a sweep, more or less: bands of fields that fit them gained a quarter at most where they
-        // gained, and took twice as long elsewhere.
+        // Shared caches nearly keep up with a sweep. For fields that fit them bands gained a quarter
+        // at most on one machine, and took twice as long on another (benches/LOG.md).
         let (near, far) = if all <= host {
             (0.0, 0.0)
         } else if window <= core {

@@ -134,7 +134,7 @@ fn agree(
 struct Hosts {
     /// The lowest rank of each rank's host.
     first_of: Vec<u32>,
-    /// The name that each of these ranks gives; of other ranks no name.
+    /// The name of the host at each of these ranks, and an empty one at the others.
     names: Vec<String>,
     /// The ranks of this host.
     here: Vec<u32>,

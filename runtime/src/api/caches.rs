@@ -13,8 +13,8 @@ use std::time::Instant;
 const LEAST: f64 = 16_777_216.0;
 const MOST: f64 = 67_108_864.0;
 
-/// How many times the cache of a core has to hold what a rank passes over to time the caches that are shared. Larger fields would time
-/// memory where other machines share these caches as well.
+/// The size of the fields by which shared caches are timed, as a multiple of a core's own cache.
+/// Larger fields would time memory where other machines share these caches as well.
 const NEAR: f64 = 4.0;
 
 /// How often the fields are passed over; the least time counts.

@@ -53,7 +53,7 @@ pub struct Look {
 pub struct Search {
     /// The library that was found, with its source.
     pub found: Option<(Source, Mpi)>,
-    /// What was passed over before it, in order.
+    /// The libraries and places that were passed over before it, in order.
     pub passed_over: Vec<Look>,
 }
 
