@@ -42,7 +42,7 @@ const CYCLES: [(&[&str], &str); 6] = [
         "what is bound pre-posts memory, and pre-posts are part of what is bound",
     ),
     (
-        &["tcp/connect.rs", "tcp/core.rs", "tcp/fabric.rs", "tcp/poll.rs", "tcp/probes.rs"],
+        &["fabric/carrier.rs", "fabric/core.rs", "fabric/peer.rs", "fabric/probes.rs"],
         "one value under one lock, its methods by subject",
     ),
     (

@@ -2,7 +2,9 @@
 //! rank.
 
 use crate::description::{Description, Limits, Reach};
-use fencepost_transport::{Endpoint, Fabric, HybridEnd, Reports, Segment, Settings, ShmEnd, TcpEnd, listen};
+use fencepost_transport::{
+    Endpoint, HybridEnd, Segment, Settings, ShmEnd, TcpEnd, TcpFabric, TcpReports, listen,
+};
 use rustix::fd::BorrowedFd;
 use rustix::process::{Resource, getrlimit};
 use std::net::SocketAddr;
@@ -49,10 +51,10 @@ pub(crate) struct Connections(Mutex<ConnectionState>);
 
 enum ConnectionState {
     /// This rank listens; the addresses of the others have not arrived.
-    Listening(Fabric),
+    Listening(TcpFabric),
     /// The connections, until they close; and reports of the launcher, which they need also while
     /// they close.
-    Started(Option<Arc<Fabric>>, Reports),
+    Started(Option<Arc<TcpFabric>>, TcpReports),
     Failed,
 }
 
@@ -158,7 +160,7 @@ impl Connections {
         Ok(())
     }
 
-    fn fabric(&self) -> Option<Arc<Fabric>> {
+    fn fabric(&self) -> Option<Arc<TcpFabric>> {
         match &*self.lock() {
             ConnectionState::Started(fabric, _) => fabric.clone(),
             ConnectionState::Listening(_) | ConnectionState::Failed => None,
@@ -166,7 +168,7 @@ impl Connections {
     }
 
     /// Passes a report of the launcher on, if the connections have started.
-    fn report(&self, report: impl FnOnce(&Reports)) {
+    fn report(&self, report: impl FnOnce(&TcpReports)) {
         if let ConnectionState::Started(_, reports) = &*self.lock() {
             report(reports);
         }
@@ -197,7 +199,7 @@ const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
 /// second.
 const LIMIT_MIN: Duration = Duration::from_millis(500);
 
-fn fabric(job: &Description, deaths_reported: bool) -> std::io::Result<Fabric> {
+fn fabric(job: &Description, deaths_reported: bool) -> std::io::Result<TcpFabric> {
     let Limits { heartbeat, silence } = job.limits;
     let settings = Settings::default();
     // All connections of a job of twice as many ranks stay open, and other things of the program
@@ -215,7 +217,7 @@ fn fabric(job: &Description, deaths_reported: bool) -> std::io::Result<Fabric> {
         connections: settings.connections.min(most).max(2),
         ..settings
     };
-    Fabric::new(listen(Some(job.bind))?, job.secret.clone(), job.job, job.rank as usize, settings)
+    TcpFabric::new(listen(Some(job.bind))?, job.secret.clone(), job.job, job.rank as usize, settings)
 }
 
 #[cfg(test)]

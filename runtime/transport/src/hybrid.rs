@@ -24,9 +24,9 @@ use crate::auth::{Secret, random_bytes};
 use crate::deadlock::{Table, Waits};
 use crate::tcp::{Settings, listen};
 use crate::{
-    Alarms, Attendant, Bytes, Cause, Channels, CreateJoin, Created, Endpoint, Fabric, Frame, Header, Leave,
-    Liveness, Loss, Lost, Memory, Meter, Notification, Notify, Number, PairLines, Pause, Payload, Port,
-    Segment, ShmEnd, TcpEnd, Topology, Until,
+    Alarms, Attendant, Bytes, Cause, Channels, CreateJoin, Created, Endpoint, Frame, Header, Leave, Liveness,
+    Loss, Lost, Memory, Meter, Notification, Notify, Number, PairLines, Pause, Payload, Port, Segment,
+    ShmEnd, TcpEnd, TcpFabric, Topology, Until,
 };
 
 /// One rank's end of a world of several hosts.
@@ -81,10 +81,10 @@ pub fn hybrid(hosts: &[u32]) -> io::Result<Vec<HybridEnd>> {
         }
     }
     let fabrics = (0..hosts.len())
-        .map(|rank| Fabric::new(listen(None)?, secret.clone(), job, rank, Settings::default()))
+        .map(|rank| TcpFabric::new(listen(None)?, secret.clone(), job, rank, Settings::default()))
         .collect::<io::Result<Vec<_>>>()?;
-    let addresses = fabrics.iter().map(Fabric::address).collect::<io::Result<Vec<_>>>()?;
-    let end = |(rank, mut fabric): (usize, Fabric)| {
+    let addresses = fabrics.iter().map(TcpFabric::address).collect::<io::Result<Vec<_>>>()?;
+    let end = |(rank, mut fabric): (usize, TcpFabric)| {
         fabric.table(&addresses)?;
         HybridEnd::of_job(&segments[&hosts[rank]], &fabric.into(), hosts, 0, rank)
     };
@@ -99,7 +99,7 @@ impl HybridEnd {
     /// As `ShmEnd::of_job` and `TcpEnd::of_job`.
     pub fn of_job(
         segment: &Arc<Segment>,
-        fabric: &Arc<Fabric>,
+        fabric: &Arc<TcpFabric>,
         hosts: &[u32],
         world: u32,
         rank: usize,
@@ -560,13 +560,13 @@ mod tests {
     use super::*;
 
     /// The fabrics of ranks of these hosts, whose addresses are known, and the segment of each host.
-    fn prepared(hosts: &[u32]) -> (Vec<Arc<Fabric>>, Vec<Arc<Segment>>) {
+    fn prepared(hosts: &[u32]) -> (Vec<Arc<TcpFabric>>, Vec<Arc<Segment>>) {
         let (secret, job) = (Secret::new().expect("chance"), random_bytes().expect("chance"));
         let fabric = |rank| {
             let listener = listen(None).expect("a port");
-            Fabric::new(listener, secret.clone(), job, rank, Settings::default()).expect("a thread")
+            TcpFabric::new(listener, secret.clone(), job, rank, Settings::default()).expect("a thread")
         };
-        let mut fabrics: Vec<Fabric> = (0..hosts.len()).map(fabric).collect();
+        let mut fabrics: Vec<TcpFabric> = (0..hosts.len()).map(fabric).collect();
         let addresses: Vec<_> = fabrics.iter().map(|fabric| fabric.address().expect("it listens")).collect();
         fabrics.iter_mut().for_each(|fabric| fabric.table(&addresses).expect("a thread"));
         let segment = |host: &u32| {

@@ -31,6 +31,8 @@ mod endpoint;
 #[doc(hidden)]
 pub mod explore;
 #[cfg(not(loom))]
+mod fabric;
+#[cfg(not(loom))]
 mod hybrid;
 mod large_pages;
 mod local;
@@ -64,6 +66,11 @@ pub use contract::{
 };
 pub use cores::set_cores;
 pub use endpoint::Endpoint;
+#[doc(hidden)]
+#[cfg(not(loom))]
+pub use fabric::fuzz;
+#[cfg(not(loom))]
+use fabric::{Fabric, FabricEnd};
 #[cfg(not(loom))]
 pub use hybrid::{HybridEnd, hybrid};
 pub use local::{LocalEnd, local};
@@ -85,11 +92,8 @@ pub use sim::{SimEnd, sim};
 pub use stream::decode;
 #[cfg(not(loom))]
 pub use system::call_failed;
-#[doc(hidden)]
 #[cfg(not(loom))]
-pub use tcp::fuzz;
-#[cfg(not(loom))]
-pub use tcp::{Fabric, Reports, Route, Settings, TcpEnd, listen, tcp, tcp_by, tcp_with};
+pub use tcp::{Route, Settings, TcpEnd, TcpFabric, TcpReports, listen, tcp, tcp_by, tcp_with};
 pub use watch::Watched;
 
 /// One record: a one-element operation in wire form.

@@ -18,8 +18,8 @@ use fencepost_transport::auth::{
     HandshakeError, Identity, Opener, Opening, Secret, Session, Taker, Taking, Verdict,
 };
 use fencepost_transport::{
-    Channels, CreateJoin, Created, Fabric, Frame, Header, Leave, Liveness, Loss, Lost, Pause, Port, Settings,
-    TcpEnd, Topology, fuzz, listen, tcp_with,
+    Channels, CreateJoin, Created, Frame, Header, Leave, Liveness, Loss, Lost, Pause, Port, Settings, TcpEnd,
+    TcpFabric, Topology, fuzz, listen, tcp_with,
 };
 
 #[global_allocator]
@@ -303,8 +303,8 @@ fn talk(end: &mut TcpEnd, peers: &[usize], frames: u64) -> Result<(), Lost> {
 /// Returns fabrics of `ranks` ranks of a job of `size`; the other ranks are reached at `others`.
 fn ends(size: usize, others: &[SocketAddr], settings: Settings) -> (Secret, Vec<TcpEnd>, Vec<SocketAddr>) {
     let secret = Secret::new().unwrap();
-    let mut fabrics: Vec<Fabric> = (0..size - others.len())
-        .map(|rank| Fabric::new(listen(None).unwrap(), secret.clone(), [3; 16], rank, settings).unwrap())
+    let mut fabrics: Vec<TcpFabric> = (0..size - others.len())
+        .map(|rank| TcpFabric::new(listen(None).unwrap(), secret.clone(), [3; 16], rank, settings).unwrap())
         .collect();
     let mut table: Vec<SocketAddr> = fabrics.iter().map(|fabric| fabric.address().unwrap()).collect();
     table.extend(others);
@@ -402,8 +402,8 @@ fn a_recorded_connection_played_again_does_nothing() {
     // A proxy stands in for rank 1, and records what rank 0 sent to it.
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
     let (secret, settings) = (Secret::new().unwrap(), Settings::default());
-    let mut fabrics: Vec<Fabric> = (0..2)
-        .map(|rank| Fabric::new(listen(None).unwrap(), secret.clone(), [3; 16], rank, settings).unwrap())
+    let mut fabrics: Vec<TcpFabric> = (0..2)
+        .map(|rank| TcpFabric::new(listen(None).unwrap(), secret.clone(), [3; 16], rank, settings).unwrap())
         .collect();
     let real: Vec<SocketAddr> = fabrics.iter().map(|fabric| fabric.address().unwrap()).collect();
     fabrics[0].table(&[real[0], proxy.local_addr().unwrap()]).unwrap();
@@ -521,10 +521,11 @@ fn a_connection_that_ends_without_a_goodbye_is_a_death_and_names_the_rank() {
 }
 
 /// Returns fabrics of one job, which know one another's addresses.
-fn fabrics(size: usize, settings: Settings) -> Vec<Fabric> {
+fn fabrics(size: usize, settings: Settings) -> Vec<TcpFabric> {
     let secret = Secret::new().unwrap();
-    let fabric = |rank| Fabric::new(listen(None).unwrap(), secret.clone(), [3; 16], rank, settings).unwrap();
-    let mut fabrics: Vec<Fabric> = (0..size).map(fabric).collect();
+    let fabric =
+        |rank| TcpFabric::new(listen(None).unwrap(), secret.clone(), [3; 16], rank, settings).unwrap();
+    let mut fabrics: Vec<TcpFabric> = (0..size).map(fabric).collect();
     let table: Vec<SocketAddr> = fabrics.iter().map(|fabric| fabric.address().unwrap()).collect();
     fabrics.iter_mut().for_each(|fabric| fabric.table(&table).unwrap());
     fabrics
@@ -583,7 +584,7 @@ fn a_rank_that_parts_without_having_come_ended_as_its_starter_says_and_else_as_i
         let obituary = if told { Duration::from_secs(3600) } else { Duration::from_millis(50) };
         let settings = Settings { obituary, ..Settings::default() };
         let secret = Secret::new().unwrap();
-        let mut fabric = Fabric::new(listen(None).unwrap(), secret.clone(), [3; 16], 0, settings).unwrap();
+        let mut fabric = TcpFabric::new(listen(None).unwrap(), secret.clone(), [3; 16], 0, settings).unwrap();
         let table = [fabric.address().unwrap(), quiet.local_addr().unwrap()];
         fabric.table(&table).unwrap();
         let fabric = Arc::new(fabric);

@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use fencepost_transport::auth::{Secret, random_bytes};
 use fencepost_transport::{
-    Cause, Channels, Fabric, Leave, Liveness, Loss, Lost, Pause, Port, Settings, TcpEnd, Topology, listen,
+    Cause, Channels, Leave, Liveness, Loss, Lost, Pause, Port, Settings, TcpEnd, TcpFabric, Topology, listen,
 };
 
 const RANKS: usize = 6;
 
 /// The ranks of a job whose launcher reports how each ends within this time; zero: there is no launcher.
-fn job(obituary: Duration) -> Vec<(Arc<Fabric>, TcpEnd)> {
+fn job(obituary: Duration) -> Vec<(Arc<TcpFabric>, TcpEnd)> {
     let settings = Settings { obituary, ..Settings::default() };
     let (secret, job) = (Secret::new().unwrap(), random_bytes().unwrap());
-    let fabric = |rank| Fabric::new(listen(None).unwrap(), secret.clone(), job, rank, settings).unwrap();
-    let fabrics: Vec<Fabric> = (0..RANKS).map(fabric).collect();
+    let fabric = |rank| TcpFabric::new(listen(None).unwrap(), secret.clone(), job, rank, settings).unwrap();
+    let fabrics: Vec<TcpFabric> = (0..RANKS).map(fabric).collect();
     let addresses: Vec<_> = fabrics.iter().map(|fabric| fabric.address().unwrap()).collect();
-    let end = |(rank, mut fabric): (usize, Fabric)| {
+    let end = |(rank, mut fabric): (usize, TcpFabric)| {
         fabric.table(&addresses).unwrap();
         let fabric = Arc::new(fabric);
         let end = TcpEnd::of_job(&fabric, 0, rank, RANKS).unwrap();

@@ -18,8 +18,8 @@ use std::time::Duration;
 use fencepost_tests_support::cases::every_case;
 use fencepost_transport::auth::Secret;
 use fencepost_transport::{
-    Channels, Fabric, Frame, Header, Leave, Liveness, Lost, Notify, Pause, Port, Settings, TcpEnd, Topology,
-    listen,
+    Channels, Frame, Header, Leave, Liveness, Lost, Notify, Pause, Port, Settings, TcpEnd, TcpFabric,
+    Topology, listen,
 };
 use proxy::{Harm, Plan, Proxy};
 
@@ -88,7 +88,7 @@ fn program(end: &mut TcpEnd) -> Result<u32, Lost> {
 fn world(settings: Settings, plan: &Arc<Plan>) -> Vec<Result<u32, Lost>> {
     let secret = Secret::new().unwrap();
     let fabrics: Vec<_> = (0..SIZE)
-        .map(|rank| Fabric::new(listen(None).unwrap(), secret.clone(), [7; 16], rank, settings).unwrap())
+        .map(|rank| TcpFabric::new(listen(None).unwrap(), secret.clone(), [7; 16], rank, settings).unwrap())
         .collect();
     let addresses: Vec<_> = fabrics.iter().map(|fabric| fabric.address().unwrap()).collect();
     let mut proxies = Vec::new();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use fabrics::job;
 use fencepost_transport::{
-    Channels, Fabric, Frame, Header, Leave, Liveness, Loss, Lost, Pause, Port, Settings, TcpEnd, Topology,
+    Channels, Frame, Header, Leave, Liveness, Loss, Lost, Pause, Port, Settings, TcpEnd, TcpFabric, Topology,
 };
 
 /// One test at a time: each counts descriptors.
@@ -64,7 +64,7 @@ fn rounds(end: &mut TcpEnd, rounds: std::ops::Range<u64>, talks: impl Fn(usize, 
 }
 
 /// Runs `each` on a thread of its own for each rank; returns the most descriptors that were open meanwhile.
-fn run(ranks: Vec<(Arc<Fabric>, TcpEnd)>, each: impl Fn(&mut TcpEnd) + Sync) -> usize {
+fn run(ranks: Vec<(Arc<TcpFabric>, TcpEnd)>, each: impl Fn(&mut TcpEnd) + Sync) -> usize {
     let (most, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {

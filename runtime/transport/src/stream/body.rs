@@ -5,7 +5,7 @@ use std::fmt;
 
 /// A payload, aligned to 16 bytes, or in the receive buffer that was pre-posted for it.
 #[derive(Default)]
-pub(crate) struct Body {
+pub struct Body {
     /// Memory of its own, all of it initialised.
     pub(super) units: Vec<u128>,
     pub(super) len: usize,
@@ -14,7 +14,7 @@ pub(crate) struct Body {
 }
 
 /// Memory that a receiver pre-posts for a payload.
-pub(crate) struct ReceiveBuffer {
+pub struct ReceiveBuffer {
     pub(super) to: *mut u8,
     pub(super) len: usize,
 }

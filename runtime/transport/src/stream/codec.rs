@@ -80,7 +80,7 @@ pub(crate) const CLOSED: u64 = u64::MAX;
 /// An item. Frames and bytes are counted from the beginning of the world, for the pair of ranks, and where the item names
 /// a port, for the port.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Item {
+pub enum Item {
     Frame(Port, Header, Body),
     /// A notification, and how many frames of [`Port::FENCE`] were posted before it.
     Notification(Notification, u64),

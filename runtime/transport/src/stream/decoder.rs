@@ -5,7 +5,7 @@ use super::codec::*;
 use crate::{Header, Leave, Notification, Port, Record};
 
 /// Receives what is read.
-pub(crate) trait Intake {
+pub trait Intake {
     /// Called when the head of a frame of this channel and port has arrived: returns the buffer for its payload, or `None`
     /// for memory of its own.
     fn buffer(&mut self, channel: u64, port: Port, header: Header, len: usize) -> Option<ReceiveBuffer>;

@@ -10,45 +10,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::auth::{HandshakeError, Opener, Opening, Session, Taker, Taking, Verdict, random_bytes};
-use crate::tcp::core::Core;
-use crate::tcp::peer::{Attempt, read_some, write_some};
+use crate::fabric::core::Core;
+use crate::tcp::Tcp;
+use crate::tcp::connection::Connection;
+use crate::tcp::opening::{Attempt, Dial, Incoming, read_some, write_some};
 use crate::tcp::readiness::{Interest, Source};
 
 /// How often a connection is retried that broke off in its handshake.
 const TRIES: u32 = 3;
 
-/// A connection that another process opens to this rank.
-pub(super) struct Incoming {
-    pub(super) stream: Arc<TcpStream>,
-    taker: Taker,
-    out: Vec<u8>,
-    /// Whether room at the socket is waited for, and not bytes.
-    awaits_room: bool,
-    pub(super) since: Instant,
-    /// The rank that it has proven to be, until the verdict is known.
-    pub(super) proven: Option<usize>,
-    /// Set once the verdict is known: the connection ends when `out` is written, or is used, if there is a session.
-    decided: Option<Option<Session>>,
-}
-
-impl Incoming {
-    /// Returns whether it has not proven to be a rank.
-    pub(super) fn is_unknown(&self) -> bool {
-        self.proven.is_none() && self.decided.is_none()
-    }
-}
-
-impl Core {
+impl Core<Tcp> {
     /// Ensures a connection to `to`: opens one, unless one exists or is being established.
     pub(super) fn ensure_connection(&mut self, to: usize) {
-        if !self.lacks_connection(to) || self.peers[to].queued {
+        if !self.lacks_connection(to) || self.peers[to].opening.queued {
             return;
         }
         if self.has_room() {
             self.connect(to);
         } else {
-            self.peers[to].queued = true;
-            self.wanted.push_back(to as u32);
+            self.peers[to].opening.queued = true;
+            self.carrier.wanted.push_back(to as u32);
         }
     }
 
@@ -62,18 +43,18 @@ impl Core {
     pub(super) fn connect(&mut self, to: usize) {
         let peer = &mut self.peers[to];
         let opened = random_bytes().and_then(|nonce| {
-            let (opener, hello) = Opener::new(self.identity.clone(), to as u32, nonce);
-            let attempt = Attempt::new(peer.address, opener, hello, Instant::now())?;
-            self.readiness.add(&attempt.stream, Source::Attempt(to), Interest::Room)?;
+            let (opener, hello) = Opener::new(self.carrier.identity.clone(), to as u32, nonce);
+            let attempt = Attempt::new(peer.opening.address, opener, hello, Instant::now())?;
+            self.carrier.readiness.add(&attempt.stream, Source::Attempt(to), Interest::Room)?;
             Ok(attempt)
         });
         match opened {
             Ok(attempt) => {
-                peer.attempt = Some(attempt);
+                peer.opening.attempt = Some(attempt);
                 self.drive_attempt(to);
             }
             Err(error) => {
-                let address = peer.address;
+                let address = peer.opening.address;
                 self.mark_failed(to, format!("cannot connect to it at {address}: {error}"));
             }
         }
@@ -82,14 +63,14 @@ impl Core {
     /// Continues to open a connection to `to`.
     pub(super) fn drive_attempt(&mut self, to: usize) {
         self.drive_attempt_on(to);
-        let Some(attempt) = &mut self.peers[to].attempt else { return };
+        let Some(attempt) = &mut self.peers[to].opening.attempt else { return };
         let awaits_room = !attempt.out.is_empty();
         if attempt.awaits_room == awaits_room {
             return;
         }
         attempt.awaits_room = awaits_room;
         let interest = if awaits_room { Interest::Room } else { Interest::Bytes };
-        if let Err(error) = self.readiness.modify(&attempt.stream, Source::Attempt(to), interest) {
+        if let Err(error) = self.carrier.readiness.modify(&attempt.stream, Source::Attempt(to), interest) {
             self.failed(to, &error);
         }
     }
@@ -97,7 +78,7 @@ impl Core {
     fn drive_attempt_on(&mut self, to: usize) {
         loop {
             let peer = &mut self.peers[to];
-            let Some(attempt) = &mut peer.attempt else { return };
+            let Some(attempt) = &mut peer.opening.attempt else { return };
             let stream = attempt.stream.clone();
             let mut buffer = [0; 128];
             let went = write_some(&stream, &mut attempt.out)
@@ -114,12 +95,12 @@ impl Core {
                 Err(HandshakeError::Crossed) => {
                     // The connection that it opened to this rank is used; if that one does not arrive, this rank
                     // retries.
-                    peer.attempt = None;
-                    peer.retry = Some(Instant::now() + self.settings.handshake);
+                    peer.opening.attempt = None;
+                    peer.opening.retry = Some(Instant::now() + self.carrier.settings.handshake);
                     return;
                 }
                 Err(error) => {
-                    let address = peer.address;
+                    let address = peer.opening.address;
                     return self.mark_failed(to, format!("at {address}, {error}"));
                 }
             }
@@ -130,28 +111,31 @@ impl Core {
     fn failed(&mut self, to: usize, error: &std::io::Error) {
         let limited = self.is_limited(); // then the other rank may have had no room
         let peer = &mut self.peers[to];
-        peer.attempt = None;
-        peer.tries += 1;
+        peer.opening.attempt = None;
+        peer.opening.tries += 1;
         let tries = if limited { 10 * TRIES } else { TRIES };
-        if error.kind() == ErrorKind::ConnectionRefused || peer.tries > tries {
-            let address = peer.address;
+        if error.kind() == ErrorKind::ConnectionRefused || peer.opening.tries > tries {
+            let address = peer.opening.address;
             self.suspect(to, format!("cannot connect to it at {address}: {error}"));
         } else {
-            peer.retry = Some(Instant::now() + Duration::from_millis(10 << (2 * peer.tries.min(TRIES))));
+            peer.opening.retry =
+                Some(Instant::now() + Duration::from_millis(10 << (2 * peer.opening.tries.min(TRIES))));
         }
     }
 
     /// Uses this connection, which this rank has opened if it is `ours`.
     fn open(&mut self, to: usize, stream: Arc<TcpStream>, session: &Session, ours: bool) {
-        self.peers[to].welcomed = false;
+        self.peers[to].opening.welcomed = false;
         if self.peers[to].died.is_some() {
             return; // it died meanwhile
         }
-        if let Err(error) = self.readiness.modify(&stream, Source::Peer(to), Interest::Bytes) {
+        if let Err(error) = self.carrier.readiness.modify(&stream, Source::Peer(to), Interest::Bytes) {
             return self.connection_ended(to, format!("its connection cannot be watched: {error}"));
         }
-        let sealed = self.identity.sealed;
-        self.peers[to].open(stream, session, sealed, ours, Instant::now());
+        let (sealed, now) = (self.carrier.identity.sealed, Instant::now());
+        let peer = &mut self.peers[to];
+        peer.open(Connection::new(stream, session, sealed, ours, now), now);
+        peer.opening = Dial::new(peer.opening.address);
         self.opened(to);
         self.events += 1;
         self.send(to);
@@ -159,29 +143,29 @@ impl Core {
 
     /// Accepts incoming connections, up to a limit at a time.
     pub(super) fn accept(&mut self) {
-        let limit = self.settings.half_open.max(1);
+        let limit = self.carrier.settings.half_open.max(1);
         for _ in 0..limit {
             if !self.may_accept() {
                 return;
             }
-            let stream = match self.listener.accept() {
+            let stream = match self.carrier.listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => return, // none is waiting, or there is no descriptor now: the peer keeps trying
             };
             let ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
             let (Ok(()), Ok(nonce)) = (ready, random_bytes()) else { continue };
-            if self.incoming.len() >= limit {
+            if self.carrier.incoming.len() >= limit {
                 // The oldest is dropped: an honest rank needs hardly any time, and reconnects at once.
                 self.drop_incoming(0);
             }
             let source = Source::Incoming(stream.as_raw_fd());
-            if self.readiness.add(&stream, source, Interest::Bytes).is_err() {
+            if self.carrier.readiness.add(&stream, source, Interest::Bytes).is_err() {
                 continue;
             }
-            self.incoming.push(Incoming {
+            self.carrier.incoming.push(Incoming {
                 stream: Arc::new(stream),
-                taker: Taker::new(self.identity.clone(), nonce),
+                taker: Taker::new(self.carrier.identity.clone(), nonce),
                 out: Vec::new(),
                 awaits_room: false,
                 since: Instant::now(),
@@ -193,26 +177,26 @@ impl Core {
 
     /// Drops an incoming connection.
     pub(super) fn drop_incoming(&mut self, i: usize) {
-        if let Some(Some(session)) = self.incoming.remove(i).decided {
-            self.peers[session.peer as usize].welcomed = false;
+        if let Some(Some(session)) = self.carrier.incoming.remove(i).decided {
+            self.peers[session.peer as usize].opening.welcomed = false;
         }
     }
 
     /// Continues the handshake of the incoming connection with this descriptor.
     pub(super) fn drive_incoming_of(&mut self, descriptor: RawFd) {
         let has = |half: &Incoming| half.stream.as_raw_fd() == descriptor;
-        let Some(i) = self.incoming.iter().position(has) else { return };
+        let Some(i) = self.carrier.incoming.iter().position(has) else { return };
         if !self.drive_incoming(i) {
             return self.drop_incoming(i);
         }
-        let half = &mut self.incoming[i];
+        let half = &mut self.carrier.incoming[i];
         let awaits_room = !half.out.is_empty();
         if half.awaits_room == awaits_room {
             return;
         }
         half.awaits_room = awaits_room;
         let interest = if awaits_room { Interest::Room } else { Interest::Bytes };
-        if self.readiness.modify(&half.stream, Source::Incoming(descriptor), interest).is_err() {
+        if self.carrier.readiness.modify(&half.stream, Source::Incoming(descriptor), interest).is_err() {
             self.drop_incoming(i);
         }
     }
@@ -220,14 +204,14 @@ impl Core {
     /// Continues one; returns whether it is still in its handshake.
     fn drive_incoming(&mut self, i: usize) -> bool {
         loop {
-            if let Some(from) = self.incoming[i].proven {
+            if let Some(from) = self.carrier.incoming[i].proven {
                 if self.peers[from].is_resting() {
                     return true; // that connection has still to be closed here, as it was there
                 }
-                self.incoming[i].proven = None;
+                self.carrier.incoming[i].proven = None;
                 self.decide(i, from);
             }
-            let half = &mut self.incoming[i];
+            let half = &mut self.carrier.incoming[i];
             if write_some(&half.stream, &mut half.out).is_err() {
                 return false;
             }
@@ -258,14 +242,15 @@ impl Core {
     /// Decides whether the connection of `from`, which has proven itself, is the one that is used.
     fn decide(&mut self, i: usize, from: usize) {
         let me = self.me();
-        let half = &mut self.incoming[i];
+        let half = &mut self.carrier.incoming[i];
         let peer = &mut self.peers[from];
         let mismatch = half.taker.mismatch().map(str::to_owned);
         let verdict = if mismatch.is_some() {
             Verdict::Mismatch
         } else if peer.died.is_some() {
             Verdict::GivenUp
-        } else if peer.link.is_some() || peer.welcomed || peer.attempt.is_some() && me < from {
+        } else if peer.link.is_some() || peer.opening.welcomed || peer.opening.attempt.is_some() && me < from
+        {
             Verdict::Crossed
         } else {
             Verdict::Welcome
@@ -274,7 +259,7 @@ impl Core {
         half.out.extend_from_slice(&words);
         half.decided = Some((verdict == Verdict::Welcome).then_some(session));
         if verdict == Verdict::Welcome {
-            (peer.attempt, peer.welcomed) = (None, true);
+            (peer.opening.attempt, peer.opening.welcomed) = (None, true);
         }
         if let Some(how) = mismatch {
             self.mark_failed(from, format!("it is incompatible with this rank: {how}"));

@@ -1,59 +1,59 @@
-//! Ranks that exchange bytes over TCP: processes anywhere, or threads of one process in tests.
+//! Bytes over TCP: what carries those of a [`Fabric`](crate::Fabric) between processes anywhere.
 //!
-//! A process has one [`Fabric`]: a listener, and one connection to each other rank that it has something to say to, opened
-//! when it is first needed and closed when it is not ([`room`]).
-//! Both sides of a connection authenticate each other first ([`auth`](crate::auth)). Every world of the process is a
-//! channel of these connections; a [`TcpEnd`] is one rank's end of one world.
-//!
-//! - Sockets never block. Every poll reads what has arrived from the rank that it is for, small items are packed into
-//!   one write, large payloads are written from the sender's memory, and [`idle`](crate::Liveness::idle) waits for all
-//!   sockets at once, and pays for those on which something happens ([`readiness`]).
-//! - A thread of the fabric serves while the rank computes, and only then ([`fabric`]).
-//! - Requests are answered by the thread that reads them ([`requests`]).
-//! - Frames are sent as far as there is credit, for each pair and port ([`queue`]); everything else overtakes them
-//!   ([`channel`]).
-//! - Releases and announcements piggyback on other items; a rank that sends nothing reports releases now and then
-//!   ([`UNREPORTED`](crate::UNREPORTED)), so that no sender waits for work of its receiver, and answers a rank that waits
-//!   for it in which superstep it is.
-//! - Memory of large messages is kept for the next ones: for each pair of ranks at most 32 MiB at either end of each
-//!   direction, until the connection closes. A receiver that does not poll holds 16 MiB a pair at most,
-//!   and 4 MiB more for each port that is in use besides that of fences.
-//! - A rank that waits long asks the rank that it waits for; so ranks detect that they wait for one another
-//!   ([`probes`]).
-//! - A rank that leaves reports it in each world, and its fabric sends a goodbye at the end
-//!   ([`ending`]). A connection that ends without one is a death; so is silence beyond a limit, as
-//!   every rank sends heartbeats. Where a launcher reports how each rank ends, ranks that never had
-//!   anything to say to each other do not connect to say that they have finished.
+//! A process has a listener, and one connection to each other rank that it has something to say to, opened
+//! when it is first needed and closed when it is not ([`room`]). Both sides of a connection authenticate each other first
+//! ([`auth`](crate::auth)). Sockets never block: every poll reads what has arrived from the rank that it is for, small items are
+//! packed into one write, large payloads are written from the sender's memory and read to where they belong
+//! ([`connection`]), and a rank that waits waits for all sockets at once, and pays for those on which something happens
+//! ([`readiness`]).
 
-mod channel;
 mod connect;
-mod core;
-mod end;
-mod ending;
-mod fabric;
-mod failure;
-#[doc(hidden)]
-pub mod fuzz;
-mod peer;
-mod poll;
-mod probes;
-mod queue;
+mod connection;
+mod opening;
 mod readiness;
-mod requests;
 mod room;
-mod send;
+mod sockets;
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Duration;
 
-pub use end::TcpEnd;
-pub use fabric::{Fabric, Reports};
+use crate::auth::{Identity, Secret, random_bytes};
+use crate::fabric::Limits;
+use crate::fabric::waker::EventWaker;
+use crate::tcp::opening::{Dial, Incoming, pace_nothing_within_machine};
+use crate::tcp::readiness::{Interest, Readiness, Source};
+use crate::{Fabric, FabricEnd, fabric};
 
-use crate::auth::{Secret, random_bytes};
+/// One rank's end of a world over TCP.
+pub type TcpEnd = FabricEnd<Tcp>;
 
-/// The time limits of a fabric.
+/// The connections of a process to the other ranks of its job, over TCP.
+pub type TcpFabric = Fabric<Tcp>;
+
+/// What a launcher reports to a fabric over TCP.
+pub type TcpReports = fabric::Reports<Tcp>;
+
+/// The sockets of a process.
+pub struct Tcp {
+    identity: Identity,
+    settings: Settings,
+    listener: TcpListener,
+    readiness: Arc<Readiness>,
+    /// The ranks whose connections are to be registered only before a thread waits; empty where there are many.
+    few: Vec<u32>,
+    incoming: Vec<Incoming>,
+    /// The ranks to which a connection is wanted as soon as there is room, the first first. Some may have one by now.
+    wanted: VecDeque<u32>,
+    /// Whether connections are accepted; else there is no room for one that waits.
+    accepts: bool,
+    /// Counts the uses of connections.
+    uses: u64,
+}
+
+/// The limits of a fabric over TCP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
     /// A rank that has sent nothing for this long sends a heartbeat.
@@ -90,6 +90,61 @@ impl Default for Settings {
     }
 }
 
+impl TcpFabric {
+    /// Creates the fabric of `rank`, which other ranks reach at `listener`; see [`listen`].
+    ///
+    /// # Errors
+    /// There is no descriptor left.
+    pub fn new(
+        listener: TcpListener,
+        secret: Secret,
+        job: [u8; 16],
+        rank: usize,
+        settings: Settings,
+    ) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let own = u32::try_from(rank).map_err(io::Error::other)?;
+        let readiness = Arc::new(Readiness::new()?);
+        let waker = Arc::new(EventWaker::new()?);
+        readiness.add(&listener, Source::Listener, Interest::Bytes)?;
+        readiness.add(&*waker, Source::Waker, Interest::Bytes)?;
+        let tcp = Tcp {
+            // Until the table of addresses is set, no handshake succeeds.
+            identity: Identity { secret, job, rank: own, size: 0, sealed: settings.sealed },
+            settings,
+            listener,
+            readiness: readiness.clone(),
+            few: Vec::new(),
+            incoming: Vec::new(),
+            wanted: VecDeque::new(),
+            accepts: true,
+            uses: 0,
+        };
+        let Settings { beat, limit, obituary, .. } = settings;
+        Self::over(tcp, readiness, waker, rank, Limits { beat, limit, obituary })
+    }
+
+    /// Returns the address of the listener.
+    ///
+    /// # Errors
+    /// The listener has no address.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.shared().lock().carrier.listener.local_addr()
+    }
+
+    /// Sets the addresses of all ranks of the job, by rank. Called once, before the first world. Ranks at one address are
+    /// on one machine.
+    ///
+    /// # Errors
+    /// The thread cannot be started, or this rank has no address in the table.
+    pub fn table(&mut self, addresses: &[SocketAddr]) -> io::Result<()> {
+        let machine = |of: &SocketAddr| addresses.iter().position(|other| other.ip() == of.ip()).unwrap_or(0);
+        let machines = addresses.iter().map(machine).collect();
+        self.shared().lock().carrier.identity.size = addresses.len() as u32;
+        self.start(addresses.iter().map(|address| Dial::new(*address)).collect(), machines)
+    }
+}
+
 /// Opens a listener for a fabric: on this interface, or else for this machine only.
 ///
 /// # Errors
@@ -101,15 +156,6 @@ pub fn listen(on: Option<IpAddr>) -> io::Result<TcpListener> {
     rustix::net::listen(&listener, 4096)?; // all ranks of a large job may connect at once
     listener.set_nonblocking(true)?;
     Ok(listener)
-}
-
-/// Asks for a congestion control that paces nothing, where `address` is this machine's loopback. Accepted connections have what their
-/// listener has asked for. Some systems have one by default that measures a link's rate and sends no faster (BBR): within a
-/// machine there is no link, and what it measures is how rarely the ranks run. Connections work as well if the system allows no other.
-fn pace_nothing_within_machine(socket: &impl AsFd, address: IpAddr) {
-    if address.is_loopback() {
-        let _: rustix::io::Result<()> = rustix::net::sockopt::set_tcp_congestion(socket, "reno");
-    }
 }
 
 /// Returns a world of `size` ranks in this process, which exchange messages over loopback: one end for each.
@@ -153,9 +199,9 @@ impl Route for Straight {
 pub fn tcp_by(size: usize, settings: Settings, route: &dyn Route) -> io::Result<Vec<TcpEnd>> {
     let (secret, job) = (Secret::new()?, random_bytes()?);
     let fabrics: Vec<_> = (0..size)
-        .map(|rank| Fabric::new(listen(None)?, secret.clone(), job, rank, settings))
+        .map(|rank| TcpFabric::new(listen(None)?, secret.clone(), job, rank, settings))
         .collect::<io::Result<_>>()?;
-    let addresses: Vec<_> = fabrics.iter().map(Fabric::address).collect::<io::Result<_>>()?;
+    let addresses: Vec<_> = fabrics.iter().map(TcpFabric::address).collect::<io::Result<_>>()?;
     fabrics
         .into_iter()
         .enumerate()

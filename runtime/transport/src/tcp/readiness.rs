@@ -9,17 +9,20 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, epoll, poll};
+
+use crate::fabric::carrier::Arrivals;
+use crate::fabric::waker::{EventWaker, timespec};
 
 /// The most sockets that one poll reports; the next poll begins with the others.
 const AT_ONCE: usize = 128;
 
 /// What is ready.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Source {
+pub enum Source {
     Listener,
     /// The connection to this rank.
     Peer(usize),
@@ -76,7 +79,7 @@ impl Interest {
 }
 
 /// The sockets of a process.
-pub(super) struct Readiness(OwnedFd);
+pub struct Readiness(OwnedFd);
 
 impl Readiness {
     pub(super) fn new() -> io::Result<Self> {
@@ -106,9 +109,12 @@ impl Readiness {
     pub(super) fn remove(&self, socket: impl AsFd) -> io::Result<()> {
         Ok(epoll::delete(&self.0, socket)?)
     }
+}
 
-    /// Waits until something is ready, at most this long, and writes to `ready` what is. Returns whether it may be all.
-    pub(super) fn wait(&self, limit: Duration, ready: &mut Vec<Source>) -> bool {
+impl Arrivals for Readiness {
+    type Found = Vec<Source>;
+
+    fn wait(&self, limit: Duration, ready: &mut Vec<Source>) -> bool {
         ready.clear();
         let mut events = [MaybeUninit::uninit(); AT_ONCE];
         // An interrupted wait finds nothing, and its caller waits again.
@@ -118,46 +124,9 @@ impl Readiness {
         ready.len() < AT_ONCE
     }
 
-    /// Waits until something is ready or the waker wakes, at most this long.
-    pub(super) fn wait_with(&self, waker: &EventWaker, limit: Duration) {
-        let mut fds = [PollFd::new(&waker.0, PollFlags::IN), PollFd::new(&self.0, PollFlags::IN)];
+    fn wait_with(&self, waker: &EventWaker, limit: Duration) {
+        let mut fds = [PollFd::new(waker, PollFlags::IN), PollFd::new(&self.0, PollFlags::IN)];
         let _: rustix::io::Result<usize> = poll(&mut fds, Some(&timespec(limit)));
         waker.drain();
     }
-}
-
-/// Wakes a thread that waits.
-pub(super) struct EventWaker(OwnedFd);
-
-impl EventWaker {
-    pub(super) fn new() -> io::Result<Self> {
-        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
-    }
-
-    pub(super) fn wake(&self) {
-        // If the counter is full, the thread will wake.
-        let _: rustix::io::Result<usize> = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
-    }
-
-    pub(super) fn drain(&self) {
-        let _: rustix::io::Result<usize> = rustix::io::read(&self.0, &mut [0_u8; 8]);
-    }
-
-    /// Waits until it is woken, at most this long.
-    pub(super) fn wait(&self, limit: Duration) {
-        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
-        if let Ok(1..) = poll(&mut fds, Some(&timespec(limit))) {
-            self.drain();
-        }
-    }
-}
-
-impl AsFd for EventWaker {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-fn timespec(limit: Duration) -> Timespec {
-    Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() }
 }

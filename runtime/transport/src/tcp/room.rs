@@ -16,28 +16,29 @@
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-use crate::tcp::connect::Incoming;
-use crate::tcp::core::{Core, RankState};
-use crate::tcp::peer::Peer;
+use crate::fabric::core::Core;
+use crate::fabric::peer::Peer;
+use crate::tcp::Tcp;
+use crate::tcp::opening::Incoming;
 use crate::tcp::readiness::{Interest, Source};
 
-impl Core {
+impl Core<Tcp> {
     /// Returns whether there are more ranks than this rank may have connections to.
     pub(super) fn is_limited(&self) -> bool {
-        self.peers.len() > 2 * self.settings.connections
+        self.peers.len() > 2 * self.carrier.settings.connections
     }
 
     fn half(&self) -> usize {
-        (self.settings.connections / 2).max(1)
+        (self.carrier.settings.connections / 2).max(1)
     }
 
     /// Returns how many connections this rank has opened or opens, and how many others do here.
     fn occupied(&self) -> [usize; 2] {
-        let mut occupied = [0, self.incoming.len()];
+        let mut occupied = [0, self.carrier.incoming.len()];
         for peer in &self.peers {
             match &peer.link {
                 Some(link) => occupied[usize::from(!link.ours)] += 1,
-                None => occupied[0] += usize::from(peer.attempt.is_some()),
+                None => occupied[0] += usize::from(peer.opening.attempt.is_some()),
             }
         }
         occupied
@@ -45,14 +46,17 @@ impl Core {
 
     /// Returns whether this rank may open a connection.
     pub(super) fn has_room(&self) -> bool {
-        !self.is_limited() || self.wanted.is_empty() && self.occupied()[0] < self.half()
+        !self.is_limited() || self.carrier.wanted.is_empty() && self.occupied()[0] < self.half()
     }
 
     /// Returns whether this rank may accept a connection that waits for it. If not, the listener is left until it may.
     pub(super) fn may_accept(&mut self) -> bool {
         if self.is_limited() && self.occupied()[1] >= self.half() {
-            self.accepts =
-                self.readiness.modify(&self.listener, Source::Listener, Interest::Nothing).is_err();
+            self.carrier.accepts = self
+                .carrier
+                .readiness
+                .modify(&self.carrier.listener, Source::Listener, Interest::Nothing)
+                .is_err();
             return false;
         }
         true
@@ -61,27 +65,31 @@ impl Core {
     /// Opens connections that were waiting for room, as far as there is some, and closes others for those that still wait.
     pub(super) fn make_room(&mut self) {
         self.decide_proven();
-        if self.wanted.is_empty() && self.accepts {
+        if self.carrier.wanted.is_empty() && self.carrier.accepts {
             return;
         }
         let half = self.half();
         let [mut ours, theirs] = self.occupied();
         while ours < half
-            && let Some(to) = self.wanted.pop_front()
+            && let Some(to) = self.carrier.wanted.pop_front()
         {
             let to = to as usize;
-            let waits = self.rank != RankState::Busy && self.awaited == Some(to as u32);
-            let queued = std::mem::take(&mut self.peers[to].queued);
+            let waits = self.is_awaiting(to);
+            let queued = std::mem::take(&mut self.peers[to].opening.queued);
             if queued && (waits || self.peers[to].wants_connection()) && self.lacks_connection(to) {
                 self.connect(to);
                 ours += 1;
             }
         }
-        if !self.accepts && theirs < half {
-            self.accepts = self.readiness.modify(&self.listener, Source::Listener, Interest::Bytes).is_ok();
+        if !self.carrier.accepts && theirs < half {
+            self.carrier.accepts = self
+                .carrier
+                .readiness
+                .modify(&self.carrier.listener, Source::Listener, Interest::Bytes)
+                .is_ok();
         }
-        self.rest_oldest(true, self.wanted.len().min(half));
-        self.rest_oldest(false, if self.accepts { 0 } else { half.div_ceil(4) });
+        self.rest_oldest(true, self.carrier.wanted.len().min(half));
+        self.rest_oldest(false, if self.carrier.accepts { 0 } else { half.div_ceil(4) });
     }
 
     /// Begins to close connections that this rank has opened, or that others have, until this number are being closed.
@@ -89,7 +97,7 @@ impl Core {
         if count == 0 {
             return;
         }
-        let of_kind = |peer: &Peer| peer.link.as_ref().is_some_and(|link| link.ours == ours);
+        let of_kind = |peer: &Peer<Tcp>| peer.link.as_ref().is_some_and(|link| link.ours == ours);
         let resting = self.peers.iter().filter(|peer| of_kind(peer) && peer.is_resting()).count();
         let mut quiet: Vec<(u64, usize)> = (0..self.peers.len())
             .filter(|&rank| of_kind(&self.peers[rank]) && self.may_rest(rank))
@@ -97,7 +105,7 @@ impl Core {
             .collect();
         quiet.sort_unstable();
         for &(_, rank) in quiet.iter().take(count.saturating_sub(resting)) {
-            self.peers[rank].begin_rest();
+            self.begin_rest(rank);
             self.send(rank);
         }
     }
@@ -105,7 +113,7 @@ impl Core {
     /// Returns whether nothing keeps this rank from closing its connection to `rank`.
     fn may_rest(&self, rank: usize) -> bool {
         let peer = &self.peers[rank];
-        let awaited = self.rank != RankState::Busy && self.awaited == Some(rank as u32);
+        let awaited = self.is_awaiting(rank);
         let parts = peer.said_goodbye || peer.heard_goodbye;
         peer.link.is_some() && !peer.is_resting() && !peer.unsent() && !peer.dirty && !awaited && !parts
     }
@@ -113,46 +121,56 @@ impl Core {
     /// Closes connections that were not used for long, beyond some.
     pub(super) fn close_idle(&mut self, now: Instant) {
         let open = self.peers.iter().filter(|peer| peer.link.is_some() && !peer.is_resting()).count();
-        let mut beyond = open.saturating_sub(self.settings.connections / 3);
+        let mut beyond = open.saturating_sub(self.carrier.settings.connections / 3);
         for rank in 0..self.peers.len() {
             let Some(link) = &mut self.peers[rank].link else { continue };
             if link.used_before.0 != link.used {
                 link.used_before = (link.used, now);
-            } else if now - link.used_before.1 > self.settings.idle && beyond > 0 && self.may_rest(rank) {
+            } else if now - link.used_before.1 > self.carrier.settings.idle
+                && beyond > 0
+                && self.may_rest(rank)
+            {
                 beyond -= 1;
-                self.peers[rank].begin_rest();
+                self.begin_rest(rank);
                 self.send(rank);
             }
         }
     }
 
+    /// Says that this rank sends nothing more on its connection to `rank` than what is written by now.
+    pub(super) fn begin_rest(&mut self, rank: usize) {
+        let Peer { link, out, .. } = &mut self.peers[rank];
+        if let Some(link) = link {
+            link.begin_rest(out);
+        }
+    }
+
     /// Closes the connection to `rank`, of which both sides have said that they send nothing more.
     pub(super) fn rested(&mut self, rank: usize) {
-        self.unwatch(rank);
-        self.peers[rank].rest();
-        if self.peers[rank].wants_connection() {
+        self.unregister(rank);
+        let peer = &mut self.peers[rank];
+        if let Some(link) = peer.link.take() {
+            link.rest(&mut peer.out);
+            peer.heard_rest = false;
+        }
+        if peer.wants_connection() {
             self.ensure_connection(rank);
         }
     }
 
-    /// Closes the connection to `rank`, and drops what was to be sent.
-    pub(super) fn close_connection(&mut self, rank: usize) {
-        self.unwatch(rank);
-        self.peers[rank].close();
-    }
-
-    fn unwatch(&mut self, rank: usize) {
+    /// Registers the connection to `rank` no more.
+    pub(super) fn unregister(&mut self, rank: usize) {
         if let Some(link) = self.peers[rank].link.as_ref().filter(|link| link.watched) {
             // It is removed when it is closed at the latest.
-            let _: std::io::Result<()> = self.readiness.remove(&link.stream);
+            let _: std::io::Result<()> = self.carrier.readiness.remove(&link.stream);
         }
     }
 
     /// Drops connections that have not proven themselves for a part of this time, if others wait for their room.
     pub(super) fn drop_slow(&mut self, handshake: Duration, now: Instant) {
-        for i in (0..self.incoming.len()).rev() {
-            let half = &self.incoming[i];
-            if !self.accepts && half.is_unknown() && now - half.since > handshake / 8 {
+        for i in (0..self.carrier.incoming.len()).rev() {
+            let half = &self.carrier.incoming[i];
+            if !self.carrier.accepts && half.is_unknown() && now - half.since > handshake / 8 {
                 self.drop_incoming(i);
             }
         }
@@ -160,11 +178,12 @@ impl Core {
 
     /// Gives the verdict on connections of ranks whose former connection is closed here by now.
     fn decide_proven(&mut self) {
-        if self.incoming.iter().all(|half| half.proven.is_none()) {
+        if self.carrier.incoming.iter().all(|half| half.proven.is_none()) {
             return;
         }
         let ready = |half: &&Incoming| half.proven.is_some_and(|from| !self.peers[from].is_resting());
-        let ready: Vec<_> = self.incoming.iter().filter(ready).map(|half| half.stream.as_raw_fd()).collect();
+        let ready: Vec<_> =
+            self.carrier.incoming.iter().filter(ready).map(|half| half.stream.as_raw_fd()).collect();
         ready.into_iter().for_each(|descriptor| self.drive_incoming_of(descriptor));
     }
 }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use fencepost_transport::auth::{Secret, random_bytes};
-use fencepost_transport::{Fabric, Settings, TcpEnd, listen};
+use fencepost_transport::{Settings, TcpEnd, TcpFabric, listen};
 
 /// Makes a job of one world; returns the fabric and the end of each rank.
-pub fn job(ranks: usize, settings: Settings) -> Vec<(Arc<Fabric>, TcpEnd)> {
+pub fn job(ranks: usize, settings: Settings) -> Vec<(Arc<TcpFabric>, TcpEnd)> {
     let (secret, job) = (Secret::new().unwrap(), random_bytes().unwrap());
-    let fabric = |rank| Fabric::new(listen(None).unwrap(), secret.clone(), job, rank, settings).unwrap();
-    let fabrics: Vec<Fabric> = (0..ranks).map(fabric).collect();
+    let fabric = |rank| TcpFabric::new(listen(None).unwrap(), secret.clone(), job, rank, settings).unwrap();
+    let fabrics: Vec<TcpFabric> = (0..ranks).map(fabric).collect();
     let addresses: Vec<_> = fabrics.iter().map(|fabric| fabric.address().unwrap()).collect();
-    let end = |(rank, mut fabric): (usize, Fabric)| {
+    let end = |(rank, mut fabric): (usize, TcpFabric)| {
         fabric.table(&addresses).unwrap();
         let fabric = Arc::new(fabric);
         let end = TcpEnd::of_job(&fabric, 0, rank, ranks).unwrap();

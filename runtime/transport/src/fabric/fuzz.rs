@@ -3,9 +3,9 @@
 
 use crate::auth::{Identity, Opener, Secret, Taker, Verdict};
 use crate::deadlock::{Table, Waiting, Walk};
+use crate::fabric::channel::Channel;
+use crate::fabric::probes::{read, written};
 use crate::stream::{Decoder, Item, ItemWriter};
-use crate::tcp::channel::Channel;
-use crate::tcp::probes::{read, written};
 use crate::{Header, Leave, Notification, Port, Record};
 
 /// The channel that recorded items belong to.

@@ -7,17 +7,18 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::contract::PANICKED;
+use crate::fabric::carrier::Carrier;
+use crate::fabric::core::Core;
 use crate::stream::ItemWriter;
-use crate::tcp::core::Core;
 use crate::{Answers, Attendant, Cause, Header, Port};
 
 /// Posts the answers of one world's attendant.
-struct CoreAnswers<'a> {
-    core: &'a mut Core,
+struct CoreAnswers<'a, C: Carrier> {
+    core: &'a mut Core<C>,
     number: u64,
 }
 
-impl Answers for CoreAnswers<'_> {
+impl<C: Carrier> Answers for CoreAnswers<'_, C> {
     fn post(&mut self, to: usize, port: Port, header: Header, bytes: &[u8]) {
         let Self { core, number } = self;
         let Some(channel) = core.channels.get(number) else { return };
@@ -41,7 +42,7 @@ impl Answers for CoreAnswers<'_> {
     }
 }
 
-impl Core {
+impl<C: Carrier> Core<C> {
     /// Has this attendant serve a world, until its rank leaves.
     ///
     /// # Panics
@@ -90,7 +91,7 @@ impl Core {
     pub(super) fn nudge(&mut self, number: u64, to: usize) {
         let peer = &self.peers[to];
         if self.is_intra_node(to) && peer.died.is_none() && !peer.heard_goodbye {
-            ItemWriter(&mut self.peers[to].out, number).nudge();
+            ItemWriter(&mut self.peers[to].out.bytes, number).nudge();
             self.send(to);
         }
     }
@@ -100,7 +101,7 @@ impl Core {
         if let Some(channel) = self.channels.get_mut(&number)
             && channel.attended
             && let Some(queue) = channel.pairs[from].queue_mut(Port::SERVICE)
-            && queue.inbound.grant_wanted(number, Port::SERVICE, &mut self.peers[from].out)
+            && queue.inbound.grant_wanted(number, Port::SERVICE, &mut self.peers[from].out.bytes)
         {
             self.mark_dirty(from);
         }

@@ -2,10 +2,11 @@
 
 use std::time::Instant;
 
-use crate::tcp::core::Core;
+use crate::fabric::carrier::Carrier;
+use crate::fabric::core::Core;
 use crate::{Cause, Leave, Loss, Lost};
 
-impl Core {
+impl<C: Carrier> Core<C> {
     /// Handles items that no rank would send.
     pub(super) fn reject(&mut self, from: usize, what: String) {
         for number in self.numbers() {
@@ -19,16 +20,23 @@ impl Core {
     }
 
     /// Handles the end of the connection to `from`.
-    pub(super) fn connection_ended(&mut self, from: usize, what: String) {
-        if self.peers[from].has_rested() {
-            self.rested(from);
-        } else if self.peers[from].heard_goodbye {
+    pub(crate) fn connection_ended(&mut self, from: usize, what: String) {
+        if C::has_ended_by_agreement(self, from) {
+            return;
+        }
+        if self.peers[from].heard_goodbye {
             self.close_connection(from);
             self.events += 1;
             self.numbers().into_iter().for_each(|number| self.forget_if_over(number));
         } else {
             self.suspect(from, what);
         }
+    }
+
+    /// Closes the connection to `rank`, and drops what was to be sent.
+    pub(crate) fn close_connection(&mut self, rank: usize) {
+        C::disconnect(self, rank);
+        self.peers[rank].close();
     }
 
     /// Marks `rank` as having left all its worlds, as finished, and ended. What it sent on a connection is still read.
@@ -38,7 +46,7 @@ impl Core {
         if peer.link.is_none() && peer.died.is_none() && !peer.heard_goodbye {
             self.close_connection(rank);
             let peer = &mut self.peers[rank];
-            (peer.heard_goodbye, peer.untold, peer.suspected, peer.retry) = (true, true, None, None);
+            (peer.heard_goodbye, peer.untold, peer.suspected) = (true, true, None);
             self.events += 1;
             self.alarms.raise();
             self.numbers().into_iter().for_each(|number| self.forget_if_over(number));
@@ -46,21 +54,21 @@ impl Core {
     }
 
     /// Suspects `rank` of having died, until its launcher reports what became of it.
-    pub(super) fn suspect(&mut self, rank: usize, what: String) {
+    pub(crate) fn suspect(&mut self, rank: usize, what: String) {
         if self.peers[rank].finished {
             self.close_connection(rank);
             return self.mark_finished(rank);
         }
-        if self.settings.obituary.is_zero() {
+        if self.limits.obituary.is_zero() {
             return self.mark_failed(rank, what);
         }
         self.close_connection(rank);
         let peer = &mut self.peers[rank];
-        peer.suspected.get_or_insert((Instant::now() + self.settings.obituary, what));
+        peer.suspected.get_or_insert((Instant::now() + self.limits.obituary, what));
     }
 
     /// Handles a failed write to `to`: the reason may have arrived before.
-    pub(super) fn write_failed(&mut self, to: usize, what: &str) {
+    pub(crate) fn write_failed(&mut self, to: usize, what: &str) {
         for _ in 0..1 << 12 {
             let heard = self.heard;
             if self.peers[to].link.is_none() {
@@ -77,7 +85,7 @@ impl Core {
     }
 
     /// Marks `rank` failed.
-    pub(super) fn mark_failed(&mut self, rank: usize, what: String) {
+    pub(crate) fn mark_failed(&mut self, rank: usize, what: String) {
         if rank >= self.peers.len() {
             return;
         }

@@ -1,24 +1,21 @@
 //! [`Core`]: all that a process holds of its connections and worlds. The rank and the thread that serves in its absence
 //! take turns at it, under one lock; nothing here waits.
 //!
-//! This file has the state and what arrives. What ranks send is in [`send`](crate::tcp::send), how connections are
-//! established in [`connect`](crate::tcp::connect), what becomes of lost ranks in [`failure`](crate::tcp::failure), and
-//! what each turn polls in [`poll`](crate::tcp::poll).
+//! This file has the state and what arrives. What ranks send is in [`send`](crate::fabric::send), what becomes of lost ranks in
+//! [`failure`](crate::fabric::failure), and what is due by time in [`timers`](crate::fabric::timers).
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::auth::Identity;
 use crate::deadlock::Table;
+use crate::fabric::Limits;
+use crate::fabric::carrier::{Carrier, Connection, Found, ReadOutcome};
+use crate::fabric::channel::Channel;
+use crate::fabric::peer::Peer;
+use crate::fabric::probes::Probes;
+use crate::fabric::waker::EventWaker;
 use crate::stream::{Decoder, Intake, Item, ReceiveBuffer};
-use crate::tcp::Settings;
-use crate::tcp::channel::Channel;
-use crate::tcp::connect::Incoming;
-use crate::tcp::peer::{Peer, ReadOutcome};
-use crate::tcp::probes::Probes;
-use crate::tcp::readiness::{EventWaker, Interest, Readiness, Source};
 use crate::{Alarms, Header, Leave, Loss, Port};
 
 /// The most worlds that other ranks are in and this rank has not joined yet.
@@ -27,33 +24,27 @@ const AHEAD: usize = 1 << 10;
 /// Bytes that one read takes in, in addition to a body that is filled in place.
 const SCRATCH: usize = 64 << 10;
 
-pub(super) struct Core {
-    pub(super) identity: Identity,
-    pub(super) settings: Settings,
-    pub(super) listener: TcpListener,
-    pub(super) readiness: Arc<Readiness>,
+/// All that a process holds of its connections and worlds.
+pub struct Core<C: Carrier> {
+    pub(crate) carrier: C,
+    pub(super) limits: Limits,
+    /// This rank of the job.
+    pub(super) me: usize,
     /// Wakes the thread that serves.
     server: Arc<EventWaker>,
-    /// The ranks whose connections are to be registered only before a thread waits; empty where there are many.
-    pub(super) few: Vec<u32>,
     /// What the last wait has found: its memory is used again.
-    pub(super) ready: Vec<Source>,
-    /// By rank; empty until the table of addresses is known.
-    pub(super) peers: Vec<Peer>,
+    pub(crate) ready: Found<C>,
+    /// By rank; empty until the other ranks are known.
+    pub(crate) peers: Vec<Peer<C>>,
+    /// The machine of each rank, as the lowest rank on it.
+    pub(super) machines: Vec<usize>,
     /// The ranks that died, in the order in which this process learnt of it.
     pub(super) deaths: Vec<u32>,
-    pub(super) incoming: Vec<Incoming>,
-    /// The ranks to which a connection is wanted as soon as there is room, the first first. Some may have one by now.
-    pub(super) wanted: VecDeque<u32>,
-    /// Whether connections are accepted; else there is no room for one that waits.
-    pub(super) accepts: bool,
-    /// Counts the uses of connections.
-    pub(super) uses: u64,
     pub(super) channels: BTreeMap<u64, Channel>,
     /// The number of worlds that this rank has created.
     pub(super) created_worlds: u32,
     /// Counts the events that a rank may wait for.
-    pub(super) events: u64,
+    pub(crate) events: u64,
     /// Counts the reads that found something.
     pub(super) heard: u64,
     /// Counts the calls of the rank itself.
@@ -63,7 +54,7 @@ pub(super) struct Core {
     /// How many of the next polls find nothing more than what was read when the rank woke.
     pub(super) fresh: usize,
     pub(super) rank: RankState,
-    /// The rank was woken from its sleep on its sockets, and has not seen that yet.
+    /// The rank was woken from its wait for arrivals, and has not seen that yet.
     pub(super) woken: bool,
     /// When the thread checks next whether the rank polls, if that is a while from now.
     pub(super) next_check: Option<Instant>,
@@ -116,21 +107,21 @@ pub(super) enum RankState {
     Busy,
     /// It is in a step of a wait, perhaps without a core, and polls afterwards.
     Waits,
-    /// It sleeps on its sockets, and reads them itself when it wakes.
-    SleepsOnSockets,
+    /// It waits for arrivals, and takes them in itself.
+    AwaitsArrivals,
     /// It sleeps on its futex since this event count: the thread that advances the count must wake it.
     SleepsOnFutex(u64),
 }
 
 /// Takes in what arrives from one rank.
-struct ItemSink<'a> {
-    core: &'a mut Core,
+struct ItemSink<'a, C: Carrier> {
+    core: &'a mut Core<C>,
     from: usize,
     /// The reason to take nothing more from that rank.
     wrong: Option<&'static str>,
 }
 
-impl Intake for ItemSink<'_> {
+impl<C: Carrier> Intake for ItemSink<'_, C> {
     #[inline]
     fn buffer(&mut self, channel: u64, port: Port, header: Header, len: usize) -> Option<ReceiveBuffer> {
         self.core.channels.get_mut(&channel)?.pairs[self.from].queue_mut(port)?.inbound.buffer(header, len)
@@ -144,29 +135,17 @@ impl Intake for ItemSink<'_> {
     }
 }
 
-impl Core {
-    pub(super) fn new(
-        identity: Identity,
-        settings: Settings,
-        listener: TcpListener,
-        readiness: Arc<Readiness>,
-        server: Arc<EventWaker>,
-        now: Instant,
-    ) -> Self {
+impl<C: Carrier> Core<C> {
+    pub(super) fn new(carrier: C, me: usize, limits: Limits, server: Arc<EventWaker>, now: Instant) -> Self {
         Self {
-            identity,
-            settings,
-            listener,
-            readiness,
+            carrier,
+            limits,
+            me,
             server,
-            few: Vec::new(),
-            ready: Vec::new(),
+            ready: Found::<C>::default(),
             peers: Vec::new(),
+            machines: Vec::new(),
             deaths: Vec::new(),
-            incoming: Vec::new(),
-            wanted: VecDeque::new(),
-            accepts: true,
-            uses: 0,
             channels: BTreeMap::new(),
             created_worlds: 0,
             events: 0,
@@ -196,14 +175,13 @@ impl Core {
         }
     }
 
-    pub(super) fn table(&mut self, addresses: &[SocketAddr], now: Instant) {
-        self.identity.size = addresses.len() as u32;
-        self.peers = addresses.iter().map(|address| Peer::new(*address, now)).collect();
-        self.probes = Probes::new(Table::alone(self.me(), addresses.len()), addresses.len());
-        // Ranks at one address share its cores.
-        let own = addresses[self.me()].ip();
-        let here = addresses.iter().filter(|address| address.ip() == own).count();
+    /// Sets the ranks of the job: for each what opens connections to it, and the lowest rank on its machine.
+    pub(super) fn set_ranks(&mut self, openings: Vec<C::Opening>, machines: Vec<usize>, now: Instant) {
+        self.peers = openings.into_iter().map(|opening| Peer::new(opening, now)).collect();
+        self.probes = Probes::new(Table::alone(self.me, self.peers.len()), self.peers.len());
+        let here = machines.iter().filter(|&&machine| machine == machines[self.me]).count();
         self.crowd = u32::try_from(here.div_ceil(crate::cores::cores())).unwrap_or(u32::MAX);
+        self.machines = machines;
     }
 
     /// Declares these ranks to be on this node, reached by shared memory; `waker` wakes each of them where it waits for
@@ -239,13 +217,19 @@ impl Core {
         }
     }
 
-    /// Returns whether a socket takes nothing more of what is to be sent.
+    /// Returns whether a connection takes nothing more of what is to be sent.
     pub(super) fn is_stuck(&self) -> bool {
-        self.peers.iter().any(|peer| peer.link.as_ref().is_some_and(|link| link.awaits_room))
+        self.peers.iter().any(|peer| peer.link.as_ref().is_some_and(|link| link.awaits_room()))
     }
 
-    pub(super) fn me(&self) -> usize {
-        self.identity.rank as usize
+    /// Returns whether the rank is in a wait in which it has looked for something of `rank` last.
+    pub(crate) fn is_awaiting(&self, rank: usize) -> bool {
+        self.rank != RankState::Busy && self.awaited == Some(rank as u32)
+    }
+
+    /// Returns this rank of the job.
+    pub(crate) fn me(&self) -> usize {
+        self.me
     }
 
     /// Returns the channel of this number, whether this rank has joined it or not.
@@ -295,7 +279,7 @@ impl Core {
     }
 
     /// Reads what has arrived from `from`.
-    pub(super) fn read_from(&mut self, from: usize) {
+    pub(crate) fn read_from(&mut self, from: usize) {
         let Some(mut link) = self.peers[from].link.take() else { return };
         let mut scratch = std::mem::take(&mut self.scratch);
         let events = self.events;
@@ -303,8 +287,7 @@ impl Core {
         let outcome = link.read(&mut scratch, &mut coming);
         let wrong = coming.wrong;
         if self.events != events {
-            self.uses += 1;
-            link.used = self.uses;
+            self.carrier.note_use(&mut link);
         }
         self.peers[from].link = Some(link);
         if let ReadOutcome::Something { all } = outcome {
@@ -339,8 +322,8 @@ impl Core {
                 }
                 peer.heard_goodbye = true;
                 self.alarms.raise();
-                if !self.settings.obituary.is_zero() {
-                    peer.closing = Some(Instant::now() + self.settings.obituary);
+                if !self.limits.obituary.is_zero() {
+                    peer.closing = Some(Instant::now() + self.limits.obituary);
                 }
                 peer.write_item(|writer| writer.farewell());
                 return Ok(());
@@ -435,7 +418,7 @@ impl Core {
         if let Some(channel) = self.channels.get_mut(&number)
             && channel.left.is_none()
             && let Some(queue) = channel.pairs[from].queue_mut(port)
-            && queue.inbound.grant_wanted(number, port, &mut peer.out)
+            && queue.inbound.grant_wanted(number, port, &mut peer.out.bytes)
         {
             self.send(from);
         }
@@ -451,48 +434,26 @@ impl Core {
 
     /// Sends what was written.
     #[inline]
-    pub(super) fn flush_dirty(&mut self) {
+    pub(crate) fn flush_dirty(&mut self) {
         while let Some(to) = self.dirty.pop() {
             self.peers[to as usize].dirty = false;
             self.send(to as usize);
         }
     }
 
-    /// Sends what was written to `to`, as far as the socket takes it.
-    pub(super) fn send(&mut self, to: usize) {
-        let peer = &mut self.peers[to];
-        let Some(link) = &mut peer.link else {
-            if peer.wants_connection() {
-                self.ensure_connection(to);
-            }
-            return;
-        };
-        self.uses += 1;
-        link.used = self.uses;
-        if peer.heard_rest && !peer.is_resting() {
-            peer.begin_rest();
-        }
-        if let Err(error) = peer.flush().and_then(|()| self.watch_for_room(to)) {
-            self.write_failed(to, &error.to_string());
-        } else if self.peers[to].has_rested() {
-            self.rested(to);
+    /// Sends what was written to `to`, as far as its connection takes it.
+    #[inline]
+    pub(crate) fn send(&mut self, to: usize) {
+        let peer = &self.peers[to];
+        if peer.link.is_some() {
+            C::send(self, to);
+        } else if peer.wants_connection() {
+            C::connect(self, to);
         }
     }
 
-    /// Waits for room at the socket of `to` while something is unsent, and only then.
-    fn watch_for_room(&mut self, to: usize) -> std::io::Result<()> {
-        let unsent = self.peers[to].unsent();
-        let Some(link) = self.peers[to].link.as_mut().filter(|link| link.awaits_room != unsent) else {
-            return Ok(());
-        };
-        link.awaits_room = unsent;
-        if unsent {
-            self.server.wake(); // which sends the rest, should the rank compute
-        }
-        if !link.watched {
-            return Ok(());
-        }
-        let interest = if unsent { Interest::Both } else { Interest::Bytes };
-        self.readiness.modify(&link.stream, Source::Peer(to), interest)
+    /// Wakes the thread, which then sends what a connection did not take, should the rank compute.
+    pub(crate) fn wake_server(&self) {
+        self.server.wake();
     }
 }

@@ -1,13 +1,13 @@
 //! [`Fabric`]: the connections of a process, and the thread that serves them while its rank computes.
 //!
-//! The rank reads the sockets itself whenever it polls, and sleeps on the sockets itself. Now and then the thread checks
+//! The rank takes in what arrives itself whenever it polls, and waits for arrivals itself. Now and then the thread checks
 //! whether the rank has polled since, or is in a step of a wait, after which it polls; only if neither holds does the
-//! thread wait on the sockets as well, and it stops as soon as the rank polls again. So a message wakes one thread, and
+//! thread wait for arrivals as well, and it stops as soon as the rank polls again. So a message wakes one thread, and
 //! the right one. Heartbeats, time limits and pending releases are due by time, and are always the thread's.
 //!
 //! A rank that waits and shares its core with many others runs again only after all of these; that is no reason to read
 //! in its place, since the thread would have to wait for the core as well. So a rank says under the lock that it is about
-//! to yield, and the thread checks more rarely where more ranks share a core. A socket that does not take all that was
+//! to yield, and the thread checks more rarely where more ranks share a core. A connection that does not take all that was
 //! written wakes the thread, which then checks often until it has.
 //!
 //! Where a world has an attendant, the thread also reads at each check while the rank is in a call: a rank that polls reads
@@ -21,17 +21,16 @@
 //! then the thread reads at once, and wakes it there.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::Alarms;
-use crate::auth::{Identity, Secret};
-use crate::deadlock::Table;
-use crate::tcp::Settings;
-use crate::tcp::core::{Core, RankState};
-use crate::tcp::readiness::{EventWaker, Interest, Readiness, Source};
+use crate::deadlock::{Probe, RemoteWaits, Table, Waiting};
+use crate::fabric::Limits;
+use crate::fabric::carrier::{Arrivals, Carrier};
+use crate::fabric::core::{Core, RankState};
+use crate::fabric::waker::EventWaker;
 
 /// How often the thread checks whether the rank has polled, where each rank has a core.
 const TICK: Duration = Duration::from_millis(2);
@@ -44,32 +43,32 @@ const SOON: Duration = Duration::from_micros(125);
 const TIMES: Duration = Duration::from_millis(100);
 
 /// The connections of a process to the other ranks of its job. Dropping it waits until everything sent has arrived.
-pub struct Fabric {
-    shared: Arc<FabricShared>,
+pub struct Fabric<C: Carrier> {
+    shared: Arc<FabricShared<C>>,
     server: Option<JoinHandle<()>>,
 }
 
 /// What a launcher reports of other ranks. A rank that closes its connections waits for those that
 /// it has something for, so reports reach it until the end: this does not keep the connections
 /// open.
-pub struct Reports(Arc<FabricShared>);
+pub struct Reports<C: Carrier>(Arc<FabricShared<C>>);
 
-pub(super) struct FabricShared {
-    core: Mutex<Core>,
-    readiness: Arc<Readiness>,
-    /// Wakes the rank that sleeps on its sockets; the next field wakes the thread.
-    rank: EventWaker,
+pub(crate) struct FabricShared<C: Carrier> {
+    core: Mutex<Core<C>>,
+    arrivals: Arc<C::Arrivals>,
+    /// Wakes the rank that waits for arrivals; the next field wakes the thread.
+    rank: Arc<EventWaker>,
     server: Arc<EventWaker>,
 }
 
-impl FabricShared {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
+impl<C: Carrier> FabricShared<C> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Core<C>> {
         // A panic leaves the core as the last completed item made it, which is consistent.
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Flushes before sleeping; returns `None` if something has arrived since `seen`.
-    fn prepare_to_sleep(&self, seen: &mut u64) -> Option<MutexGuard<'_, Core>> {
+    fn prepare_to_sleep(&self, seen: &mut u64) -> Option<MutexGuard<'_, Core<C>>> {
         let mut core = self.lock();
         core.calls += 1;
         core.serve_awaited();
@@ -84,10 +83,10 @@ impl FabricShared {
         Some(core)
     }
 
-    /// Wakes the rank that sleeps on its sockets. Only that rank resets its waker, so a waker that is set while it is awake would keep the
+    /// Wakes the rank that waits for arrivals. Only that rank resets its waker, so a waker that is set while it is awake would keep the
     /// thread from waiting.
-    fn wake_sleeper(&self, core: &mut Core) {
-        if core.rank == RankState::SleepsOnSockets && !std::mem::replace(&mut core.woken, true) {
+    fn wake_sleeper(&self, core: &mut Core<C>) {
+        if core.rank == RankState::AwaitsArrivals && !std::mem::replace(&mut core.woken, true) {
             self.rank.wake();
         }
     }
@@ -104,11 +103,11 @@ impl FabricShared {
     /// Sleeps until something arrives, unless something has since `seen`; at most a second.
     pub(super) fn sleep(&self, seen: &mut u64) {
         let Some(mut core) = self.prepare_to_sleep(seen) else { return };
-        core.watch_few();
+        C::watch(&mut core);
         let mut ready = std::mem::take(&mut core.ready);
-        core.rank = RankState::SleepsOnSockets;
+        core.rank = RankState::AwaitsArrivals;
         drop(core);
-        let all = self.readiness.wait(Duration::from_secs(1), &mut ready);
+        let all = self.arrivals.wait(Duration::from_secs(1), &mut ready);
         let mut core = self.lock();
         core.rank = RankState::Busy;
         core.calls += 1;
@@ -122,60 +121,68 @@ impl FabricShared {
             }
         }
         core.fresh = if all { 2 * core.peers.len() } else { 0 };
-        core.serve(&ready); // which may leave something unread
-        core.unwatch_few();
+        C::serve(&mut core, &ready); // which may leave something unread
+        C::unwatch(&mut core);
         core.ready = ready;
         *seen = core.events;
     }
 }
 
-impl Fabric {
-    /// Creates the fabric of `rank`, which other ranks reach at `listener`; see [`listen`](crate::tcp::listen).
+impl<C: Carrier> RemoteWaits for FabricShared<C> {
+    fn waiting(&self, rank: usize, ask: bool) -> Option<Waiting> {
+        self.lock().waiting_of(rank, ask)
+    }
+
+    fn probe(&self, probe: Probe) {
+        self.lock().probe(&probe);
+    }
+
+    fn cycle(&self, number: u64) -> Option<Vec<Waiting>> {
+        self.lock().cycle_of(number)
+    }
+
+    fn agree(&self, rank: usize, number: u64) {
+        self.lock().agree_with(rank, number);
+    }
+
+    fn agreed(&self, rank: usize) -> u64 {
+        self.lock().agreed_of(rank)
+    }
+}
+
+impl<C: Carrier> Fabric<C> {
+    /// Creates the fabric of rank `me` of a job over this carrier, whose `arrivals` `rank` wakes from a wait.
     ///
     /// # Errors
     /// There is no descriptor left.
-    pub fn new(
-        listener: TcpListener,
-        secret: Secret,
-        job: [u8; 16],
-        rank: usize,
-        settings: Settings,
+    pub(crate) fn over(
+        carrier: C,
+        arrivals: Arc<C::Arrivals>,
+        rank: Arc<EventWaker>,
+        me: usize,
+        limits: Limits,
     ) -> io::Result<Self> {
-        listener.set_nonblocking(true)?;
-        let own = u32::try_from(rank).map_err(io::Error::other)?;
-        // Until the table of addresses is set, no handshake succeeds.
-        let identity = Identity { secret, job, rank: own, size: 0, sealed: settings.sealed };
-        let readiness = Arc::new(Readiness::new()?);
-        let (rank, server) = (EventWaker::new()?, Arc::new(EventWaker::new()?));
-        readiness.add(&listener, Source::Listener, Interest::Bytes)?;
-        readiness.add(&rank, Source::Waker, Interest::Bytes)?;
-        let core = Core::new(identity, settings, listener, readiness.clone(), server.clone(), Instant::now());
-        let shared = Arc::new(FabricShared { core: Mutex::new(core), readiness, rank, server });
+        let server = Arc::new(EventWaker::new()?);
+        let core = Core::new(carrier, me, limits, server.clone(), Instant::now());
+        let shared = Arc::new(FabricShared { core: Mutex::new(core), arrivals, rank, server });
         Ok(Self { shared, server: None })
     }
 
-    /// Returns the address of the listener.
+    /// Begins to serve, once the other ranks are known: for each what opens connections to it, and the lowest rank on its
+    /// machine. Called once, before the first world.
     ///
     /// # Errors
-    /// The listener has no address.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.shared.lock().listener.local_addr()
-    }
-
-    /// Sets the addresses of all ranks of the job, by rank. Called once, before the first world.
-    ///
-    /// # Errors
-    /// The thread cannot be started, or this rank has no address in the table.
-    pub fn table(&mut self, addresses: &[SocketAddr]) -> io::Result<()> {
+    /// The thread cannot be started, or this rank is not among them.
+    pub(crate) fn start(&mut self, openings: Vec<C::Opening>, machines: Vec<usize>) -> io::Result<()> {
         let rank = {
             let mut core = self.shared.lock();
-            if self.server.is_some() || core.identity.rank as usize >= addresses.len() {
+            if self.server.is_some() || core.me() >= openings.len() {
                 return Err(io::Error::other(
                     "the table of addresses is set already, or has no entry for this rank",
                 ));
             }
-            core.table(addresses, Instant::now());
-            core.identity.rank
+            core.set_ranks(openings, machines, Instant::now());
+            core.me()
         };
         let shared = self.shared.clone();
         let server = std::thread::Builder::new().name(format!("fabric {rank}"));
@@ -184,7 +191,7 @@ impl Fabric {
     }
 
     /// Returns what a launcher reports through, which works also while this is being dropped.
-    pub fn reports(&self) -> Reports {
+    pub fn reports(&self) -> Reports<C> {
         Reports(Arc::clone(&self.shared))
     }
 
@@ -216,12 +223,12 @@ impl Fabric {
         core.alarms = alarms;
     }
 
-    pub(super) fn shared(&self) -> &Arc<FabricShared> {
+    pub(crate) fn shared(&self) -> &Arc<FabricShared<C>> {
         &self.shared
     }
 }
 
-impl Reports {
+impl<C: Carrier> Reports<C> {
     /// Marks `rank` failed, for this reason, as the launcher reports to all ranks. May be called from any thread.
     pub fn mark_failed(&self, rank: usize, what: &str) {
         self.report(|core| {
@@ -237,7 +244,7 @@ impl Reports {
         self.report(|core| core.mark_finished(rank));
     }
 
-    fn report(&self, what: impl FnOnce(&mut Core)) {
+    fn report(&self, what: impl FnOnce(&mut Core<C>)) {
         let mut core = self.0.lock();
         what(&mut core);
         core.wake_rank();
@@ -248,7 +255,7 @@ impl Reports {
     }
 }
 
-impl Drop for Fabric {
+impl<C: Carrier> Drop for Fabric<C> {
     fn drop(&mut self) {
         self.shared.lock().closing = true;
         self.shared.server.wake();
@@ -259,7 +266,7 @@ impl Drop for Fabric {
 }
 
 /// Serves while the rank does not poll, and closes all connections at the end.
-fn serve(shared: &FabricShared) {
+fn serve<C: Carrier>(shared: &FabricShared<C>) {
     let (mut calls, mut timed) = (0, Instant::now());
     // Whether the rank does not poll.
     let mut rank_absent = false;
@@ -282,7 +289,7 @@ fn serve(shared: &FabricShared) {
             core.wake_rank();
         }
         let (here, tick) = match core.rank {
-            RankState::SleepsOnSockets | RankState::Waits => (true, 5 * TICK),
+            RankState::AwaitsArrivals | RankState::Waits => (true, 5 * TICK),
             RankState::SleepsOnFutex(_) => (false, TICK),
             RankState::Busy => (core.calls != calls, TICK),
         };
@@ -290,21 +297,21 @@ fn serve(shared: &FabricShared) {
         if here {
             if core.rank == RankState::Busy {
                 // The rank polls, but perhaps without ever waiting: then it takes no connection, and nothing that others ask.
-                core.serve_ready();
+                C::serve_ready(&mut core);
                 core.wake_rank();
             }
             let mut tick = if core.is_stuck() { TICK } else { tick * core.crowd };
             if core.requests.attended > 0 {
                 soon = if std::mem::take(&mut core.has_slept) { SOON } else { soon };
-                if core.rank != RankState::SleepsOnSockets {
+                if core.rank != RankState::AwaitsArrivals {
                     tick = tick.min(soon * core.crowd);
                     soon = (2 * soon).min(TICK);
                 }
             }
             let tick = tick.min(TIMES);
             core.next_check = Some(now + tick);
-            if rank_absent && core.rank != RankState::SleepsOnSockets {
-                core.unwatch_few();
+            if rank_absent && core.rank != RankState::AwaitsArrivals {
+                C::unwatch(&mut core);
             }
             drop(core);
             rank_absent = false;
@@ -313,31 +320,31 @@ fn serve(shared: &FabricShared) {
         }
         if !rank_absent {
             (rank_absent, soon) = (true, SOON);
-            core.serve_ready();
+            C::serve_ready(&mut core);
             if core.rank == RankState::Busy {
                 core.send_all_releases();
             }
             core.wake_rank();
         }
-        core.watch_few();
+        C::watch(&mut core);
         drop(core);
-        shared.readiness.wait_with(&shared.server, TIMES);
+        shared.arrivals.wait_with(&shared.server, TIMES);
         let mut core = shared.lock();
         let on_futex = matches!(core.rank, RankState::SleepsOnFutex(_));
         if on_futex || core.rank == RankState::Busy && core.calls == calls {
-            core.serve_ready();
+            C::serve_ready(&mut core);
             core.wake_rank();
         }
     }
     loop {
         let mut core = shared.lock();
         core.run_timers(Instant::now());
-        core.serve_ready();
+        C::serve_ready(&mut core);
         if core.close_all() {
             return;
         }
-        core.watch_few();
+        C::watch(&mut core);
         drop(core);
-        shared.readiness.wait_with(&shared.server, TIMES);
+        shared.arrivals.wait_with(&shared.server, TIMES);
     }
 }

@@ -19,10 +19,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::deadlock::{About, Probe, RemoteWaits, Table, Waiting, Walk, cut, in_order};
+use crate::deadlock::{About, Probe, Table, Waiting, Walk, cut, in_order};
+use crate::fabric::carrier::Carrier;
+use crate::fabric::core::Core;
 use crate::stream::{ItemWriter, PROBE};
-use crate::tcp::core::Core;
-use crate::tcp::fabric::FabricShared;
 
 /// The shortest time after which an item is repeated.
 const AGAIN: Duration = Duration::from_millis(500);
@@ -136,11 +136,14 @@ fn read_about(mut bytes: &[u8], ranks: usize) -> Option<Vec<About>> {
     Some(all)
 }
 
-impl Core {
+impl<C: Carrier> Core<C> {
     /// Returns whether these items may be sent to `to`.
     fn may_report(&self, to: usize) -> bool {
         let Some(peer) = self.peers.get(to) else { return false };
-        to != self.me() && !peer.said_goodbye && !peer.is_gone() && peer.out.len() - peer.sent < UNREAD
+        to != self.me()
+            && !peer.said_goodbye
+            && !peer.is_gone()
+            && peer.out.bytes.len() - peer.out.sent < UNREAD
     }
 
     /// Asks `rank` in which wait it is.
@@ -171,9 +174,9 @@ impl Core {
                 own = None;
             }
             let Some(channel) = self.channels.get_mut(&number) else { continue };
-            channel.piggyback(number, to, &mut self.peers[to].out);
+            channel.piggyback(number, to, &mut self.peers[to].out.bytes);
         }
-        let out = &mut self.peers[to].out;
+        let out = &mut self.peers[to].out.bytes;
         match own {
             Some(own) => {
                 ItemWriter(out, 0).waits(own.number, own.awaited as u32, &written_about(&own), &own.text)
@@ -263,45 +266,44 @@ impl Core {
         known.agreed = known.agreed.max(number);
         self.events += 1;
     }
-}
 
-impl RemoteWaits for FabricShared {
-    fn waiting(&self, rank: usize, ask: bool) -> Option<Waiting> {
-        let mut core = self.lock();
+    /// Returns the wait of `rank`, as far as it is known; with `ask`, the rank is asked for the next time.
+    pub(super) fn waiting_of(&mut self, rank: usize, ask: bool) -> Option<Waiting> {
         if ask {
-            core.ask(rank, Instant::now());
+            self.ask(rank, Instant::now());
         }
-        core.probes.known.get(rank)?.waiting.clone()
+        self.probes.known.get(rank)?.waiting.clone()
     }
 
-    fn probe(&self, probe: Probe) {
-        let mut core = self.lock();
+    /// Begins a list of waits, or hands one on.
+    pub(super) fn probe(&mut self, probe: &Probe) {
         let (now, Some(first)) = (Instant::now(), probe.waits.first()) else { return };
         let this = (first.number, probe.seen);
-        if core.probes.begun.is_some_and(|(own, seen, at)| (own, seen) == this && now - at < AGAIN) {
+        if self.probes.begun.is_some_and(|(own, seen, at)| (own, seen) == this && now - at < AGAIN) {
             return;
         }
-        core.probes.begun = Some((this.0, this.1, now));
-        core.send_on(&probe);
-        core.flush_dirty();
+        self.probes.begun = Some((this.0, this.1, now));
+        self.send_on(probe);
+        self.flush_dirty();
     }
 
-    fn cycle(&self, number: u64) -> Option<Vec<Waiting>> {
-        let core = self.lock();
-        core.probes.cycle.as_ref().filter(|(to, _)| *to == number).map(|(_, cycle)| cycle.clone())
+    /// Returns the cycle that this rank's wait of this number is in, if one is known.
+    pub(super) fn cycle_of(&self, number: u64) -> Option<Vec<Waiting>> {
+        self.probes.cycle.as_ref().filter(|(to, _)| *to == number).map(|(_, cycle)| cycle.clone())
     }
 
-    fn agree(&self, rank: usize, number: u64) {
-        let mut core = self.lock();
-        if core.may_report(rank) && core.probes.known[rank].notified != number {
-            core.probes.known[rank].notified = number;
-            core.peers[rank].write_item(|writer| writer.agree(number));
-            core.send(rank);
+    /// Notifies `rank` that this rank knows to be in a cycle in the wait of this number.
+    pub(super) fn agree_with(&mut self, rank: usize, number: u64) {
+        if self.may_report(rank) && self.probes.known[rank].notified != number {
+            self.probes.known[rank].notified = number;
+            self.peers[rank].write_item(|writer| writer.agree(number));
+            self.send(rank);
         }
     }
 
-    fn agreed(&self, rank: usize) -> u64 {
-        self.lock().probes.known.get(rank).map_or(0, |known| known.agreed)
+    /// Returns the greatest wait in which `rank` has said that it knows to be in a cycle.
+    pub(super) fn agreed_of(&self, rank: usize) -> u64 {
+        self.probes.known.get(rank).map_or(0, |known| known.agreed)
     }
 }
 

@@ -18,7 +18,8 @@
 //! Both hold in every order of events: `model.rs` explores them all, for two ranks whose connection
 //! is closed at any time.
 
-use crate::tcp::peer::Peer;
+use crate::fabric::carrier::{Carrier, Opening};
+use crate::fabric::peer::Peer;
 
 #[cfg(test)]
 mod model;
@@ -71,12 +72,12 @@ impl Facts {
     }
 }
 
-impl Peer {
+impl<C: Carrier> Peer<C> {
     /// Returns what this rank knows of the peer when it ends; it `defers` what needs no connection
     /// of its own.
     pub(super) fn facts(&self, defers: bool) -> Facts {
         let link = match &self.link {
-            None if self.attempt.is_some() || self.welcomed => Link::Opening,
+            None if self.opening.is_under_way() => Link::Opening,
             None => Link::None,
             Some(_) if self.is_resting() => Link::Resting,
             Some(_) => Link::Open,

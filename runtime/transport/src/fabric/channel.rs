@@ -9,9 +9,9 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use crate::fabric::queue::{CREDIT, PORT_CREDIT, Queue};
 use crate::ports::ClosedPorts;
 use crate::stream::{CLOSED, Item, ItemWriter};
-use crate::tcp::queue::{CREDIT, PORT_CREDIT, Queue};
 use crate::{Attendant, Cause, Leave, Loss, Lost, Notification, Port};
 
 /// The most ports that another rank may have opened to this rank at a time.

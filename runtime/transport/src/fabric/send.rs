@@ -1,10 +1,10 @@
 //! What a rank sends in its worlds: frames, notifications, releases, and how it leaves.
 
+use crate::fabric::carrier::{Carrier, Connection, Outgoing};
+use crate::fabric::channel::Channel;
+use crate::fabric::core::Core;
+use crate::fabric::queue::{Due, cost};
 use crate::stream::{Body, Item, ItemWriter, ReceiveBuffer};
-use crate::tcp::channel::Channel;
-use crate::tcp::core::Core;
-use crate::tcp::peer::Peer;
-use crate::tcp::queue::{Due, cost};
 use crate::{Cause, Header, Leave, Notification, Port};
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ const CLOSED: usize = 64;
 /// Bytes that are copied in a nanosecond, about.
 const COPIED_PER_NS: u64 = 8;
 
-impl Core {
+impl<C: Carrier> Core<C> {
     /// Posts a frame.
     pub(super) fn post(&mut self, number: u64, to: usize, port: Port, header: Header, payload: &[u8]) {
         let me = self.me();
@@ -38,9 +38,9 @@ impl Core {
         let fits = pair.open(port).outbound.post(payload.len());
         let mut wrote = Ok(());
         if fits {
-            channel.piggyback(number, to, &mut peer.out);
-            ItemWriter(&mut peer.out, number).frame_head(port, header, payload.len());
-            wrote = if peer.writes_in_place(payload.len()) {
+            channel.piggyback(number, to, &mut peer.out.bytes);
+            ItemWriter(&mut peer.out.bytes, number).frame_head(port, header, payload.len());
+            wrote = if peer.takes_in_place(payload.len()) {
                 let held = self.hold_requests();
                 let wrote = self.write(to, payload);
                 self.resume_requests(held);
@@ -49,13 +49,13 @@ impl Core {
                 peer.pack(payload)
             };
         } else {
-            let mut frame = std::mem::take(&mut peer.spare);
+            let mut frame = std::mem::take(&mut peer.out.spare);
             frame.clear();
             frame.reserve_exact(cost(payload.len()) as usize);
             ItemWriter(&mut frame, number).frame(port, header, payload);
             let outbound = &mut channel.pairs[to].open(port).outbound;
             outbound.keep(frame);
-            outbound.send_waiting(number, port, &mut peer.out, &mut peer.spare, false);
+            outbound.send_waiting(number, port, &mut peer.out.bytes, &mut peer.out.spare, false);
         }
         match wrote {
             Ok(()) => self.mark_dirty(to),
@@ -71,7 +71,7 @@ impl Core {
         let mut written = Vec::new();
         let mut moved = Instant::now();
         loop {
-            let wrote = self.peers[to].write_in_place(rest)?;
+            let wrote = self.peers[to].pass_in_place(rest)?;
             rest = &rest[wrote..];
             // Nothing else may be written in the middle of a payload, so what a poll would write is kept.
             if rest.is_empty() || self.peers[to].unsent() || self.peers[to].link.is_none() {
@@ -80,8 +80,8 @@ impl Core {
             let before = self.heard;
             self.read_from(to);
             let peer = &mut self.peers[to];
-            if !peer.out.is_empty() {
-                std::mem::swap(&mut written, &mut peer.out);
+            if !peer.out.bytes.is_empty() {
+                std::mem::swap(&mut written, &mut peer.out.bytes);
             }
             if !written.is_empty() || peer.link.is_none() {
                 break;
@@ -96,7 +96,7 @@ impl Core {
             }
             std::thread::yield_now();
         }
-        let out = &mut self.peers[to].out;
+        let out = &mut self.peers[to].out.bytes;
         out.extend_from_slice(rest);
         out.extend_from_slice(&written);
         Ok(())
@@ -123,7 +123,7 @@ impl Core {
             if self.peers[to].died.is_some() || self.peers[to].heard_goodbye || channel.has_left(to) {
                 continue;
             }
-            let out = &mut self.peers[to].out;
+            let out = &mut self.peers[to].out.bytes;
             channel.piggyback(number, to, out);
             ItemWriter(out, number).notification(notification, frames);
         }
@@ -141,8 +141,8 @@ impl Core {
                 continue;
             }
             let Some(channel) = self.channels.get_mut(&number) else { return };
-            channel.piggyback(number, to, &mut self.peers[to].out);
-            ItemWriter(&mut self.peers[to].out, number).settle(exchange);
+            channel.piggyback(number, to, &mut self.peers[to].out.bytes);
+            ItemWriter(&mut self.peers[to].out.bytes, number).settle(exchange);
         }
         let me = self.me();
         self.channel(number).pairs[me].inbound.settled = exchange;
@@ -164,9 +164,9 @@ impl Core {
             let Some(channel) = self.channels.get(&number) else { return };
             let peer = &mut self.peers[to];
             let apart = known && peer.needs_nothing(channel.pairs[to].has_waiting());
-            ItemWriter(&mut peer.out, number).end(cause.rank as u32, &cause.what);
+            ItemWriter(&mut peer.out.bytes, number).end(cause.rank as u32, &cause.what);
             if apart {
-                peer.deferred = peer.out.len();
+                peer.deferred = peer.out.bytes.len();
             }
         }
         self.flush_members(number);
@@ -175,7 +175,7 @@ impl Core {
     /// Returns whether a rank without a connection need not be told that this rank has finished: it learns it when it
     /// connects, or of the launcher.
     pub(super) fn defers(&self) -> bool {
-        !self.settings.obituary.is_zero()
+        !self.limits.obituary.is_zero()
     }
 
     /// Returns whether this world has ended because of a death that the launcher reports to all ranks.
@@ -201,26 +201,26 @@ impl Core {
             let to = channel.members[i] as usize;
             let peer = &mut self.peers[to];
             let intra_node = self.intra_node.get(to).is_some_and(|&intra_node| intra_node);
-            if to == self.identity.rank as usize || intra_node || peer.died.is_some() || peer.heard_goodbye {
+            if to == self.me || intra_node || peer.died.is_some() || peer.heard_goodbye {
                 continue;
             }
             let apart = defers && peer.needs_nothing(channel.pairs[to].has_waiting());
             // A member that has left as well only waits for this item to forget the world.
             if !channel.has_left(to) {
                 if !apart {
-                    channel.piggyback(number, to, &mut peer.out);
+                    channel.piggyback(number, to, &mut peer.out.bytes);
                 }
                 for (port, queue) in channel.pairs[to].queues_mut() {
-                    queue.outbound.send_waiting(number, port, &mut peer.out, &mut peer.spare, true);
+                    queue.outbound.send_waiting(number, port, &mut peer.out.bytes, &mut peer.out.spare, true);
                 }
                 // It may wait for this rank, and not have heard yet from another why both leave.
                 if let Some(Cause { rank, what }) = &ended {
-                    ItemWriter(&mut peer.out, number).end(*rank as u32, what);
+                    ItemWriter(&mut peer.out.bytes, number).end(*rank as u32, what);
                 }
             }
-            ItemWriter(&mut peer.out, number).left(how, channel.pairs[to].posted());
+            ItemWriter(&mut peer.out.bytes, number).left(how, channel.pairs[to].posted());
             if apart {
-                peer.deferred = peer.out.len();
+                peer.deferred = peer.out.bytes.len();
             }
         }
         self.flush_members(number);
@@ -314,8 +314,8 @@ impl Core {
         let pair = &mut channel.pairs[to];
         let Some(queue) = pair.queue_mut(port) else { return };
         if queue.outbound.has_waiting() {
-            let Peer { out, spare, .. } = &mut self.peers[to];
-            queue.outbound.send_waiting(number, port, out, spare, false);
+            let Outgoing { bytes, spare, .. } = &mut self.peers[to].out;
+            queue.outbound.send_waiting(number, port, bytes, spare, false);
             if closed {
                 pair.forget_if_sent(port);
             }
@@ -364,7 +364,7 @@ impl Core {
     }
 
     /// Reports releases to ranks that would learn of them in no other way.
-    pub(super) fn send_pending_releases(&mut self) {
+    pub(crate) fn send_pending_releases(&mut self) {
         while let Some((number, to)) = self.pending_releases.pop() {
             self.report_releases(number, to as usize);
         }
@@ -380,7 +380,7 @@ impl Core {
             && !channel.has_left(to)
             && self.peers[to].died.is_none()
         {
-            channel.report_releases(number, to, &mut self.peers[to].out);
+            channel.report_releases(number, to, &mut self.peers[to].out.bytes);
             self.mark_dirty(to);
         }
     }

@@ -1,22 +1,23 @@
-//! [`TcpEnd`]: one rank's end of a world over a [`Fabric`].
+//! [`FabricEnd`]: one rank's end of a world over a [`Fabric`].
 
 use std::io;
 use std::sync::{Arc, MutexGuard};
 
 use crate::deadlock::Waits;
+use crate::fabric::carrier::{Carrier, Connection};
+use crate::fabric::core::{Core, RankState};
+use crate::fabric::peer::Peer;
+use crate::fabric::server::{Fabric, FabricShared};
 use crate::meter::Meter;
 use crate::shared::waker::{Backoff, Pause};
 use crate::stream::ReceiveBuffer;
-use crate::tcp::core::{Core, RankState};
-use crate::tcp::fabric::{Fabric, FabricShared};
-use crate::tcp::peer::Peer;
 use crate::{
     Alarms, Attendant, Cause, Channels, CreateJoin, Created, Endpoint, Frame, Header, Leave, Liveness, Loss,
     Lost, Notification, Notify, Number, Payload, Port, Topology,
 };
 
-/// One rank's end of a world over TCP.
-pub struct TcpEnd {
+/// One rank's end of a world over a fabric.
+pub struct FabricEnd<C: Carrier> {
     /// This rank in this world.
     rank: usize,
     /// The ranks of the job, by rank in this world.
@@ -35,16 +36,16 @@ pub struct TcpEnd {
     backoff: Backoff,
     meter: Meter,
     alarms: Alarms,
-    fabric: Arc<Fabric>,
+    fabric: Arc<Fabric<C>>,
 }
 
-impl TcpEnd {
+impl<C: Carrier> FabricEnd<C> {
     /// Returns the end of `rank` of world `world` of the job, which has all of its `size` ranks. A rank takes each
     /// world once.
     ///
     /// # Errors
     /// The job has another size, this process is another rank, or it has taken that world before.
-    pub fn of_job(fabric: &Arc<Fabric>, world: u32, rank: usize, size: usize) -> io::Result<Self> {
+    pub fn of_job(fabric: &Arc<Fabric<C>>, world: u32, rank: usize, size: usize) -> io::Result<Self> {
         let members: Vec<u32> = (0..size as u32).collect();
         let ranks = fabric.shared().lock().peers.len();
         if size != ranks {
@@ -55,11 +56,11 @@ impl TcpEnd {
         Self::new(fabric, world.into(), members, rank)
     }
 
-    fn new(fabric: &Arc<Fabric>, number: u64, members: Vec<u32>, rank: usize) -> io::Result<Self> {
+    fn new(fabric: &Arc<Fabric<C>>, number: u64, members: Vec<u32>, rank: usize) -> io::Result<Self> {
         // Ranks at one address share its cores.
         let (local_ranks, remote_members, alarms) = {
             let mut core = fabric.shared().lock();
-            let (me, ranks) = (core.identity.rank, core.peers.len());
+            let (me, ranks) = (core.me() as u32, core.peers.len());
             let here = members.get(rank) == Some(&me) && members.iter().all(|&to| (to as usize) < ranks);
             let channel = core.channel(number);
             if !here || !channel.members.is_empty() {
@@ -68,8 +69,8 @@ impl TcpEnd {
                 ));
             }
             channel.members.clone_from(&members);
-            let host = |rank: u32| core.peers[rank as usize].address.ip();
-            let local_ranks = members.iter().filter(|&&to| host(to) == host(me)).count();
+            let machine = |rank: u32| core.machines[rank as usize];
+            let local_ranks = members.iter().filter(|&&to| machine(to) == machine(me)).count();
             let remote = members.iter().filter(|&&to| to != me && !core.is_intra_node(to as usize));
             (local_ranks, remote.count(), core.alarms.clone())
         };
@@ -91,11 +92,11 @@ impl TcpEnd {
         })
     }
 
-    fn shared(&self) -> &FabricShared {
+    fn shared(&self) -> &FabricShared<C> {
         self.fabric.shared()
     }
 
-    fn core(&self) -> MutexGuard<'_, Core> {
+    fn core(&self) -> MutexGuard<'_, Core<C>> {
         let mut core = self.shared().lock();
         core.calls += 1;
         core.rank = RankState::Busy;
@@ -106,18 +107,18 @@ impl TcpEnd {
         self.members[rank] as usize
     }
 
-    fn own_loss(&self, core: &Core) -> Option<Lost> {
+    fn own_loss(&self, core: &Core<C>) -> Option<Lost> {
         core.channels.get(&self.number)?.mine(self.rank)
     }
 
     /// Polls everything that has arrived; returns why the world ended, if it has.
     pub(crate) fn serve(&mut self) -> Option<Cause> {
         let mut core = self.core();
-        core.serve_ready();
+        C::serve_ready(&mut core);
         core.channels.get(&self.number)?.ended.clone()
     }
 
-    /// Returns whether this rank has written anything that no socket has taken yet. For tests.
+    /// Returns whether this rank has written anything that no connection has taken yet. For tests.
     #[doc(hidden)]
     pub fn holds_back(&self) -> bool {
         self.core().peers.iter().any(Peer::unsent)
@@ -139,7 +140,7 @@ impl TcpEnd {
     }
 
     /// Returns an error if this rank may not send.
-    fn may_send(&self, core: &Core, to: usize) -> Result<(), Lost> {
+    fn may_send(&self, core: &Core<C>, to: usize) -> Result<(), Lost> {
         if let Some(lost) = self.own_loss(core) {
             return Err(lost);
         }
@@ -150,7 +151,7 @@ impl TcpEnd {
     }
 
     /// Returns why nobody at `peer` sends any more, if so, even if not all that it sent has arrived.
-    fn lost_of(&self, core: &Core, peer: usize) -> Option<Lost> {
+    fn lost_of(&self, core: &Core<C>, peer: usize) -> Option<Lost> {
         self.own_loss(core).or_else(|| {
             let from = self.of(peer);
             core.gone_of(self.number, from).map(|how| Lost { rank: peer, how })
@@ -162,7 +163,7 @@ impl TcpEnd {
         &self,
         from: usize,
         port: Port,
-        found: impl Fn(&mut Core) -> Option<T>,
+        found: impl Fn(&mut Core<C>) -> Option<T>,
     ) -> Result<Option<T>, Lost> {
         let mut core = self.core();
         if let Some(it) = found(&mut core) {
@@ -184,7 +185,7 @@ impl TcpEnd {
     }
 }
 
-impl Topology for TcpEnd {
+impl<C: Carrier> Topology for FabricEnd<C> {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -197,16 +198,15 @@ impl Topology for TcpEnd {
         false
     }
 
-    /// Ranks at one address are on one machine, and all ranks have one table of addresses.
     fn machine(&self, peer: usize) -> usize {
         let core = self.shared().lock();
-        let address = |rank: u32| core.peers[rank as usize].address.ip();
-        let of_peer = address(self.members[peer]);
-        self.members.iter().position(|&rank| address(rank) == of_peer).unwrap_or(peer)
+        let machine = |rank: u32| core.machines[rank as usize];
+        let of_peer = machine(self.members[peer]);
+        self.members.iter().position(|&rank| machine(rank) == of_peer).unwrap_or(peer)
     }
 }
 
-impl Notify for TcpEnd {
+impl<C: Carrier> Notify for FabricEnd<C> {
     #[inline]
     fn draft(&mut self, to: usize) -> &mut Notification {
         &mut self.drafts[to]
@@ -257,7 +257,7 @@ impl Notify for TcpEnd {
     }
 }
 
-impl Channels for TcpEnd {
+impl<C: Carrier> Channels for FabricEnd<C> {
     unsafe fn post(
         &mut self,
         to: usize,
@@ -338,7 +338,7 @@ impl Channels for TcpEnd {
     fn released(&mut self, to: usize, port: Port) -> u64 {
         let (number, of) = (self.number, self.of(to));
         let mut core = self.core();
-        let counts = |core: &Core| {
+        let counts = |core: &Core<C>| {
             let outbound = &core.channels.get(&number)?.pairs[of].queue(port)?.outbound;
             Some((outbound.posted, outbound.released()))
         };
@@ -376,7 +376,7 @@ impl Channels for TcpEnd {
     }
 }
 
-impl Liveness for TcpEnd {
+impl<C: Carrier> Liveness for FabricEnd<C> {
     fn lost(&mut self, peer: usize) -> Option<Lost> {
         let core = self.core();
         self.own_loss(&core).or_else(|| core.lost(self.number, peer, self.of(peer)))
@@ -389,8 +389,8 @@ impl Liveness for TcpEnd {
     fn idle(&mut self, pause: &mut Pause) {
         if pause.full_poll_due() {
             let mut core = self.core();
-            core.serve_ready();
-            core.unwatch_few();
+            C::serve_ready(&mut core);
+            C::unwatch(&mut core);
         }
         if self.backoff.yields_next(pause) {
             self.core().rank = RankState::Waits;
@@ -450,11 +450,14 @@ impl Liveness for TcpEnd {
     }
 }
 
-impl CreateJoin for TcpEnd {
+impl<C: Carrier> CreateJoin for FabricEnd<C>
+where
+    Self: Into<Endpoint>,
+{
     fn create(&mut self, _members: &[usize]) -> io::Result<Created> {
         let mut core = self.core();
         core.created_worlds += 1;
-        let world = u64::from(core.identity.rank + 1) << 32 | u64::from(core.created_worlds);
+        let world = (core.me() as u64 + 1) << 32 | u64::from(core.created_worlds);
         Ok(Created::Number(Number { world, part: world }))
     }
 
@@ -463,11 +466,11 @@ impl CreateJoin for TcpEnd {
         let members: Option<Vec<u32>> = members.iter().map(of).collect();
         let members = members
             .ok_or_else(|| io::Error::other("every member of the new world must be a rank of this one"))?;
-        Self::new(&self.fabric, number.world, members, index).map(Endpoint::Tcp)
+        Self::new(&self.fabric, number.world, members, index).map(Into::into)
     }
 }
 
-impl Drop for TcpEnd {
+impl<C: Carrier> Drop for FabricEnd<C> {
     fn drop(&mut self) {
         self.leave(crate::dropped());
         self.core().close(self.number);

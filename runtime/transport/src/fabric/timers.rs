@@ -1,0 +1,129 @@
+//! What is due by time, and what a rank does for others before it sleeps and when it ends.
+
+use std::time::{Duration, Instant};
+
+use crate::fabric::Limits;
+use crate::fabric::carrier::Carrier;
+use crate::fabric::core::{Core, RankState};
+use crate::fabric::ending::Next;
+
+/// Ranks that share a core above which anything is given more time: as many more, as much more.
+const CROWD: u32 = 16;
+
+/// A process that did nothing by time for longer was stopped: it is due ten times a second.
+const STOPPED: Duration = Duration::from_secs(1);
+
+/// Connections of a process above which heartbeats become rarer: as many more, as much rarer.
+const BEATS: usize = 16;
+
+impl<C: Carrier> Core<C> {
+    /// Called before sleeping: ranks from which this rank awaits something must be connected, and may themselves wait
+    /// for credit.
+    pub(super) fn serve_awaited(&mut self) {
+        while let Some(rank) = self.all_awaited.pop() {
+            let rank = rank as usize;
+            if std::mem::take(&mut self.peers[rank].awaited_by_us) {
+                if !C::is_limited(self) {
+                    C::connect(self, rank);
+                }
+                let mut from = 0;
+                while let Some((&number, _)) = self.channels.range(from..).next() {
+                    self.report_releases(number, rank);
+                    let Some(next) = number.checked_add(1) else { break };
+                    from = next;
+                }
+            }
+        }
+    }
+
+    /// Does what is due by time: heartbeats, time limits, retries.
+    pub(super) fn run_timers(&mut self, now: Instant) {
+        let step = now - self.timed;
+        self.timed = now;
+        let Limits { beat, limit, obituary } = self.limits;
+        // All heartbeats of a process together take no more time than those on some connections.
+        let links = self.peers.iter().filter(|peer| peer.link.is_some()).count();
+        let beat = (beat * (1 + links / BEATS) as u32).min(limit / 4).max(beat);
+        // A rank that shares its core with many others answers when it has the core.
+        let patience = 1 + self.crowd / CROWD;
+        // This process itself may not have been running, as when its job was suspended: it cannot
+        // tell what others have done meanwhile.
+        let stopped = (step > STOPPED).then_some(step);
+        if let Some(step) = stopped {
+            let ends = |until: &mut Instant| *until = (*until + step).min(now + obituary);
+            for peer in &mut self.peers {
+                peer.heard_at = now;
+                peer.suspected.iter_mut().for_each(|(until, _)| ends(until));
+                peer.closing.iter_mut().for_each(ends);
+            }
+        }
+        for rank in 0..self.peers.len() {
+            let peer = &mut self.peers[rank];
+            if let Some((_, what)) = peer.suspected.take_if(|(until, _)| *until <= now) {
+                self.mark_failed(rank, what);
+                continue;
+            }
+            if peer.closing.take_if(|until| *until <= now).is_some() {
+                self.events += 1;
+                self.alarms.raise();
+            }
+            if peer.link.is_none() {
+                continue;
+            }
+            if std::mem::take(&mut peer.heard) {
+                peer.heard_at = now;
+            }
+            if std::mem::take(&mut peer.spoke) {
+                peer.spoke_at = now;
+            }
+            if now - peer.heard_at > limit {
+                let what = format!("nothing was heard from it for {limit:?}");
+                self.read_from(rank);
+                if !self.peers[rank].heard {
+                    self.connection_ended(rank, what);
+                }
+            } else if now - peer.spoke_at > beat && !peer.said_goodbye && !peer.heard_goodbye {
+                peer.write_item(|writer| writer.beat());
+                C::send_beat(self, rank);
+            }
+        }
+        C::run_timers(self, now, stopped, patience);
+    }
+
+    /// Asks the rank that this rank has waited for since the timers ran last, and without which it has found nothing: its
+    /// answer says in which superstep it is.
+    pub(super) fn ask_awaited(&mut self, now: Instant) {
+        let waits = (self.awaited.filter(|_| self.rank != RankState::Busy), self.found);
+        let before = std::mem::replace(&mut self.awaited_before, waits);
+        if let (Some(rank), _) = waits
+            && before == waits
+        {
+            C::connect(self, rank as usize);
+            self.ask(rank as usize, now);
+        }
+    }
+
+    /// Takes a turn of [ending](crate::fabric::ending); returns whether nothing is left to do for any
+    /// rank.
+    pub(super) fn close_all(&mut self) -> bool {
+        let (me, defers, limited) = (self.me(), self.defers(), C::is_limited(self));
+        let mut over = true;
+        for rank in (0..self.peers.len()).filter(|&rank| rank != me) {
+            let mut next = self.peers[rank].facts(defers).next();
+            if next == Next::SayGoodbye {
+                let peer = &mut self.peers[rank];
+                peer.said_goodbye = true;
+                peer.write_item(|writer| writer.goodbye());
+                self.send(rank);
+                next = self.peers[rank].facts(defers).next();
+            }
+            match next {
+                Next::Nothing if limited && self.peers[rank].link.is_some() => self.close_connection(rank),
+                Next::Connect => C::connect(self, rank),
+                Next::SayGoodbye | Next::Wait | Next::Nothing => {}
+            }
+            over &= next == Next::Nothing;
+        }
+        over
+    }
+}

@@ -1,0 +1,147 @@
+//! Connections that are being opened: [`Dial`] by this rank, [`Incoming`] by another process.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+use crate::auth::{Opener, Session, Taker};
+use crate::fabric::carrier;
+
+/// What opens a connection to one other rank.
+pub struct Dial {
+    pub(super) address: SocketAddr,
+    pub(super) attempt: Option<Attempt>,
+    /// A connection to it is wanted as soon as there is room for one.
+    pub(super) queued: bool,
+    /// This rank has welcomed a connection that the peer opened, and uses it as soon as the verdict is written.
+    pub(super) welcomed: bool,
+    /// How often this rank has tried to connect, and when it may retry.
+    pub(super) tries: u32,
+    pub(super) retry: Option<Instant>,
+}
+
+impl Dial {
+    pub(super) fn new(address: SocketAddr) -> Self {
+        Self { address, attempt: None, queued: false, welcomed: false, tries: 0, retry: None }
+    }
+}
+
+impl carrier::Opening for Dial {
+    fn is_under_way(&self) -> bool {
+        self.attempt.is_some() || self.welcomed
+    }
+
+    fn is_due_again(&self) -> bool {
+        self.retry.is_some()
+    }
+
+    fn abandon(&mut self) {
+        (self.attempt, self.retry, self.queued) = (None, None, false);
+    }
+}
+
+/// A connection that another process opens to this rank.
+pub(super) struct Incoming {
+    pub(super) stream: Arc<TcpStream>,
+    pub(super) taker: Taker,
+    pub(super) out: Vec<u8>,
+    /// Whether room at the socket is waited for, and not bytes.
+    pub(super) awaits_room: bool,
+    pub(super) since: Instant,
+    /// The rank that it has proven to be, until the verdict is known.
+    pub(super) proven: Option<usize>,
+    /// Set once the verdict is known: the connection ends when `out` is written, or is used, if there is a session.
+    pub(super) decided: Option<Option<Session>>,
+}
+
+impl Incoming {
+    /// Returns whether it has not proven to be a rank.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.proven.is_none() && self.decided.is_none()
+    }
+}
+
+/// A connection that is being opened.
+pub(super) struct Attempt {
+    pub(super) stream: Arc<TcpStream>,
+    pub(super) opener: Opener,
+    /// What the handshake has still to send.
+    pub(super) out: Vec<u8>,
+    /// Whether room at the socket is waited for, and not bytes.
+    pub(super) awaits_room: bool,
+    pub(super) since: Instant,
+}
+
+impl Attempt {
+    /// Begins to open a connection.
+    ///
+    /// # Errors
+    /// There is no socket, or no listener.
+    pub(super) fn new(address: SocketAddr, opener: Opener, hello: Vec<u8>, now: Instant) -> io::Result<Self> {
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+        pace_nothing_within_machine(&socket, address.ip());
+        match rustix::net::connect(&socket, &address) {
+            Ok(()) | Err(rustix::io::Errno::INPROGRESS | rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let stream = TcpStream::from(socket);
+        stream.set_nodelay(true)?;
+        Ok(Self { stream: Arc::new(stream), opener, out: hello, awaits_room: true, since: now })
+    }
+}
+
+/// Asks for a congestion control that paces nothing, where `address` is this machine's loopback. Accepted connections have what their
+/// listener has asked for. Some systems have one by default that measures a link's rate and sends no faster (BBR): within a
+/// machine there is no link, and what it measures is how rarely the ranks run. Connections work as well if the system allows no other.
+pub(super) fn pace_nothing_within_machine(socket: &impl AsFd, address: IpAddr) {
+    if address.is_loopback() {
+        let _: rustix::io::Result<()> = rustix::net::sockopt::set_tcp_congestion(socket, "reno");
+    }
+}
+
+/// Writes as much of `out` as the socket takes.
+///
+/// # Errors
+/// The connection has ended.
+pub(super) fn write_some(stream: &TcpStream, out: &mut Vec<u8>) -> io::Result<()> {
+    while !out.is_empty() {
+        match (&*stream).write(out) {
+            Ok(n) => drop(out.drain(..n)),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected) => break,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Reads at most `wants` bytes, no more than 128; returns an empty slice if none have arrived.
+///
+/// # Errors
+/// The connection has ended.
+pub(super) fn read_some<'b>(
+    stream: &TcpStream,
+    buffer: &'b mut [u8; 128],
+    wants: usize,
+) -> io::Result<&'b [u8]> {
+    let wants = wants.min(buffer.len());
+    match (&*stream).read(&mut buffer[..wants]) {
+        Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+        Ok(n) => Ok(&buffer[..n]),
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::NotConnected
+            ) =>
+        {
+            Ok(&[])
+        }
+        Err(error) => Err(error),
+    }
+}
