@@ -143,6 +143,10 @@ fn reach(text: &str) -> Result<Reach, String> {
     match text {
         "shm" => Ok(Reach::Shm),
         "tcp" => Ok(Reach::Tcp),
+        "mpi" => Err(
+            "this command starts ranks that communicate over `shm` or `tcp`: for `mpi` start the program with mpirun, mpiexec or srun"
+                .into(),
+        ),
         _ => Err("processes communicate over `shm` or `tcp`".into()),
     }
 }

@@ -69,9 +69,9 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
     for transport in transports([1, 2]) {
         for mode in Mode::ALL {
             let placement = match transport {
-                TransportKind::Sim(_) | TransportKind::TcpThreads => Placement::Apart,
+                TransportKind::Local | TransportKind::ShmThreads => Placement::Together,
                 TransportKind::MixedThreads(_) => Placement::Hosts { ranks_each: 2 },
-                _ => Placement::Together,
+                _ => Placement::Apart,
             };
             let options = Options { mode, ..Options::default() };
             let compiled = shift::compile(RANKS, |_| Ok(())).unwrap();

@@ -8,7 +8,10 @@ use std::rc::Rc;
 
 /// The transports on which a rank's memory is on its heap.
 fn on_heap(kind: &TransportKind) -> bool {
-    matches!(kind, TransportKind::Local | TransportKind::TcpThreads | TransportKind::Sim(_))
+    !matches!(
+        kind,
+        TransportKind::ShmThreads | TransportKind::MixedThreads(_) | TransportKind::MixedMpiThreads(_)
+    )
 }
 
 #[test]

@@ -191,7 +191,7 @@ pub fn settings() {
         ("FENCEPOST_RANKS", "4294967296", "from 1 to 262144"),
         ("FENCEPOST_RANKS", "99999999999999999999", "from 1 to 262144"),
         ("FENCEPOST_EAGER", "99999999999999999999", "from 0 to 18446744073709551615"),
-        ("FENCEPOST_TRANSPORT", "pigeon", "`local`, `sim`, `shm` or `tcp`"),
+        ("FENCEPOST_TRANSPORT", "pigeon", "`local`, `sim`, `shm`, `tcp` or `mpi`"),
         ("FENCEPOST_MODE", "fast", "aggressive"),
         ("FENCEPOST_MACHINE", "/no/such/file", "`key = value`"),
         ("FENCEPOST_MACHINE", "/dev/zero", "not a regular file"),

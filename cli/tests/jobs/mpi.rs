@@ -2,7 +2,7 @@
 //! the hosts can be made up. `.ci/run mpi` runs the same programs under real ones.
 
 use crate::launched::{Ended, Launched, rank_program, start};
-use fencepost_tests_mpi::{SERVER, Server, library};
+use fencepost_tests_mpi::{LEVEL, SERVER, Server, library};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The hosts of four ranks: all on one, two on each, the same in turn, each by itself, three and
@@ -59,9 +59,16 @@ pub fn hosts() {
     let together = ["Together", "Hosts { ranks_each: 2 }", "Apart", "Apart", "Hosts { ranks_each: 3 }"];
     for (hosts, together) in HOSTS.into_iter().zip(together) {
         for (share, placement) in [("on", together), ("off", "Apart")] {
-            for rank in ended(&hosts, &[("FENCEPOST_SHARE", share)], &["placed"]) {
-                let expected = format!("placed {placement}\nmet 4\n");
-                assert_eq!(rank.expect(0).out, expected, "{hosts:?}, share {share}: {rank:#?}");
+            for transport in ["tcp", "mpi"] {
+                let set = [("FENCEPOST_SHARE", share), ("FENCEPOST_TRANSPORT", transport)];
+                for rank in ended(&hosts, &set, &["placed"]) {
+                    let expected = format!("placed {placement}\nmet 4\n");
+                    assert_eq!(
+                        rank.expect(0).out,
+                        expected,
+                        "{hosts:?}, share {share}, {transport}: {rank:#?}"
+                    );
+                }
             }
         }
     }
@@ -72,6 +79,16 @@ pub fn hosts() {
             let expected = format!("placed {placement}\nmet {}\n", hosts.len());
             assert_eq!(rank.expect(0).out, expected, "{hosts:?}: {rank:#?}");
         }
+    }
+    // Without calls by several threads there is nobody who serves while a rank computes.
+    let set = [(LEVEL, "1"), ("FENCEPOST_TRANSPORT", "mpi")];
+    for (number, rank) in ended(&[0, 1], &set, &["placed"]).into_iter().enumerate() {
+        let reported = rank.err.contains("does not grant MPI_THREAD_SERIALIZED");
+        assert_eq!(
+            (rank.expect(0).out.as_str(), reported),
+            ("placed Apart\nmet 2\n", number == 0),
+            "{rank:#?}"
+        );
     }
     for rank in ended(&[0; 7], &[], &["well"]) {
         assert_eq!(rank.expect(0).out.lines().count(), 2, "{rank:#?}");
@@ -88,6 +105,8 @@ pub fn refusals() {
     // The launcher has started another number of ranks than the library knows.
     says(ended(&[0, 0], &[("PMI_SIZE", "3")], &["well"]), "makes it rank");
     says(ended(&[0, 0], &[("FENCEPOST_SHARE", "perhaps")], &["well"]), "FENCEPOST_SHARE is `perhaps`");
+    let sealed = [("FENCEPOST_TRANSPORT", "mpi"), ("FENCEPOST_SEAL", "on")];
+    says(ended(&[0, 1], &sealed, &["well"]), "what MPI carries can't be sealed");
     let open_mpi = [("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2")];
     let wrong = "it has the interface of MPICH, not of Open MPI or the standard interface";
     says(ended(&[0, 0], &open_mpi, &["well"]), wrong);
@@ -95,21 +114,28 @@ pub fn refusals() {
 }
 
 pub fn deaths() {
-    for hosts in HOSTS {
+    for (hosts, transport) in HOSTS.into_iter().flat_map(|hosts| [(hosts, "tcp"), (hosts, "mpi")]) {
         for (how, victim) in [("kill", 1), ("exit", 3), ("panic", 0), ("stop", 1)] {
             // A rank that is alone on its host stays stopped until its launcher kills it.
             if how == "stop" && hosts.iter().filter(|host| **host == hosts[victim]).count() == 1 {
                 continue;
             }
-            let quick = [("FENCEPOST_HEARTBEAT", "50ms"), ("FENCEPOST_SILENCE", "1s")];
+            let set = [
+                ("FENCEPOST_HEARTBEAT", "50ms"),
+                ("FENCEPOST_SILENCE", "1s"),
+                ("FENCEPOST_TRANSPORT", transport),
+            ];
             let words = ["die", &victim.to_string(), "7", how];
-            for (rank, ended) in ended(&hosts, &quick, &words).into_iter().enumerate() {
+            for (rank, ended) in ended(&hosts, &set, &words).into_iter().enumerate() {
                 let named = ended
                     .out
                     .lines()
                     .any(|line| line.starts_with("told at") && line.contains(&format!("rank {victim}")));
                 let dies = rank == victim || named && ended.code != Some(0);
-                assert!(dies, "{hosts:?}, rank {victim} by {how}: rank {rank} ends with {ended:#?}");
+                assert!(
+                    dies,
+                    "{hosts:?}, {transport}, rank {victim} by {how}: rank {rank} ends with {ended:#?}"
+                );
             }
         }
     }
@@ -122,9 +148,11 @@ pub fn hillslope() {
     let expected = digest(&start(&rank_program(), &threads, &[]).end().expect(0).out);
     assert!(expected.is_some(), "it prints a digest");
     for hosts in HOSTS {
-        for share in ["on", "off"] {
-            let ranks = ended(&hosts, &[("FENCEPOST_SHARE", share)], &words);
-            assert_eq!(digest(&ranks[0].expect(0).out), expected, "{hosts:?}, share {share}: {ranks:#?}");
+        for (share, transport) in [("on", "tcp"), ("off", "tcp"), ("on", "mpi"), ("off", "mpi")] {
+            let ranks =
+                ended(&hosts, &[("FENCEPOST_SHARE", share), ("FENCEPOST_TRANSPORT", transport)], &words);
+            let found = digest(&ranks[0].expect(0).out);
+            assert_eq!(found, expected, "{hosts:?}, share {share}, {transport}: {ranks:#?}");
         }
     }
 }

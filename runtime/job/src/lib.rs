@@ -61,6 +61,7 @@ pub use description::{Description, HostRanks, Limits, Reach};
 pub use exit::{Exit, FAILED, NOT_FOUND, NOT_RUN, TIMED_OUT, USAGE, signal_name};
 pub use host::host;
 pub use member::{Member, joined, member};
+pub use over_mpi::prefer_mpi;
 pub use settings::{Settings, duration};
 pub use start::{Host, RANKS_MAX, Start};
 

@@ -3,7 +3,7 @@
 
 use crate::description::{Description, Limits, Reach};
 use fencepost_transport::{
-    Endpoint, HybridEnd, Segment, Settings, ShmEnd, TcpEnd, TcpFabric, TcpReports, listen,
+    Endpoint, HybridEnd, MpiEnd, MpiFabric, Segment, Settings, ShmEnd, TcpEnd, TcpFabric, TcpReports, listen,
 };
 use rustix::fd::BorrowedFd;
 use rustix::process::{Resource, getrlimit};
@@ -52,10 +52,17 @@ pub(crate) struct Connections(Mutex<ConnectionState>);
 enum ConnectionState {
     /// This rank listens; the addresses of the others have not arrived.
     Listening(TcpFabric),
-    /// The connections, until they close; and reports of the launcher, which they need also while
-    /// they close.
-    Started(Option<Arc<TcpFabric>>, TcpReports),
+    /// The connections, until they close; and where they are over TCP, reports of the launcher, which they need also
+    /// while they close.
+    Started(Option<Fabric>, Option<TcpReports>),
     Failed,
+}
+
+/// What carries bytes between ranks.
+#[derive(Clone)]
+enum Fabric {
+    Tcp(Arc<TcpFabric>),
+    Mpi(Arc<MpiFabric>),
 }
 
 impl Link {
@@ -80,6 +87,12 @@ impl Link {
         let address = fabric.address().map_err(|error| error.to_string())?;
         link.connections = Some(Connections(Mutex::new(ConnectionState::Listening(fabric))));
         Ok((link, Some(address)))
+    }
+
+    /// Returns the transports of a job whose ranks exchange over MPI what is in no shared memory.
+    pub(crate) fn over_mpi(memory: Option<Arc<Segment>>, fabric: MpiFabric) -> Self {
+        let started = ConnectionState::Started(Some(Fabric::Mpi(fabric.into())), None);
+        Self { memory, connections: Some(Connections(Mutex::new(started))) }
     }
 
     /// Starts the connections, with the address that each rank listens at.
@@ -116,12 +129,16 @@ impl Link {
                 "the connections of this rank are closed or were never started",
             ));
         };
-        Ok(match &self.memory {
-            Some(segment) => {
-                let hosts: Vec<u32> = job.host_of_each().collect();
-                Endpoint::Hybrid(HybridEnd::of_job(segment, &fabric, &hosts, world, rank)?)
+        let hosts: Vec<u32> = job.host_of_each().collect();
+        Ok(match (&self.memory, fabric) {
+            (Some(segment), Fabric::Tcp(fabric)) => {
+                HybridEnd::of_job(segment, &fabric, &hosts, world, rank)?.into()
             }
-            None => Endpoint::Tcp(TcpEnd::of_job(&fabric, world, rank, size)?),
+            (Some(segment), Fabric::Mpi(fabric)) => {
+                HybridEnd::of_job(segment, &fabric, &hosts, world, rank)?.into()
+            }
+            (None, Fabric::Tcp(fabric)) => TcpEnd::of_job(&fabric, world, rank, size)?.into(),
+            (None, Fabric::Mpi(fabric)) => MpiEnd::of_job(&fabric, world, rank, size)?.into(),
         })
     }
 
@@ -153,14 +170,14 @@ impl Connections {
             ConnectionState::Listening(mut fabric) => {
                 fabric.table(addresses)?;
                 let reports = fabric.reports();
-                *state = ConnectionState::Started(Some(Arc::new(fabric)), reports);
+                *state = ConnectionState::Started(Some(Fabric::Tcp(fabric.into())), Some(reports));
             }
             started => *state = started,
         }
         Ok(())
     }
 
-    fn fabric(&self) -> Option<Arc<TcpFabric>> {
+    fn fabric(&self) -> Option<Fabric> {
         match &*self.lock() {
             ConnectionState::Started(fabric, _) => fabric.clone(),
             ConnectionState::Listening(_) | ConnectionState::Failed => None,
@@ -169,7 +186,7 @@ impl Connections {
 
     /// Passes a report of the launcher on, if the connections have started.
     fn report(&self, report: impl FnOnce(&TcpReports)) {
-        if let ConnectionState::Started(_, reports) = &*self.lock() {
+        if let ConnectionState::Started(_, Some(reports)) = &*self.lock() {
             report(reports);
         }
     }
@@ -193,7 +210,7 @@ const REPORT_WAIT: Duration = Duration::from_secs(2);
 const OTHERS: u64 = 16;
 
 /// In place of no limit.
-const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
+pub(crate) const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// The shortest time after which a connection is given up: connections check the time ten times a
 /// second.

@@ -1,24 +1,27 @@
 //! [`meet`]: how the ranks that a launcher of MPI has started find each other, over that MPI.
 //! Nothing has to be configured.
 //!
-//! MPI is used only for that: it is initialised, each rank gathers what the others give, and it is
-//! finalised. From then on the ranks use memory that they share, and their own connections between
-//! hosts.
+//! MPI is initialised, and each rank gathers what the others give. From then on the ranks of one host use memory that
+//! they share. Between hosts they exchange messages of MPI, if the transport is `mpi`; otherwise MPI is finalised at once, and
+//! they use their own connections.
 
-use crate::description::{Description, HostRanks, Reach};
+use crate::description::{Description, HostRanks, Limits, Reach};
 use crate::environment::{ExternalRank, MPI, RENDEZVOUS, SHARE, variable};
 use crate::link::Link;
 use crate::rendezvous::job_of;
 use crate::settings::Settings;
-use crate::sharing::{Shared, share};
+use crate::sharing::{Neighbours, Shared, neighbours, share};
 use fencepost_transport::auth::Secret;
-use fencepost_transport::mpi::{Group, Search, Session, search};
+use fencepost_transport::mpi::{Group, Search, Serialized, Session, search};
+use fencepost_transport::{MpiFabric, MpiReports, Segment};
 use rustix::system::uname;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Meets the other ranks over the MPI of their launcher. Returns the description of the job, this
 /// rank's transports, and the address that each rank listens at.
@@ -29,9 +32,10 @@ use std::sync::Arc;
 /// on to all of them.
 pub(crate) fn meet(external: &ExternalRank) -> Result<(Description, Link, Vec<SocketAddr>), String> {
     let session = begin(external)?;
-    let own = Settings::from_environment().and_then(|settings| Ok((settings, shares()?)));
-    let (secret, (settings, shares)) = agree(&session, own)?;
+    let (secret, Choices { settings, shares, wire }) = agree(&session, Choices::from_environment())?;
     let hosts = Hosts::of(&session)?;
+    let here = hosts.here.clone();
+    let machines = hosts.first_of.iter().map(|first| *first as usize).collect();
     let (cores, address) = (hosts.cores, address(&session, &hosts)?);
     fencepost_transport::set_cores(cores as usize);
     let (hosts, shared) = hosts.share(&session, shares)?;
@@ -47,18 +51,125 @@ pub(crate) fn meet(external: &ExternalRank) -> Result<(Description, Link, Vec<So
         sealed: settings.sealed,
         limits: settings.limits,
     };
+    let session = if wire == Wire::Mpi && job.reach != Reach::Shm {
+        let others = if shared.is_none() { neighbours(&session, &here)? } else { None };
+        match carrying(session)? {
+            Ok(carrying) => {
+                let link = over(carrying, &job, machines, shared, others)?;
+                return Ok((job, link, Vec::new()));
+            }
+            Err(session) => session,
+        }
+    } else {
+        session
+    };
     let (link, table) = listen(&session, &job, address.and(Ok(shared)))?;
     session.end();
     Ok((job, link, table))
 }
 
-/// Whether ranks of one host are to share memory.
-fn shares() -> Result<bool, String> {
-    match variable(SHARE).as_deref() {
-        None | Some("on") => Ok(true),
-        Some("off") => Ok(false),
-        Some(other) => Err(format!("{SHARE} is `{other}`: give `on` or `off`")),
+/// What carries bytes between ranks that share no memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wire {
+    Tcp,
+    Mpi,
+}
+
+/// Whether the program asks for messages of MPI.
+static PREFERS_MPI: AtomicBool = AtomicBool::new(false);
+
+/// Has this process, if a launcher of MPI has started it, exchange with other ranks messages of that MPI, where they share no
+/// memory. Called before this process joins its job.
+pub fn prefer_mpi() {
+    PREFERS_MPI.store(true, Ordering::Relaxed);
+}
+
+/// What has to be the same on all ranks.
+#[derive(Clone, Copy, Debug)]
+struct Choices {
+    settings: Settings,
+    /// Whether ranks of one host share memory.
+    shares: bool,
+    wire: Wire,
+}
+
+impl Choices {
+    fn from_environment() -> Result<Self, String> {
+        let settings = Settings::from_environment()?;
+        let shares = match variable(SHARE).as_deref() {
+            None | Some("on") => true,
+            Some("off") => false,
+            Some(other) => return Err(format!("{SHARE} is `{other}`: give `on` or `off`")),
+        };
+        let named = variable("FENCEPOST_TRANSPORT");
+        let is_mpi = PREFERS_MPI.load(Ordering::Relaxed) || named.as_deref() == Some("mpi");
+        if is_mpi && settings.sealed {
+            return Err(
+                "FENCEPOST_SEAL is `on` and the transport is `mpi`: what MPI carries can't be sealed; use `tcp`, or no seal"
+                    .into(),
+            );
+        }
+        Ok(Self { settings, shares, wire: if is_mpi { Wire::Mpi } else { Wire::Tcp } })
     }
+}
+
+/// Prepares the session to carry messages, if the MPI of each rank allows that.
+fn carrying(session: Session) -> Result<Result<Serialized, Session>, String> {
+    let is_first = session.rank() == 0;
+    let all = session.gather(Group::All, &[u8::from(session.is_serialized())])?;
+    if all.iter().all(|is_serialized| is_serialized[0] == 1) {
+        return Ok(session.serialized());
+    }
+    if is_first {
+        report("the MPI library does not grant MPI_THREAD_SERIALIZED, so the ranks use TCP in place of MPI");
+    }
+    Ok(Err(session))
+}
+
+/// Begins to exchange messages of MPI, and to watch the ranks of this host.
+fn over(
+    session: Serialized,
+    job: &Description,
+    machines: Vec<usize>,
+    shared: Option<Shared>,
+    others: Option<Neighbours>,
+) -> Result<Link, String> {
+    let Limits { heartbeat, silence } = job.limits;
+    let limit = if silence.is_zero() { crate::link::NEVER } else { silence + heartbeat };
+    let limits = fencepost_transport::Limits { beat: heartbeat, limit, obituary: Duration::ZERO };
+    let fabric = MpiFabric::over_mpi(session, machines, limits)
+        .map_err(|error| format!("this rank can't exchange messages of MPI: {error}"))?;
+    let (memory, others) = match shared {
+        Some(Shared { segment, neighbours }) => (Some(segment), Some(neighbours)),
+        None => (None, others),
+    };
+    let memory = memory.filter(|_| job.reach != Reach::Tcp);
+    if let Some(others) = others {
+        watch(others, job.limits, memory.clone(), Some(fabric.reports()))?;
+    }
+    Ok(Link::over_mpi(memory, fabric))
+}
+
+/// Begins to watch the ranks of this host: each that has ended is marked in the memory that they share, by the rank before it, and
+/// reported to the fabric, which could not see it.
+fn watch(
+    others: Neighbours,
+    limits: Limits,
+    memory: Option<Arc<Segment>>,
+    reports: Option<MpiReports>,
+) -> Result<(), String> {
+    let watcher = std::thread::Builder::new().name("fencepost watch".into());
+    let watching = watcher.spawn(move || {
+        others.watch(limits, |other, how, is_next| {
+            if let Some(memory) = memory.as_ref().filter(|_| is_next) {
+                memory.mark_failed(other.local, how);
+            }
+            if let Some(reports) = &reports {
+                reports.mark_ended(other.rank as usize, how);
+            }
+        });
+    });
+    watching.map(drop).map_err(|error| format!("no thread can be started: {error}"))
 }
 
 /// Initialises the MPI of the launcher.
@@ -96,21 +207,18 @@ fn begin(external: &ExternalRank) -> Result<Session, String> {
 }
 
 /// Takes the secret of rank 0, and compares what has to be the same on all ranks. Returns the
-/// secret and the settings.
-fn agree(
-    session: &Session,
-    own: Result<(Settings, bool), String>,
-) -> Result<(Secret, (Settings, bool)), String> {
+/// secret and what was compared.
+fn agree(session: &Session, own: Result<Choices, String>) -> Result<(Secret, Choices), String> {
     let drawn = || Secret::new().map_err(|error| format!("no secret can be drawn: {error}"));
     let secret = (session.rank() == 0).then(drawn).transpose();
-    let given = own.and_then(|settings| Ok((settings, secret?)));
+    let given = own.and_then(|choices| Ok((choices, secret?)));
     let mut mine = vec![u8::from(given.is_err())];
     match &given {
-        Ok((settings, secret)) => {
+        Ok((choices, secret)) => {
             let mut same = blake3::Hasher::new();
             // A program that one rank can't read is another one for the others.
             same.update(&crate::digest(Path::new("/proc/self/exe")).unwrap_or_default());
-            same.update(format!("{} {settings:?}", crate::RELEASE).as_bytes());
+            same.update(format!("{} {choices:?}", crate::RELEASE).as_bytes());
             mine.extend(same.finalize().as_bytes());
             mine.extend(secret.iter().flat_map(Secret::as_bytes));
         }
@@ -357,11 +465,10 @@ fn listen(
         let shared = shared.filter(|_| job.reach != Reach::Tcp);
         let memory = shared.as_ref().map(|shared| Arc::clone(&shared.segment));
         let joined = Link::join(job, memory, false)?;
-        let (watcher, limits) = (std::thread::Builder::new().name("fencepost watch".into()), job.limits);
-        match shared.map(|shared| watcher.spawn(move || shared.watch(limits))) {
-            Some(Err(error)) => Err(format!("no thread can be started: {error}")),
-            _ => Ok(joined),
+        if let Some(Shared { segment, neighbours }) = shared {
+            watch(neighbours, job.limits, Some(segment), None)?;
         }
+        Ok(joined)
     };
     let joined = shared.and_then(join);
     // All ranks go through the same calls of MPI, so a rank that can't join gives the reason in

@@ -1,7 +1,6 @@
 //! [`share`]: memory shared by ranks that another launcher has started on one host. The lowest rank
 //! creates the segment, and the others open it through `/proc`. Nobody reaps the processes of other
-//! ranks here, so each rank watches the next one of its host, and marks it as failed when its
-//! process has ended.
+//! ranks here, so each rank watches those of its host ([`Neighbours`]).
 
 use crate::description::Limits;
 use crate::turns::timeout_until;
@@ -47,18 +46,35 @@ pub(crate) fn share(session: &Session, ranks: &[u32]) -> Result<Result<Shared, S
     })
 }
 
+/// Opens the processes of the other ranks of this host, where they share no memory. All of them call it. Returns `None` if
+/// one can't be opened.
+///
+/// # Errors
+/// MPI has failed.
+pub(crate) fn neighbours(session: &Session, ranks: &[u32]) -> Result<Option<Neighbours>, String> {
+    let given = Process::this().map_or_else(|why| why, |process| process.to_string());
+    let all = session.gather(Group::Host, given.as_bytes())?;
+    let texts = all.iter().map(|bytes| String::from_utf8_lossy(bytes).parse().ok());
+    let processes = texts.collect::<Option<Vec<Process>>>();
+    let me = session.rank() as u32;
+    Ok(processes.and_then(|processes| Neighbours::open(&processes, ranks, me).ok()))
+}
+
 /// The segment of a host, and the processes of its ranks.
 pub(crate) struct Shared {
     pub(crate) segment: Arc<Segment>,
-    /// The other ranks of the host, from the next one on, and then those before this one.
-    others: Vec<Other>,
+    pub(crate) neighbours: Neighbours,
 }
 
+/// The processes of the other ranks of this host, from the next one on, and then those before this one.
+#[derive(Default)]
+pub(crate) struct Neighbours(Vec<Neighbour>);
+
 /// Another rank of this host.
-struct Other {
-    rank: u32,
+pub(crate) struct Neighbour {
+    pub(crate) rank: u32,
     /// Its place among the ranks of the host.
-    local: usize,
+    pub(crate) local: usize,
     pid: i32,
     /// Opened when the ranks join: later there may be no descriptor left, and a rank must not count
     /// as ended for that.
@@ -79,15 +95,7 @@ fn joined(
         Some(created) => Arc::new(created?),
         None => opened(processes[0], &texts[0])?,
     };
-    let here = ranks.iter().position(|&rank| rank == me).ok_or("this rank is on another host")?;
-    let other = |local: usize| {
-        let (rank, pid) = (ranks[local], processes[local].pid);
-        let opened = processes[local].open();
-        let process = opened.ok_or_else(|| format!("the process of rank {rank} can't be watched"))?;
-        Ok(Other { rank, local, pid, process })
-    };
-    let others = (here + 1..ranks.len()).chain(0..here).map(other).collect::<Result<_, String>>()?;
-    Ok(Shared { segment, others })
+    Ok(Shared { segment, neighbours: Neighbours::open(&processes, ranks, me)? })
 }
 
 /// Opens the segment of the rank that has given this text.
@@ -167,41 +175,69 @@ impl Shared {
     /// Returns memory of this rank alone.
     pub(crate) fn alone() -> Result<Self, String> {
         let segment = Segment::create(1).map_err(|error| error.to_string())?;
-        Ok(Self { segment: Arc::new(segment), others: Vec::new() })
+        Ok(Self { segment: Arc::new(segment), neighbours: Neighbours::default() })
+    }
+}
+
+impl Neighbours {
+    /// Opens the processes of the other ranks among `ranks`.
+    fn open(processes: &[Process], ranks: &[u32], me: u32) -> Result<Self, String> {
+        let here = ranks.iter().position(|&rank| rank == me).ok_or("this rank is on another host")?;
+        let other = |local: usize| {
+            let (rank, pid) = (ranks[local], processes[local].pid);
+            let opened = processes[local].open();
+            let process = opened.ok_or_else(|| format!("the process of rank {rank} can't be watched"))?;
+            Ok(Neighbour { rank, local, pid, process })
+        };
+        (here + 1..ranks.len()).chain(0..here).map(other).collect::<Result<_, String>>().map(Self)
     }
 
-    /// Watches the next rank of the host that runs, as long as this process does: when it has
-    /// ended, marks it as failed, and watches the one after it. A rank that is stopped for the
-    /// limit of silence is killed, as a launcher kills one that sends no heartbeat.
-    pub(crate) fn watch(self, limits: Limits) {
-        for Other { rank, local, pid, process } in self.others {
-            let how = match watched(pid, &process, limits) {
-                Some(stopped) => format!("was stopped for {:.1} s and was killed", stopped.as_secs_f64()),
-                None => "has ended".into(),
-            };
-            self.segment.mark_failed(local, &format!("rank {rank} of the job {how}"));
+    /// Watches all of them, as long as this process runs: reports each one that has ended, how, and whether it was the next one
+    /// that runs. That one is killed if it is stopped for the limit of silence, as a launcher kills one that sends no
+    /// heartbeat.
+    pub(crate) fn watch(mut self, limits: Limits, mut ended: impl FnMut(&Neighbour, &str, bool)) {
+        let mut stop = Stop::default();
+        while !self.0.is_empty() {
+            let began = Instant::now();
+            let next = (!limits.silence.is_zero()).then(|| began + limits.heartbeat);
+            let mut fds: Vec<PollFd<'_>> =
+                self.0.iter().map(|other| PollFd::new(&other.process, PollFlags::IN)).collect();
+            let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(next).as_ref());
+            let is_over = |fd: &PollFd<'_>| fd.revents().intersects(PollFlags::IN | PollFlags::HUP);
+            let over: Vec<usize> = (0..fds.len()).rev().filter(|&at| is_over(&fds[at])).collect();
+            drop(fds);
+            for at in over {
+                let (other, is_next) = (self.0.remove(at), at == 0);
+                let killed = if is_next { std::mem::take(&mut stop).killed } else { None };
+                let how = match killed {
+                    Some(stopped) => format!("was stopped for {:.1} s and was killed", stopped.as_secs_f64()),
+                    None => "has ended".into(),
+                };
+                ended(&other, &format!("rank {} of the job {how}", other.rank), is_next);
+            }
+            // Only the time in which this process was not stopped itself counts: a job may be stopped as a whole.
+            let turn = began.elapsed().min(limits.heartbeat);
+            if let Some(next) = self.0.first().filter(|_| !limits.silence.is_zero()) {
+                stop.count(next, turn, limits.silence);
+            }
         }
     }
 }
 
-/// Waits for the end of a process. Returns how long it had been stopped if it was killed for that.
-fn watched(pid: i32, descriptor: &OwnedFd, limits: Limits) -> Option<Duration> {
-    let (mut stopped, mut killed) = (Duration::ZERO, None);
-    loop {
-        let (mut fds, began) = ([PollFd::new(descriptor, PollFlags::IN)], Instant::now());
-        let next = (!limits.silence.is_zero()).then(|| Instant::now() + limits.heartbeat);
-        let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(next).as_ref());
-        if fds[0].revents().intersects(PollFlags::IN | PollFlags::HUP) {
-            return killed;
-        }
-        // Only the time in which this process was not stopped itself counts: a job may be stopped
-        // as a whole.
-        let turn = began.elapsed().min(limits.heartbeat);
-        stopped = if is_stopped(pid) { stopped + turn } else { Duration::ZERO };
-        if !limits.silence.is_zero() && stopped >= limits.silence && killed.is_none() {
-            killed = Some(stopped);
+/// For how long the next rank has been stopped, and had been when it was killed for that.
+#[derive(Default)]
+struct Stop {
+    stopped: Duration,
+    killed: Option<Duration>,
+}
+
+impl Stop {
+    fn count(&mut self, of: &Neighbour, turn: Duration, limit: Duration) {
+        self.stopped = if is_stopped(of.pid) { self.stopped + turn } else { Duration::ZERO };
+        if self.stopped >= limit && self.killed.is_none() {
+            self.killed = Some(self.stopped);
             // An error means that it has ended, which the descriptor reports.
-            let _: rustix::io::Result<()> = pidfd_send_signal(descriptor, Signal::KILL);
+            let _: rustix::io::Result<()> = pidfd_send_signal(&of.process, Signal::KILL);
         }
     }
 }
@@ -247,9 +283,13 @@ mod tests {
         let pid = child.id() as i32;
         let process = Process { pid, started: started(pid).expect("it runs") };
         let process = process.open().expect("a descriptor");
-        let shared =
-            Shared { segment: Arc::clone(&segment), others: vec![Other { rank: 1, local: 1, pid, process }] };
-        let watcher = std::thread::spawn(move || shared.watch(limits));
+        let neighbours = Neighbours(vec![Neighbour { rank: 1, local: 1, pid, process }]);
+        let marked = Arc::clone(&segment);
+        let watcher = std::thread::spawn(move || {
+            neighbours.watch(limits, |other, how, is_next| {
+                assert!(is_next && marked.mark_failed(other.local, how), "{how}");
+            });
+        });
         if stops {
             rustix::process::kill_process(Pid::from_child(&child), Signal::STOP).expect("it runs");
         } else {

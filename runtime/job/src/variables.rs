@@ -55,9 +55,9 @@ pub const VARIABLES: [Variable; 26] = [
     ),
     program(
         "FENCEPOST_TRANSPORT",
-        "local, sim, shm or tcp",
+        "local, sim, shm, tcp or mpi",
         "local",
-        "local: threads. sim: threads that only exchange messages, late and out of order. shm and tcp: processes",
+        "local: threads. sim: threads that only exchange messages, late and out of order. shm and tcp: processes. mpi: processes that a launcher of MPI has started, and what is no shared memory goes by messages of that MPI",
     ),
     program(
         "FENCEPOST_MODE",

@@ -101,6 +101,11 @@ fn start(ranks: usize, transport: &TransportKind) -> Result<()> {
     let ranks = u32::try_from(ranks).ok().filter(|&ranks| ranks <= most).ok_or_else(|| {
         refused(format!("{ranks} ranks as processes: a job has at most {most}; ask for fewer ranks"))
     })?;
+    if matches!(transport, TransportKind::Mpi) {
+        return Err(refused(
+            "the transport is `mpi`, and no launcher of MPI has started this program: start it with mpirun, mpiexec or srun, or use `shm` or `tcp`".into(),
+        ));
+    }
     let reach = if matches!(transport, TransportKind::Shm) { Reach::Shm } else { Reach::Tcp };
     let start = Start::this_program(ranks, reach).map_err(|error| refused(error.to_string()))?;
     std::process::exit(start.run().into())

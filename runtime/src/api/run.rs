@@ -403,6 +403,9 @@ impl Ranks {
         // Who asks for threads gets them, wherever it was started.
         let asked = self.transport.as_ref().or(given.as_ref());
         let threads = asked.is_some_and(|transport| !transport.is_of_processes());
+        if matches!(asked, Some(TransportKind::Mpi)) {
+            fencepost_job::prefer_mpi();
+        }
         let process = if threads { None } else { process()? };
         if let (Some(set), Some(given)) = (&self.transport, &given)
             && !(set.is_like(given) || process.is_some() && set.is_of_processes() && given.is_of_processes())

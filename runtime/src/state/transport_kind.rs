@@ -20,6 +20,8 @@ pub enum TransportKind {
     Shm,
     /// Processes of any machines, by connections; see [`launch`](crate::launch()).
     Tcp,
+    /// Processes that `mpirun`, `mpiexec` or `srun` has started, by messages of that MPI. Ranks of one host share memory.
+    Mpi,
     /// Threads that reach each other's memory as processes do: for tests.
     #[doc(hidden)]
     ShmThreads,
@@ -33,6 +35,12 @@ pub enum TransportKind {
     /// Threads of made-up hosts: this is the host of each rank, over and over: for tests.
     #[doc(hidden)]
     MixedThreads(Vec<u32>),
+    /// Threads that exchange messages of a stand-in for MPI: for tests.
+    #[doc(hidden)]
+    MpiThreads,
+    /// Threads of made-up hosts that exchange such messages: for tests.
+    #[doc(hidden)]
+    MixedMpiThreads(Vec<u32>),
 }
 
 impl std::str::FromStr for TransportKind {
@@ -44,8 +52,10 @@ impl std::str::FromStr for TransportKind {
             "sim" => TransportKind::Sim(SimConfig::default()),
             "shm" => TransportKind::Shm,
             "tcp" => TransportKind::Tcp,
+            "mpi" => TransportKind::Mpi,
             other => {
-                let message = format!("`{other}` is not a transport: use `local`, `sim`, `shm` or `tcp`");
+                let message =
+                    format!("`{other}` is not a transport: use `local`, `sim`, `shm`, `tcp` or `mpi`");
                 return Err(Error::new(ErrorClass::Arg, message));
             }
         })
@@ -73,8 +83,16 @@ impl TransportKind {
                 let hosts: Vec<u32> = hosts.iter().copied().cycle().take(size).collect();
                 fencepost_transport::hybrid(&hosts)?.into_iter().map(Endpoint::Hybrid).collect()
             }
+            TransportKind::MpiThreads => {
+                fencepost_transport::mpi::mpi_stand_in(size)?.into_iter().map(Endpoint::Mpi).collect()
+            }
+            TransportKind::MixedMpiThreads(hosts) => {
+                let hosts: Vec<u32> = hosts.iter().copied().cycle().take(size).collect();
+                let ends = fencepost_transport::mpi::hybrid_stand_in(&hosts)?;
+                ends.into_iter().map(Endpoint::HybridMpi).collect()
+            }
             // Their ends are made by each process for itself.
-            TransportKind::Shm | TransportKind::Tcp => Vec::new(),
+            TransportKind::Shm | TransportKind::Tcp | TransportKind::Mpi => Vec::new(),
         })
     }
 
@@ -93,6 +111,6 @@ impl TransportKind {
 
     /// Whether ranks are processes.
     pub(crate) fn is_of_processes(&self) -> bool {
-        matches!(self, TransportKind::Shm | TransportKind::Tcp)
+        matches!(self, TransportKind::Shm | TransportKind::Tcp | TransportKind::Mpi)
     }
 }

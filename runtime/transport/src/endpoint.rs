@@ -6,7 +6,7 @@ use crate::{
     Until, deadlock,
 };
 #[cfg(not(loom))]
-use crate::{HybridEnd, ShmEnd, TcpEnd};
+use crate::{HybridEnd, MpiEnd, ShmEnd, TcpEnd, mpi::OverMpi, tcp::Tcp};
 use enum_dispatch::enum_dispatch;
 use std::io;
 use std::ptr::NonNull;
@@ -25,7 +25,13 @@ pub enum Endpoint {
     /// Ranks that exchange bytes over TCP.
     #[cfg(not(loom))]
     Tcp(TcpEnd),
+    /// Ranks that exchange bytes over MPI.
+    #[cfg(not(loom))]
+    Mpi(MpiEnd),
     /// Ranks that share memory with those of their host, and exchange bytes over TCP with the others.
     #[cfg(not(loom))]
-    Hybrid(HybridEnd),
+    Hybrid(HybridEnd<Tcp>),
+    /// The same, over MPI.
+    #[cfg(not(loom))]
+    HybridMpi(HybridEnd<OverMpi>),
 }

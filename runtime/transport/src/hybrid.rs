@@ -1,4 +1,4 @@
-//! Ranks of several hosts: those of one host share memory, and communicate with all others over TCP.
+//! Ranks of several hosts: those of one host share memory, and exchange bytes with all others over a fabric.
 //!
 //! An end consists of two: one of a world of the ranks of its host in their segment, and one of the whole world over
 //! the fabric, which sends nothing to ranks of the same node. Each peer is reached by one of the two only, so the order
@@ -22,20 +22,22 @@ use std::sync::Arc;
 
 use crate::auth::{Secret, random_bytes};
 use crate::deadlock::{Table, Waits};
-use crate::tcp::{Settings, listen};
+use crate::fabric::carrier::Carrier;
+use crate::fabric::{Fabric, FabricEnd};
+use crate::tcp::{Settings, Tcp, listen};
 use crate::{
     Alarms, Attendant, Bytes, Cause, Channels, CreateJoin, Created, Endpoint, Frame, Header, Leave, Liveness,
     Loss, Lost, Memory, Meter, Notification, Notify, Number, PairLines, Pause, Payload, Port, Segment,
-    ShmEnd, TcpEnd, TcpFabric, Topology, Until,
+    ShmEnd, TcpFabric, Topology, Until,
 };
 
 /// One rank's end of a world of several hosts.
-pub struct HybridEnd {
+pub struct HybridEnd<C: Carrier> {
     rank: usize,
     /// The end of the world of this host's ranks, which numbers them itself.
     intra_node: ShmEnd,
     /// The end of the world of all ranks.
-    inter_node: TcpEnd,
+    inter_node: FabricEnd<C>,
     host_map: HostMap,
     meter: Meter,
 }
@@ -71,8 +73,17 @@ impl HostMap {
 ///
 /// # Errors
 /// As `shm` and `tcp`.
-pub fn hybrid(hosts: &[u32]) -> io::Result<Vec<HybridEnd>> {
+pub fn hybrid(hosts: &[u32]) -> io::Result<Vec<HybridEnd<Tcp>>> {
     let (secret, job) = (Secret::new()?, random_bytes()?);
+    let fabric = |rank| TcpFabric::new(listen(None)?, secret.clone(), job, rank, Settings::default());
+    let mut fabrics = (0..hosts.len()).map(fabric).collect::<io::Result<Vec<_>>>()?;
+    let addresses = fabrics.iter().map(TcpFabric::address).collect::<io::Result<Vec<_>>>()?;
+    fabrics.iter_mut().try_for_each(|fabric| fabric.table(&addresses))?;
+    threads(hosts, fabrics)
+}
+
+/// Returns the ends of a world whose ranks are threads of this process, over these fabrics.
+pub(crate) fn threads<C: Carrier>(hosts: &[u32], fabrics: Vec<Fabric<C>>) -> io::Result<Vec<HybridEnd<C>>> {
     let mut segments = BTreeMap::new();
     for host in hosts {
         let ranks = hosts.iter().filter(|&other| other == host).count();
@@ -80,26 +91,21 @@ pub fn hybrid(hosts: &[u32]) -> io::Result<Vec<HybridEnd>> {
             vacant.insert(Arc::new(Segment::create(ranks)?));
         }
     }
-    let fabrics = (0..hosts.len())
-        .map(|rank| TcpFabric::new(listen(None)?, secret.clone(), job, rank, Settings::default()))
-        .collect::<io::Result<Vec<_>>>()?;
-    let addresses = fabrics.iter().map(TcpFabric::address).collect::<io::Result<Vec<_>>>()?;
-    let end = |(rank, mut fabric): (usize, TcpFabric)| {
-        fabric.table(&addresses)?;
+    let end = |(rank, fabric): (usize, Fabric<C>)| {
         HybridEnd::of_job(&segments[&hosts[rank]], &fabric.into(), hosts, 0, rank)
     };
     fabrics.into_iter().enumerate().map(end).collect()
 }
 
-impl HybridEnd {
+impl<C: Carrier> HybridEnd<C> {
     /// Returns the end of `rank` of world `world` of the job, whose ranks are on these `hosts`. Each rank takes each
     /// world once. The segment is that of the rank's host, whose ranks are in the order that they have in the job.
     ///
     /// # Errors
-    /// As `ShmEnd::of_job` and `TcpEnd::of_job`.
+    /// As `ShmEnd::of_job` and `FabricEnd::of_job`.
     pub fn of_job(
         segment: &Arc<Segment>,
-        fabric: &Arc<TcpFabric>,
+        fabric: &Arc<Fabric<C>>,
         hosts: &[u32],
         world: u32,
         rank: usize,
@@ -117,17 +123,17 @@ impl HybridEnd {
         let (wake, host_ranks) = (intra_node.waker(), host_map.intra_node.clone());
         let waker = move |rank: usize| host_ranks[rank].into_iter().for_each(&wake);
         fabric.set_intra_node(&host_map.ranks, Box::new(waker), waits, intra_node.alarms());
-        let inter_node = TcpEnd::of_job(fabric, world, rank, hosts.len())?;
+        let inter_node = FabricEnd::of_job(fabric, world, rank, hosts.len())?;
         Ok(Self::new(intra_node, inter_node, host_map, rank))
     }
 
-    fn new(intra_node: ShmEnd, inter_node: TcpEnd, host_map: HostMap, rank: usize) -> Self {
+    fn new(intra_node: ShmEnd, inter_node: FabricEnd<C>, host_map: HostMap, rank: usize) -> Self {
         Self { rank, intra_node: intra_node.called(rank), inter_node, host_map, meter: Meter::default() }
     }
 
     /// Renames what the intra-node world lost; its end is the end of the whole world.
     #[cold]
-    fn intra_node_lost(host_map: &HostMap, inter_node: &mut TcpEnd, lost: Lost) -> Lost {
+    fn intra_node_lost(host_map: &HostMap, inter_node: &mut FabricEnd<C>, lost: Lost) -> Lost {
         let lost = host_map.named(lost);
         if let Loss::Ended(what) = &lost.how {
             inter_node.end(Cause { rank: lost.rank, what: what.clone() });
@@ -167,7 +173,7 @@ impl HybridEnd {
     }
 }
 
-impl Topology for HybridEnd {
+impl<C: Carrier> Topology for HybridEnd<C> {
     #[inline]
     fn rank(&self) -> usize {
         self.rank
@@ -193,7 +199,7 @@ impl Topology for HybridEnd {
     }
 }
 
-impl Notify for HybridEnd {
+impl<C: Carrier> Notify for HybridEnd<C> {
     #[inline]
     fn draft(&mut self, to: usize) -> &mut Notification {
         match self.host_map.intra_node[to] {
@@ -256,7 +262,7 @@ impl Notify for HybridEnd {
     }
 }
 
-impl Channels for HybridEnd {
+impl<C: Carrier> Channels for HybridEnd<C> {
     #[inline]
     unsafe fn post(
         &mut self,
@@ -431,7 +437,7 @@ impl Channels for HybridEnd {
     }
 }
 
-impl Liveness for HybridEnd {
+impl<C: Carrier> Liveness for HybridEnd<C> {
     fn lost(&mut self, peer: usize) -> Option<Lost> {
         let Self { intra_node, inter_node, host_map, .. } = self;
         match host_map.intra_node[peer] {
@@ -521,7 +527,11 @@ impl Liveness for HybridEnd {
     }
 }
 
-impl CreateJoin for HybridEnd {
+impl<C: Carrier> CreateJoin for HybridEnd<C>
+where
+    FabricEnd<C>: Into<Endpoint>,
+    Self: Into<Endpoint>,
+{
     fn create(&mut self, members: &[usize]) -> io::Result<Created> {
         let intra_node: Vec<usize> =
             members.iter().filter_map(|&member| self.host_map.intra_node[member]).collect();
@@ -547,11 +557,9 @@ impl CreateJoin for HybridEnd {
         if host_map.ranks.len() == members.len() {
             return Ok(intra_node); // all members are on this host
         }
-        let inter_node = self.inter_node.join(number, members, index)?;
-        let (Endpoint::Shm(intra_node), Endpoint::Tcp(inter_node)) = (intra_node, inter_node) else {
-            return Err(none());
-        };
-        Ok(Endpoint::Hybrid(Self::new(intra_node, inter_node, host_map, index)))
+        let inter_node = self.inter_node.joined(number, members, index)?;
+        let Endpoint::Shm(intra_node) = intra_node else { return Err(none()) };
+        Ok(Self::new(intra_node, inter_node, host_map, index).into())
     }
 }
 

@@ -66,6 +66,8 @@ pub use contract::{
 };
 pub use cores::set_cores;
 pub use endpoint::Endpoint;
+#[cfg(not(loom))]
+pub use fabric::Limits;
 #[doc(hidden)]
 #[cfg(not(loom))]
 pub use fabric::fuzz;
@@ -76,6 +78,8 @@ pub use hybrid::{HybridEnd, hybrid};
 pub use local::{LocalEnd, local};
 pub use memory::{Bytes, Done, Memory, Until};
 pub use meter::{Count, Meter};
+#[cfg(not(loom))]
+pub use mpi::{MpiEnd, MpiFabric, MpiReports};
 pub use shared::fair::{FairLock, Hold, Next, Position};
 pub use shared::members::Alarms;
 pub use shared::pair::{PairLines, RECORDS};

@@ -414,9 +414,13 @@ fn a_recorded_connection_played_again_does_nothing() {
         TcpEnd::of_job(&Arc::new(fabric), 0, rank, 2).unwrap()
     };
     let (mut zero, mut one) = (next(), next());
+    // Rank 1 would connect to rank 0 itself if it waited for it first.
+    let connected = Barrier::new(2);
     thread::scope(|scope| {
+        let connected = &connected;
         let recorded = scope.spawn(|| {
             let (mut from, to) = (proxy.accept().unwrap().0, TcpStream::connect(real[1]).unwrap());
+            connected.wait();
             let (mut back, mut there) = (to.try_clone().unwrap(), from.try_clone().unwrap());
             thread::spawn(move || std::io::copy(&mut back, &mut there));
             let (mut bytes, mut to, mut all) = ([0; 4096], to, Vec::new());
@@ -439,6 +443,7 @@ fn a_recorded_connection_played_again_does_nothing() {
             zero.leave(Leave::Finished);
         });
         scope.spawn(move || {
+            connected.wait();
             assert_eq!(poll(&mut one, 0).unwrap().len, 10);
             one.release(0, Port::FENCE);
             talk(&mut one, &[0], 200).unwrap();

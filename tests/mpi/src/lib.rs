@@ -1,13 +1,15 @@
-//! A stand-in for a library of MPI: what ranks call to meet, with the binary interface of MPICH. A
+//! A stand-in for a library of MPI: what ranks call to meet and to exchange messages, with the binary interface of MPICH. A
 //! [`Server`] in the test takes the place of the launcher. So tests need no MPI, and may put ranks
 //! on hosts that are made up.
 //!
 //! A rank connects to the server by a socket whose path is in [`SERVER`], and sends its number,
 //! which the variable `PMI_RANK` has. The server answers with the number of ranks. From then on
-//! each call that gathers is a request, which is answered once all ranks of the group have made it.
+//! each call that gathers is a request, which is answered once all ranks of the group have made it; messages wait at the server
+//! until their receiver looks for them.
 
 mod library;
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -15,6 +17,21 @@ use std::sync::{Arc, Barrier, Mutex, PoisonError};
 
 /// The variable with the path of the server's socket.
 pub const SERVER: &str = "FENCEPOST_TEST_MPI";
+
+/// The variable with the thread level that the library grants, as a number; MPI_THREAD_SERIALIZED if it is not set.
+pub const LEVEL: &str = "FENCEPOST_TEST_MPI_LEVEL";
+
+/// What a rank asks of the server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Call {
+    GatherAll,
+    GatherHost,
+    Send,
+    Probe,
+}
+
+/// The messages to one rank that it has not looked for, with their senders.
+type Inbox = Mutex<VecDeque<(usize, Vec<u8>)>>;
 
 /// Returns the path of the library, for `FENCEPOST_MPI`; the calling test is built in the same
 /// folder.
@@ -73,11 +90,15 @@ impl Server {
                 Arc::new(Group::new(on(host)))
             });
         }
+        let inboxes: Arc<[Inbox]> = hosts.iter().map(|_| Inbox::default()).collect();
         std::thread::spawn(move || {
             // It ends with the test: every rank has been accepted, or none comes any more.
             for stream in listener.incoming().take(hosts.len()) {
                 let (all, groups, hosts) = (Arc::clone(&all), groups.clone(), Arc::clone(&hosts));
-                std::thread::spawn(move || stream.and_then(|stream| serve(stream, &all, &groups, &hosts)));
+                let inboxes = Arc::clone(&inboxes);
+                std::thread::spawn(move || {
+                    stream.and_then(|stream| serve(stream, &all, &groups, &hosts, &inboxes))
+                });
             }
         });
         Ok(Self { path: path.into() })
@@ -97,19 +118,52 @@ impl Drop for Server {
 }
 
 /// Serves a rank until it closes its connection.
-fn serve(mut stream: UnixStream, all: &Group, groups: &[Arc<Group>], hosts: &[u32]) -> io::Result<()> {
+fn serve(
+    mut stream: UnixStream,
+    all: &Group,
+    groups: &[Arc<Group>],
+    hosts: &[u32],
+    inboxes: &[Inbox],
+) -> io::Result<()> {
     let rank = number(&mut stream)?;
     let place = hosts[..rank].iter().filter(|host| **host == hosts[rank]).count();
     let here = hosts.iter().filter(|host| **host == hosts[rank]).count();
     send(&mut stream, hosts.len())?;
     send(&mut stream, here)?;
+    let inbox = |of: usize| inboxes[of].lock().unwrap_or_else(PoisonError::into_inner);
     loop {
-        let (of_host, len) = (number(&mut stream)? == 1, number(&mut stream)?);
-        let mut part = vec![0; len];
-        stream.read_exact(&mut part)?;
-        let all = if of_host { groups[rank].gather(place, part) } else { all.gather(rank, part) };
-        stream.write_all(&all)?;
+        let call = number(&mut stream)?;
+        if call == Call::Probe as usize {
+            let from = number(&mut stream)?;
+            let mut inbox = inbox(rank);
+            let at = inbox.iter().position(|message| from == 0 || message.0 == from - 1);
+            let found = at.and_then(|at| inbox.remove(at));
+            drop(inbox);
+            let Some((from, bytes)) = found else {
+                send(&mut stream, 0)?;
+                continue;
+            };
+            send(&mut stream, from + 1)?;
+            send(&mut stream, bytes.len())?;
+            stream.write_all(&bytes)?;
+        } else if call == Call::Send as usize {
+            let to = number(&mut stream)?;
+            let bytes = part(&mut stream)?;
+            inbox(to).push_back((rank, bytes));
+        } else {
+            let part = part(&mut stream)?;
+            let of_host = call == Call::GatherHost as usize;
+            let all = if of_host { groups[rank].gather(place, part) } else { all.gather(rank, part) };
+            stream.write_all(&all)?;
+        }
     }
+}
+
+/// Reads bytes and, before them, their number.
+fn part(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
+    let mut part = vec![0; number(stream)?];
+    stream.read_exact(&mut part)?;
+    Ok(part)
 }
 
 fn number(stream: &mut UnixStream) -> io::Result<usize> {

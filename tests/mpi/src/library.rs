@@ -1,7 +1,8 @@
 //! The functions of the library. Handles are numbers of this file alone, but for the constants of
 //! MPICH's header.
 
-use crate::{SERVER, number, send};
+use crate::{Call, LEVEL, SERVER, number, send};
+use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,6 +14,8 @@ const OTHER: c_int = 15;
 const WORLD: c_int = 0x4400_0000;
 const ALL: c_int = 1;
 const HOST: c_int = 2;
+/// A request: each is complete at once.
+const REQUEST: c_int = 3;
 
 struct Rank {
     stream: UnixStream,
@@ -20,7 +23,13 @@ struct Rank {
     size: usize,
     here: usize,
     finalized: bool,
+    /// The messages that were matched and not received, by their handles.
+    matched: BTreeMap<c_int, Vec<u8>>,
+    handles: c_int,
 }
+
+/// MPI_Status: the length, a half of it in each of the first two; source, tag and error.
+type Status = [c_int; 5];
 
 static RANK: Mutex<Option<Rank>> = Mutex::new(None);
 
@@ -34,7 +43,7 @@ fn connect() -> io::Result<Rank> {
     let rank = variable("PMI_RANK")?.parse().map_err(io::Error::other)?;
     send(&mut stream, rank)?;
     let (size, here) = (number(&mut stream)?, number(&mut stream)?);
-    Ok(Rank { stream, rank, size, here, finalized: false })
+    Ok(Rank { stream, rank, size, here, finalized: false, matched: BTreeMap::new(), handles: 0 })
 }
 
 /// Calls `act` with this rank.
@@ -124,10 +133,55 @@ functions! {
             let part = std::slice::from_raw_parts(from.cast::<u8>(), bytes);
             let ranks = if comm == HOST { rank.here } else { rank.size };
             let all = std::slice::from_raw_parts_mut(to.cast::<u8>(), bytes * ranks);
-            send(&mut rank.stream, usize::from(comm == HOST))?;
+            send(&mut rank.stream, if comm == HOST { Call::GatherHost } else { Call::GatherAll } as usize)?;
             send(&mut rank.stream, bytes)?;
             rank.stream.write_all(part)?;
             rank.stream.read_exact(all)
         })
     }
+    MPI_Query_thread(to: *mut c_int) {
+        let level = std::env::var(LEVEL).ok().and_then(|level| level.parse().ok());
+        give(to, level.unwrap_or(2)) // MPI_THREAD_SERIALIZED
+    }
+    MPI_Comm_set_errhandler(_comm: c_int, _handler: c_int) { SUCCESS }
+    MPI_Isend(from: *const c_void, bytes: c_int, _byte: c_int, to: c_int, _tag: c_int, _comm: c_int, request: *mut c_int) {
+        with(|rank| {
+            let message = std::slice::from_raw_parts(from.cast::<u8>(), bytes as usize);
+            for word in [Call::Send as usize, to as usize, message.len()] {
+                send(&mut rank.stream, word)?;
+            }
+            rank.stream.write_all(message)?;
+            give(request, REQUEST);
+            Ok(())
+        })
+    }
+    MPI_Improbe(from: c_int, _tag: c_int, _comm: c_int, has: *mut c_int, message: *mut c_int, status: *mut Status) {
+        with(|rank| {
+            send(&mut rank.stream, Call::Probe as usize)?;
+            // MPI_ANY_SOURCE is below 0.
+            send(&mut rank.stream, usize::try_from(from).map_or(0, |from| from + 1))?;
+            let found = number(&mut rank.stream)?;
+            give(has, c_int::from(found > 0));
+            if found > 0 {
+                let mut bytes = vec![0; number(&mut rank.stream)?];
+                rank.stream.read_exact(&mut bytes)?;
+                rank.handles += 1;
+                give(message, rank.handles);
+                give(status, [bytes.len() as c_int, 0, found as c_int - 1, 0, 0]);
+                rank.matched.insert(rank.handles, bytes);
+            }
+            Ok(())
+        })
+    }
+    MPI_Get_count(status: *const Status, _byte: c_int, to: *mut c_int) { give(to, (*status)[0]) }
+    MPI_Imrecv(to: *mut c_void, bytes: c_int, _byte: c_int, message: *mut c_int, request: *mut c_int) {
+        with(|rank| {
+            let came = rank.matched.remove(&*message).ok_or(io::ErrorKind::NotFound)?;
+            let room = std::slice::from_raw_parts_mut(to.cast::<u8>(), bytes as usize);
+            room.get_mut(..came.len()).ok_or(io::ErrorKind::InvalidInput)?.copy_from_slice(&came);
+            give(request, REQUEST);
+            Ok(())
+        })
+    }
+    MPI_Test(_request: *mut c_int, done: *mut c_int, _status: *mut Status) { give(done, 1) }
 }

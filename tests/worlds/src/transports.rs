@@ -11,6 +11,8 @@ pub fn transports(seeds: impl IntoIterator<Item = u64>) -> Vec<TransportKind> {
         TransportKind::ShmThreads,
         TransportKind::TcpThreads,
         TransportKind::MixedThreads(vec![0, 0, 1, 1]),
+        TransportKind::MpiThreads,
+        TransportKind::MixedMpiThreads(vec![0, 1]),
     ];
     all.extend(seeds.into_iter().map(sim));
     requested(all)
@@ -36,6 +38,7 @@ fn name(kind: &TransportKind) -> &'static str {
         TransportKind::ShmThreads => "shm",
         TransportKind::TcpThreads => "tcp",
         TransportKind::MixedThreads(_) => "mixed",
+        TransportKind::MpiThreads | TransportKind::MixedMpiThreads(_) => "mpi",
         TransportKind::Sim(_) => "sim",
         _ => "another",
     }
@@ -53,6 +56,8 @@ pub fn of_program(seed: u64, ranks: usize) -> Vec<TransportKind> {
         0 => Some(TransportKind::ShmThreads),
         1 => Some(TransportKind::TcpThreads),
         2 => Some(TransportKind::MixedThreads((0..ranks as u32).map(|rank| rank % 2).collect())),
+        3 => Some(TransportKind::MpiThreads),
+        4 => Some(TransportKind::MixedMpiThreads((0..ranks as u32).map(|rank| rank % 2).collect())),
         _ => None,
     });
     all

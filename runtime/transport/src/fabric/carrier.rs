@@ -17,13 +17,17 @@ use crate::{Header, Port};
 /// What carries the bytes of a fabric.
 pub trait Carrier: Sized + Send + 'static {
     /// A connection to one other rank.
-    type Connection: Connection;
+    type Connection: Connection<Self>;
 
     /// What opens a connection to one other rank.
     type Opening: Opening;
 
     /// Where a thread waits until something arrives.
     type Arrivals: Arrivals;
+
+    /// Whether a connection needs nobody's consent. A rank then reads what any rank has sent, and says goodbye to each,
+    /// because none could see that it has ended.
+    const IS_CONNECTIONLESS: bool = false;
 
     /// Takes in all that has arrived from any rank.
     fn serve_ready(core: &mut Core<Self>);
@@ -61,6 +65,17 @@ pub trait Carrier: Sized + Send + 'static {
     /// Does what is due by time. This process was stopped for the time `stopped`, if it was; where it shares its cores with
     /// many, `patience` is how many times as long anything may take.
     fn run_timers(core: &mut Core<Self>, now: Instant, stopped: Option<Duration>, patience: u32);
+
+    /// Called by the thread that drops the fabric, when nothing is sent or received any more; `in_order` says that no rank
+    /// has failed.
+    fn end(&mut self, in_order: bool) {
+        let _ = in_order;
+    }
+
+    /// Returns whether the thread that drops the fabric does not wait for its end, and does not call [`end`](Self::end).
+    fn ends_in_background(&self) -> bool {
+        false
+    }
 }
 
 /// What a wait for arrivals has found.
@@ -102,7 +117,16 @@ pub struct Outgoing {
 }
 
 /// A connection to one other rank. All of its errors say that it has ended.
-pub trait Connection: Send {
+pub trait Connection<C>: Send {
+    /// Receives what [`read`](Self::read) then takes in, as far as that needs the carrier.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    fn receive(&mut self, carrier: &mut C) -> io::Result<()> {
+        let _ = carrier;
+        Ok(())
+    }
+
     /// Takes in what has arrived; but where a long payload begins that has no receive buffer yet, stops before it, and the
     /// next call takes it in. `scratch` is memory for it.
     fn read(&mut self, scratch: &mut [u8], intake: &mut impl Intake) -> ReadOutcome;
@@ -111,7 +135,7 @@ pub trait Connection: Send {
     ///
     /// # Errors
     /// The connection has ended.
-    fn flush(&mut self, out: &mut Outgoing) -> io::Result<bool>;
+    fn flush(&mut self, carrier: &mut C, out: &mut Outgoing) -> io::Result<bool>;
 
     /// Returns whether a payload of this many bytes is better passed on from where it is than written first.
     fn takes_in_place(&self, bytes: usize) -> bool;
@@ -121,7 +145,12 @@ pub trait Connection: Send {
     ///
     /// # Errors
     /// The connection has ended.
-    fn pass_in_place(&mut self, out: &mut Outgoing, payload: &[u8]) -> io::Result<(bool, usize)>;
+    fn pass_in_place(
+        &mut self,
+        carrier: &mut C,
+        out: &mut Outgoing,
+        payload: &[u8],
+    ) -> io::Result<(bool, usize)>;
 
     /// Returns whether anything is still to be passed on.
     fn is_behind(&self, out: &Outgoing) -> bool;

@@ -281,6 +281,7 @@ impl<C: Carrier> Core<C> {
     /// Reads what has arrived from `from`.
     pub(crate) fn read_from(&mut self, from: usize) {
         let Some(mut link) = self.peers[from].link.take() else { return };
+        let received = link.receive(&mut self.carrier);
         let mut scratch = std::mem::take(&mut self.scratch);
         let events = self.events;
         let mut coming = ItemSink { core: self, from, wrong: None };
@@ -302,7 +303,11 @@ impl<C: Carrier> Core<C> {
             (ReadOutcome::Malformed(what), _) => self.reject(from, what),
             (_, Some(what)) => self.reject(from, what.into()),
             (ReadOutcome::Ended(what), None) => self.connection_ended(from, what),
-            (ReadOutcome::Something { .. } | ReadOutcome::Nothing, None) => {}
+            (ReadOutcome::Something { .. } | ReadOutcome::Nothing, None) => {
+                if let Err(error) = received {
+                    self.connection_ended(from, format!("its connection broke: {error}"));
+                }
+            }
         }
         if self.peers[from].unsent() || self.peers[from].heard_rest {
             self.mark_dirty(from);
@@ -401,7 +406,12 @@ impl<C: Carrier> Core<C> {
     pub(super) fn poll_from(&mut self, from: usize) {
         match self.fresh.checked_sub(1) {
             Some(fresh) => self.fresh = fresh,
-            None => self.read_from(from),
+            None => {
+                if C::IS_CONNECTIONLESS && self.peers[from].link.is_none() {
+                    C::connect(self, from);
+                }
+                self.read_from(from);
+            }
         }
     }
 

@@ -92,6 +92,15 @@ impl<C: Carrier> FabricEnd<C> {
         })
     }
 
+    /// See [`CreateJoin::join`].
+    pub(crate) fn joined(&self, number: Number, members: &[usize], index: usize) -> io::Result<Self> {
+        let of = |&rank: &usize| self.members.get(rank).copied();
+        let members: Option<Vec<u32>> = members.iter().map(of).collect();
+        let members = members
+            .ok_or_else(|| io::Error::other("every member of the new world must be a rank of this one"))?;
+        Self::new(&self.fabric, number.world, members, index)
+    }
+
     fn shared(&self) -> &FabricShared<C> {
         self.fabric.shared()
     }
@@ -462,11 +471,7 @@ where
     }
 
     fn join(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {
-        let of = |&rank: &usize| self.members.get(rank).copied();
-        let members: Option<Vec<u32>> = members.iter().map(of).collect();
-        let members = members
-            .ok_or_else(|| io::Error::other("every member of the new world must be a rank of this one"))?;
-        Self::new(&self.fabric, number.world, members, index).map(Into::into)
+        self.joined(number, members, index).map(Into::into)
     }
 }
 

@@ -56,3 +56,9 @@ pub struct Limits {
     /// became of it.
     pub obituary: Duration,
 }
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { beat: Duration::from_secs(1), limit: Duration::from_secs(10), obituary: Duration::ZERO }
+    }
+}

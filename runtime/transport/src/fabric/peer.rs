@@ -140,9 +140,9 @@ impl<C: Carrier> Peer<C> {
     ///
     /// # Errors
     /// The connection has ended.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
+    pub(crate) fn flush(&mut self, carrier: &mut C) -> io::Result<()> {
         if let Some(link) = &mut self.link {
-            self.spoke |= link.flush(&mut self.out)?;
+            self.spoke |= link.flush(carrier, &mut self.out)?;
         }
         Ok(())
     }
@@ -156,9 +156,9 @@ impl<C: Carrier> Peer<C> {
     ///
     /// # Errors
     /// The connection has ended.
-    pub(super) fn pack(&mut self, payload: &[u8]) -> io::Result<()> {
+    pub(super) fn pack(&mut self, carrier: &mut C, payload: &[u8]) -> io::Result<()> {
         self.out.bytes.extend_from_slice(payload);
-        if self.out.bytes.len() - self.out.sent > PACKED { self.flush() } else { Ok(()) }
+        if self.out.bytes.len() - self.out.sent > PACKED { self.flush(carrier) } else { Ok(()) }
     }
 
     /// Passes on what waits and then as much of this payload as the connection takes; returns how many of its bytes were passed
@@ -166,9 +166,9 @@ impl<C: Carrier> Peer<C> {
     ///
     /// # Errors
     /// The connection has ended.
-    pub(super) fn pass_in_place(&mut self, payload: &[u8]) -> io::Result<usize> {
+    pub(super) fn pass_in_place(&mut self, carrier: &mut C, payload: &[u8]) -> io::Result<usize> {
         let Some(link) = &mut self.link else { return Ok(0) };
-        let (spoke, taken) = link.pass_in_place(&mut self.out, payload)?;
+        let (spoke, taken) = link.pass_in_place(carrier, &mut self.out, payload)?;
         self.spoke |= spoke;
         Ok(taken)
     }

@@ -46,7 +46,7 @@ impl<C: Carrier> Core<C> {
                 self.resume_requests(held);
                 wrote
             } else {
-                peer.pack(payload)
+                peer.pack(&mut self.carrier, payload)
             };
         } else {
             let mut frame = std::mem::take(&mut peer.out.spare);
@@ -71,7 +71,7 @@ impl<C: Carrier> Core<C> {
         let mut written = Vec::new();
         let mut moved = Instant::now();
         loop {
-            let wrote = self.peers[to].pass_in_place(rest)?;
+            let wrote = self.peers[to].pass_in_place(&mut self.carrier, rest)?;
             rest = &rest[wrote..];
             // Nothing else may be written in the middle of a payload, so what a poll would write is kept.
             if rest.is_empty() || self.peers[to].unsent() || self.peers[to].link.is_none() {

@@ -239,6 +239,17 @@ impl<C: Carrier> Reports<C> {
         });
     }
 
+    /// Marks `rank` failed, for this reason, if its process has ended without a goodbye: what it had sent before is taken in
+    /// first. May be called from any thread.
+    pub fn mark_ended(&self, rank: usize, what: &str) {
+        self.report(|core| {
+            C::serve_ready(core);
+            if core.peers.get(rank).is_some_and(|peer| !peer.heard_goodbye) {
+                core.mark_failed(rank, what.into());
+            }
+        });
+    }
+
     /// Marks `rank` as having left all its worlds, as finished, and ended. May be called from any thread.
     pub fn mark_finished(&self, rank: usize) {
         self.report(|core| core.mark_finished(rank));
@@ -260,7 +271,13 @@ impl<C: Carrier> Drop for Fabric<C> {
         self.shared.lock().closing = true;
         self.shared.server.wake();
         if let Some(server) = self.server.take() {
+            if self.shared.lock().carrier.ends_in_background() {
+                return;
+            }
             let _ = server.join();
+            let mut core = self.shared.lock();
+            let in_order = core.deaths.is_empty();
+            core.carrier.end(in_order);
         }
     }
 }

@@ -66,14 +66,28 @@ pub(super) struct Constants<H> {
     pub(super) shared: c_int,
     /// MPI_THREAD_SERIALIZED.
     pub(super) serialized: c_int,
+    /// MPI_ANY_SOURCE.
+    pub(super) any_source: c_int,
+    /// MPI_ERRORS_RETURN.
+    pub(super) errors_return: H,
+    /// Which of the numbers of an `MPI_Status` is MPI_SOURCE.
+    pub(super) source: usize,
 }
 
 /// A handle that is a pointer.
 pub(super) type Pointer = *mut c_void;
 
 /// The constants of the MPICH family.
-pub(super) const MPICH: Constants<c_int> =
-    Constants { world: 0x4400_0000, byte: 0x4c00_010d, no_info: 0x1c00_0000, shared: 1, serialized: 2 };
+pub(super) const MPICH: Constants<c_int> = Constants {
+    world: 0x4400_0000,
+    byte: 0x4c00_010d,
+    no_info: 0x1c00_0000,
+    shared: 1,
+    serialized: 2,
+    any_source: -2,
+    errors_return: 0x5400_0001,
+    source: 2,
+};
 
 /// The constants of the standard interface.
 pub(super) const STANDARD: Constants<Pointer> = Constants {
@@ -82,10 +96,22 @@ pub(super) const STANDARD: Constants<Pointer> = Constants {
     no_info: std::ptr::without_provenance_mut(0x130),
     shared: 221,
     serialized: 2048,
+    any_source: -1,
+    errors_return: std::ptr::without_provenance_mut(0x143),
+    source: 0,
 };
 
 /// The constants of Open MPI, without the handles: these are addresses of objects.
-const OPEN_MPI: Constants<()> = Constants { world: (), byte: (), no_info: (), shared: 0, serialized: 2 };
+const OPEN_MPI: Constants<()> = Constants {
+    world: (),
+    byte: (),
+    no_info: (),
+    shared: 0,
+    serialized: 2,
+    any_source: -1,
+    errors_return: (),
+    source: 0,
+};
 
 /// Returns the constants of Open MPI.
 ///
@@ -100,8 +126,11 @@ pub(super) fn open_mpi(library: &Library) -> Result<Constants<Pointer>, libloadi
         world: object(b"ompi_mpi_comm_world\0")?,
         byte: object(b"ompi_mpi_byte\0")?,
         no_info: object(b"ompi_mpi_info_null\0")?,
+        errors_return: object(b"ompi_mpi_errors_return\0")?,
         shared: OPEN_MPI.shared,
         serialized: OPEN_MPI.serialized,
+        any_source: OPEN_MPI.any_source,
+        source: OPEN_MPI.source,
     })
 }
 
@@ -114,11 +143,14 @@ pub fn numbers(family: Family) -> Vec<(&'static str, usize)> {
             ("MPI_COMM_WORLD", constants.world),
             ("MPI_BYTE", constants.byte),
             ("MPI_INFO_NULL", constants.no_info),
+            ("MPI_ERRORS_RETURN", constants.errors_return),
         ];
         let handles = handles.into_iter().filter_map(|(name, value)| Some((name, handle(value)?)));
         let kinds = [
             ("MPI_COMM_TYPE_SHARED", constants.shared as usize),
             ("MPI_THREAD_SERIALIZED", constants.serialized as usize),
+            ("MPI_ANY_SOURCE", constants.any_source as usize),
+            ("MPI_SOURCE", constants.source),
         ];
         handles.chain(kinds).collect()
     }

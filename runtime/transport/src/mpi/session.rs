@@ -1,5 +1,6 @@
 //! [`Session`]: the ranks of an MPI between `MPI_Init_thread` and `MPI_Finalize`.
 
+use super::messages::{Message, Messages, Request};
 use super::table::{Calls, Group, Mpi};
 
 /// The ranks that a launcher of MPI has started. Every rank makes the same calls in the same order,
@@ -79,9 +80,71 @@ impl Session {
 
     /// Finalises MPI, unless the program has initialised it. Every rank does so.
     pub fn end(mut self) {
+        self.finish();
+    }
+
+    fn finish(&mut self) {
         self.calls.free_groups();
         if self.is_own {
             self.calls.finalize();
+        }
+    }
+
+    /// Whether any thread may call MPI, one at a time.
+    pub fn is_serialized(&self) -> bool {
+        self.calls.is_serialized()
+    }
+
+    /// Returns what carries messages between the ranks of this session, if any thread may call MPI; otherwise the session.
+    pub fn serialized(self) -> Result<Serialized, Self> {
+        if self.is_serialized() { Ok(Serialized(self)) } else { Err(self) }
+    }
+}
+
+/// A session whose calls any thread may make, one at a time: MPI has granted MPI_THREAD_SERIALIZED.
+pub struct Serialized(Session);
+
+// SAFETY: the handles name objects of the library, which belong to no thread; and it grants calls by any thread.
+unsafe impl Send for Serialized {}
+
+impl Serialized {
+    /// This rank.
+    pub fn rank(&self) -> usize {
+        self.0.rank
+    }
+
+    /// See [`Session::gather`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn gather(&self, group: Group, part: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+        self.0.gather(group, part)
+    }
+}
+
+impl Messages for Serialized {
+    unsafe fn send(&mut self, to: usize, bytes: &[u8]) -> Result<Request, String> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.calls.send(to, bytes) }
+    }
+
+    fn probe(&mut self, from: Option<usize>) -> Result<Option<Message>, String> {
+        self.0.calls.probe(from)
+    }
+
+    unsafe fn receive(&mut self, message: Message, room: &mut [u8]) -> Result<Request, String> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.calls.receive(message, room) }
+    }
+
+    fn is_complete(&mut self, request: &mut Request) -> Result<bool, String> {
+        self.0.calls.is_complete(request)
+    }
+
+    /// Finalises MPI, unless a rank has failed, for which MPI would wait.
+    fn end(&mut self, in_order: bool) {
+        if in_order {
+            self.0.finish();
         }
     }
 }

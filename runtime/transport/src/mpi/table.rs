@@ -1,6 +1,7 @@
 //! [`Mpi`]: a library of MPI, with the functions that are used.
 
 use super::families::{Constants, Family, MPICH, Pointer, STANDARD, open_mpi};
+use super::messages::{Message, Request};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::{c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -71,11 +72,15 @@ impl Mpi {
 }
 
 /// The calls of MPI, whatever its handles are.
+///
+/// Once MPI is initialised with MPI_THREAD_SERIALIZED, any thread may make these calls, one at a time.
 pub(super) trait Calls {
     fn version(&self) -> String;
     /// Whether MPI was initialised, and whether it was finalised since.
     fn state(&self) -> (bool, bool);
     fn init(&self) -> Result<(), String>;
+    /// Whether several threads may call MPI, if one at a time.
+    fn is_serialized(&self) -> bool;
     fn finalize(&self);
     /// Returns this process's rank in the world, and the number of its ranks.
     fn place(&self) -> Result<(usize, usize), String>;
@@ -86,6 +91,16 @@ pub(super) trait Calls {
     fn free_groups(&mut self);
     /// Fills `all` with the `part` of each rank of the group, all of the same length.
     fn all_gather(&self, group: Group, part: &[u8], all: &mut [u8]) -> Result<(), String>;
+    /// See [`Messages`](super::messages::Messages) for these.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn send(&self, to: usize, bytes: &[u8]) -> Result<Request, String>;
+    fn probe(&self, from: Option<usize>) -> Result<Option<Message>, String>;
+    /// # Safety
+    /// As there.
+    unsafe fn receive(&self, message: Message, room: &mut [u8]) -> Result<Request, String>;
+    fn is_complete(&self, request: &mut Request) -> Result<bool, String>;
 }
 
 /// A group of ranks.
@@ -98,9 +113,40 @@ pub enum Group {
 }
 
 /// A handle of MPI: a number or a pointer.
-pub(super) trait Handle: Copy + 'static {}
-impl Handle for c_int {}
-impl Handle for Pointer {}
+pub(super) trait Handle: Copy + 'static {
+    /// Returns the handle as a word.
+    fn word(self) -> usize;
+    /// Returns the handle of a [`word`](Self::word).
+    fn of_word(word: usize) -> Self;
+}
+
+impl Handle for c_int {
+    fn word(self) -> usize {
+        self.cast_unsigned() as usize
+    }
+
+    fn of_word(word: usize) -> Self {
+        (word as u32).cast_signed()
+    }
+}
+
+impl Handle for Pointer {
+    fn word(self) -> usize {
+        self.expose_provenance()
+    }
+
+    fn of_word(word: usize) -> Self {
+        std::ptr::with_exposed_provenance_mut(word)
+    }
+}
+
+/// An `MPI_Status` of any interface, with room.
+#[repr(C, align(8))]
+#[derive(Clone, Copy, Default)]
+struct Status([c_int; 12]);
+
+/// The tag of all messages.
+const TAG: c_int = 0;
 
 /// The functions and the constants of an interface.
 struct Binding<H> {
@@ -147,6 +193,13 @@ functions! {
     split_by_type b"MPI_Comm_split_type\0" (H, c_int, c_int, H, *mut H);
     free b"MPI_Comm_free\0" (*mut H);
     all_gather b"MPI_Allgather\0" (*const c_void, c_int, H, *mut c_void, c_int, H, H);
+    query_thread b"MPI_Query_thread\0" (*mut c_int);
+    set_error_handler b"MPI_Comm_set_errhandler\0" (H, H);
+    send b"MPI_Isend\0" (*const c_void, c_int, H, c_int, c_int, H, *mut H);
+    probe b"MPI_Improbe\0" (c_int, c_int, H, *mut c_int, *mut H, *mut Status);
+    count b"MPI_Get_count\0" (*const Status, H, *mut c_int);
+    receive b"MPI_Imrecv\0" (*mut c_void, c_int, H, *mut H, *mut H);
+    test b"MPI_Test\0" (*mut H, *mut c_int, *mut Status);
 }
 
 impl<H: Handle> Binding<H> {
@@ -159,6 +212,11 @@ impl<H: Handle> Binding<H> {
             0 => Ok(value),
             code => Err(self.described(code)),
         }
+    }
+
+    /// Returns the `MPI_Comm` of all ranks.
+    fn all(&self) -> Result<H, String> {
+        self.groups.map(|[all, _]| all).ok_or_else(|| "no groups were created".into())
     }
 
     fn described(&self, code: c_int) -> String {
@@ -204,6 +262,13 @@ impl<H: Handle> Calls for Binding<H> {
         Ok(())
     }
 
+    fn is_serialized(&self) -> bool {
+        let mut level = 0;
+        // SAFETY: MPI is initialised.
+        let code = unsafe { (self.table.query_thread)(&mut level) };
+        code == 0 && level >= self.constants.serialized
+    }
+
     fn finalize(&self) {
         // SAFETY: MPI is initialised, and nothing of it is used any more.
         unsafe { (self.table.finalize)() };
@@ -222,6 +287,9 @@ impl<H: Handle> Calls for Binding<H> {
         let (table, constants) = (&self.table, self.constants);
         // SAFETY: MPI is initialised, and all ranks call this.
         let all = self.filled(constants.world, |all| unsafe { (table.duplicate)(constants.world, all) })?;
+        // SAFETY: as above. From here on an error is returned, and ends only this world.
+        let handler = |(): &mut ()| unsafe { (table.set_error_handler)(all, constants.errors_return) };
+        self.filled((), handler)?;
         let split = |host: &mut H| {
             // SAFETY: as above; a key of 0 leaves the order of the ranks.
             unsafe { (table.split_by_type)(all, constants.shared, 0, constants.no_info, host) }
@@ -243,7 +311,7 @@ impl<H: Handle> Calls for Binding<H> {
     fn all_gather(&self, group: Group, part: &[u8], all: &mut [u8]) -> Result<(), String> {
         let [whole, host] = self.groups.ok_or("no groups were created")?;
         let group = if group == Group::All { whole } else { host };
-        let bytes = c_int::try_from(part.len()).map_err(|_| "more bytes than MPI takes in one call")?;
+        let bytes = count_of(part.len())?;
         let byte = self.constants.byte;
         let (from, to) = (part.as_ptr().cast(), all.as_mut_ptr().cast());
         // SAFETY: `all` has room for as many bytes of each rank of the group, which the session has
@@ -252,4 +320,57 @@ impl<H: Handle> Calls for Binding<H> {
             |(): &mut ()| unsafe { (self.table.all_gather)(from, bytes, byte, to, bytes, byte, group) };
         self.filled((), gather)
     }
+
+    unsafe fn send(&self, to: usize, bytes: &[u8]) -> Result<Request, String> {
+        let (len, to) = (count_of(bytes.len())?, count_of(to)?);
+        let (byte, all) = (self.constants.byte, self.all()?);
+        // SAFETY: the caller promises that the bytes stay. The world's handle only takes the place of one that MPI writes.
+        let send = |request: &mut H| unsafe {
+            (self.table.send)(bytes.as_ptr().cast(), len, byte, to, TAG, all, request)
+        };
+        Ok(Request(self.filled(all, send)?.word()))
+    }
+
+    fn probe(&self, from: Option<usize>) -> Result<Option<Message>, String> {
+        let from = from.map_or(Ok(self.constants.any_source), count_of)?;
+        let (all, mut status, mut message) = (self.all()?, Status::default(), self.constants.world);
+        // SAFETY: MPI is initialised; a status of any interface fits.
+        let probe =
+            |has: &mut c_int| unsafe { (self.table.probe)(from, TAG, all, has, &mut message, &mut status) };
+        if self.filled(0, probe)? == 0 {
+            return Ok(None);
+        }
+        // SAFETY: MPI has written the status.
+        let len = self.number(|count| unsafe { (self.table.count)(&status, self.constants.byte, count) })?;
+        let from = status.0[self.constants.source];
+        let from = usize::try_from(from).map_err(|_| format!("MPI returned rank {from}"))?;
+        Ok(Some(Message { from, len, handle: message.word() }))
+    }
+
+    unsafe fn receive(&self, message: Message, room: &mut [u8]) -> Result<Request, String> {
+        let (len, byte) = (count_of(room.len())?, self.constants.byte);
+        let mut handle = H::of_word(message.handle);
+        // SAFETY: the caller promises that the room stays; the message was matched, and is received once.
+        let receive = |request: &mut H| unsafe {
+            (self.table.receive)(room.as_mut_ptr().cast(), len, byte, &mut handle, request)
+        };
+        Ok(Request(self.filled(self.constants.world, receive)?.word()))
+    }
+
+    fn is_complete(&self, request: &mut Request) -> Result<bool, String> {
+        let (mut handle, mut status) = (H::of_word(request.0), Status::default());
+        // SAFETY: the request was begun, and is not complete as far as its owner knows.
+        let test = |done: &mut c_int| unsafe { (self.table.test)(&mut handle, done, &mut status) };
+        let is_complete = self.filled(0, test)? != 0;
+        request.0 = handle.word();
+        Ok(is_complete)
+    }
+}
+
+/// Returns a number as MPI counts.
+///
+/// # Errors
+/// It is too large.
+fn count_of(number: usize) -> Result<c_int, String> {
+    c_int::try_from(number).map_err(|_| format!("MPI takes no number as large as {number}"))
 }

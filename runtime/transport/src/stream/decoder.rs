@@ -50,7 +50,17 @@ impl Decoder {
     }
 
     /// The same, for an intake that may have receive buffers for payloads.
-    pub(crate) fn feed_to(&mut self, mut bytes: &[u8], intake: &mut impl Intake) -> Result<(), DecodeError> {
+    pub(crate) fn feed_to(&mut self, bytes: &[u8], intake: &mut impl Intake) -> Result<(), DecodeError> {
+        self.feed_until(bytes, intake, usize::MAX).map(drop)
+    }
+
+    /// The same; but returns the rest before a payload of at least `long` bytes that has no receive buffer.
+    pub(crate) fn feed_until<'b>(
+        &mut self,
+        mut bytes: &'b [u8],
+        intake: &mut impl Intake,
+        long: usize,
+    ) -> Result<&'b [u8], DecodeError> {
         loop {
             if self.have < HEAD {
                 let n = bytes.len().min(HEAD - self.have);
@@ -58,7 +68,7 @@ impl Decoder {
                 self.have += n;
                 bytes = &bytes[n..];
                 if self.have < HEAD {
-                    return Ok(());
+                    return Ok(bytes);
                 }
                 self.whole = self.head.check().inspect_err(|_| self.have = 0)?;
                 if self.head.is_frame() {
@@ -72,17 +82,20 @@ impl Decoder {
                         self.recycle(small);
                     }
                     self.body.buffer = buffer;
+                    if self.whole >= long && self.body.buffer.is_none() {
+                        return Ok(bytes);
+                    }
                 }
             }
             self.body.fill(&mut bytes, self.whole);
             if self.body.len < self.whole {
-                return Ok(());
+                return Ok(bytes);
             }
             self.have = 0;
             self.items += 1;
             intake.take(self.head.channel, self.item());
             if bytes.is_empty() {
-                return Ok(());
+                return Ok(bytes);
             }
         }
     }

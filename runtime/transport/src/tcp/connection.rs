@@ -101,7 +101,7 @@ impl Connection {
     }
 }
 
-impl carrier::Connection for Connection {
+impl<C> carrier::Connection<C> for Connection {
     fn read(&mut self, scratch: &mut [u8], intake: &mut impl Intake) -> ReadOutcome {
         let mut total = 0;
         let half_here = self.decoder.lacks_buffer(0);
@@ -176,7 +176,7 @@ impl carrier::Connection for Connection {
         self.decoder.recycle(body);
     }
 
-    fn flush(&mut self, Outgoing { bytes, sent, spare }: &mut Outgoing) -> io::Result<bool> {
+    fn flush(&mut self, _: &mut C, Outgoing { bytes, sent, spare }: &mut Outgoing) -> io::Result<bool> {
         let end = self.last.unwrap_or(bytes.len());
         let (out, sent, end) = match &mut self.sealed {
             None => (bytes, sent, end),
@@ -220,7 +220,7 @@ impl carrier::Connection for Connection {
         Ok(wrote)
     }
 
-    fn pass_in_place(&mut self, out: &mut Outgoing, payload: &[u8]) -> io::Result<(bool, usize)> {
+    fn pass_in_place(&mut self, _: &mut C, out: &mut Outgoing, payload: &[u8]) -> io::Result<(bool, usize)> {
         let head = &out.bytes[out.sent..];
         let pieces = [io::IoSlice::new(head), io::IoSlice::new(payload)];
         let mut nothing = rustix::net::SendAncillaryBuffer::default();
@@ -302,7 +302,6 @@ fn is_fault(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fabric::carrier::Connection as _;
     use crate::stream::Item;
 
     /// The two ends of a connection, one of them as a rank uses it.
@@ -320,13 +319,13 @@ mod tests {
         for (bytes, spare) in [(8 << 20, 8 << 20), (KEPT, 8 << 20), (KEPT + 1, 100)] {
             out.bytes.resize(bytes, 1);
             out.spare = Vec::with_capacity(spare);
-            while link.is_behind(&out) {
-                link.flush(&mut out).unwrap();
+            while carrier::Connection::<()>::is_behind(&link, &out) {
+                carrier::Connection::flush(&mut link, &mut (), &mut out).unwrap();
             }
             assert!(out.bytes.capacity() >= bytes.min(KEPT), "{bytes} bytes are faulted in again");
             assert!(out.bytes.capacity() + out.spare.capacity() <= KEPT, "{bytes} bytes");
         }
-        link.close();
+        carrier::Connection::<()>::close(link);
         assert_eq!(reader.join().unwrap().unwrap(), (8 << 20) + 2 * KEPT as u64 + 1);
     }
 
@@ -357,7 +356,10 @@ mod tests {
             writer.write_all(&out).unwrap();
             while frames.0 == number {
                 link.stream.peek(&mut [0]).unwrap();
-                assert!(matches!(link.read(&mut scratch, &mut frames), ReadOutcome::Something { .. }));
+                assert!(matches!(
+                    carrier::Connection::<()>::read(&mut link, &mut scratch, &mut frames),
+                    ReadOutcome::Something { .. }
+                ));
             }
             assert_eq!(link.big, large, "{bytes} bytes");
         }

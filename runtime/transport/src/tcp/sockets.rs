@@ -91,7 +91,7 @@ impl Carrier for Tcp {
         if peer.heard_rest && !peer.is_resting() {
             core.begin_rest(to);
         }
-        if let Err(error) = core.peers[to].flush().and_then(|()| core.watch_for_room(to)) {
+        if let Err(error) = core.peers[to].flush(&mut core.carrier).and_then(|()| core.watch_for_room(to)) {
             core.write_failed(to, &error.to_string());
         } else if core.peers[to].has_rested() {
             core.rested(to);

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
+use fencepost_transport::mpi::{hybrid_stand_in, mpi_stand_in};
 use fencepost_transport::{
     Channels, Endpoint, Frame, Header, Leave, Liveness, Lost, Notification, Notify, Pause, Port, SimConfig,
     Topology, hybrid, local, shm, sim, tcp,
@@ -27,9 +28,19 @@ pub fn sockets(size: usize) -> Vec<Endpoint> {
     tcp(size).unwrap().into_iter().map(Endpoint::Tcp).collect()
 }
 
+/// Ends over messages of MPI, for which a stand-in carries them.
+pub fn messages(size: usize) -> Vec<Endpoint> {
+    mpi_stand_in(size).unwrap().into_iter().map(Endpoint::Mpi).collect()
+}
+
 /// Ends of a world whose ranks are on these hosts.
 pub fn hosts(hosts: &[u32]) -> Vec<Endpoint> {
     hybrid(hosts).unwrap().into_iter().map(Endpoint::Hybrid).collect()
+}
+
+/// The same, whose hosts exchange messages of MPI.
+pub fn hosts_over_mpi(hosts: &[u32]) -> Vec<Endpoint> {
+    hybrid_stand_in(hosts).unwrap().into_iter().map(Endpoint::HybridMpi).collect()
 }
 
 /// Assignments of `size` ranks to hosts: all on one, two halves, alternating, one and the others, each on its own.
@@ -59,7 +70,10 @@ pub fn transports(size: usize) -> impl Iterator<Item = (String, Vec<Endpoint>)> 
     let sim = configs.into_iter().map(move |config| (format!("{config:?}"), simulated(size, config)));
     let tcp = once_with(move || ("tcp".to_owned(), sockets(size)));
     let mixed = layouts(size).into_iter().map(|layout| (format!("mixed {layout:?}"), hosts(&layout)));
-    local.chain(shm).chain(sim).chain(tcp).chain(mixed)
+    let mpi = once_with(move || ("mpi".to_owned(), messages(size)));
+    let over_mpi = layouts(size).into_iter();
+    let over_mpi = over_mpi.map(|layout| (format!("MPI and {layout:?}"), hosts_over_mpi(&layout)));
+    local.chain(shm).chain(sim).chain(tcp).chain(mpi).chain(mixed).chain(over_mpi)
 }
 
 /// Runs `rank` on each end, in a thread each; all threads end before a panic of one continues.

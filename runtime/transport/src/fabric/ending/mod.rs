@@ -15,6 +15,9 @@
 //!   refuses a connection, or if a connection ended without an agreement. Its launcher will report
 //!   why; what this rank has written for it is void whatever that report says.
 //!
+//! A carrier that is connectionless cannot see that a rank has ended, and delivers nothing to one that has. There, every rank
+//! says goodbye to each other one, and waits for its goodbye as well: none ends while anything is on its way to it.
+//!
 //! Both hold in every order of events: `model.rs` explores them all, for two ranks whose connection
 //! is closed at any time.
 
@@ -47,6 +50,8 @@ pub(super) struct Facts {
     pub(super) wants_connection: bool,
     pub(super) said_goodbye: bool,
     pub(super) heard_farewell: bool,
+    /// Its goodbye is waited for as well.
+    pub(super) awaits_goodbye: bool,
 }
 
 /// What a rank that ends does next for another one.
@@ -66,7 +71,7 @@ impl Facts {
             Link::None if self.wants_connection && !self.is_gone => Next::Connect,
             Link::None => Next::Nothing,
             Link::Open if !self.said_goodbye => Next::SayGoodbye,
-            Link::Open if self.heard_farewell && !self.has_unsent => Next::Nothing,
+            Link::Open if self.heard_farewell && !self.has_unsent && !self.awaits_goodbye => Next::Nothing,
             Link::Open | Link::Opening | Link::Resting => Next::Wait,
         }
     }
@@ -86,9 +91,11 @@ impl<C: Carrier> Peer<C> {
             link,
             is_gone: self.is_gone(),
             has_unsent: self.unsent(),
-            wants_connection: if defers { self.wants_connection() } else { self.unsent() },
+            wants_connection: C::IS_CONNECTIONLESS && !self.said_goodbye
+                || if defers { self.wants_connection() } else { self.unsent() },
             said_goodbye: self.said_goodbye,
             heard_farewell: self.heard_farewell,
+            awaits_goodbye: C::IS_CONNECTIONLESS && !self.heard_goodbye,
         }
     }
 }

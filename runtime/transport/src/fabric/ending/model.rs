@@ -77,9 +77,20 @@ struct Rules {
     sends_first: bool,
     /// What is written after the announcement that a connection is closed waits for the next one.
     keeps_the_rest: bool,
+    /// A connection needs nobody's consent, and is never closed.
+    is_connectionless: bool,
+    /// A rank without connections waits for the other one's goodbye.
+    awaits_goodbye: bool,
 }
 
-const RULES: Rules = Rules { defers: true, gives_up: true, sends_first: true, keeps_the_rest: true };
+const RULES: Rules = Rules {
+    defers: true,
+    gives_up: true,
+    sends_first: true,
+    keeps_the_rest: true,
+    is_connectionless: false,
+    awaits_goodbye: true,
+};
 
 impl Rank {
     fn new(posts: u8, awaits: u8) -> Self {
@@ -129,9 +140,11 @@ impl Rank {
             link,
             is_gone: self.heard_goodbye || self.suspects && rules.gives_up,
             has_unsent: self.has_unsent(),
-            wants_connection: self.wants_connection() && rules.sends_first,
+            wants_connection: rules.is_connectionless && !self.said_goodbye
+                || self.wants_connection() && rules.sends_first,
             said_goodbye: self.said_goodbye,
             heard_farewell: self.heard_farewell,
+            awaits_goodbye: rules.is_connectionless && rules.awaits_goodbye && !self.heard_goodbye,
         }
     }
 
@@ -166,6 +179,9 @@ fn rest(state: &mut State, me: usize, rules: Rules) {
 /// Sends what was written, or connects for it.
 fn send(state: &mut State, me: usize, rules: Rules) {
     let rank = &mut state[me];
+    if rules.is_connectionless && !rank.is_gone() && (rank.wants_connection() || rank.left) {
+        (rank.side, rank.deferred) = (Side::Open, 0);
+    }
     if rank.side != Side::Open {
         if rank.side == Side::None && rank.wants_connection() && !rank.is_gone() {
             rank.side = Side::Opening;
@@ -193,6 +209,9 @@ fn begin_rest(rank: &mut Rank) {
 /// Reads the next item, or the end of the connection.
 fn read(state: &mut State, me: usize, rules: Rules) {
     let rank = &mut state[me];
+    if rules.is_connectionless {
+        (rank.side, rank.deferred) = (Side::Open, 0);
+    }
     let Some(item) = rank.coming.pop_front() else {
         if rank.heard_rest && rank.last == Some(0) {
             rest(state, me, rules);
@@ -254,6 +273,7 @@ fn end(state: &mut State, me: usize, ends: bool, rules: Rules) {
         Next::Connect => send(state, me, rules),
         // A limited number of connections is closed one by one, as soon as each is over. The fabric
         // ends when all are.
+        Next::Nothing if rules.is_connectionless => state[me].ended = ends,
         Next::Nothing => {
             if ends || state[me].side == Side::Open {
                 close(state, me);
@@ -323,14 +343,15 @@ fn steps(state: &State, rules: Rules) -> Vec<(String, State)> {
         }
         if rank.side == Side::Open && rank.last.is_none() && rank.out.is_empty() {
             let parts = rank.said_goodbye || rank.heard_goodbye;
-            if !parts {
+            if !parts && !rules.is_connectionless {
                 step("begins to close the connection", &|state| {
                     begin_rest(&mut state[me]);
                     send(state, me, rules);
                 });
             }
         }
-        if rank.side == Side::Open && (!rank.coming.is_empty() || rank.is_cut) {
+        let reads = rank.side == Side::Open || rules.is_connectionless;
+        if reads && (!rank.coming.is_empty() || rank.is_cut) {
             step("reads", &|state| read(state, me, rules));
             if rank.is_reset {
                 step("finds its connection broken", &|state| {
@@ -374,9 +395,11 @@ fn stuck(posts: [u8; 2], rules: Rules) -> (Option<Vec<String>>, usize) {
         }
         at += 1;
     }
+    // Over a carrier without connections nothing may be on its way to a rank that has ended.
+    let is_quiet = |rank: &Rank| !rules.is_connectionless || rank.coming.is_empty();
     let mut can_end = vec![false; states.len()];
     let mut open: Vec<usize> =
-        (0..states.len()).filter(|&at| states[at].iter().all(|rank| rank.ended)).collect();
+        (0..states.len()).filter(|&at| states[at].iter().all(|rank| rank.ended && is_quiet(rank))).collect();
     while let Some(at) = open.pop() {
         if !std::mem::replace(&mut can_end[at], true) {
             open.extend(&before[at]);
@@ -407,6 +430,25 @@ fn both_ranks_can_end_in_every_state_that_can_be_reached() {
         }
     }
     assert!(explored > 10_000, "{explored} states: does every step still happen?");
+}
+
+#[test]
+fn without_connections_both_ranks_can_end_and_nothing_is_on_its_way_to_one_that_has() {
+    let mut explored = 0;
+    for defers in [true, false] {
+        for posts in EXCHANGES {
+            let (trace, states) = stuck(posts, Rules { defers, is_connectionless: true, ..RULES });
+            assert!(trace.is_none(), "{posts:?}: {:#?}", trace.unwrap_or_default());
+            explored += states;
+        }
+    }
+    assert!(explored > 1000, "{explored} states: does every step still happen?");
+}
+
+#[test]
+fn without_connections_a_rank_that_ends_before_the_other_says_goodbye_keeps_it_waiting() {
+    let rules = Rules { is_connectionless: true, awaits_goodbye: false, ..RULES };
+    assert!(stuck([1, 0], rules).0.is_some());
 }
 
 #[test]

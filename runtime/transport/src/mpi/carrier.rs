@@ -1,0 +1,439 @@
+//! [`OverMpi`]: what carries the bytes of a fabric in messages of MPI.
+//!
+//! For each pair of ranks the bytes of one direction are a stream, which is cut into messages where it is handed over. MPI
+//! delivers the messages of a pair in the order in which they were sent, so the receiver puts them together again. What is
+//! written while nothing of it is handed over yet is one message.
+//!
+//! - A rank hands over only what has credit ([`queue`](crate::fabric)), so what waits in MPI is bounded as over TCP.
+//! - Connections need no handshake, so they are opened by the first message, in either direction.
+//! - MPI moves long messages only while their sender calls it, so the thread of the fabric does that in the rank's place
+//!   while the rank computes; and it cannot wait for messages, so who waits looks again and again, ever more rarely
+//!   ([`Steps`]).
+//! - A rank cannot see that another one has ended, and must not call MPI_Finalize before all others have received what they
+//!   need. So each rank says goodbye to each other one.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::fabric::carrier::{Arrivals, Carrier, Connection, Opening, Outgoing, ReadOutcome};
+use crate::fabric::core::Core;
+use crate::fabric::waker::EventWaker;
+use crate::fabric::{Fabric, FabricEnd, Limits, Reports};
+use crate::mpi::messages::{Message, Messages, Transfer};
+use crate::mpi::session::Serialized;
+use crate::stream::{Body, Decoder, Intake, KEPT, ReceiveBuffer};
+use crate::{Header, Port};
+
+/// One rank's end of a world over MPI.
+pub type MpiEnd = FabricEnd<OverMpi>;
+
+/// What a process has of the other ranks of its job, over MPI.
+pub type MpiFabric = Fabric<OverMpi>;
+
+/// What is reported of other ranks to a fabric over MPI.
+pub type MpiReports = Reports<OverMpi>;
+
+/// The longest message, in bytes: MPI counts bytes in 31 bits, and a rank that receives a message is only heard once all of it
+/// has arrived.
+const LONGEST: usize = 64 << 20;
+
+/// The least that is missing of a payload for which a receiver may have a buffer.
+const BIG: usize = 16 << 10;
+
+/// The least memory for a message, in bytes.
+const SHORT: usize = 4 << 10;
+
+/// The first and the longest time between two looks at what has arrived, in microseconds.
+const STEPS: [u32; 2] = [50, 1000];
+
+/// The messages of a process.
+pub struct OverMpi {
+    messages: Box<dyn Messages>,
+    steps: Arc<Steps>,
+    /// The ranks to which something is being sent.
+    sending: Vec<u32>,
+}
+
+/// Waits in steps that double, since MPI cannot wait for any message and be woken. What arrives makes them short again.
+pub struct Steps {
+    rank: Arc<EventWaker>,
+    /// The next step, in microseconds.
+    next: AtomicU32,
+}
+
+impl Steps {
+    fn next(&self, limit: Duration) -> Duration {
+        let next = self.next.load(Ordering::Relaxed);
+        self.next.store((2 * next).min(STEPS[1]), Ordering::Relaxed);
+        limit.min(Duration::from_micros(next.into()))
+    }
+
+    fn restart(&self) {
+        self.next.store(STEPS[0], Ordering::Relaxed);
+    }
+}
+
+impl Arrivals for Steps {
+    type Found = ();
+
+    fn wait(&self, limit: Duration, (): &mut ()) -> bool {
+        self.rank.wait(self.next(limit));
+        true
+    }
+
+    fn wait_with(&self, waker: &EventWaker, limit: Duration) {
+        waker.wait(self.next(limit));
+    }
+}
+
+/// Nothing opens a connection: it is there when it is first needed.
+pub struct Unopened;
+
+impl Opening for Unopened {
+    fn is_under_way(&self) -> bool {
+        false
+    }
+
+    fn is_due_again(&self) -> bool {
+        false
+    }
+
+    fn abandon(&mut self) {}
+}
+
+/// The messages to and from one other rank.
+pub struct MpiConnection {
+    rank: usize,
+    /// What is being sent, the oldest first.
+    sending: VecDeque<Transfer>,
+    /// What has been found, but is not being received yet.
+    found: VecDeque<Message>,
+    /// What is being received, and what has arrived behind `read` bytes.
+    receiving: VecDeque<Transfer>,
+    arrived: VecDeque<Vec<u8>>,
+    read: usize,
+    decoder: Decoder,
+    /// Memory for messages.
+    spare: Vec<Vec<u8>>,
+}
+
+impl MpiConnection {
+    fn new(rank: usize) -> Self {
+        Self {
+            rank,
+            sending: VecDeque::new(),
+            found: VecDeque::new(),
+            receiving: VecDeque::new(),
+            arrived: VecDeque::new(),
+            read: 0,
+            decoder: Decoder::default(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// Returns whether something has been found, of which not all is taken in.
+    fn has_more(&self) -> bool {
+        !self.receiving.is_empty() || !self.arrived.is_empty()
+    }
+
+    /// Keeps memory for the next message, unless enough is kept.
+    fn keep(&mut self, mut memory: Vec<u8>) {
+        memory.clear();
+        let kept: usize = self.spare.iter().map(Vec::capacity).sum();
+        if memory.capacity() > 0 && kept + memory.capacity() <= KEPT {
+            self.spare.push(memory);
+        }
+    }
+
+    /// Returns memory for a message of this length: the smallest that has room, or else the largest.
+    fn memory(&mut self, len: usize) -> Vec<u8> {
+        let fit = |memory: &Vec<u8>| (memory.capacity() < len, memory.capacity().abs_diff(len));
+        let best = (0..self.spare.len()).min_by_key(|&at| fit(&self.spare[at]));
+        best.map_or_else(|| Vec::with_capacity(len.max(SHORT)), |at| self.spare.swap_remove(at))
+    }
+
+    /// Returns memory for what is written next, whose length nobody knows: the largest.
+    fn largest_memory(&mut self) -> Vec<u8> {
+        let best = (0..self.spare.len()).max_by_key(|&at| self.spare[at].capacity());
+        best.map_or_else(|| Vec::with_capacity(SHORT), |at| self.spare.swap_remove(at))
+    }
+
+    /// Lets MPI move what is being sent.
+    fn advance(&mut self, messages: &mut dyn Messages) -> Result<bool, String> {
+        let mut moved = false;
+        while let Some(first) = self.sending.front_mut() {
+            if !first.is_complete(messages)? {
+                break;
+            }
+            moved = true;
+            let bytes = self.sending.pop_front().map(Transfer::into_bytes);
+            bytes.into_iter().for_each(|bytes| self.keep(bytes));
+        }
+        Ok(moved)
+    }
+}
+
+impl Connection<OverMpi> for MpiConnection {
+    fn receive(&mut self, carrier: &mut OverMpi) -> io::Result<()> {
+        let messages = &mut *carrier.messages;
+        loop {
+            while let Some(first) = self.receiving.front_mut() {
+                if !first.is_complete(messages).map_err(io::Error::other)? {
+                    return Ok(());
+                }
+                self.arrived.extend(self.receiving.pop_front().map(Transfer::into_bytes));
+            }
+            let found = match self.found.pop_front() {
+                None => messages.probe(Some(self.rank)).map_err(io::Error::other)?,
+                found => found,
+            };
+            let Some(message) = found else { return Ok(()) };
+            carrier.steps.restart();
+            let memory = self.memory(message.len);
+            self.receiving.push_back(Transfer::receive(messages, message, memory).map_err(io::Error::other)?);
+        }
+    }
+
+    fn read(&mut self, _: &mut [u8], intake: &mut impl Intake) -> ReadOutcome {
+        if self.arrived.is_empty() {
+            return ReadOutcome::Nothing;
+        }
+        let half_here = self.decoder.lacks_buffer(0);
+        while let Some(message) = self.arrived.pop_front() {
+            match self.decoder.feed_until(&message[self.read..], intake, BIG) {
+                Err(malformed) => return ReadOutcome::Malformed(malformed.to_string()),
+                Ok([]) => {
+                    self.read = 0;
+                    self.keep(message);
+                }
+                Ok(rest) => {
+                    self.read = message.len() - rest.len();
+                    self.arrived.push_front(message);
+                }
+            }
+            let lacks_buffer = self.decoder.lacks_buffer(BIG);
+            if lacks_buffer.is_some() && lacks_buffer != half_here {
+                return ReadOutcome::Something { all: false };
+            }
+        }
+        ReadOutcome::Something { all: self.receiving.is_empty() }
+    }
+
+    fn flush(&mut self, carrier: &mut OverMpi, out: &mut Outgoing) -> io::Result<bool> {
+        let messages = &mut *carrier.messages;
+        let mut moved = self.advance(messages).map_err(io::Error::other)?;
+        if !out.bytes.is_empty() {
+            moved = true;
+            let memory = self.largest_memory();
+            let mut bytes = std::mem::replace(&mut out.bytes, memory);
+            while bytes.len() > LONGEST {
+                let rest = bytes.split_off(LONGEST);
+                let first = std::mem::replace(&mut bytes, rest);
+                self.sending.push_back(Transfer::send(messages, self.rank, first).map_err(io::Error::other)?);
+            }
+            self.sending.push_back(Transfer::send(messages, self.rank, bytes).map_err(io::Error::other)?);
+            self.advance(messages).map_err(io::Error::other)?;
+        }
+        if !self.sending.is_empty() && !carrier.sending.contains(&(self.rank as u32)) {
+            carrier.sending.push(self.rank as u32);
+        }
+        Ok(moved)
+    }
+
+    fn takes_in_place(&self, _: usize) -> bool {
+        false
+    }
+
+    fn pass_in_place(
+        &mut self,
+        carrier: &mut OverMpi,
+        out: &mut Outgoing,
+        payload: &[u8],
+    ) -> io::Result<(bool, usize)> {
+        out.bytes.extend_from_slice(payload);
+        self.flush(carrier, out).map(|moved| (moved, payload.len()))
+    }
+
+    fn is_behind(&self, out: &Outgoing) -> bool {
+        !out.bytes.is_empty() || !self.sending.is_empty()
+    }
+
+    fn awaits_room(&self) -> bool {
+        !self.sending.is_empty()
+    }
+
+    fn is_resting(&self) -> bool {
+        false
+    }
+
+    fn close(self) {}
+
+    fn adopt(
+        &mut self,
+        channel: u64,
+        port: Port,
+        header: Header,
+        buffer: ReceiveBuffer,
+    ) -> Option<ReceiveBuffer> {
+        self.decoder.adopt(channel, port, header, buffer)
+    }
+
+    fn coming(&self, channel: u64, port: Port) -> Option<(Header, usize)> {
+        self.decoder.coming(channel, port, BIG)
+    }
+
+    fn move_out(&mut self, channel: u64, port: Option<Port>) {
+        self.decoder.move_out(channel, port);
+    }
+
+    fn recycle(&mut self, body: Body) {
+        self.decoder.recycle(body);
+    }
+}
+
+impl Carrier for OverMpi {
+    type Connection = MpiConnection;
+    type Opening = Unopened;
+    type Arrivals = Steps;
+
+    const IS_CONNECTIONLESS: bool = true;
+
+    fn serve_ready(core: &mut Core<Self>) {
+        let mut moved = false;
+        loop {
+            match core.carrier.messages.probe(None) {
+                Ok(None) => break,
+                Ok(Some(message)) => {
+                    moved = true;
+                    let from = message.from;
+                    Self::connect(core, from);
+                    match &mut core.peers[from].link {
+                        Some(link) => link.found.push_back(message),
+                        // It is gone, as far as this rank knows: what it sends is dropped.
+                        None => core.carrier.drop_message(message),
+                    }
+                    core.read_from(from);
+                }
+                Err(why) => return core.fail_all(&why),
+            }
+        }
+        for rank in std::mem::take(&mut core.carrier.sending) {
+            let before = core.peers[rank as usize].unsent();
+            core.send(rank as usize);
+            moved |= before && !core.peers[rank as usize].unsent();
+        }
+        for rank in 0..core.peers.len() {
+            if core.peers[rank].link.as_ref().is_some_and(|link| link.has_more()) {
+                core.read_from(rank);
+            }
+        }
+        if moved {
+            core.carrier.steps.restart();
+        }
+        core.flush_dirty();
+        core.send_pending_releases();
+    }
+
+    fn serve(core: &mut Core<Self>, (): &()) {
+        Self::serve_ready(core);
+    }
+
+    fn watch(_: &mut Core<Self>) {}
+
+    fn unwatch(_: &mut Core<Self>) {}
+
+    fn connect(core: &mut Core<Self>, to: usize) {
+        if to != core.me() && core.peers[to].link.is_none() && !core.peers[to].is_gone() {
+            core.peers[to].open(MpiConnection::new(to), Instant::now());
+            core.events += 1;
+            core.send(to);
+        }
+    }
+
+    fn disconnect(_: &mut Core<Self>, _: usize) {}
+
+    fn send(core: &mut Core<Self>, to: usize) {
+        if let Err(error) = core.peers[to].flush(&mut core.carrier) {
+            core.write_failed(to, &error.to_string());
+        }
+    }
+
+    fn send_beat(core: &mut Core<Self>, to: usize) {
+        Self::send(core, to);
+    }
+
+    fn note_use(&mut self, _: &mut MpiConnection) {}
+
+    fn has_ended_by_agreement(_: &mut Core<Self>, _: usize) -> bool {
+        false
+    }
+
+    fn is_limited(_: &Core<Self>) -> bool {
+        false
+    }
+
+    fn run_timers(_: &mut Core<Self>, _: Instant, _: Option<Duration>, _: u32) {}
+
+    fn end(&mut self, in_order: bool) {
+        self.messages.end(in_order);
+    }
+
+    fn ends_in_background(&self) -> bool {
+        self.messages.end_in_background()
+    }
+}
+
+impl OverMpi {
+    /// Receives a message that nobody needs.
+    fn drop_message(&mut self, message: Message) {
+        // An error, or a message that does not arrive, changes nothing: its memory is leaked.
+        let received = Transfer::receive(&mut *self.messages, message, Vec::new());
+        if let Ok(mut transfer) = received {
+            let _: Result<bool, String> = transfer.is_complete(&mut *self.messages);
+        }
+    }
+}
+
+impl Core<OverMpi> {
+    /// Marks all ranks that this one has a connection to as failed, since MPI has.
+    fn fail_all(&mut self, why: &str) {
+        for rank in 0..self.peers.len() {
+            if self.peers[rank].link.is_some() {
+                self.connection_ended(rank, format!("MPI has failed: {why}"));
+            }
+        }
+    }
+}
+
+impl MpiFabric {
+    /// Creates the fabric of this rank over the messages of its MPI; `machines` has the lowest rank on the machine of each
+    /// rank. MPI is finalised when the fabric is dropped.
+    ///
+    /// # Errors
+    /// There is no descriptor left, or no thread can be started.
+    pub fn over_mpi(messages: Serialized, machines: Vec<usize>, limits: Limits) -> io::Result<Self> {
+        let me = messages.rank();
+        Self::over_messages(Box::new(messages), me, machines, limits)
+    }
+
+    /// Creates the fabric of rank `me` over these messages; `machines` has the lowest rank on the machine of each rank.
+    ///
+    /// # Errors
+    /// There is no descriptor left, or no thread can be started.
+    pub(crate) fn over_messages(
+        messages: Box<dyn Messages>,
+        me: usize,
+        machines: Vec<usize>,
+        limits: Limits,
+    ) -> io::Result<Self> {
+        let rank = Arc::new(EventWaker::new()?);
+        let steps = Arc::new(Steps { rank: rank.clone(), next: AtomicU32::new(STEPS[0]) });
+        let carrier = OverMpi { messages, steps: steps.clone(), sending: Vec::new() };
+        let mut fabric = Self::over(carrier, steps, rank, me, limits)?;
+        fabric.start(machines.iter().map(|_| Unopened).collect(), machines)?;
+        Ok(fabric)
+    }
+}

@@ -1,0 +1,119 @@
+//! [`Messages`]: the calls of MPI by which two ranks exchange messages, and [`Transfer`], one of them with its memory.
+
+use std::mem::{forget, take};
+
+/// The calls of MPI by which two ranks exchange messages. Those from one rank to another arrive in the order in which they
+/// were sent. None of these calls waits.
+pub trait Messages: Send {
+    /// Begins to send this message to `to`: MPI_Isend.
+    ///
+    /// # Errors
+    /// MPI has failed.
+    ///
+    /// # Safety
+    /// The bytes stay where they are, and nobody writes them, until the request is complete.
+    unsafe fn send(&mut self, to: usize, bytes: &[u8]) -> Result<Request, String>;
+
+    /// Takes the next message of `from`, or of any rank, if one has arrived: MPI_Improbe.
+    ///
+    /// # Errors
+    /// MPI has failed.
+    fn probe(&mut self, from: Option<usize>) -> Result<Option<Message>, String>;
+
+    /// Begins to receive a message to `room`, which is as long: MPI_Imrecv.
+    ///
+    /// # Errors
+    /// MPI has failed.
+    ///
+    /// # Safety
+    /// The room stays where it is, and nobody reads or writes it, until the request is complete.
+    unsafe fn receive(&mut self, message: Message, room: &mut [u8]) -> Result<Request, String>;
+
+    /// Returns whether a request is complete: MPI_Test. It is not asked again once it is.
+    ///
+    /// # Errors
+    /// MPI has failed.
+    fn is_complete(&mut self, request: &mut Request) -> Result<bool, String>;
+
+    /// Ends, once nothing is sent to this rank any more; `in_order` says that no rank has failed.
+    fn end(&mut self, in_order: bool);
+
+    /// Returns whether nobody waits for the end, as where ranks are threads of one process. Then [`end`](Self::end) is not called.
+    fn end_in_background(&self) -> bool {
+        false
+    }
+}
+
+/// A request of MPI that is not complete: its handle.
+#[derive(Debug)]
+pub struct Request(pub(crate) usize);
+
+/// A message that has arrived, as far as its sender and its length are known.
+#[derive(Debug)]
+pub struct Message {
+    pub(crate) from: usize,
+    pub(crate) len: usize,
+    pub(crate) handle: usize,
+}
+
+/// A message that is being sent or received, with its memory. MPI may use that until the request is complete: a transfer
+/// that is dropped before leaks it.
+pub(super) struct Transfer {
+    /// `None` once it is complete.
+    request: Option<Request>,
+    bytes: Vec<u8>,
+}
+
+impl Transfer {
+    /// Begins to send this message.
+    ///
+    /// # Errors
+    /// MPI has failed.
+    pub(super) fn send(messages: &mut dyn Messages, to: usize, bytes: Vec<u8>) -> Result<Self, String> {
+        // SAFETY: the bytes are on the heap, and neither written nor freed before the request is complete.
+        let request = unsafe { messages.send(to, &bytes) }?;
+        Ok(Self { request: Some(request), bytes })
+    }
+
+    /// Begins to receive this message to `memory`, whose content is dropped.
+    ///
+    /// # Errors
+    /// MPI has failed.
+    pub(super) fn receive(
+        messages: &mut dyn Messages,
+        message: Message,
+        mut memory: Vec<u8>,
+    ) -> Result<Self, String> {
+        memory.resize(message.len, 0);
+        // SAFETY: as above.
+        let request = unsafe { messages.receive(message, &mut memory) }?;
+        Ok(Self { request: Some(request), bytes: memory })
+    }
+
+    /// Returns whether it is complete.
+    ///
+    /// # Errors
+    /// MPI has failed.
+    pub(super) fn is_complete(&mut self, messages: &mut dyn Messages) -> Result<bool, String> {
+        if let Some(request) = &mut self.request {
+            if !messages.is_complete(request)? {
+                return Ok(false);
+            }
+            self.request = None;
+        }
+        Ok(true)
+    }
+
+    /// Returns the bytes of a transfer that is complete.
+    pub(super) fn into_bytes(mut self) -> Vec<u8> {
+        if self.request.is_some() { Vec::new() } else { take(&mut self.bytes) }
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        if self.request.is_some() {
+            forget(take(&mut self.bytes));
+        }
+    }
+}
