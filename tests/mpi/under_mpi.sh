@@ -43,33 +43,36 @@ fails() { # fails COMMAND..: the job fails, within a minute
 }
 
 same() { # same NAME HOSTS LAUNCHER..: four ranks meet; hillslope has the digest of threads; a job in which a rank dies fails
-    local name="$1" placement="$2" log="$folder/log" share how begun=$SECONDS
+    local name="$1" together="$2" log="$folder/log" share how what placement begun=$SECONDS
     shift 2
-    for share in on off; do
-        export FENCEPOST_SHARE="$share"
-        [[ "$share" == on ]] || placement=Apart
-        timeout 60 "$@" "$program" rank placed >"$log" 2>&1 || { cat "$log"; echo "$name, share $share" >&2; exit 1; }
+    for what in on,tcp off,tcp on,mpi off,mpi; do
+        share="${what%,*}"
+        # Ranks that all share memory exchange no messages.
+        [[ "$what,$together" != on,mpi,Together ]] || continue
+        export FENCEPOST_SHARE="$share" FENCEPOST_TRANSPORT="${what#*,}"
+        [[ "$share" == on ]] && placement="$together" || placement=Apart
+        timeout 60 "$@" "$program" rank placed >"$log" 2>&1 || { cat "$log"; echo "$name, share and transport $what" >&2; exit 1; }
         [[ "$(grep -c "^placed $placement\$" "$log"),$(grep -c '^met 4$' "$log")" == 4,4 ]] || {
-            cat "$log"; echo "$name, share $share: not four ranks placed $placement" >&2; exit 1
+            cat "$log"; echo "$name, share and transport $what: not four ranks placed $placement" >&2; exit 1
         }
         [[ "$(timeout 60 "$@" "$program" rank hillslope -n 4 --years 5e5 2>"$log" | digest)" == "$expected" ]] || {
-            cat "$log"; echo "$name, share $share: another digest" >&2; exit 1
+            cat "$log"; echo "$name, share and transport $what: another digest" >&2; exit 1
         }
         fails "$@" "$program" rank code 1 0 || {
-            cat "$log"; echo "$name, share $share: the job succeeds or hangs though rank 1 exits inside a world" >&2; exit 1
+            cat "$log"; echo "$name, share and transport $what: the job succeeds or hangs though rank 1 exits inside a world" >&2; exit 1
         }
         for how in kill exit panic stop; do
-            [[ "$how,$share" != stop,off ]] || continue # nobody there kills it before its launcher does
+            [[ "$how,$what" != stop,off,tcp ]] || continue # nobody there kills it before its launcher does
             fails "$@" "$program" rank die 1 7 "$how" || {
-                cat "$log"; echo "$name, share $share: the job succeeds or hangs though rank 1 dies by $how" >&2; exit 1
+                cat "$log"; echo "$name, share and transport $what: the job succeeds or hangs though rank 1 dies by $how" >&2; exit 1
             }
             # Some launchers kill all other ranks as soon as one has ended.
             [[ "$how" != panic ]] || grep -q '^told at .*rank 1' "$log" || {
-                cat "$log"; echo "$name, share $share: no rank names rank 1, which dies by $how" >&2; exit 1
+                cat "$log"; echo "$name, share and transport $what: no rank names rank 1, which dies by $how" >&2; exit 1
             }
         done
     done
-    unset FENCEPOST_SHARE
+    unset FENCEPOST_SHARE FENCEPOST_TRANSPORT
     echo "-- $name: met, $expected, deaths noticed, in $((SECONDS - begun)) s"
 }
 

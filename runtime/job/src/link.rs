@@ -142,6 +142,14 @@ impl Link {
         })
     }
 
+    /// Tells the other ranks that this process ends while it is in a world, if they would not see it, and ends the job.
+    pub(crate) fn abandon(&self) {
+        let fabric = self.connections.as_ref().and_then(Connections::fabric);
+        if let Some(Fabric::Mpi(fabric)) = fabric {
+            fabric.abandon("its process exited inside a world");
+        }
+    }
+
     /// Closes the transports, and waits until the other ranks have received all that was sent to
     /// them. The caller is in no world; `last_error` is the error with which it left its last
     /// world.

@@ -39,14 +39,18 @@ static LISTENING: OnceLock<()> = OnceLock::new();
 
 /// Runs when a rank's process exits normally. A rank that is in no world closes its transports in
 /// order, and notifies the launcher; the exit of a rank in a world is a failure, which the other
-/// ranks detect.
+/// ranks detect, or are told.
 extern "C" fn close_at_exit() {
-    if let Some(Ok(Some(member))) = MEMBER.get()
-        && member.process == getpid()
-        && let Some(last_error) = member.membership.last_error_outside_worlds()
-    {
-        member.link.close(&member.job, last_error.as_deref());
-        member.membership.send(&Message::Leaving);
+    let Some(Ok(Some(member))) = MEMBER.get() else { return };
+    if member.process != getpid() {
+        return;
+    }
+    match member.membership.last_error_outside_worlds() {
+        Some(last_error) => {
+            member.link.close(&member.job, last_error.as_deref());
+            member.membership.send(&Message::Leaving);
+        }
+        None => member.link.abandon(),
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn meet(external: &ExternalRank) -> Result<(Description, Link, Vec<So
         let others = if shared.is_none() { neighbours(&session, &here)? } else { None };
         match carrying(session)? {
             Ok(carrying) => {
-                let link = over(carrying, &job, machines, shared, others)?;
+                let link = over(carrying, &job, machines, shared, others, settings.grace)?;
                 return Ok((job, link, Vec::new()));
             }
             Err(session) => session,
@@ -133,10 +133,12 @@ fn over(
     machines: Vec<usize>,
     shared: Option<Shared>,
     others: Option<Neighbours>,
+    grace: Duration,
 ) -> Result<Link, String> {
     let Limits { heartbeat, silence } = job.limits;
     let limit = if silence.is_zero() { crate::link::NEVER } else { silence + heartbeat };
-    let limits = fencepost_transport::Limits { beat: heartbeat, limit, obituary: Duration::ZERO };
+    let (obituary, grace) = (Duration::ZERO, Some(grace));
+    let limits = fencepost_transport::Limits { beat: heartbeat, limit, obituary, grace };
     let fabric = MpiFabric::over_mpi(session, machines, limits)
         .map_err(|error| format!("this rank can't exchange messages of MPI: {error}"))?;
     let (memory, others) = match shared {

@@ -74,6 +74,8 @@ pub struct Core<C: Carrier> {
     pub(super) intra_node: Vec<bool>,
     /// The rank has left for good.
     pub(super) closing: bool,
+    /// Its process has ended inside a world.
+    pub(super) abandoned: bool,
     /// The ranks for which something was written that was not flushed.
     dirty: Vec<u32>,
     /// The worlds and ranks to which releases are to be reported when this rank has nothing better to do.
@@ -164,6 +166,7 @@ impl<C: Carrier> Core<C> {
             waker: None,
             intra_node: Vec::new(),
             closing: false,
+            abandoned: false,
             dirty: Vec::new(),
             pending_releases: Vec::new(),
             requests: Requests::default(),
@@ -215,6 +218,11 @@ impl<C: Carrier> Core<C> {
         } else if let Some(waker) = self.waker.as_ref().filter(|_| self.is_intra_node(rank)) {
             waker(rank);
         }
+    }
+
+    /// Returns whether a rank has failed, as far as this one knows.
+    pub(super) fn has_failures(&self) -> bool {
+        self.abandoned || !self.deaths.is_empty()
     }
 
     /// Returns whether a connection takes nothing more of what is to be sent.

@@ -84,6 +84,19 @@ impl<C: Carrier> Core<C> {
         }
     }
 
+    /// Ends and leaves all worlds that this rank is in, because its process ends.
+    pub(super) fn abandon(&mut self, what: &str) {
+        self.abandoned = true;
+        for number in self.numbers() {
+            let me = self.me();
+            let channel = self.channel(number);
+            if let Some(rank) = channel.index_of(me).filter(|_| channel.left.is_none()) {
+                self.end(number, Cause { rank, what: format!("rank {rank}: {what}") });
+                self.leave(number, &Leave::Failed(what.into()));
+            }
+        }
+    }
+
     /// Marks `rank` failed.
     pub(crate) fn mark_failed(&mut self, rank: usize, what: String) {
         if rank >= self.peers.len() {

@@ -55,10 +55,13 @@ pub struct Limits {
     /// How long a rank that ended its connection without a goodbye is only suspected, until its launcher reports what
     /// became of it.
     pub obituary: Duration,
+    /// How long a rank that ends waits for the others once one has failed, if that is limited.
+    pub grace: Option<Duration>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { beat: Duration::from_secs(1), limit: Duration::from_secs(10), obituary: Duration::ZERO }
+        let (beat, limit) = (Duration::from_secs(1), Duration::from_secs(10));
+        Self { beat, limit, obituary: Duration::ZERO, grace: None }
     }
 }

@@ -45,7 +45,7 @@ const TIMES: Duration = Duration::from_millis(100);
 /// The connections of a process to the other ranks of its job. Dropping it waits until everything sent has arrived.
 pub struct Fabric<C: Carrier> {
     shared: Arc<FabricShared<C>>,
-    server: Option<JoinHandle<()>>,
+    server: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// What a launcher reports of other ranks. A rank that closes its connections waits for those that
@@ -165,7 +165,7 @@ impl<C: Carrier> Fabric<C> {
         let server = Arc::new(EventWaker::new()?);
         let core = Core::new(carrier, me, limits, server.clone(), Instant::now());
         let shared = Arc::new(FabricShared { core: Mutex::new(core), arrivals, rank, server });
-        Ok(Self { shared, server: None })
+        Ok(Self { shared, server: Mutex::default() })
     }
 
     /// Begins to serve, once the other ranks are known: for each what opens connections to it, and the lowest rank on its
@@ -176,7 +176,7 @@ impl<C: Carrier> Fabric<C> {
     pub(crate) fn start(&mut self, openings: Vec<C::Opening>, machines: Vec<usize>) -> io::Result<()> {
         let rank = {
             let mut core = self.shared.lock();
-            if self.server.is_some() || core.me() >= openings.len() {
+            if !core.peers.is_empty() || core.me() >= openings.len() {
                 return Err(io::Error::other(
                     "the table of addresses is set already, or has no entry for this rank",
                 ));
@@ -186,7 +186,7 @@ impl<C: Carrier> Fabric<C> {
         };
         let shared = self.shared.clone();
         let server = std::thread::Builder::new().name(format!("fabric {rank}"));
-        self.server = Some(server.spawn(move || serve(&shared))?);
+        *self.server() = Some(server.spawn(move || serve(&shared))?);
         Ok(())
     }
 
@@ -266,19 +266,36 @@ impl<C: Carrier> Reports<C> {
     }
 }
 
-impl<C: Carrier> Drop for Fabric<C> {
-    fn drop(&mut self) {
+impl<C: Carrier> Fabric<C> {
+    fn server(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends this rank's worlds and the fabric, since the process ends while the rank is in a world; the other members are told
+    /// `what`. Waits as the drop of a fabric does.
+    pub fn abandon(&self, what: &str) {
+        self.shared.lock().abandon(what);
+        self.close();
+    }
+
+    /// Waits until all that was written has arrived, or none of it can; then nothing more is sent or received.
+    fn close(&self) {
+        let Some(server) = self.server().take() else { return };
         self.shared.lock().closing = true;
         self.shared.server.wake();
-        if let Some(server) = self.server.take() {
-            if self.shared.lock().carrier.ends_in_background() {
-                return;
-            }
-            let _ = server.join();
-            let mut core = self.shared.lock();
-            let in_order = core.deaths.is_empty();
-            core.carrier.end(in_order);
+        if self.shared.lock().carrier.ends_in_background() {
+            return;
         }
+        let _ = server.join();
+        let mut core = self.shared.lock();
+        let in_order = !core.has_failures();
+        core.carrier.end(in_order);
+    }
+}
+
+impl<C: Carrier> Drop for Fabric<C> {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -353,11 +370,17 @@ fn serve<C: Carrier>(shared: &FabricShared<C>) {
             core.wake_rank();
         }
     }
+    let mut failed_at = None;
     loop {
         let mut core = shared.lock();
-        core.run_timers(Instant::now());
+        let now = Instant::now();
+        core.run_timers(now);
         C::serve_ready(&mut core);
-        if core.close_all() {
+        if core.has_failures() {
+            failed_at.get_or_insert(now);
+        }
+        let lasts = failed_at.map_or(Duration::ZERO, |failed| now - failed);
+        if core.close_all() || core.limits.grace.is_some_and(|grace| failed_at.is_some() && lasts >= grace) {
             return;
         }
         C::watch(&mut core);

@@ -40,7 +40,7 @@ impl<C: Carrier> Core<C> {
     pub(super) fn run_timers(&mut self, now: Instant) {
         let step = now - self.timed;
         self.timed = now;
-        let Limits { beat, limit, obituary } = self.limits;
+        let Limits { beat, limit, obituary, .. } = self.limits;
         // All heartbeats of a process together take no more time than those on some connections.
         let links = self.peers.iter().filter(|peer| peer.link.is_some()).count();
         let beat = (beat * (1 + links / BEATS) as u32).min(limit / 4).max(beat);

@@ -2,6 +2,10 @@
 
 use super::messages::{Message, Messages, Request};
 use super::table::{Calls, Group, Mpi};
+use std::ffi::c_int;
+
+/// The code of a job that is aborted.
+const ABORTED: c_int = 125;
 
 /// The ranks that a launcher of MPI has started. Every rank makes the same calls in the same order,
 /// as for each collective of MPI.
@@ -141,10 +145,13 @@ impl Messages for Serialized {
         self.0.calls.is_complete(request)
     }
 
-    /// Finalises MPI, unless a rank has failed, for which MPI would wait.
+    /// Finalises MPI, or aborts the job if a rank has failed: MPI_Finalize would wait for it, and some launchers give the job
+    /// the code of the rank that ended first.
     fn end(&mut self, in_order: bool) {
         if in_order {
             self.0.finish();
+        } else {
+            self.0.calls.abort(ABORTED);
         }
     }
 }

@@ -82,6 +82,8 @@ pub(super) trait Calls {
     /// Whether several threads may call MPI, if one at a time.
     fn is_serialized(&self) -> bool;
     fn finalize(&self);
+    /// Ends all processes of the job, with this code.
+    fn abort(&self, code: c_int);
     /// Returns this process's rank in the world, and the number of its ranks.
     fn place(&self) -> Result<(usize, usize), String>;
     /// Creates an `MPI_Comm` of both groups, and returns the number of ranks of this host. All
@@ -193,6 +195,7 @@ functions! {
     split_by_type b"MPI_Comm_split_type\0" (H, c_int, c_int, H, *mut H);
     free b"MPI_Comm_free\0" (*mut H);
     all_gather b"MPI_Allgather\0" (*const c_void, c_int, H, *mut c_void, c_int, H, H);
+    abort b"MPI_Abort\0" (H, c_int);
     query_thread b"MPI_Query_thread\0" (*mut c_int);
     set_error_handler b"MPI_Comm_set_errhandler\0" (H, H);
     send b"MPI_Isend\0" (*const c_void, c_int, H, c_int, c_int, H, *mut H);
@@ -272,6 +275,11 @@ impl<H: Handle> Calls for Binding<H> {
     fn finalize(&self) {
         // SAFETY: MPI is initialised, and nothing of it is used any more.
         unsafe { (self.table.finalize)() };
+    }
+
+    fn abort(&self, code: c_int) {
+        // SAFETY: MPI is initialised. Some libraries end this process here, and others return.
+        unsafe { (self.table.abort)(self.constants.world, code) };
     }
 
     fn place(&self) -> Result<(usize, usize), String> {

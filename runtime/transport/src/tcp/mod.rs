@@ -121,7 +121,7 @@ impl TcpFabric {
             uses: 0,
         };
         let Settings { beat, limit, obituary, .. } = settings;
-        Self::over(tcp, readiness, waker, rank, Limits { beat, limit, obituary })
+        Self::over(tcp, readiness, waker, rank, Limits { beat, limit, obituary, grace: None })
     }
 
     /// Returns the address of the listener.
