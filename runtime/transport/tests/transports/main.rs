@@ -85,7 +85,7 @@ fn where_values_are_not_shared_a_payload_is_copied_at_once_and_begins_at_a_multi
         run(ends, |end| {
             let peer = 1 - end.rank();
             let mut payload = [1u8; 100];
-            let near = ["local", "shm", "mixed [0, 0]", "MPI and [0, 0]"].contains(&&name[..]);
+            let near = ["local", "shm", "mixed [0, 0]"].contains(&&name[..]);
             assert_eq!(end.reaches(peer), near);
             assert_eq!(end.host(0) == end.host(1), near);
             assert_eq!(end.shares(peer), name == "local");
