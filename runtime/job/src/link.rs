@@ -142,7 +142,8 @@ impl Link {
         })
     }
 
-    /// Tells the other ranks that this process ends while it is in a world, if they would not see it, and ends the job.
+    /// Reports to the other ranks that this process ends while it is in a world, where they would not see it, and ends
+    /// the job.
     pub(crate) fn abandon(&self) {
         let fabric = self.connections.as_ref().and_then(Connections::fabric);
         if let Some(Fabric::Mpi(fabric)) = fabric {
@@ -222,7 +223,7 @@ pub(crate) const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// The shortest time after which a connection is given up: connections check the time ten times a
 /// second.
-const LIMIT_MIN: Duration = Duration::from_millis(500);
+pub(crate) const LIMIT_MIN: Duration = Duration::from_millis(500);
 
 fn fabric(job: &Description, deaths_reported: bool) -> std::io::Result<TcpFabric> {
     let Limits { heartbeat, silence } = job.limits;

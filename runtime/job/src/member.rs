@@ -39,7 +39,7 @@ static LISTENING: OnceLock<()> = OnceLock::new();
 
 /// Runs when a rank's process exits normally. A rank that is in no world closes its transports in
 /// order, and notifies the launcher; the exit of a rank in a world is a failure, which the other
-/// ranks detect, or are told.
+/// ranks detect, or which is reported to them.
 extern "C" fn close_at_exit() {
     let Some(Ok(Some(member))) = MEMBER.get() else { return };
     if member.process != getpid() {

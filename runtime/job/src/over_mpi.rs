@@ -7,7 +7,7 @@
 
 use crate::description::{Description, HostRanks, Limits, Reach};
 use crate::environment::{ExternalRank, MPI, RENDEZVOUS, SHARE, variable};
-use crate::link::Link;
+use crate::link::{LIMIT_MIN, Link, NEVER};
 use crate::rendezvous::job_of;
 use crate::settings::Settings;
 use crate::sharing::{Neighbours, Shared, neighbours, share};
@@ -52,7 +52,7 @@ pub(crate) fn meet(external: &ExternalRank) -> Result<(Description, Link, Vec<So
         limits: settings.limits,
     };
     let session = if wire == Wire::Mpi && job.reach != Reach::Shm {
-        let others = if shared.is_none() { neighbours(&session, &here)? } else { None };
+        let others = neighbours(&session, &here)?;
         match carrying(session)? {
             Ok(carrying) => {
                 let link = over(carrying, &job, machines, shared, others, settings.grace)?;
@@ -121,7 +121,9 @@ fn carrying(session: Session) -> Result<Result<Serialized, Session>, String> {
         return Ok(session.serialized());
     }
     if is_first {
-        report("the MPI library does not grant MPI_THREAD_SERIALIZED, so the ranks use TCP in place of MPI");
+        report(
+            "the ranks use TCP in place of MPI: the library does not grant MPI_THREAD_SERIALIZED, or the program has initialised MPI itself",
+        );
     }
     Ok(Err(session))
 }
@@ -136,18 +138,17 @@ fn over(
     grace: Duration,
 ) -> Result<Link, String> {
     let Limits { heartbeat, silence } = job.limits;
-    let limit = if silence.is_zero() { crate::link::NEVER } else { silence + heartbeat };
+    let limit = if silence.is_zero() { NEVER } else { (silence + heartbeat).max(LIMIT_MIN) };
     let (obituary, grace) = (Duration::ZERO, Some(grace));
     let limits = fencepost_transport::Limits { beat: heartbeat, limit, obituary, grace };
     let fabric = MpiFabric::over_mpi(session, machines, limits)
         .map_err(|error| format!("this rank can't exchange messages of MPI: {error}"))?;
-    let (memory, others) = match shared {
-        Some(Shared { segment, neighbours }) => (Some(segment), Some(neighbours)),
-        None => (None, others),
-    };
-    let memory = memory.filter(|_| job.reach != Reach::Tcp);
+    let shared = shared.filter(|_| job.reach != Reach::Tcp);
+    let memory = shared.as_ref().map(|shared| Arc::clone(&shared.segment));
     if let Some(others) = others {
-        watch(others, job.limits, memory.clone(), Some(fabric.reports()))?;
+        // In memory of this rank alone there is nobody else to mark.
+        let marked = shared.filter(|shared| !shared.neighbours.is_empty()).map(|shared| shared.segment);
+        watch(others, job.limits, marked, Some(fabric.reports()))?;
     }
     Ok(Link::over_mpi(memory, fabric))
 }
@@ -162,13 +163,12 @@ fn watch(
 ) -> Result<(), String> {
     let watcher = std::thread::Builder::new().name("fencepost watch".into());
     let watching = watcher.spawn(move || {
-        others.watch(limits, |other, how, is_next| {
-            if let Some(memory) = memory.as_ref().filter(|_| is_next) {
+        others.watch(limits, |other, how, is_next| match (&memory, &reports) {
+            (Some(memory), _) if is_next => {
                 memory.mark_failed(other.local, how);
             }
-            if let Some(reports) = &reports {
-                reports.mark_ended(other.rank as usize, how);
-            }
+            (_, Some(reports)) if !is_next => reports.mark_ended(other.rank as usize, how),
+            _ => {}
         });
     });
     watching.map(drop).map_err(|error| format!("no thread can be started: {error}"))

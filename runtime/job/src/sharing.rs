@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, fstat, open};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
+use std::collections::VecDeque;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -192,32 +193,46 @@ impl Neighbours {
         (here + 1..ranks.len()).chain(0..here).map(other).collect::<Result<_, String>>().map(Self)
     }
 
-    /// Watches all of them, as long as this process runs: reports each one that has ended, how, and whether it was the next one
-    /// that runs. That one is killed if it is stopped for the limit of silence, as a launcher kills one that sends no
-    /// heartbeat.
-    pub(crate) fn watch(mut self, limits: Limits, mut ended: impl FnMut(&Neighbour, &str, bool)) {
+    /// Returns whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Watches all of them, as long as this process runs. Reports each one that has ended, and how; and a second time, with
+    /// `true`, once no rank between this one and that one runs any more. The next rank that runs is killed if it
+    /// is stopped for the limit of silence, as a launcher kills one that sends no heartbeat.
+    pub(crate) fn watch(self, limits: Limits, mut ended: impl FnMut(&Neighbour, &str, bool)) {
         let mut stop = Stop::default();
-        while !self.0.is_empty() {
+        let mut watched: VecDeque<(Neighbour, Option<String>)> =
+            self.0.into_iter().map(|other| (other, None)).collect();
+        while !watched.is_empty() {
             let began = Instant::now();
             let next = (!limits.silence.is_zero()).then(|| began + limits.heartbeat);
+            let running: Vec<usize> = (0..watched.len()).filter(|&at| watched[at].1.is_none()).collect();
             let mut fds: Vec<PollFd<'_>> =
-                self.0.iter().map(|other| PollFd::new(&other.process, PollFlags::IN)).collect();
+                running.iter().map(|&at| PollFd::new(&watched[at].0.process, PollFlags::IN)).collect();
             let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(next).as_ref());
             let is_over = |fd: &PollFd<'_>| fd.revents().intersects(PollFlags::IN | PollFlags::HUP);
-            let over: Vec<usize> = (0..fds.len()).rev().filter(|&at| is_over(&fds[at])).collect();
+            let over: Vec<bool> = fds.iter().map(is_over).collect();
             drop(fds);
-            for at in over {
-                let (other, is_next) = (self.0.remove(at), at == 0);
-                let killed = if is_next { std::mem::take(&mut stop).killed } else { None };
-                let how = match killed {
+            for (at, _) in running.into_iter().zip(over).filter(|(_, over)| *over) {
+                let killed = if at == 0 { std::mem::take(&mut stop).killed } else { None };
+                let (other, how) = &mut watched[at];
+                let end = match killed {
                     Some(stopped) => format!("was stopped for {:.1} s and was killed", stopped.as_secs_f64()),
                     None => "has ended".into(),
                 };
-                ended(&other, &format!("rank {} of the job {how}", other.rank), is_next);
+                let how = how.insert(format!("rank {} of the job {end}", other.rank));
+                ended(other, how, false);
             }
-            // Only the time in which this process was not stopped itself counts: a job may be stopped as a whole.
+            while let Some((other, Some(how))) = watched.front() {
+                ended(other, how, true);
+                watched.pop_front();
+            }
+            // Only the time in which this process was not stopped itself counts: a job may be stopped
+            // as a whole.
             let turn = began.elapsed().min(limits.heartbeat);
-            if let Some(next) = self.0.first().filter(|_| !limits.silence.is_zero()) {
+            if let Some((next, _)) = watched.front().filter(|_| !limits.silence.is_zero()) {
                 stop.count(next, turn, limits.silence);
             }
         }
@@ -287,7 +302,7 @@ mod tests {
         let marked = Arc::clone(&segment);
         let watcher = std::thread::spawn(move || {
             neighbours.watch(limits, |other, how, is_next| {
-                assert!(is_next && marked.mark_failed(other.local, how), "{how}");
+                assert!(!is_next || marked.mark_failed(other.local, how), "{how}");
             });
         });
         if stops {

@@ -1,10 +1,10 @@
 //! [`Carrier`]: what carries bytes to other ranks, and theirs to this one.
 //!
-//! A fabric decides what is written for whom, and what that which arrives means. Its carrier moves the bytes: for each pair
-//! of ranks and direction in the order in which they were written, each once, as many at a time as it can. It reports how a
-//! connection ends ([`Core::connection_ended`], [`Core::suspect`], [`Core::mark_failed`]), and knows nothing of worlds.
-//! It is called under the lock of the core, and never waits there; where a thread waits without that lock is
-//! [`Arrivals`].
+//! A fabric decides what is written for whom, and what that which arrives means. Its carrier moves
+//! the bytes: for each pair of ranks and direction in the order in which they were written, each
+//! once, as many at a time as it can. It reports how a connection ends ([`Core::connection_ended`],
+//! [`Core::suspect`], [`Core::mark_failed`]), and knows nothing of worlds. It is called under the
+//! lock of the core, and never waits there; where a thread waits without that lock is [`Arrivals`].
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -25,8 +25,8 @@ pub trait Carrier: Sized + Send + 'static {
     /// Where a thread waits until something arrives.
     type Arrivals: Arrivals;
 
-    /// Whether a connection needs nobody's consent. A rank then reads what any rank has sent, and says goodbye to each,
-    /// because none could see that it has ended.
+    /// Whether a connection needs nobody's consent. A rank then reads what any rank has sent, and
+    /// says goodbye to each, because none could see that it has ended.
     const IS_CONNECTIONLESS: bool = false;
 
     /// Takes in all that has arrived from any rank.
@@ -47,7 +47,8 @@ pub trait Carrier: Sized + Send + 'static {
     /// Lets go of the connection to `rank`, which is closed next.
     fn disconnect(core: &mut Core<Self>, rank: usize);
 
-    /// Passes on what was written for `to`, to which there is a connection, as far as it takes that now.
+    /// Passes on what was written for `to`, to which there is a connection, as far as it takes that
+    /// now.
     fn send(core: &mut Core<Self>, to: usize);
 
     /// Passes on a heartbeat, which is no reason to keep the connection.
@@ -56,23 +57,25 @@ pub trait Carrier: Sized + Send + 'static {
     /// Counts a use of this connection.
     fn note_use(&mut self, connection: &mut Self::Connection);
 
-    /// Finishes with the connection of `from`, which has ended, if both sides had agreed to that; returns whether they had.
+    /// Finishes with the connection of `from`, which has ended, if both sides had agreed to that;
+    /// returns whether they had.
     fn has_ended_by_agreement(core: &mut Core<Self>, from: usize) -> bool;
 
     /// Returns whether there are more ranks than this rank may have connections to.
     fn is_limited(core: &Core<Self>) -> bool;
 
-    /// Does what is due by time. This process was stopped for the time `stopped`, if it was; where it shares its cores with
-    /// many, `patience` is how many times as long anything may take.
+    /// Does what is due by time. This process was stopped for the time `stopped`, if it was; where
+    /// it shares its cores with many, `patience` is how many times as long anything may take.
     fn run_timers(core: &mut Core<Self>, now: Instant, stopped: Option<Duration>, patience: u32);
 
-    /// Called by the thread that drops the fabric, when nothing is sent or received any more; `in_order` says that no rank
-    /// has failed.
+    /// Called by the thread that drops the fabric, when nothing is sent or received any more;
+    /// `in_order` says that no rank has failed.
     fn end(&mut self, in_order: bool) {
         let _ = in_order;
     }
 
-    /// Returns whether the thread that drops the fabric does not wait for its end, and does not call [`end`](Self::end).
+    /// Returns whether the thread that drops the fabric does not wait for its end, and does not
+    /// call [`end`](Self::end).
     fn ends_in_background(&self) -> bool {
         false
     }
@@ -86,8 +89,8 @@ pub trait Arrivals: Send + Sync {
     /// What was found.
     type Found: Default + Send;
 
-    /// Waits until something arrives, or the rank is woken, at most for this time; writes to `found` what has arrived, and
-    /// returns whether that may be all.
+    /// Waits until something arrives, or the rank is woken, at most for this time; writes to
+    /// `found` what has arrived, and returns whether that may be all.
     fn wait(&self, limit: Duration, found: &mut Self::Found) -> bool;
 
     /// Waits until something may have arrived, or `waker` wakes, at most for this time.
@@ -127,8 +130,8 @@ pub trait Connection<C>: Send {
         Ok(())
     }
 
-    /// Takes in what has arrived; but where a long payload begins that has no receive buffer yet, stops before it, and the
-    /// next call takes it in. `scratch` is memory for it.
+    /// Takes in what has arrived; but where a long payload begins that has no receive buffer yet,
+    /// stops before it, and the next call takes it in. `scratch` is memory for it.
     fn read(&mut self, scratch: &mut [u8], intake: &mut impl Intake) -> ReadOutcome;
 
     /// Passes on as much as it can now; returns whether that was anything.
@@ -137,11 +140,12 @@ pub trait Connection<C>: Send {
     /// The connection has ended.
     fn flush(&mut self, carrier: &mut C, out: &mut Outgoing) -> io::Result<bool>;
 
-    /// Returns whether a payload of this many bytes is better passed on from where it is than written first.
+    /// Returns whether a payload of this many bytes is better passed on from where it is than
+    /// written first.
     fn takes_in_place(&self, bytes: usize) -> bool;
 
-    /// Passes on what was written, and then as much of this payload as it can now; returns whether it passed on anything, and how
-    /// many bytes of the payload.
+    /// Passes on what was written, and then as much of this payload as it can now; returns whether
+    /// it passed on anything, and how many bytes of the payload.
     ///
     /// # Errors
     /// The connection has ended.
@@ -164,7 +168,8 @@ pub trait Connection<C>: Send {
     /// Closes it.
     fn close(self);
 
-    /// Takes a receive buffer for a payload of this channel that is half received; returns the buffer if there is none.
+    /// Takes a receive buffer for a payload of this channel that is half received; returns the
+    /// buffer if there is none.
     fn adopt(
         &mut self,
         channel: u64,
@@ -173,11 +178,12 @@ pub trait Connection<C>: Send {
         buffer: ReceiveBuffer,
     ) -> Option<ReceiveBuffer>;
 
-    /// Returns the header and the length of the payload of a frame of this channel and port that is half received, if it is
-    /// large and has no receive buffer.
+    /// Returns the header and the length of the payload of a frame of this channel and port that is
+    /// half received, if it is large and has no receive buffer.
     fn coming(&self, channel: u64, port: Port) -> Option<(Header, usize)>;
 
-    /// Cancels the buffer that a frame of this channel, and of this port or any, is half received in.
+    /// Cancels the buffer that a frame of this channel, and of this port or any, is half received
+    /// in.
     fn move_out(&mut self, channel: u64, port: Option<Port>);
 
     /// Takes the body of a frame, to be filled again.

@@ -221,7 +221,7 @@ impl<C: Carrier> Core<C> {
     }
 
     /// Returns whether a rank has failed, as far as this one knows.
-    pub(super) fn has_failures(&self) -> bool {
+    pub(crate) fn has_failures(&self) -> bool {
         self.abandoned || !self.deaths.is_empty()
     }
 

@@ -17,8 +17,9 @@ pub struct Peer<C: Carrier> {
     pub(crate) heard_rest: bool,
     /// Bytes for that rank.
     pub(crate) out: Outgoing,
-    /// How many of these bytes need no connection of their own: they say that this rank has left worlds as finished, or which
-    /// had ended, or that a world has ended because of a death that the launcher reports to all.
+    /// How many of these bytes need no connection of their own: they say that this rank has left
+    /// worlds as finished, or which had ended, or that a world has ended because of a death that
+    /// the launcher reports to all.
     pub(crate) deferred: usize,
     /// The error with which it left a world, if it left none without an error since.
     pub(crate) failed: Option<String>,
@@ -26,14 +27,15 @@ pub struct Peer<C: Carrier> {
     pub(crate) died: Option<String>,
     /// Its launcher has reported that to all ranks.
     pub(crate) reported: bool,
-    /// It is suspected to have died, for this reason; it is marked failed at this time, unless its launcher reports
-    /// another.
+    /// It is suspected to have died, for this reason; it is marked failed at this time, unless its
+    /// launcher reports another.
     pub(crate) suspected: Option<(Instant, String)>,
     /// Its launcher has reported that it left all its worlds as finished, and ended.
     pub(crate) finished: bool,
     /// This rank knows that from the launcher only.
     pub(crate) untold: bool,
-    /// It has sent a goodbye; it has succeeded, unless its launcher reports otherwise before this time.
+    /// It has sent a goodbye; it has succeeded, unless its launcher reports otherwise before this
+    /// time.
     pub(crate) closing: Option<Instant>,
     /// A poll of this rank found nothing from it.
     pub(crate) awaited_by_us: bool,
@@ -99,12 +101,23 @@ impl<C: Carrier> Peer<C> {
         self.died.is_some() || self.suspected.is_some() || self.heard_goodbye
     }
 
+    /// Returns whether neither rank needs to hear that the other one is still there. Over a carrier
+    /// without connections, a rank that has said goodbye still waits for the other one's.
+    pub(super) fn has_parted(&self) -> bool {
+        if C::IS_CONNECTIONLESS {
+            self.said_goodbye && self.heard_goodbye
+        } else {
+            self.said_goodbye || self.heard_goodbye
+        }
+    }
+
     /// Returns whether there is no connection to it, nor one that is being established.
     pub(crate) fn is_apart(&self) -> bool {
         self.link.is_none() && !self.opening.is_under_way() && !self.opening.is_due_again()
     }
 
-    /// Returns whether it is apart, and nothing was written or waits for credit (`waiting`) that needs a connection.
+    /// Returns whether it is apart, and nothing was written or waits for credit (`waiting`) that
+    /// needs a connection.
     pub(crate) fn needs_nothing(&self, waiting: bool) -> bool {
         self.is_apart() && !self.wants_connection() && !waiting
     }
@@ -147,7 +160,8 @@ impl<C: Carrier> Peer<C> {
         Ok(())
     }
 
-    /// Returns whether a payload of `bytes` bytes is better passed on from where it is than packed first.
+    /// Returns whether a payload of `bytes` bytes is better passed on from where it is than packed
+    /// first.
     pub(super) fn takes_in_place(&self, bytes: usize) -> bool {
         bytes > PACKED / 4 && self.link.as_deref().is_some_and(|link| link.takes_in_place(bytes))
     }
@@ -161,8 +175,8 @@ impl<C: Carrier> Peer<C> {
         if self.out.bytes.len() - self.out.sent > PACKED { self.flush(carrier) } else { Ok(()) }
     }
 
-    /// Passes on what waits and then as much of this payload as the connection takes; returns how many of its bytes were passed
-    /// on.
+    /// Passes on what waits and then as much of this payload as the connection takes; returns how
+    /// many of its bytes were passed on.
     ///
     /// # Errors
     /// The connection has ended.

@@ -1,27 +1,31 @@
-//! [`Fabric`]: the connections of a process, and the thread that serves them while its rank computes.
+//! [`Fabric`]: the connections of a process, and the thread that serves them while its rank
+//! computes.
 //!
-//! The rank takes in what arrives itself whenever it polls, and waits for arrivals itself. Now and then the thread checks
-//! whether the rank has polled since, or is in a step of a wait, after which it polls; only if neither holds does the
-//! thread wait for arrivals as well, and it stops as soon as the rank polls again. So a message wakes one thread, and
-//! the right one. Heartbeats, time limits and pending releases are due by time, and are always the thread's.
+//! The rank takes in what arrives itself whenever it polls, and waits for arrivals itself. Now and
+//! then the thread checks whether the rank has polled since, or is in a step of a wait, after which
+//! it polls; only if neither holds does the thread wait for arrivals as well, and it stops as soon
+//! as the rank polls again. So a message wakes one thread, and the right one. Heartbeats, time
+//! limits and pending releases are due by time, and are always the thread's.
 //!
-//! A rank that waits and shares its core with many others runs again only after all of these; that is no reason to read
-//! in its place, since the thread would have to wait for the core as well. So a rank says under the lock that it is about
-//! to yield, and the thread checks more rarely where more ranks share a core. A connection that does not take all that was
-//! written wakes the thread, which then checks often until it has.
+//! A rank that waits and shares its core with many others runs again only after all of these; that
+//! is no reason to read in its place, since the thread would have to wait for the core as well. So
+//! a rank says under the lock that it is about to yield, and the thread checks more rarely where
+//! more ranks share a core. A connection that does not take all that was written wakes the thread,
+//! which then checks often until it has.
 //!
-//! Where a world has an attendant, the thread also reads at each check while the rank is in a call: a rank that polls reads
-//! what it waits for, and requests of others are not to wait for that. It then checks soon after the rank was found to
-//! compute, or has slept, and ever more rarely from then on, since the first request to a rank that has begun to compute waits for
-//! such a check.
+//! Where a world has an attendant, the thread also reads at each check while the rank is in a call:
+//! a rank that polls reads what it waits for, and requests of others are not to wait for that. It
+//! then checks soon after the rank was found to compute, or has slept, and ever more rarely from
+//! then on, since the first request to a rank that has begun to compute waits for such a check.
 //!
-//! Neither reads in the other's place unnoticed: the rank declares under the lock that it falls asleep, and only if
-//! nothing has arrived since it last polled; while it sleeps, the thread reads nothing, and wakes it for every other
-//! event. A rank that also waits for ranks with which it shares memory sleeps on its futex, where those can wake it:
-//! then the thread reads at once, and wakes it there.
+//! Neither reads in the other's place unnoticed: the rank declares under the lock that it falls
+//! asleep, and only if nothing has arrived since it last polled; while it sleeps, the thread reads
+//! nothing, and wakes it for every other event. A rank that also waits for ranks with which it
+//! shares memory sleeps on its futex, where those can wake it: then the thread reads at once, and
+//! wakes it there.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -35,14 +39,15 @@ use crate::fabric::waker::EventWaker;
 /// How often the thread checks whether the rank has polled, where each rank has a core.
 const TICK: Duration = Duration::from_millis(2);
 
-/// How soon it checks where other ranks may ask for something, after the rank has computed or slept; then it doubles that up to a
-/// tick.
+/// How soon it checks where other ranks may ask for something, after the rank has computed or
+/// slept; then it doubles that up to a tick.
 const SOON: Duration = Duration::from_micros(125);
 
 /// How often the thread does what is due by time.
 const TIMES: Duration = Duration::from_millis(100);
 
-/// The connections of a process to the other ranks of its job. Dropping it waits until everything sent has arrived.
+/// The connections of a process to the other ranks of its job. Dropping it waits until everything
+/// sent has arrived.
 pub struct Fabric<C: Carrier> {
     shared: Arc<FabricShared<C>>,
     server: Mutex<Option<JoinHandle<()>>>,
@@ -83,15 +88,16 @@ impl<C: Carrier> FabricShared<C> {
         Some(core)
     }
 
-    /// Wakes the rank that waits for arrivals. Only that rank resets its waker, so a waker that is set while it is awake would keep the
-    /// thread from waiting.
+    /// Wakes the rank that waits for arrivals. Only that rank resets its waker, so a waker that is
+    /// set while it is awake would keep the thread from waiting.
     fn wake_sleeper(&self, core: &mut Core<C>) {
         if core.rank == RankState::AwaitsArrivals && !std::mem::replace(&mut core.woken, true) {
             self.rank.wake();
         }
     }
 
-    /// Lets the rank sleep on its futex, unless something has arrived since `seen`: returns whether it may.
+    /// Lets the rank sleep on its futex, unless something has arrived since `seen`: returns whether
+    /// it may.
     pub(super) fn hand_over(&self, seen: &mut u64) -> bool {
         let Some(mut core) = self.prepare_to_sleep(seen) else { return false };
         core.rank = RankState::SleepsOnFutex(core.events);
@@ -151,7 +157,8 @@ impl<C: Carrier> RemoteWaits for FabricShared<C> {
 }
 
 impl<C: Carrier> Fabric<C> {
-    /// Creates the fabric of rank `me` of a job over this carrier, whose `arrivals` `rank` wakes from a wait.
+    /// Creates the fabric of rank `me` of a job over this carrier, whose `arrivals` `rank` wakes
+    /// from a wait.
     ///
     /// # Errors
     /// There is no descriptor left.
@@ -168,8 +175,8 @@ impl<C: Carrier> Fabric<C> {
         Ok(Self { shared, server: Mutex::default() })
     }
 
-    /// Begins to serve, once the other ranks are known: for each what opens connections to it, and the lowest rank on its
-    /// machine. Called once, before the first world.
+    /// Begins to serve, once the other ranks are known: for each what opens connections to it, and
+    /// the lowest rank on its machine. Called once, before the first world.
     ///
     /// # Errors
     /// The thread cannot be started, or this rank is not among them.
@@ -229,7 +236,8 @@ impl<C: Carrier> Fabric<C> {
 }
 
 impl<C: Carrier> Reports<C> {
-    /// Marks `rank` failed, for this reason, as the launcher reports to all ranks. May be called from any thread.
+    /// Marks `rank` failed, for this reason, as the launcher reports to all ranks. May be called
+    /// from any thread.
     pub fn mark_failed(&self, rank: usize, what: &str) {
         self.report(|core| {
             core.mark_failed(rank, what.into());
@@ -239,8 +247,8 @@ impl<C: Carrier> Reports<C> {
         });
     }
 
-    /// Marks `rank` failed, for this reason, if its process has ended without a goodbye: what it had sent before is taken in
-    /// first. May be called from any thread.
+    /// Marks `rank` failed, for this reason, if its process has ended without a goodbye: what it
+    /// had sent before is taken in first. May be called from any thread.
     pub fn mark_ended(&self, rank: usize, what: &str) {
         self.report(|core| {
             C::serve_ready(core);
@@ -250,7 +258,8 @@ impl<C: Carrier> Reports<C> {
         });
     }
 
-    /// Marks `rank` as having left all its worlds, as finished, and ended. May be called from any thread.
+    /// Marks `rank` as having left all its worlds, as finished, and ended. May be called from any
+    /// thread.
     pub fn mark_finished(&self, rank: usize) {
         self.report(|core| core.mark_finished(rank));
     }
@@ -271,20 +280,35 @@ impl<C: Carrier> Fabric<C> {
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends this rank's worlds and the fabric, since the process ends while the rank is in a world; the other members are told
-    /// `what`. Waits as the drop of a fabric does.
+    /// Ends this rank's worlds and the fabric, because the process exits while the rank is in a
+    /// world; the other members learn `what`. Waits as the drop of a fabric does. Does nothing
+    /// where a call of the carrier has exited.
     pub fn abandon(&self, what: &str) {
-        self.shared.lock().abandon(what);
+        let begun = Instant::now();
+        let mut core = loop {
+            match self.shared.core.try_lock() {
+                Ok(core) => break core,
+                // The thread that serves holds it for less.
+                Err(TryLockError::WouldBlock) if begun.elapsed() < TIMES => std::thread::yield_now(),
+                Err(_) => return,
+            }
+        };
+        core.abandon(what);
+        drop(core);
         self.close();
     }
 
-    /// Waits until all that was written has arrived, or none of it can; then nothing more is sent or received.
+    /// Waits until all that was written has arrived, or none of it can; then nothing more is sent
+    /// or received.
     fn close(&self) {
         let Some(server) = self.server().take() else { return };
         self.shared.lock().closing = true;
         self.shared.server.wake();
         if self.shared.lock().carrier.ends_in_background() {
             return;
+        }
+        if server.thread().id() == std::thread::current().id() {
+            return; // a call of the carrier has exited
         }
         let _ = server.join();
         let mut core = self.shared.lock();
@@ -330,7 +354,8 @@ fn serve<C: Carrier>(shared: &FabricShared<C>) {
         calls = core.calls;
         if here {
             if core.rank == RankState::Busy {
-                // The rank polls, but perhaps without ever waiting: then it takes no connection, and nothing that others ask.
+                // The rank polls, but perhaps without ever waiting: then it takes no connection,
+                // and nothing that others ask.
                 C::serve_ready(&mut core);
                 core.wake_rank();
             }

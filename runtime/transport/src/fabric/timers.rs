@@ -17,8 +17,8 @@ const STOPPED: Duration = Duration::from_secs(1);
 const BEATS: usize = 16;
 
 impl<C: Carrier> Core<C> {
-    /// Called before sleeping: ranks from which this rank awaits something must be connected, and may themselves wait
-    /// for credit.
+    /// Called before sleeping: ranks from which this rank awaits something must be connected, and
+    /// may themselves wait for credit.
     pub(super) fn serve_awaited(&mut self) {
         while let Some(rank) = self.all_awaited.pop() {
             let rank = rank as usize;
@@ -82,7 +82,7 @@ impl<C: Carrier> Core<C> {
                 if !self.peers[rank].heard {
                     self.connection_ended(rank, what);
                 }
-            } else if now - peer.spoke_at > beat && !peer.said_goodbye && !peer.heard_goodbye {
+            } else if now - peer.spoke_at > beat && !peer.has_parted() {
                 peer.write_item(|writer| writer.beat());
                 C::send_beat(self, rank);
             }
@@ -90,8 +90,8 @@ impl<C: Carrier> Core<C> {
         C::run_timers(self, now, stopped, patience);
     }
 
-    /// Asks the rank that this rank has waited for since the timers ran last, and without which it has found nothing: its
-    /// answer says in which superstep it is.
+    /// Asks the rank that this rank has waited for since the timers ran last, and without which it
+    /// has found nothing: its answer says in which superstep it is.
     pub(super) fn ask_awaited(&mut self, now: Instant) {
         let waits = (self.awaited.filter(|_| self.rank != RankState::Busy), self.found);
         let before = std::mem::replace(&mut self.awaited_before, waits);
@@ -103,8 +103,8 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Takes a turn of [ending](crate::fabric::ending); returns whether nothing is left to do for any
-    /// rank.
+    /// Takes a turn of [ending](crate::fabric::ending); returns whether nothing is left to do for
+    /// any rank.
     pub(super) fn close_all(&mut self) -> bool {
         let (me, defers, limited) = (self.me(), self.defers(), C::is_limited(self));
         let mut over = true;

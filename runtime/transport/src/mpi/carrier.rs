@@ -1,16 +1,18 @@
 //! [`OverMpi`]: what carries the bytes of a fabric in messages of MPI.
 //!
-//! For each pair of ranks the bytes of one direction are a stream, which is cut into messages where it is handed over. MPI
-//! delivers the messages of a pair in the order in which they were sent, so the receiver puts them together again. What is
-//! written while nothing of it is handed over yet is one message.
+//! For each pair of ranks the bytes of one direction are a stream, which is cut into messages where
+//! it is handed over. MPI delivers the messages of a pair in the order in which they were sent, so
+//! the receiver puts them together again. What is written while nothing of it is handed over yet is
+//! one message.
 //!
-//! - A rank hands over only what has credit ([`queue`](crate::fabric)), so what waits in MPI is bounded as over TCP.
+//! - A rank hands over only what has credit ([`queue`](crate::fabric)), so what waits in MPI is
+//!   bounded as over TCP.
 //! - Connections need no handshake, so they are opened by the first message, in either direction.
-//! - MPI moves long messages only while their sender calls it, so the thread of the fabric does that in the rank's place
-//!   while the rank computes; and it cannot wait for messages, so who waits looks again and again, ever more rarely
-//!   ([`Steps`]).
-//! - A rank cannot see that another one has ended, and must not call MPI_Finalize before all others have received what they
-//!   need. So each rank says goodbye to each other one.
+//! - MPI moves long messages only while their sender calls it, so the thread of the fabric does
+//!   that in the rank's place while the rank computes; and it cannot wait for messages, so who
+//!   waits looks again and again, ever more rarely ([`Steps`]).
+//! - A rank cannot see that another one has ended, and must not call MPI_Finalize before all others
+//!   have received what they need. So each rank says goodbye to each other one.
 
 use std::collections::VecDeque;
 use std::io;
@@ -36,12 +38,15 @@ pub type MpiFabric = Fabric<OverMpi>;
 /// What is reported of other ranks to a fabric over MPI.
 pub type MpiReports = Reports<OverMpi>;
 
-/// The longest message, in bytes: MPI counts bytes in 31 bits, and a rank that receives a message is only heard once all of it
-/// has arrived.
-const LONGEST: usize = 64 << 20;
+/// The longest message, in bytes: MPI counts bytes in 31 bits, and a rank that receives a message
+/// is only heard once all of it has arrived.
+const LONGEST: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 
 /// The least that is missing of a payload for which a receiver may have a buffer.
 const BIG: usize = 16 << 10;
+
+/// The most messages whose memory a connection keeps.
+const SPARE: usize = 16;
 
 /// The least memory for a message, in bytes.
 const SHORT: usize = 4 << 10;
@@ -55,9 +60,12 @@ pub struct OverMpi {
     steps: Arc<Steps>,
     /// The ranks to which something is being sent.
     sending: Vec<u32>,
+    /// MPI is not called any more.
+    ended: bool,
 }
 
-/// Waits in steps that double, since MPI cannot wait for any message and be woken. What arrives makes them short again.
+/// Waits in steps that double, since MPI cannot wait for any message and be woken. What arrives
+/// makes them short again.
 pub struct Steps {
     rank: Arc<EventWaker>,
     /// The next step, in microseconds.
@@ -143,12 +151,13 @@ impl MpiConnection {
     fn keep(&mut self, mut memory: Vec<u8>) {
         memory.clear();
         let kept: usize = self.spare.iter().map(Vec::capacity).sum();
-        if memory.capacity() > 0 && kept + memory.capacity() <= KEPT {
+        if memory.capacity() > 0 && self.spare.len() < SPARE && kept + memory.capacity() <= KEPT {
             self.spare.push(memory);
         }
     }
 
-    /// Returns memory for a message of this length: the smallest that has room, or else the largest.
+    /// Returns memory for a message of this length: the smallest that has room, or else the
+    /// largest.
     fn memory(&mut self, len: usize) -> Vec<u8> {
         let fit = |memory: &Vec<u8>| (memory.capacity() < len, memory.capacity().abs_diff(len));
         let best = (0..self.spare.len()).min_by_key(|&at| fit(&self.spare[at]));
@@ -159,6 +168,12 @@ impl MpiConnection {
     fn largest_memory(&mut self) -> Vec<u8> {
         let best = (0..self.spare.len()).max_by_key(|&at| self.spare[at].capacity());
         best.map_or_else(|| Vec::with_capacity(SHORT), |at| self.spare.swap_remove(at))
+    }
+
+    /// Begins to send a message.
+    fn begin(&mut self, messages: &mut dyn Messages, bytes: Vec<u8>) -> io::Result<()> {
+        self.sending.push_back(Transfer::send(messages, self.rank, bytes).map_err(io::Error::other)?);
+        Ok(())
     }
 
     /// Lets MPI move what is being sent.
@@ -223,19 +238,24 @@ impl Connection<OverMpi> for MpiConnection {
     }
 
     fn flush(&mut self, carrier: &mut OverMpi, out: &mut Outgoing) -> io::Result<bool> {
+        if carrier.ended {
+            return Ok(false);
+        }
         let messages = &mut *carrier.messages;
         let mut moved = self.advance(messages).map_err(io::Error::other)?;
         if !out.bytes.is_empty() {
             moved = true;
             let memory = self.largest_memory();
-            let mut bytes = std::mem::replace(&mut out.bytes, memory);
-            while bytes.len() > LONGEST {
-                let rest = bytes.split_off(LONGEST);
-                let first = std::mem::replace(&mut bytes, rest);
-                self.sending.push_back(Transfer::send(messages, self.rank, first).map_err(io::Error::other)?);
+            let bytes = std::mem::replace(&mut out.bytes, memory);
+            if bytes.len() <= LONGEST {
+                self.begin(messages, bytes)?;
+            } else {
+                bytes.chunks(LONGEST).try_for_each(|piece| self.begin(messages, piece.to_vec()))?;
             }
-            self.sending.push_back(Transfer::send(messages, self.rank, bytes).map_err(io::Error::other)?);
             self.advance(messages).map_err(io::Error::other)?;
+        }
+        if out.spare.capacity() > KEPT {
+            out.spare = Vec::new();
         }
         if !self.sending.is_empty() && !carrier.sending.contains(&(self.rank as u32)) {
             carrier.sending.push(self.rank as u32);
@@ -302,6 +322,16 @@ impl Carrier for OverMpi {
     const IS_CONNECTIONLESS: bool = true;
 
     fn serve_ready(core: &mut Core<Self>) {
+        if core.carrier.ended {
+            return;
+        }
+        // First what was left: a payload that arrives below may get a receive buffer before it is
+        // taken in.
+        for rank in 0..core.peers.len() {
+            if core.peers[rank].link.as_ref().is_some_and(|link| link.has_more()) {
+                core.read_from(rank);
+            }
+        }
         let mut moved = false;
         loop {
             match core.carrier.messages.probe(None) {
@@ -325,12 +355,8 @@ impl Carrier for OverMpi {
             core.send(rank as usize);
             moved |= before && !core.peers[rank as usize].unsent();
         }
-        for rank in 0..core.peers.len() {
-            if core.peers[rank].link.as_ref().is_some_and(|link| link.has_more()) {
-                core.read_from(rank);
-            }
-        }
-        if moved {
+        // MPI moves what is being sent in these calls only.
+        if moved || !core.carrier.sending.is_empty() {
             core.carrier.steps.restart();
         }
         core.flush_dirty();
@@ -378,6 +404,7 @@ impl Carrier for OverMpi {
     fn run_timers(_: &mut Core<Self>, _: Instant, _: Option<Duration>, _: u32) {}
 
     fn end(&mut self, in_order: bool) {
+        self.ended = true;
         self.messages.end(in_order);
     }
 
@@ -409,8 +436,8 @@ impl Core<OverMpi> {
 }
 
 impl MpiFabric {
-    /// Creates the fabric of this rank over the messages of its MPI; `machines` has the lowest rank on the machine of each
-    /// rank. MPI is finalised when the fabric is dropped.
+    /// Creates the fabric of this rank over the messages of its MPI; `machines` has the lowest rank
+    /// on the machine of each rank. MPI is finalised when the fabric is dropped.
     ///
     /// # Errors
     /// There is no descriptor left, or no thread can be started.
@@ -419,7 +446,8 @@ impl MpiFabric {
         Self::over_messages(Box::new(messages), me, machines, limits)
     }
 
-    /// Creates the fabric of rank `me` over these messages; `machines` has the lowest rank on the machine of each rank.
+    /// Creates the fabric of rank `me` over these messages; `machines` has the lowest rank on the
+    /// machine of each rank.
     ///
     /// # Errors
     /// There is no descriptor left, or no thread can be started.
@@ -431,9 +459,76 @@ impl MpiFabric {
     ) -> io::Result<Self> {
         let rank = Arc::new(EventWaker::new()?);
         let steps = Arc::new(Steps { rank: rank.clone(), next: AtomicU32::new(STEPS[0]) });
-        let carrier = OverMpi { messages, steps: steps.clone(), sending: Vec::new() };
+        let carrier = OverMpi { messages, steps: steps.clone(), sending: Vec::new(), ended: false };
         let mut fabric = Self::over(carrier, steps, rank, me, limits)?;
         fabric.start(machines.iter().map(|_| Unopened).collect(), machines)?;
         Ok(fabric)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mpi::stand_in::fabrics;
+    use crate::{Channels, Leave, Liveness, Pause, Topology};
+
+    /// Two ranks whose limit of silence is this.
+    fn two(limit: Duration) -> [(Arc<MpiFabric>, MpiEnd); 2] {
+        let limits = Limits { beat: limit / 10, limit, ..Limits::default() };
+        let mut fabrics = fabrics(2, limits).expect("threads").into_iter().map(Arc::new);
+        [0, 1].map(|rank| {
+            let fabric = fabrics.next().expect("two ranks");
+            let end = MpiEnd::of_job(&fabric, 0, rank, 2).expect("the first world");
+            (fabric, end)
+        })
+    }
+
+    fn post(end: &mut MpiEnd, payload: &[u8]) {
+        let to = 1 - end.rank();
+        // SAFETY: it is copied.
+        unsafe { end.post(to, Port::FENCE, Header::default(), payload.as_ptr(), payload.len()) }
+            .expect("the world goes on");
+        end.flush();
+    }
+
+    fn take(end: &mut MpiEnd) -> Vec<u8> {
+        let (from, mut pause) = (1 - end.rank(), Pause::new());
+        loop {
+            if let Some(frame) = end.poll(from, Port::FENCE).expect("the world goes on") {
+                // SAFETY: the frame is not released yet.
+                let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec();
+                end.release(from, Port::FENCE);
+                return payload;
+            }
+            end.idle(&mut pause);
+        }
+    }
+
+    #[test]
+    fn a_rank_that_has_ended_counts_one_that_computes_as_alive() {
+        let limit = Duration::from_millis(500);
+        let [(first, mut one), (second, mut two)] = two(limit);
+        post(&mut one, &[1]);
+        assert_eq!(take(&mut two), [1]);
+        let (shared, others) = (first.shared().clone(), second.shared().clone());
+        one.leave(Leave::Finished);
+        drop((one, first));
+        let begun = Instant::now();
+        while begun.elapsed() < 3 * limit {
+            std::thread::sleep(limit / 10); // the rank computes
+        }
+        assert!(!shared.lock().has_failures(), "it waits for the other's goodbye");
+        assert!(!others.lock().has_failures());
+        two.leave(Leave::Finished);
+    }
+
+    #[test]
+    fn a_payload_longer_than_a_message_arrives_whole() {
+        let [(_first, mut one), (_second, mut two)] = two(Duration::from_secs(10));
+        let payload: Vec<u8> = (0..3 * LONGEST + LONGEST / 2).map(|at| (at / 7) as u8).collect();
+        post(&mut one, &payload);
+        let came = std::thread::spawn(move || (take(&mut two), two.leave(Leave::Finished)));
+        assert!(came.join().expect("no panic").0 == payload);
+        one.leave(Leave::Finished);
     }
 }

@@ -1,9 +1,10 @@
-//! [`Messages`]: the calls of MPI by which two ranks exchange messages, and [`Transfer`], one of them with its memory.
+//! [`Messages`]: the calls of MPI by which two ranks exchange messages, and [`Transfer`], one of
+//! them with its memory.
 
 use std::mem::{forget, take};
 
-/// The calls of MPI by which two ranks exchange messages. Those from one rank to another arrive in the order in which they
-/// were sent. None of these calls waits.
+/// The calls of MPI by which two ranks exchange messages. Those from one rank to another arrive in
+/// the order in which they were sent. None of these calls waits.
 pub trait Messages: Send {
     /// Begins to send this message to `to`: MPI_Isend.
     ///
@@ -38,7 +39,8 @@ pub trait Messages: Send {
     /// Ends, once nothing is sent to this rank any more; `in_order` says that no rank has failed.
     fn end(&mut self, in_order: bool);
 
-    /// Returns whether nobody waits for the end, as where ranks are threads of one process. Then [`end`](Self::end) is not called.
+    /// Returns whether nobody waits for the end, as where ranks are threads of one process. Then
+    /// [`end`](Self::end) is not called.
     fn end_in_background(&self) -> bool {
         false
     }
@@ -56,8 +58,8 @@ pub struct Message {
     pub(crate) handle: usize,
 }
 
-/// A message that is being sent or received, with its memory. MPI may use that until the request is complete: a transfer
-/// that is dropped before leaks it.
+/// A message that is being sent or received, with its memory. MPI may use that until the request is
+/// complete: a transfer that is dropped before leaks it.
 pub(super) struct Transfer {
     /// `None` once it is complete.
     request: Option<Request>,
@@ -70,7 +72,8 @@ impl Transfer {
     /// # Errors
     /// MPI has failed.
     pub(super) fn send(messages: &mut dyn Messages, to: usize, bytes: Vec<u8>) -> Result<Self, String> {
-        // SAFETY: the bytes are on the heap, and neither written nor freed before the request is complete.
+        // SAFETY: the bytes are on the heap, and neither written nor freed before the request is
+        // complete.
         let request = unsafe { messages.send(to, &bytes) }?;
         Ok(Self { request: Some(request), bytes })
     }
@@ -96,10 +99,16 @@ impl Transfer {
     /// MPI has failed.
     pub(super) fn is_complete(&mut self, messages: &mut dyn Messages) -> Result<bool, String> {
         if let Some(request) = &mut self.request {
-            if !messages.is_complete(request)? {
-                return Ok(false);
+            match messages.is_complete(request) {
+                Ok(false) => return Ok(false),
+                Ok(true) => self.request = None,
+                // The request is MPI's no more, but the memory may be: it is leaked.
+                Err(why) => {
+                    self.request = None;
+                    forget(take(&mut self.bytes));
+                    return Err(why);
+                }
             }
-            self.request = None;
         }
         Ok(true)
     }

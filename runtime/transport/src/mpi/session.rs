@@ -10,7 +10,7 @@ const ABORTED: c_int = 125;
 /// The ranks that a launcher of MPI has started. Every rank makes the same calls in the same order,
 /// as for each collective of MPI.
 ///
-/// With MPI's own handler of errors an error ends the job. A session that is dropped and not
+/// Errors of MPI are returned. A session that is dropped and not
 /// [ended](Self::end) is not finalised: its launcher then takes the end of this process for a
 /// failure.
 pub struct Session {
@@ -88,18 +88,23 @@ impl Session {
     }
 
     fn finish(&mut self) {
+        if self.calls.state().1 {
+            return;
+        }
         self.calls.free_groups();
         if self.is_own {
             self.calls.finalize();
         }
     }
 
-    /// Whether any thread may call MPI, one at a time.
+    /// Whether any thread may call MPI, one at a time. Where the program has initialised MPI, its
+    /// own calls would be made at the same time as those of the fabric's thread.
     pub fn is_serialized(&self) -> bool {
-        self.calls.is_serialized()
+        self.is_own && self.calls.is_serialized()
     }
 
-    /// Returns what carries messages between the ranks of this session, if any thread may call MPI; otherwise the session.
+    /// Returns what carries messages between the ranks of this session, if any thread may call MPI;
+    /// otherwise the session.
     pub fn serialized(self) -> Result<Serialized, Self> {
         if self.is_serialized() { Ok(Serialized(self)) } else { Err(self) }
     }
@@ -108,21 +113,14 @@ impl Session {
 /// A session whose calls any thread may make, one at a time: MPI has granted MPI_THREAD_SERIALIZED.
 pub struct Serialized(Session);
 
-// SAFETY: the handles name objects of the library, which belong to no thread; and it grants calls by any thread.
+// SAFETY: the handles name objects of the library, which belong to no thread; and it grants calls
+// by any thread.
 unsafe impl Send for Serialized {}
 
 impl Serialized {
     /// This rank.
     pub fn rank(&self) -> usize {
         self.0.rank
-    }
-
-    /// See [`Session::gather`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn gather(&self, group: Group, part: &[u8]) -> Result<Vec<Vec<u8>>, String> {
-        self.0.gather(group, part)
     }
 }
 
@@ -145,8 +143,8 @@ impl Messages for Serialized {
         self.0.calls.is_complete(request)
     }
 
-    /// Finalises MPI, or aborts the job if a rank has failed: MPI_Finalize would wait for it, and some launchers give the job
-    /// the code of the rank that ended first.
+    /// Finalises MPI, or aborts the job if a rank has failed: MPI_Finalize would wait for it, and
+    /// some launchers give the job the code of the rank that ended first.
     fn end(&mut self, in_order: bool) {
         if in_order {
             self.0.finish();

@@ -1,7 +1,8 @@
 //! A stand-in for the messages of MPI, for tests: its ranks are threads of this process.
 //!
-//! Messages are matched by their sender, in order. One that is no longer than the eager limit is complete at once. A longer
-//! one moves only while its sender makes calls, a piece in each, once its receiver has begun to receive it.
+//! Messages are matched by their sender, in order. One that is no longer than the eager limit is
+//! complete at once. A longer one moves only while its sender makes calls, a piece in each, once
+//! its receiver has begun to receive it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,13 +19,14 @@ const EAGER: usize = 4 << 10;
 /// The bytes of a longer message that move in one call of its sender.
 const PIECE: usize = 16 << 10;
 
-/// Returns a world of `size` ranks in this process, which exchange messages of a stand-in for MPI: one end for each.
+/// Returns a world of `size` ranks in this process, which exchange messages of a stand-in for MPI:
+/// one end for each.
 ///
 /// # Errors
 /// There are not enough descriptors or threads.
 pub fn mpi_stand_in(size: usize) -> io::Result<Vec<MpiEnd>> {
     let end = |(me, fabric): (usize, MpiFabric)| MpiEnd::of_job(&fabric.into(), 0, me, size);
-    fabrics(size)?.into_iter().enumerate().map(end).collect()
+    fabrics(size, Limits::default())?.into_iter().enumerate().map(end).collect()
 }
 
 /// The same, as if each rank were on the host given for it: those of one host share memory.
@@ -32,15 +34,15 @@ pub fn mpi_stand_in(size: usize) -> io::Result<Vec<MpiEnd>> {
 /// # Errors
 /// As [`mpi_stand_in`], or there is no memory.
 pub fn hybrid_stand_in(hosts: &[u32]) -> io::Result<Vec<HybridEnd<OverMpi>>> {
-    crate::hybrid::threads(hosts, fabrics(hosts.len())?)
+    crate::hybrid::threads(hosts, fabrics(hosts.len(), Limits::default())?)
 }
 
-fn fabrics(size: usize) -> io::Result<Vec<MpiFabric>> {
+pub(super) fn fabrics(size: usize, limits: Limits) -> io::Result<Vec<MpiFabric>> {
     let inboxes = (0..size).map(|_| VecDeque::new()).collect();
     let job = Arc::new(Mutex::new(Job { inboxes, ..Job::default() }));
     let fabric = |me| {
         let rank = Box::new(Rank { me, job: job.clone() });
-        MpiFabric::over_messages(rank, me, vec![0; size], Limits::default())
+        MpiFabric::over_messages(rank, me, vec![0; size], limits)
     };
     (0..size).map(fabric).collect()
 }
@@ -105,8 +107,8 @@ enum Content {
 /// Where bytes are that a request keeps in place.
 struct Address(*mut u8);
 
-// SAFETY: the caller of `send` or `receive` has promised that the bytes stay, and that nobody else uses them, until the
-// request is complete; all ranks use them under one lock.
+// SAFETY: the caller of `send` or `receive` has promised that the bytes stay, and that nobody else
+// uses them, until the request is complete; all ranks use them under one lock.
 unsafe impl Send for Address {}
 
 /// A long message that is being received.
@@ -127,8 +129,8 @@ impl Job {
                 return true;
             }
             let piece = PIECE.min(message.len - message.moved);
-            // SAFETY: neither request is complete, so both the sender's bytes and the receiver's room are in place, and the
-            // piece ends within both.
+            // SAFETY: neither request is complete, so both the sender's bytes and the receiver's
+            // room are in place, and the piece ends within both.
             unsafe {
                 let (from, to) = (message.from.0.add(message.moved), message.to.0.add(message.moved));
                 std::ptr::copy_nonoverlapping(from, to, piece);

@@ -270,3 +270,40 @@ fn memory_of_payloads_is_kept_and_bounded() {
     let kept = decoder.kept();
     assert!((KEPT / 2..=KEPT).contains(&kept), "{kept} bytes are kept");
 }
+
+#[test]
+fn a_long_payload_without_a_buffer_is_left_wherever_the_bytes_are_cut() {
+    const LONG: usize = 100;
+    let mut bytes = Vec::new();
+    for payload in [&[1; 3][..], &[2; LONG], &[3; LONG - 1], &[4; LONG + 5]] {
+        ItemWriter(&mut bytes, 1).frame(Port(1), Header::default(), payload);
+    }
+    for cut in 0..bytes.len() {
+        let (mut decoder, mut lengths, mut stops) = (Decoder::default(), Vec::new(), 0);
+        for mut rest in [&bytes[..cut], &bytes[cut..]] {
+            while !rest.is_empty() {
+                let mut intake = Lengths(&mut lengths);
+                rest = decoder.feed_until(rest, &mut intake, LONG).expect("valid items");
+                stops += usize::from(!rest.is_empty());
+            }
+        }
+        assert_eq!(lengths, [3, LONG, LONG - 1, LONG + 5], "cut at {cut}");
+        // Where the cut is right behind a head, nothing is left of what that piece had.
+        assert!((1..=2).contains(&stops), "cut at {cut}: {stops} stops");
+    }
+}
+
+/// The lengths of the payloads that arrive.
+struct Lengths<'a>(&'a mut Vec<usize>);
+
+impl Intake for Lengths<'_> {
+    fn buffer(&mut self, _: u64, _: Port, _: Header, _: usize) -> Option<ReceiveBuffer> {
+        None
+    }
+
+    fn take(&mut self, _: u64, item: Item) {
+        if let Item::Frame(.., body) = item {
+            self.0.push(body.len());
+        }
+    }
+}

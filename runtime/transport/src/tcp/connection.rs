@@ -246,7 +246,7 @@ impl<C> carrier::Connection<C> for Connection {
         let of_payload = wrote - head.len();
         out.bytes.clear();
         out.sent = 0;
-        Ok((true, of_payload))
+        Ok((wrote > 0, of_payload))
     }
 
     fn takes_in_place(&self, _: usize) -> bool {

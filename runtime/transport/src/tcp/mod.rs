@@ -1,11 +1,12 @@
 //! Bytes over TCP: what carries those of a [`Fabric`](crate::Fabric) between processes anywhere.
 //!
-//! A process has a listener, and one connection to each other rank that it has something to say to, opened
-//! when it is first needed and closed when it is not ([`room`]). Both sides of a connection authenticate each other first
-//! ([`auth`](crate::auth)). Sockets never block: every poll reads what has arrived from the rank that it is for, small items are
-//! packed into one write, large payloads are written from the sender's memory and read to where they belong
-//! ([`connection`]), and a rank that waits waits for all sockets at once, and pays for those on which something happens
-//! ([`readiness`]).
+//! A process has a listener, and one connection to each other rank that it has something to say to,
+//! opened when it is first needed and closed when it is not ([`room`]). Both sides of a connection
+//! authenticate each other first ([`auth`](crate::auth)). Sockets never block: every poll reads
+//! what has arrived from the rank that it is for, small items are packed into one write, large
+//! payloads are written from the sender's memory and read to where they belong ([`connection`]),
+//! and a rank that waits waits for all sockets at once, and pays for those on which something
+//! happens ([`readiness`]).
 
 mod connect;
 mod connection;
@@ -42,10 +43,12 @@ pub struct Tcp {
     settings: Settings,
     listener: TcpListener,
     readiness: Arc<Readiness>,
-    /// The ranks whose connections are to be registered only before a thread waits; empty where there are many.
+    /// The ranks whose connections are to be registered only before a thread waits; empty where
+    /// there are many.
     few: Vec<u32>,
     incoming: Vec<Incoming>,
-    /// The ranks to which a connection is wanted as soon as there is room, the first first. Some may have one by now.
+    /// The ranks to which a connection is wanted as soon as there is room, the first first. Some
+    /// may have one by now.
     wanted: VecDeque<u32>,
     /// Whether connections are accepted; else there is no room for one that waits.
     accepts: bool,
@@ -60,16 +63,18 @@ pub struct Settings {
     pub beat: Duration,
     /// A rank that was silent for this long is marked failed.
     pub limit: Duration,
-    /// How long a rank that ended its connection without a goodbye is only suspected, until its launcher reports what
-    /// became of it.
+    /// How long a rank that ended its connection without a goodbye is only suspected, until its
+    /// launcher reports what became of it.
     pub obituary: Duration,
     /// How long a handshake may take.
     pub handshake: Duration,
     /// The most incoming handshakes at a time; beyond, the oldest is dropped.
     pub half_open: usize,
-    /// The most connections that a rank has open at a time, in a job of more than twice as many ranks.
+    /// The most connections that a rank has open at a time, in a job of more than twice as many
+    /// ranks.
     pub connections: usize,
-    /// How long a connection is unused before it is closed, where a rank has more than a third of the most.
+    /// How long a connection is unused before it is closed, where a rank has more than a third of
+    /// the most.
     pub idle: Duration,
     /// Whether every record carries a tag. All ranks of a job must agree.
     pub sealed: bool,
@@ -132,8 +137,8 @@ impl TcpFabric {
         self.shared().lock().carrier.listener.local_addr()
     }
 
-    /// Sets the addresses of all ranks of the job, by rank. Called once, before the first world. Ranks at one address are
-    /// on one machine.
+    /// Sets the addresses of all ranks of the job, by rank. Called once, before the first world.
+    /// Ranks at one address are on one machine.
     ///
     /// # Errors
     /// The thread cannot be started, or this rank has no address in the table.
@@ -158,7 +163,8 @@ pub fn listen(on: Option<IpAddr>) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Returns a world of `size` ranks in this process, which exchange messages over loopback: one end for each.
+/// Returns a world of `size` ranks in this process, which exchange messages over loopback: one end
+/// for each.
 ///
 /// # Errors
 /// There are not enough descriptors, or there is no loopback.
