@@ -5,7 +5,7 @@
 use crate::ends::are_processes;
 #[cfg(target_arch = "x86_64")]
 use crate::loads;
-use crate::{generated, planted, table};
+use crate::{generated, planted, stores, table};
 use fencepost::TransportKind;
 use fencepost_tests_support::cases::cases as number_of;
 use std::process::Command;
@@ -21,6 +21,7 @@ fn as_the_ranks_of_a_job() {
     // All worlds of a rank are of one job.
     let all = [transport.clone()];
     table::judged(&all);
+    stores::judged(&transport);
     #[cfg(target_arch = "x86_64")]
     loads::judged(&transport);
     for number in 0..number_of(20, 1000) {

@@ -78,6 +78,7 @@ fn nostore_that_is_false_is_refused_from_the_second_time_on() {
             if me == 3 {
                 u.put([7]).to(1, 0)?;
             }
+            world.barrier()?;
             let promise = if me == 1 { Assertions::NOSTORE } else { Assertions::NONE };
             let fenced = u.fence_with(promise);
             match round {

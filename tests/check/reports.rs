@@ -145,11 +145,12 @@ fn a_call_that_conflicts_with_one_before_it_is_told_with_both_lines_and_is_no_pa
 #[test]
 fn a_call_that_conflicts_in_a_section_of_another_window_is_told_with_both_lines() {
     for check in [Check::Mark, Check::Log, Check::Mpi] {
-        let line = line!() + 7;
+        let line = line!() + 8;
         let run = ranks(2).check(check).run(|world| {
             let (mut u, mut v, mut w) = (world.window::<u64>(8)?, world.window(8)?, world.window(8)?);
             v.copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8]);
             w.fill(20);
+            world.fence((&mut u, &mut v, &mut w))?;
             let (me, other) = (world.rank(), 1 - world.rank());
             #[rustfmt::skip]
             u.put(v.section(0..3)).to(other, 0)?;

@@ -19,8 +19,8 @@ pub struct Undefined {
     pub elements: Vec<i64>,
 }
 
-/// Returns the operations of an epoch that MPI does not define, since these elements were stored into, each by its owner, since the
-/// fence before: by rank, window and operation.
+/// Returns the operations of an epoch that MPI does not define, since these elements were stored into, each by its owner, after
+/// the program got the window: by rank, window and operation.
 pub fn undefined_stores(epoch: &Epoch, stored: &[(Rank, WindowId, i64)]) -> Vec<Undefined> {
     undefined(epoch, stored, |kind, is_touched| kind != Kind::Get || is_touched)
 }

@@ -25,6 +25,7 @@ use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Channels, Memory, Topology, Until};
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -101,17 +102,28 @@ impl World {
     /// A window that was made by a call of the program.
     fn handed<T: Element>(&self, window: Window<T>) -> Window<T> {
         window.on_error(self.core().handler.get());
-        if self.core().checks.is_on() {
-            window.core().checked.begin(window.size());
-            window.core().observed.set(true);
-            window.core().allow(true);
-        }
+        window.core().begin_checks(window.core().since.get());
         window
     }
 
     /// Make a window as a part of `call`.
     pub(crate) fn window_in<T: Element>(&self, len: usize, call: &Call) -> Result<Window<T>> {
         window_of(self.core(), len, call)
+    }
+}
+
+impl WindowCore {
+    /// The program has the window from the call at this line on: its epochs are checked, if those of the world are.
+    pub(super) fn begin_checks(&self, site: &'static Location<'static>) {
+        if !self.world.checks.is_on() {
+            return;
+        }
+        if !self.checked.is_on() {
+            self.checked.begin(self.peers.len());
+            self.observed.set(true);
+            self.allow(true);
+        }
+        fence::check::begins(self, site);
     }
 }
 
@@ -129,9 +141,8 @@ pub(super) fn zeroed<T: Element>(
     call: &Call,
 ) -> Result<Window<T>> {
     let memory = core.endpoint.borrow().memory();
-    let watches = is_lent && core.checks.checking.borrow().sees_loads();
     let region =
-        if watches { watchable::<T>(len, core, &memory) } else { region_of::<T>(len, core, &memory) };
+        if is_lent { lent_region::<T>(len, core, &memory) } else { region_of::<T>(len, core, &memory) };
     let region = region.and_then(|region| {
         // SAFETY: nobody has the region yet.
         let has_room = room == 0 || unsafe { region.reserve(room) };
@@ -163,10 +174,12 @@ fn filled<T: Element>(
     call: &Call,
 ) -> Result<Window<T>, Refused<Vec<T>>> {
     let (len, memory) = (elements.len(), core.endpoint.borrow().memory());
-    let (region, copied) = match Region::adopt(elements, core.size, &memory) {
+    let watches = core.checks.checking.borrow().sees_loads();
+    let adopted = if watches { Err(elements) } else { Region::adopt(elements, core.size, &memory) };
+    let (region, copied) = match adopted {
         Ok(region) => (Ok(region), None),
         Err(elements) => {
-            let region = region_of::<T>(len, core, &memory);
+            let region = lent_region::<T>(len, core, &memory);
             if let Ok(region) = &region {
                 // SAFETY: there are as many elements, and nobody has the region yet.
                 unsafe { region.base().cast::<T>().copy_from_nonoverlapping(elements.as_ptr(), len) };
@@ -188,8 +201,11 @@ fn region_of<T: Element>(len: usize, core: &WorldCore, memory: &Memory) -> io::R
     Region::new(bytes_of::<T>(len)?, core.made.get(), core.size, memory)
 }
 
-/// The same, whose loads can be watched where the system allows.
-fn watchable<T: Element>(len: usize, core: &WorldCore, memory: &Memory) -> io::Result<Region> {
+/// The same, to be lent to the program, whose loads can be watched where that is asked for and the system allows.
+fn lent_region<T: Element>(len: usize, core: &WorldCore, memory: &Memory) -> io::Result<Region> {
+    if !core.checks.checking.borrow().sees_loads() {
+        return region_of::<T>(len, core, memory);
+    }
     Region::watchable(bytes_of::<T>(len)?, size_of::<T>(), (core.made.get(), core.size), memory)
 }
 

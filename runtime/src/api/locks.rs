@@ -202,6 +202,7 @@ impl<T: Element> LockWindow<T> {
             return Err(Refused::new(self, error));
         }
         // All ranks have given up their locks, and those that have returned from this call may use their parts.
+        data.begin_checks(call.site);
         Ok(self.window.take().expect("it is taken here only"))
     }
 

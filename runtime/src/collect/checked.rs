@@ -200,13 +200,11 @@ pub(crate) struct Checked {
     pub(crate) no_put: Cell<Option<&'static Location<'static>>>,
     /// Whether NOSTORE was asserted at some fence.
     pub(crate) stores: Cell<bool>,
-    /// The number of the exchange that ended the last fence, and a digest of this rank's part at its end.
-    pub(crate) before: Cell<Option<(u32, [u8; 32])>>,
-    /// The number of the exchange that ended the last fence and its line, where this rank's part at its end is kept.
-    pub(crate) kept: Cell<Option<(u32, &'static Location<'static>)>>,
-    /// The line of the post since which this rank's part is kept.
-    pub(crate) posted: Cell<Option<&'static Location<'static>>>,
-    /// That part.
+    /// A digest of this rank's part as it was when the program got the window back.
+    pub(crate) before: Cell<Option<[u8; 32]>>,
+    /// The line of the call since which the stores of this rank are found by a comparison with `part`.
+    pub(crate) since: Cell<Option<&'static Location<'static>>>,
+    /// The bytes of this rank's part after that call.
     pub(crate) part: RefCell<Vec<u8>>,
 }
 
@@ -323,11 +321,11 @@ impl Checked {
         self.marks.borrow_mut()
     }
 
-    /// Forgets the elements that this rank had after the last fence: what is stored from here on is not compared with them.
+    /// Forgets the elements that this rank had: what is stored from here on is not compared with them.
     #[inline]
     pub(crate) fn forget_part(&self) {
         self.before.set(None);
-        self.kept.set(None);
+        self.since.set(None);
     }
 
     /// The next operation of each line goes the long way.

@@ -180,11 +180,9 @@ impl Region {
         self.watched.as_ref().map_or(self.base(), Watched::base)
     }
 
-    /// Loads of the elements by the program are seen from here on, if they can be, and none has been.
-    pub(crate) fn watch(&self) {
-        if let Some(watched) = &self.watched {
-            watched.begin();
-        }
+    /// Loads of the elements by the program are seen from here on, if they can be, and none has been. Returns whether they can be.
+    pub(crate) fn watch(&self) -> bool {
+        self.watched.as_ref().map(Watched::begin).is_some()
     }
 
     /// No more loads are seen.

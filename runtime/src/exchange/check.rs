@@ -114,6 +114,11 @@ pub(super) fn posted(window: &WindowCore, lent: &Lent, site: &'static Location<'
     }
 }
 
+/// The exposure of this window is over, and the program has it again.
+pub(super) fn waited(window: &WindowCore, call: &Call) {
+    check::begins(window, call.site);
+}
+
 /// Looks for conflicts of one exposure, in what its sources have told of their calls.
 ///
 /// # Errors

@@ -366,9 +366,7 @@ fn end(
     if world.checks.is_on() {
         let calls = |source: &usize| (*source, std::mem::take(&mut exchange.from.of(*source).calls));
         let told: Vec<_> = posted.sources.iter().map(calls).collect();
-        if wrong.is_some() {
-            window.checked.posted.set(None); // what was stored meanwhile conflicts with nothing that is applied
-        } else {
+        if wrong.is_none() {
             match check::judge(window, &told, call) {
                 Ok(judged) => wrong = judged.err(),
                 Err(source) => {
@@ -394,6 +392,7 @@ fn end(
     }
     endpoint.flush();
     window.posted.set(false);
+    check::waited(window, call);
     wrong.map_or(Ok(()), Err)
 }
 

@@ -9,6 +9,7 @@ use crate::fence::check;
 use crate::locks::LockCore;
 use crate::locks::target::{Open, hold_of};
 use crate::state::call::Call;
+use crate::state::check::Blind;
 use crate::state::locks::entering::{Called, Entering};
 use crate::state::locks::learnt::Learnt;
 use crate::state::locks::logs::Findings;
@@ -144,7 +145,7 @@ impl LockCore {
         let world = &self.data.world;
         world.checks.clock.hear(&learnt.knows);
         if learnt.findings.is_blind {
-            check::is_blind(world, self.data.key.window, call);
+            check::is_blind(world, self.data.key.window, Blind::Memory, call.site);
         }
         check::found(&self.data, &learnt.findings.conflicts, check::Under::Locks, call)
     }

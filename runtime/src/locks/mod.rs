@@ -100,7 +100,7 @@ impl LockCore {
     /// `NO_MEM` for a window that is beyond the numbers that ports have.
     pub(crate) fn new(data: Rc<WindowCore>, words: &WindowCore, mut rooms: Vec<Log<Record>>) -> Result<Self> {
         let port = answers(data.key.window)?;
-        data.forget_part();
+        data.region.open();
         let is_checked = data.world.checks.is_on();
         let target = |rank: usize| {
             let len = data.peers[rank].len;

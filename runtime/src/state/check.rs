@@ -25,7 +25,8 @@ pub enum Check {
     /// As `Mark`, but each rank tells the lines of its operations at once.
     Log,
     /// As `Log`; and stores of a rank into its part in the epoch of a fence in which others access it, or into what is not lent of a
-    /// window that is posted, which have a meaning here and none in MPI, end in the same error. Each fence and each such post copies this rank's part. And a standard send waits until its message is taken, as a
+    /// window that is posted, which have a meaning here and none in MPI, end in the same error. Each call that gives the program a window,
+    /// and each post of a part of it, copies this rank's part. And a standard send waits until its message is taken, as a
     /// synchronous one does: so ranks that only a buffer keeps from waiting for each other are told so.
     Mpi,
 }
@@ -141,8 +142,25 @@ pub(crate) struct Checks {
     pub(crate) untold: RefCell<Vec<(Conflict, bool)>>,
     /// The lines of this rank, as others are told of them.
     sites: RefCell<Vec<(&'static Location<'static>, Site)>>,
-    /// Whether it was said that some conflicts are not seen.
-    pub(crate) is_blind: Cell<bool>,
+    /// The causes, by their [bits](Blind::bit), for which this rank has reported that it may miss conflicts.
+    pub(crate) blind: Cell<u8>,
+}
+
+/// Why a rank may miss conflicts that it was asked to find.
+#[derive(Clone, Copy)]
+pub(crate) enum Blind {
+    /// The memory for operations under locks is full.
+    Memory,
+    /// Nothing is looked at while a prepared superstep runs.
+    Prepared,
+    /// The memory of a window cannot be watched for loads.
+    Loads,
+}
+
+impl Blind {
+    pub(crate) fn bit(self) -> u8 {
+        1 << self as u8
+    }
 }
 
 impl Checks {

@@ -209,7 +209,6 @@ impl WindowCore {
         let short = short && self.accesses.get() == 0 && self.world.alive().is_ok();
         self.short.set(short);
         if !short {
-            self.forget_part(); // a run or an access may change it
             self.checked.forget_lines();
         }
         let holds_until_fence = self.holds_until_fence();
@@ -225,7 +224,7 @@ impl WindowCore {
         }
     }
 
-    /// Forgets the elements that this rank had after the last fence: what it stores and loads from here on is not looked at.
+    /// Forgets the elements that this rank had: what it stores and loads from here on is not looked at.
     #[inline]
     pub(crate) fn forget_part(&self) {
         self.checked.forget_part();

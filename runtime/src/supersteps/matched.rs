@@ -115,6 +115,7 @@ impl Plans for Matched {
             self.left.set(Some(*call));
         } else {
             with(entered, |windows| ready.end(windows, call))?;
+            ready.ran(fenced, call);
         }
         self.next.set(self.next.get() + 1);
         for window in fenced {

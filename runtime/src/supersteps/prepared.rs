@@ -1,6 +1,7 @@
 //! Prepared supersteps: a verified schedule, voted on once by all ranks, and replayed.
 
 use crate::collect::ticket::Slot;
+use crate::fence::check;
 use crate::state::call::Call;
 use crate::state::ports;
 use crate::state::supersteps::{Asked, InFlight, Planned};
@@ -285,7 +286,16 @@ impl Ready {
         self.suited(executable, checked)?;
         executable.run(&self.world, windows, call)?;
         self.opens(windows, executable);
+        self.ran(windows, call);
         Ok(())
+    }
+
+    /// A run of the plan with these windows is over, which were not looked at.
+    pub(crate) fn ran(&self, windows: &[&WindowCore], call: &Call) {
+        if self.world.checks.is_on() {
+            let reports = self.world.rank == 0 || self.sync == Sync::Pscw;
+            windows.iter().for_each(|window| check::ran(window, reports, call.site));
+        }
     }
 
     /// What a fence opens: a run of posts and starts is none, and what was asserted at the last fence still holds.
@@ -342,6 +352,7 @@ impl Ready {
         executable.finish(&self.world, windows, call)?;
         self.land(executable);
         self.opens(windows, executable);
+        self.ran(windows, call);
         Ok(())
     }
 

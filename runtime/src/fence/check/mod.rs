@@ -26,13 +26,14 @@ use super::{discard, fence_unchecked};
 use crate::collect::checked::Lists;
 use crate::protocol::call::handler_of;
 use crate::state::call::Call;
-use crate::state::check::Check;
+use crate::state::check::{Blind, Check};
 use crate::state::conflicts::{decode, encode};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::Conflict;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Record, Topology};
+use std::panic::Location;
 
 /// In the hash of the exchange that comes first, besides how it is checked.
 const CHECKED: u64 = 0xc4ec_4ed0_9a3e_0000;
@@ -83,9 +84,33 @@ pub(super) fn fence(
         }
     };
     windows.iter().zip(lists).for_each(|(window, lists)| window.checked.give_back(lists));
-    promised::fenced(windows, result.is_ok());
-    stores::fenced(world, windows, result.is_ok(), call);
+    for window in windows {
+        window.checked.no_put.set(None); // it was asserted of the epoch that has ended
+        begins(window, call.site);
+    }
     result
+}
+
+/// The program has the window from here on, after the call at this line: where that is asked for, its stores and loads are looked
+/// at until it is fenced, posted or changed over to locks.
+pub(crate) fn begins(window: &WindowCore, site: &'static Location<'static>) {
+    if !window.checked.is_on() {
+        return;
+    }
+    if window.world.alive().is_err() {
+        return window.forget_part(); // other ranks may not have left the call
+    }
+    promised::begins(window);
+    stores::begins(window, site);
+}
+
+/// A prepared superstep has run at this line, whose operations were not compared with stores and loads. Where all ranks run it, one of
+/// them `reports` that.
+pub(crate) fn ran(window: &WindowCore, reports: bool, site: &'static Location<'static>) {
+    if reports && window.checked.is_on() && stores::is_asked(&window.world) {
+        is_blind(&window.world, window.key.window, Blind::Prepared, site);
+    }
+    begins(window, site);
 }
 
 /// All that was called on the window, with what stands for its records.

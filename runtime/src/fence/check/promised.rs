@@ -1,6 +1,7 @@
 //! Whether what a program asserts at its fences is true, where that is looked at (planner/README.md, 35).
 
 use super::find;
+use super::stores::part;
 use crate::state::assertions::Assertions;
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
@@ -9,11 +10,7 @@ use fencepost_planner::{Error, ErrorClass};
 
 /// What the elements of this rank are now.
 fn digest(window: &WindowCore) -> [u8; 32] {
-    let bytes = window.peers[window.world.rank].len * window.element.size as usize;
-    // SAFETY: this rank's own elements, initialised; it is in a call that holds the window, and nobody writes them before this
-    // rank has entered an exchange of the fence, or after it has returned from the last one.
-    let part = unsafe { std::slice::from_raw_parts(window.region.base(), bytes) };
-    *blake3::hash(part).as_bytes()
+    *blake3::hash(part(window)).as_bytes()
 }
 
 /// The error of a fence that asserts NOSTORE, if this rank has stored since the one before.
@@ -30,7 +27,7 @@ pub(in crate::fence) fn stored(
         window.checked.is_on() && {
             window.checked.stores.set(true);
             let before = window.checked.before.take();
-            before.is_some_and(|(number, before)| number == world.number() && before != digest(window))
+            before.is_some_and(|before| before != digest(window))
         }
     };
     let window = windows.iter().find(changed)?;
@@ -41,13 +38,9 @@ pub(in crate::fence) fn stored(
     Some(call.error(world, ErrorClass::Assert, message))
 }
 
-/// The windows were fenced. What was asserted of the epoch that has ended holds no more.
-pub(super) fn fenced(windows: &[&WindowCore], well: bool) {
-    for window in windows {
-        window.checked.no_put.set(None);
-        let watched = well && window.checked.stores.get();
-        window.checked.before.set(watched.then(|| (window.world.number(), digest(window))));
-    }
+/// Keeps a digest of this rank's part, where the program asserts NOSTORE at its fences.
+pub(super) fn begins(window: &WindowCore) {
+    window.checked.before.set(window.checked.stores.get().then(|| digest(window)));
 }
 
 /// A fence of these windows was successful that asserted this: what follows is looked at.

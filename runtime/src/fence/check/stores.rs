@@ -1,9 +1,9 @@
-//! The elements that a rank has stored into its part between two fences, or while it is posted, found by comparing it with a copy; and
-//! those that it has loaded between two fences, where that is watched (planner/README.md, 37).
+//! The elements that a rank has stored into its part since a call gave it the window, or while it is posted, found by comparing
+//! it with a copy; and those that it has loaded, where that is watched (planner/README.md, 37).
 
 use super::find;
-use crate::state::call::Call;
-use crate::state::check::Check;
+use super::told::is_blind;
+use crate::state::check::{Blind, Check};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::Conflict;
@@ -12,18 +12,18 @@ use std::ops::Range;
 use std::panic::Location;
 
 /// This rank's elements, as bytes.
-fn part(window: &WindowCore) -> &[u8] {
+pub(super) fn part(window: &WindowCore) -> &[u8] {
     let bytes = window.peers[window.world.rank].len * window.element.size as usize;
-    // SAFETY: this rank's own elements, initialised; it is in a call that holds the window, and nobody writes them before this
-    // rank has entered an exchange of the fence, or after it has returned from the last one.
+    // SAFETY: this rank's own elements, initialised. It is in a call that holds the window: before the exchange in which others
+    // learn of it, or after the last one, so nobody else writes them.
     unsafe { std::slice::from_raw_parts(window.region.base(), bytes) }
 }
 
-fn is_asked(world: &WorldCore) -> bool {
+pub(super) fn is_asked(world: &WorldCore) -> bool {
     world.checks.checking.borrow().check == Check::Mpi
 }
 
-/// The accesses of this rank to its part of a window since the fence at a line, as far as they are known.
+/// The accesses of this rank to its part of a window since the call at a line, as far as they are known.
 pub(super) struct Local<'w> {
     pub(super) window: &'w WindowCore,
     /// The elements that it has stored, and those that it has loaded, both ascending, each with what that is in kind.
@@ -31,14 +31,11 @@ pub(super) struct Local<'w> {
     pub(super) site: Site,
 }
 
-/// The accesses of this rank to its parts of these windows since the fence before.
+/// The accesses of this rank to its parts of these windows since a call gave it each of them.
 pub(super) fn of<'w>(world: &WorldCore, windows: &[&'w WindowCore]) -> Vec<Local<'w>> {
     let mut all = Vec::new();
     for window in windows {
-        let Some((number, site)) = window.checked.kept.take() else { continue };
-        if number != world.number() {
-            continue;
-        }
+        let Some(site) = window.checked.since.take() else { continue };
         let (now, before) = (part(window), window.checked.part.borrow());
         let stored = differences(&before, now, window.element.size as usize);
         let runs = [(Kind::Put, stored), (Kind::Get, window.region.loaded())];
@@ -50,7 +47,7 @@ pub(super) fn of<'w>(world: &WorldCore, windows: &[&'w WindowCore]) -> Vec<Local
 /// This window was posted at this line, as far as elements are lent, and this rank may store into the others.
 pub(crate) fn posted(window: &WindowCore, site: &'static Location<'static>) {
     if is_asked(&window.world) && window.checked.is_on() {
-        window.checked.posted.set(Some(site));
+        window.checked.since.set(Some(site));
         keep(window);
     }
 }
@@ -65,7 +62,7 @@ pub(crate) fn exposed(
     told: &[(usize, Vec<u8>)],
     found: &mut Vec<Conflict>,
 ) -> Result<(), usize> {
-    let Some(site) = window.checked.posted.take() else { return Ok(()) };
+    let Some(site) = window.checked.since.take() else { return Ok(()) };
     let stored = differences(&window.checked.part.borrow(), part(window), window.element.size as usize);
     if stored.is_empty() {
         return Ok(());
@@ -96,19 +93,16 @@ fn differences(before: &[u8], now: &[u8], size: usize) -> Vec<Range<usize>> {
     runs
 }
 
-/// The windows were fenced in this call: where it went through, what they hold is kept, and what is loaded from here on is seen.
-pub(super) fn fenced(world: &WorldCore, windows: &[&WindowCore], well: bool, call: &Call) {
+/// Keeps what the window holds, and watches what the program loads from here on, after the call at this line.
+pub(super) fn begins(window: &WindowCore, site: &'static Location<'static>) {
+    let world = &window.world;
     if !is_asked(world) {
         return;
     }
-    for window in windows {
-        window.checked.kept.set(well.then(|| (world.number(), call.site)));
-        if well {
-            keep(window);
-            window.region.watch();
-        } else {
-            window.region.open();
-        }
+    window.checked.since.set(Some(site));
+    keep(window);
+    if !window.region.watch() && world.checks.checking.borrow().loads && !part(window).is_empty() {
+        is_blind(world, window.key.window, Blind::Loads, site);
     }
 }
 

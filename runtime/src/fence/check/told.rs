@@ -4,6 +4,7 @@
 use super::report::Under;
 use super::{exchange, report};
 use crate::state::call::Call;
+use crate::state::check::Blind;
 use crate::state::conflicts::{decode, encode};
 use crate::state::handler::Handler;
 use crate::state::window::WindowCore;
@@ -11,6 +12,7 @@ use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::Conflict;
 use fencepost_planner::{Error, ErrorClass, Result};
 use std::io::Write as _;
+use std::panic::Location;
 
 /// In the hash of the exchange in which ranks learn of conflicts.
 const TOLD: u64 = 0xc4ec_4ed0_701d_0000;
@@ -114,19 +116,28 @@ pub(crate) fn tell(world: &WorldCore, call: &Call) -> Result<()> {
     }
 }
 
-/// From here on this rank may miss conflicts in epochs of this window, since the memory for them is full. It says so once.
+/// Reports, once for each cause, that this rank may miss conflicts of this window from the call at this line on.
 #[cold]
-pub(crate) fn is_blind(world: &WorldCore, window: u32, call: &Call) {
-    if world.checks.is_blind.replace(true) {
+pub(crate) fn is_blind(world: &WorldCore, window: u32, why: Blind, site: &'static Location<'static>) {
+    let reported = world.checks.blind.get();
+    if reported & why.bit() != 0 {
         return;
     }
-    let (file, line) = (call.site.file(), call.site.line());
+    world.checks.blind.set(reported | why.bit());
+    let (rank, file, line) = (world.rank, site.file(), site.line());
     let memory = world.checks.checking.borrow().memory;
-    report::append_blind(world, window, call.site);
-    let text = format!(
-        "fencepost: rank {} looks for conflicts of window {window} no further than {file}:{line}: the operations since the last barrier need more than {memory} bytes; set FENCEPOST_CHECK_MEMORY, or let all ranks meet more often\n",
-        world.rank
-    );
+    report::append_blind(world, window, site);
+    let text = match why {
+        Blind::Memory => format!(
+            "fencepost: rank {rank} looks for conflicts of window {window} no further than {file}:{line}: the operations since the last barrier need more than {memory} bytes; set FENCEPOST_CHECK_MEMORY, or let all ranks meet more often\n"
+        ),
+        Blind::Prepared => format!(
+            "fencepost: rank {rank} does not look for stores and loads next to the operations of prepared supersteps, the one of window {window} at {file}:{line} among them; call them unprepared to have these found\n"
+        ),
+        Blind::Loads => format!(
+            "fencepost: rank {rank} cannot see loads of its part of window {window}, which the call at {file}:{line} returned; loads are seen on x86-64, where memory can be mapped twice\n"
+        ),
+    };
     // A failure to write cannot be reported.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
