@@ -7,6 +7,7 @@ mod ends;
 mod generated;
 mod hinted;
 mod loads;
+mod orders;
 mod planted;
 mod prepared;
 mod processes;

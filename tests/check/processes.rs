@@ -5,7 +5,7 @@
 use crate::ends::are_processes;
 #[cfg(target_arch = "x86_64")]
 use crate::loads;
-use crate::{generated, planted, stores, table};
+use crate::{generated, orders, planted, stores, table};
 use fencepost::TransportKind;
 use fencepost_tests_support::cases::cases as number_of;
 use std::process::Command;
@@ -22,6 +22,7 @@ fn as_the_ranks_of_a_job() {
     let all = [transport.clone()];
     table::judged(&all);
     stores::judged(&transport);
+    orders::judged(&transport);
     #[cfg(target_arch = "x86_64")]
     loads::judged(&transport);
     for number in 0..number_of(20, 1000) {

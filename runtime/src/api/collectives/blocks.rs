@@ -1,6 +1,7 @@
 //! Arrays that are spread over all ranks in blocks, gathered on one rank and scattered from it.
 
 use super::{lists, of_block};
+use crate::fence::check::Orders;
 use crate::kernel::element::Element;
 use crate::state::call::Call;
 use crate::state::world::World;
@@ -51,7 +52,7 @@ impl World {
             block.rows().for_each(|row| own.extend_from_slice(row.of(cells)));
             Ok(())
         });
-        self.collective(&call, checked, || {
+        self.collective(&call, Orders::To(root), checked, || {
             let parts = lists::exchange(self, &call, Operation::Gather { root: root as u32 }, |_| &own)?;
             if self.rank() != root {
                 return Ok(None);
@@ -117,7 +118,7 @@ impl World {
             }
             Ok(())
         });
-        self.collective(&call, checked, || {
+        self.collective(&call, Orders::From(root), checked, || {
             let part = |to| parts.get(to).map_or(&[][..], |part: &Vec<T>| part);
             let found = lists::exchange(self, &call, Operation::AllToAll, part)?;
             let mut rest = &found[root][..];

@@ -34,7 +34,7 @@ mod in_place;
 mod lists;
 mod told;
 
-use crate::fence;
+use crate::fence::check::{Orders, ordered};
 use crate::kernel::element::{Element, element_type};
 use crate::state::call::{Arguments, Array, Call};
 use crate::state::world::World;
@@ -61,7 +61,7 @@ impl World {
     #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, elements: &mut [T]) -> Result<()> {
         let call = collective::<T>("World::broadcast", 1, None, root, elements.len());
-        self.collective(&call, self.check_root(root, &call), || {
+        self.collective(&call, Orders::From(root), self.check_root(root, &call), || {
             let what = self.what::<T>(Operation::Broadcast { root: root as u32 }, elements.len());
             self.in_place(&call, &what, elements)
         })
@@ -92,21 +92,22 @@ impl World {
         let operation = Operation::Broadcast { root: root as u32 };
         let call = collective::<T>(NAME, 13, None, root, Arguments::NONE);
         let mut number = [elements.len()];
-        self.collective(&call, self.check_root(root, &call), || {
+        self.collective(&call, Orders::From(root), self.check_root(root, &call), || {
             self.in_place(&call, &self.what::<usize>(operation, 1), &mut number)
         })?;
         let [number] = number;
         let call = collective::<T>(NAME, 14, None, root, number);
         let what = self.what::<T>(operation, number);
         if self.rank() == root {
-            return self.collective(&call, Ok(()), || self.in_place(&call, &what, elements));
+            return self
+                .collective(&call, Orders::From(root), Ok(()), || self.in_place(&call, &what, elements));
         }
         let mut found = Vec::new();
         let room = found.try_reserve_exact(number).map_err(|_| {
             let message = format!("there is no memory for the {number} elements of rank {root}");
             call.error(self.core(), ErrorClass::NoMem, message)
         });
-        self.collective(&call, room, || {
+        self.collective(&call, Orders::From(root), room, || {
             found.resize(number, T::zeroed());
             self.in_place(&call, &what, &mut found)
         })?;
@@ -128,7 +129,7 @@ impl World {
     pub fn reduce<T: Element>(&self, root: usize, elements: &[T], op: Op) -> Result<Option<Vec<T>>> {
         let call = collective::<T>("World::reduce", 2, Some(op), root, elements.len());
         let checked = self.check_root(root, &call).and_then(|()| self.check_op::<T>(op, &call));
-        self.collective(&call, checked, || {
+        self.collective(&call, Orders::To(root), checked, || {
             let what = self.what::<T>(Operation::Reduce { root: root as u32, op }, elements.len());
             let result = run(
                 self,
@@ -153,7 +154,7 @@ impl World {
     #[track_caller]
     pub fn allreduce<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
         let call = collective::<T>("World::allreduce", 3, Some(op), Arguments::NONE, elements.len());
-        self.collective(&call, self.check_op::<T>(op, &call), || {
+        self.collective(&call, Orders::All, self.check_op::<T>(op, &call), || {
             self.in_place(&call, &self.what::<T>(Operation::Allreduce { op }, elements.len()), elements)
         })
     }
@@ -195,7 +196,7 @@ impl World {
     #[track_caller]
     pub fn scan<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
         let call = collective::<T>("World::scan", 4, Some(op), Arguments::NONE, elements.len());
-        self.collective(&call, self.check_op::<T>(op, &call), || {
+        self.collective(&call, Orders::Upwards, self.check_op::<T>(op, &call), || {
             self.in_place(&call, &self.what::<T>(Operation::Scan { op }, elements.len()), elements)
         })
     }
@@ -212,7 +213,7 @@ impl World {
     #[track_caller]
     pub fn gather<T: Element>(&self, root: usize, elements: &[T]) -> Result<Option<Vec<Vec<T>>>> {
         let call = collective::<T>("World::gather", 5, None, root, Arguments::NONE);
-        self.collective(&call, self.check_root(root, &call), || {
+        self.collective(&call, Orders::To(root), self.check_root(root, &call), || {
             let all = lists::exchange(self, &call, Operation::Gather { root: root as u32 }, |_| elements)?;
             Ok((self.rank() == root).then_some(all))
         })
@@ -231,7 +232,9 @@ impl World {
     #[track_caller]
     pub fn allgather<T: Element>(&self, elements: &[T]) -> Result<Vec<Vec<T>>> {
         let call = collective::<T>("World::allgather", 6, None, Arguments::NONE, Arguments::NONE);
-        self.collective(&call, Ok(()), || lists::exchange(self, &call, Operation::Allgather, |_| elements))
+        self.collective(&call, Orders::All, Ok(()), || {
+            lists::exchange(self, &call, Operation::Allgather, |_| elements)
+        })
     }
 
     /// Give each rank its own elements, `[target]`; get what each gave to this one, `[origin]`. Lengths may differ.
@@ -252,7 +255,7 @@ impl World {
             let message = format!("{} lists for {} ranks: give one list a rank", elements.len(), self.size());
             Err(call.error(self.core(), ErrorClass::Size, message))
         };
-        self.collective(&call, checked, || {
+        self.collective(&call, Orders::All, checked, || {
             lists::exchange(self, &call, Operation::AllToAll, |to| &elements[to])
         })
     }
@@ -273,7 +276,7 @@ impl World {
         let room =
             || if self.rank() == root { self.check_room(elements.len(), all.len(), &call) } else { Ok(()) };
         let checked = self.check_root(root, &call).and_then(|()| room());
-        self.collective(&call, checked, || {
+        self.collective(&call, Orders::To(root), checked, || {
             let what = self.what::<T>(Operation::Gather { root: root as u32 }, elements.len());
             run(self, &call, &what, (from(elements), |found: &mut Parts<'_, T>| fill(all, found)))
         })
@@ -291,7 +294,7 @@ impl World {
     #[track_caller]
     pub fn allgather_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
         let call = collective::<T>("World::allgather_into", 9, None, Arguments::NONE, elements.len());
-        self.collective(&call, self.check_room(elements.len(), all.len(), &call), || {
+        self.collective(&call, Orders::All, self.check_room(elements.len(), all.len(), &call), || {
             let what = self.what::<T>(Operation::Allgather, elements.len());
             run(self, &call, &what, (from(elements), |found: &mut Parts<'_, T>| fill(all, found)))
         })
@@ -321,22 +324,23 @@ impl World {
             );
             Err(call.error(self.core(), ErrorClass::Size, message))
         };
-        self.collective(&call, checked, || {
+        self.collective(&call, Orders::All, checked, || {
             let what = self.what::<T>(Operation::AllToAll, len);
             run(self, &call, &what, (from(elements), |found: &mut Parts<'_, T>| fill(all, found)))
         })
     }
 
-    /// One collective call, whose arguments were `checked`: what fails is told to the world's handler. A rank whose
-    /// arguments are wrong takes part in the exchange that the call begins with, so that the others learn of it.
-    fn collective<R>(&self, call: &Call, checked: Result<()>, run: impl FnOnce() -> Result<R>) -> Result<R> {
+    /// One collective call, whose arguments were `checked` and which orders as much as this: what fails is told to the world's handler.
+    fn collective<R>(
+        &self,
+        call: &Call,
+        orders: Orders,
+        checked: Result<()>,
+        run: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
         let core = self.core();
         core.calls.begin();
-        let result = match checked {
-            Ok(()) => run(),
-            Err(error) => Err(fence::fail(core, &[], call, error)),
-        };
-        core.handler.report(result)
+        core.handler.report(ordered(core, orders, call, checked, run))
     }
 
     fn in_place<T: Element>(&self, call: &Call, what: &Collective, elements: &mut [T]) -> Result<()> {

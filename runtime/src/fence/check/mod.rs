@@ -11,6 +11,7 @@
 
 mod calls;
 mod find;
+mod order;
 pub(super) mod promised;
 mod report;
 mod stores;
@@ -18,6 +19,7 @@ mod told;
 
 pub(crate) use calls::{call, fits, of_access, touch, writes_once};
 pub(crate) use find::{conflicts_of, message_of};
+pub(crate) use order::{Orders, ordered};
 pub(crate) use report::Under;
 pub(crate) use stores::{exposed, posted};
 pub(crate) use told::{found, is_blind, of_checked, tell};

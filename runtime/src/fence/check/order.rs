@@ -1,0 +1,84 @@
+//! Collectives that order less than a barrier in MPI, where only its order counts (planner/README.md, 37).
+//!
+//! Each begins with one more exchange, in which what is over travels from the ranks whose calls before are ordered to those whose
+//! calls after are; and its other exchanges order nothing. A rank whose arguments are wrong fails in the first exchange, as without it.
+
+use super::stores::is_asked;
+use crate::fence::fail;
+use crate::state::call::Call;
+use crate::state::clock;
+use crate::state::world::WorldCore;
+use fencepost_planner::Result;
+
+/// In the hash of the exchange in which clocks travel.
+const ORDERED: u64 = 0xc4ec_4ed0_0bde_0000;
+
+/// What a collective orders in MPI: which ranks' earlier calls come before which ranks' later ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Orders {
+    /// Those of every rank before those of every other one.
+    All,
+    /// Those of this rank before those of the others.
+    From(usize),
+    /// Those of the others before those of this rank.
+    To(usize),
+    /// Those of each rank before those of the ranks above it.
+    Upwards,
+}
+
+impl Orders {
+    /// Whether what `from` has called before is over before what `to`, another rank, calls after.
+    fn orders(self, from: usize, to: usize) -> bool {
+        match self {
+            Orders::All => true,
+            Orders::From(root) => from == root,
+            Orders::To(root) => to == root,
+            Orders::Upwards => from < to,
+        }
+    }
+}
+
+/// Runs a collective, whose arguments were `checked` and which orders as much as this. A rank whose arguments are wrong takes part
+/// in the exchange that the call begins with, so that the others learn of it.
+#[inline]
+pub(crate) fn ordered<R>(
+    world: &WorldCore,
+    orders: Orders,
+    call: &Call,
+    checked: Result<()>,
+    run: impl FnOnce() -> Result<R>,
+) -> Result<R> {
+    if orders != Orders::All && world.checks.is_on() && is_asked(world) {
+        let call = Call { hash: call.hash ^ ORDERED, ..*call };
+        return match checked {
+            Ok(()) => {
+                world.checks.clock.ignoring_exchanges(|| exchange(world, orders, &call).and_then(|()| run()))
+            }
+            Err(error) => Err(fail(world, &[], &call, error)),
+        };
+    }
+    match checked {
+        Ok(()) => run(),
+        Err(error) => Err(fail(world, &[], call, error)),
+    }
+}
+
+/// What is over travels, as far as the collective orders.
+fn exchange(world: &WorldCore, orders: Orders, call: &Call) -> Result<()> {
+    let (me, clock) = (world.rank, &world.checks.clock);
+    let mut known = Vec::new();
+    clock::write(&clock.now(me, world.size), &mut known);
+    let hearers = (0..world.size).filter(|&to| to != me && orders.orders(me, to));
+    let mut gives: Vec<_> = hearers.map(|to| (Some(to), &known[..])).collect();
+    if gives.len() + 1 == world.size {
+        gives = vec![(None, &known[..])];
+    }
+    let all = world.meet_some(call, &gives, |from| orders.orders(from, me))?;
+    for (from, bytes) in all.iter().enumerate().filter(|(from, _)| *from != me && orders.orders(*from, me)) {
+        match clock::read(world.size, &mut &bytes[..]) {
+            Some(times) => clock.hear(&times),
+            None => return Err(world.corrupt(&mut world.endpoint.borrow_mut(), from, call)),
+        }
+    }
+    Ok(())
+}
