@@ -13,8 +13,6 @@ type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 
 /// Of a SIGSEGV: the page is there, and the access is not allowed.
 const NOT_ALLOWED: c_int = 2;
-/// Of a SIGTRAP: one instruction was made.
-const ONE_STEP: c_int = 2;
 /// Of the error code of a page fault: the access writes.
 const WRITES: i64 = 2;
 /// Of the flags of the processor: a trap after the next instruction.
@@ -137,7 +135,9 @@ extern "C" fn on_trap(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
     let _kept = KeepError::new();
     // SAFETY: as in `on_fault`.
     let (code, saved) = unsafe { ((*info).si_code, &mut *context.cast::<ucontext_t>()) };
-    if code == ONE_STEP && table::stepped() {
+    // The system reports a step as a breakpoint where a virtual machine has lost the cause of the trap. No other trap can come between
+    // the fault of an instruction and its step, so any that the system raises there (a positive code) is that of the step.
+    if code > 0 && table::stepped() {
         saved.uc_mcontext.gregs[libc::REG_EFL as usize] &= !STEP;
         return;
     }
