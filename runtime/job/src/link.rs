@@ -52,13 +52,13 @@ pub(crate) struct Connections(Mutex<ConnectionState>);
 enum ConnectionState {
     /// This rank listens; the addresses of the others have not arrived.
     Listening(TcpFabric),
-    /// The connections, until they close; and where they are over TCP, reports of the launcher, which they need also
-    /// while they close.
+    /// The connections, until they close; and over TCP the reports of the launcher, which they need
+    /// also while they close.
     Started(Option<Fabric>, Option<TcpReports>),
     Failed,
 }
 
-/// What carries bytes between ranks.
+/// The fabric of this process, by what carries its bytes.
 #[derive(Clone)]
 enum Fabric {
     Tcp(Arc<TcpFabric>),
@@ -142,8 +142,8 @@ impl Link {
         })
     }
 
-    /// Reports to the other ranks that this process ends while it is in a world, where they would not see it, and ends
-    /// the job.
+    /// Reports to the other ranks that this process ends while it is in a world, where they would
+    /// not see it, and ends the job.
     pub(crate) fn abandon(&self) {
         let fabric = self.connections.as_ref().and_then(Connections::fabric);
         if let Some(Fabric::Mpi(fabric)) = fabric {

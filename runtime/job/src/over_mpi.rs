@@ -1,9 +1,9 @@
 //! [`meet`]: how the ranks that a launcher of MPI has started find each other, over that MPI.
 //! Nothing has to be configured.
 //!
-//! MPI is initialised, and each rank gathers what the others give. From then on the ranks of one host use memory that
-//! they share. Between hosts they exchange messages of MPI, if the transport is `mpi`; otherwise MPI is finalised at once, and
-//! they use their own connections.
+//! MPI is initialised, and each rank gathers what the others give. From then on the ranks of one
+//! host use memory that they share. Between hosts they exchange messages of MPI, if the transport
+//! is `mpi`; otherwise MPI is finalised at once, and they use their own connections.
 
 use crate::description::{Description, HostRanks, Limits, Reach};
 use crate::environment::{ExternalRank, MPI, RENDEZVOUS, SHARE, variable};
@@ -78,8 +78,8 @@ enum Wire {
 /// Whether the program asks for messages of MPI.
 static PREFERS_MPI: AtomicBool = AtomicBool::new(false);
 
-/// Has this process, if a launcher of MPI has started it, exchange with other ranks messages of that MPI, where they share no
-/// memory. Called before this process joins its job.
+/// Has this process exchange messages of MPI with the ranks that share no memory with it, if a
+/// launcher of MPI has started it. Called before this process joins its job.
 pub fn prefer_mpi() {
     PREFERS_MPI.store(true, Ordering::Relaxed);
 }
@@ -153,8 +153,8 @@ fn over(
     Ok(Link::over_mpi(memory, fabric))
 }
 
-/// Begins to watch the ranks of this host: each that has ended is marked in the memory that they share, by the rank before it, and
-/// reported to the fabric, which could not see it.
+/// Begins to watch the ranks of this host. Each that has ended is marked in the memory that they
+/// share, by the rank before it, and reported to the fabric, which could not see it.
 fn watch(
     others: Neighbours,
     limits: Limits,

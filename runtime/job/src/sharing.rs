@@ -47,8 +47,8 @@ pub(crate) fn share(session: &Session, ranks: &[u32]) -> Result<Result<Shared, S
     })
 }
 
-/// Opens the processes of the other ranks of this host, where they share no memory. All of them call it. Returns `None` if
-/// one can't be opened.
+/// Opens the processes of the other ranks of this host. All of them call it. Returns `None` if one
+/// can't be opened.
 ///
 /// # Errors
 /// MPI has failed.
@@ -67,7 +67,8 @@ pub(crate) struct Shared {
     pub(crate) neighbours: Neighbours,
 }
 
-/// The processes of the other ranks of this host, from the next one on, and then those before this one.
+/// The processes of the other ranks of this host, from the next one on, and then those before this
+/// one.
 #[derive(Default)]
 pub(crate) struct Neighbours(Vec<Neighbour>);
 
@@ -198,9 +199,10 @@ impl Neighbours {
         self.0.is_empty()
     }
 
-    /// Watches all of them, as long as this process runs. Reports each one that has ended, and how; and a second time, with
-    /// `true`, once no rank between this one and that one runs any more. The next rank that runs is killed if it
-    /// is stopped for the limit of silence, as a launcher kills one that sends no heartbeat.
+    /// Watches all of them, as long as this process runs. Reports each one that has ended, and how;
+    /// and a second time, with `true`, once no rank between this one and that one runs any more.
+    /// The next rank that runs is killed if it is stopped for the limit of silence, as a launcher
+    /// kills one that sends no heartbeat.
     pub(crate) fn watch(self, limits: Limits, mut ended: impl FnMut(&Neighbour, &str, bool)) {
         let mut stop = Stop::default();
         let mut watched: VecDeque<(Neighbour, Option<String>)> =

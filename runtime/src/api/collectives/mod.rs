@@ -330,7 +330,8 @@ impl World {
         })
     }
 
-    /// One collective call, whose arguments were `checked` and which orders as much as this: what fails is told to the world's handler.
+    /// Makes one collective call, whose arguments were `checked` and which orders as much as this.
+    /// The world's handler learns of an error.
     fn collective<R>(
         &self,
         call: &Call,

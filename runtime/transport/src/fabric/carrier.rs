@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::fabric::core::Core;
 use crate::fabric::waker::EventWaker;
-use crate::stream::{Body, Intake, ReceiveBuffer};
-use crate::{Header, Port};
+use crate::stream::{Decoder, Intake};
 
 /// What carries the bytes of a fabric.
 pub trait Carrier: Sized + Send + 'static {
@@ -140,9 +139,8 @@ pub trait Connection<C>: Send {
     /// The connection has ended.
     fn flush(&mut self, carrier: &mut C, out: &mut Outgoing) -> io::Result<bool>;
 
-    /// Returns whether a payload of this many bytes is better passed on from where it is than
-    /// written first.
-    fn takes_in_place(&self, bytes: usize) -> bool;
+    /// Returns whether a long payload is better passed on from where it is than written first.
+    fn takes_in_place(&self) -> bool;
 
     /// Passes on what was written, and then as much of this payload as it can now; returns whether
     /// it passed on anything, and how many bytes of the payload.
@@ -168,27 +166,15 @@ pub trait Connection<C>: Send {
     /// Closes it.
     fn close(self);
 
-    /// Takes a receive buffer for a payload of this channel that is half received; returns the
-    /// buffer if there is none.
-    fn adopt(
-        &mut self,
-        channel: u64,
-        port: Port,
-        header: Header,
-        buffer: ReceiveBuffer,
-    ) -> Option<ReceiveBuffer>;
+    /// Returns what reads the items that arrive.
+    fn decoder(&self) -> &Decoder;
 
-    /// Returns the header and the length of the payload of a frame of this channel and port that is
-    /// half received, if it is large and has no receive buffer.
-    fn coming(&self, channel: u64, port: Port) -> Option<(Header, usize)>;
-
-    /// Cancels the buffer that a frame of this channel, and of this port or any, is half received
-    /// in.
-    fn move_out(&mut self, channel: u64, port: Option<Port>);
-
-    /// Takes the body of a frame, to be filled again.
-    fn recycle(&mut self, body: Body);
+    /// Returns it, to be changed.
+    fn decoder_mut(&mut self) -> &mut Decoder;
 }
+
+/// The least that is missing of a payload, in bytes, for which a receiver may have a buffer.
+pub(crate) const BIG: usize = 16 << 10;
 
 /// The result of reading a connection.
 pub enum ReadOutcome {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, MutexGuard};
 
 use crate::deadlock::Waits;
-use crate::fabric::carrier::{Carrier, Connection};
+use crate::fabric::carrier::{BIG, Carrier, Connection};
 use crate::fabric::core::{Core, RankState};
 use crate::fabric::peer::Peer;
 use crate::fabric::server::{Fabric, FabricShared};
@@ -319,7 +319,7 @@ impl<C: Carrier> Channels for FabricEnd<C> {
         let core = self.core();
         let queue = core.channels.get(&self.number)?.pairs[of].queue(port);
         queue.is_none_or(|queue| queue.inbound.frames.is_empty()).then_some(())?;
-        core.peers[of].link.as_ref()?.coming(self.number, port)
+        core.peers[of].link.as_ref()?.decoder().coming(self.number, port, BIG)
     }
 
     fn cancel(&mut self, from: usize, port: Port) {

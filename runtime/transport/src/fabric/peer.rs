@@ -163,7 +163,7 @@ impl<C: Carrier> Peer<C> {
     /// Returns whether a payload of `bytes` bytes is better passed on from where it is than packed
     /// first.
     pub(super) fn takes_in_place(&self, bytes: usize) -> bool {
-        bytes > PACKED / 4 && self.link.as_deref().is_some_and(|link| link.takes_in_place(bytes))
+        bytes > PACKED / 4 && self.link.as_deref().is_some_and(|link| link.takes_in_place())
     }
 
     /// Packs a payload, and writes what waits if that is enough.

@@ -235,7 +235,7 @@ impl<C: Carrier> Core<C> {
         self.peers
             .iter_mut()
             .filter_map(|peer| peer.link.as_mut())
-            .for_each(|link| link.move_out(number, None));
+            .for_each(|link| link.decoder_mut().move_out(number, None));
         self.forget_if_over(number);
         if self.channels.values().filter(|channel| channel.closed).count() > CLOSED {
             self.tell_deferred();
@@ -280,7 +280,7 @@ impl<C: Carrier> Core<C> {
         if from == self.me() {
             self.own.recycle(body);
         } else if let Some(link) = &mut self.peers[from].link {
-            link.recycle(body);
+            link.decoder_mut().recycle(body);
         }
     }
 
@@ -344,7 +344,7 @@ impl<C: Carrier> Core<C> {
     ) {
         if let Some(channel) = self.channels.get_mut(&number) {
             let adopt = |buffer| match &mut self.peers[from].link {
-                Some(link) => link.adopt(number, port, header, buffer),
+                Some(link) => link.decoder_mut().adopt(number, port, header, buffer),
                 None => Some(buffer),
             };
             channel.pairs[from].open(port).inbound.prepost(ahead, header, buffer, adopt);
@@ -359,7 +359,7 @@ impl<C: Carrier> Core<C> {
             queue.inbound.cancel();
         }
         if let Some(link) = &mut self.peers[from].link {
-            link.move_out(number, Some(port));
+            link.decoder_mut().move_out(number, Some(port));
         }
     }
 

@@ -37,7 +37,7 @@ impl<C: Carrier> Core<C> {
     }
 
     /// Does what is due by time: heartbeats, time limits, retries.
-    pub(super) fn run_timers(&mut self, now: Instant) {
+    pub(crate) fn run_timers(&mut self, now: Instant) {
         let step = now - self.timed;
         self.timed = now;
         let Limits { beat, limit, obituary, .. } = self.limits;

@@ -29,7 +29,7 @@ impl<F: FnMut(u64, Item)> Intake for Plain<F> {
 
 /// Reads items from pieces.
 #[derive(Default)]
-pub(crate) struct Decoder {
+pub struct Decoder {
     head: ItemHead,
     have: usize,
     /// The length of the body, according to the head.

@@ -8,9 +8,9 @@ use std::time::Instant;
 use rustix::net::SendFlags;
 
 use crate::auth::{Seal, Session};
-use crate::fabric::carrier::{self, Outgoing, ReadOutcome};
-use crate::stream::{Body, Decoder, Intake, ItemWriter, KEPT, ReceiveBuffer};
-use crate::{Header, Port, watch};
+use crate::fabric::carrier::{self, BIG, Outgoing, ReadOutcome};
+use crate::stream::{Decoder, Intake, ItemWriter, KEPT};
+use crate::watch;
 
 /// The longest record that carries a tag, in bytes.
 const RECORD: usize = 16 << 10;
@@ -21,7 +21,6 @@ const LENGTH: usize = 8;
 
 /// Bytes that are read in addition to a large payload, and the least that is missing of one.
 const EXTRA: usize = 512;
-const BIG: usize = 16 << 10;
 
 /// The size of a payload that is better read where it belongs, by a read more, than with its head and copied.
 const IN_PLACE: usize = 32 << 10;
@@ -154,26 +153,12 @@ impl<C> carrier::Connection<C> for Connection {
         if total > 0 { ReadOutcome::Something { all } } else { ReadOutcome::Nothing }
     }
 
-    fn adopt(
-        &mut self,
-        channel: u64,
-        port: Port,
-        header: Header,
-        buffer: ReceiveBuffer,
-    ) -> Option<ReceiveBuffer> {
-        self.decoder.adopt(channel, port, header, buffer)
+    fn decoder(&self) -> &Decoder {
+        &self.decoder
     }
 
-    fn coming(&self, channel: u64, port: Port) -> Option<(Header, usize)> {
-        self.decoder.coming(channel, port, BIG)
-    }
-
-    fn move_out(&mut self, channel: u64, port: Option<Port>) {
-        self.decoder.move_out(channel, port);
-    }
-
-    fn recycle(&mut self, body: Body) {
-        self.decoder.recycle(body);
+    fn decoder_mut(&mut self) -> &mut Decoder {
+        &mut self.decoder
     }
 
     fn flush(&mut self, _: &mut C, Outgoing { bytes, sent, spare }: &mut Outgoing) -> io::Result<bool> {
@@ -249,7 +234,7 @@ impl<C> carrier::Connection<C> for Connection {
         Ok((wrote > 0, of_payload))
     }
 
-    fn takes_in_place(&self, _: usize) -> bool {
+    fn takes_in_place(&self) -> bool {
         self.sealed.is_none() && self.last.is_none()
     }
 
@@ -302,7 +287,8 @@ fn is_fault(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream::Item;
+    use crate::stream::{Item, ReceiveBuffer};
+    use crate::{Header, Port};
 
     /// The two ends of a connection, one of them as a rank uses it.
     fn connected() -> (Connection, TcpStream) {
