@@ -241,6 +241,11 @@ pub(crate) fn after_reports<R>(run: impl FnOnce(&Path) -> R) -> (R, String) {
     (returned, text)
 }
 
+/// The lines of a report that are of conflicts, and not of what a rank does not look at.
+pub(crate) fn conflict_lines(report: &str) -> impl Iterator<Item = &str> {
+    report.lines().filter(|line| !line.contains("\"blind\""))
+}
+
 /// Runs the epochs one after another, and compares each with the law. Returns how many of them had a conflict.
 fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind, check: Check) -> usize {
     let first = |rank: usize, window: usize| values(900 + (rank * 2 + window) as u64, LEN);

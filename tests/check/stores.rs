@@ -2,7 +2,7 @@
 
 use crate::ends::{End, ends_of};
 use crate::generated::{BEFORE, Called, Found, LEN, LINES, MOST};
-use crate::generated::{after_reports, called, expected, found, law, number, on};
+use crate::generated::{after_reports, called, conflict_lines, expected, found, law, number, on};
 use fencepost::prelude::*;
 use fencepost::{Check, TransportKind, ranks};
 use fencepost_planner::ids::{Id, Rank, WindowId};
@@ -211,6 +211,108 @@ fn puts(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
+/// What rank 1 does to the section of an operation of its own after the call, and how the operation accesses the section.
+const OWN: [(&str, Between); 6] = [
+    ("the source of a put: element 3: read by rank 1", |world, u| {
+        if world.rank() == 1 {
+            u.put(0..4).to(0, 8..12)?;
+            u[3] = 1;
+        }
+        Ok(())
+    }),
+    ("the source of an accumulate of one element: element 2: read by rank 1", |world, u| {
+        if world.rank() == 1 {
+            u.accumulate(2..3, Op::Sum).to(0, 8)?;
+            u[2] = 1;
+            world.send(0, 0, [1])?;
+        }
+        if world.rank() == 0 { world.recv::<i32>(1, 0).map(drop) } else { Ok(()) }
+    }),
+    ("the destination of a get: elements 4..8: written by rank 1", |world, u| {
+        if world.rank() == 1 {
+            u.get(0..8).from(0, 8..16)?;
+            u[4] = 1;
+            u[7] = 1;
+        }
+        world.barrier()
+    }),
+    ("a column: elements 5..11: read by rank 1", |world, u| {
+        if world.rank() == 1 {
+            u.put(u.section(Datatype::nest(0, &[(3, 5)], 1))).to(2, 0..3)?;
+            u[5] = 1;
+            u[6] = 1;
+        }
+        world.barrier()?;
+        if world.rank() == 1 {
+            u[10] = 1;
+        }
+        Ok(())
+    }),
+    ("the first of two puts of one section: element 3: read by rank 1", |world, u| {
+        if world.rank() == 1 {
+            u.put(0..4).to(0, 8..12)?;
+            u[3] = 1;
+            u.put(0..4).to(2, 8..12)?;
+        }
+        Ok(())
+    }),
+    ("a put to itself: element 3: read by rank 1", |world, u| {
+        if world.rank() == 1 {
+            u.put(0..4).to(1, 8..12)?;
+            u[3] = 1;
+        }
+        Ok(())
+    }),
+];
+
+const OWN_SILENT: [(&str, Between); 5] = [
+    ("a store before the call", |world, u| {
+        if world.rank() == 1 {
+            u[3] = 1;
+            u.put(0..4).to(0, 8..12)?;
+            u[4] = 1;
+            u.get(4..8).from(2, 8..12)?;
+        }
+        Ok(())
+    }),
+    ("stores into other elements after the call", |world, u| {
+        if world.rank() == 1 {
+            u.put(2..4).to(0, 8..10)?;
+            u.get(6..8).from(2, 8..10)?;
+            u[1] = 1;
+            u[4] = 1;
+            u[5] = 1;
+            u[8] = 1;
+        }
+        Ok(())
+    }),
+    ("a slice, which is read at the call", |world, u| {
+        if world.rank() == 1 {
+            u.put(&u[0..4]).to(0, 8..12)?;
+            u[3] = 1;
+        }
+        Ok(())
+    }),
+    ("an operation that was given up", |world, u| {
+        if world.rank() == 1 {
+            u.put(0..4).to(0, 8..12)?;
+            u.discard();
+            u[3] = 1;
+        }
+        Ok(())
+    }),
+    ("a fence before the store", |world, u| {
+        if world.rank() == 1 {
+            u.put(0..4).to(0, 8..12)?;
+        }
+        u.fence()?;
+        if world.rank() == 1 {
+            u[3] = 1;
+        }
+        Ok(())
+    }),
+];
+
 /// Judges all of it on this transport.
 pub(crate) fn judged(transport: &TransportKind) {
     let line_of = |handed: Handed| {
@@ -228,6 +330,27 @@ pub(crate) fn judged(transport: &TransportKind) {
         let silent = ends(transport, Check::Mpi, fenced, between);
         assert!(silent.iter().all(Result::is_ok), "{what} on {transport:?}: {silent:?}");
     }
+    for (what, between) in OWN {
+        let at = format!("{what} on {transport:?}");
+        let told = ends(transport, Check::Mpi, fenced, between);
+        let classes: Vec<_> = told.iter().map(|end| end.as_ref().err().map(|(class, _)| *class)).collect();
+        let (part, other) = (Some(ErrorClass::RmaConflict), Some(ErrorClass::RmaSync));
+        assert_eq!(classes, [other, part, other, other], "{at}: {told:?}");
+        let mut words = what.rsplit(": ");
+        let (does, elements) = (words.next().expect("some"), words.next().expect("some"));
+        for (_, text) in told.iter().filter_map(|end| end.as_ref().err()) {
+            let stored = format!("stored by rank 1 after the call at {}:", file!());
+            let named = format!("{elements} of window 0 on rank 1");
+            let all = [&stored, &named, does, "MPI does not define", "between the call"];
+            assert!(all.iter().all(|words| text.contains(words)), "{at}: {text}");
+        }
+        let silent = ends(transport, Check::Log, fenced, between);
+        assert!(silent.iter().all(Result::is_ok), "{at}: {silent:?}");
+    }
+    for (what, between) in OWN_SILENT {
+        let silent = ends(transport, Check::Mpi, fenced, between);
+        assert!(silent.iter().all(Result::is_ok), "{what} on {transport:?}: {silent:?}");
+    }
     for (what, handed) in HANDED {
         let at = format!("after {what} on {transport:?}");
         let told = ends(transport, Check::Mpi, handed, |_, u| {
@@ -240,6 +363,30 @@ pub(crate) fn judged(transport: &TransportKind) {
         let silent = ends(transport, Check::Mpi, handed, |_, u| put(u));
         assert!(silent.iter().all(Result::is_ok), "{at}: {silent:?}");
     }
+}
+
+#[test]
+fn a_section_of_another_window_is_reported_once_as_not_looked_at() {
+    let first = line!() + 8;
+    let (ended, text) = after_reports(|report| {
+        ranks(2).check(Check::Mpi).check_report(report).run(|world| {
+            let mut u = world.window::<u64>(4)?;
+            let mut v = world.window::<u64>(4)?;
+            world.fence((&mut u, &mut v))?;
+            for at in 0..2 {
+                if world.rank() == 0 {
+                    u.put(v.section(at..at + 1)).to(1, at)?;
+                    v[at] = 1;
+                }
+                world.fence((&mut u, &mut v))?;
+            }
+            Ok(())
+        })
+    });
+    ended.expect("nothing is found");
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines.len() == 1 && lines[0].contains("\"blind\""), "{text}");
+    assert!(text.contains(&format!("\"line\":{first},")), "{text}");
 }
 
 #[test]
@@ -337,7 +484,7 @@ fn what_is_told_of_stores_is_what_the_reference_says() {
                     Ok(failed)
                 })
             });
-            let mut told: Vec<Found> = text.lines().map(found).collect();
+            let mut told: Vec<Found> = conflict_lines(&text).map(found).collect();
             told.sort();
             let (mut expected, mut fails) = (Vec::new(), vec![false]);
             for epoch in &epochs {

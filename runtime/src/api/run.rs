@@ -212,7 +212,8 @@ impl Ranks {
     /// the same way. A put that writes an element twice is `RMA_CONFLICT` at its call, and so is
     /// an operation that conflicts with one before it of the same rank in the epoch of a fence or in an access: with both lines, and no part of the epoch. Epochs without such a conflict leave the same bits as unchecked ones.
     /// With `Mpi`, so is a fence where a rank has stored into its part since the window was made or fenced last, and another rank accesses
-    /// the part in a way that MPI does not define then. And a broadcast, a scatter, a reduction to one rank, a gather or a scan
+    /// the part in a way that MPI does not define then; and where it has stored into the section of an operation of its own after the
+    /// call. And a broadcast, a scatter, a reduction to one rank, a gather or a scan
     /// orders epochs of locks only as far as it does in MPI.
     /// A superstep that has one is not prepared and not loaded: `RMA_CONFLICT`, on the ranks that know of it. While it runs it
     /// is not looked at.

@@ -16,6 +16,7 @@
 
 use crate::collect::outbox::DISPLACEMENTS;
 use crate::collect::plain::{Plain, kind_of, line_of, plain};
+use crate::collect::sections::Sections;
 use crate::collect::touched::Touched;
 use fencepost_planner::conflicts::{Marks, Own, access_to_section};
 use fencepost_planner::datatype::Datatype;
@@ -24,6 +25,7 @@ use fencepost_planner::ir::pattern::Kind;
 use fencepost_transport::Record;
 use std::cell::{Cell, OnceCell, RefCell, RefMut};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::panic::Location;
 
 const RUN: u64 = 1 << 45;
@@ -206,6 +208,10 @@ pub(crate) struct Checked {
     pub(crate) since: Cell<Option<&'static Location<'static>>>,
     /// The bytes of this rank's part after that call.
     pub(crate) part: RefCell<Vec<u8>>,
+    /// The elements that this rank has loaded since that call, but for those that the memory still notes; in runs.
+    pub(crate) loaded: RefCell<Vec<Range<usize>>>,
+    /// The sections of operations in this epoch, where stores into them and loads of them are looked for.
+    pub(crate) sections: RefCell<Sections>,
 }
 
 /// The lists of one window.
@@ -346,6 +352,7 @@ impl Checked {
             lists.sections.clear();
             lists.lines.clear();
             self.plain.clear();
+            self.sections.borrow_mut().clear();
             self.owns().for_each(Own::begin);
         }
     }

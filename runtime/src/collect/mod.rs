@@ -13,6 +13,7 @@ pub(crate) mod outbox;
 pub(crate) mod pending;
 pub(crate) mod plain;
 pub(crate) mod region;
+pub(crate) mod sections;
 pub(crate) mod ticket;
 pub(crate) mod touched;
 pub(crate) mod visits;

@@ -26,7 +26,8 @@ pub enum Check {
     Log,
     /// As `Log`; and stores of a rank into its part in the epoch of a fence in which others access it, or into what is not lent of a
     /// window that is posted, which have a meaning here and none in MPI, end in the same error. Each call that gives the program a window,
-    /// and each post of a part of it, copies this rank's part. Between epochs of locks,
+    /// and each post of a part of it, copies this rank's part. So do stores into the section of an operation between its call and its
+    /// fence; each such call copies the section. Between epochs of locks,
     /// a collective with a root, or a scan, orders no more than it does in MPI, and has one exchange more. And a standard send waits until its message is taken, as a
     /// synchronous one does: so ranks that only a buffer keeps from waiting for each other are told so.
     Mpi,
@@ -156,6 +157,8 @@ pub(crate) enum Blind {
     Prepared,
     /// The memory of a window cannot be watched for loads.
     Loads,
+    /// An operation has a section of another window than its own.
+    Sections,
 }
 
 impl Blind {

@@ -5,6 +5,7 @@
 
 use super::find::{Records, Touching, add_part, parts, touching};
 use super::report::{self, Under};
+use super::sections;
 use crate::collect::checked::List;
 use crate::collect::operation::WindowKey;
 use crate::collect::outbox::DISPLACEMENTS;
@@ -31,6 +32,20 @@ struct Access<'a> {
 /// # Errors
 /// `RMA_CONFLICT`, if one before it in this epoch conflicts with it, unless conflicts pass: it must not be collected.
 pub(crate) fn call(
+    window: &WindowCore,
+    operation: (Kind, usize, Touched<'_>),
+    section: Option<(Option<WindowKey>, Touched<'_>)>,
+    site: &'static Location<'static>,
+) -> Result<()> {
+    compared(window, operation, section, site)?;
+    if let Some((key, touched)) = section {
+        sections::called(window, (key, access_to_section(operation.0), touched), site);
+    }
+    Ok(())
+}
+
+/// Compares an operation that is about to be called with those before it.
+fn compared(
     window: &WindowCore,
     (kind, target, touched): (Kind, usize, Touched<'_>),
     section: Option<(Option<WindowKey>, Touched<'_>)>,

@@ -14,6 +14,7 @@ mod find;
 mod order;
 pub(super) mod promised;
 mod report;
+mod sections;
 mod stores;
 mod told;
 
@@ -29,7 +30,7 @@ use crate::collect::checked::Lists;
 use crate::protocol::call::handler_of;
 use crate::state::call::Call;
 use crate::state::check::{Blind, Check};
-use crate::state::conflicts::{decode, encode};
+use crate::state::conflicts::{MOST, decode, encode};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::Conflict;
@@ -136,6 +137,7 @@ fn before(
     failed: Option<Error>,
 ) -> Result<Option<Error>> {
     let with_lines = world.checks.checking.borrow().check.tells_lines();
+    let of_sections = sections::conflicts(world, windows);
     let local = stores::of(world, windows);
     world.checks.begin(Vec::new());
     // Records that are still to be read from sections change before the fence.
@@ -170,6 +172,7 @@ fn before(
     };
     let found = find::conflicts(world.rank, windows, &all, &records)
         .and_then(|mut found| {
+            found.extend(of_sections.into_iter().take(MOST.saturating_sub(found.len())));
             for stores::Local { window, runs, site } in &local {
                 for (kind, runs) in runs.iter().filter(|(_, runs)| !runs.is_empty()) {
                     find::with_local(world.rank, window, &all, &records, (*kind, runs, site), &mut found)?;

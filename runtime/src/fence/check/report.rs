@@ -65,6 +65,14 @@ fn access(kind: Kind) -> String {
 /// Returns what two accesses that conflict would do where nothing is checked, and the advice to their author.
 fn advice(a: &Touch, b: &Touch, under: Under) -> String {
     use Kind::{Accumulate, Get, Put};
+    if a.operation == LOCAL && a.origin == b.origin {
+        return match (a.kind, b.kind) {
+            (Get, _) => "MPI does not define a load of an element that a get lands in, between the call of the get and its fence: load before the call, or put a fence before the load",
+            (_, Get) => "MPI does not define a store into the section that an operation reads, between the call and its fence: store before the call, put a fence before the store, or hand over a slice, which is read at the call",
+            _ => "MPI does not define a store into an element that a get lands in, between the call of the get and its fence: put a fence before the store",
+        }
+        .into();
+    }
     if (a.operation, a.kind) == (LOCAL, Get) {
         return "MPI does not define a load of an element that another rank puts or accumulates into in the same epoch: put a fence after the loads".into();
     }

@@ -38,7 +38,7 @@ pub(super) fn of<'w>(world: &WorldCore, windows: &[&'w WindowCore]) -> Vec<Local
         let Some(site) = window.checked.since.take() else { continue };
         let (now, before) = (part(window), window.checked.part.borrow());
         let stored = differences(&before, now, window.element.size as usize);
-        let runs = [(Kind::Put, stored), (Kind::Get, window.region.loaded())];
+        let runs = [(Kind::Put, stored), (Kind::Get, loaded_since(window, 0))];
         all.push(Local { window, runs, site: world.checks.site(site) });
     }
     all
@@ -79,8 +79,31 @@ fn keep(window: &WindowCore) {
     kept.extend_from_slice(part(window));
 }
 
+/// The elements that this rank has loaded since a number of runs of them was known, ascending, in runs.
+pub(super) fn loaded_since(window: &WindowCore, known: usize) -> Vec<Range<usize>> {
+    let mut all = window.region.loaded();
+    all.extend_from_slice(&window.checked.loaded.borrow()[known..]);
+    all.sort_unstable_by_key(|run| run.start);
+    all.dedup_by(|next, run| {
+        let meets = next.start <= run.end;
+        run.end = if meets { run.end.max(next.end) } else { run.end };
+        meets
+    });
+    all
+}
+
+/// Keeps the elements that were loaded so far apart from those that are loaded later; returns the number of their runs.
+pub(super) fn forget_loads(window: &WindowCore) -> usize {
+    let loaded = &mut *window.checked.loaded.borrow_mut();
+    if window.world.checks.checking.borrow().sees_loads() {
+        loaded.extend(window.region.loaded());
+        window.region.watch();
+    }
+    loaded.len()
+}
+
 /// The elements of `size` bytes that are not the same in both, in runs.
-fn differences(before: &[u8], now: &[u8], size: usize) -> Vec<Range<usize>> {
+pub(super) fn differences(before: &[u8], now: &[u8], size: usize) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (at, (before, now)) in before.chunks(size).zip(now.chunks(size)).enumerate() {
         if before != now {
@@ -100,6 +123,7 @@ pub(super) fn begins(window: &WindowCore, site: &'static Location<'static>) {
         return;
     }
     window.checked.since.set(Some(site));
+    window.checked.loaded.borrow_mut().clear();
     keep(window);
     if !window.region.watch() && world.checks.checking.borrow().loads && !part(window).is_empty() {
         is_blind(world, window.key.window, Blind::Loads, site);

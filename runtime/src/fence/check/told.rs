@@ -137,6 +137,9 @@ pub(crate) fn is_blind(world: &WorldCore, window: u32, why: Blind, site: &'stati
         Blind::Loads => format!(
             "fencepost: rank {rank} cannot see loads of its part of window {window}, which the call at {file}:{line} returned; loads are seen on x86-64, where memory can be mapped twice\n"
         ),
+        Blind::Sections => format!(
+            "fencepost: rank {rank} does not look for its stores and loads in the section of the operation on window {window} at {file}:{line}, nor in others of a window that the operation is not called on; name sections of the same window to have these found\n"
+        ),
     };
     // A failure to write cannot be reported.
     let _ = std::io::stderr().write_all(text.as_bytes());

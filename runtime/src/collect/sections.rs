@@ -1,0 +1,46 @@
+//! [`Sections`]: the sections that operations of an epoch read or land in, as they were at the calls, where what the program stores into
+//! them and loads of them afterwards is looked for (planner/README.md, 37).
+
+use fencepost_planner::ir::pattern::Kind;
+use std::ops::Range;
+use std::panic::Location;
+
+/// Elements next to each other of the section of an operation.
+pub(crate) struct Section {
+    pub(crate) elements: Range<usize>,
+    /// How the operation accesses them.
+    pub(crate) kind: Kind,
+    pub(crate) site: &'static Location<'static>,
+    /// The number of runs of elements that are known to be loaded before the call.
+    pub(crate) loads: usize,
+}
+
+/// The sections of an epoch, in the order of the calls.
+#[derive(Default)]
+pub(crate) struct Sections {
+    all: Vec<Section>,
+    /// Their elements at the calls, one after the other.
+    bytes: Vec<u8>,
+}
+
+impl Sections {
+    pub(crate) fn add(&mut self, section: Section, bytes: &[u8]) {
+        self.all.push(section);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The sections, each with its elements of `size` bytes at the call.
+    pub(crate) fn each(&self, size: usize) -> impl Iterator<Item = (&Section, &[u8])> {
+        let mut left = &self.bytes[..];
+        self.all.iter().map(move |section| {
+            let (bytes, rest) = left.split_at(section.elements.len() * size);
+            left = rest;
+            (section, bytes)
+        })
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.all.clear();
+        self.bytes.clear();
+    }
+}

@@ -1,0 +1,83 @@
+//! What a rank stores into the section of an operation of its own after the call, or loads of one that a get lands in, before the fence
+//! that carries the operation out (planner/README.md, 37).
+
+use super::stores::{differences, forget_loads, is_asked, loaded_since, part};
+use super::told::is_blind;
+use crate::collect::operation::WindowKey;
+use crate::collect::sections::Section;
+use crate::collect::touched::Touched;
+use crate::state::check::Blind;
+use crate::state::conflicts::{LOCAL, MOST};
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use fencepost_planner::conflicts::{Conflict, Touch};
+use fencepost_planner::ir::pattern::Kind;
+use std::ops::Range;
+use std::panic::Location;
+
+/// The number of an operation among conflicts with what its own rank stores and loads.
+const OWN: usize = 0;
+
+/// An operation was called on this window that accesses these elements of this rank, of the window or of another one, in this way.
+pub(super) fn called(
+    window: &WindowCore,
+    (key, kind, elements): (Option<WindowKey>, Kind, Touched<'_>),
+    site: &'static Location<'static>,
+) {
+    if !is_asked(&window.world) {
+        return;
+    }
+    if key.is_some_and(|key| key != window.key) {
+        // The program may have its elements borrowed by `&mut` meanwhile: they may not be read here.
+        return is_blind(&window.world, window.key.window, Blind::Sections, site);
+    }
+    let loads = if kind == Kind::Put { forget_loads(window) } else { 0 };
+    let (part, size) = (part(window), window.element.size as usize);
+    let sections = &mut *window.checked.sections.borrow_mut();
+    elements.all_runs(|elements| {
+        let bytes = &part[elements.start * size..elements.end * size];
+        sections.add(Section { elements, kind, site, loads }, bytes);
+        true
+    });
+}
+
+/// The conflicts of this rank's operations on these windows with what it has stored and loaded since their calls.
+pub(super) fn conflicts(world: &WorldCore, windows: &[&WindowCore]) -> Vec<Conflict> {
+    let mut found: Vec<Conflict> = Vec::new();
+    for window in windows {
+        let (now, size) = (part(window), window.element.size as usize);
+        for (section, before) in window.checked.sections.borrow().each(size) {
+            let Range { start, end } = section.elements;
+            let stored = differences(before, &now[start * size..end * size], size);
+            let stored = bounds(stored.iter().map(|run| start + run.start..start + run.end));
+            let loaded = || loaded_since(window, section.loads);
+            let inside = |run: &Range<usize>| run.start.max(start)..run.end.min(end);
+            let loaded = match section.kind {
+                Kind::Put => bounds(loaded().iter().map(inside).filter(|run| !run.is_empty())),
+                _ => None, // the program may load what an operation reads
+            };
+            for (local, elements) in [(Kind::Put, stored), (Kind::Get, loaded)] {
+                let Some(elements) = elements else { continue };
+                let site = world.checks.site(section.site);
+                let touch =
+                    |operation, kind| Touch { origin: world.rank, operation, kind, site: site.clone() };
+                let between = [touch(LOCAL, local), touch(OWN, section.kind)];
+                let window = window.key.window as usize;
+                let is_same = |other: &&mut Conflict| other.window == window && other.between == between;
+                if let Some(Conflict { elements: all, .. }) = found.iter_mut().find(is_same) {
+                    *all = all.start.min(elements.start)..all.end.max(elements.end);
+                } else if found.len() < MOST {
+                    found.push(Conflict { rank: world.rank, ranks: 1, window, elements, between });
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The first and the last of the elements in some ascending runs.
+fn bounds(mut runs: impl Iterator<Item = Range<usize>>) -> Option<Range<i64>> {
+    let first = runs.next()?;
+    let end = runs.last().map_or(first.end, |last| last.end);
+    Some(first.start as i64..end as i64)
+}
