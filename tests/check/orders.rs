@@ -11,7 +11,7 @@ type Collective = (&'static str, fn(&World) -> Result<()>, fn(usize, usize) -> b
 
 const ROOT: usize = 2;
 
-const COLLECTIVES: [Collective; 14] = [
+const COLLECTIVES: [Collective; 15] = [
     ("barrier", World::barrier, |_, _| true),
     ("allreduce", |world| world.allreduce(&mut [1], Op::Sum), |_, _| true),
     ("allgather", |world| world.allgather(&[1]).map(drop), |_, _| true),
@@ -26,7 +26,19 @@ const COLLECTIVES: [Collective; 14] = [
     ("gather_into", |world| world.gather_into(ROOT, &[1], &mut [0; 4]), |_, to| to == ROOT),
     ("gather_block", gathered, |_, to| to == ROOT),
     ("scan", |world| world.scan(&mut [1], Op::Sum), |from, to| from < to),
+    ("collectives in a superstep, whose fence orders all", in_a_superstep, |_, _| true),
 ];
+
+#[superstep]
+fn step(u: &mut Window<u64>, world: &World) -> Result<()> {
+    u.put([1]).to((world.rank() + 1) % world.size(), 0)?;
+    world.reduce(ROOT, &[1], Op::Sum)?;
+    world.scan(&mut [1], Op::Sum)
+}
+
+fn in_a_superstep(world: &World) -> Result<()> {
+    step(&mut world.window(4)?, world)
+}
 
 fn scattered(world: &World) -> Result<()> {
     let block = Block::new(world, [8])?;
