@@ -170,17 +170,31 @@ fn a_load_in_the_epoch_of_a_put_into_its_element_is_told_with_both_lines_where_i
 }
 
 #[test]
+fn a_window_whose_loads_are_not_seen_is_reported_once_by_each_rank() {
+    let made = line!() + 4;
+    let (ended, text) = after_reports(|report| {
+        ranks(2).check(Check::Mpi).check_loads(true).check_report(report).run(|world| {
+            for _ in 0..2 {
+                let mut u = world.lock_window::<u64>(4)?.into_window()?;
+                u.fence()?;
+            }
+            world.window::<u64>(4)?.fence()
+        })
+    });
+    ended.expect("nothing is found");
+    let is_named = |line: &str| line.contains("\"blind\"") && line.contains(&format!("\"line\":{made},"));
+    assert!(text.lines().count() == 2 && text.lines().all(is_named), "{text}");
+}
+
+#[test]
 fn elements_that_calls_are_handed_are_sent_and_received_as_ever() {
     const LONG: usize = 20_000;
     for transport in transports(0..2) {
         let asked = ranks(2).transport(transport.clone()).check(Check::Mpi).check_loads(true);
         let run = asked.run(|world| {
-            let mut u = world.window::<u64>(LONG)?;
-            let mut v = world.window::<u64>(LONG)?;
             let (me, other) = (world.rank(), 1 - world.rank());
-            for (at, element) in u.iter_mut().enumerate() {
-                *element = (me * LONG + at) as u64;
-            }
+            let mut u = world.window_from((0..LONG).map(|at| (me * LONG + at) as u64).collect())?;
+            let mut v = world.window::<u64>(LONG)?;
             world.fence((&mut u, &mut v))?;
             // Long enough that they are written from where they are, and read to where they land.
             if me == 0 {

@@ -244,13 +244,13 @@ impl Ranks {
     }
 
     /// Whether [`Check::Mpi`] also looks for loads: a fence where a rank has loaded an element of
-    /// its part since the fence before, and another rank puts or accumulates into that element in
-    /// the epoch, is `RMA_CONFLICT` as one with a store is. Not, unless set. The variable is
+    /// its part since the window was made or fenced last, and another rank puts or accumulates into
+    /// that element in the epoch, is `RMA_CONFLICT` as one with a store is. Not, unless set. The variable is
     /// `FENCEPOST_CHECK_LOADS=on|off`. All ranks may choose otherwise.
     ///
-    /// The elements of a window that [`World::window`](crate::World::window) or [`window_with`](crate::World::window_with) makes are mapped
-    /// a second time then, for the program alone, and after each fence that mapping is protected: each access
-    /// raises a signal, is noted, and is made by itself. What that means:
+    /// The elements of a window that is not made for locks are mapped a second time then, for the program alone, and from the call that
+    /// makes the window on that mapping is protected: each access raises a signal, is noted, and is made by itself. A window of a
+    /// [vector](crate::World::window_from) copies the vector. What that means:
     ///
     /// - **A system call that the program hands elements to** (`file.write_all(bytes_of(&u[..]))`, a read into the window) fails with
     ///   EFAULT between two fences, since no signal is raised there: copy the elements first. Calls of this crate may be handed them.
@@ -259,9 +259,9 @@ impl Ranks {
     /// - Of a load of several elements by one instruction the first is seen; a load that also stores, as of `u[i] += 1`, may be seen as a store alone.
     ///   After a long copy the rest of its pages is not seen. What the program hands to calls of this crate may be read unseen, and of threads that it hands the elements one may load unseen while another
     ///   one does.
-    /// - A window of a [vector](crate::World::window_from), or under locks, is not watched; nor any window on a processor other than x86-64, where
+    /// - A window that was made for locks is not watched; nor any window on a processor other than x86-64, where
     ///   memory cannot be mapped twice, beyond 1024 windows of a process, or while SIGSEGV or SIGTRAP is blocked or has a handler that was
-    ///   installed after that of this crate. Signals that are of no window go to the handlers that were installed before.
+    ///   installed after that of this crate. A rank reports the first window of its own that is not watched. Signals that are of no window go to the handlers that were installed before.
     ///
     /// # Cost
     /// Some microseconds for each instruction that accesses the window.

@@ -180,9 +180,9 @@ impl Region {
         self.watched.as_ref().map_or(self.base(), Watched::base)
     }
 
-    /// Loads of the elements by the program are seen from here on, if they can be, and none has been. Returns whether they can be.
+    /// Loads of the elements by the program are seen from here on, if they can be, and none has been. Returns whether they are.
     pub(crate) fn watch(&self) -> bool {
-        self.watched.as_ref().map(Watched::begin).is_some()
+        self.watched.as_ref().is_some_and(Watched::begin)
     }
 
     /// No more loads are seen.

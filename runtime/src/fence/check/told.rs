@@ -135,7 +135,7 @@ pub(crate) fn is_blind(world: &WorldCore, window: u32, why: Blind, site: &'stati
             "fencepost: rank {rank} does not look for stores and loads next to the operations of prepared supersteps, the one of window {window} at {file}:{line} among them; call them unprepared to have these found\n"
         ),
         Blind::Loads => format!(
-            "fencepost: rank {rank} cannot see loads of its part of window {window}, which the call at {file}:{line} returned; loads are seen on x86-64, where memory can be mapped twice\n"
+            "fencepost: rank {rank} cannot see loads of its part of window {window}, which the call at {file}:{line} returned; `Ranks::check_loads` says where they are seen\n"
         ),
         Blind::Sections => format!(
             "fencepost: rank {rank} does not look for its stores and loads in the section of the operation on window {window} at {file}:{line}, nor in others of a window that the operation is not called on; name sections of the same window to have these found\n"

@@ -89,13 +89,15 @@ impl Watched {
     }
 
     /// Loads by the program are seen from here on, if nothing has come between the system and the handlers. The program accesses
-    /// nothing meanwhile.
-    pub fn begin(&self) {
+    /// nothing meanwhile. Returns whether they are seen.
+    pub fn begin(&self) -> bool {
         self.loaded.iter().for_each(|bits| bits.store(0, Ordering::Relaxed));
-        match signals::are_ours() {
+        let are_ours = signals::are_ours();
+        match are_ours {
             true => self.slot.arm(),
             false => self.open(),
         }
+        are_ours
     }
 
     /// No more loads are seen.
@@ -158,7 +160,7 @@ mod tests {
         const LEN: usize = 600;
         let made: Vec<_> =
             (0..2).map(|_| Memory::heap().watched(64 + 8 * LEN, 64, 8).expect("mapped")).collect();
-        made.iter().for_each(|(_, watched)| watched.begin());
+        assert!(made.iter().all(|(_, watched)| watched.begin()));
         let [from, to] = [0, 1].map(|which| made[which].1.base().cast::<u64>());
         // SAFETY: there are as many elements, and nobody writes them.
         let all = unsafe { std::slice::from_raw_parts(from.cast_const(), LEN) };

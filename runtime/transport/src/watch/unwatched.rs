@@ -11,8 +11,8 @@ impl Watched {
         match *self {}
     }
 
-    /// Begins to watch.
-    pub fn begin(&self) {
+    /// Begins to watch; returns whether it does.
+    pub fn begin(&self) -> bool {
         match *self {}
     }
 
