@@ -93,7 +93,7 @@ pub const VARIABLES: [Variable; 26] = [
         "FENCEPOST_CHECK",
         "off, calls, mark, log or mpi",
         "calls in debug builds, off in others",
-        "calls: each call is compared with the pattern of its superstep, and operations that no fence carries out are an error. mark or log: a fence of an epoch in which two operations conflict applies nothing and names both lines, and so does a wait or an unlock; log records the lines as operations are called, mark asks for them afterwards. mpi: as log, and a rank may not store into its part in the epoch or exposure in which others access it, and each standard send waits for its receive. The same on every rank",
+        "calls: each call is compared with the pattern of its superstep, and operations that no fence carries out are an error. mark or log: a fence of an epoch in which two operations conflict applies nothing and names both lines, and so does a wait or an unlock; log records the lines as operations are called, mark asks for them afterwards. mpi: as log, and a rank may not store into its part in the epoch or exposure in which others access it, nor into the section of its own operation before the fence; collectives order epochs of locks no more than in MPI, and each standard send waits for its receive. The same on every rank",
     ),
     program(
         "FENCEPOST_CHECK_LOADS",

@@ -32,7 +32,7 @@ pub(in crate::fence) fn stored(
     };
     let window = windows.iter().find(changed)?;
     let message = format!(
-        "NOSTORE was asserted, and this rank has stored into its part of window {} since the fence before: nothing was applied",
+        "NOSTORE was asserted, and this rank has stored into its part of window {} since its last fence or wait: nothing was applied",
         window.key.window
     );
     Some(call.error(world, ErrorClass::Assert, message))
