@@ -201,6 +201,9 @@ const LOCKS: &[Borrowing<LockWindow<f32>>] = &[
     ("accumulate: an operator of integers", Operator, |_, u| {
         u.lock(1, LockType::Shared)?.accumulate([1.0], Op::Band, 0)
     }),
+    ("accumulate: an operator that changes nothing", Operator, |_, u| {
+        u.lock(1, LockType::Shared)?.accumulate([1.0], Op::NoOp, 0)
+    }),
     ("accumulate: an operator of pairs", Operator, |_, u| {
         u.lock(1, LockType::Shared)?.accumulate([1.0; 2], Op::MinLoc, 0)
     }),

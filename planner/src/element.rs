@@ -102,20 +102,25 @@ pub enum Op {
     MinLoc,
     /// The larger value and its index, ties to the smaller index; `ValueAt` only.
     MaxLoc,
+    /// Nothing, as MPI_NO_OP: the element stays as it is. Only operations that return what they find take it
+    /// (`fetch_and` and `get_accumulate` under a lock), for any element type: they read the element, and
+    /// are in conflict with no accumulate, unlike a get.
+    NoOp,
 }
 
 impl Op {
-    /// Every operator, in order of its code.
+    /// Every operator that changes elements, in order of its code: all but `NoOp`.
     pub const ALL: [Op; 13] = {
         use Op::*;
         [Sum, Prod, Min, Max, Band, Bor, Bxor, Land, Lor, Lxor, Replace, MinLoc, MaxLoc]
     };
 
-    /// Returns whether this operator is defined for `element`.
+    /// Returns whether elements of this type may be combined with this operator.
     #[doc(hidden)]
     pub fn takes(self, element: ElementType) -> bool {
         match (self, element.kind) {
             (Op::Replace, _) => true,
+            (Op::NoOp, _) => false,
             (Op::MinLoc | Op::MaxLoc, kind) => matches!(kind, ElementKind::ValueAt(..)),
             (Op::Sum | Op::Prod | Op::Min | Op::Max, kind) => matches!(kind, ElementKind::Scalar(_)),
             (_, ElementKind::Scalar(scalar)) => !scalar.is_float(),
@@ -123,10 +128,21 @@ impl Op {
         }
     }
 
+    /// Returns whether an operation that returns what it finds may have this operator.
+    #[doc(hidden)]
+    pub fn may_fetch(self, element: ElementType) -> bool {
+        self == Op::NoOp || self.takes(element)
+    }
+
     /// Returns a message: this operator is not defined for `element`, but for other types.
     #[doc(hidden)]
     pub fn undefined_for(self, element: ElementType) -> String {
         let takes = match self {
+            Op::NoOp => {
+                return format!(
+                    "{self} changes nothing, so only `fetch_and` and `get_accumulate` under a lock take it"
+                );
+            }
             Op::MinLoc | Op::MaxLoc => "a `ValueAt`, which is a number and its index",
             Op::Sum | Op::Prod | Op::Min | Op::Max => "integers and floating-point numbers",
             _ => "integers",
@@ -167,6 +183,7 @@ impl std::fmt::Display for Op {
             Op::Replace => "REPLACE",
             Op::MinLoc => "MINLOC",
             Op::MaxLoc => "MAXLOC",
+            Op::NoOp => "NO_OP",
         })
     }
 }

@@ -4,6 +4,7 @@
 mod buffers;
 mod cases;
 mod ends;
+mod fetches;
 mod generated;
 mod hinted;
 mod loads;

@@ -210,7 +210,7 @@ macro_rules! integers {
                     Op::Lor => (a != 0 || b != 0) as $type,
                     Op::Lxor => ((a != 0) != (b != 0)) as $type,
                     Op::Replace => b,
-                    Op::MinLoc | Op::MaxLoc => return None,
+                    Op::MinLoc | Op::MaxLoc | Op::NoOp => return None,
                 })
             }
             fn bits(self) -> u64 {
@@ -689,6 +689,8 @@ fn what_one_rank_can_see_is_an_error_at_the_call() -> Result<()> {
         assert_eq!(class(world.reduce(0, &[[0u8; 3]], Op::Sum).map(drop)), ErrorClass::Op);
         assert_eq!(class(world.scan(&mut [0.5], Op::Bxor)), ErrorClass::Op);
         assert_eq!(class(world.allreduce(&mut [1u32], Op::MinLoc)), ErrorClass::Op);
+        assert_eq!(class(world.allreduce(&mut [1u32], Op::NoOp)), ErrorClass::Op);
+        assert_eq!(class(world.window::<u32>(4)?.accumulate([1], Op::NoOp).to(1, 0)), ErrorClass::Op);
         assert_eq!(class(world.all_to_all(&[vec![1u8]]).map(drop)), ErrorClass::Size);
         assert_eq!(class(world.all_to_all_into(&[1u8; 3], &mut [0; 3])), ErrorClass::Size);
         assert_eq!(class(world.all_to_all_into(&[1u8; 4], &mut [0; 2])), ErrorClass::Size);

@@ -98,7 +98,7 @@ fn act<T: Kind>(dice: &mut Random, lock: usize, target: usize, len: usize) -> St
         0 => (Action::Put, given),
         1 => (Action::Get, Vec::new()),
         2 | 3 => (Action::Accumulate(op), given),
-        4 => (Action::Fetch(op), given),
+        4 => (Action::Fetch(if dice.once_in(3) { Op::NoOp } else { op }), given),
         // Only of one element.
         _ => {
             let size = size_of::<T>();

@@ -6,12 +6,17 @@ use crate::element::Op;
 use crate::ir::pattern::Kind;
 use std::ops::Range;
 
+/// The access of a fetch that changes nothing.
+const READS: Kind = Kind::Accumulate(Op::NoOp);
+
 /// Whether two accesses to one element, of different operations, conflict (planner/README.md, 10). A section that is a source
 /// is read as by a get, and one that a get lands in is written as by a put.
 #[doc(hidden)]
 pub fn conflict(a: Kind, b: Kind) -> bool {
     match (a, b) {
-        (Kind::Get, Kind::Get) => false,
+        (Kind::Get | READS, Kind::Get | READS)
+        | (READS, Kind::Accumulate(_))
+        | (Kind::Accumulate(_), READS) => false,
         (Kind::Accumulate(a), Kind::Accumulate(b)) => a != b,
         _ => true,
     }
@@ -21,7 +26,7 @@ pub fn conflict(a: Kind, b: Kind) -> bool {
 /// elements (planner/README.md, 35).
 #[doc(hidden)]
 pub fn breaks_disjoint(a: Kind, b: Kind) -> bool {
-    (a, b) != (Kind::Get, Kind::Get)
+    !matches!((a, b), (Kind::Get | READS, Kind::Get | READS))
 }
 
 /// Returns the bounds of the elements that an access overwrites after it has written them itself,

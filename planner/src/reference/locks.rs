@@ -111,7 +111,7 @@ impl Visit {
     /// Returns whether it and `other` may be exchanged without a trace, on one element (8).
     pub fn commutes(&self, other: &Visit) -> bool {
         match (&self.action, &other.action) {
-            (Action::Get, Action::Get) => true,
+            (Action::Get | Action::Fetch(Op::NoOp), Action::Get | Action::Fetch(Op::NoOp)) => true,
             (Action::Accumulate(a), Action::Accumulate(b)) => a == b && !a.order_shows(self.element),
             _ => false,
         }

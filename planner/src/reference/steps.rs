@@ -127,9 +127,12 @@ impl Reading<'_> {
                 let which = self.open(rank, *lock)?;
                 let (window, target) = (self.epochs[rank][which].window, self.epochs[rank][which].target);
                 let element = self.world.element[window];
-                if let Action::Accumulate(op) | Action::Fetch(op) = action
-                    && !op.takes(element)
-                {
+                let undefined = match action {
+                    Action::Accumulate(op) if !op.takes(element) => Some(op),
+                    Action::Fetch(op) if !op.may_fetch(element) => Some(op),
+                    _ => None,
+                };
+                if let Some(op) = undefined {
                     return Err((ErrorClass::Op, format!("{op} is not defined for {:?}", element.kind)));
                 }
                 check_section(self.world, target, window, elements)?;

@@ -107,8 +107,8 @@ pub fn exposure_conflicts(programs: &[Vec<Call>]) -> Vec<Unfenced> {
     all
 }
 
-/// Returns the conflicts between epochs of locks that no order of exclusive epochs takes away: of programs in which such
-/// epochs order nothing, all.
+/// Returns the conflicts between epochs of locks that no order of exclusive epochs, and of fetches, takes away: of programs in
+/// which neither order anything, all.
 pub fn lock_conflicts(programs: &[Vec<LockCall>]) -> Vec<Unfenced> {
     /// An operation of a shared epoch, with the number of meetings before it was called, and before it was over.
     struct Shared<'a> {
@@ -199,5 +199,8 @@ mod tests {
         assert_eq!(count(get.clone(), get), 0);
         let sum = || vec![lock(shared), act(Action::Fetch(Op::Sum), 3..4), UNLOCK];
         assert_eq!((count(sum(), sum()), count(sum(), epoch(shared))), (0, 1));
+        let read = || vec![lock(shared), act(Action::Fetch(Op::NoOp), 3..4), UNLOCK];
+        let got = vec![lock(shared), act(Action::Get, 3..4), UNLOCK];
+        assert_eq!([sum(), read(), got, epoch(shared)].map(|other| count(read(), other)), [0, 0, 0, 1]);
     }
 }

@@ -26,6 +26,7 @@ macro_rules! float {
 /// If `op` is not defined for `element`, or a slice is not as long as an element.
 pub fn apply(op: Option<Op>, element: ElementType, target: &mut [u8], value: &[u8]) {
     match (op, element.kind) {
+        (Some(Op::NoOp), _) => {}
         (None | Some(Op::Replace), _) => target.copy_from_slice(value),
         (Some(op @ (Op::MinLoc | Op::MaxLoc)), ElementKind::ValueAt(what, at)) => {
             locate(op, what, at, target, value);
@@ -46,7 +47,9 @@ pub fn apply(op: Option<Op>, element: ElementType, target: &mut [u8], value: &[u
                 Op::Land => i128::from(a != 0 && b != 0),
                 Op::Lor => i128::from(a != 0 || b != 0),
                 Op::Lxor => i128::from((a != 0) != (b != 0)),
-                Op::Replace | Op::MinLoc | Op::MaxLoc => panic!("{op} is not defined for {scalar:?}"),
+                Op::Replace | Op::MinLoc | Op::MaxLoc | Op::NoOp => {
+                    panic!("{op} is not defined for {scalar:?}")
+                }
             };
             match scalar.size() {
                 1 => target.copy_from_slice(&(c as u8).to_ne_bytes()),

@@ -71,7 +71,8 @@ impl<'w, T: Element> Locked<'w, T> {
         data.handler.report(got).map(|slot| Ticket::new(slot, remote.size(), site))
     }
 
-    /// Combines elements into the part, and gets what they were before.
+    /// Combines elements into the part, and gets what they were before. With `Op::NoOp` the elements only have to be as many, and
+    /// the part stays as it is.
     ///
     /// # Errors
     /// As [`accumulate`](Self::accumulate).
@@ -86,7 +87,8 @@ impl<'w, T: Element> Locked<'w, T> {
         self.fetch(op, source, region.into(), Location::caller())
     }
 
-    /// Combines a value into one element, and gets what it was before.
+    /// Combines a value into one element, and gets what it was before. With `Op::NoOp`, which reads the element whatever the value,
+    /// a program waits for a flag that another rank raises by an accumulate: see [`Op::NoOp`].
     ///
     /// # Errors
     /// As [`accumulate`](Self::accumulate).
@@ -219,9 +221,12 @@ impl<'w, T: Element> Locked<'w, T> {
         site: &'static Location<'static>,
     ) -> Result<(Slot, usize)> {
         let data = &self.core.data;
-        if let Action::Accumulate(op) | Action::Fetch(op) = action
-            && !op.takes(data.element)
-        {
+        let undefined = match action {
+            Action::Accumulate(op) if !op.takes(data.element) => Some(op),
+            Action::Fetch(op) if !op.may_fetch(data.element) => Some(op),
+            _ => None,
+        };
+        if let Some(op) = undefined {
             let message = op.undefined_for(data.element);
             return Err(data.error(ErrorClass::Op, message, site));
         }
@@ -250,7 +255,8 @@ impl<'w, T: Element> Locked<'w, T> {
         let count = bytes.len() / size;
         let remote = data.region(self.target, region, count, site)?;
         self.core.may_write(action, self.target, &remote, site)?;
-        Ok((self.core.visit(self.target, action, &remote, [&[], bytes], site)?, count))
+        let given = if action == Action::Fetch(Op::NoOp) { &[] } else { bytes };
+        Ok((self.core.visit(self.target, action, &remote, [&[], given], site)?, count))
     }
 }
 

@@ -115,6 +115,7 @@ impl World {
         );
         world.core().supersteps.check(core.supersteps.checks());
         world.core().checks.set(core.checks.checking.borrow().clone());
+        world.core().checks.clock.split_off(&core.checks.clock, core.size, &members);
         world.core().plans.set(core.plans.get());
         world.core().explains.set(core.explains.get());
         world.core().limits.set(core.limits.get());

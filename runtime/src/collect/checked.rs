@@ -527,6 +527,7 @@ pub(crate) fn kind(code: u64) -> Option<Kind> {
     match code {
         0 => Some(Kind::Get),
         1 => Some(Kind::Put),
+        code if code == 2 + Op::NoOp as u64 => Some(Kind::Accumulate(Op::NoOp)),
         code => Op::ALL.get(code as usize - 2).map(|op| Kind::Accumulate(*op)),
     }
 }

@@ -27,6 +27,14 @@ pub(crate) enum Action {
     CompareAndSwap,
 }
 
+impl Action {
+    /// The action that does the same to elements: a fetch that changes nothing is a get.
+    #[inline]
+    pub(crate) fn carried_out(self) -> Self {
+        if self == Action::Fetch(Op::NoOp) { Action::Get } else { self }
+    }
+}
+
 /// The low bits of a head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Code(pub(crate) u8);

@@ -11,7 +11,6 @@ use crate::collect::touched::Touched;
 use crate::fence::check;
 use crate::protocol::frames::{header, kind};
 use crate::state::call::Call;
-use crate::state::clock;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::Own;
@@ -28,7 +27,7 @@ pub(super) fn frame_of(window: &WindowCore, batch: Option<&Collected>) -> Option
         return None;
     }
     let mut bytes = Vec::new();
-    clock::write(&world.checks.clock.now(world.rank, world.size), &mut bytes);
+    world.checks.clock.write_all(world.rank, world.size, &mut bytes);
     if let Some(batch) = batch {
         check::message_of(window.key.window, &list_of(batch), &mut bytes);
     }
@@ -97,13 +96,13 @@ pub(super) fn take_in(world: &WorldCore, frame: &Frame) -> Option<Result<Vec<u8>
     }
     // SAFETY: a frame is readable until it is released, which is later.
     let mut bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
-    let knows = clock::read(world.size, &mut bytes).filter(|_| world.checks.is_on());
+    let knows = world.checks.clock.read_all(world.size, &mut bytes).filter(|_| world.checks.is_on());
     let Some(knows) = knows else {
         return Some(Err(
             "it looks for conflicts, and this rank does not: give all ranks one FENCEPOST_CHECK",
         ));
     };
-    world.checks.clock.hear(&knows);
+    world.checks.clock.hear_all(&knows);
     Some(Ok(bytes.to_vec()))
 }
 

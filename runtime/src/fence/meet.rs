@@ -1,5 +1,6 @@
 //! Calls of all ranks that fence no window.
 
+use super::check::tell_times;
 use super::{Fence, INLINE, fence_giving, straight};
 use crate::protocol::exchange::bytes_of;
 use crate::protocol::frames::kind;
@@ -51,6 +52,7 @@ impl WorldCore {
         mut heard: impl FnMut(usize, &Told),
     ) -> Result<()> {
         self.admits(call)?;
+        tell_times(self, call)?;
         let endpoint = &mut *self.endpoint.borrow_mut();
         straight::tell(self, call, endpoint, mine)?;
         for from in (0..self.size).filter(|&from| from != self.rank) {
@@ -77,6 +79,7 @@ impl WorldCore {
         sends: impl Fn(usize) -> bool,
     ) -> Result<Vec<Vec<u8>>> {
         self.admits(call)?;
+        tell_times(self, call)?;
         let mut all = vec![Vec::new(); self.size];
         let endpoint = &mut *self.endpoint.borrow_mut();
         Fence { gives, ..Fence::new(self, &[], call, endpoint) }.run(None)?;
@@ -102,6 +105,7 @@ impl WorldCore {
 
     /// In a world whose census is not direct: an exchange in which this rank gives others these bytes.
     pub(crate) fn give(&self, call: &Call, gives: &[Give<'_>]) -> Result<()> {
+        tell_times(self, call)?;
         fence_giving(self, &[], call, None, gives)
     }
 

@@ -141,6 +141,10 @@ pub(crate) fn fence(
     if check::is_checked(world, windows) {
         return check::fence(world, windows, call, failed);
     }
+    if let Err(error) = check::tell_times(world, call) {
+        discard(windows);
+        return Err(error);
+    }
     fence_unchecked(world, windows, call, failed)
 }
 

@@ -69,7 +69,8 @@ impl LockCore {
             of.known.push(checks.clock.now(world.rank, world.size));
         }
         let (kind, number, known) = (kind_of(action), checks.next_operation(), of.known.len() - 1);
-        of.calls.push(Called { kind, elements, site: checks.site(site), number, known });
+        let fetches = action.returns() && action != Action::Get;
+        of.calls.push(Called { kind, elements, site: checks.site(site), number, known, fetches });
     }
 
     /// Whether a call may write these elements of the part of `target`, where conflicts are looked
@@ -102,17 +103,18 @@ impl LockCore {
     pub(super) fn entering(&self, target: usize) -> Entering {
         let Calls { calls, known, .. } = self.watched[target].take();
         let world = &self.data.world;
-        let time = world.checks.clock.end();
-        Entering { time, knows: world.checks.clock.now(world.rank, world.size), known, calls }
+        let clock = &world.checks.clock;
+        let (met, time) = (clock.met_at(), clock.end());
+        Entering { time, met, knows: clock.now(world.rank, world.size), known, calls }
     }
 
-    /// This rank holds locks of `target`, which it reaches, for what it has called there.
+    /// This rank holds locks of `target`, which it reaches, for what it has called there. Returns what it is about to carry out.
     ///
     /// # Errors
     /// `RMA_CONFLICT`: nothing may be carried out.
-    pub(super) fn enter(&self, target: usize, kind: LockType, call: &Call) -> Result<()> {
+    pub(super) fn enter(&self, target: usize, kind: LockType, call: &Call) -> Result<Option<Entering>> {
         if !self.is_checked() {
-            return Ok(());
+            return Ok(None);
         }
         let mut entering = self.entering(target);
         let by = (self.me(), self.data.key.window, target);
@@ -122,7 +124,17 @@ impl LockCore {
                 Learnt { knows: Vec::new(), findings: Findings { is_blind: true, ..Findings::default() } }
             }
         };
-        self.learn(&learnt, call)
+        self.learn(&learnt, call)?;
+        Ok(Some(entering))
+    }
+
+    /// This rank, which reaches `target`, has carried this out there under a lock of this kind.
+    pub(super) fn observe(&self, target: usize, kind: LockType, done: Option<&Entering>) {
+        if kind == LockType::Shared
+            && let Some((done, logs)) = done.zip(self.targets[target].words.logs())
+        {
+            self.data.world.checks.clock.hear(&logs.observed(self.me(), done));
+        }
     }
 
     /// This rank reads an element of its own part, which it holds together with others.
@@ -134,7 +146,7 @@ impl LockCore {
             return Ok(());
         }
         self.watch(self.me(), Action::Get, remote.clone(), call.site);
-        self.enter(self.me(), LockType::Shared, call)
+        self.enter(self.me(), LockType::Shared, call).map(drop)
     }
 
     /// What an epoch has learnt at a part, before anything of it was carried out.

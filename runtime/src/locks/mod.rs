@@ -30,6 +30,7 @@ use crate::collect::ticket::Slot;
 use crate::collect::visits::Action;
 use crate::protocol::frames::kind;
 use crate::state::call::Call;
+use crate::state::clock::read as read_times;
 use crate::state::hints::Hints;
 use crate::state::locks::learnt::Learnt;
 use crate::state::locks::request::Request;
@@ -266,7 +267,7 @@ impl LockCore {
                     format!("there is no memory for {bytes} bytes of an operation on rank {target}");
                 return Err(self.error(ErrorClass::NoMem, message, site));
             }
-            if !Target::push_wide(epoch, action, remote, operands) {
+            if !Target::push_wide(epoch, action.carried_out(), remote, operands) {
                 let message = epoch.no_room(target);
                 return Err(self.error(ErrorClass::NoMem, message, site));
             }
@@ -425,8 +426,19 @@ impl LockCore {
         let Some(learnt) = Learnt::read(self.data.world.size, &mut rest) else {
             return Err(asking.refuse("it did not answer an epoch of a lock with what conflicts"));
         };
-        found.extend_from_slice(rest);
-        self.learn(&learnt, asking.call)
+        self.learn(&learnt, asking.call)?;
+        // What its fetches found comes last.
+        let clock = &self.data.world.checks.clock;
+        let observed = rest.len().checked_sub(8 * self.data.world.size).and_then(|end| {
+            let (visited, mut times) = rest.split_at(end);
+            found.extend_from_slice(visited);
+            read_times(self.data.world.size, &mut times)
+        });
+        let Some(observed) = observed else {
+            return Err(asking.refuse("it did not answer an epoch of a lock with what is over"));
+        };
+        clock.hear(&observed);
+        Ok(())
     }
 
     fn asking<'a>(&'a self, target: usize, call: &'a Call) -> Asking<'a> {
@@ -490,8 +502,11 @@ impl LockCore {
         } else {
             at.begin(epoch.regions, hold)?;
         }
-        let done =
-            self.enter(target, kind, call).and_then(|()| self.visit_all(&at, part, kind, epoch, &mut found));
+        let done = self.enter(target, kind, call).and_then(|entered| {
+            self.visit_all(&at, part, kind, epoch, &mut found)?;
+            self.observe(target, kind, entered.as_ref());
+            Ok(())
+        });
         if !held {
             at.end(epoch.regions, hold);
         }

@@ -1,7 +1,6 @@
 //! How a rank reads frames of messages, and elements of those that were taken, as they arrive.
 
 use crate::messages::take::{Came, Taken, Wrong, answered, ask, deliver, settle, tell_taken};
-use crate::state::clock;
 use crate::state::messages::frames::{Envelope, kind};
 use crate::state::messages::limits::{BUFFERED, OVERHEAD};
 use crate::state::messages::receive::Stage;
@@ -230,7 +229,7 @@ fn arrived(
             }
             if landed_early(messages, from, number, &envelope, payload) {
                 if let Some(known) = messages.known.remove(&(from, number)) {
-                    world.checks.clock.hear(&known);
+                    world.checks.clock.hear_all(&known);
                 }
                 messages.next = (from + 1) % world.size;
                 settle(world, endpoint, messages, from, number, &envelope);
@@ -242,7 +241,7 @@ fn arrived(
         kind::CLOCK => {
             // SAFETY: as above.
             let mut payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
-            let known = clock::read(world.size, &mut payload).filter(|_| payload.is_empty());
+            let known = world.checks.clock.read_all(world.size, &mut payload).filter(|_| payload.is_empty());
             let known = known.ok_or("it told of what is over as no rank does")?;
             // It is of the message that comes next.
             let number = messages.peers[from].came;

@@ -10,7 +10,6 @@ use crate::protocol::exchange::{untouched_by, wait};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
-use crate::state::clock;
 use crate::state::completion::Completion;
 use crate::state::messages::frames::{Envelope, Near, clock as clock_header, elements, kind};
 use crate::state::messages::limits::{BUFFERED, OVERHEAD};
@@ -306,7 +305,7 @@ fn tell_known(
     to: usize,
 ) -> std::result::Result<(), Lost> {
     let mut bytes = Vec::new();
-    clock::write(&world.checks.clock.now(world.rank, world.size), &mut bytes);
+    world.checks.clock.write_all(world.rank, world.size, &mut bytes);
     let kept = (bytes.len() > COPIED && endpoint.reaches(to)).then(|| copied(endpoint, messages, &bytes));
     let ended = |error| Lost { rank: world.rank, how: Loss::Ended(format!("rank {}: {error}", world.rank)) };
     let kept = kept.transpose().map_err(ended)?;

@@ -136,7 +136,7 @@ pub(super) fn take(
 ) {
     let Taken { from, number, envelope, elements, was_kept } = *message;
     if let Some(known) = messages.known.remove(&(from, number)) {
-        world.checks.clock.hear(&known);
+        world.checks.clock.hear_all(&known);
     }
     if let Some(mut landing) = receive.take(from, envelope, envelope.is_ready && was_kept) {
         let mut is_whole = true;

@@ -1,25 +1,44 @@
 //! [`Clock`]: what a rank knows to be over before what it calls next, for the search for conflicts between epochs that no
 //! fence ends (planner/README.md, 32).
 //!
-//! It is a vector clock (Fidge, Mattern) that calls of all ranks cut short: a *time* of a rank is the number of the last
-//! exchange of all ranks, above a count of what the rank has ended since. After an exchange every rank knows that all times of
-//! smaller numbers are over, and nothing has to be sent for it. What is known besides travels with messages, posts and
-//! accesses, and is kept with the locks of each part.
+//! It is a vector clock (Fidge, Mattern) of the job that exchanges of all its ranks cut short: a *time* of a rank is the number
+//! of the last such exchange, above a count of what the rank has ended since. After an exchange every rank knows that all times
+//! of smaller numbers are over, and nothing has to be sent for it. In an exchange of a world that was split off, as with
+//! messages, posts and accesses, times of all ranks of the job travel. The locks of a part keep those of the ranks of its world.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
 
-/// What a rank knows of the times of all ranks.
+/// What a rank knows of the times of all ranks of the job.
 #[derive(Default)]
-pub(crate) struct Clock {
-    /// The number of the last exchange of all ranks.
+struct Times {
+    /// The number of the last exchange of all ranks of the job.
     exchange: Cell<u32>,
     /// What this rank has ended since.
     ended: Cell<u32>,
-    /// The times of others that this rank has heard of, by rank; none yet where it is empty.
+    /// The times of others that this rank has heard of, by rank of the job; none yet where it is empty.
     heard: RefCell<Vec<u64>>,
     /// Another number whenever more is known.
     version: Cell<u64>,
-    /// Whether exchanges of all ranks order nothing for now.
+}
+
+/// A world that was split off.
+struct Part {
+    /// The rank in the job of each of its ranks.
+    ranks: Vec<usize>,
+    /// The number of ranks of the job.
+    job: usize,
+}
+
+/// What a rank of a world knows of the times of all ranks of the job.
+#[derive(Default)]
+pub(crate) struct Clock {
+    times: OnceCell<Rc<Times>>,
+    /// `None` for the world of all ranks of the job.
+    part: OnceCell<Part>,
+    /// This rank's time at the last exchange of this world.
+    met: Cell<u64>,
+    /// Whether exchanges order nothing for now.
     ignores_exchanges: Cell<bool>,
 }
 
@@ -28,23 +47,74 @@ pub(crate) fn after_exchange(number: u32) -> u64 {
     u64::from(number) << 32
 }
 
-/// The number of the exchange before this time.
-pub(crate) fn exchange_of(time: u64) -> u64 {
-    time >> 32
-}
-
 /// The later of two times, rank by rank.
 pub(crate) fn merge(into: &mut [u64], more: &[u64]) {
     into.iter_mut().zip(more).for_each(|(time, more)| *time = (*time).max(*more));
 }
 
-impl Clock {
-    /// All ranks have met in an exchange of this number: all that they ended before is over.
-    pub(crate) fn met(&self, number: u32) {
-        if !self.ignores_exchanges.get() && self.exchange.replace(number) != number {
-            self.ended.set(0);
-            self.version.set(self.version.get() + 1);
+impl Times {
+    fn time(&self) -> u64 {
+        after_exchange(self.exchange.get()) | u64::from(self.ended.get())
+    }
+
+    /// The times of all `ranks` of the job, of which this one is `me`.
+    fn now(&self, me: usize, ranks: usize) -> Vec<u64> {
+        let mut all = vec![after_exchange(self.exchange.get()); ranks];
+        merge(&mut all, &self.heard.borrow());
+        all[me] = self.time();
+        all
+    }
+
+    /// These times of ranks of the job are known as well.
+    fn hear(&self, ranks: usize, times: impl Iterator<Item = (usize, u64)>) {
+        let heard = &mut *self.heard.borrow_mut();
+        heard.resize(ranks.max(heard.len()), 0);
+        for (rank, time) in times {
+            if time > heard[rank] {
+                heard[rank] = time;
+                self.version.set(self.version.get() + 1);
+            }
         }
+    }
+}
+
+impl Clock {
+    #[inline]
+    fn times(&self) -> &Times {
+        self.times.get_or_init(Rc::default)
+    }
+
+    /// Becomes the clock of a world that was split off from that of `from`, which has `ranks` ranks. The members are those of
+    /// that world. Called once, before this clock is used.
+    pub(crate) fn split_off(&self, from: &Clock, ranks: usize, members: &[usize]) {
+        from.times();
+        let part = match from.part.get() {
+            None => Part { ranks: members.to_vec(), job: ranks },
+            Some(Part { ranks, job }) => {
+                Part { ranks: members.iter().map(|&member| ranks[member]).collect(), job: *job }
+            }
+        };
+        let shared = from.times.get().cloned().is_some_and(|times| self.times.set(times).is_ok());
+        let is_new = self.part.set(part).is_ok();
+        assert!(shared && is_new, "a clock that is not used yet");
+    }
+
+    /// Whether exchanges of this world order only what is told in them: it was split off.
+    pub(crate) fn has_to_tell(&self) -> bool {
+        self.part.get().is_some() && !self.ignores_exchanges.get()
+    }
+
+    /// All ranks of this world have met in an exchange of this number. In the world of the job, all that they ended before is over.
+    pub(crate) fn met(&self, number: u32) {
+        if self.ignores_exchanges.get() {
+            return;
+        }
+        let times = self.times();
+        if self.part.get().is_none() && times.exchange.replace(number) != number {
+            times.ended.set(0);
+            times.version.set(times.version.get() + 1);
+        }
+        self.met.set(times.time());
     }
 
     /// Runs a call of all ranks that does not order all that they have ended: its exchanges are not counted.
@@ -55,41 +125,60 @@ impl Clock {
         result
     }
 
-    /// This rank's time: what it has ended has an earlier one.
-    pub(crate) fn time(&self) -> u64 {
-        after_exchange(self.exchange.get()) | u64::from(self.ended.get())
+    /// This rank's time at the last exchange of this world that ordered: mostly what it ended before is over for all its ranks.
+    pub(crate) fn met_at(&self) -> u64 {
+        self.met.get()
     }
 
-    /// This rank ends something, whose time is returned.
+    /// This rank ends something, whose time is returned: what it has ended has an earlier time than its own.
     pub(crate) fn end(&self) -> u64 {
-        let time = self.time();
-        self.ended.set(self.ended.get().saturating_add(1));
+        let times = self.times();
+        let time = times.time();
+        times.ended.set(times.ended.get().saturating_add(1));
         time
     }
 
-    /// The times of all `ranks` that are known to this rank, `me`: what has an earlier time than its rank's is over.
+    /// The times of the `ranks` of this world that are known to this rank, `me`: what has an earlier time than its rank's is over.
     pub(crate) fn now(&self, me: usize, ranks: usize) -> Vec<u64> {
-        let mut all = vec![after_exchange(self.exchange.get()); ranks];
-        merge(&mut all, &self.heard.borrow());
-        all[me] = self.time();
-        all
+        let Some(part) = self.part.get() else { return self.times().now(me, ranks) };
+        let all = self.times().now(part.ranks[me], part.job);
+        part.ranks.iter().map(|&rank| all[rank]).collect()
     }
 
-    /// These times, of all ranks, are known as well.
+    /// These times, of all ranks of this world, are known as well.
     pub(crate) fn hear(&self, times: &[u64]) {
-        let heard = &mut *self.heard.borrow_mut();
-        heard.resize(times.len().max(heard.len()), 0);
-        if times.iter().zip(&*heard).any(|(time, heard)| time > heard) {
-            merge(heard, times);
-            self.version.set(self.version.get() + 1);
+        let times = times.iter().copied();
+        match self.part.get() {
+            None => self.times().hear(times.len(), times.enumerate()),
+            Some(part) => self.times().hear(part.job, part.ranks.iter().copied().zip(times)),
         }
     }
 
+    /// Appends the times of all ranks of the job that are known to this rank, which is `me` of `ranks` of this world.
+    pub(crate) fn write_all(&self, me: usize, ranks: usize, out: &mut Vec<u8>) {
+        let (me, ranks) = self.part.get().map_or((me, ranks), |part| (part.ranks[me], part.job));
+        write(&self.times().now(me, ranks), out);
+    }
+
+    /// Reads what a rank of this world, which has `ranks`, has [written](Self::write_all). What follows is left.
+    pub(crate) fn read_all(&self, ranks: usize, bytes: &mut &[u8]) -> Option<OfJob> {
+        read(self.part.get().map_or(ranks, |part| part.job), bytes).map(OfJob)
+    }
+
+    /// These times are known as well.
+    pub(crate) fn hear_all(&self, OfJob(times): &OfJob) {
+        self.times().hear(times.len(), times.iter().copied().enumerate());
+    }
+
     /// A number that changes when more is known.
+    #[inline]
     pub(crate) fn version(&self) -> u64 {
-        self.version.get()
+        self.times().version.get()
     }
 }
+
+/// Times of all ranks of the job.
+pub(crate) struct OfJob(Vec<u64>);
 
 /// Appends times to `out`.
 pub(crate) fn write(times: &[u64], out: &mut Vec<u8>) {
@@ -121,6 +210,7 @@ mod tests {
         assert!(knows(&c, 2));
         let later = a.end();
         assert!(later > ended && b.now(1, 3)[0] <= later);
+        assert!(a.met_at() <= ended);
         b.met(8);
         assert!(b.now(1, 3)[0] > later && b.now(1, 3)[2] > c.end());
     }
@@ -133,6 +223,30 @@ mod tests {
         assert!(b.now(1, 2)[0] <= ended);
         [&a, &b].iter().for_each(|clock| clock.met(8));
         assert!(b.now(1, 2)[0] > ended);
+    }
+
+    #[test]
+    fn what_is_heard_in_a_world_that_was_split_off_is_known_in_all_worlds() {
+        // Ranks 3 and 1 of four, in this order, and of those the first alone.
+        let [job, other] = [(); 2].map(|()| Clock::default());
+        [&job, &other].iter().for_each(|clock| clock.met(7));
+        let [part, of_other, alone] = [(); 3].map(|()| Clock::default());
+        part.split_off(&job, 4, &[3, 1]);
+        of_other.split_off(&other, 4, &[3, 1]);
+        alone.split_off(&part, 2, &[0]);
+        let ended = other.end();
+        assert!(job.now(3, 4)[1] <= ended);
+        let told = &mut Vec::new();
+        of_other.write_all(1, 2, told);
+        part.met(9);
+        assert!(part.has_to_tell() && !job.has_to_tell() && job.now(3, 4)[1] <= ended);
+        part.hear_all(&part.read_all(2, &mut &told[..]).expect("times of four ranks"));
+        assert!(job.now(3, 4)[1] > ended && part.now(0, 2)[1] > ended);
+        assert_eq!(alone.now(0, 1), [job.now(3, 4)[3]]);
+        assert!(part.read_all(2, &mut &told[1..]).is_none());
+        let later = other.end();
+        part.hear(&[0, later + 1]);
+        assert!(job.now(3, 4)[1] > later);
     }
 
     #[test]

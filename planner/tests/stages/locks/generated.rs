@@ -20,7 +20,7 @@ fn action(dice: &mut Random, element: ElementType, count: usize) -> (Action, Vec
         0 => (Action::Put, given, vec![]),
         1 => (Action::Get, vec![], found),
         2 | 3 => (Action::Accumulate(op), given, vec![]),
-        4 => (Action::Fetch(op), given, found),
+        4 => (Action::Fetch(if dice.once_in(3) { Op::NoOp } else { op }), given, found),
         _ => (Action::CompareAndSwap(expected), given, found),
     }
 }

@@ -20,7 +20,7 @@ mod told;
 
 pub(crate) use calls::{call, fits, of_access, touch, writes_once};
 pub(crate) use find::{conflicts_of, message_of};
-pub(crate) use order::{Orders, ordered};
+pub(crate) use order::{Orders, ordered, tell_times};
 pub(crate) use report::Under;
 pub(crate) use stores::{exposed, posted};
 pub(crate) use told::{found, is_blind, of_checked, tell};

@@ -6,7 +6,6 @@
 use super::stores::is_asked;
 use crate::fence::fail;
 use crate::state::call::Call;
-use crate::state::clock;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 
@@ -54,7 +53,7 @@ pub(crate) fn ordered<R>(
             Ok(()) => {
                 world.checks.clock.ignoring_exchanges(|| exchange(world, orders, &call).and_then(|()| run()))
             }
-            Err(error) => Err(fail(world, &[], &call, error)),
+            Err(error) => Err(world.checks.clock.ignoring_exchanges(|| fail(world, &[], &call, error))),
         };
     }
     match checked {
@@ -63,11 +62,25 @@ pub(crate) fn ordered<R>(
     }
 }
 
+/// All ranks of a world that was split off are about to meet: what is over travels, since their exchange tells nothing to other
+/// worlds. Where nothing is checked, and in the world of the job, does nothing.
+///
+/// # Errors
+/// Those of an exchange.
+#[inline]
+pub(crate) fn tell_times(world: &WorldCore, call: &Call) -> Result<()> {
+    if !world.checks.is_on() || !world.checks.clock.has_to_tell() {
+        return Ok(());
+    }
+    let call = Call { hash: call.hash ^ ORDERED, ..*call };
+    world.checks.clock.ignoring_exchanges(|| exchange(world, Orders::All, &call))
+}
+
 /// What is over travels, as far as the collective orders.
 fn exchange(world: &WorldCore, orders: Orders, call: &Call) -> Result<()> {
     let (me, clock) = (world.rank, &world.checks.clock);
     let mut known = Vec::new();
-    clock::write(&clock.now(me, world.size), &mut known);
+    clock.write_all(me, world.size, &mut known);
     let hearers = (0..world.size).filter(|&to| to != me && orders.orders(me, to));
     let mut gives: Vec<_> = hearers.map(|to| (Some(to), &known[..])).collect();
     if gives.len() + 1 == world.size {
@@ -75,8 +88,8 @@ fn exchange(world: &WorldCore, orders: Orders, call: &Call) -> Result<()> {
     }
     let all = world.meet_some(call, &gives, |from| orders.orders(from, me))?;
     for (from, bytes) in all.iter().enumerate().filter(|(from, _)| *from != me && orders.orders(*from, me)) {
-        match clock::read(world.size, &mut &bytes[..]) {
-            Some(times) => clock.hear(&times),
+        match clock.read_all(world.size, &mut &bytes[..]) {
+            Some(times) => clock.hear_all(&times),
             None => return Err(world.corrupt(&mut world.endpoint.borrow_mut(), from, call)),
         }
     }

@@ -3,6 +3,7 @@
 use crate::state::conflicts::{LOCAL, MOST};
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::{Conflict, Touch};
+use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_planner::plan::open_regular;
 use std::fmt::Write as _;
@@ -58,6 +59,7 @@ fn access(kind: Kind) -> String {
     match kind {
         Kind::Get => "read".into(),
         Kind::Put => "written".into(),
+        Kind::Accumulate(Op::NoOp) => format!("read with {}", Op::NoOp),
         Kind::Accumulate(op) => format!("accumulated into with {op}"),
     }
 }
@@ -89,7 +91,9 @@ fn advice(a: &Touch, b: &Touch, under: Under) -> String {
         };
         return format!("MPI does not define {what}: {way}");
     }
-    let becomes = match (a.kind, b.kind, under) {
+    let reads = |kind: Kind| if kind == Accumulate(Op::NoOp) { Get } else { kind };
+    let (a, b) = (reads(a.kind), reads(b.kind));
+    let becomes = match (a, b, under) {
         (Accumulate(a), Accumulate(b), _) if a == b => "one of the two may be lost",
         (Get, _, Under::Locks) | (_, Get, Under::Locks) => "the read has either value",
         (Put, Put, Under::Locks) => "either value stays",
@@ -99,7 +103,10 @@ fn advice(a: &Touch, b: &Touch, under: Under) -> String {
         (Put, Put, _) => "the higher rank's stays, or of one rank the later",
         _ => "the lower rank's comes first, or of one rank the earlier",
     };
-    let first = match (a.kind, b.kind, under) {
+    let first = match (a, b, under) {
+        (Get, Accumulate(_), Under::Locks) | (Accumulate(_), Get, Under::Locks) => {
+            "read with `fetch_and` or `get_accumulate` and `Op::NoOp`, or "
+        }
         (Get, _, Under::Fence) | (_, Get, Under::Fence) => "if the new one is meant, ",
         (Accumulate(a), Accumulate(b), _) if a == b => {
             "do not promise `Hints::disjoint` of the window, under which accumulates are not atomic, or "

@@ -12,6 +12,8 @@ use fencepost_planner::ir::pattern::{Kind, Site};
 pub(crate) struct Entering {
     /// The time at which they end.
     pub(crate) time: u64,
+    /// The time of its origin when all ranks of the world met last: what it ended before is mostly over for all.
+    pub(crate) met: u64,
     /// What their origin knows when they have ended.
     pub(crate) knows: Vec<u64>,
     /// What it knew when it called them, the first of them first.
@@ -29,19 +31,22 @@ pub(crate) struct Called {
     pub(crate) number: usize,
     /// The place of what was known when it was called.
     pub(crate) known: usize,
+    /// Whether it returns what it finds, and is no get.
+    pub(crate) fetches: bool,
 }
 
 impl Entering {
     /// Appends it to `out`.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let number = |number: usize, out: &mut Vec<u8>| out.extend((number as u64).to_le_bytes());
-        clock::write(&[self.time], out);
+        clock::write(&[self.time, self.met], out);
         clock::write(&self.knows, out);
         number(self.known.len(), out);
         self.known.iter().for_each(|times| clock::write(times, out));
         number(self.calls.len(), out);
         for call in &self.calls {
-            [code(call.kind) as usize, call.number, call.known].into_iter().for_each(|n| number(n, out));
+            let kind = code(call.kind) as usize | usize::from(call.fetches) << 8;
+            [kind, call.number, call.known].into_iter().for_each(|n| number(n, out));
             write_site(out, &call.site.file, call.site.line, call.site.column);
             call.elements.encode(out);
         }
@@ -50,21 +55,29 @@ impl Entering {
     /// Reads what a rank of `ranks` has written of a part of `len` elements; `None` for anything else.
     pub(crate) fn read(ranks: usize, len: usize, mut bytes: &[u8]) -> Option<Self> {
         let bytes = &mut bytes;
-        let time = word(bytes)?;
+        let (time, met) = (word(bytes)?, word(bytes)?);
         let knows = clock::read(ranks, bytes)?;
         // Each takes some bytes, so a number that is too large fails before it takes memory.
         let count = |bytes: &mut &[u8]| Some(word(bytes)? as usize).filter(|&count| count <= bytes.len());
         let known = (0..count(bytes)?).map(|_| clock::read(ranks, bytes)).collect::<Option<Vec<_>>>()?;
         let calls = (0..count(bytes)?).map(|_| {
-            let kind = kind(word(bytes)?)?;
+            let head = word(bytes)?;
+            let (kind, fetches) = (kind(head & 0xff)?, head >> 8 & 1 == 1);
             let (number, at) = (word(bytes)? as usize, word(bytes)? as usize);
             let site = read_site(bytes)?;
             let elements = Datatype::decode(bytes).ok()?;
             let fits = elements.low() >= 0 && elements.high() <= len as i64 && at < known.len();
-            (fits && !elements.is_empty()).then_some(Called { kind, elements, site, number, known: at })
+            (fits && !elements.is_empty()).then_some(Called {
+                kind,
+                elements,
+                site,
+                number,
+                known: at,
+                fetches,
+            })
         });
         let calls = calls.collect::<Option<Vec<_>>>()?;
-        bytes.is_empty().then_some(Self { time, knows, known, calls })
+        bytes.is_empty().then_some(Self { time, met, knows, known, calls })
     }
 }
 
@@ -76,13 +89,22 @@ mod tests {
     #[test]
     fn what_was_written_is_read_and_no_part_of_it_is() {
         let site = Site { file: "src/main.rs".into(), line: 7, column: 9 };
-        let call = |kind, elements, known| Called { kind, elements, site: site.clone(), number: 3, known };
+        let call = |kind, elements, known| Called {
+            kind,
+            elements,
+            site: site.clone(),
+            number: 3,
+            known,
+            fetches: kind == Kind::Accumulate(Op::NoOp),
+        };
         let entering = Entering {
             time: 5,
+            met: 4,
             knows: vec![1, 6],
             known: vec![vec![0, 5], vec![1, 5]],
             calls: vec![
                 call(Kind::Put, Datatype::run(2..9), 0),
+                call(Kind::Accumulate(Op::NoOp), Datatype::run(3..4), 0),
                 call(Kind::Accumulate(Op::Max), Datatype::nest(1, &[(3, 4)], 2), 1),
             ],
         };

@@ -9,20 +9,28 @@
 //! Exclusive epochs are in no log: they are ordered with all others of the part, by two clocks. A rank that acquires a lock
 //! learns what exclusive epochs knew that have left it, and an exclusive one also what shared ones knew.
 //!
+//! A fetch learns from the logs which accumulates into its elements others are carrying out, or have carried out: what was over
+//! when they were called is over for what is called after the fetch. An accumulate is logged before it is carried out, and the
+//! logs are read after the fetch was carried out, so no order is missed. A log may name an accumulate that the fetch did not
+//! find in its element; then a conflict can be missed. What the origins of accumulates had heard of third ranks is kept once
+//! for the part.
+//!
 //! ```text
-//! the clock of exclusive epochs, and that of shared ones: a word for each rank
-//! then, for each rank: a line with the number of entries so far, the first that is left, and the time of those forgotten;
+//! the clocks of exclusive epochs, of shared ones, and of what origins of accumulates have heard: a word for each rank
+//! then, for each rank: a line with the number of entries so far, the first that is left, the time of those forgotten, and what
+//!     was over when an accumulate was called for which there was no room;
 //!     names of files; the entries, used in turn
 //! entry  0 kind (8 bits), name (8), column (16), line (32); 1 time; 2 first element, 3 run, 4 runs, 5 from run to run
-//!        6 number of the operation
+//!        6 number of the operation; 7 the time of its origin when it was called
 //! ```
 
 use crate::collect::checked::{code, kind};
-use crate::state::clock::{exchange_of, merge};
+use crate::state::clock::merge;
 use crate::state::conflicts::MOST;
 use crate::state::locks::entering::{Called, Entering};
 use fencepost_planner::conflicts::{Conflict, Touch, breaks_disjoint, conflict};
 use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_transport::Hold;
 use std::ops::Range;
@@ -40,6 +48,9 @@ const HEAD: usize = LINE + NAMES * NAME;
 const COUNT: usize = 0;
 const FIRST: usize = 1;
 const FORGOTTEN: usize = 2;
+const UNLOGGED: usize = 3;
+/// The clocks of a part.
+const CLOCKS: usize = 3;
 
 /// The logs and clocks of one part.
 #[derive(Clone, Copy)]
@@ -70,6 +81,12 @@ struct Entry {
     time: u64,
     runs: Runs,
     number: usize,
+    called: u64,
+}
+
+/// Whether an access may change what a fetch finds, as an atomic update does.
+fn is_update(kind: Kind) -> bool {
+    matches!(kind, Kind::Accumulate(op) if op != Op::NoOp)
 }
 
 /// What a rank has found in the logs of others.
@@ -123,13 +140,13 @@ impl Runs {
 impl Logs {
     /// The number of entries of each log in this number of words.
     fn entries(ranks: usize, words: usize) -> usize {
-        let log = words.saturating_sub(2 * ranks.next_multiple_of(LINE)) / ranks;
+        let log = words.saturating_sub(CLOCKS * ranks.next_multiple_of(LINE)) / ranks;
         log.saturating_sub(HEAD) / LINE
     }
 
     /// The words without which there are no logs: those of the clocks.
     pub(crate) fn least(ranks: usize) -> usize {
-        2 * ranks.next_multiple_of(LINE) + ranks * HEAD
+        CLOCKS * ranks.next_multiple_of(LINE) + ranks * HEAD
     }
 
     /// # Safety
@@ -146,7 +163,7 @@ impl Logs {
 
     #[inline]
     fn at(&self, word: usize) -> &AtomicU64 {
-        debug_assert!(word < 2 * self.ranks.next_multiple_of(LINE) + self.ranks * self.log_words());
+        debug_assert!(word < CLOCKS * self.ranks.next_multiple_of(LINE) + self.ranks * self.log_words());
         // SAFETY: one of the words, which are accessed atomically only.
         unsafe { AtomicU64::from_ptr(self.first.add(word).cast_mut()) }
     }
@@ -160,10 +177,15 @@ impl Logs {
         if hold == Hold::Exclusive { 0 } else { self.ranks.next_multiple_of(LINE) }
     }
 
+    /// The first word of the clock of what origins of accumulates have heard.
+    fn heard(&self) -> usize {
+        2 * self.ranks.next_multiple_of(LINE)
+    }
+
     /// A word of the log of a rank.
     #[inline]
     fn of(&self, rank: usize, word: usize) -> &AtomicU64 {
-        self.at(2 * self.ranks.next_multiple_of(LINE) + rank * self.log_words() + word)
+        self.at(CLOCKS * self.ranks.next_multiple_of(LINE) + rank * self.log_words() + word)
     }
 
     /// A word of an entry, which is one of those used in turn.
@@ -202,9 +224,19 @@ impl Logs {
         let mut found = Findings::default();
         let mut count = self.of(rank, COUNT).load(Ordering::Relaxed);
         for call in &entering.calls {
+            let known = &entering.known[call.known];
+            if is_update(call.kind) {
+                for (other, time) in known.iter().enumerate().filter(|(other, _)| *other != rank) {
+                    self.at(self.heard() + other).fetch_max(*time, Ordering::AcqRel);
+                }
+            }
             for runs in Runs::of(&call.elements) {
-                if !self.write(rank, &mut count, entering.time, call, runs) {
-                    found.is_blind = true;
+                if self.write(rank, &mut count, entering, call, runs) {
+                    continue;
+                }
+                found.is_blind = true;
+                if is_update(call.kind) {
+                    self.of(rank, UNLOGGED).fetch_max(known[rank], Ordering::AcqRel);
                 }
             }
         }
@@ -250,6 +282,44 @@ impl Logs {
         found
     }
 
+    /// These operations of a shared epoch of a rank have been carried out: returns what is over since they found accumulates of
+    /// others. Empty if they do not fetch.
+    ///
+    /// # Cost
+    /// As [`enter`](Self::enter), where they fetch.
+    pub(crate) fn observed(&self, rank: usize, entering: &Entering) -> Vec<u64> {
+        let mut over = Vec::new();
+        let fetches = || entering.calls.iter().filter(|call| call.fetches);
+        if fetches().next().is_none() {
+            return over;
+        }
+        over.resize(self.ranks, 0);
+        for other in (0..self.ranks).filter(|&other| other != rank) {
+            let known = entering.known.iter().map(|known| known[other]).min().unwrap_or(0);
+            // For those that are not in the log any more, whatever their elements.
+            let unlogged = [UNLOGGED, FORGOTTEN].map(|word| self.of(other, word).load(Ordering::Acquire));
+            over[other] = unlogged[0].max(unlogged[1]);
+            for number in self.since(other, known) {
+                let Some(entry) = self.read(other, number).filter(|entry| is_update(entry.kind)) else {
+                    continue;
+                };
+                let Some(elements) = entry.runs.datatype().filter(|_| entry.called > over[other]) else {
+                    continue;
+                };
+                if fetches().any(|call| call.elements.overlap_bounds(&elements).is_some()) {
+                    over[other] = entry.called;
+                }
+            }
+        }
+        if over.iter().any(|&time| time > 0) {
+            let first = self.heard();
+            for (other, time) in over.iter_mut().enumerate() {
+                *time = (*time).max(self.at(first + other).load(Ordering::Acquire));
+            }
+        }
+        over
+    }
+
     /// The entries of a rank that are not over: those whose times are not before this one.
     fn since(&self, rank: usize, over: u64) -> Range<u64> {
         if self.entries == 0 {
@@ -272,14 +342,14 @@ impl Logs {
 
     /// Reads an entry; `None` where it was forgotten, or is none.
     fn read(&self, rank: usize, entry: u64) -> Option<Entry> {
-        let words: [u64; 7] =
+        let words: [u64; 8] =
             std::array::from_fn(|word| self.entry(rank, entry, word).load(Ordering::Relaxed));
         // Pairs with the fence in `write`: who has read a word of a later entry sees that this one is forgotten.
         fence(Ordering::Acquire);
         if self.of(rank, FIRST).load(Ordering::Relaxed) > entry {
             return None;
         }
-        let [head, time, low, run, count, step, number] = words;
+        let [head, time, low, run, count, step, number, called] = words;
         let runs = Runs { low, run, count, step };
         runs.is_sound().then_some(Entry {
             kind: kind(head & 0xff)?,
@@ -289,15 +359,16 @@ impl Logs {
             time,
             runs,
             number: number as usize,
+            called,
         })
     }
 
     /// Logs these elements of an operation of a rank, which has `number` entries then; returns whether there is room.
-    fn write(&self, rank: usize, number: &mut u64, time: u64, call: &Called, runs: Runs) -> bool {
+    fn write(&self, rank: usize, number: &mut u64, entering: &Entering, call: &Called, runs: Runs) -> bool {
         if self.entries == 0 {
             return false;
         }
-        let (count, site) = (*number, &call.site);
+        let (count, site, time) = (*number, &call.site, entering.time);
         let oldest = count.saturating_sub(self.entries as u64);
         let mut first = self.of(rank, FIRST).load(Ordering::Relaxed).clamp(oldest, count);
         let column = u64::from(site.column.min(0xffff));
@@ -306,23 +377,23 @@ impl Logs {
             | column << 16
             | u64::from(site.line) << 32;
         let Runs { low, run, count: runs, step } = runs;
-        let words = [head, time, low, run, runs, step, call.number as u64];
+        let called = entering.known[call.known][rank];
+        let words = [head, time, low, run, runs, step, call.number as u64, called];
         // The same once more, as in a loop: what is not over then, was not over before.
         let is_same = |word: &usize| {
             self.entry(rank, count.wrapping_sub(1), *word).load(Ordering::Relaxed) == words[*word]
         };
         if count > first && [0, 2, 3, 4, 5].iter().all(is_same) {
-            self.entry(rank, count - 1, 1).store(time, Ordering::Relaxed);
-            self.entry(rank, count - 1, 6).store(call.number as u64, Ordering::Relaxed);
+            for word in [1, 6, 7] {
+                self.entry(rank, count - 1, word).store(words[word], Ordering::Relaxed);
+            }
             return true;
         }
         if count - first == self.entries as u64 {
-            // All ranks have met since what was done before the exchange before: mostly it is over for all.
-            let last = exchange_of(time);
             let mut forgotten = 0;
             while first < count {
                 let before = self.entry(rank, first, 1).load(Ordering::Relaxed);
-                if exchange_of(before) >= last {
+                if before >= entering.met {
                     break;
                 }
                 (forgotten, first) = (before.saturating_add(1), first + 1);
@@ -410,8 +481,10 @@ mod tests {
 
     /// A call that ends at this time, when its rank knows this.
     fn one(kind: Kind, elements: Datatype, line: u32, time: u64, known: [u64; 3]) -> Entering {
-        let call = Called { kind, elements, site: site(line), number: line as usize, known: 0 };
-        Entering { time, knows: known.to_vec(), known: vec![known.to_vec()], calls: vec![call] }
+        let fetches = matches!(kind, Kind::Accumulate(_));
+        let call = Called { kind, elements, site: site(line), number: line as usize, known: 0, fetches };
+        let met = after_exchange((time >> 32) as u32);
+        Entering { time, met, knows: known.to_vec(), known: vec![known.to_vec()], calls: vec![call] }
     }
 
     #[test]
@@ -463,6 +536,25 @@ mod tests {
         assert!(before.is_blind, "what was forgotten was not over for it");
         assert!(!after.is_blind && after.conflicts.len() == 1);
         assert_eq!(after.conflicts[0].elements, 18..19);
+    }
+
+    #[test]
+    fn a_fetch_learns_what_was_over_when_accumulates_that_it_may_find_were_called() {
+        let (logs, _memory) = logs(4);
+        let (sum, read) = (Kind::Accumulate(Op::Sum), Kind::Accumulate(Op::NoOp));
+        let enter = |rank: usize, kind, at: usize, known: [u64; 3]| {
+            let entering = one(kind, Datatype::run(at..at + 1), 7, known[rank], known);
+            assert!(logs.enter(rank, &entering, (0, 1)).conflicts.is_empty());
+            logs.observed(rank, &entering)
+        };
+        enter(0, sum, 3, [6, 0, 4]);
+        assert_eq!(enter(1, read, 2, [0, 1, 0]), [0, 0, 0], "of another element");
+        assert_eq!(enter(1, read, 3, [0, 1, 0]), [6, 0, 4], "and of what its origin had heard");
+        assert_eq!(enter(1, Kind::Get, 7, [0, 1, 0]), [0; 0], "a get fetches nothing");
+        enter(1, read, 3, [0, 9, 0]);
+        assert_eq!(enter(2, read, 3, [0, 0, 1])[1], 0, "what only reads orders nothing");
+        (0..5).for_each(|at| drop(enter(0, sum, 10 + 2 * at, [8 + at as u64, 0, 4])));
+        assert_eq!(enter(2, read, 100, [0, 0, 1])[0], 12, "where there was no room, whatever the element");
     }
 
     #[test]

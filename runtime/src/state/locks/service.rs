@@ -6,6 +6,7 @@
 //! asks who is in its way; nothing goes on because of that.
 
 use crate::collect::limits::most_answered;
+use crate::state::clock;
 use crate::state::datatypes::{Numbered, Unread};
 use crate::state::locks::entering::Entering;
 use crate::state::locks::learnt::Learnt;
@@ -324,10 +325,10 @@ impl Served {
 
     /// Carries out a job that has its locks, and leaves those that it does not hold from here on. Returns the answer.
     fn carry_out(&mut self, job: Job, window: u32, effects: &mut Effects) -> Vec<u8> {
-        let Job { from, request, entering, found, second, .. } = job;
+        let Job { from, request, mut entering, found, second, .. } = job;
         let mut reply = answer(Outcome::Done, None);
         let mut conflicts = false;
-        if let Some(entering) = entering {
+        if let Some(entering) = &mut entering {
             conflicts = self.check(from, request.hold, entering, window, &mut reply);
         }
         let mut keeps = request.holds && !request.ends;
@@ -335,10 +336,15 @@ impl Served {
         if reply.try_reserve_exact(found).is_err() {
             reply = answer(Outcome::NoMemory, None);
             keeps = false;
-        } else if !conflicts {
-            // SAFETY: the operations fit the part, are in the regions that are held for them, and shared epochs are together there
-            // where elements are atomic, else one by one by the second locks.
-            unsafe { request.list().carry_out(&self.part, others, &mut reply) };
+        } else {
+            if !conflicts {
+                // SAFETY: the operations fit the part, are in the regions that are held for them, and shared epochs are together
+                // there where elements are atomic, else one by one by the second locks.
+                unsafe { request.list().carry_out(&self.part, others, &mut reply) };
+            }
+            if let Some(done) = &entering {
+                clock::write(&self.observed(from, request.hold, done), &mut reply);
+            }
         }
         if second {
             self.leave(request.regions, Hold::Exclusive, true, effects);
@@ -376,18 +382,26 @@ impl Served {
         &self,
         from: usize,
         hold: Hold,
-        mut entering: Entering,
+        entering: &mut Entering,
         window: u32,
         reply: &mut Vec<u8>,
     ) -> bool {
         let mut learnt = Learnt { knows: vec![0; self.words.ranks()], findings: Findings::default() };
         match self.words.logs() {
-            Some(logs) => learnt = Learnt::of(&logs, hold, &mut entering, (from, window, self.rank)),
+            Some(logs) => learnt = Learnt::of(&logs, hold, entering, (from, window, self.rank)),
             None => learnt.findings.is_blind = true,
         }
         let conflicts = !learnt.findings.conflicts.is_empty();
         learnt.write(reply);
         conflicts
+    }
+
+    /// What is over for a rank since its operations were carried out, besides what it has been told before.
+    fn observed(&self, from: usize, hold: Hold, done: &Entering) -> Vec<u64> {
+        let logs = self.words.logs().filter(|_| hold == Hold::Shared);
+        let mut over = logs.map_or_else(Vec::new, |logs| logs.observed(from, done));
+        over.resize(self.words.ranks(), 0);
+        over
     }
 }
 

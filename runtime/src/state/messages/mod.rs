@@ -11,6 +11,7 @@ pub(crate) mod sending;
 pub(crate) mod status;
 
 use crate::kernel::waits::{Wait, without};
+use crate::state::clock::OfJob;
 use crate::state::messages::frames::{Envelope, Near};
 use crate::state::messages::limits::Limits;
 use crate::state::messages::outbox::{Left, Outbox, chunk, chunks};
@@ -54,7 +55,7 @@ pub(crate) struct Messages {
     pub(crate) taking: Option<usize>,
     /// Where conflicts are looked for, what the senders of messages that no receive has taken knew to be over, by sender and
     /// number of the message.
-    pub(crate) known: BTreeMap<(usize, u64), Vec<u64>>,
+    pub(crate) known: BTreeMap<(usize, u64), OfJob>,
 }
 
 /// The state of the exchange with one other rank.
