@@ -102,6 +102,22 @@ fn hillslope(is_prepared: bool, iterations: u64) -> Duration {
     })
 }
 
+/// Each rank puts an element to the other one and flushes it, under one lock of all parts: the same one, or one after the other.
+fn flushed(same: bool, iterations: u64) -> Duration {
+    const EACH: usize = 256;
+    let make = |world: &World| world.lock_window::<u64>(64);
+    ours::team(2, iterations, make, |world, u: &mut LockWindow<u64>, k| {
+        let all = u.lock_all()?;
+        let on = all.on(1 - world.rank())?;
+        for i in 0..EACH {
+            on.put([k as u64], if same { 7 } else { 8 * (i % 8) + k % 8 })?;
+            on.flush()?;
+        }
+        all.unlock()?;
+        world.barrier()
+    })
+}
+
 /// A question about `operations` operations, each way of checking compared with none, and what the two may cost at most.
 fn question(
     name: &str,
@@ -129,6 +145,10 @@ fn main() {
         question("a step of hillslope, checked", 1, [1.1, 1.3], |n| hillslope(true, n)),
         question("a step of hillslope with a fence, checked", 1, [1.1, 1.3], |n| hillslope(false, n)),
         question("two rows of 512, checked", 2, [1.1, 1.3], |n| rows(2, 512, n)),
+        question("put and flush under a lock, checked", 256, [8.0, 8.0], |n| flushed(true, n)),
+        question("put to other elements and flush under a lock, checked", 256, [8.0, 8.0], |n| {
+            flushed(false, n)
+        }),
         question("one element, checked", 1, [1.1, 1.3], |n| rows(1, 1, n)),
     ]);
 }

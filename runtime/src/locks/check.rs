@@ -18,16 +18,14 @@ use fencepost_planner::conflicts::access_to_compare_and_swap;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Kind;
 use fencepost_planner::reference::LockType;
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::panic::Location;
 
 /// What this rank has called for one target, and not carried out.
 #[derive(Default)]
 pub(super) struct Calls {
-    calls: Vec<Called>,
-    /// What this rank knew when it called them.
-    known: Vec<Vec<u64>>,
-    /// The version of its clock when it knew the last of that.
+    entering: Entering,
+    /// The version of its clock when it knew what it knew last. Where nothing is called that is kept, to be used again.
     version: u64,
 }
 
@@ -64,13 +62,20 @@ impl LockCore {
         }
         let (world, of) = (&self.data.world, &mut *self.watched[target].borrow_mut());
         let (checks, version) = (&world.checks, world.checks.clock.version());
-        if of.known.is_empty() || of.version != version {
-            of.version = version;
-            of.known.push(checks.clock.now(world.rank, world.size));
+        let Entering { known, calls, .. } = &mut of.entering;
+        let is_known = !known.is_empty() && of.version == version;
+        if calls.is_empty() {
+            known.truncate(if is_known { world.size } else { 0 });
         }
-        let (kind, number, known) = (kind_of(action), checks.next_operation(), of.known.len() - 1);
-        let fetches = action.returns() && action != Action::Get;
-        of.calls.push(Called { kind, elements, site: checks.site(site), number, known, fetches });
+        if !is_known {
+            of.version = version;
+            checks.clock.append_now(world.rank, world.size, known);
+        } else if calls.is_empty() {
+            known[world.rank] = checks.clock.time();
+        }
+        let (kind, number) = (kind_of(action), checks.next_operation());
+        let (known, fetches) = (known.len() / world.size - 1, action.returns() && action != Action::Get);
+        calls.push(Called { kind, elements, site: checks.site(site), number, known, fetches });
     }
 
     /// Whether a call may write these elements of the part of `target`, where conflicts are looked
@@ -95,45 +100,59 @@ impl LockCore {
     /// Forgets what was called and not carried out.
     pub(super) fn forget_calls(&self, target: usize) {
         if self.is_checked() {
-            self.watched[target].take();
+            self.watched[target].borrow_mut().entering.calls.clear();
         }
     }
 
-    /// What this rank says of what it is about to carry out at `target`; nothing is kept of it.
-    pub(super) fn entering(&self, target: usize) -> Entering {
-        let Calls { calls, known, .. } = self.watched[target].take();
+    /// What this rank says of what it is about to carry out at `target`.
+    pub(super) fn entering(&self, target: usize) -> RefMut<'_, Entering> {
+        let mut of = self.watched[target].borrow_mut();
+        let Calls { entering, version } = &mut *of;
         let world = &self.data.world;
         let clock = &world.checks.clock;
-        let (met, time) = (clock.met_at(), clock.end());
-        Entering { time, met, knows: clock.now(world.rank, world.size), known, calls }
+        (entering.met, entering.time) = (clock.met_at(), clock.end());
+        let Entering { known, knows, .. } = entering;
+        knows.clear();
+        if *version == clock.version() && known.len() >= world.size {
+            knows.extend_from_slice(&known[known.len() - world.size..]);
+            knows[world.rank] = clock.time();
+        } else {
+            clock.append_now(world.rank, world.size, knows);
+        }
+        RefMut::map(of, |of| &mut of.entering)
     }
 
-    /// This rank holds locks of `target`, which it reaches, for what it has called there. Returns what it is about to carry out.
+    /// This rank holds locks of `target`, which it reaches, for what it has called there.
     ///
     /// # Errors
     /// `RMA_CONFLICT`: nothing may be carried out.
-    pub(super) fn enter(&self, target: usize, kind: LockType, call: &Call) -> Result<Option<Entering>> {
+    pub(super) fn enter(&self, target: usize, kind: LockType, call: &Call) -> Result<()> {
         if !self.is_checked() {
-            return Ok(None);
+            return Ok(());
         }
         let mut entering = self.entering(target);
         let by = (self.me(), self.data.key.window, target);
-        let learnt = match self.targets[target].words.logs() {
-            Some(logs) => Learnt::of(&logs, hold_of(kind), &mut entering, by),
-            None => {
-                Learnt { knows: Vec::new(), findings: Findings { is_blind: true, ..Findings::default() } }
-            }
+        let (findings, knows_more) = match self.targets[target].words.logs() {
+            Some(logs) => logs.meet(hold_of(kind), &mut entering, by),
+            None => (Findings { is_blind: true, ..Findings::default() }, false),
         };
-        self.learn(&learnt, call)?;
-        Ok(Some(entering))
+        if knows_more {
+            self.data.world.checks.clock.hear(self.me(), &entering.knows);
+        }
+        drop(entering);
+        self.tell(&findings, call)
     }
 
-    /// This rank, which reaches `target`, has carried this out there under a lock of this kind.
-    pub(super) fn observe(&self, target: usize, kind: LockType, done: Option<&Entering>) {
-        if kind == LockType::Shared
-            && let Some((done, logs)) = done.zip(self.targets[target].words.logs())
+    /// This rank, which reaches `target`, has carried out there what it has called, under a lock of this kind.
+    pub(super) fn observe(&self, target: usize, kind: LockType) {
+        if !self.is_checked() || kind != LockType::Shared {
+            return;
+        }
+        let done = &self.watched[target].borrow().entering;
+        if done.calls.iter().any(|call| call.fetches)
+            && let Some(logs) = self.targets[target].words.logs()
         {
-            self.data.world.checks.clock.hear(&logs.observed(self.me(), done));
+            self.data.world.checks.clock.hear(self.me(), &logs.observed(self.me(), done));
         }
     }
 
@@ -146,7 +165,9 @@ impl LockCore {
             return Ok(());
         }
         self.watch(self.me(), Action::Get, remote.clone(), call.site);
-        self.enter(self.me(), LockType::Shared, call).map(drop)
+        let entered = self.enter(self.me(), LockType::Shared, call);
+        self.forget_calls(self.me());
+        entered
     }
 
     /// What an epoch has learnt at a part, before anything of it was carried out.
@@ -154,12 +175,15 @@ impl LockCore {
     /// # Errors
     /// As [`enter`](Self::enter).
     pub(super) fn learn(&self, learnt: &Learnt, call: &Call) -> Result<()> {
-        let world = &self.data.world;
-        world.checks.clock.hear(&learnt.knows);
-        if learnt.findings.is_blind {
-            check::is_blind(world, self.data.key.window, Blind::Memory, call.site);
+        self.data.world.checks.clock.hear(self.me(), &learnt.knows);
+        self.tell(&learnt.findings, call)
+    }
+
+    fn tell(&self, findings: &Findings, call: &Call) -> Result<()> {
+        if findings.is_blind {
+            check::is_blind(&self.data.world, self.data.key.window, Blind::Memory, call.site);
         }
-        check::found(&self.data, &learnt.findings.conflicts, check::Under::Locks, call)
+        check::found(&self.data, &findings.conflicts, check::Under::Locks, call)
     }
 
     /// This rank is about to leave all regions of `target`, which it reaches and held.
@@ -167,7 +191,7 @@ impl LockCore {
         if self.is_checked()
             && let Some(logs) = self.targets[target].words.logs()
         {
-            logs.release(hold_of(open.kind), &self.entering(target).knows);
+            logs.release(hold_of(open.kind), self.me(), &self.entering(target).knows);
         }
     }
 }

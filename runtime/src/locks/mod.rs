@@ -419,6 +419,7 @@ impl LockCore {
         }
         request.entering.clear();
         self.entering(asking.target).write(&mut request.entering);
+        self.forget_calls(asking.target);
         let mut answer = Vec::new();
         asking.ask(request, &mut answer)?;
         holds(request.holds);
@@ -437,7 +438,7 @@ impl LockCore {
         let Some(observed) = observed else {
             return Err(asking.refuse("it did not answer an epoch of a lock with what is over"));
         };
-        clock.hear(&observed);
+        clock.hear(self.me(), &observed);
         Ok(())
     }
 
@@ -502,9 +503,9 @@ impl LockCore {
         } else {
             at.begin(epoch.regions, hold)?;
         }
-        let done = self.enter(target, kind, call).and_then(|entered| {
+        let done = self.enter(target, kind, call).and_then(|()| {
             self.visit_all(&at, part, kind, epoch, &mut found)?;
-            self.observe(target, kind, entered.as_ref());
+            self.observe(target, kind);
             Ok(())
         });
         if !held {

@@ -145,9 +145,20 @@ impl Clock {
         part.ranks.iter().map(|&rank| all[rank]).collect()
     }
 
-    /// These times, of all ranks of this world, are known as well.
-    pub(crate) fn hear(&self, times: &[u64]) {
-        let times = times.iter().copied();
+    /// Appends [`now`](Self::now) to `out`.
+    pub(crate) fn append_now(&self, me: usize, ranks: usize, out: &mut Vec<u64>) {
+        out.extend(self.now(me, ranks));
+    }
+
+    /// This rank's time: what it has ended has an earlier one.
+    #[inline]
+    pub(crate) fn time(&self) -> u64 {
+        self.times().time()
+    }
+
+    /// These times, of all ranks of this world, of which this one is `me`, are known as well.
+    pub(crate) fn hear(&self, me: usize, times: &[u64]) {
+        let times = times.iter().copied().enumerate().map(|(rank, time)| if rank == me { 0 } else { time });
         match self.part.get() {
             None => self.times().hear(times.len(), times.enumerate()),
             Some(part) => self.times().hear(part.job, part.ranks.iter().copied().zip(times)),
@@ -204,9 +215,9 @@ mod tests {
         let knows = |clock: &Clock, me| clock.now(me, 3)[0] > ended;
         assert!(knows(&a, 0) && !knows(&b, 1));
         let version = b.version();
-        b.hear(&a.now(0, 3));
+        b.hear(1, &a.now(0, 3));
         assert!(knows(&b, 1) && !knows(&c, 2) && b.version() != version);
-        c.hear(&b.now(1, 3));
+        c.hear(2, &b.now(1, 3));
         assert!(knows(&c, 2));
         let later = a.end();
         assert!(later > ended && b.now(1, 3)[0] <= later);
@@ -245,7 +256,7 @@ mod tests {
         assert_eq!(alone.now(0, 1), [job.now(3, 4)[3]]);
         assert!(part.read_all(2, &mut &told[1..]).is_none());
         let later = other.end();
-        part.hear(&[0, later + 1]);
+        part.hear(0, &[0, later + 1]);
         assert!(job.now(3, 4)[1] > later);
     }
 

@@ -6,9 +6,11 @@ use crate::state::clock;
 use crate::state::conflicts::{read_site, write_site};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::{Kind, Site};
+use std::cell::RefCell;
+use std::sync::Arc;
 
 /// Operations on one part, and what their origin knows to be over.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Entering {
     /// The time at which they end.
     pub(crate) time: u64,
@@ -16,10 +18,41 @@ pub(crate) struct Entering {
     pub(crate) met: u64,
     /// What their origin knows when they have ended.
     pub(crate) knows: Vec<u64>,
-    /// What it knew when it called them, the first of them first.
-    pub(crate) known: Vec<Vec<u64>>,
+    /// What it knew when it called them, the first of them first: times of all ranks, one after the other.
+    pub(crate) known: Vec<u64>,
     pub(crate) calls: Vec<Called>,
+    /// Places of names of files in the log of its origin there, of those that were named last; not sent.
+    pub(crate) files: RefCell<Files>,
 }
+
+/// The places of names of files in a log.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Files(Vec<(Arc<str>, usize)>);
+
+impl Files {
+    /// The place of a name, which is looked for where it is not among the last ones.
+    #[inline]
+    pub(crate) fn place(&mut self, file: &Arc<str>, look: impl FnOnce() -> usize) -> usize {
+        const MOST: usize = 8;
+        if let Some((_, place)) = self.0.iter().find(|(known, _)| Arc::ptr_eq(known, file)) {
+            return *place;
+        }
+        if self.0.len() == MOST {
+            self.0.clear();
+        }
+        self.0.push((file.clone(), look()));
+        self.0[self.0.len() - 1].1
+    }
+}
+
+/// They are no part of what is said.
+impl PartialEq for Files {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Files {}
 
 /// An operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,13 +69,26 @@ pub(crate) struct Called {
 }
 
 impl Entering {
+    /// What the origin knew when it called this operation.
+    #[inline]
+    pub(crate) fn known_at(&self, call: &Called) -> &[u64] {
+        let ranks = self.knows.len();
+        &self.known[call.known * ranks..][..ranks]
+    }
+
+    /// What it knew of `rank` when it called the first of them, which is least.
+    #[inline]
+    pub(crate) fn known_first(&self, rank: usize) -> u64 {
+        self.known.chunks_exact(self.knows.len()).map(|known| known[rank]).min().unwrap_or(u64::MAX)
+    }
+
     /// Appends it to `out`.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let number = |number: usize, out: &mut Vec<u8>| out.extend((number as u64).to_le_bytes());
         clock::write(&[self.time, self.met], out);
         clock::write(&self.knows, out);
-        number(self.known.len(), out);
-        self.known.iter().for_each(|times| clock::write(times, out));
+        number(self.known.len() / self.knows.len(), out);
+        clock::write(&self.known, out);
         number(self.calls.len(), out);
         for call in &self.calls {
             let kind = code(call.kind) as usize | usize::from(call.fetches) << 8;
@@ -59,14 +105,15 @@ impl Entering {
         let knows = clock::read(ranks, bytes)?;
         // Each takes some bytes, so a number that is too large fails before it takes memory.
         let count = |bytes: &mut &[u8]| Some(word(bytes)? as usize).filter(|&count| count <= bytes.len());
-        let known = (0..count(bytes)?).map(|_| clock::read(ranks, bytes)).collect::<Option<Vec<_>>>()?;
+        let rows = count(bytes)?;
+        let known = clock::read(rows.checked_mul(ranks)?, bytes)?;
         let calls = (0..count(bytes)?).map(|_| {
             let head = word(bytes)?;
             let (kind, fetches) = (kind(head & 0xff)?, head >> 8 & 1 == 1);
             let (number, at) = (word(bytes)? as usize, word(bytes)? as usize);
             let site = read_site(bytes)?;
             let elements = Datatype::decode(bytes).ok()?;
-            let fits = elements.low() >= 0 && elements.high() <= len as i64 && at < known.len();
+            let fits = elements.low() >= 0 && elements.high() <= len as i64 && at < rows;
             (fits && !elements.is_empty()).then_some(Called {
                 kind,
                 elements,
@@ -77,7 +124,8 @@ impl Entering {
             })
         });
         let calls = calls.collect::<Option<Vec<_>>>()?;
-        bytes.is_empty().then_some(Self { time, met, knows, known, calls })
+        let files = RefCell::default();
+        bytes.is_empty().then_some(Self { time, met, knows, known, calls, files })
     }
 }
 
@@ -101,7 +149,8 @@ mod tests {
             time: 5,
             met: 4,
             knows: vec![1, 6],
-            known: vec![vec![0, 5], vec![1, 5]],
+            known: vec![0, 5, 1, 5],
+            files: RefCell::default(),
             calls: vec![
                 call(Kind::Put, Datatype::run(2..9), 0),
                 call(Kind::Accumulate(Op::NoOp), Datatype::run(3..4), 0),
@@ -114,7 +163,7 @@ mod tests {
         assert_eq!(Entering::read(2, 10, &out), None, "past the end of the part");
         assert_eq!(Entering::read(3, 11, &out), None, "of another world");
         (0..out.len()).for_each(|len| assert_eq!(Entering::read(2, 11, &out[..len]), None));
-        let wrong = Entering { known: vec![vec![0, 5]], ..entering };
+        let wrong = Entering { known: vec![0, 5], ..entering };
         out.clear();
         wrong.write(&mut out);
         assert_eq!(Entering::read(2, 11, &out), None, "called when nothing is said to be known");

@@ -1,6 +1,6 @@
 //! [`Learnt`]: what an origin learns at a part, where conflicts are looked for.
 
-use crate::state::clock::{self, merge};
+use crate::state::clock;
 use crate::state::conflicts::{decode, encode};
 use crate::state::locks::entering::Entering;
 use crate::state::locks::logs::{Findings, Logs};
@@ -8,7 +8,7 @@ use fencepost_transport::Hold;
 
 /// What is known to an origin that has been at a part, and what was found there.
 pub(crate) struct Learnt {
-    /// What others knew that have left their locks before.
+    /// What the origin knew, and what others knew that have left their locks before.
     pub(crate) knows: Vec<u64>,
     pub(crate) findings: Findings,
 }
@@ -21,16 +21,8 @@ impl Learnt {
         entering: &mut Entering,
         (from, window, target): (usize, u32, usize),
     ) -> Self {
-        let knows = logs.acquired(hold);
-        entering.known.iter_mut().for_each(|known| merge(known, &knows));
-        // What exclusive epochs do is ordered with all else that is done here.
-        let findings = match hold {
-            Hold::Shared => logs.enter(from, entering, (window, target)),
-            Hold::Exclusive => Findings::default(),
-        };
-        merge(&mut entering.knows, &knows);
-        logs.release(hold, &entering.knows);
-        Self { knows, findings }
+        let (findings, _) = logs.meet(hold, entering, (from, window, target));
+        Self { knows: entering.knows.clone(), findings }
     }
 
     /// Appends it to an answer.

@@ -17,15 +17,14 @@
 //!
 //! ```text
 //! the clocks of exclusive epochs, of shared ones, and of what origins of accumulates have heard: a word for each rank
-//! then, for each rank: a line with the number of entries so far, the first that is left, the time of those forgotten, and what
-//!     was over when an accumulate was called for which there was no room;
+//! then, for each rank: a line with the number of entries so far, the first that is left, the time of those forgotten, what was
+//!     over when an accumulate was called for which there was no room, and its time when it released locks last;
 //!     names of files; the entries, used in turn
 //! entry  0 kind (8 bits), name (8), column (16), line (32); 1 time; 2 first element, 3 run, 4 runs, 5 from run to run
 //!        6 number of the operation; 7 the time of its origin when it was called
 //! ```
 
 use crate::collect::checked::{code, kind};
-use crate::state::clock::merge;
 use crate::state::conflicts::MOST;
 use crate::state::locks::entering::{Called, Entering};
 use fencepost_planner::conflicts::{Conflict, Touch, breaks_disjoint, conflict};
@@ -33,6 +32,7 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_transport::Hold;
+use std::cell::LazyCell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -49,6 +49,9 @@ const COUNT: usize = 0;
 const FIRST: usize = 1;
 const FORGOTTEN: usize = 2;
 const UNLOGGED: usize = 3;
+const RELEASED: usize = 4;
+/// The word of an entry that is its time.
+const TIME: usize = 1;
 /// The clocks of a part.
 const CLOCKS: usize = 3;
 
@@ -102,10 +105,32 @@ impl Runs {
         self.low + (self.count - 1) * self.step + self.run
     }
 
-    /// The same as a datatype; `None` for what no datatype was.
-    fn datatype(&self) -> Option<Datatype> {
-        let dims = [(self.count as usize, self.step as i64)];
-        Datatype::try_nest(self.low as i64, &dims, self.run as usize).ok()
+    fn one(run: Range<u64>) -> Self {
+        Self { low: run.start, run: run.end - run.start, count: 1, step: 0 }
+    }
+
+    /// The run of this number.
+    fn nth(&self, number: u64) -> Range<u64> {
+        let first = self.low + number * self.step;
+        first..first + self.run
+    }
+
+    /// The elements of a range that are among them, from the lowest to past the highest.
+    fn within(&self, range: &Range<u64>) -> Option<Range<u64>> {
+        let (first, last) = match self.step {
+            0 => (0, 0),
+            // The first run that ends after the start of the range, and the last that begins before its end.
+            step => (
+                (range.start + 1).saturating_sub(self.low + self.run).div_ceil(step),
+                (range.end - 1).checked_sub(self.low)? / step,
+            ),
+        };
+        let last = last.min(self.count - 1);
+        if first > last {
+            return None;
+        }
+        let both = self.nth(first).start.max(range.start)..self.nth(last).end.min(range.end);
+        (both.start < both.end).then_some(both)
     }
 
     /// Whether they are elements that a window can have.
@@ -116,20 +141,16 @@ impl Runs {
         self.run > 0 && small && span.is_some_and(|span| span < MOST)
     }
 
-    /// Those of a datatype whose elements are not negative.
-    fn of(elements: &Datatype) -> Vec<Runs> {
+    /// Those of elements in runs that ascend and do not meet.
+    fn of(elements: &[Range<u64>]) -> Vec<Runs> {
         let mut all: Vec<Runs> = Vec::new();
-        for (low, run) in elements.touched_runs() {
-            let (low, run) = (low as u64, run as u64);
+        for Range { start: low, end } in elements.iter().cloned() {
+            let run = end - low;
             match all.last_mut() {
-                Some(last) if last.run == run && last.count == 1 && low > last.low => {
+                Some(last) if last.run == run && last.count == 1 => {
                     (last.step, last.count) = (low - last.low, 2);
                 }
-                Some(last)
-                    if last.run == run && low == last.low + last.count * last.step && last.count > 1 =>
-                {
-                    last.count += 1;
-                }
+                Some(last) if last.run == run && low == last.low + last.count * last.step => last.count += 1,
                 _ => all.push(Runs { low, run, count: 1, step: 0 }),
             }
         }
@@ -137,9 +158,73 @@ impl Runs {
     }
 }
 
+/// The elements of a datatype, none of which is negative, in runs that ascend and do not meet.
+fn ascending(elements: &Datatype) -> Vec<Range<u64>> {
+    if let Some(run) = elements.as_run() {
+        return vec![run.start as u64..run.end as u64];
+    }
+    let runs = elements.ascending_runs().expect("there is memory for the runs of a typemap");
+    runs.into_iter().map(|run| run.start as u64..run.end as u64).collect()
+}
+
+/// The elements of operations of one kind, in which those are looked for that others touch.
+struct Index {
+    kind: Kind,
+    /// Runs by their first elements, each with the number of its operation, and the highest end of a run up to it.
+    runs: Vec<(Range<u64>, usize, u64)>,
+}
+
+impl Index {
+    /// One for each kind of these operations.
+    fn of(calls: &[Called], elements: &[Vec<Range<u64>>]) -> Vec<Index> {
+        let mut all: Vec<Index> = Vec::new();
+        for (number, (call, elements)) in calls.iter().zip(elements).enumerate() {
+            let at = all.iter().position(|index| index.kind == call.kind).unwrap_or_else(|| {
+                all.push(Index { kind: call.kind, runs: Vec::new() });
+                all.len() - 1
+            });
+            all[at].runs.extend(elements.iter().map(|run| (run.clone(), number, run.end)));
+        }
+        for Index { runs, .. } in &mut all {
+            runs.sort_unstable_by_key(|(run, ..)| run.start);
+            let mut highest = 0;
+            for (.., most) in runs {
+                highest = highest.max(*most);
+                *most = highest;
+            }
+        }
+        all
+    }
+
+    /// Calls `hit` with each operation that touches some of these elements, and with elements of both: from the lowest to past the
+    /// highest of some of them, more than once for several.
+    ///
+    /// # Cost
+    /// Follows the hits, and the fewer of the runs of both, with the logarithm of the others.
+    fn meets(&self, theirs: &Runs, mut hit: impl FnMut(usize, Range<u64>)) {
+        if theirs.count > self.runs.len() as u64 {
+            for (run, number, _) in &self.runs {
+                if let Some(both) = theirs.within(run) {
+                    hit(*number, both);
+                }
+            }
+            return;
+        }
+        for run in (0..theirs.count).map(|number| theirs.nth(number)) {
+            let end = self.runs.partition_point(|(own, ..)| own.start < run.end);
+            for (own, number, _) in self.runs[..end].iter().rev().take_while(|(.., most)| *most > run.start) {
+                let both = own.start.max(run.start)..own.end.min(run.end);
+                if both.start < both.end {
+                    hit(*number, both);
+                }
+            }
+        }
+    }
+}
+
 impl Logs {
     /// The number of entries of each log in this number of words.
-    fn entries(ranks: usize, words: usize) -> usize {
+    pub(crate) fn entries(ranks: usize, words: usize) -> usize {
         let log = words.saturating_sub(CLOCKS * ranks.next_multiple_of(LINE)) / ranks;
         log.saturating_sub(HEAD) / LINE
     }
@@ -150,10 +235,10 @@ impl Logs {
     }
 
     /// # Safety
-    /// From `first` on are `words` words, zero at first and touched by this module only, as long as this value or a copy of it is
-    /// used.
-    pub(crate) unsafe fn new(first: *const u64, ranks: usize, words: usize) -> Self {
-        Self { first, ranks, entries: Self::entries(ranks, words), is_disjoint: false }
+    /// From `first` on are the words that logs of so many entries have, zero at first and touched by this module only, as long as
+    /// this value or a copy of it is used.
+    pub(crate) unsafe fn new(first: *const u64, ranks: usize, entries: usize) -> Self {
+        Self { first, ranks, entries, is_disjoint: false }
     }
 
     /// The same, of a window of which the program promises, or not, that shared epochs visit different elements.
@@ -188,30 +273,72 @@ impl Logs {
         self.at(CLOCKS * self.ranks.next_multiple_of(LINE) + rank * self.log_words() + word)
     }
 
-    /// A word of an entry, which is one of those used in turn.
+    /// The words of an entry, which is one of those used in turn.
     #[inline]
-    fn entry(&self, rank: usize, entry: u64, word: usize) -> &AtomicU64 {
-        self.of(rank, HEAD + (entry % self.entries as u64) as usize * LINE + word)
+    fn entry(&self, rank: usize, entry: u64) -> [&AtomicU64; LINE] {
+        let first = HEAD + (entry % self.entries as u64) as usize * LINE;
+        std::array::from_fn(|word| self.of(rank, first + word))
     }
 
-    /// What a rank knows to be over that has acquired locks of the part.
-    pub(crate) fn acquired(&self, hold: Hold) -> Vec<u64> {
-        let read = |hold| {
-            let first = self.clock(hold);
-            (0..self.ranks).map(move |rank| self.at(first + rank).load(Ordering::Acquire))
-        };
-        let mut known: Vec<u64> = read(Hold::Exclusive).collect();
-        if hold == Hold::Exclusive {
-            merge(&mut known, &read(Hold::Shared).collect::<Vec<_>>());
+    /// The locks of the part are held for these operations, of the rank `from` on the part of `target` in a window: they are
+    /// [entered](Self::enter), and their origin knows from here on what is over by the locks. Returns what was found, and whether
+    /// the origin knows more than before.
+    pub(crate) fn meet(
+        &self,
+        hold: Hold,
+        entering: &mut Entering,
+        (from, window, target): (usize, u32, usize),
+    ) -> (Findings, bool) {
+        let mut knows_more = false;
+        for rank in 0..self.ranks {
+            let time = self.acquired(hold, rank);
+            if time > entering.knows[rank] {
+                knows_more = true;
+                entering.knows[rank] = time;
+            }
+            for known in entering.known.chunks_exact_mut(self.ranks) {
+                known[rank] = known[rank].max(time);
+            }
         }
-        known
+        // What exclusive epochs do is ordered with all else that is done here.
+        let findings = match hold {
+            Hold::Shared => self.enter(from, entering, (window, target)),
+            Hold::Exclusive => Findings::default(),
+        };
+        self.release(hold, from, &entering.knows);
+        (findings, knows_more)
     }
 
-    /// A rank that knows this is about to release locks of the part.
-    pub(crate) fn release(&self, hold: Hold, knows: &[u64]) {
+    /// The time of a rank before which all is over for who has acquired locks of the part.
+    #[inline]
+    fn acquired(&self, hold: Hold, rank: usize) -> u64 {
+        let read = |hold| self.at(self.clock(hold) + rank).load(Ordering::Acquire);
+        let exclusive = read(Hold::Exclusive);
+        if hold == Hold::Shared {
+            return exclusive;
+        }
+        exclusive.max(read(Hold::Shared)).max(self.of(rank, RELEASED).load(Ordering::Acquire))
+    }
+
+    /// A rank, `from`, that knows this is about to release locks of the part.
+    pub(crate) fn release(&self, hold: Hold, from: usize, knows: &[u64]) {
         let first = self.clock(hold);
         for (rank, time) in knows.iter().enumerate().take(self.ranks) {
-            self.at(first + rank).fetch_max(*time, Ordering::AcqRel);
+            // Its own time, which is later each time, in a word that it alone writes.
+            if rank == from && hold == Hold::Shared {
+                self.of(rank, RELEASED).store(*time, Ordering::Release);
+            } else {
+                self.raise(first + rank, *time);
+            }
+        }
+    }
+
+    /// Makes a word of a clock this, unless it is more.
+    #[inline]
+    fn raise(&self, word: usize, time: u64) {
+        // Where others have raised it as far, what they released comes with what they have raised it to.
+        if self.at(word).load(Ordering::Acquire) < time {
+            self.at(word).fetch_max(time, Ordering::AcqRel);
         }
     }
 
@@ -219,25 +346,30 @@ impl Logs {
     /// window. They are logged, and compared with those of other ranks that are not known to be over.
     ///
     /// # Cost
-    /// A look at each entry of each log that is not known to be over; for each whose bounds meet, at each operation.
+    /// A look at each entry of each log that is not known to be over; for each whose bounds meet, a search in what is entered.
     pub(crate) fn enter(&self, rank: usize, entering: &Entering, (window, target): (u32, usize)) -> Findings {
         let mut found = Findings::default();
         let mut count = self.of(rank, COUNT).load(Ordering::Relaxed);
-        for call in &entering.calls {
-            let known = &entering.known[call.known];
+        let elements: LazyCell<Vec<_>, _> =
+            LazyCell::new(|| entering.calls.iter().map(|call| ascending(&call.elements)).collect());
+        for (number, call) in entering.calls.iter().enumerate() {
+            let known = entering.known_at(call);
             if is_update(call.kind) {
                 for (other, time) in known.iter().enumerate().filter(|(other, _)| *other != rank) {
-                    self.at(self.heard() + other).fetch_max(*time, Ordering::AcqRel);
+                    self.raise(self.heard() + other, *time);
                 }
             }
-            for runs in Runs::of(&call.elements) {
-                if self.write(rank, &mut count, entering, call, runs) {
-                    continue;
+            let mut log = |runs| {
+                if !self.write(rank, &mut count, entering, call, runs) {
+                    found.is_blind = true;
+                    if is_update(call.kind) {
+                        self.of(rank, UNLOGGED).fetch_max(known[rank], Ordering::AcqRel);
+                    }
                 }
-                found.is_blind = true;
-                if is_update(call.kind) {
-                    self.of(rank, UNLOGGED).fetch_max(known[rank], Ordering::AcqRel);
-                }
+            };
+            match call.elements.as_run() {
+                Some(run) => log(Runs::one(run.start as u64..run.end as u64)),
+                None => Runs::of(&elements[number]).into_iter().for_each(log),
             }
         }
         // All at once: who found only some runs of an operation would tell of another conflict than who finds all. Pairs with the
@@ -247,9 +379,10 @@ impl Logs {
         fence(Ordering::SeqCst);
         let low = entering.calls.iter().map(|call| call.elements.low() as u64).min().unwrap_or(0);
         let high = entering.calls.iter().map(|call| call.elements.high() as u64).max().unwrap_or(0);
+        let indices = LazyCell::new(|| Index::of(&entering.calls, &elements));
         for other in (0..self.ranks).filter(|&other| other != rank) {
             // What was over when the first of them was called, is over for all.
-            let over = entering.known.iter().map(|known| known[other]).min().unwrap_or(u64::MAX);
+            let over = entering.known_first(other);
             if self.entries > 0 && self.of(other, FORGOTTEN).load(Ordering::Acquire) > over {
                 found.is_blind = true;
             }
@@ -258,24 +391,29 @@ impl Logs {
                 if entry.runs.low >= high || entry.runs.high() <= low {
                     continue;
                 }
-                let Some(elements) = entry.runs.datatype() else { continue };
-                for call in &entering.calls {
-                    let is_over = entry.time < entering.known[call.known][other];
-                    let rule = if self.is_disjoint { breaks_disjoint } else { conflict };
-                    if is_over || !rule(entry.kind, call.kind) {
-                        continue;
-                    }
-                    let Some(both) = call.elements.overlap_bounds(&elements) else { continue };
-                    let site =
-                        Site { file: self.name(other, entry.name), line: entry.line, column: entry.column };
-                    let theirs = Touch { origin: other, operation: entry.number, kind: entry.kind, site };
-                    let own = Touch {
-                        origin: rank,
-                        operation: call.number,
-                        kind: call.kind,
-                        site: call.site.clone(),
-                    };
-                    add(&mut found.conflicts, window, target, both, [theirs, own]);
+                let theirs = |touch: &Touch| (touch.origin, touch.operation) == (other, entry.number);
+                let is_found = |conflict: &Conflict| conflict.between.iter().any(theirs);
+                if found.conflicts.len() == MOST && !found.conflicts.iter().any(is_found) {
+                    continue;
+                }
+                let rule = if self.is_disjoint { breaks_disjoint } else { conflict };
+                for index in indices.iter().filter(|index| rule(entry.kind, index.kind)) {
+                    index.meets(&entry.runs, |call, both| {
+                        let call = &entering.calls[call];
+                        if entry.time < entering.known_at(call)[other] {
+                            return;
+                        }
+                        let touches = || {
+                            let file = self.name(other, entry.name);
+                            let site = Site { file, line: entry.line, column: entry.column };
+                            let (operation, kind) = (entry.number, entry.kind);
+                            let theirs = Touch { origin: other, operation, kind, site };
+                            let (operation, kind, site) = (call.number, call.kind, call.site.clone());
+                            [theirs, Touch { origin: rank, operation, kind, site }]
+                        };
+                        let by = [(other, entry.number), (rank, call.number)];
+                        add(&mut found.conflicts, window, target, both, by, touches);
+                    });
                 }
             }
         }
@@ -294,8 +432,11 @@ impl Logs {
             return over;
         }
         over.resize(self.ranks, 0);
+        let calls: Vec<Called> = fetches().cloned().collect();
+        let elements: Vec<_> = calls.iter().map(|call| ascending(&call.elements)).collect();
+        let indices = Index::of(&calls, &elements);
         for other in (0..self.ranks).filter(|&other| other != rank) {
-            let known = entering.known.iter().map(|known| known[other]).min().unwrap_or(0);
+            let known = entering.known_first(other);
             // For those that are not in the log any more, whatever their elements.
             let unlogged = [UNLOGGED, FORGOTTEN].map(|word| self.of(other, word).load(Ordering::Acquire));
             over[other] = unlogged[0].max(unlogged[1]);
@@ -303,11 +444,12 @@ impl Logs {
                 let Some(entry) = self.read(other, number).filter(|entry| is_update(entry.kind)) else {
                     continue;
                 };
-                let Some(elements) = entry.runs.datatype().filter(|_| entry.called > over[other]) else {
-                    continue;
-                };
-                if fetches().any(|call| call.elements.overlap_bounds(&elements).is_some()) {
-                    over[other] = entry.called;
+                if entry.called > over[other] {
+                    let mut is_found = false;
+                    indices.iter().for_each(|index| index.meets(&entry.runs, |_, _| is_found = true));
+                    if is_found {
+                        over[other] = entry.called;
+                    }
                 }
             }
         }
@@ -331,7 +473,7 @@ impl Logs {
         // Times ascend.
         while range.start < range.end {
             let middle = range.start + (range.end - range.start) / 2;
-            if self.entry(rank, middle, 1).load(Ordering::Relaxed) < over {
+            if self.entry(rank, middle)[TIME].load(Ordering::Relaxed) < over {
                 range.start = middle + 1;
             } else {
                 range.end = middle;
@@ -342,8 +484,7 @@ impl Logs {
 
     /// Reads an entry; `None` where it was forgotten, or is none.
     fn read(&self, rank: usize, entry: u64) -> Option<Entry> {
-        let words: [u64; 8] =
-            std::array::from_fn(|word| self.entry(rank, entry, word).load(Ordering::Relaxed));
+        let words = self.entry(rank, entry).map(|word| word.load(Ordering::Relaxed));
         // Pairs with the fence in `write`: who has read a word of a later entry sees that this one is forgotten.
         fence(Ordering::Acquire);
         if self.of(rank, FIRST).load(Ordering::Relaxed) > entry {
@@ -371,28 +512,24 @@ impl Logs {
         let (count, site, time) = (*number, &call.site, entering.time);
         let oldest = count.saturating_sub(self.entries as u64);
         let mut first = self.of(rank, FIRST).load(Ordering::Relaxed).clamp(oldest, count);
+        let name = entering.files.borrow_mut().place(&site.file, || self.keep(rank, &site.file));
         let column = u64::from(site.column.min(0xffff));
-        let head = code(call.kind)
-            | (self.keep(rank, &site.file) as u64) << 8
-            | column << 16
-            | u64::from(site.line) << 32;
+        let head = code(call.kind) | (name as u64) << 8 | column << 16 | u64::from(site.line) << 32;
         let Runs { low, run, count: runs, step } = runs;
-        let called = entering.known[call.known][rank];
+        let called = entering.known_at(call)[rank];
         let words = [head, time, low, run, runs, step, call.number as u64, called];
         // The same once more, as in a loop: what is not over then, was not over before.
-        let is_same = |word: &usize| {
-            self.entry(rank, count.wrapping_sub(1), *word).load(Ordering::Relaxed) == words[*word]
-        };
-        if count > first && [0, 2, 3, 4, 5].iter().all(is_same) {
-            for word in [1, 6, 7] {
-                self.entry(rank, count - 1, word).store(words[word], Ordering::Relaxed);
+        if count > first {
+            let last = self.entry(rank, count - 1);
+            if [0, 2, 3, 4, 5].iter().all(|&word| last[word].load(Ordering::Relaxed) == words[word]) {
+                [TIME, 6, 7].iter().for_each(|&word| last[word].store(words[word], Ordering::Relaxed));
+                return true;
             }
-            return true;
         }
         if count - first == self.entries as u64 {
             let mut forgotten = 0;
             while first < count {
-                let before = self.entry(rank, first, 1).load(Ordering::Relaxed);
+                let before = self.entry(rank, first)[TIME].load(Ordering::Relaxed);
                 if before >= entering.met {
                     break;
                 }
@@ -405,8 +542,8 @@ impl Logs {
             self.of(rank, FIRST).store(first, Ordering::Relaxed);
             fence(Ordering::Release);
         }
-        for (word, value) in words.into_iter().enumerate() {
-            self.entry(rank, count, word).store(value, Ordering::Relaxed);
+        for (word, value) in self.entry(rank, count).iter().zip(words) {
+            word.store(value, Ordering::Relaxed);
         }
         *number = count.wrapping_add(1);
         true
@@ -415,20 +552,21 @@ impl Logs {
     /// The place of a file's name in the log of a rank, from 1 on; 0 where it has too many.
     fn keep(&self, rank: usize, file: &str) -> usize {
         let tail = &file.as_bytes()[file.len().saturating_sub((NAME - 1) * 8)..];
-        let mut words = [0; NAME];
-        words[0] = tail.len() as u64;
-        for (word, bytes) in words[1..].iter_mut().zip(tail.chunks(8)) {
-            let mut all = [0; 8];
-            all[..bytes.len()].copy_from_slice(bytes);
-            *word = u64::from_le_bytes(all);
-        }
+        let words = || {
+            tail.chunks(8).enumerate().map(|(at, bytes)| {
+                let mut all = [0; 8];
+                all[..bytes.len()].copy_from_slice(bytes);
+                (1 + at, u64::from_le_bytes(all))
+            })
+        };
         for name in 0..NAMES {
             let word = |word: usize| self.of(rank, LINE + name * NAME + word);
             if word(0).load(Ordering::Relaxed) == 0 {
-                (1..NAME).for_each(|at| word(at).store(words[at], Ordering::Relaxed));
-                word(0).store(words[0], Ordering::Release);
+                words().for_each(|(at, bytes)| word(at).store(bytes, Ordering::Relaxed));
+                word(0).store(tail.len() as u64, Ordering::Release);
             }
-            if (0..NAME).all(|at| word(at).load(Ordering::Relaxed) == words[at]) {
+            let is_it = |(at, bytes): (usize, u64)| word(at).load(Ordering::Relaxed) == bytes;
+            if word(0).load(Ordering::Relaxed) == tail.len() as u64 && words().all(is_it) {
                 return name + 1;
             }
         }
@@ -447,14 +585,25 @@ impl Logs {
     }
 }
 
-/// Adds a conflict to those that were found, or its elements to those of the same two operations.
-fn add(found: &mut Vec<Conflict>, window: u32, rank: usize, elements: Range<i64>, mut between: [Touch; 2]) {
-    between.sort_by_key(|touch| (touch.origin, touch.operation));
-    let by = |touch: &Touch| (touch.origin, touch.operation);
-    let same = |other: &&mut Conflict| other.between.iter().map(by).eq(between.iter().map(by));
+/// Adds a conflict of these two operations to those that were found, or its elements to those that they have there.
+fn add(
+    found: &mut Vec<Conflict>,
+    window: u32,
+    rank: usize,
+    elements: Range<u64>,
+    mut by: [(usize, usize); 2],
+    touches: impl FnOnce() -> [Touch; 2],
+) {
+    by.sort_unstable();
+    let elements = elements.start as i64..elements.end as i64;
+    let same = |other: &&mut Conflict| {
+        other.between.iter().zip(by).all(|(touch, by)| (touch.origin, touch.operation) == by)
+    };
     if let Some(Conflict { elements: both, .. }) = found.iter_mut().find(same) {
         *both = both.start.min(elements.start)..both.end.max(elements.end);
     } else if found.len() < MOST {
+        let mut between = touches();
+        between.sort_by_key(|touch| (touch.origin, touch.operation));
         found.push(Conflict { rank, ranks: 1, window: window as usize, elements, between });
     }
 }
@@ -463,6 +612,9 @@ fn add(found: &mut Vec<Conflict>, window: u32, rank: usize, elements: Range<i64>
 mod tests {
     use super::*;
     use crate::state::clock::after_exchange;
+    use fencepost_tests_support::random::Random;
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
     use std::sync::Barrier;
 
     /// Logs of three ranks with room for this number of entries each, and their memory.
@@ -470,7 +622,7 @@ mod tests {
         let words = Logs::least(3) + 3 * entries * LINE;
         let memory: Vec<AtomicU64> = (0..words).map(|_| AtomicU64::new(0)).collect();
         // SAFETY: as many words, which the caller keeps as long.
-        let logs = unsafe { Logs::new(memory.as_ptr().cast(), 3, words) };
+        let logs = unsafe { Logs::new(memory.as_ptr().cast(), 3, Logs::entries(3, words)) };
         assert_eq!(logs.entries, entries);
         (logs, memory)
     }
@@ -484,7 +636,58 @@ mod tests {
         let fetches = matches!(kind, Kind::Accumulate(_));
         let call = Called { kind, elements, site: site(line), number: line as usize, known: 0, fetches };
         let met = after_exchange((time >> 32) as u32);
-        Entering { time, met, knows: known.to_vec(), known: vec![known.to_vec()], calls: vec![call] }
+        Entering {
+            time,
+            met,
+            knows: known.to_vec(),
+            known: known.to_vec(),
+            calls: vec![call],
+            files: RefCell::default(),
+        }
+    }
+
+    #[test]
+    fn elements_that_others_touch_are_found_as_one_by_one() {
+        let mut random = Random::new(7);
+        for _ in 0..2000 {
+            let mut some = |most: usize| {
+                let runs = 1 + random.below(most);
+                Datatype::elements((0..runs).map(|_| random.below(40) as i64).collect::<Vec<_>>())
+            };
+            let theirs = match some(12) {
+                list if list.low() % 2 == 0 => list,
+                list => Datatype::nest(list.low(), &[(list.size(), 3)], 2),
+            };
+            let call = |kind, elements| Called {
+                kind,
+                elements,
+                site: site(1),
+                number: 0,
+                known: 0,
+                fetches: false,
+            };
+            let kinds = [Kind::Put, Kind::Get, Kind::Put];
+            let calls = kinds.map(|kind| call(kind, some(9)));
+            let elements = calls.each_ref().map(|call| ascending(&call.elements));
+            let mut found = [const { None::<Range<u64>> }; 3];
+            let indices = Index::of(&calls, &elements);
+            assert_eq!(indices.len(), 2);
+            for index in &indices {
+                for runs in Runs::of(&ascending(&theirs)) {
+                    index.meets(&runs, |call, both| {
+                        let all = found[call].get_or_insert(both.clone());
+                        *all = all.start.min(both.start)..all.end.max(both.end);
+                    });
+                }
+            }
+            for (call, found) in calls.iter().zip(found) {
+                let of = |elements: &Datatype| elements.element_iter().collect::<BTreeSet<_>>();
+                let both = &of(&call.elements) & &of(&theirs);
+                let bounds =
+                    both.first().zip(both.last()).map(|(first, last)| *first as u64..*last as u64 + 1);
+                assert_eq!(found, bounds, "{call:?} {theirs:?}");
+            }
+        }
     }
 
     #[test]
@@ -560,12 +763,13 @@ mod tests {
     #[test]
     fn clocks_order_exclusive_epochs_with_all_and_shared_ones_with_those() {
         let (logs, _memory) = logs(0);
-        logs.release(Hold::Shared, &[3, 0, 0]);
-        assert_eq!(logs.acquired(Hold::Shared), [0, 0, 0]);
-        assert_eq!(logs.acquired(Hold::Exclusive), [3, 0, 0]);
-        logs.release(Hold::Exclusive, &[3, 5, 0]);
-        logs.release(Hold::Exclusive, &[1, 6, 0]);
-        assert_eq!(logs.acquired(Hold::Shared), [3, 6, 0]);
+        logs.release(Hold::Shared, 0, &[3, 0, 0]);
+        let acquired = |hold| [0, 1, 2].map(|rank| logs.acquired(hold, rank));
+        assert_eq!(acquired(Hold::Shared), [0, 0, 0]);
+        assert_eq!(acquired(Hold::Exclusive), [3, 0, 0]);
+        logs.release(Hold::Exclusive, 0, &[3, 5, 0]);
+        logs.release(Hold::Exclusive, 1, &[1, 6, 0]);
+        assert_eq!(acquired(Hold::Shared), [3, 6, 0]);
     }
 
     #[test]
@@ -580,7 +784,7 @@ mod tests {
                 threads.spawn(move || {
                     let words = memory.len();
                     // SAFETY: as above; the memory is kept until all threads have ended.
-                    let logs = unsafe { Logs::new(memory.as_ptr().cast(), 3, words) };
+                    let logs = unsafe { Logs::new(memory.as_ptr().cast(), 3, Logs::entries(3, words)) };
                     (1..=rounds)
                         .map(|round| {
                             let known = [after_exchange(round); 3];

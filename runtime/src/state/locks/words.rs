@@ -52,8 +52,9 @@ pub(crate) struct Layout {
     pub(crate) is_sole: bool,
     /// Whether shared epochs visit different elements.
     pub(crate) is_disjoint: bool,
-    /// Words of the logs.
+    /// Words of the logs, and entries of each of them.
     log_words: usize,
+    log_entries: usize,
 }
 
 impl Layout {
@@ -68,12 +69,24 @@ impl Layout {
         let slots = ranks.next_power_of_two();
         let lock_words = LINE + slots.div_ceil(2).next_multiple_of(LINE);
         let (is_sole, is_disjoint) = (hints.is_sole, hints.is_disjoint);
-        Self { ranks, slots, shift, regions, lock_words, is_atomic, is_sole, is_disjoint, log_words: 0 }
+        Self {
+            ranks,
+            slots,
+            shift,
+            regions,
+            lock_words,
+            is_atomic,
+            is_sole,
+            is_disjoint,
+            log_words: 0,
+            log_entries: 0,
+        }
     }
 
     /// With logs in what is left of this number of words, if anything is.
     pub(crate) fn within(self, words: usize) -> Self {
-        Self { log_words: words.saturating_sub(self.lock_end()), ..self }
+        let log_words = words.saturating_sub(self.lock_end());
+        Self { log_words, log_entries: Logs::entries(self.ranks, log_words), ..self }
     }
 
     /// The words before the logs.
@@ -276,9 +289,9 @@ impl Words {
 
     /// Returns the logs of the part, where conflicts are looked for.
     pub(crate) fn logs(&self) -> Option<Logs> {
-        let Layout { ranks, log_words, is_disjoint, .. } = self.layout;
+        let Layout { ranks, log_words, log_entries, is_disjoint, .. } = self.layout;
         // SAFETY: the words after those of the locks, as many as there are.
-        let logs = || unsafe { Logs::new(self.first.add(self.layout.lock_end()), ranks, log_words) };
+        let logs = || unsafe { Logs::new(self.first.add(self.layout.lock_end()), ranks, log_entries) };
         let are_there = self.are_reached() && log_words >= Logs::least(ranks);
         are_there.then(|| logs().promised(is_disjoint))
     }
