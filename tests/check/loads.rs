@@ -106,6 +106,64 @@ const SILENT: [(&str, Between); 5] = [
     }),
 ];
 
+/// Loads of element 3 among others by one call, of which a build for checking sees each element.
+#[cfg(fencepost_loads)]
+const TOGETHER: [(&str, Between); 4] = [
+    ("by a copy of a slice", |world, u| {
+        let all = (world.rank() == 1).then(|| u[..200].to_vec());
+        black_box(all);
+        if world.rank() == 0 { u.put([1]).to(1, 3) } else { Ok(()) }
+    }),
+    ("by a comparison of slices", |world, u| {
+        let zeros = black_box([0; 200]);
+        assert!(world.rank() != 1 || u[..200] == zeros[..]);
+        if world.rank() == 0 { u.put([1]).to(1, 3) } else { Ok(()) }
+    }),
+    ("by a sum over a slice", |world, u| {
+        let all = (world.rank() == 1).then(|| u.iter().sum::<u64>());
+        black_box(all);
+        if world.rank() == 0 { u.put([1]).to(1, 3) } else { Ok(()) }
+    }),
+    ("as it is changed", |world, u| {
+        if world.rank() == 1 {
+            u[3] |= black_box(0);
+        }
+        if world.rank() == 0 { u.put([1]).to(1, 3) } else { Ok(()) }
+    }),
+];
+
+#[cfg(fencepost_loads)]
+#[test]
+fn all_elements_that_are_loaded_together_are_seen_in_a_build_for_checking() {
+    for transport in transports(0..2) {
+        for (what, between) in TOGETHER {
+            let (ended, _) = ends(&transport, (Check::Mpi, true), between);
+            let class = ended[1].as_ref().err().map(|(class, _)| *class);
+            assert_eq!(class, Some(ErrorClass::RmaConflict), "{what} on {transport:?}: {ended:?}");
+            let texts = ended.iter().filter_map(|end| end.as_ref().err());
+            for (_, text) in texts {
+                assert!(text.contains("element 3 of window 0 on rank 1"), "{what}: {text}");
+            }
+        }
+    }
+}
+
+#[cfg(fencepost_loads)]
+#[test]
+fn system_calls_may_be_handed_elements_in_a_build_for_checking() {
+    let run = ranks(2).check(Check::Mpi).check_loads(true).run(|world| {
+        use std::io::Write;
+        let mut u = world.window_from(vec![7_u8; 100])?;
+        let path = std::env::temp_dir().join(format!("loads.{}.{}", std::process::id(), world.rank()));
+        let mut file = std::fs::File::create(&path).expect("a file");
+        file.write_all(&u[..]).expect("they are not protected");
+        assert_eq!(std::fs::read(&path).expect("it is there"), [7; 100]);
+        std::fs::remove_file(&path).expect("it is there");
+        u.fence()
+    });
+    run.expect("no conflict");
+}
+
 /// What a rank loads of the section of an operation of its own: element 3 after the call of a get that lands there, and nothing else
 /// that is found.
 fn own_sections(_: &World, u: &mut Window<u64>) -> Result<()> {

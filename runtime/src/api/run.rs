@@ -248,23 +248,53 @@ impl Ranks {
     /// that element in the epoch, is `RMA_CONFLICT` as one with a store is. Not, unless set. The variable is
     /// `FENCEPOST_CHECK_LOADS=on|off`. All ranks may choose otherwise.
     ///
-    /// The elements of a window that is not made for locks are mapped a second time then, for the program alone, and from the call that
-    /// makes the window on that mapping is protected: each access raises a signal, is noted, and is made by itself. A window of a
-    /// [vector](crate::World::window_from) copies the vector. What that means:
+    /// The elements of a window that is not made for locks are mapped a second time then, for the
+    /// program alone. A window of a [vector](crate::World::window_from) copies the vector. How
+    /// loads from that mapping are seen depends on the build.
     ///
-    /// - **A system call that the program hands elements to** (`file.write_all(bytes_of(&u[..]))`, a read into the window) fails with
-    ///   EFAULT between two fences, since no signal is raised there: copy the elements first. Calls of this crate may be handed them.
-    /// - A load is what the processor executes. An optimised build may load what a reference points to, or an element of an array whose
-    ///   length is a part of its type, before the condition under which the source reads it; such a load is told.
-    /// - Of a load of several elements by one instruction the first is seen; a load that also stores, as of `u[i] += 1`, may be seen as a store alone.
-    ///   After a long copy the rest of its pages is not seen. What the program hands to calls of this crate may be read unseen, and of threads that it hands the elements one may load unseen while another
-    ///   one does.
-    /// - A window that was made for locks is not watched; nor any window on a processor other than x86-64, where
-    ///   memory cannot be mapped twice, beyond 1024 windows of a process, or while SIGSEGV or SIGTRAP is blocked or has a handler that was
-    ///   installed after that of this crate. A rank reports the first window of its own that is not watched. Signals that are of no window go to the handlers that were installed before.
+    /// **In a build for checking** the compiler puts a call before each load:
+    ///
+    /// ```text
+    /// export RUSTFLAGS="--cfg fencepost_loads -Cpasses=memprof -Cllvm-args=-memprof-use-callbacks \
+    ///     -Cllvm-args=-memprof-instrument-writes=false -Cllvm-args=-max-loads-per-memcmp=0 \
+    ///     -Cno-vectorize-loops -Cno-vectorize-slp"
+    /// cargo run --release --target x86_64-unknown-linux-gnu
+    /// ```
+    ///
+    /// `--target` keeps build scripts and macros out of it. Copies and comparisons of slices are
+    /// seen as well, and system calls may be handed elements. Unseen are loads by code that was
+    /// compiled otherwise: by what the standard library compiles once for all programs (such as the
+    /// formatting of a number, as in `println!("{}", u[3])`), by other languages, by assembly, and
+    /// by the system. An ordinary build sees the loads of all code but the system's.
+    ///
+    /// **In an ordinary build** the second mapping is protected from the call that makes the window
+    /// on: each access raises a signal, is noted, and is made by itself. What that means:
+    ///
+    /// - **A system call that the program hands elements to** (`file.write_all(bytes_of(&u[..]))`,
+    ///   a read into the window) fails with EFAULT between two fences, since no signal is raised
+    ///   there: copy the elements first. Calls of this crate may be handed them.
+    /// - A load that also stores, as of `u[i] += 1`, may be seen as a store alone. After a long
+    ///   copy the rest of its pages is not seen. Of threads that the program hands elements one may
+    ///   load unseen while another one does.
+    /// - No window is watched beyond 1024 windows of a process, or while SIGSEGV or SIGTRAP is
+    ///   blocked or has a handler that was installed after that of this crate. Signals that are of
+    ///   no window go to the handlers that were installed before.
+    ///
+    /// In both:
+    ///
+    /// - A load is what the processor executes. An optimised build may load what a reference points
+    ///   to, or an element of an array whose length is a part of its type, before the condition
+    ///   under which the source reads it; such a load is reported.
+    /// - Of a load of several elements by one instruction the first is seen.
+    /// - What the program hands to calls of this crate may be read unseen.
+    /// - A window that was made for locks is not watched; nor any window on a processor other than
+    ///   x86-64, or where memory cannot be mapped twice. A rank reports the first window of its own
+    ///   that is not watched.
     ///
     /// # Cost
-    /// Some microseconds for each instruction that accesses the window.
+    /// In a build for checking some nanoseconds for each load, of any memory: an epoch of a stencil
+    /// takes about ten times as long. In an ordinary build tens of microseconds for each
+    /// instruction that accesses the window: only small problems can be run so.
     pub fn check_loads(mut self, loads: bool) -> Self {
         self.check_loads = Some(loads);
         self

@@ -1,30 +1,52 @@
-//! [`Watched`]: memory mapped a second time for its owner's program alone, so that the loads of it can be seen.
+//! [`Watched`]: memory mapped a second time for its owner's program alone, so that the loads of it
+//! can be seen.
 //!
-//! The runtime and other ranks use the first mapping, which is never protected: nothing that they do faults. The second one is protected while
-//! loads are watched: each access raises SIGSEGV, is noted if it is a load, and is made by itself with the pages open
-//! ([`signals`]). What the handlers know is in a [`table`] of fixed size.
+//! The runtime and other ranks use the first mapping, where nothing is seen. Loads of the second
+//! one are seen in one of two ways:
 //!
-//! - A system call that is handed protected memory fails with EFAULT, and raises no signal. Those of this crate that may be are repeated
-//!   after [`open`].
-//! - Of an instruction that repeats itself, as one of a long copy does, all loads are noted, and its pages stay open.
+//! - In a build for checking (`--cfg fencepost_loads`) the compiler puts a call before each load of
+//!   the program, and `hooks` marks what is loaded of the `compiled` windows.
+//! - In any other build, the second mapping is `protected` while loads are watched: each access
+//!   raises SIGSEGV, is noted if it is a load, and is made by itself with the pages open
+//!   ([`signals`]). The handlers read a [`table`] of fixed size.
+//!
+//! Of protected memory:
+//!
+//! - A system call that is handed it fails with EFAULT, and raises no signal. Those of this crate
+//!   that may be are repeated after [`open`].
+//! - Of an instruction that repeats itself, as one of a long copy does, all loads are noted, and
+//!   its pages stay open.
 //! - While a thread makes its access alone, other threads access the same two pages unseen.
-//! - The handlers are the whole process's. A signal that is of no watched memory goes to the handler that was there before.
-//! - Elsewhere than on x86-64, whose page faults say what is written and which steps by one instruction, nothing is watched.
+//! - The handlers are the whole process's. A signal that is of no watched memory goes to the
+//!   handler that was there before.
+//!
+//! Elsewhere than on x86-64, whose page faults distinguish loads from stores and which steps by one
+//! instruction, nothing is watched.
 
+#[cfg(all(not(loom), target_arch = "x86_64", fencepost_loads))]
+mod compiled;
+#[cfg(all(not(loom), target_arch = "x86_64", fencepost_loads))]
+mod hooks;
 #[cfg(all(not(loom), target_arch = "x86_64"))]
 mod pages;
-#[cfg(all(not(loom), target_arch = "x86_64"))]
+#[cfg(all(not(loom), target_arch = "x86_64", not(fencepost_loads)))]
+mod protected;
+#[cfg(all(not(loom), target_arch = "x86_64", not(fencepost_loads)))]
 mod signals;
-#[cfg(all(not(loom), target_arch = "x86_64"))]
+#[cfg(all(not(loom), target_arch = "x86_64", not(fencepost_loads)))]
 mod table;
 #[cfg(not(all(not(loom), target_arch = "x86_64")))]
 mod unwatched;
 
+#[cfg(all(not(loom), target_arch = "x86_64", fencepost_loads))]
+pub use compiled::Watched;
+#[cfg(all(not(loom), target_arch = "x86_64", fencepost_loads))]
+pub(crate) use compiled::open;
 #[cfg(all(not(loom), target_arch = "x86_64"))]
 pub(crate) use pages::Pages;
-#[cfg(all(not(loom), target_arch = "x86_64"))]
-pub use pages::Watched;
-#[cfg(all(not(loom), target_arch = "x86_64"))]
+#[cfg(all(not(loom), target_arch = "x86_64", not(fencepost_loads)))]
+pub use protected::Watched;
+#[cfg(all(not(loom), target_arch = "x86_64", not(fencepost_loads)))]
 pub(crate) use table::open;
 #[cfg(not(all(not(loom), target_arch = "x86_64")))]
 pub use unwatched::Watched;

@@ -3,13 +3,12 @@
 //! A handler reads the slot of an access, which stays as it is since its thread has the memory borrowed; of all other slots it
 //! reads whether the access is theirs, and a slot that changes meanwhile is not.
 
+use super::pages::PAGE;
 use rustix::mm::MprotectFlags;
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes of a page.
-pub(super) const PAGE: usize = 4096;
 /// No more memory than this is watched at a time.
 const MOST: usize = 1024;
 /// No more instructions than these are stepped over at a time, by all threads.

@@ -1,0 +1,221 @@
+//! [`Watched`] by the compiler: the program marks what it loads of the second mapping
+//! (`hooks`).
+//!
+//! All of that is mapped in one area, so that a hook finds the mark of an address by two additions.
+
+use super::hooks::{FIRST, LEN, NOWHERE};
+use super::pages::Pages;
+use rustix::mm::{self, Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags};
+use std::ffi::c_void;
+use std::ops::Range;
+use std::ptr::with_exposed_provenance_mut;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+
+/// Elements that are mapped a second time, for the program of their owner alone, which accesses
+/// them at [`base`](Self::base).
+pub struct Watched {
+    room: Room,
+    /// Where the elements begin in the room.
+    from: usize,
+    /// Bytes of all elements, and of one.
+    bytes: usize,
+    size: usize,
+}
+
+impl Watched {
+    /// The elements of `size` bytes each that these pages have in the `bytes` bytes that begin at
+    /// `from`; `None` where they cannot be watched.
+    pub(crate) fn new(pages: Pages, from: usize, bytes: usize, size: usize) -> Option<Self> {
+        if bytes == 0 || size == 0 {
+            return None;
+        }
+        let watched = Self { room: Room::of(pages)?, from, bytes, size };
+        // SAFETY: there are elements, which nobody has yet.
+        unsafe { watched.base().read_volatile() };
+        let is_seen = !watched.loaded().is_empty(); // or the compiler has put no calls there
+        (watched.begin() && is_seen).then_some(watched)
+    }
+
+    /// Returns the first byte of the elements, as the program accesses them.
+    pub fn base(&self) -> *mut u8 {
+        with_exposed_provenance_mut(self.room.0.start + self.from)
+    }
+
+    /// Loads by the program are seen from here on. The program accesses nothing meanwhile. Returns
+    /// whether they are seen.
+    pub fn begin(&self) -> bool {
+        // SAFETY: the room has a mark for each byte, and nobody else accesses them: the program
+        // accesses nothing, so that it marks nothing.
+        unsafe { self.marks().cast::<u8>().write_bytes(0, self.bytes) };
+        true
+    }
+
+    /// No more loads have to be seen. They are marked until [`begin`](Self::begin), and nobody
+    /// reads the marks.
+    pub fn open(&self) {}
+
+    /// Returns the elements that were loaded since [`begin`](Self::begin), ascending, in runs. The
+    /// program accesses nothing meanwhile.
+    pub fn loaded(&self) -> Vec<Range<usize>> {
+        // SAFETY: as in `begin`; marks are mapped in whole pages.
+        let words = unsafe { std::slice::from_raw_parts(self.marks(), self.bytes.div_ceil(8)) };
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for (at, word) in words.iter().enumerate() {
+            let mut marked = u64::from_le(*word);
+            while marked != 0 {
+                let bit = marked.trailing_zeros() as usize;
+                marked &= !(0xff << (bit / 8 * 8));
+                let element = (at * 8 + bit / 8) / self.size;
+                match runs.last_mut() {
+                    Some(run) if run.end > element => {}
+                    Some(run) if run.end == element => run.end += 1,
+                    _ => runs.push(element..element + 1),
+                }
+            }
+        }
+        runs
+    }
+
+    /// The marks of the elements, a byte for each of theirs. Elements are aligned to 64 bytes, and
+    /// so are these.
+    fn marks(&self) -> *mut u64 {
+        with_exposed_provenance_mut(self.room.0.start + self.from + LEN)
+    }
+}
+
+/// Returns whether memory that was protected is open now: there is none.
+pub(crate) fn open(_first: *const u8, _len: usize) -> bool {
+    false
+}
+
+/// Addresses in the area that are taken, in ascending order.
+static TAKEN: Mutex<Vec<Range<usize>>> = Mutex::new(Vec::new());
+
+/// Addresses in the area where pages are mapped, given back when dropped.
+struct Room(Range<usize>);
+
+impl Room {
+    /// Moves these pages to the area; `None` where that cannot be.
+    fn of(pages: Pages) -> Option<Self> {
+        let from = pages.addresses();
+        let taken = &mut *TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let area = area()?;
+        let ends = std::iter::once(area.start).chain(taken.iter().map(|room| room.end));
+        let next = taken.iter().map(|room| room.start).chain([area.end]);
+        let (at, start) = ends
+            .zip(next)
+            .enumerate()
+            .find(|(_, (end, next))| next - end >= from.len())
+            .map(|(at, gap)| (at, gap.0))?;
+        // SAFETY: the pages are mapped, and nobody has a pointer into them yet; in the area only
+        // rooms are used, and this is none.
+        unsafe {
+            let to = with_exposed_provenance_mut(start);
+            let old = with_exposed_provenance_mut(from.start);
+            mm::mremap_fixed(old, from.len(), from.len(), MremapFlags::MAYMOVE, to).ok()?;
+        }
+        std::mem::forget(pages); // they are no longer there
+        let room = start..start + from.len();
+        taken.insert(at, room.clone());
+        Some(Self(room))
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let taken = &mut *TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let len = self.0.len();
+        // SAFETY: the room was mapped in `of`, and who has a pointer into it keeps it. Its marks
+        // are zero once they are given back.
+        let is_free = unsafe {
+            let marks = with_exposed_provenance_mut(self.0.start + LEN);
+            mm::madvise(marks, len, Advice::LinuxDontNeed).is_ok()
+                && reserve(with_exposed_provenance_mut(self.0.start), len, MapFlags::FIXED).is_ok()
+        };
+        taken.retain(|room| !is_free || *room != self.0);
+    }
+}
+
+/// Maps these addresses where nothing can be accessed; the kernel chooses them, unless they are to
+/// be fixed.
+///
+/// # Safety
+/// What is there may be replaced, if they are.
+unsafe fn reserve(first: *mut c_void, len: usize, fixed: MapFlags) -> rustix::io::Result<*mut c_void> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | fixed;
+    // SAFETY: by the caller's promise.
+    unsafe { mm::mmap_anonymous(first, len, ProtFlags::empty(), flags) }
+}
+
+/// Returns the addresses of the area, which the first call reserves; `None` where that cannot be.
+/// `TAKEN` is held.
+fn area() -> Option<Range<usize>> {
+    let known = FIRST.load(Ordering::Relaxed);
+    if known != NOWHERE {
+        return Some(known..known + LEN);
+    }
+    // SAFETY: the kernel chooses an address where nothing is mapped, for the area and its marks.
+    let first = unsafe {
+        let first = reserve(std::ptr::null_mut(), 2 * LEN, MapFlags::empty()).ok()?;
+        mm::mprotect(first.byte_add(LEN), LEN, MprotectFlags::READ | MprotectFlags::WRITE).ok()?;
+        first.expose_provenance()
+    };
+    FIRST.store(first, Ordering::Relaxed);
+    Some(first..first + LEN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Memory;
+
+    #[test]
+    fn each_element_that_is_loaded_copied_or_compared_is_seen_and_no_store_is() {
+        const COUNT: usize = 1000;
+        let (bytes, watched) = Memory::heap().watched(64 + 4 * COUNT, 64, 4).expect("it is mapped");
+        let (own, first) = (bytes.at(64, 4 * COUNT).cast::<u32>(), watched.base().cast::<u32>());
+        assert!(watched.begin());
+        let own = |at: usize| {
+            // SAFETY: there are as many elements, and this thread alone accesses them.
+            unsafe { own.add(at).read_volatile() }
+        };
+        // SAFETY: as above.
+        let seen = unsafe { std::slice::from_raw_parts_mut(first, COUNT) };
+        let seen = std::hint::black_box(seen);
+        seen[7] = 5;
+        assert_eq!((own(7), watched.loaded()), (5, vec![]), "both are one memory");
+        assert_eq!(seen[3], 0);
+        seen[7] += 1;
+        assert_eq!(seen[100..200].to_vec(), [0; 100]);
+        let four: [u32; 4] = seen[300..304].try_into().expect("four");
+        assert_eq!(std::hint::black_box(four), [0; 4]);
+        assert_eq!(seen[400..405], [0; 5]);
+        assert_eq!(seen[500..700].iter().sum::<u32>(), 0);
+        assert_eq!(watched.loaded(), [3..4, 7..8, 100..200, 300..304, 400..405, 500..700]);
+        watched.begin();
+        assert_eq!((watched.loaded(), own(7)), (vec![], 6));
+        let other = &[1; 100][..];
+        assert!(seen[20..120] != *other);
+        assert_eq!(watched.loaded(), std::slice::from_ref(&(20..21)), "the first one differs");
+    }
+
+    #[test]
+    fn rooms_are_used_again_without_what_was_marked() {
+        let make = || Memory::heap().watched(64 + 8 * 600, 64, 8).expect("it is mapped").1;
+        let load = |watched: &Watched, at: usize| {
+            // SAFETY: there are as many elements, and this thread alone accesses them.
+            unsafe { watched.base().cast::<u64>().add(at).read_volatile() }
+        };
+        let made: Vec<Watched> = (0..4).map(|_| make()).collect();
+        made.iter().enumerate().for_each(|(at, watched)| {
+            watched.begin();
+            load(watched, at);
+        });
+        for (at, watched) in made.iter().enumerate() {
+            assert_eq!(watched.loaded(), std::slice::from_ref(&(at..at + 1)));
+        }
+        drop(made);
+        assert_eq!(make().loaded(), []);
+    }
+}

@@ -1,0 +1,130 @@
+//! The functions that a build for checking calls before the program loads: LLVM's pass `memprof`
+//! names them.
+//!
+//! The pass leaves functions alone whose names begin with `__memprof_`. What they call would call
+//! them again, so they call nothing that loads from other memory than the stack: whatever the
+//! optimisation, and however it is inlined.
+
+use super::pages::PAGE;
+use std::arch::asm;
+use std::ptr::with_exposed_provenance_mut;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+
+/// Bytes of the area in which watched memory is mapped. As many bytes of marks follow it, one for
+/// each byte of the area.
+pub(super) const LEN: usize = 1 << 36;
+
+/// Further from all addresses than the area is long.
+pub(super) const NOWHERE: usize = 1 << 63;
+
+/// Where the area begins, or [`NOWHERE`].
+pub(super) static FIRST: AtomicUsize = AtomicUsize::new(NOWHERE);
+
+// Marks are mapped in whole pages, as what they are of.
+const _: () = assert!(LEN.is_multiple_of(PAGE));
+
+/// Returns the mark of the byte at this address, if the area has it.
+#[inline(always)]
+fn mark(address: usize) -> Option<*mut u8> {
+    let first: usize;
+    // SAFETY: it reads the static, as a relaxed load does. That would be seen as a load itself
+    // where it is not inlined.
+    unsafe {
+        asm!("mov {}, [rip + {}]", out(reg) first, sym FIRST, options(pure, readonly, nostack, preserves_flags));
+    }
+    if address.wrapping_sub(first) < LEN { Some(with_exposed_provenance_mut(address + LEN)) } else { None }
+}
+
+/// Marks `len` bytes, which the program is about to load together.
+#[inline(always)]
+unsafe fn mark_all(from: *const u8, len: usize) {
+    if let Some(first) = mark(from.addr()) {
+        // SAFETY: the bytes can be loaded, so the area has all of them, and a mark for each.
+        unsafe { libc::memset(first.cast(), 1, len) };
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __memprof_load(address: usize) {
+    if let Some(mark) = mark(address) {
+        // SAFETY: the area has a mark for each byte, which is accessed by atomics while the program
+        // runs.
+        unsafe { AtomicU8::from_ptr(mark) }.store(1, Ordering::Relaxed);
+    }
+}
+
+/// What the program stores is found by comparing. The pass calls this for atomic changes, even
+/// where it leaves other stores alone.
+#[unsafe(no_mangle)]
+extern "C" fn __memprof_store(_address: usize) {}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __memprof_memcpy(to: *mut u8, from: *const u8, len: usize) -> *mut u8 {
+    // SAFETY: the program is about to copy them, and could.
+    unsafe {
+        mark_all(from, len);
+        libc::memmove(to.cast(), from.cast(), len).cast()
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __memprof_memmove(to: *mut u8, from: *const u8, len: usize) -> *mut u8 {
+    // SAFETY: as above.
+    unsafe {
+        mark_all(from, len);
+        libc::memmove(to.cast(), from.cast(), len).cast()
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __memprof_memset(to: *mut u8, byte: i32, len: usize) -> *mut u8 {
+    // SAFETY: the program is about to fill them.
+    unsafe { libc::memset(to.cast(), byte, len).cast() }
+}
+
+/// Eight bytes at any address.
+#[repr(C, packed)]
+struct Word(u64);
+
+/// Returns how many of the first bytes are equal.
+#[inline(always)]
+unsafe fn equal(a: *const u8, b: *const u8, len: usize) -> usize {
+    let mut at = 0;
+    // SAFETY: both have as many bytes, by the caller's promise.
+    while at + 8 <= len && unsafe { (*a.add(at).cast::<Word>()).0 == (*b.add(at).cast::<Word>()).0 } {
+        at += 8;
+    }
+    // SAFETY: as above.
+    while at < len && unsafe { *a.add(at) == *b.add(at) } {
+        at += 1;
+    }
+    at
+}
+
+/// Not inlined: its name keeps the pass from these loads.
+#[unsafe(no_mangle)]
+#[inline(never)]
+unsafe extern "C" fn __memprof_compare(a: *const u8, b: *const u8, len: usize) -> i32 {
+    // SAFETY: both have as many bytes, by the caller's promise.
+    unsafe {
+        let equal = equal(a, b, len);
+        let loaded = if equal < len { equal + 1 } else { len };
+        mark_all(a, loaded);
+        mark_all(b, loaded);
+        if equal < len { *a.add(equal) as i32 - *b.add(equal) as i32 } else { 0 }
+    }
+}
+
+/// Compares bytes, in the place of the C library's function, which comparisons of slices call: so
+/// these loads are seen.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn memcmp(a: *const u8, b: *const u8, len: usize) -> i32 {
+    // SAFETY: the same promise.
+    unsafe { __memprof_compare(a, b, len) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn bcmp(a: *const u8, b: *const u8, len: usize) -> i32 {
+    // SAFETY: the same promise.
+    unsafe { __memprof_compare(a, b, len) }
+}
