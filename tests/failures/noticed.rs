@@ -1,7 +1,7 @@
 //! A rank that fails is noticed in every wait, whichever ranks the wait is for.
 
 use fencepost::prelude::*;
-use fencepost::{TransportKind, ranks};
+use fencepost::{Census, TransportKind, ranks};
 use fencepost_tests_worlds::ends::ends;
 use fencepost_tests_worlds::transports::transports;
 use fencepost_tests_worlds::waits::{COMPUTES, FAILS, RANKS, WAITS, Wait};
@@ -69,6 +69,50 @@ fn an_error_of_a_rank_ends_each_wait_while_another_rank_computes() {
 fn a_panic_of_a_rank_ends_each_wait_while_another_rank_computes() {
     let silent = || std::panic::resume_unwind(Box::new("it has had enough"));
     each_wait_ends(silent, "rank 2 panicked: it has had enough");
+}
+
+/// Calls of all ranks that exchange something.
+const EXCHANGES: [(&str, fn(&World, &mut Window<u64>) -> Result<()>); 6] = [
+    ("barrier", |world, _| world.barrier()),
+    ("fence", |_, u| u.fence()),
+    ("sum", |world, _| world.allreduce(&mut [1_u64], Op::Sum)),
+    ("gather", |world, _| world.gather(3, &[1_u64]).map(drop)),
+    ("split", |world, _| world.split(Some(0), 0).map(drop)),
+    ("window", |world, _| world.window::<u8>(1).map(drop)),
+];
+
+#[test]
+fn a_rank_that_finishes_ends_each_exchange_of_others_while_another_rank_computes() {
+    for transport in transports([7]) {
+        for (name, exchange) in EXCHANGES {
+            let (notice, notices) = mpsc::channel();
+            let (notice, notices) = (Mutex::new(notice), Mutex::new(notices));
+            // Each rank notifies each other one: so each knows which one does not come.
+            let ends = ranks(4).transport(transport.clone()).census(Census::Direct).collect(|world| {
+                let mut u = world.window::<u64>(4)?;
+                u.fence()?;
+                match world.rank() {
+                    0 => {
+                        let notices = notices.lock().unwrap();
+                        let told = || notices.recv_timeout(LIMIT).expect("each other rank has its error");
+                        (0..2).for_each(|_| told());
+                        return Ok(None);
+                    }
+                    2 => return Ok(None),
+                    _ => {}
+                }
+                let ended = exchange(world, &mut u);
+                notice.lock().unwrap().send(()).expect("the other rank computes");
+                Ok(ended.err().map(|error| error.to_string()))
+            });
+            let ends = ends.unwrap_or_else(|error| panic!("{transport:?}, {name}: {error}"));
+            let cause = "PROC_FAILED: rank 2 has finished and left the world, and rank ";
+            for end in [&ends[1], &ends[3]] {
+                let is_meant = end.as_ref().is_some_and(|text| text.starts_with(cause));
+                assert!(is_meant, "{transport:?}, {name}: {ends:?}");
+            }
+        }
+    }
 }
 
 /// Rank 1 sees that rank 0 has failed, and gives up a send then; rank 2 waits for rank 1, and not

@@ -217,8 +217,16 @@ impl<'a> Watch<'a> {
         };
         if matches!(self.awaited, Awaited::Notifications) {
             // A report names the ranks whose notifications have come, and over a stream they come only when this rank
-            // reads.
-            (0..self.world.size).for_each(|from| drop(endpoint.read(from)));
+            // reads. One that has left before it entered the exchange sends none, so no rank completes it, whichever this one
+            // waits for.
+            for from in 0..self.world.size {
+                if let Err(lost) = endpoint.read(from)
+                    && lost.rank == from
+                    && matches!(lost.how, Loss::Left(_))
+                {
+                    self.world.end_for(endpoint, lost);
+                }
+            }
             compare_census(self.world, endpoint);
         }
         let waited = lasting.since.elapsed();
