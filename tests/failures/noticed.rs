@@ -200,8 +200,8 @@ fn a_rank_that_failed_in_a_part_is_not_blamed_for_a_later_failure_in_another_one
                         } else {
                             part.recv::<u8>(1, 0).map(drop).expect_err("the part ends")
                         };
-                        if round == 1 {
-                            return if rank == 0 { Err(error) } else { Ok(()) };
+                        if round == 1 && rank == 0 {
+                            return Err(error);
                         }
                     }
                     if meets {

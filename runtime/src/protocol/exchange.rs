@@ -26,6 +26,7 @@ pub(crate) fn wait<'w, R>(
         let lasts = pause.lasts();
         if lasts {
             watch.woke(endpoint);
+            watch.find_left(endpoint);
         }
         if pause.is_due(lasts) {
             watch.world.notice(endpoint, watch.exchange());

@@ -217,16 +217,8 @@ impl<'a> Watch<'a> {
         };
         if matches!(self.awaited, Awaited::Notifications) {
             // A report names the ranks whose notifications have come, and over a stream they come only when this rank
-            // reads. One that has left before it entered the exchange sends none, so no rank completes it, whichever this one
-            // waits for.
-            for from in 0..self.world.size {
-                if let Err(lost) = endpoint.read(from)
-                    && lost.rank == from
-                    && matches!(lost.how, Loss::Left(_))
-                {
-                    self.world.end_for(endpoint, lost);
-                }
-            }
+            // reads.
+            (0..self.world.size).for_each(|from| drop(endpoint.read(from)));
             compare_census(self.world, endpoint);
         }
         let waited = lasting.since.elapsed();
@@ -327,6 +319,26 @@ impl<'a> Watch<'a> {
             let what = words(cycle);
             self.world.call_sites.end(ErrorClass::RmaSync);
             endpoint.end(Cause { rank: peer, what });
+        }
+    }
+
+    /// Ends the world if the wait is for notifications, and a rank has left that has sent none: then
+    /// no rank completes the exchange, whichever of them this one waits for. Called after
+    /// [`woke`](Self::woke).
+    #[cold]
+    pub(crate) fn find_left(&self, endpoint: &mut Endpoint) {
+        if !matches!(self.awaited, Awaited::Notifications) {
+            return;
+        }
+        let others = (0..self.world.size).filter(|&from| from != self.world.rank && from != self.peer);
+        for from in others {
+            if let Err(lost) = endpoint.read(from)
+                && lost.rank == from
+                && matches!(lost.how, Loss::Left(_))
+            {
+                self.blame(endpoint, lost);
+                return;
+            }
         }
     }
 
