@@ -71,8 +71,10 @@ fn a_panic_of_a_rank_ends_each_wait_while_another_rank_computes() {
     each_wait_ends(silent, "rank 2 panicked: it has had enough");
 }
 
-/// Calls of all ranks that exchange something.
-const EXCHANGES: [(&str, fn(&World, &mut Window<u64>) -> Result<()>); 6] = [
+/// A call of all ranks that exchange something.
+type Exchange = fn(&World, &mut Window<u64>) -> Result<()>;
+
+const EXCHANGES: [(&str, Exchange); 6] = [
     ("barrier", |world, _| world.barrier()),
     ("fence", |_, u| u.fence()),
     ("sum", |world, _| world.allreduce(&mut [1_u64], Op::Sum)),

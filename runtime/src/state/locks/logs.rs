@@ -161,7 +161,7 @@ impl Runs {
 /// The elements of a datatype, none of which is negative, in runs that ascend and do not meet.
 fn ascending(elements: &Datatype) -> Vec<Range<u64>> {
     if let Some(run) = elements.as_run() {
-        return vec![run.start as u64..run.end as u64];
+        return std::iter::once(run.start as u64..run.end as u64).collect();
     }
     let runs = elements.ascending_runs().expect("there is memory for the runs of a typemap");
     runs.into_iter().map(|run| run.start as u64..run.end as u64).collect()
