@@ -102,7 +102,8 @@ fn hillslope(is_prepared: bool, iterations: u64) -> Duration {
     })
 }
 
-/// Each rank puts an element to the other one and flushes it, under one lock of all parts: the same one, or one after the other.
+/// Each rank puts elements to the other one and flushes each, under one lock of all parts: the same
+/// element each time, or one after the other.
 fn flushed(same: bool, iterations: u64) -> Duration {
     const EACH: usize = 256;
     let make = |world: &World| world.lock_window::<u64>(64);

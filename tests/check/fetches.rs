@@ -5,6 +5,7 @@ use crate::races::{over, under};
 use crate::unfenced::{End, everywhere, silent};
 use fencepost::Locked;
 use fencepost::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The line of this file that ends in the mark.
 fn line(mark: &str) -> u32 {
@@ -118,32 +119,39 @@ fn a_fetch_orders_nothing_by_accumulates_into_other_elements_nor_by_other_fetche
 
 #[test]
 fn a_lock_of_the_programs_own_orders_what_it_guards() {
-    silent(|world| {
-        let u = world.lock_window::<u64>(2)?;
-        let all = u.lock_all()?;
-        let part = all.on(1)?;
-        let mine = 1 + world.rank() as u64;
-        for _ in 0..5 {
-            loop {
-                let found = part.compare_and_swap(0, mine, 0)?;
-                part.flush()?;
-                if found.take()? == [0] {
-                    break;
-                }
-                std::thread::yield_now();
+    // A rank that fails may hold the lock that the others wait for.
+    let has_failed = AtomicBool::new(false);
+    silent(|world| guarded(world, &has_failed).inspect_err(|_| has_failed.store(true, Ordering::Relaxed)));
+}
+
+fn guarded(world: &World, has_failed: &AtomicBool) -> Result<()> {
+    let u = world.lock_window::<u64>(2)?;
+    let all = u.lock_all()?;
+    let part = all.on(1)?;
+    let mine = 1 + world.rank() as u64;
+    for _ in 0..5 {
+        loop {
+            let found = part.compare_and_swap(0, mine, 0)?;
+            part.flush()?;
+            if found.take()? == [0] {
+                break;
             }
-            let count = part.get(1)?;
-            part.flush()?;
-            part.put([count.take()?[0] + 1], 1)?;
-            part.flush()?;
-            drop(part.compare_and_swap(mine, 0, 0)?);
-            part.flush()?;
+            if has_failed.load(Ordering::Relaxed) {
+                return Err(Error::new(ErrorClass::Other, "another rank has failed"));
+            }
+            std::thread::yield_now();
         }
-        all.unlock()?;
-        let u = u.into_window()?;
-        assert!(world.rank() != 1 || u[..] == [0, 20]);
-        Ok(())
-    });
+        let count = part.get(1)?;
+        part.flush()?;
+        part.put([count.take()?[0] + 1], 1)?;
+        part.flush()?;
+        drop(part.compare_and_swap(mine, 0, 0)?);
+        part.flush()?;
+    }
+    all.unlock()?;
+    let u = u.into_window()?;
+    assert!(world.rank() != 1 || u[..] == [0, 20]);
+    Ok(())
 }
 
 #[test]
@@ -169,6 +177,26 @@ fn flags_order_in_a_row_on_parts_of_different_ranks() {
             _ => Ok(()),
         };
         all.unlock()?;
+        over(u, ended)
+    });
+}
+
+/// Rank 2 hears of the put of rank 0 between two calls of one epoch, and calls the same elements after that.
+#[test]
+fn what_a_rank_learns_within_an_epoch_is_known_in_the_next_one() {
+    silent(|world| {
+        let u = world.lock_window::<u64>(8)?;
+        let ended = match world.rank() {
+            0 => under(&u, LockType::Shared, |lock| lock.put([1], 3)).and(world.send(2, 0, [1_u8])),
+            2 => under(&u, LockType::Shared, |lock| {
+                lock.put([1], 5)?;
+                world.recv::<u8>(0, 0)?;
+                lock.put([1], 6)?;
+                lock.flush()?;
+                lock.put([1], 3)
+            }),
+            _ => Ok(()),
+        };
         over(u, ended)
     });
 }

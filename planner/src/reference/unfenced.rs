@@ -107,8 +107,8 @@ pub fn exposure_conflicts(programs: &[Vec<Call>]) -> Vec<Unfenced> {
     all
 }
 
-/// Returns the conflicts between epochs of locks that no order of exclusive epochs, and of fetches, takes away: of programs in
-/// which neither order anything, all.
+/// Returns the conflicts between epochs of locks that no order of exclusive epochs, and of fetches,
+/// takes away: of programs in which neither order anything, all.
 pub fn lock_conflicts(programs: &[Vec<LockCall>]) -> Vec<Unfenced> {
     /// An operation of a shared epoch, with the number of meetings before it was called, and before it was over.
     struct Shared<'a> {

@@ -25,7 +25,8 @@ use std::panic::Location;
 #[derive(Default)]
 pub(super) struct Calls {
     entering: Entering,
-    /// The version of its clock when it knew what it knew last. Where nothing is called that is kept, to be used again.
+    /// The version of its clock when it knew what it knew last. That is kept where nothing is
+    /// called, to be used again.
     version: u64,
 }
 
@@ -65,11 +66,12 @@ impl LockCore {
         let Entering { known, calls, .. } = &mut of.entering;
         let is_known = !known.is_empty() && of.version == version;
         if calls.is_empty() {
-            known.truncate(if is_known { world.size } else { 0 });
+            // What was known last is all that the version says.
+            known.drain(..if is_known { known.len() - world.size } else { known.len() });
         }
         if !is_known {
             of.version = version;
-            checks.clock.append_now(world.rank, world.size, known);
+            known.extend(checks.clock.now(world.rank, world.size));
         } else if calls.is_empty() {
             known[world.rank] = checks.clock.time();
         }
@@ -117,7 +119,7 @@ impl LockCore {
             knows.extend_from_slice(&known[known.len() - world.size..]);
             knows[world.rank] = clock.time();
         } else {
-            clock.append_now(world.rank, world.size, knows);
+            knows.extend(clock.now(world.rank, world.size));
         }
         RefMut::map(of, |of| &mut of.entering)
     }

@@ -145,11 +145,6 @@ impl Clock {
         part.ranks.iter().map(|&rank| all[rank]).collect()
     }
 
-    /// Appends [`now`](Self::now) to `out`.
-    pub(crate) fn append_now(&self, me: usize, ranks: usize, out: &mut Vec<u64>) {
-        out.extend(self.now(me, ranks));
-    }
-
     /// This rank's time: what it has ended has an earlier one.
     #[inline]
     pub(crate) fn time(&self) -> u64 {
