@@ -7,17 +7,19 @@
 use crate::collect::visits::Action;
 use crate::fence::check;
 use crate::locks::LockCore;
-use crate::locks::target::{Open, hold_of};
+use crate::locks::target::{Open, Target, hold_of};
 use crate::state::call::Call;
-use crate::state::check::Blind;
-use crate::state::locks::entering::{Called, Entering};
+use crate::state::check::{Blind, Checks};
+use crate::state::locks::entering::{Called, Entering, Places, ShortCall};
 use crate::state::locks::learnt::Learnt;
 use crate::state::locks::logs::Findings;
+use crate::state::locks::visit::{Others, visit_one};
 use fencepost_planner::Result;
 use fencepost_planner::conflicts::access_to_compare_and_swap;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Kind;
 use fencepost_planner::reference::LockType;
+use fencepost_transport::Hold;
 use std::cell::{RefCell, RefMut};
 use std::panic::Location;
 
@@ -28,6 +30,20 @@ pub(super) struct Calls {
     /// The version of its clock when it knew what it knew last. That is kept where nothing is
     /// called, to be used again.
     version: u64,
+    /// The only call, where that is short; then it is not among the others.
+    short: Option<ShortCall>,
+    /// Places of names of files in the log, by the lines of short calls.
+    files: Places<&'static Location<'static>>,
+}
+
+impl Calls {
+    /// Keeps the short call as one of all.
+    fn spread(&mut self, checks: &Checks) {
+        if let Some(ShortCall { kind, at, site, number }) = self.short.take() {
+            let (elements, site) = (Datatype::run(at..at + 1), checks.site(site));
+            self.entering.calls.push(Called { kind, elements, site, number, known: 0, fetches: false });
+        }
+    }
 }
 
 /// The calls of a window, by target.
@@ -63,6 +79,7 @@ impl LockCore {
         }
         let (world, of) = (&self.data.world, &mut *self.watched[target].borrow_mut());
         let (checks, version) = (&world.checks, world.checks.clock.version());
+        of.spread(checks);
         let Entering { known, calls, .. } = &mut of.entering;
         let is_known = !known.is_empty() && of.version == version;
         if calls.is_empty() {
@@ -78,6 +95,61 @@ impl LockCore {
         let (kind, number) = (kind_of(action), checks.next_operation());
         let (known, fetches) = (known.len() / world.size - 1, action.returns() && action != Action::Get);
         calls.push(Called { kind, elements, site: checks.site(site), number, known, fetches });
+    }
+
+    /// Keeps a call on one element of `target` that finds nothing.
+    pub(super) fn watch_short(
+        &self,
+        target: usize,
+        action: Action,
+        at: usize,
+        site: &'static Location<'static>,
+    ) {
+        let (world, mut of) = (&self.data.world, self.watched[target].borrow_mut());
+        let clock = &world.checks.clock;
+        let Calls { entering: Entering { known, calls, .. }, version, short, .. } = &mut *of;
+        let is_first = short.is_none() && calls.is_empty();
+        if is_first && known.len() == world.size && *version == clock.version() {
+            known[world.rank] = clock.time();
+            let (kind, number) = (kind_of(action), world.checks.next_operation());
+            *short = Some(ShortCall { kind, at, site, number });
+            return;
+        }
+        drop(of);
+        self.watch(target, action, Datatype::run(at..at + 1), site);
+    }
+
+    /// Carries out what was collected for `target`, where that is one short call under shared locks
+    /// that this rank holds, and there is nothing to be found or to learn; returns whether it did.
+    /// Otherwise nothing of it is carried out.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn pass_checked(&self, target: usize) -> bool {
+        let (at, me, clock) = (&self.targets[target], self.me(), &self.data.world.checks.clock);
+        let Target { part, words, open, .. } = at;
+        let Calls { entering, version, short, files } = &mut *self.watched[target].borrow_mut();
+        let (Some(call), Some(logs)) = (&*short, words.logs()) else { return false };
+        let is_held = open.get().is_some_and(|open| open.held && open.kind == LockType::Shared);
+        let is_short = is_held && words.are_reached() && words.layout.is_atomic;
+        if !is_short || *version != clock.version() || !self.is_quiet() {
+            return false;
+        }
+        let made = || (call.site, logs.keep(me, call.site.file()));
+        let name = files.find(|known| std::ptr::eq(*known, call.site), made);
+        (entering.met, entering.time) = (clock.met_at(), clock.end());
+        let passes = logs.meet_short(me, entering, call, name, clock.time());
+        if passes {
+            at.collected(|epoch| {
+                for record in &epoch.visits.records[..] {
+                    // SAFETY: it was checked against the length of the part at its call, and this rank
+                    // holds all regions.
+                    unsafe { visit_one(part, record, Others::of(&words.layout, Hold::Shared)) };
+                }
+                epoch.clear();
+            });
+            *short = None;
+        }
+        passes
     }
 
     /// Whether a call may write these elements of the part of `target`, where conflicts are looked
@@ -102,15 +174,18 @@ impl LockCore {
     /// Forgets what was called and not carried out.
     pub(super) fn forget_calls(&self, target: usize) {
         if self.is_checked() {
-            self.watched[target].borrow_mut().entering.calls.clear();
+            let of = &mut *self.watched[target].borrow_mut();
+            of.short = None;
+            of.entering.calls.clear();
         }
     }
 
     /// What this rank says of what it is about to carry out at `target`.
     pub(super) fn entering(&self, target: usize) -> RefMut<'_, Entering> {
         let mut of = self.watched[target].borrow_mut();
-        let Calls { entering, version } = &mut *of;
         let world = &self.data.world;
+        of.spread(&world.checks);
+        let Calls { entering, version, .. } = &mut *of;
         let clock = &world.checks.clock;
         (entering.met, entering.time) = (clock.met_at(), clock.end());
         let Entering { known, knows, .. } = entering;

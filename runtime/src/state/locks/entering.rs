@@ -7,6 +7,7 @@ use crate::state::conflicts::{read_site, write_site};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::{Kind, Site};
 use std::cell::RefCell;
+use std::panic::Location;
 use std::sync::Arc;
 
 /// Operations on one part, and what their origin knows to be over.
@@ -21,38 +22,52 @@ pub(crate) struct Entering {
     /// What it knew when it called them, the first of them first: times of all ranks, one after the other.
     pub(crate) known: Vec<u64>,
     pub(crate) calls: Vec<Called>,
-    /// Places of names of files in the log of its origin there, of those that were named last; not sent.
-    pub(crate) files: RefCell<Files>,
+    /// Places of names of files in the log of its origin there, of those that were named last; not
+    /// sent.
+    pub(crate) files: RefCell<Places<Arc<str>>>,
 }
 
-/// The places of names of files in a log.
-#[derive(Clone, Default, Debug)]
-pub(crate) struct Files(Vec<(Arc<str>, usize)>);
+/// The places of names of files in a log, by what stands for a name.
+#[derive(Clone, Debug)]
+pub(crate) struct Places<K>(Vec<(K, usize)>);
 
-impl Files {
-    /// The place of a name, which is looked for where it is not among the last ones.
+impl<K> Default for Places<K> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<K> Places<K> {
+    /// The place of a name, which is looked for where it is not among the last ones: then `make`
+    /// gives what stands for it, and where it is.
     #[inline]
-    pub(crate) fn place(&mut self, file: &Arc<str>, look: impl FnOnce() -> usize) -> usize {
-        const MOST: usize = 8;
-        if let Some((_, place)) = self.0.iter().find(|(known, _)| Arc::ptr_eq(known, file)) {
-            return *place;
+    pub(crate) fn find(&mut self, is_it: impl Fn(&K) -> bool, make: impl FnOnce() -> (K, usize)) -> usize {
+        match self.0.iter().find(|(known, _)| is_it(known)) {
+            Some((_, place)) => *place,
+            None => self.add(make()),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add(&mut self, (name, place): (K, usize)) -> usize {
+        const MOST: usize = 8;
         if self.0.len() == MOST {
             self.0.clear();
         }
-        self.0.push((file.clone(), look()));
-        self.0[self.0.len() - 1].1
+        self.0.push((name, place));
+        place
     }
 }
 
 /// They are no part of what is said.
-impl PartialEq for Files {
+impl<K> PartialEq for Places<K> {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Files {}
+impl<K> Eq for Places<K> {}
 
 /// An operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,6 +81,16 @@ pub(crate) struct Called {
     pub(crate) known: usize,
     /// Whether it returns what it finds, and is no get.
     pub(crate) fetches: bool,
+}
+
+/// An operation on one element that finds nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct ShortCall {
+    pub(crate) kind: Kind,
+    pub(crate) at: usize,
+    pub(crate) site: &'static Location<'static>,
+    /// Its number among those of its origin.
+    pub(crate) number: usize,
 }
 
 impl Entering {

@@ -26,7 +26,7 @@
 
 use crate::collect::checked::{code, kind};
 use crate::state::conflicts::MOST;
-use crate::state::locks::entering::{Called, Entering};
+use crate::state::locks::entering::{Called, Entering, ShortCall};
 use fencepost_planner::conflicts::{Conflict, Touch, breaks_disjoint, conflict};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
@@ -85,6 +85,13 @@ struct Entry {
     runs: Runs,
     number: usize,
     called: u64,
+}
+
+/// The first word of an entry.
+#[inline]
+fn head_of(kind: Kind, name: usize, line: u32, column: u32) -> u64 {
+    let column = u64::from(column.min(0xffff));
+    code(kind) | (name as u64) << 8 | column << 16 | u64::from(line) << 32
 }
 
 /// Whether an access may change what a fetch finds, as an atomic update does.
@@ -309,6 +316,49 @@ impl Logs {
         (findings, knows_more)
     }
 
+    /// The same as [`meet`](Self::meet) for one short call of the rank `from` under shared locks,
+    /// whose file's name has the place `name` in its log. The time of its origin is `after` when it
+    /// has ended. Returns whether there is nothing to be found and nothing to learn. Otherwise it may
+    /// have been logged: to log it again changes nothing.
+    #[inline]
+    pub(crate) fn meet_short(
+        &self,
+        from: usize,
+        Entering { time, met, known, .. }: &Entering,
+        call: &ShortCall,
+        name: usize,
+        after: u64,
+    ) -> bool {
+        let is_new = |rank| self.acquired(Hold::Shared, rank) > known[rank];
+        if (0..self.ranks).any(is_new) {
+            return false;
+        }
+        let others = || (0..self.ranks).filter(|&other| other != from);
+        if is_update(call.kind) {
+            others().for_each(|other| self.raise(self.heard() + other, known[other]));
+        }
+        let mut count = self.of(from, COUNT).load(Ordering::Relaxed);
+        let head = head_of(call.kind, name, call.site.line(), call.site.column());
+        let words = [head, *time, call.at as u64, 1, 1, 0, call.number as u64, known[from]];
+        if !self.append(from, &mut count, words, *met) {
+            return false;
+        }
+        self.of(from, COUNT).store(count, Ordering::Release);
+        // As in `enter`.
+        fence(Ordering::SeqCst);
+        let may_meet = |other| {
+            self.of(other, FORGOTTEN).load(Ordering::Acquire) > known[other]
+                || !self.since(other, known[other]).is_empty()
+        };
+        if others().any(may_meet) {
+            return false;
+        }
+        self.of(from, RELEASED).store(after, Ordering::Release);
+        let first = self.clock(Hold::Shared);
+        others().for_each(|other| self.raise(first + other, known[other]));
+        true
+    }
+
     /// The time of a rank before which all is over for who has acquired locks of the part.
     #[inline]
     fn acquired(&self, hold: Hold, rank: usize) -> u64 {
@@ -506,18 +556,26 @@ impl Logs {
 
     /// Logs these elements of an operation of a rank, which has `number` entries then; returns whether there is room.
     fn write(&self, rank: usize, number: &mut u64, entering: &Entering, call: &Called, runs: Runs) -> bool {
+        let file = &call.site.file;
+        let made = || (file.clone(), self.keep(rank, file));
+        let name = entering.files.borrow_mut().find(|known| Arc::ptr_eq(known, file), made);
+        let head = head_of(call.kind, name, call.site.line, call.site.column);
+        let Runs { low, run, count, step } = runs;
+        let called = entering.known_at(call)[rank];
+        let words = [head, entering.time, low, run, count, step, call.number as u64, called];
+        self.append(rank, number, words, entering.met)
+    }
+
+    /// Appends an entry to the log of a rank, which has `number` entries then; returns whether there is
+    /// room. `met` is when all ranks met last.
+    #[inline]
+    fn append(&self, rank: usize, number: &mut u64, words: [u64; LINE], met: u64) -> bool {
         if self.entries == 0 {
             return false;
         }
-        let (count, site, time) = (*number, &call.site, entering.time);
+        let count = *number;
         let oldest = count.saturating_sub(self.entries as u64);
         let mut first = self.of(rank, FIRST).load(Ordering::Relaxed).clamp(oldest, count);
-        let name = entering.files.borrow_mut().place(&site.file, || self.keep(rank, &site.file));
-        let column = u64::from(site.column.min(0xffff));
-        let head = code(call.kind) | (name as u64) << 8 | column << 16 | u64::from(site.line) << 32;
-        let Runs { low, run, count: runs, step } = runs;
-        let called = entering.known_at(call)[rank];
-        let words = [head, time, low, run, runs, step, call.number as u64, called];
         // The same once more, as in a loop: what is not over then, was not over before.
         if count > first {
             let last = self.entry(rank, count - 1);
@@ -530,7 +588,7 @@ impl Logs {
             let mut forgotten = 0;
             while first < count {
                 let before = self.entry(rank, first)[TIME].load(Ordering::Relaxed);
-                if before >= entering.met {
+                if before >= met {
                     break;
                 }
                 (forgotten, first) = (before.saturating_add(1), first + 1);
@@ -550,7 +608,7 @@ impl Logs {
     }
 
     /// The place of a file's name in the log of a rank, from 1 on; 0 where it has too many.
-    fn keep(&self, rank: usize, file: &str) -> usize {
+    pub(crate) fn keep(&self, rank: usize, file: &str) -> usize {
         let tail = &file.as_bytes()[file.len().saturating_sub((NAME - 1) * 8)..];
         let words = || {
             tail.chunks(8).enumerate().map(|(at, bytes)| {
@@ -615,6 +673,7 @@ mod tests {
     use fencepost_tests_support::random::Random;
     use std::cell::RefCell;
     use std::collections::BTreeSet;
+    use std::panic::Location;
     use std::sync::Barrier;
 
     /// Logs of three ranks with room for this number of entries each, and their memory.
@@ -739,6 +798,67 @@ mod tests {
         assert!(before.is_blind, "what was forgotten was not over for it");
         assert!(!after.is_blind && after.conflicts.len() == 1);
         assert_eq!(after.conflicts[0].elements, 18..19);
+    }
+
+    #[test]
+    fn a_short_call_leaves_what_any_call_leaves_unless_something_is_found() {
+        let mut random = Random::new(11);
+        let line = Location::caller();
+        let told = Site { file: line.file().into(), line: line.line(), column: line.column() };
+        let mut passed = [0; 2];
+        for _ in 0..200 {
+            let ((short, short_words), (long, long_words)) = (logs(4), logs(4));
+            let (mut exchange, mut ended, mut heard) = (0, [0; 3], [[0; 3]; 3]);
+            for number in 0..60 {
+                let rank = random.below(3);
+                if random.once_in(8) {
+                    exchange += 1;
+                    (ended, heard) = ([0; 3], [[after_exchange(exchange); 3]; 3]);
+                }
+                let met = after_exchange(exchange);
+                let time = met + ended[rank];
+                heard[rank][rank] = time;
+                if random.once_in(8) {
+                    for logs in [short, long] {
+                        logs.release(Hold::Exclusive, rank, &heard[rank]);
+                    }
+                }
+                let (at, kind) = (random.below(3), random.one_of(&[Kind::Put, Kind::Accumulate(Op::Sum)]));
+                let call = Called {
+                    kind,
+                    elements: Datatype::run(at..at + 1),
+                    site: told.clone(),
+                    number,
+                    known: 0,
+                    fetches: false,
+                };
+                ended[rank] += 1;
+                let mut knows = heard[rank].to_vec();
+                knows[rank] = time + 1;
+                let (known, files) = (heard[rank].to_vec(), RefCell::default());
+                let entering = Entering { time, met, knows, known, calls: vec![call], files };
+                let mut all = [entering.clone(), entering.clone()];
+                let by = (rank, 0, 1);
+                let (found, knows_more) = long.meet(Hold::Shared, &mut all[0], by);
+                let call = ShortCall { kind, at, site: line, number };
+                let passes =
+                    short.meet_short(rank, &entering, &call, short.keep(rank, line.file()), time + 1);
+                passed[usize::from(passes)] += 1;
+                if passes {
+                    assert!(found.conflicts.is_empty() && !found.is_blind && !knows_more);
+                } else {
+                    let (again, more) = short.meet(Hold::Shared, &mut all[1], by);
+                    assert_eq!((again.conflicts, again.is_blind), (found.conflicts, found.is_blind));
+                    assert_eq!((more, &all[0].knows), (knows_more, &all[1].knows));
+                }
+                heard[rank].copy_from_slice(&all[0].knows);
+                let words = |memory: &[AtomicU64]| -> Vec<u64> {
+                    memory.iter().map(|word| word.load(Ordering::Relaxed)).collect()
+                };
+                assert_eq!(words(&short_words), words(&long_words));
+            }
+        }
+        assert!(passed.iter().all(|&times| times > 500), "{passed:?}");
     }
 
     #[test]
