@@ -87,33 +87,54 @@ const EXCHANGES: [(&str, Exchange); 6] = [
 fn a_rank_that_finishes_ends_each_exchange_of_others_while_another_rank_computes() {
     for transport in transports([7]) {
         for (name, exchange) in EXCHANGES {
-            let (notice, notices) = mpsc::channel();
-            let (notice, notices) = (Mutex::new(notice), Mutex::new(notices));
-            // Each rank notifies each other one: so each knows which one does not come.
-            let ends = ranks(4).transport(transport.clone()).census(Census::Direct).collect(|world| {
-                let mut u = world.window::<u64>(4)?;
-                u.fence()?;
-                match world.rank() {
-                    0 => {
-                        let notices = notices.lock().unwrap();
-                        let told = || notices.recv_timeout(LIMIT).expect("each other rank has its error");
-                        (0..2).for_each(|_| told());
-                        return Ok(None);
-                    }
-                    2 => return Ok(None),
-                    _ => {}
-                }
-                let ended = exchange(world, &mut u);
-                notice.lock().unwrap().send(()).expect("the other rank computes");
-                Ok(ended.err().map(|error| error.to_string()))
-            });
-            let ends = ends.unwrap_or_else(|error| panic!("{transport:?}, {name}: {error}"));
-            let cause = "PROC_FAILED: rank 2 has finished and left the world, and rank ";
-            for end in [&ends[1], &ends[3]] {
-                let is_meant = end.as_ref().is_some_and(|text| text.starts_with(cause));
-                assert!(is_meant, "{transport:?}, {name}: {ends:?}");
+            exchange_ends(&transport, Census::Direct, name, exchange, 0, 2);
+            // In rounds, in which one rank may wait for one that waits for the computing one.
+            for census in [Census::Sparse, Census::Reduced] {
+                (0..3).for_each(|computes| exchange_ends(&transport, census, name, exchange, computes, 3));
             }
         }
+    }
+}
+
+/// Of four ranks one leaves, one computes, and the others, which exchange something, are told.
+fn exchange_ends(
+    transport: &TransportKind,
+    census: Census,
+    name: &str,
+    exchange: Exchange,
+    computes: usize,
+    leaves: usize,
+) {
+    let channel = || {
+        let (notice, notices) = mpsc::channel();
+        (Mutex::new(notice), Mutex::new(notices))
+    };
+    let ((begins, beginnings), (notice, notices)) = (channel(), channel());
+    let case = format!("{transport:?}, {census}, {name}, rank {computes} computes");
+    let ends = ranks(4).transport(transport.clone()).census(census).collect(|world| {
+        let mut u = world.window::<u64>(4)?;
+        u.fence()?;
+        begins.lock().unwrap().send(()).expect("the rank that leaves takes it");
+        if world.rank() == leaves {
+            // Else one that is still in that fence would be told there.
+            let beginnings = beginnings.lock().unwrap();
+            (0..4).for_each(|_| beginnings.recv_timeout(LIMIT).expect("each rank has fenced"));
+            return Ok(None);
+        } else if world.rank() == computes {
+            let notices = notices.lock().unwrap();
+            for _ in 0..2 {
+                notices.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("{case}: others are not told"));
+            }
+            return Ok(None);
+        }
+        let ended = exchange(world, &mut u);
+        notice.lock().unwrap().send(()).expect("the other rank computes");
+        Ok(ended.err().map(|error| error.to_string()))
+    });
+    let ends = ends.unwrap_or_else(|error| panic!("{case}: {error}"));
+    let cause = format!("PROC_FAILED: rank {leaves} has finished and left the world, and rank ");
+    for end in (0..4).filter(|&rank| rank != leaves && rank != computes).map(|rank| &ends[rank]) {
+        assert!(end.as_ref().is_some_and(|text| text.starts_with(&cause)), "{case}: {ends:?}");
     }
 }
 

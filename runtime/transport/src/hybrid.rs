@@ -513,6 +513,13 @@ impl<C: Carrier> Liveness for HybridEnd<C> {
         }
     }
 
+    fn left_at(&self, peer: usize) -> Option<u64> {
+        match self.host_map.intra_node[peer] {
+            Some(host_rank) => self.intra_node.left_at(host_rank),
+            None => self.inter_node.left_at(peer),
+        }
+    }
+
     #[inline]
     fn touching(&mut self, on: bool) -> bool {
         self.intra_node.touching(on)

@@ -322,20 +322,26 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Ends the world if the wait is for notifications, and a rank has left that has sent none: then
-    /// no rank completes the exchange, whichever of them this one waits for. Called after
+    /// Ends the world if the wait is for an exchange of all ranks, and one has left that had not come
+    /// to it: then no rank completes the exchange, whichever of them this one waits for. Called after
     /// [`woke`](Self::woke).
     #[cold]
     pub(crate) fn find_left(&self, endpoint: &mut Endpoint) {
-        if !matches!(self.awaited, Awaited::Notifications) {
+        if !self.is_of_a_census() {
             return;
         }
+        let own = self.world.number();
         let others = (0..self.world.size).filter(|&from| from != self.world.rank && from != self.peer);
         for from in others {
-            if let Err(lost) = endpoint.read(from)
-                && lost.rank == from
-                && matches!(lost.how, Loss::Left(_))
-            {
+            let lost = match self.awaited {
+                // One that has left may have notified before.
+                Awaited::Notifications => endpoint.read(from).err(),
+                _ => endpoint
+                    .left_at(from)
+                    .filter(|word| own.wrapping_sub((word >> 32) as u32) as i32 > 0)
+                    .and_then(|_| endpoint.lost(from)),
+            };
+            if let Some(lost) = lost.filter(|lost| lost.rank == from && matches!(lost.how, Loss::Left(_))) {
                 self.blame(endpoint, lost);
                 return;
             }

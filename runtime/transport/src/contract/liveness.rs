@@ -52,6 +52,10 @@ pub trait Liveness {
     /// Returns the word of the superstep that `peer` entered last; 0 before the first.
     fn announced(&self, peer: usize) -> u64;
 
+    /// Returns the word of the superstep that `peer` entered last, if `peer` has left the world and
+    /// that is known from `peer` itself; 0 where it has entered none.
+    fn left_at(&self, peer: usize) -> Option<u64>;
+
     /// Declares that this rank begins, or has ceased, to access memory of other ranks. Returns whether it may begin:
     /// not once the world was ended.
     fn touching(&mut self, on: bool) -> bool;

@@ -442,6 +442,13 @@ impl<C: Carrier> Liveness for FabricEnd<C> {
         })
     }
 
+    fn left_at(&self, peer: usize) -> Option<u64> {
+        let (core, of) = (self.core(), self.of(peer));
+        let channel = core.channels.get(&self.number)?;
+        // What it announced came before, on the same connection.
+        channel.has_left(of).then(|| channel.pairs[of].inbound.announced)
+    }
+
     fn touching(&mut self, on: bool) -> bool {
         let may = !self.own_loss(&self.core()).is_some_and(|lost| matches!(lost.how, Loss::Ended(_)));
         self.touching = on && may;

@@ -207,9 +207,7 @@ impl<C: Carrier> Core<C> {
             let apart = defers && peer.needs_nothing(channel.pairs[to].has_waiting());
             // A member that has left as well only waits for this item to forget the world.
             if !channel.has_left(to) {
-                if !apart {
-                    channel.piggyback(number, to, &mut peer.out.bytes);
-                }
+                channel.piggyback(number, to, &mut peer.out.bytes);
                 for (port, queue) in channel.pairs[to].queues_mut() {
                     queue.outbound.send_waiting(number, port, &mut peer.out.bytes, &mut peer.out.spare, true);
                 }

@@ -448,6 +448,10 @@ impl<G: Backend> Liveness for SharedEnd<G> {
         self.membership.announced(peer)
     }
 
+    fn left_at(&self, peer: usize) -> Option<u64> {
+        self.membership.gone(peer).then(|| self.membership.announced(peer))
+    }
+
     #[inline]
     fn touching(&mut self, on: bool) -> bool {
         let goes_on = self.membership.touch(self.rank, on);

@@ -318,6 +318,11 @@ impl Liveness for SimEnd {
         self.world.membership.announced(peer)
     }
 
+    fn left_at(&self, peer: usize) -> Option<u64> {
+        let membership = &self.world.membership;
+        membership.gone(peer).then(|| membership.announced(peer))
+    }
+
     #[inline]
     fn touching(&mut self, on: bool) -> bool {
         self.world.membership.touch(self.rank, on)

@@ -514,6 +514,29 @@ fn what_was_posted_before_an_announcement_comes_before_its_sender_is_drained() {
 }
 
 #[test]
+fn of_a_rank_that_has_left_it_is_known_what_it_entered_last() {
+    on_all(2, |end| {
+        let peer = 1 - end.rank();
+        exchange(end, 0).unwrap();
+        // None of these is followed by anything that would carry it.
+        (1..4).for_each(|number| end.announce(number));
+        if end.rank() == 1 {
+            end.leave(Leave::Finished);
+            return;
+        }
+        let mut pause = Pause::new();
+        let word = loop {
+            if let Some(word) = end.left_at(peer) {
+                break word;
+            }
+            let _ = poll(end, peer);
+            end.idle(&mut pause);
+        };
+        assert_eq!(word, 3);
+    });
+}
+
+#[test]
 fn who_ended_the_world_sees_when_the_others_have_ceased_to_touch_and_they_do_not_begin_again() {
     on_all(2, |end| {
         let peer = 1 - end.rank();
