@@ -34,7 +34,9 @@ const INDENT: &str = "      ";
 fn list(text: &mut String, variable: &Variable, set: Option<String>) {
     let value = set.map_or_else(|| format!("is not set: {}", variable.default), |value| format!("= {value}"));
     let _ = writeln!(text, "  {} {value}", variable.name);
-    let meaning = format!("{}. Values: {}.", variable.meaning, variable.values);
+    let by_value = variable.by_value.iter().map(|(value, meaning)| format!(" {value}: {meaning}."));
+    let by_value: String = by_value.collect();
+    let meaning = format!("{}. Values: {}.{by_value}", variable.meaning, variable.values);
     let lines = textwrap::Options::new(COLUMNS).initial_indent(INDENT).subsequent_indent(INDENT);
     let _ = writeln!(text, "{}", textwrap::fill(&meaning, lines));
 }

@@ -187,12 +187,13 @@ const HANDED: [(&str, Handed); 8] = [
         u.fence().expect_err("a store and a put");
         Ok((u, line))
     }),
-    ("a prepared superstep", |world| {
+    ("a prepared superstep in whose epoch something was stored", |world| {
         let mut u = world.window::<u64>(16)?;
         let mut step = puts::prepare(world)?;
         store(&mut u);
         let line = line!() + 1;
-        step.run(&mut u)?;
+        let ran = step.run(&mut u);
+        assert_eq!(ran.is_err(), world.rank() == 1);
         Ok((u, line))
     }),
     ("a prepared superstep in two halves", |world| {
@@ -389,25 +390,140 @@ fn a_section_of_another_window_is_reported_once_as_not_looked_at() {
     assert!(text.contains(&format!("\"line\":{first},")), "{text}");
 }
 
-#[test]
-fn a_run_of_a_prepared_superstep_reports_once_that_stores_are_not_looked_for_next_to_it() {
-    let run = line!() + 9;
-    let (ended, text) = after_reports(|report| {
-        ranks(3).check(Check::Mpi).check_report(report).run(|world| {
-            let mut u = world.window::<u64>(16)?;
-            let mut step = puts::prepare(world)?;
-            for value in 0..3 {
-                if u.rank() == 1 {
-                    u[3] = value;
-                }
-                step.run(&mut u)?;
+/// A prepared superstep, run by each rank in one of the ways that there are.
+type Run = fn(&World, Window<u64>) -> Result<Window<u64>>;
+
+#[superstep]
+fn puts_in_two_epochs(u: &mut Window<u64>) -> Result<()> {
+    if u.rank() == 0 {
+        u.put([2]).to(1, 3)?;
+    }
+    u.fence()?;
+    if u.rank() == 2 {
+        u.put([2]).to(3, 3)?;
+    }
+    u.fence()
+}
+
+#[superstep]
+fn copies(u: &mut Window<u64>) -> Result<()> {
+    if u.rank() == 0 {
+        u.put(0..1).to(1, 3)?;
+    }
+    Ok(())
+}
+
+#[superstep]
+fn copies_in_two_epochs(u: &mut Window<u64>) -> Result<()> {
+    if u.rank() == 0 {
+        u.put(0..1).to(1, 3)?;
+    }
+    u.fence()?;
+    if u.rank() == 2 {
+        u.put(0..1).to(3, 3)?;
+    }
+    u.fence()
+}
+
+/// What a rank has after a run that it may find a conflict in: the run has had its effect.
+fn had(world: &World, u: &mut Window<u64>, ran: Result<()>) -> Result<()> {
+    let written = if world.rank() == 1 { u[3] } else { 2 };
+    assert_eq!(written, 2, "the run was carried out");
+    ran
+}
+
+const RUNS: [(&str, Run); 5] = [
+    ("a run", |world, mut u| {
+        let ran = puts::prepare(world)?.run(&mut u);
+        had(world, &mut u, ran).map(|()| u)
+    }),
+    ("a run of two epochs", |world, mut u| {
+        let ran = puts_in_two_epochs::prepare(world)?.run(&mut u);
+        had(world, &mut u, ran).map(|()| u)
+    }),
+    ("a replay", |world, mut u| {
+        let ran = copies::prepare(world)?.replay(&mut u);
+        had(world, &mut u, ran).map(|()| u)
+    }),
+    ("a replay of two epochs", |world, mut u| {
+        let ran = copies_in_two_epochs::prepare(world)?.replay(&mut u);
+        had(world, &mut u, ran).map(|()| u)
+    }),
+    ("two halves", |world, u| copies::prepare(world)?.begin(u)?.finish()),
+];
+
+/// What a rank does to its part before a run, and whether that is in conflict with what others do.
+const BEFORE_RUN: [(&str, fn(&mut Window<u64>) -> Result<()>, bool); 5] = [
+    ("a store", |u| Ok(store(u)), true),
+    (
+        "a store into another element",
+        |u| {
+            if u.rank() == 1 {
+                u[9] = 1;
             }
             Ok(())
-        })
-    });
-    ended.expect("nothing is found");
-    assert!(text.lines().count() == 1 && text.contains("\"blind\""), "{text}");
-    assert!(text.contains(&format!("\"line\":{run}")), "{text}");
+        },
+        true,
+    ),
+    (
+        "a fence after the store",
+        |u| {
+            store(u);
+            u.fence()
+        },
+        false,
+    ),
+    (
+        "a store of the rank that puts",
+        |u| {
+            if u.rank() == 0 {
+                u[9] = 1;
+            }
+            Ok(())
+        },
+        false,
+    ),
+    ("no store", |_| Ok(()), false),
+];
+
+#[test]
+fn a_store_in_the_epoch_of_a_prepared_superstep_is_told_with_both_lines_by_mpi_only() {
+    for transport in transports(0..2) {
+        for (how, run) in RUNS {
+            for (what, before, conflicts) in BEFORE_RUN {
+                for check in [Check::Mpi, Check::Log] {
+                    let told =
+                        ends_of(ranks(4).transport(transport.clone()).check(check), &transport, |world| {
+                            let mut u = world.window_from(vec![2_u64; 16])?;
+                            u.fence()?;
+                            before(&mut u)?;
+                            let ran = run(world, u).map(drop);
+                            // Others learn of it here.
+                            let met = world.barrier();
+                            world.barrier()?;
+                            let class = |end: &Result<()>| end.as_ref().err().map(Error::class);
+                            let (part, other) = (Some(ErrorClass::RmaConflict), Some(ErrorClass::RmaSync));
+                            let meant = match world.rank() {
+                                _ if !conflicts || check == Check::Log => [None; 2],
+                                0 => [None, part],
+                                1 => [part; 2],
+                                _ => [None, other],
+                            };
+                            assert_eq!([class(&ran), class(&met)], meant, "{ran:?} {met:?}");
+                            ran.and(met)
+                        });
+                    let at = format!("{what}, {how}, {check}, {transport:?}");
+                    let told = told.unwrap_or_else(|error| panic!("{at}: {error}"));
+                    for (_, text) in told.iter().filter_map(|end| end.as_ref().err()) {
+                        let stored = format!("stored by rank 1 after the call at {}:", file!());
+                        let put = format!("written by rank 0 at {}:", file!());
+                        let words = [&stored, &put, "a store and an operation of a prepared superstep"];
+                        assert!(words.iter().all(|words| text.contains(*words)), "{at}: {text}");
+                    }
+                }
+            }
+        }
+    }
 }
 
 #[test]

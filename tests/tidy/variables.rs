@@ -22,6 +22,13 @@ fn page() -> String {
         }
         page.push('\n');
     }
+    for variable in VARIABLES.iter().filter(|variable| !variable.by_value.is_empty()) {
+        let _ = writeln!(page, "`{}`, by value:\n\n| value | meaning |\n|---|---|", variable.name);
+        for (value, meaning) in variable.by_value {
+            let _ = writeln!(page, "| {value} | {meaning} |");
+        }
+        page.push('\n');
+    }
     page
 }
 

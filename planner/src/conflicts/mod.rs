@@ -20,7 +20,8 @@ pub use own::Own;
 pub use rule::{access_to_compare_and_swap, access_to_section, breaks_disjoint, conflict, overwritten};
 pub use sweep::{Access, pairs};
 
-use crate::ids::{ClassId, Delta, Id, OperationId, Rank};
+use crate::datatype::Datatype;
+use crate::ids::{ClassId, Delta, Id, OperationId, Rank, WindowId};
 use crate::ir::pattern::{Kind, Local, Operation, Patterns, Site};
 use crate::ir::schedule::Placement;
 use crate::passes::classes::Classes;
@@ -151,6 +152,35 @@ pub fn conflicts(patterns: &Patterns) -> Vec<Conflict> {
         }
     }
     found
+}
+
+/// An access of another rank to a rank's part of a window.
+#[doc(hidden)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Incoming {
+    /// The window.
+    pub window: WindowId,
+    /// The elements.
+    pub elements: Datatype,
+    /// The operation.
+    pub touch: Touch,
+}
+
+/// The accesses of other ranks to the parts of `rank`, by origin.
+///
+/// # Cost
+/// Follows the operations of all ranks.
+#[doc(hidden)]
+pub fn incoming(patterns: &Patterns, rank: Rank) -> Vec<Incoming> {
+    let of_rank = |(other, class): (usize, &ClassId)| {
+        let origin = Delta::between(rank, Rank::new(other));
+        from(patterns, *class, origin).filter(move |_| origin != Delta::SELF).map(move |access| Incoming {
+            window: WindowId(access.window),
+            elements: access.elements.clone(),
+            touch: touch(&access, patterns, rank),
+        })
+    };
+    patterns.class_of.iter().enumerate().flat_map(of_rank).collect()
 }
 
 /// The operation that makes an access: where its rank stands, its number there, and its pattern.

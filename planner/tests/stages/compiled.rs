@@ -2,11 +2,12 @@
 
 use crate::support::{by_rank, interpreter, random};
 use fencepost_planner::census::{self, Census, Places};
+use fencepost_planner::conflicts::{Incoming, Touch, incoming};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op, Scalar};
 use fencepost_planner::explain::{cost, cost_at_fence};
 use fencepost_planner::grid::Block;
-use fencepost_planner::ids::{ClassId, Delta, Id, WindowId};
+use fencepost_planner::ids::{ClassId, Delta, Id, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site, Sync};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
 use fencepost_planner::machine::Machine;
@@ -294,6 +295,43 @@ fn invalid_operations_are_errors_that_name_operation_rank_and_line() {
         assert_eq!((error.class(), error.rank()), (class, Some(0)), "{error}");
         assert!(error.message().contains("op1") && error.message().contains("heat.rs:7"), "{error}");
     }
+}
+
+#[test]
+fn the_accesses_of_other_ranks_to_a_part_are_those_that_lead_to_it() {
+    let text = "superstep s
+window w0 i32
+window w1 i32
+shape 4
+class c0
+ put buffer -> +1 w0 0..4 at a.rs:1
+ put buffer -> self w0 5..6 at a.rs:2
+ get +1 w1 2..3 -> buffer at a.rs:3
+class c1
+ put buffer -> none w0 0..4 at b.rs:1
+class c2
+ accumulate SUM buffer -> -1 w0 7..8 at c.rs:1
+ put buffer -> +1 w0 0..0 at c.rs:2
+ranks c0 c1 c2 c1
+";
+    let patterns: Patterns = text.parse().expect("patterns");
+    let told = |rank| -> Vec<String> {
+        let tell = |access: Incoming| {
+            let Touch { origin, operation, kind, site } = access.touch;
+            let (low, high) = (access.elements.low(), access.elements.high());
+            format!("{kind} by op{operation} of {origin} at {site}: {:?} {low}..{high}", access.window)
+        };
+        incoming(&patterns, Rank::new(rank)).into_iter().map(tell).collect()
+    };
+    assert_eq!(
+        told(1),
+        [
+            "put by op0 of 0 at a.rs:1: w0 0..4",
+            "get by op2 of 0 at a.rs:3: w1 2..3",
+            "accumulate SUM by op0 of 2 at c.rs:1: w0 7..8",
+        ]
+    );
+    assert!([0, 2, 3].into_iter().all(|rank| told(rank).is_empty()));
 }
 
 #[test]

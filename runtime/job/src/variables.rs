@@ -14,6 +14,8 @@ pub struct Variable {
     pub default: &'static str,
     /// The effect, in sentences of which the last has no full stop.
     pub meaning: &'static str,
+    /// The values that have a meaning of their own, each with it, in sentences of the same kind.
+    pub by_value: &'static [(&'static str, &'static str)],
     /// The part of a job that reads the variable.
     pub reader: Reader,
 }
@@ -33,7 +35,7 @@ const fn program(
     default: &'static str,
     meaning: &'static str,
 ) -> Variable {
-    Variable { name, values, default, meaning, reader: Reader::Program }
+    Variable { name, values, default, meaning, by_value: &[], reader: Reader::Program }
 }
 
 const fn job(
@@ -42,8 +44,26 @@ const fn job(
     default: &'static str,
     meaning: &'static str,
 ) -> Variable {
-    Variable { name, values, default, meaning, reader: Reader::Job }
+    Variable { name, values, default, meaning, by_value: &[], reader: Reader::Job }
 }
+
+/// What each value of `FENCEPOST_CHECK` finds.
+const CHECKS: [(&str, &str); 5] = [
+    ("off", "Nothing"),
+    (
+        "calls",
+        "Calls that differ from the pattern of their superstep, each time, and operations that no fence carries out",
+    ),
+    (
+        "mark",
+        "As calls; and two operations of an epoch that conflict. A fence, a wait, a flush or an unlock of such an epoch applies nothing and names both lines, which are asked for then; so does the preparation of a superstep",
+    ),
+    ("log", "As mark, but each rank tells the lines of its operations with them"),
+    (
+        "mpi",
+        "As log; and what MPI does not define: stores of a rank into its part in the epoch or exposure in which others access it, or before a run of a prepared superstep in which they do, and stores into the section of its own operation before the fence. Collectives order epochs of locks no more than in MPI, and each standard send waits for its receive. Not found: stores that change nothing, loads (see FENCEPOST_CHECK_LOADS), and sections of another window than that of their operation, which is reported",
+    ),
+];
 
 /// All variables, in the order in which they are listed.
 pub const VARIABLES: [Variable; 26] = [
@@ -89,12 +109,15 @@ pub const VARIABLES: [Variable; 26] = [
         "off",
         "on: rank 0 prints on standard error what its epochs have sent, by the calls that ended them, when its program ends; and `World::explain_last` reports what the last epoch did and why: messages, bytes, rounds, the reasons of `auto`, and what each line put, got or accumulated",
     ),
-    program(
-        "FENCEPOST_CHECK",
-        "off, calls, mark, log or mpi",
-        "calls in debug builds, off in others",
-        "calls: each call is compared with the pattern of its superstep, and operations that no fence carries out are an error. mark or log: a fence of an epoch in which two operations conflict applies nothing and names both lines, and so does a wait or an unlock; log records the lines as operations are called, mark asks for them afterwards. mpi: as log, and a rank may not store into its part in the epoch or exposure in which others access it, nor into the section of its own operation before the fence; collectives order epochs of locks no more than in MPI, and each standard send waits for its receive. The same on every rank",
-    ),
+    Variable {
+        by_value: &CHECKS,
+        ..program(
+            "FENCEPOST_CHECK",
+            "off, calls, mark, log or mpi",
+            "calls in debug builds, off in others",
+            "Which mistakes are looked for while the program runs, each value more than the one before. The same on every rank",
+        )
+    },
     program(
         "FENCEPOST_CHECK_LOADS",
         "on or off",

@@ -25,7 +25,7 @@ pub enum Check {
     /// As `Mark`, but each rank tells the lines of its operations at once.
     Log,
     /// As `Log`; and stores of a rank into its part in the epoch of a fence in which others access it, or into what is not lent of a
-    /// window that is posted, which have a meaning here and none in MPI, end in the same error. Each call that gives the program a window,
+    /// window that is posted, or before a run of a prepared superstep in which others access it, which have a meaning here and none in MPI, end in the same error. Each call that gives the program a window,
     /// and each post of a part of it, copies this rank's part. So do stores into the section of an operation between its call and its
     /// fence; each such call copies the section. Between epochs of locks,
     /// a collective with a root, or a scan, orders no more than it does in MPI, and has one exchange more. And a standard send waits until its message is taken, as a
@@ -141,11 +141,24 @@ pub(crate) struct Checks {
     /// The number of operations of epochs that no fence ends.
     operations: Cell<usize>,
     /// The conflicts that this rank has found in such epochs, and that others do not know of; and whether they are of locks.
-    pub(crate) untold: RefCell<Vec<(Conflict, bool)>>,
+    pub(crate) untold: RefCell<Vec<(Conflict, Under)>>,
     /// The lines of this rank, as others are told of them.
     sites: RefCell<Vec<(&'static Location<'static>, Site)>>,
     /// The causes, by their [bits](Blind::bit), for which this rank has reported that it may miss conflicts.
     pub(crate) blind: Cell<u8>,
+}
+
+/// What synchronises the operations that conflict.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Under {
+    /// A fence of all ranks.
+    Fence,
+    /// Posts and starts.
+    Posts,
+    /// Locks.
+    Locks,
+    /// A run of a prepared superstep.
+    Run,
 }
 
 /// Why a rank may miss conflicts that it was asked to find.
@@ -153,8 +166,6 @@ pub(crate) struct Checks {
 pub(crate) enum Blind {
     /// The memory for operations under locks is full.
     Memory,
-    /// Nothing is looked at while a prepared superstep runs.
-    Prepared,
     /// The memory of a window cannot be watched for loads.
     Loads,
     /// An operation has a section of another window than its own.

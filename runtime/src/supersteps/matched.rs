@@ -109,13 +109,14 @@ impl Plans for Matched {
             );
             return Err(call.error(world, ErrorClass::Plan, message));
         }
+        let mut found = Ok(());
         let is_last = self.next.get() + 1 == self.epochs.len();
         if is_last && self.leaves_last.get() {
             with(entered, |windows| ready.made(windows, call))?;
             self.left.set(Some(*call));
         } else {
             with(entered, |windows| ready.end(windows, call))?;
-            ready.ran(fenced, call);
+            found = ready.ran(fenced, call);
         }
         self.next.set(self.next.get() + 1);
         for window in fenced {
@@ -126,7 +127,7 @@ impl Plans for Matched {
                 self.turn(window, id);
             }
         }
-        Ok(())
+        found
     }
 
     /// The body has ended. `entered` are the windows that it began with; it may have moved others into their places.

@@ -91,9 +91,10 @@ impl Prepared {
         self.counted();
         self.planned()?;
         windows.with(|windows| {
-            let ran = self.opened(windows, &call);
-            let ran =
-                ran.and_then(|()| self.epochs.epochs().try_for_each(|ready| ready.replay(windows, &call)));
+            let ran = self.opened(windows, &call).and_then(|()| {
+                let found = replay_all(self.epochs.epochs(), windows, &call)?;
+                found.map_or(Ok(()), Err)
+            });
             handler_of(&self.world, windows).report(ran)
         })
     }
@@ -110,8 +111,8 @@ impl Prepared {
         let first = self.epochs.epochs().count().saturating_sub(1);
         self.running(windows, (), |windows, held, last| {
             self.opened(windows, &call)?;
-            self.epochs.epochs().take(first).try_for_each(|ready| ready.replay(windows, &call))?;
-            last.start(windows, held, &call).map(|()| Begun { call, over: false })
+            let found = replay_all(self.epochs.epochs().take(first), windows, &call)?;
+            last.start(windows, held, &call).map(|()| Begun { call, over: false, found })
         })
     }
 
@@ -125,9 +126,9 @@ impl Prepared {
         self.running(windows, value, |windows, held, last| match left {
             Some(left) => {
                 let call = Call { site: call.site, ..left };
-                last.start(windows, held, &call).map(|()| Begun { call, over: false })
+                last.start(windows, held, &call).map(|()| Begun { call, over: false, found: None })
             }
-            None => last.start_over(held, &call).map(|()| Begun { call, over: true }),
+            None => last.start_over(held, &call).map(|()| Begun { call, over: true, found: None }),
         })
     }
 
@@ -249,6 +250,23 @@ fn known_conflicts(share: &Share) -> Vec<Conflict> {
     let mut all = conflicts(&prepared::patterns_of(share));
     all.retain(|conflict| share.is_whole() || conflict.rank == share.rank().index());
     all
+}
+
+/// Replays epochs one after the other; returns the first conflict of one with what this rank has
+/// stored before. The epochs after that one run as well, since other ranks are in them.
+fn replay_all<'r>(
+    epochs: impl Iterator<Item = &'r Rc<Ready>>,
+    windows: &[&WindowCore],
+    call: &Call,
+) -> Result<Option<Error>> {
+    let mut found = None;
+    for ready in epochs {
+        match ready.replay(windows, call) {
+            Err(error) if error.class() == ErrorClass::RmaConflict => found = found.or(Some(error)),
+            ran => ran?,
+        }
+    }
+    Ok(found)
 }
 
 /// A call in a schedule whose elements are not in a window of its rank.

@@ -9,6 +9,7 @@ use crate::state::window::WindowCore;
 use crate::state::windows::{Held, with};
 use crate::state::world::WorldCore;
 use crate::supersteps::execute::{Executable, takes_slice};
+use fencepost_planner::conflicts::{Conflict, Incoming, incoming};
 use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::intern::Interner;
 use fencepost_planner::ir::pattern::{Kind, Mode, Order, Pattern, Patterns, Sync};
@@ -32,6 +33,10 @@ pub(crate) struct Ready {
     /// How it synchronises.
     pub(super) sync: Sync,
     executable: RefCell<Option<Executable>>,
+    /// The operations of other ranks on this rank's parts, where stores next to them are looked for.
+    incoming: OnceCell<Vec<Incoming>>,
+    /// The conflicts of this run with what was stored before it.
+    found: RefCell<Vec<Conflict>>,
     /// What this rank keeps of its windows while it runs: found when it is first begun.
     kept: OnceCell<Verified<Kept>>,
     /// The run that was begun and is not finished: its windows, and the call.
@@ -220,6 +225,8 @@ impl Ready {
             world: world.clone(),
             sync: executable.share().sync,
             executable: RefCell::new(Some(executable)),
+            incoming: OnceCell::new(),
+            found: RefCell::default(),
             kept: OnceCell::new(),
             begun: RefCell::default(),
             calls: Cell::new(0),
@@ -278,24 +285,48 @@ impl Ready {
     }
 
     /// Replay: for a superstep that is nothing but operations between sections.
+    ///
+    /// # Errors
+    /// `RMA_CONFLICT` as [`ran`](Self::ran), after the run.
     pub(crate) fn replay(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         self.admits(call)?;
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
         let checked = executable.check(windows, call, &self.world);
         self.suited(executable, checked)?;
+        self.look(executable, windows);
         executable.run(&self.world, windows, call)?;
         self.opens(windows, executable);
-        self.ran(windows, call);
-        Ok(())
+        self.ran(windows, call)
     }
 
-    /// A run of the plan with these windows is over, which were not looked at.
-    pub(crate) fn ran(&self, windows: &[&WindowCore], call: &Call) {
-        if self.world.checks.is_on() {
-            let reports = self.world.rank == 0 || self.sync == Sync::Pscw;
-            windows.iter().for_each(|window| check::ran(window, reports, call.site));
+    /// A run of the plan is about to begin: looks for what this rank has stored into parts that other
+    /// ranks access in it. What it stores before a post is defined.
+    fn look(&self, executable: &Executable, windows: &[&WindowCore]) {
+        let world = &self.world;
+        if world.checks.is_on() && self.sync == Sync::Fence {
+            let incoming = || incoming(&patterns_of(executable.share()), Rank::new(world.rank));
+            *self.found.borrow_mut() =
+                check::before_run(world, windows, || self.incoming.get_or_init(incoming));
         }
+    }
+
+    /// A run of the plan with these windows is over.
+    ///
+    /// # Errors
+    /// `RMA_CONFLICT` where it was in conflict with what this rank has stored before.
+    pub(crate) fn ran(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
+        let mut ended = Ok(());
+        if self.world.checks.is_on() {
+            let mut all = self.found.take();
+            for window in windows {
+                check::begins(window, call.site);
+                let is_here = |conflict: &mut Conflict| conflict.window == window.key.window as usize;
+                let here: Vec<_> = all.extract_if(.., is_here).collect();
+                ended = ended.and(check::found(window, &here, check::Under::Run, call));
+            }
+        }
+        ended
     }
 
     /// What a fence opens: a run of posts and starts is none, and what was asserted at the last fence still holds.
@@ -315,6 +346,7 @@ impl Ready {
         let checked = executable.check(windows, call, &self.world);
         let checked = checked.and_then(|()| self.keep(executable.share()));
         self.suited(executable, checked)?;
+        self.look(executable, windows);
         executable.begin(&self.world, windows, call)?;
         self.begins(executable, held, call);
         Ok(())
@@ -352,8 +384,7 @@ impl Ready {
         executable.finish(&self.world, windows, call)?;
         self.land(executable);
         self.opens(windows, executable);
-        self.ran(windows, call);
-        Ok(())
+        self.ran(windows, call)
     }
 
     /// A run that is over as it is begun: what this rank keeps is found all the same, and no other call is admitted before
@@ -450,6 +481,7 @@ impl Ready {
         self.made(windows, call)?;
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
+        self.look(executable, windows);
         executable.run(&self.world, windows, call)?;
         self.land(executable);
         Ok(())

@@ -4,8 +4,8 @@
 //! does, what was called before is looked at, operation by operation.
 
 use super::find::{Records, Touching, add_part, parts, touching};
-use super::report::{self, Under};
 use super::sections;
+use super::{Under, report};
 use crate::collect::checked::List;
 use crate::collect::operation::WindowKey;
 use crate::collect::outbox::DISPLACEMENTS;

@@ -411,25 +411,40 @@ pub(super) fn with_local(
     for touching in touching(me, window, &all, records)? {
         let (origin, operation) = touching.by;
         let Touching { elements, kind, site: line, .. } = touching;
-        let ends = |run: &Range<usize>| {
-            let both = || elements.overlap_bounds(&Datatype::run(run.clone()));
-            match (local, kind) {
-                (Kind::Get, Kind::Get) => None,
-                (Kind::Get, _) | (_, Kind::Get) => both(),
-                _ => Some(run.start as i64..run.end as i64),
-            }
-        };
-        let hits = || runs.iter().filter_map(ends);
-        let (Some(first), Some(last)) = (hits().next(), hits().next_back()) else { continue };
-        if origin == me || found.len() >= MOST {
-            continue;
+        if origin != me {
+            let touch = Touch { origin, operation, kind, site: line };
+            add_undefined(window, (local, runs, site), &elements, touch, found);
         }
-        let local = Touch { origin: me, operation: LOCAL, kind: local, site: site.clone() };
-        let between = [local, Touch { origin, operation, kind, site: line }];
-        let (window, elements) = (window.key.window as usize, first.start..last.end);
-        found.push(Conflict { rank: me, ranks: 1, window, elements, between });
     }
     Ok(())
+}
+
+/// Adds the conflict of an operation of another rank on these elements with what this rank has stored
+/// or loaded, if MPI does not define it.
+pub(super) fn add_undefined(
+    window: &WindowCore,
+    (local, runs, site): (Kind, &[Range<usize>], &Site),
+    elements: &Datatype,
+    touch: Touch,
+    found: &mut Vec<Conflict>,
+) {
+    let ends = |run: &Range<usize>| {
+        let both = || elements.overlap_bounds(&Datatype::run(run.clone()));
+        match (local, touch.kind) {
+            (Kind::Get, Kind::Get) => None,
+            (Kind::Get, _) | (_, Kind::Get) => both(),
+            _ => Some(run.start as i64..run.end as i64),
+        }
+    };
+    let hits = || runs.iter().filter_map(ends);
+    if let (Some(first), Some(last)) = (hits().next(), hits().next_back())
+        && found.len() < MOST
+    {
+        let me = window.world.rank;
+        let local = Touch { origin: me, operation: LOCAL, kind: local, site: site.clone() };
+        let (window, elements) = (window.key.window as usize, first.start..last.end);
+        found.push(Conflict { rank: me, ranks: 1, window, elements, between: [local, touch] });
+    }
 }
 
 /// Adds the conflicts on this rank's part of `window` to those that were found.

@@ -18,18 +18,18 @@ mod sections;
 mod stores;
 mod told;
 
+pub(crate) use crate::state::check::Under;
 pub(crate) use calls::{call, fits, of_access, touch, writes_once};
 pub(crate) use find::{conflicts_of, message_of};
 pub(crate) use order::{Orders, ordered, tell_times};
-pub(crate) use report::Under;
-pub(crate) use stores::{exposed, posted};
+pub(crate) use stores::{before_run, exposed, posted};
 pub(crate) use told::{found, is_blind, of_checked, tell};
 
 use super::{discard, fence_unchecked};
 use crate::collect::checked::Lists;
 use crate::protocol::call::handler_of;
 use crate::state::call::Call;
-use crate::state::check::{Blind, Check};
+use crate::state::check::Check;
 use crate::state::conflicts::{MOST, decode, encode};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
@@ -105,15 +105,6 @@ pub(crate) fn begins(window: &WindowCore, site: &'static Location<'static>) {
     }
     promised::begins(window);
     stores::begins(window, site);
-}
-
-/// A prepared superstep has run at this line, whose operations were not compared with stores and loads. Where all ranks run it, one of
-/// them `reports` that.
-pub(crate) fn ran(window: &WindowCore, reports: bool, site: &'static Location<'static>) {
-    if reports && window.checked.is_on() && stores::is_asked(&window.world) {
-        is_blind(&window.world, window.key.window, Blind::Prepared, site);
-    }
-    begins(window, site);
 }
 
 /// All that was called on the window, with what stands for its records.

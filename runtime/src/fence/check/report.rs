@@ -1,5 +1,6 @@
 //! The forms of conflicts: a text for people, lines of JSON for programs, and bytes for other ranks.
 
+use crate::state::check::Under;
 use crate::state::conflicts::{LOCAL, MOST};
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::{Conflict, Touch};
@@ -16,17 +17,6 @@ use std::sync::atomic::Ordering;
 
 /// The most bytes of a source that are read for a line of it.
 const MOST_SOURCE: u64 = 1 << 22;
-
-/// What synchronises the operations that conflict.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Under {
-    /// A fence of all ranks.
-    Fence,
-    /// Posts and starts.
-    Posts,
-    /// Locks.
-    Locks,
-}
 
 /// Returns the number of conflicts in words, for ranks that read no more of it.
 pub(super) fn brief(conflicts: &[Conflict]) -> String {
@@ -86,7 +76,7 @@ fn advice(a: &Touch, b: &Touch, under: Under) -> String {
             }
         };
         let way = match under {
-            Under::Fence => "put a fence after the stores",
+            Under::Fence | Under::Run => "put a fence after the stores",
             Under::Posts | Under::Locks => "store before the post, or after the wait",
         };
         return format!("MPI does not define {what}: {way}");
@@ -107,7 +97,9 @@ fn advice(a: &Touch, b: &Touch, under: Under) -> String {
         (Get, Accumulate(_), Under::Locks) | (Accumulate(_), Get, Under::Locks) => {
             "read with `fetch_and` or `get_accumulate` and `Op::NoOp`, or "
         }
-        (Get, _, Under::Fence) | (_, Get, Under::Fence) => "if the new one is meant, ",
+        (Get, _, Under::Fence | Under::Run) | (_, Get, Under::Fence | Under::Run) => {
+            "if the new one is meant, "
+        }
         (Accumulate(a), Accumulate(b), _) if a == b => {
             "do not promise `Hints::disjoint` of the window, under which accumulates are not atomic, or "
         }
@@ -116,7 +108,7 @@ fn advice(a: &Touch, b: &Touch, under: Under) -> String {
         _ => "",
     };
     let between = match under {
-        Under::Fence => "put a fence between the two",
+        Under::Fence | Under::Run => "put a fence between the two",
         Under::Posts => "let them belong to two exposures, one after the other",
         Under::Locks => {
             "put a barrier or a message between the two, after a flush or the unlock, or take exclusive locks"
@@ -132,11 +124,13 @@ pub(super) fn text(conflicts: &[Conflict], under: Under, passes: bool) -> String
         Under::Fence => format!("{count} of this epoch conflict, and "),
         Under::Posts => format!("{count} of one exposure conflict, and "),
         Under::Locks => format!("{count} that nothing orders conflict, and "),
+        Under::Run => format!("{count} of a prepared superstep conflict, and "),
     };
     text += match under {
         _ if passes => "are carried out all the same",
         Under::Fence | Under::Posts => "nothing was applied",
         Under::Locks => "the later one was not carried out",
+        Under::Run => "its run was carried out all the same",
     };
     told(&mut text, conflicts, under);
     text

@@ -6,7 +6,8 @@ use super::told::is_blind;
 use crate::state::check::{Blind, Check};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
-use fencepost_planner::conflicts::Conflict;
+use fencepost_planner::conflicts::{Conflict, Incoming};
+use fencepost_planner::ids::Id;
 use fencepost_planner::ir::pattern::{Kind, Site};
 use std::ops::Range;
 use std::panic::Location;
@@ -42,6 +43,35 @@ pub(super) fn of<'w>(world: &WorldCore, windows: &[&'w WindowCore]) -> Vec<Local
         all.push(Local { window, runs, site: world.checks.site(site) });
     }
     all
+}
+
+/// The conflicts of the operations of other ranks in the run of a prepared superstep that follows
+/// with what this rank has stored into its parts of the windows, or loaded. `incoming` gives those
+/// operations once it is asked.
+pub(crate) fn before_run<'i>(
+    world: &WorldCore,
+    windows: &[&WindowCore],
+    incoming: impl FnOnce() -> &'i [Incoming],
+) -> Vec<Conflict> {
+    let mut found = Vec::new();
+    if !is_asked(world) {
+        return found;
+    }
+    let incoming = incoming();
+    for (at, window) in windows.iter().enumerate() {
+        let here = || incoming.iter().filter(|access| access.window.index() == at);
+        if here().next().is_none() {
+            continue;
+        }
+        for Local { window, runs, site } in of(world, &[window]) {
+            for (kind, runs) in &runs {
+                for Incoming { elements, touch, .. } in here() {
+                    find::add_undefined(window, (*kind, runs, &site), elements, touch.clone(), &mut found);
+                }
+            }
+        }
+    }
+    found
 }
 
 /// This window was posted at this line, as far as elements are lent, and this rank may store into the others.

@@ -1,10 +1,9 @@
 //! Conflicts of epochs that no fence ends (planner/README.md, 31 to 34): the rank that finds one returns it at once, and all
 //! others learn of it in the next barrier, or when a window is changed over.
 
-use super::report::Under;
 use super::{exchange, report};
 use crate::state::call::Call;
-use crate::state::check::Blind;
+use crate::state::check::{Blind, Under};
 use crate::state::conflicts::{decode, encode};
 use crate::state::handler::Handler;
 use crate::state::window::WindowCore;
@@ -16,6 +15,9 @@ use std::panic::Location;
 
 /// In the hash of the exchange in which ranks learn of conflicts.
 const TOLD: u64 = 0xc4ec_4ed0_701d_0000;
+
+/// What those conflicts may be under that ranks learn of afterwards.
+const TOLD_APART: [Under; 3] = [Under::Locks, Under::Posts, Under::Run];
 
 /// This rank has found these conflicts in an epoch of a window, if any.
 ///
@@ -32,7 +34,7 @@ pub(crate) fn found(window: &WindowCore, conflicts: &[Conflict], under: Under, c
     }
     let untold = &mut *world.checks.untold.borrow_mut();
     let room = crate::state::conflicts::MOST.saturating_sub(untold.len());
-    untold.extend(conflicts.iter().take(room).map(|conflict| (conflict.clone(), under == Under::Locks)));
+    untold.extend(conflicts.iter().take(room).map(|conflict| (conflict.clone(), under)));
     Err(call.error(world, ErrorClass::RmaConflict, report::text(conflicts, under, false)))
 }
 
@@ -67,18 +69,18 @@ pub(crate) fn tell(world: &WorldCore, call: &Call) -> Result<()> {
     }
     let untold = world.checks.untold.take();
     let mut own = Vec::new();
-    for under_locks in [true, false] {
-        let some = untold.iter().filter(|(_, of_locks)| *of_locks == under_locks);
+    for under in TOLD_APART {
+        let some = untold.iter().filter(|(_, other)| *other == under);
         let bytes = encode(&some.map(|(conflict, _)| conflict.clone()).collect::<Vec<_>>());
         own.extend((bytes.len() as u64).to_le_bytes());
         own.extend(bytes);
     }
     let all = world.meet(&exchange(world, call, TOLD), if untold.is_empty() { &[] } else { &own })?;
-    let mut mine: [Vec<Conflict>; 2] = Default::default();
+    let mut mine: [Vec<Conflict>; TOLD_APART.len()] = Default::default();
     let mut others = Vec::new();
     for bytes in all.iter().filter(|bytes| !bytes.is_empty()) {
         let mut rest = &bytes[..];
-        for (under, mine) in mine.iter_mut().enumerate() {
+        for (under, mine) in TOLD_APART.into_iter().zip(&mut mine) {
             // What a rank writes that writes nonsense is not believed.
             let Some((len, more)) = rest.split_first_chunk() else { break };
             let Some((now, more)) = more.split_at_checked(u64::from_le_bytes(*len) as usize) else { break };
@@ -95,20 +97,19 @@ pub(crate) fn tell(world: &WorldCore, call: &Call) -> Result<()> {
             }
         }
     }
-    let under = |place: usize| if place == 0 { Under::Locks } else { Under::Posts };
-    let texts: Vec<String> = mine
-        .iter()
-        .enumerate()
+    let texts: Vec<String> = TOLD_APART
+        .into_iter()
+        .zip(&mine)
         .filter(|(_, some)| !some.is_empty())
-        .map(|(place, some)| report::text(some, under(place), false))
+        .map(|(under, some)| report::text(some, under, false))
         .collect();
     if !texts.is_empty() {
         return Err(call.error(world, ErrorClass::RmaConflict, texts.join("\n")));
     }
     match others.first() {
         None => Ok(()),
-        Some((conflict, place)) => {
-            let text = report::text(std::slice::from_ref(conflict), under(*place), false);
+        Some((conflict, under)) => {
+            let text = report::text(std::slice::from_ref(conflict), *under, false);
             let error: Error =
                 call.error(world, ErrorClass::RmaSync, format!("a conflict of other ranks: {text}"));
             Err(error.secondary())
@@ -130,9 +131,6 @@ pub(crate) fn is_blind(world: &WorldCore, window: u32, why: Blind, site: &'stati
     let text = match why {
         Blind::Memory => format!(
             "fencepost: rank {rank} looks for conflicts of window {window} no further than {file}:{line}: the operations since the last barrier need more than {memory} bytes; set FENCEPOST_CHECK_MEMORY, or let all ranks meet more often\n"
-        ),
-        Blind::Prepared => format!(
-            "fencepost: rank {rank} does not look for stores and loads next to the operations of prepared supersteps, the one of window {window} at {file}:{line} among them; call them unprepared to have these found\n"
         ),
         Blind::Loads => format!(
             "fencepost: rank {rank} cannot see loads of its part of window {window}, which the call at {file}:{line} returned; `Ranks::check_loads` says where they are seen\n"
