@@ -7,6 +7,7 @@ mod ends;
 mod fetches;
 mod generated;
 mod hinted;
+mod lists;
 mod loads;
 mod orders;
 mod planted;

@@ -3,7 +3,7 @@
 use crate::generated::after_reports;
 use crate::races::{over, under};
 use fencepost::prelude::*;
-use fencepost::{Check, ranks};
+use fencepost::{Any, Check, ranks};
 use fencepost_tests_worlds::transports::transports;
 
 /// How one rank's program ended.
@@ -223,6 +223,35 @@ fn messages_order_what_was_over_before_them_in_a_row() {
             0 => put().and(world.send(3, 0, [1_u8; 100])),
             2 => world.recv::<u8>(3, 0).and_then(|_| put()),
             3 => world.recv::<u8>(0, 0).and_then(|_| world.send(2, 0, [1_u8; 100_000])),
+            _ => Ok(()),
+        };
+        over(u, ended)
+    });
+}
+
+#[test]
+fn messages_that_are_begun_order_what_was_over_before_them_also_where_the_receive_came_first() {
+    silent(|world| {
+        let u = world.lock_window::<u64>(4)?;
+        let put = |u: &LockWindow<u64>| under(u, LockType::Shared, |lock| lock.put([1], 3));
+        let early = if world.rank() == 2 { Some(world.irecv::<u8>(3, 0)?) } else { None };
+        let ended = match (world.rank(), early) {
+            (0, _) => {
+                let lock = u.lock(1, LockType::Shared)?;
+                lock.put([1], 3)?;
+                lock.flush()?;
+                world.isend(3, 0, vec![1_u8])?.wait()?;
+                lock.unlock()
+            }
+            (3, _) => {
+                world.recv::<u8>(Any, Any)?;
+                world.isend(2, 0, vec![1_u8])?.wait()?;
+                Ok(())
+            }
+            (2, Some(early)) => {
+                early.wait()?;
+                put(&u)
+            }
             _ => Ok(()),
         };
         over(u, ended)
