@@ -425,36 +425,91 @@ fn copies_in_two_epochs(u: &mut Window<u64>) -> Result<()> {
     u.fence()
 }
 
-/// What a rank has after a run that it may find a conflict in: the run has had its effect.
-fn had(world: &World, u: &mut Window<u64>, ran: Result<()>) -> Result<()> {
-    let written = if world.rank() == 1 { u[3] } else { 2 };
-    assert_eq!(written, 2, "the run was carried out");
-    ran
+#[superstep]
+fn copies_in_two_windows(v: &mut Window<u64>, u: &mut Window<u64>) -> Result<()> {
+    if v.rank() == 0 {
+        v.put(0..1).to(1, 3)?;
+    }
+    v.fence()?;
+    if v.rank() == 0 {
+        u.put(0..1).to(1, 3)?;
+    }
+    u.fence()
 }
 
-const RUNS: [(&str, Run); 5] = [
-    ("a run", |world, mut u| {
+#[superstep]
+fn fences_and_puts(u: &mut Window<u64>) -> Result<()> {
+    u.fence()?;
+    if u.rank() == 0 {
+        u.put([2]).to(1, 3)?;
+    }
+    u.fence()
+}
+
+/// Where a rank learns of a conflict of its stores with a run.
+#[derive(Clone, Copy, PartialEq)]
+enum Learns {
+    FromRun,
+    InBarrier,
+    /// There is none.
+    Never,
+}
+
+/// What a rank has after a run that it may find a conflict in: the run has had its effect.
+fn had(mut u: Window<u64>, ran: Result<()>) -> Result<Window<u64>> {
+    let written = if u.rank() == 1 { u[3] } else { 2 };
+    assert_eq!(written, 2, "the run was carried out");
+    u[0] = 2;
+    ran.map(|()| u)
+}
+
+const RUNS: [(&str, Learns, Run); 8] = [
+    ("a run", Learns::FromRun, |world, mut u| {
         let ran = puts::prepare(world)?.run(&mut u);
-        had(world, &mut u, ran).map(|()| u)
+        had(u, ran)
     }),
-    ("a run of two epochs", |world, mut u| {
+    ("a run of two epochs", Learns::FromRun, |world, mut u| {
         let ran = puts_in_two_epochs::prepare(world)?.run(&mut u);
-        had(world, &mut u, ran).map(|()| u)
+        had(u, ran)
     }),
-    ("a replay", |world, mut u| {
+    ("a replay", Learns::FromRun, |world, mut u| {
         let ran = copies::prepare(world)?.replay(&mut u);
-        had(world, &mut u, ran).map(|()| u)
+        had(u, ran)
     }),
-    ("a replay of two epochs", |world, mut u| {
+    ("a replay of two epochs", Learns::FromRun, |world, mut u| {
         let ran = copies_in_two_epochs::prepare(world)?.replay(&mut u);
-        had(world, &mut u, ran).map(|()| u)
+        had(u, ran)
     }),
-    ("two halves", |world, u| copies::prepare(world)?.begin(u)?.finish()),
+    ("a run of epochs of two windows", Learns::FromRun, |world, mut u| {
+        let mut v = world.window::<u64>(16)?;
+        let ran = copies_in_two_windows::prepare(world)?.run(&mut v, &mut u);
+        had(u, ran)
+    }),
+    ("a replay of epochs of two windows", Learns::FromRun, |world, mut u| {
+        let mut v = world.window::<u64>(16)?;
+        let ran = copies_in_two_windows::prepare(world)?.replay(&mut v, &mut u);
+        had(u, ran)
+    }),
+    ("two halves", Learns::InBarrier, |world, u| had(copies::prepare(world)?.begin(u)?.finish()?, Ok(()))),
+    ("a run that begins with a fence", Learns::Never, |world, mut u| {
+        let ran = fences_and_puts::prepare(world)?.run(&mut u);
+        had(u, ran)
+    }),
 ];
 
-/// What a rank does to its part before a run, and whether that is in conflict with what others do.
-const BEFORE_RUN: [(&str, fn(&mut Window<u64>) -> Result<()>, bool); 5] = [
-    ("a store", |u| Ok(store(u)), true),
+/// What a rank does to its part before a run.
+type Before = fn(&mut Window<u64>) -> Result<()>;
+
+/// What ranks do, and whether that is in conflict with what others do in the run.
+const BEFORE_RUN: [(&str, Before, bool); 5] = [
+    (
+        "a store",
+        |u| {
+            store(u);
+            Ok(())
+        },
+        true,
+    ),
     (
         "a store into another element",
         |u| {
@@ -486,35 +541,50 @@ const BEFORE_RUN: [(&str, fn(&mut Window<u64>) -> Result<()>, bool); 5] = [
     ("no store", |_| Ok(()), false),
 ];
 
+/// How each rank ends a run, and the barrier after it, in which others learn of a conflict if one
+/// is `found`.
+fn ends_of_run(
+    transport: &TransportKind,
+    check: Check,
+    (learns, run): (Learns, Run),
+    before: Before,
+    found: bool,
+) -> Result<Vec<End>> {
+    ends_of(ranks(4).transport(transport.clone()).check(check), transport, |world| {
+        let mut u = world.window_from(vec![2_u64; 16])?;
+        u.fence()?;
+        before(&mut u)?;
+        let ran = run(world, u);
+        let met = world.barrier();
+        world.barrier()?;
+        let classes = [ran.as_ref().err(), met.as_ref().err()].map(|end| end.map(Error::class));
+        let (part, other) = (Some(ErrorClass::RmaConflict), Some(ErrorClass::RmaSync));
+        let meant = match world.rank() {
+            _ if !found => [None; 2],
+            0 => [None, part],
+            1 => [part.filter(|_| learns == Learns::FromRun), part],
+            _ => [None, other],
+        };
+        assert_eq!(classes, meant, "{ran:?} {met:?}");
+        match ran {
+            // Where each rank has its window still, the next epoch is as any.
+            Ok(mut u) if !found || learns == Learns::InBarrier => u.fence().and(met),
+            ran => ran.map(drop).and(met),
+        }
+    })
+}
+
 #[test]
 fn a_store_in_the_epoch_of_a_prepared_superstep_is_told_with_both_lines_by_mpi_only() {
     for transport in transports(0..2) {
-        for (how, run) in RUNS {
+        for (how, learns, run) in RUNS {
             for (what, before, conflicts) in BEFORE_RUN {
                 for check in [Check::Mpi, Check::Log] {
-                    let told =
-                        ends_of(ranks(4).transport(transport.clone()).check(check), &transport, |world| {
-                            let mut u = world.window_from(vec![2_u64; 16])?;
-                            u.fence()?;
-                            before(&mut u)?;
-                            let ran = run(world, u).map(drop);
-                            // Others learn of it here.
-                            let met = world.barrier();
-                            world.barrier()?;
-                            let class = |end: &Result<()>| end.as_ref().err().map(Error::class);
-                            let (part, other) = (Some(ErrorClass::RmaConflict), Some(ErrorClass::RmaSync));
-                            let meant = match world.rank() {
-                                _ if !conflicts || check == Check::Log => [None; 2],
-                                0 => [None, part],
-                                1 => [part; 2],
-                                _ => [None, other],
-                            };
-                            assert_eq!([class(&ran), class(&met)], meant, "{ran:?} {met:?}");
-                            ran.and(met)
-                        });
                     let at = format!("{what}, {how}, {check}, {transport:?}");
-                    let told = told.unwrap_or_else(|error| panic!("{at}: {error}"));
-                    for (_, text) in told.iter().filter_map(|end| end.as_ref().err()) {
+                    let found = conflicts && check == Check::Mpi && learns != Learns::Never;
+                    let ends = ends_of_run(&transport, check, (learns, run), before, found);
+                    let ends = ends.unwrap_or_else(|error| panic!("{at}: {error}"));
+                    for (_, text) in ends.iter().filter_map(|end| end.as_ref().err()) {
                         let stored = format!("stored by rank 1 after the call at {}:", file!());
                         let put = format!("written by rank 0 at {}:", file!());
                         let words = [&stored, &put, "a store and an operation of a prepared superstep"];

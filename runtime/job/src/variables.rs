@@ -58,7 +58,7 @@ const CHECKS: [(&str, &str); 5] = [
         "mark",
         "As calls; and two operations of an epoch that conflict. A fence, a wait, a flush or an unlock of such an epoch applies nothing and names both lines, which are asked for then; so does the preparation of a superstep",
     ),
-    ("log", "As mark, but each rank tells the lines of its operations with them"),
+    ("log", "As mark, but each rank sends the lines of its operations with them"),
     (
         "mpi",
         "As log; and what MPI does not define: stores of a rank into its part in the epoch or exposure in which others access it, or before a run of a prepared superstep in which they do, and stores into the section of its own operation before the fence. Collectives order epochs of locks no more than in MPI, and each standard send waits for its receive. Not found: stores that change nothing, loads (see FENCEPOST_CHECK_LOADS), and sections of another window than that of their operation, which is reported",

@@ -141,8 +141,8 @@ impl LockCore {
         if passes {
             at.collected(|epoch| {
                 for record in &epoch.visits.records[..] {
-                    // SAFETY: it was checked against the length of the part at its call, and this rank
-                    // holds all regions.
+                    // SAFETY: it was checked against the length of the part at its call, and this
+                    // rank holds all regions.
                     unsafe { visit_one(part, record, Others::of(&words.layout, Hold::Shared)) };
                 }
                 epoch.clear();

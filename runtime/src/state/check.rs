@@ -24,12 +24,15 @@ pub enum Check {
     Mark,
     /// As `Mark`, but each rank tells the lines of its operations at once.
     Log,
-    /// As `Log`; and stores of a rank into its part in the epoch of a fence in which others access it, or into what is not lent of a
-    /// window that is posted, or before a run of a prepared superstep in which others access it, which have a meaning here and none in MPI, end in the same error. Each call that gives the program a window,
-    /// and each post of a part of it, copies this rank's part. So do stores into the section of an operation between its call and its
-    /// fence; each such call copies the section. Between epochs of locks,
-    /// a collective with a root, or a scan, orders no more than it does in MPI, and has one exchange more. And a standard send waits until its message is taken, as a
-    /// synchronous one does: so ranks that only a buffer keeps from waiting for each other are told so.
+    /// As `Log`; and stores of a rank into its part in the epoch of a fence in which others access
+    /// it, or into what is not lent of a window that is posted, or before a run of a prepared
+    /// superstep in which others access it, which have a meaning here and none in MPI, end in the
+    /// same error. Each call that gives the program a window, and each post of a part of it, copies
+    /// this rank's part. So do stores into the section of an operation between its call and its
+    /// fence; each such call copies the section. Between epochs of locks, a collective with a root,
+    /// or a scan, orders no more than it does in MPI, and has one exchange more. And a standard
+    /// send waits until its message is taken, as a synchronous one does: so ranks that only a
+    /// buffer keeps from waiting for each other are told so.
     Mpi,
 }
 
@@ -140,7 +143,8 @@ pub(crate) struct Checks {
     pub(crate) clock: Clock,
     /// The number of operations of epochs that no fence ends.
     operations: Cell<usize>,
-    /// The conflicts that this rank has found in such epochs, and that others do not know of; and whether they are of locks.
+    /// The conflicts that this rank has found in such epochs, and that others do not know of; and
+    /// what they are under.
     pub(crate) untold: RefCell<Vec<(Conflict, Under)>>,
     /// The lines of this rank, as others are told of them.
     sites: RefCell<Vec<(&'static Location<'static>, Site)>>,

@@ -137,6 +137,7 @@ fn begin_specially(
         }
         if superstep.opens {
             window.open();
+            fence::check::begins(window, site);
         }
     }
     if let Some(matched) = &matched {

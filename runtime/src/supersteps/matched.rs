@@ -12,7 +12,7 @@ use crate::supersteps::prepared::Ready;
 use fencepost_planner::ids::{Id, WindowId};
 use fencepost_planner::ir::pattern::Sync;
 use fencepost_planner::{Error, ErrorClass, Result};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// The plans of a prepared superstep, and how far its body is.
@@ -25,11 +25,14 @@ pub(crate) struct Matched {
     leaves_last: Cell<bool>,
     /// The call of the fence that has left the last epoch.
     left: Cell<Option<Call>>,
+    /// The first conflict of an epoch of this run with what this rank has stored before.
+    found: RefCell<Option<Error>>,
 }
 
 impl Matched {
     pub(crate) fn of(epochs: Vec<(Rc<Ready>, Vec<WindowId>)>) -> Self {
-        Self { epochs, next: Cell::new(0), leaves_last: Cell::new(false), left: Cell::new(None) }
+        let (next, leaves_last, left) = (Cell::new(0), Cell::new(false), Cell::new(None));
+        Self { epochs, next, leaves_last, left, found: RefCell::default() }
     }
 
     /// The plans.
@@ -47,6 +50,7 @@ impl Matched {
         self.next.set(0);
         self.leaves_last.set(leaves_last);
         self.left.set(None);
+        self.found.take();
     }
 
     /// The call of the fence that has left the last epoch, once.
@@ -109,14 +113,15 @@ impl Plans for Matched {
             );
             return Err(call.error(world, ErrorClass::Plan, message));
         }
-        let mut found = Ok(());
         let is_last = self.next.get() + 1 == self.epochs.len();
         if is_last && self.leaves_last.get() {
             with(entered, |windows| ready.made(windows, call))?;
             self.left.set(Some(*call));
         } else {
             with(entered, |windows| ready.end(windows, call))?;
-            found = ready.ran(fenced, call);
+            let found = with(entered, |windows| Ok(ready.ran(windows, call)))?;
+            let before = self.found.take();
+            *self.found.borrow_mut() = before.or(found);
         }
         self.next.set(self.next.get() + 1);
         for window in fenced {
@@ -127,7 +132,7 @@ impl Plans for Matched {
                 self.turn(window, id);
             }
         }
-        found
+        Ok(())
     }
 
     /// The body has ended. `entered` are the windows that it began with; it may have moved others into their places.
@@ -161,7 +166,8 @@ impl Plans for Matched {
             Ok(()) => self.leave(entered),
             Err(error) => self.abandon(entered, error),
         }
-        ended
+        // All epochs were run, so that other ranks need not wait.
+        ended.and(self.found.take().map_or(Ok(()), Err))
     }
 
     /// The body has not come to its last fence, because of `error`: the world ends, unless it has.

@@ -1,6 +1,6 @@
 //! Supersteps prepared in a world: all ranks describe one, bring its schedules or load them, and agree.
 
-use crate::fence::fence;
+use crate::fence::{check, fence};
 use crate::protocol::call::handler_of;
 use crate::state::call::Call;
 use crate::state::supersteps::RecordedEpoch;
@@ -74,7 +74,11 @@ impl Prepared {
         world: &Rc<WorldCore>,
         epochs: impl Iterator<Item = (Vec<WindowId>, Result<Ready>)>,
     ) -> Result<Self> {
-        let epochs = epochs.map(|(windows, ready)| Ok((Rc::new(ready?), windows)));
+        let epochs = epochs.map(|(windows, ready)| {
+            let mut ready = ready?;
+            ready.fenced = Some(windows.clone());
+            Ok((Rc::new(ready), windows))
+        });
         let epochs = Rc::new(Matched::of(epochs.collect::<Result<_>>()?));
         let unplanned = epochs.epochs().find_map(|ready| ready.share(unplanned).flatten());
         Ok(Self { superstep, world: world.clone(), epochs, unplanned })
@@ -111,8 +115,8 @@ impl Prepared {
         let first = self.epochs.epochs().count().saturating_sub(1);
         self.running(windows, (), |windows, held, last| {
             self.opened(windows, &call)?;
-            let found = replay_all(self.epochs.epochs().take(first), windows, &call)?;
-            last.start(windows, held, &call).map(|()| Begun { call, over: false, found })
+            replay_all(self.epochs.epochs().take(first), windows, &call)?;
+            last.start(windows, held, &call).map(|()| Begun { call, over: false })
         })
     }
 
@@ -126,9 +130,9 @@ impl Prepared {
         self.running(windows, value, |windows, held, last| match left {
             Some(left) => {
                 let call = Call { site: call.site, ..left };
-                last.start(windows, held, &call).map(|()| Begun { call, over: false, found: None })
+                last.start(windows, held, &call).map(|()| Begun { call, over: false })
             }
-            None => last.start_over(held, &call).map(|()| Begun { call, over: true, found: None }),
+            None => last.start_over(held, &call).map(|()| Begun { call, over: true }),
         })
     }
 
@@ -156,7 +160,10 @@ impl Prepared {
     fn opened(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         if self.superstep.opens {
             self.epochs.epochs().take(1).try_for_each(|first| first.admits(call))?;
-            windows.iter().for_each(|window| window.open());
+            for window in windows {
+                window.open();
+                check::begins(window, call.site);
+            }
         }
         Ok(())
     }
@@ -261,10 +268,8 @@ fn replay_all<'r>(
 ) -> Result<Option<Error>> {
     let mut found = None;
     for ready in epochs {
-        match ready.replay(windows, call) {
-            Err(error) if error.class() == ErrorClass::RmaConflict => found = found.or(Some(error)),
-            ran => ran?,
-        }
+        let of_epoch = ready.replay(windows, call)?;
+        found = found.or(of_epoch);
     }
     Ok(found)
 }

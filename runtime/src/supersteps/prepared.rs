@@ -33,7 +33,10 @@ pub(crate) struct Ready {
     /// How it synchronises.
     pub(super) sync: Sync,
     executable: RefCell<Option<Executable>>,
-    /// The operations of other ranks on this rank's parts, where stores next to them are looked for.
+    /// The windows that its fence is of, where those are not all.
+    pub(super) fenced: Option<Vec<WindowId>>,
+    /// The operations of other ranks on this rank's parts, where stores next to them are looked
+    /// for.
     incoming: OnceCell<Vec<Incoming>>,
     /// The conflicts of this run with what was stored before it.
     found: RefCell<Vec<Conflict>>,
@@ -225,6 +228,7 @@ impl Ready {
             world: world.clone(),
             sync: executable.share().sync,
             executable: RefCell::new(Some(executable)),
+            fenced: None,
             incoming: OnceCell::new(),
             found: RefCell::default(),
             kept: OnceCell::new(),
@@ -284,11 +288,9 @@ impl Ready {
         }
     }
 
-    /// Replay: for a superstep that is nothing but operations between sections.
-    ///
-    /// # Errors
-    /// `RMA_CONFLICT` as [`ran`](Self::ran), after the run.
-    pub(crate) fn replay(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
+    /// Replay: for a superstep that is nothing but operations between sections. Returns as
+    /// [`ran`](Self::ran).
+    pub(crate) fn replay(&self, windows: &[&WindowCore], call: &Call) -> Result<Option<Error>> {
         self.admits(call)?;
         let executable = &mut *self.executable.borrow_mut();
         let executable = executable.as_mut().ok_or_else(|| running(&self.world, call))?;
@@ -297,11 +299,11 @@ impl Ready {
         self.look(executable, windows);
         executable.run(&self.world, windows, call)?;
         self.opens(windows, executable);
-        self.ran(windows, call)
+        Ok(self.ran(windows, call))
     }
 
-    /// A run of the plan is about to begin: looks for what this rank has stored into parts that other
-    /// ranks access in it. What it stores before a post is defined.
+    /// A run of the plan is about to begin: looks for what this rank has stored into parts that
+    /// other ranks access in it. What it stores before a post is defined.
     fn look(&self, executable: &Executable, windows: &[&WindowCore]) {
         let world = &self.world;
         if world.checks.is_on() && self.sync == Sync::Fence {
@@ -311,22 +313,22 @@ impl Ready {
         }
     }
 
-    /// A run of the plan with these windows is over.
-    ///
-    /// # Errors
-    /// `RMA_CONFLICT` where it was in conflict with what this rank has stored before.
-    pub(crate) fn ran(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
+    /// A run of the plan with these windows is over. Returns the error of the conflicts of its
+    /// operations with what this rank has stored before, of which other ranks learn later.
+    pub(crate) fn ran(&self, windows: &[&WindowCore], call: &Call) -> Option<Error> {
         let mut ended = Ok(());
         if self.world.checks.is_on() {
             let mut all = self.found.take();
-            for window in windows {
+            let is_fenced =
+                |at: usize| self.fenced.as_ref().is_none_or(|fenced| fenced.contains(&WindowId::new(at)));
+            for (_, window) in windows.iter().enumerate().filter(|(at, _)| is_fenced(*at)) {
                 check::begins(window, call.site);
                 let is_here = |conflict: &mut Conflict| conflict.window == window.key.window as usize;
                 let here: Vec<_> = all.extract_if(.., is_here).collect();
                 ended = ended.and(check::found(window, &here, check::Under::Run, call));
             }
         }
-        ended
+        ended.err()
     }
 
     /// What a fence opens: a run of posts and starts is none, and what was asserted at the last fence still holds.
@@ -376,7 +378,8 @@ impl Ready {
         self.world.in_flight.borrow_mut().retain(|run| !Rc::ptr_eq(run, &this));
     }
 
-    /// The second half: tickets have their elements then.
+    /// The second half: tickets have their elements then. All ranks learn in their next barrier of
+    /// a conflict with what this rank has stored before, since the windows are handed back.
     pub(crate) fn finish(self: &Rc<Self>, windows: &[&WindowCore], call: &Call) -> Result<()> {
         self.ends();
         let executable = &mut *self.executable.borrow_mut();
@@ -384,7 +387,8 @@ impl Ready {
         executable.finish(&self.world, windows, call)?;
         self.land(executable);
         self.opens(windows, executable);
-        self.ran(windows, call)
+        self.ran(windows, call);
+        Ok(())
     }
 
     /// A run that is over as it is begun: what this rank keeps is found all the same, and no other call is admitted before

@@ -87,8 +87,6 @@ pub(super) struct Begun {
     pub(super) call: Call,
     /// Whether nothing is left of it.
     pub(super) over: bool,
-    /// What an epoch before it was in conflict with.
-    pub(super) found: Option<Error>,
 }
 
 impl Run {
@@ -99,7 +97,6 @@ impl Run {
             return Ok(());
         }
         let finished = with(&self.windows, |windows| self.ready.finish(windows, &self.begun.call));
-        let finished = finished.and(self.begun.found.take().map_or(Ok(()), Err));
         match &self.windows[..] {
             [window] => window.handler.report(finished),
             _ => self.world.handler.report(finished),

@@ -157,7 +157,7 @@ fn planned<T: Element, R>(
     }
     for step in &plan.steps {
         match step {
-            BoundStep::Epoch(ready) => ready.replay(&[&**window.core()], call)?,
+            BoundStep::Epoch(ready) => drop(ready.replay(&[&**window.core()], call)?),
             BoundStep::Combine(slots) => fold(window, slots, what.ranks, me),
         }
     }

@@ -419,8 +419,8 @@ pub(super) fn with_local(
     Ok(())
 }
 
-/// Adds the conflict of an operation of another rank on these elements with what this rank has stored
-/// or loaded, if MPI does not define it.
+/// Adds the conflict of an operation of another rank on these elements with what this rank has
+/// stored or loaded, if MPI does not define it.
 pub(super) fn add_undefined(
     window: &WindowCore,
     (local, runs, site): (Kind, &[Range<usize>], &Site),

@@ -322,9 +322,9 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Ends the world if the wait is for an exchange of all ranks, and one has left that had not come
-    /// to it: then no rank completes the exchange, whichever of them this one waits for. Called after
-    /// [`woke`](Self::woke).
+    /// Ends the world if the wait is for an exchange of all ranks, and one has left that had not
+    /// come to it: then no rank completes the exchange, whichever of them this one waits for.
+    /// Called after [`woke`](Self::woke).
     #[cold]
     pub(crate) fn find_left(&self, endpoint: &mut Endpoint) {
         if !self.is_of_a_census() {
@@ -338,7 +338,7 @@ impl<'a> Watch<'a> {
                 Awaited::Notifications => endpoint.read(from).err(),
                 _ => endpoint
                     .left_at(from)
-                    .filter(|word| own.wrapping_sub((word >> 32) as u32) as i32 > 0)
+                    .filter(|&word| word == 0 || own.wrapping_sub((word >> 32) as u32) as i32 > 0)
                     .and_then(|_| endpoint.lost(from)),
             };
             if let Some(lost) = lost.filter(|lost| lost.rank == from && matches!(lost.how, Loss::Left(_))) {

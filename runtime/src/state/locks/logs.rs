@@ -318,8 +318,8 @@ impl Logs {
 
     /// The same as [`meet`](Self::meet) for one short call of the rank `from` under shared locks,
     /// whose file's name has the place `name` in its log. The time of its origin is `after` when it
-    /// has ended. Returns whether there is nothing to be found and nothing to learn. Otherwise it may
-    /// have been logged: to log it again changes nothing.
+    /// has ended. Returns whether there is nothing to be found and nothing to learn. Otherwise it
+    /// may have been logged: to log it again changes nothing.
     #[inline]
     pub(crate) fn meet_short(
         &self,
@@ -566,8 +566,8 @@ impl Logs {
         self.append(rank, number, words, entering.met)
     }
 
-    /// Appends an entry to the log of a rank, which has `number` entries then; returns whether there is
-    /// room. `met` is when all ranks met last.
+    /// Appends an entry to the log of a rank, which has `number` entries then; returns whether
+    /// there is room. `met` is when all ranks met last.
     #[inline]
     fn append(&self, rank: usize, number: &mut u64, words: [u64; LINE], met: u64) -> bool {
         if self.entries == 0 {

@@ -3,7 +3,7 @@
 //! For each pair of ranks the bytes of one direction are a stream, which is cut into messages where
 //! it is handed over. MPI delivers the messages of a pair in the order in which they were sent, so
 //! the receiver puts them together again. What is written while nothing of it is handed over yet is
-//! one message.
+//! one message, but a long payload is one of its own: its receiver takes it in without a copy.
 //!
 //! - A rank hands over only what has credit ([`queue`](crate::fabric)), so what waits in MPI is
 //!   bounded as over TCP.
@@ -26,7 +26,7 @@ use crate::fabric::waker::EventWaker;
 use crate::fabric::{Fabric, FabricEnd, Limits, Reports};
 use crate::mpi::messages::{Message, Messages, Transfer};
 use crate::mpi::session::Serialized;
-use crate::stream::{Decoder, Intake, KEPT};
+use crate::stream::{Body, Decoder, Intake, KEPT};
 
 /// One rank's end of a world over MPI.
 pub type MpiEnd = FabricEnd<OverMpi>;
@@ -43,6 +43,9 @@ const LONGEST: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 
 /// The most messages whose memory a connection keeps.
 const SPARE: usize = 16;
+
+/// The least payload that is a message of its own, in bytes.
+const APART: usize = 64 << 10;
 
 /// The least memory for a message, in bytes.
 const SHORT: usize = 4 << 10;
@@ -112,15 +115,15 @@ impl Opening for Unopened {
 pub struct MpiConnection {
     rank: usize,
     /// What is being sent, the oldest first.
-    sending: VecDeque<Transfer>,
+    sending: VecDeque<Transfer<Vec<u8>>>,
     /// What has been found, but is not being received yet.
     found: VecDeque<Message>,
     /// What is being received, and what has arrived behind `read` bytes.
-    receiving: VecDeque<Transfer>,
-    arrived: VecDeque<Vec<u8>>,
+    receiving: VecDeque<Transfer<Body>>,
+    arrived: VecDeque<Body>,
     read: usize,
     decoder: Decoder,
-    /// Memory for messages.
+    /// Memory for messages to be sent.
     spare: Vec<Vec<u8>>,
 }
 
@@ -160,12 +163,6 @@ impl MpiConnection {
         best.map_or_else(|| Vec::with_capacity(len.max(SHORT)), |at| self.spare.swap_remove(at))
     }
 
-    /// Returns memory for what is written next, whose length nobody knows: the largest.
-    fn largest_memory(&mut self) -> Vec<u8> {
-        let best = (0..self.spare.len()).max_by_key(|&at| self.spare[at].capacity());
-        best.map_or_else(|| Vec::with_capacity(SHORT), |at| self.spare.swap_remove(at))
-    }
-
     /// Begins to send a message.
     fn begin(&mut self, messages: &mut dyn Messages, bytes: Vec<u8>) -> io::Result<()> {
         self.sending.push_back(Transfer::send(messages, self.rank, bytes).map_err(io::Error::other)?);
@@ -180,7 +177,7 @@ impl MpiConnection {
                 break;
             }
             moved = true;
-            let bytes = self.sending.pop_front().map(Transfer::into_bytes);
+            let bytes = self.sending.pop_front().map(Transfer::into_memory);
             bytes.into_iter().for_each(|bytes| self.keep(bytes));
         }
         Ok(moved)
@@ -195,7 +192,7 @@ impl Connection<OverMpi> for MpiConnection {
                 if !first.is_complete(messages).map_err(io::Error::other)? {
                     return Ok(());
                 }
-                self.arrived.extend(self.receiving.pop_front().map(Transfer::into_bytes));
+                self.arrived.extend(self.receiving.pop_front().map(Transfer::into_memory));
             }
             let found = match self.found.pop_front() {
                 None => messages.probe(Some(self.rank)).map_err(io::Error::other)?,
@@ -203,7 +200,7 @@ impl Connection<OverMpi> for MpiConnection {
             };
             let Some(message) = found else { return Ok(()) };
             carrier.steps.restart();
-            let memory = self.memory(message.len);
+            let memory = self.decoder.spare(message.len);
             self.receiving.push_back(Transfer::receive(messages, message, memory).map_err(io::Error::other)?);
         }
     }
@@ -213,12 +210,18 @@ impl Connection<OverMpi> for MpiConnection {
             return ReadOutcome::Nothing;
         }
         let half_here = self.decoder.lacks_buffer(0);
-        while let Some(message) = self.arrived.pop_front() {
-            match self.decoder.feed_until(&message[self.read..], intake, BIG) {
+        while let Some(mut message) = self.arrived.pop_front() {
+            if self.read == 0 {
+                match self.decoder.feed_whole(message, intake) {
+                    None => continue,
+                    Some(other) => message = other,
+                }
+            }
+            match self.decoder.feed_until(&message.bytes()[self.read..], intake, BIG) {
                 Err(malformed) => return ReadOutcome::Malformed(malformed.to_string()),
                 Ok([]) => {
                     self.read = 0;
-                    self.keep(message);
+                    self.decoder.recycle(message);
                 }
                 Ok(rest) => {
                     self.read = message.len() - rest.len();
@@ -241,7 +244,8 @@ impl Connection<OverMpi> for MpiConnection {
         let mut moved = self.advance(messages).map_err(io::Error::other)?;
         if !out.bytes.is_empty() {
             moved = true;
-            let memory = self.largest_memory();
+            // What is written next is short: a long payload has a message of its own.
+            let memory = self.memory(SHORT);
             let bytes = std::mem::replace(&mut out.bytes, memory);
             if bytes.len() <= LONGEST {
                 self.begin(messages, bytes)?;
@@ -260,7 +264,7 @@ impl Connection<OverMpi> for MpiConnection {
     }
 
     fn takes_in_place(&self) -> bool {
-        false
+        true
     }
 
     fn pass_in_place(
@@ -269,8 +273,18 @@ impl Connection<OverMpi> for MpiConnection {
         out: &mut Outgoing,
         payload: &[u8],
     ) -> io::Result<(bool, usize)> {
-        out.bytes.extend_from_slice(payload);
-        self.flush(carrier, out).map(|moved| (moved, payload.len()))
+        if payload.len() < APART || carrier.ended {
+            out.bytes.extend_from_slice(payload);
+            let moved = out.bytes.len() > APART && self.flush(carrier, out)?;
+            return Ok((moved, payload.len()));
+        }
+        self.flush(carrier, out)?;
+        for piece in payload.chunks(LONGEST) {
+            let mut memory = self.memory(piece.len());
+            memory.extend_from_slice(piece);
+            self.begin(&mut *carrier.messages, memory)?;
+        }
+        self.flush(carrier, out).map(|_| (true, payload.len()))
     }
 
     fn is_behind(&self, out: &Outgoing) -> bool {
@@ -399,7 +413,7 @@ impl OverMpi {
     /// Receives a message that nobody needs.
     fn drop_message(&mut self, message: Message) {
         // An error, or a message that does not arrive, changes nothing: its memory is leaked.
-        let received = Transfer::receive(&mut *self.messages, message, Vec::new());
+        let received = Transfer::receive(&mut *self.messages, message, Body::default());
         if let Ok(mut transfer) = received {
             let _: Result<bool, String> = transfer.is_complete(&mut *self.messages);
         }
@@ -451,13 +465,53 @@ impl MpiFabric {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mpi::messages::Request;
     use crate::mpi::stand_in::fabrics;
     use crate::{Channels, Header, Leave, Liveness, Pause, Port, Topology};
+    use std::sync::Mutex;
+
+    /// Messages whose lengths are noted as they are sent to rank 1.
+    struct Noted(Box<dyn Messages>, Arc<Mutex<Vec<usize>>>);
+
+    impl Messages for Noted {
+        unsafe fn send(&mut self, to: usize, bytes: &[u8]) -> Result<Request, String> {
+            self.1.lock().expect("no panic").extend((to == 1).then_some(bytes.len()));
+            // SAFETY: the caller's promise.
+            unsafe { self.0.send(to, bytes) }
+        }
+
+        fn probe(&mut self, from: Option<usize>) -> Result<Option<Message>, String> {
+            self.0.probe(from)
+        }
+
+        unsafe fn receive(&mut self, message: Message, room: &mut [u8]) -> Result<Request, String> {
+            // SAFETY: the caller's promise.
+            unsafe { self.0.receive(message, room) }
+        }
+
+        fn is_complete(&mut self, request: &mut Request) -> Result<bool, String> {
+            self.0.is_complete(request)
+        }
+
+        fn end(&mut self, in_order: bool) {
+            self.0.end(in_order);
+        }
+
+        fn end_in_background(&self) -> bool {
+            self.0.end_in_background()
+        }
+    }
 
     /// Two ranks whose limit of silence is this.
     fn two(limit: Duration) -> [(Arc<MpiFabric>, MpiEnd); 2] {
+        two_noted(limit, &Arc::default())
+    }
+
+    /// The same, and the lengths of the messages to rank 1.
+    fn two_noted(limit: Duration, sent: &Arc<Mutex<Vec<usize>>>) -> [(Arc<MpiFabric>, MpiEnd); 2] {
         let limits = Limits { beat: limit / 10, limit, ..Limits::default() };
-        let mut fabrics = fabrics(2, limits).expect("threads").into_iter().map(Arc::new);
+        let noted = |messages| -> Box<dyn Messages> { Box::new(Noted(messages, sent.clone())) };
+        let mut fabrics = fabrics(2, limits, noted).expect("threads").into_iter().map(Arc::new);
         [0, 1].map(|rank| {
             let fabric = fabrics.next().expect("two ranks");
             let end = MpiEnd::of_job(&fabric, 0, rank, 2).expect("the first world");
@@ -483,6 +537,21 @@ mod tests {
                 return payload;
             }
             end.idle(&mut pause);
+        }
+    }
+
+    #[test]
+    fn a_frame_is_one_message_and_a_long_payload_is_one_of_its_own() {
+        let sent = Arc::default();
+        let [(_first, mut one), (_second, mut two)] = two_noted(Duration::from_secs(60), &sent);
+        for len in [8, APART - 1, APART, 3 * APART + 5, LONGEST, LONGEST + 1] {
+            let payload: Vec<u8> = (0..len).map(|at| (at * 31 % 251) as u8).collect();
+            sent.lock().expect("no panic").clear();
+            post(&mut one, &payload);
+            assert!(take(&mut two) == payload);
+            let sent = sent.lock().expect("no panic");
+            let apart = if len < APART { 0 } else { len.div_ceil(LONGEST) };
+            assert_eq!(sent.len(), 1 + apart, "{len}: {sent:?}");
         }
     }
 

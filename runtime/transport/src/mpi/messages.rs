@@ -1,6 +1,7 @@
 //! [`Messages`]: the calls of MPI by which two ranks exchange messages, and [`Transfer`], one of
 //! them with its memory.
 
+use crate::stream::Body;
 use std::mem::{forget, take};
 
 /// The calls of MPI by which two ranks exchange messages. Those from one rank to another arrive in
@@ -60,13 +61,13 @@ pub struct Message {
 
 /// A message that is being sent or received, with its memory. MPI may use that until the request is
 /// complete: a transfer that is dropped before leaks it.
-pub(super) struct Transfer {
+pub(super) struct Transfer<M: Default> {
     /// `None` once it is complete.
     request: Option<Request>,
-    bytes: Vec<u8>,
+    memory: M,
 }
 
-impl Transfer {
+impl Transfer<Vec<u8>> {
     /// Begins to send this message.
     ///
     /// # Errors
@@ -75,9 +76,11 @@ impl Transfer {
         // SAFETY: the bytes are on the heap, and neither written nor freed before the request is
         // complete.
         let request = unsafe { messages.send(to, &bytes) }?;
-        Ok(Self { request: Some(request), bytes })
+        Ok(Self { request: Some(request), memory: bytes })
     }
+}
 
+impl Transfer<Body> {
     /// Begins to receive this message to `memory`, whose content is dropped.
     ///
     /// # Errors
@@ -85,14 +88,16 @@ impl Transfer {
     pub(super) fn receive(
         messages: &mut dyn Messages,
         message: Message,
-        mut memory: Vec<u8>,
+        mut memory: Body,
     ) -> Result<Self, String> {
-        memory.resize(message.len, 0);
+        let room = memory.whole_room(message.len);
         // SAFETY: as above.
-        let request = unsafe { messages.receive(message, &mut memory) }?;
-        Ok(Self { request: Some(request), bytes: memory })
+        let request = unsafe { messages.receive(message, room) }?;
+        Ok(Self { request: Some(request), memory })
     }
+}
 
+impl<M: Default> Transfer<M> {
     /// Returns whether it is complete.
     ///
     /// # Errors
@@ -105,7 +110,7 @@ impl Transfer {
                 // The request is MPI's no more, but the memory may be: it is leaked.
                 Err(why) => {
                     self.request = None;
-                    forget(take(&mut self.bytes));
+                    forget(take(&mut self.memory));
                     return Err(why);
                 }
             }
@@ -113,16 +118,16 @@ impl Transfer {
         Ok(true)
     }
 
-    /// Returns the bytes of a transfer that is complete.
-    pub(super) fn into_bytes(mut self) -> Vec<u8> {
-        if self.request.is_some() { Vec::new() } else { take(&mut self.bytes) }
+    /// Returns the memory of a transfer that is complete.
+    pub(super) fn into_memory(mut self) -> M {
+        if self.request.is_some() { M::default() } else { take(&mut self.memory) }
     }
 }
 
-impl Drop for Transfer {
+impl<M: Default> Drop for Transfer<M> {
     fn drop(&mut self) {
         if self.request.is_some() {
-            forget(take(&mut self.bytes));
+            forget(take(&mut self.memory));
         }
     }
 }

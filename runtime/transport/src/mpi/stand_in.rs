@@ -26,7 +26,7 @@ const PIECE: usize = 16 << 10;
 /// There are not enough descriptors or threads.
 pub fn mpi_stand_in(size: usize) -> io::Result<Vec<MpiEnd>> {
     let end = |(me, fabric): (usize, MpiFabric)| MpiEnd::of_job(&fabric.into(), 0, me, size);
-    fabrics(size, Limits::default())?.into_iter().enumerate().map(end).collect()
+    fabrics(size, Limits::default(), |messages| messages)?.into_iter().enumerate().map(end).collect()
 }
 
 /// The same, as if each rank were on the host given for it: those of one host share memory.
@@ -34,15 +34,20 @@ pub fn mpi_stand_in(size: usize) -> io::Result<Vec<MpiEnd>> {
 /// # Errors
 /// As [`mpi_stand_in`], or there is no memory.
 pub fn hybrid_stand_in(hosts: &[u32]) -> io::Result<Vec<HybridEnd<OverMpi>>> {
-    crate::hybrid::threads(hosts, fabrics(hosts.len(), Limits::default())?)
+    crate::hybrid::threads(hosts, fabrics(hosts.len(), Limits::default(), |messages| messages)?)
 }
 
-pub(super) fn fabrics(size: usize, limits: Limits) -> io::Result<Vec<MpiFabric>> {
+/// The fabrics of ranks whose calls go through what `wrap` makes of their messages.
+pub(super) fn fabrics(
+    size: usize,
+    limits: Limits,
+    wrap: impl Fn(Box<dyn Messages>) -> Box<dyn Messages>,
+) -> io::Result<Vec<MpiFabric>> {
     let inboxes = (0..size).map(|_| VecDeque::new()).collect();
     let job = Arc::new(Mutex::new(Job { inboxes, ..Job::default() }));
     let fabric = |me| {
         let rank = Box::new(Rank { me, job: job.clone() });
-        MpiFabric::over_messages(rank, me, vec![0; size], limits)
+        MpiFabric::over_messages(wrap(rank), me, vec![0; size], limits)
     };
     (0..size).map(fabric).collect()
 }

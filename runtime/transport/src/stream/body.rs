@@ -51,7 +51,7 @@ impl Body {
     }
 
     /// The bytes of its own memory.
-    pub(super) fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.units.capacity() * 16
     }
 
@@ -92,6 +92,15 @@ impl Body {
         }
         let end = whole.min(self.units.len() * 16);
         &mut bytemuck::cast_slice_mut::<u128, u8>(&mut self.units)[self.len..end]
+    }
+
+    /// Returns room for a payload of which all `len` bytes come at once, in memory of its own.
+    pub(crate) fn whole_room(&mut self, len: usize) -> &mut [u8] {
+        if self.units.len() * 16 < len {
+            self.units.resize(len.div_ceil(16), 0);
+        }
+        self.len = len;
+        &mut bytemuck::cast_slice_mut::<u128, u8>(&mut self.units)[..len]
     }
 
     /// Takes bytes from the front of `from` until the payload has `whole`.

@@ -100,6 +100,24 @@ impl Decoder {
         }
     }
 
+    /// Takes in a whole payload in its memory, without a copy, if the decoder has come to a payload
+    /// of this length that has no receive buffer; otherwise returns it.
+    pub(crate) fn feed_whole(&mut self, payload: Body, intake: &mut impl Intake) -> Option<Body> {
+        let fits = self.have == HEAD
+            && self.head.is_frame()
+            && (self.body.len, self.whole) == (0, payload.len)
+            && self.body.buffer.is_none();
+        if !fits {
+            return Some(payload);
+        }
+        let unused = std::mem::replace(&mut self.body, payload);
+        self.recycle(unused);
+        self.have = 0;
+        self.items += 1;
+        intake.take(self.head.channel, self.item());
+        None
+    }
+
     /// Returns where the next bytes of a body go, so that they can be read in place; empty outside a body. After
     /// [`filled`](Self::filled), [`feed`](Self::feed) with nothing completes it.
     pub(crate) fn room(&mut self) -> &mut [u8] {

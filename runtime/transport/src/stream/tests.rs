@@ -293,6 +293,65 @@ fn a_long_payload_without_a_buffer_is_left_wherever_the_bytes_are_cut() {
     }
 }
 
+#[test]
+fn a_payload_that_comes_in_memory_of_its_own_stays_there_where_it_is_the_next_one() {
+    let mut decoder = Decoder::default();
+    let whole = |byte: u8, len: usize| {
+        let mut body = Body::default();
+        body.whole_room(len).fill(byte);
+        body
+    };
+    let mut bodies = Bodies(Vec::new());
+    let mut head = Vec::new();
+    ItemWriter(&mut head, 1).frame_head(Port(1), Header::default(), 100);
+    // Before the head, where it is half there, of another length, and behind its first byte.
+    let refused = |decoder: &mut Decoder, body: Body, bodies: &mut Bodies| {
+        let (len, at) = (body.len(), body.as_ptr());
+        let back = decoder.feed_whole(body, bodies).expect("it is not the next payload");
+        assert_eq!((back.len(), back.as_ptr()), (len, at));
+        back
+    };
+    let payload = refused(&mut decoder, whole(7, 100), &mut bodies);
+    assert!(decoder.feed_until(&head[..20], &mut bodies, usize::MAX).expect("valid").is_empty());
+    let payload = refused(&mut decoder, payload, &mut bodies);
+    assert!(decoder.feed_until(&head[20..], &mut bodies, usize::MAX).expect("valid").is_empty());
+    refused(&mut decoder, whole(8, 99), &mut bodies);
+    refused(&mut decoder, whole(8, 101), &mut bodies);
+    let at = payload.as_ptr();
+    assert!(decoder.feed_whole(payload, &mut bodies).is_none());
+    assert_eq!((bodies.0[0].as_ptr(), bodies.0[0].bytes()), (at, &[7; 100][..]));
+    assert!(decoder.feed_until(&head, &mut bodies, usize::MAX).expect("valid").is_empty());
+    assert!(decoder.feed_until(&[1], &mut bodies, usize::MAX).expect("valid").is_empty());
+    refused(&mut decoder, whole(9, 100), &mut bodies);
+    assert!(decoder.feed_until(&[1; 99], &mut bodies, usize::MAX).expect("valid").is_empty());
+    assert_eq!(bodies.0[1].bytes(), [1; 100]);
+    // Where the payload has a receive buffer, it is read to that.
+    let mut place = [0_u8; 100];
+    // SAFETY: nobody else accesses it before the body is moved out.
+    let buffer = unsafe { ReceiveBuffer::new(place.as_mut_ptr(), 100) };
+    assert!(decoder.feed_until(&head, &mut bodies, usize::MAX).expect("valid").is_empty());
+    assert!(decoder.adopt(1, Port(1), Header::default(), buffer).is_none());
+    let payload = refused(&mut decoder, whole(5, 100), &mut bodies);
+    assert!(decoder.feed_until(payload.bytes(), &mut bodies, usize::MAX).expect("valid").is_empty());
+    bodies.0[2].move_out();
+    assert_eq!((bodies.0[2].bytes(), place), (&[5; 100][..], [5; 100]));
+}
+
+/// The payloads that arrive.
+struct Bodies(Vec<Body>);
+
+impl Intake for Bodies {
+    fn buffer(&mut self, _: u64, _: Port, _: Header, _: usize) -> Option<ReceiveBuffer> {
+        None
+    }
+
+    fn take(&mut self, _: u64, item: Item) {
+        if let Item::Frame(.., body) = item {
+            self.0.push(body);
+        }
+    }
+}
+
 /// The lengths of the payloads that arrive.
 struct Lengths<'a>(&'a mut Vec<usize>);
 
