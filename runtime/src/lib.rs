@@ -81,7 +81,7 @@ pub mod __private {
     pub use crate::kernel::element::element_type;
     pub use crate::state::supersteps::{Known, Superstep};
     pub use crate::supersteps::compiled::{TellArgument, TellNothing, Told, compile};
-    pub use crate::supersteps::enter::{Scope, enter, error_of, left, orders_nothing, zero, zeros};
+    pub use crate::supersteps::enter::{Scope, enter, error_of, left, zero, zeros};
     pub use crate::supersteps::prepare::{Prepared, Replays, adopt, load, prepare};
     pub use crate::supersteps::recorder::{PATTERN_CALLS_MAX, PATTERN_TURNS_MAX, Recorder, Recording};
     pub use crate::supersteps::uniform::{Uniform, UniformHash};

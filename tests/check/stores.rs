@@ -446,6 +446,20 @@ fn fences_and_puts(u: &mut Window<u64>) -> Result<()> {
     u.fence()
 }
 
+/// Of its fences, those before the last one order no operation, and are left out.
+#[superstep]
+fn stores_fences_and_puts(u: &mut Window<u64>) -> Result<()> {
+    u.fence()?;
+    if u.rank() == 1 {
+        u[9] = 1;
+    }
+    u.fence()?;
+    if u.rank() == 0 {
+        u.put([2]).to(1, 3)?;
+    }
+    u.fence()
+}
+
 /// Where a rank learns of a conflict of its stores with a run.
 #[derive(Clone, Copy, PartialEq)]
 enum Learns {
@@ -463,7 +477,7 @@ fn had(mut u: Window<u64>, ran: Result<()>) -> Result<Window<u64>> {
     ran.map(|()| u)
 }
 
-const RUNS: [(&str, Learns, Run); 8] = [
+const RUNS: [(&str, Learns, Run); 10] = [
     ("a run", Learns::FromRun, |world, mut u| {
         let ran = puts::prepare(world)?.run(&mut u);
         had(u, ran)
@@ -493,6 +507,14 @@ const RUNS: [(&str, Learns, Run); 8] = [
     ("two halves", Learns::InBarrier, |world, u| had(copies::prepare(world)?.begin(u)?.finish()?, Ok(()))),
     ("a run that begins with a fence", Learns::Never, |world, mut u| {
         let ran = fences_and_puts::prepare(world)?.run(&mut u);
+        had(u, ran)
+    }),
+    ("a run that stores and fences before it puts", Learns::Never, |world, mut u| {
+        let ran = stores_fences_and_puts::prepare(world)?.run(&mut u);
+        had(u, ran)
+    }),
+    ("the same, not prepared", Learns::Never, |_, mut u| {
+        let ran = stores_fences_and_puts(&mut u);
         had(u, ran)
     }),
 ];

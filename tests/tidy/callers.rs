@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 /// Public functions that may fail without the attribute, and why.
-pub const WITHOUT_LINES: [(&str, &str); 18] = [
+pub const WITHOUT_LINES: [(&str, &str); 17] = [
     ("run", "all ranks are started and joined in it: its errors name what failed in a rank"),
     ("collect", "as `run`"),
     ("launch", "its errors are of the environment"),
@@ -19,7 +19,6 @@ pub const WITHOUT_LINES: [(&str, &str); 18] = [
     ("compile", "its errors name lines of the superstep"),
     ("finish", "its errors name the line that began the run, or one of the superstep"),
     ("leave", "called by the macro, of a superstep whose line is known"),
-    ("orders_nothing", "never fails"),
     ("bind", "called by the macro, before the superstep is entered at its line"),
     ("bind_half", "as `bind`"),
     ("site", "asks for no line but that of the run, if one was begun"),

@@ -67,8 +67,7 @@ pub(super) fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) ->
 fn statements(superstep: &Superstep, body: &Body, scope: &Ident) -> TokenStream {
     let mut block = superstep.body.clone();
     let idle = idle_fences(body).into_iter().map(place_of).collect();
-    let facade = superstep.facade.clone();
-    LeaveOut { idle, facade, scope: &body.scope }.visit_block_mut(&mut block);
+    LeaveOut { idle, scope: &body.scope }.visit_block_mut(&mut block);
     let last = last_fence(&superstep.body, body);
     let statements = block.stmts.iter().enumerate().map(|(i, stmt)| {
         let ended = (last == Some(i) && i + 1 < block.stmts.len()).then(|| quote!(#scope.ended();));
@@ -134,7 +133,6 @@ fn is_there(value: &Expr, body: &Body) -> bool {
 
 struct LeaveOut<'s> {
     idle: Vec<(usize, usize)>,
-    facade: syn::Path,
     scope: &'s Scope,
 }
 
@@ -145,9 +143,8 @@ impl VisitMut for LeaveOut<'_> {
             .scope
             .fence(expr)
             .is_some_and(|fence| self.idle.contains(&place_of(fence.call.method.span())));
-        if idle {
-            let facade = &self.facade;
-            *expr = Expr::Verbatim(quote!(#facade::__private::orders_nothing()));
+        if idle && let Expr::MethodCall(call) = expr {
+            call.method = Ident::new("orders_nothing", call.method.span());
         }
     }
 }

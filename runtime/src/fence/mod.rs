@@ -105,6 +105,7 @@ use reads::Reads;
 use refused::{left_open, refuse_foreign};
 use sources::prepare;
 use std::ops::Range;
+use std::panic::Location;
 
 /// This rank's superstep failed: nothing may be applied.
 const FAILED: u32 = 1;
@@ -129,6 +130,13 @@ const RUNS: u32 = 8;
 const CALL: u32 = 16;
 /// The words of notifications are below 2^61.
 const WORD: u64 = (1 << 60) - 1;
+
+/// A fence of these windows that orders no operation, and is left out. The program has the windows
+/// from here on, as after any fence.
+#[inline]
+pub(crate) fn left_out(windows: &[&WindowCore], site: &'static Location<'static>) {
+    windows.iter().for_each(|window| check::begins(window, site));
+}
 
 /// End the epoch of `windows`. With `failed`, this rank takes part so that the others learn of it, and nothing is applied.
 #[inline]

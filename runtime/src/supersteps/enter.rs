@@ -137,7 +137,6 @@ fn begin_specially(
         }
         if superstep.opens {
             window.open();
-            fence::check::begins(window, site);
         }
     }
     if let Some(matched) = &matched {
@@ -423,14 +422,6 @@ impl Scope {
         }
         self.out();
     }
-}
-
-/// A fence that orders nothing, and is left out.
-///
-/// # Errors
-/// Never.
-pub fn orders_nothing() -> Result<()> {
-    Ok(())
 }
 
 /// A superstep's error as an [`Error`] of Fencepost.

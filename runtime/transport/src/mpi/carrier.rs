@@ -24,7 +24,7 @@ use crate::fabric::carrier::{Arrivals, BIG, Carrier, Connection, Opening, Outgoi
 use crate::fabric::core::Core;
 use crate::fabric::waker::EventWaker;
 use crate::fabric::{Fabric, FabricEnd, Limits, Reports};
-use crate::mpi::messages::{Message, Messages, Transfer};
+use crate::mpi::messages::{Message, Messages, SHORT, Transfer};
 use crate::mpi::session::Serialized;
 use crate::stream::{Body, Decoder, Intake, KEPT};
 
@@ -46,9 +46,6 @@ const SPARE: usize = 16;
 
 /// The least payload that is a message of its own, in bytes.
 const APART: usize = 64 << 10;
-
-/// The least memory for a message, in bytes.
-const SHORT: usize = 4 << 10;
 
 /// The first and the longest time between two looks at what has arrived, in microseconds.
 const STEPS: [u32; 2] = [50, 1000];
@@ -123,6 +120,8 @@ pub struct MpiConnection {
     arrived: VecDeque<Body>,
     read: usize,
     decoder: Decoder,
+    /// Memory for short messages that arrive; the decoder has that for long ones.
+    short: Vec<Body>,
     /// Memory for messages to be sent.
     spare: Vec<Vec<u8>>,
 }
@@ -137,6 +136,7 @@ impl MpiConnection {
             arrived: VecDeque::new(),
             read: 0,
             decoder: Decoder::default(),
+            short: Vec::new(),
             spare: Vec::new(),
         }
     }
@@ -161,6 +161,14 @@ impl MpiConnection {
         let fit = |memory: &Vec<u8>| (memory.capacity() < len, memory.capacity().abs_diff(len));
         let best = (0..self.spare.len()).min_by_key(|&at| fit(&self.spare[at]));
         best.map_or_else(|| Vec::with_capacity(len.max(SHORT)), |at| self.spare.swap_remove(at))
+    }
+
+    /// Returns memory for what is written next, whose length nobody knows: the largest, but none that
+    /// long payloads need.
+    fn memory_for_more(&mut self) -> Vec<u8> {
+        let capacity = |at: &usize| self.spare[*at].capacity();
+        let best = (0..self.spare.len()).filter(|at| capacity(at) < 2 * APART).max_by_key(capacity);
+        best.map_or_else(|| Vec::with_capacity(SHORT), |at| self.spare.swap_remove(at))
     }
 
     /// Begins to send a message.
@@ -200,7 +208,10 @@ impl Connection<OverMpi> for MpiConnection {
             };
             let Some(message) = found else { return Ok(()) };
             carrier.steps.restart();
-            let memory = self.decoder.spare(message.len);
+            let memory = match message.len {
+                APART.. => self.decoder.spare(message.len),
+                _ => self.short.pop().unwrap_or_default(),
+            };
             self.receiving.push_back(Transfer::receive(messages, message, memory).map_err(io::Error::other)?);
         }
     }
@@ -211,7 +222,7 @@ impl Connection<OverMpi> for MpiConnection {
         }
         let half_here = self.decoder.lacks_buffer(0);
         while let Some(mut message) = self.arrived.pop_front() {
-            if self.read == 0 {
+            if self.read == 0 && message.len() >= APART {
                 match self.decoder.feed_whole(message, intake) {
                     None => continue,
                     Some(other) => message = other,
@@ -221,7 +232,11 @@ impl Connection<OverMpi> for MpiConnection {
                 Err(malformed) => return ReadOutcome::Malformed(malformed.to_string()),
                 Ok([]) => {
                     self.read = 0;
-                    self.decoder.recycle(message);
+                    if message.capacity() >= APART {
+                        self.decoder.recycle(message);
+                    } else if self.short.len() < SPARE {
+                        self.short.push(message);
+                    }
                 }
                 Ok(rest) => {
                     self.read = message.len() - rest.len();
@@ -244,8 +259,7 @@ impl Connection<OverMpi> for MpiConnection {
         let mut moved = self.advance(messages).map_err(io::Error::other)?;
         if !out.bytes.is_empty() {
             moved = true;
-            // What is written next is short: a long payload has a message of its own.
-            let memory = self.memory(SHORT);
+            let memory = self.memory_for_more();
             let bytes = std::mem::replace(&mut out.bytes, memory);
             if bytes.len() <= LONGEST {
                 self.begin(messages, bytes)?;

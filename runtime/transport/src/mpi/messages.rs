@@ -4,6 +4,9 @@
 use crate::stream::Body;
 use std::mem::{forget, take};
 
+/// The least memory for a message, in bytes.
+pub(super) const SHORT: usize = 4 << 10;
+
 /// The calls of MPI by which two ranks exchange messages. Those from one rank to another arrive in
 /// the order in which they were sent. None of these calls waits.
 pub trait Messages: Send {
@@ -90,7 +93,7 @@ impl Transfer<Body> {
         message: Message,
         mut memory: Body,
     ) -> Result<Self, String> {
-        let room = memory.whole_room(message.len);
+        let room = memory.whole_room(message.len, SHORT);
         // SAFETY: as above.
         let request = unsafe { messages.receive(message, room) }?;
         Ok(Self { request: Some(request), memory })

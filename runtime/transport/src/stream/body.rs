@@ -94,10 +94,11 @@ impl Body {
         &mut bytemuck::cast_slice_mut::<u128, u8>(&mut self.units)[self.len..end]
     }
 
-    /// Returns room for a payload of which all `len` bytes come at once, in memory of its own.
-    pub(crate) fn whole_room(&mut self, len: usize) -> &mut [u8] {
+    /// Returns room for `len` bytes that come at once, in memory of its own, which has at least
+    /// `least` bytes from here on.
+    pub(crate) fn whole_room(&mut self, len: usize, least: usize) -> &mut [u8] {
         if self.units.len() * 16 < len {
-            self.units.resize(len.div_ceil(16), 0);
+            self.units.resize(len.max(least).div_ceil(16), 0);
         }
         self.len = len;
         &mut bytemuck::cast_slice_mut::<u128, u8>(&mut self.units)[..len]

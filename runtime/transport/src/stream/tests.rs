@@ -298,7 +298,7 @@ fn a_payload_that_comes_in_memory_of_its_own_stays_there_where_it_is_the_next_on
     let mut decoder = Decoder::default();
     let whole = |byte: u8, len: usize| {
         let mut body = Body::default();
-        body.whole_room(len).fill(byte);
+        body.whole_room(len, 0).fill(byte);
         body
     };
     let mut bodies = Bodies(Vec::new());
