@@ -36,10 +36,10 @@ fi
 digest() { grep '^digest ' || { echo "no digest" >&2; return 1; }; }
 expected="$("$target/debug/examples/hillslope" -n 4 --years 5e5 --transport local | digest)"
 
-fails() { # fails COMMAND..: the job fails, within a minute
-    local code=0
-    timeout 60 "$@" >"$folder/log" 2>&1 || code=$?
-    ((code != 0 && code != 124))
+fails() { # fails COMMAND..: the job fails, within a minute; a launcher that hangs by itself is killed
+    local code=0 begun=$SECONDS
+    timeout -k 5 60 "$@" >"$folder/log" 2>&1 || code=$?
+    ((code != 0 && code != 124 && SECONDS - begun < 60))
 }
 
 same() { # same NAME HOSTS LAUNCHER..: four ranks meet; hillslope has the digest of threads; a job in which a rank dies fails
