@@ -102,9 +102,9 @@ pub enum Op {
     MinLoc,
     /// The larger value and its index, ties to the smaller index; `ValueAt` only.
     MaxLoc,
-    /// Nothing, as MPI_NO_OP: the element stays as it is. Only operations that return what they find
-    /// take it, which are `fetch_and` and `get_accumulate` under a lock, for any element type. They
-    /// read the element, and are in conflict with no accumulate, unlike a get.
+    /// Nothing, as MPI_NO_OP: the element stays as it is. Only operations that return what they
+    /// find take it, which are `fetch_and` and `get_accumulate` under a lock, for any element type.
+    /// They read the element, and are in conflict with no accumulate, unlike a get.
     NoOp,
 }
 

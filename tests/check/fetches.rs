@@ -181,7 +181,8 @@ fn flags_order_in_a_row_on_parts_of_different_ranks() {
     });
 }
 
-/// Rank 2 hears of the put of rank 0 between two calls of one epoch, and calls the same elements after that.
+/// Rank 2 hears of the put of rank 0 between two calls of one epoch, and calls the same elements
+/// after that.
 #[test]
 fn what_a_rank_learns_within_an_epoch_is_known_in_the_next_one() {
     silent(|world| {

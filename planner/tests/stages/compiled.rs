@@ -315,23 +315,23 @@ class c2
 ranks c0 c1 c2 c1
 ";
     let patterns: Patterns = text.parse().expect("patterns");
-    let told = |rank| -> Vec<String> {
-        let tell = |access: Incoming| {
+    let accesses_to = |rank| -> Vec<String> {
+        let written = |access: Incoming| {
             let Touch { origin, operation, kind, site } = access.touch;
             let (low, high) = (access.elements.low(), access.elements.high());
             format!("{kind} by op{operation} of {origin} at {site}: {:?} {low}..{high}", access.window)
         };
-        incoming(&patterns, Rank::new(rank)).into_iter().map(tell).collect()
+        incoming(&patterns, Rank::new(rank)).into_iter().map(written).collect()
     };
     assert_eq!(
-        told(1),
+        accesses_to(1),
         [
             "put by op0 of 0 at a.rs:1: w0 0..4",
             "get by op2 of 0 at a.rs:3: w1 2..3",
             "accumulate SUM by op0 of 2 at c.rs:1: w0 7..8",
         ]
     );
-    assert!([0, 2, 3].into_iter().all(|rank| told(rank).is_empty()));
+    assert!([0, 2, 3].into_iter().all(|rank| accesses_to(rank).is_empty()));
 }
 
 #[test]

@@ -47,7 +47,7 @@ const fn job(
     Variable { name, values, default, meaning, by_value: &[], reader: Reader::Job }
 }
 
-/// What each value of `FENCEPOST_CHECK` finds.
+/// Each value of `FENCEPOST_CHECK`, with the mistakes that it finds.
 const CHECKS: [(&str, &str); 5] = [
     ("off", "Nothing"),
     (

@@ -128,7 +128,7 @@ impl<T: Element> Window<T> {
         self.core.handler.report(fence::fence(&self.core.world, &[&*self.core], &call, None))
     }
 
-    /// What a superstep calls in the place of a fence that orders no operation.
+    /// A superstep calls this in the place of a fence that orders no operation.
     #[doc(hidden)]
     #[track_caller]
     pub fn orders_nothing(&mut self) -> Result<()> {

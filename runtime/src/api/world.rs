@@ -26,7 +26,7 @@ impl World {
         })
     }
 
-    /// What a superstep calls in the place of a fence that orders no operation.
+    /// A superstep calls this in the place of a fence that orders no operation.
     #[doc(hidden)]
     #[track_caller]
     pub fn orders_nothing<'w>(&self, windows: impl Windows<'w>) -> Result<()> {

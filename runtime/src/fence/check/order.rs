@@ -62,9 +62,9 @@ pub(crate) fn ordered<R>(
     }
 }
 
-/// All ranks of a world that was split off are about to meet. They tell each other their times first,
-/// since the number of their exchange says nothing in other worlds. Does nothing where nothing is
-/// checked, and in the world of the job.
+/// All ranks of a world that was split off are about to meet. They tell each other their times
+/// first, since the number of their exchange says nothing in other worlds. Does nothing where
+/// nothing is checked, and in the world of the job.
 ///
 /// # Errors
 /// Those of an exchange.

@@ -16,7 +16,7 @@ use std::panic::Location;
 /// In the hash of the exchange in which ranks learn of conflicts.
 const TOLD: u64 = 0xc4ec_4ed0_701d_0000;
 
-/// What synchronises the operations of conflicts of which ranks learn afterwards.
+/// A rank finds conflicts of these kinds by itself, and all ranks learn of them afterwards.
 const TOLD_APART: [Under; 3] = [Under::Locks, Under::Posts, Under::Run];
 
 /// This rank has found these conflicts in an epoch of a window, if any.

@@ -242,8 +242,8 @@ impl Logs {
     }
 
     /// # Safety
-    /// From `first` on are the words that logs of this number of entries have, zero at first and touched by this module only, as long as
-    /// this value or a copy of it is used.
+    /// From `first` on are the words that logs of this number of entries have, zero at first and
+    /// touched by this module only, as long as this value or a copy of it is used.
     pub(crate) unsafe fn new(first: *const u64, ranks: usize, entries: usize) -> Self {
         Self { first, ranks, entries, is_disjoint: false }
     }

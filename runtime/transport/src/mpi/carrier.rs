@@ -163,8 +163,8 @@ impl MpiConnection {
         best.map_or_else(|| Vec::with_capacity(len.max(SHORT)), |at| self.spare.swap_remove(at))
     }
 
-    /// Returns memory for what is written next, whose length nobody knows: the largest, but none that
-    /// long payloads need.
+    /// Returns memory for what is written next, whose length nobody knows: the largest, but none
+    /// that long payloads need.
     fn memory_for_more(&mut self) -> Vec<u8> {
         let capacity = |at: &usize| self.spare[*at].capacity();
         let best = (0..self.spare.len()).filter(|at| capacity(at) < 2 * APART).max_by_key(capacity);

@@ -1,11 +1,13 @@
-//! [`Watched`] by protection: the pages are closed to the program, whose accesses are noted as they are refused.
+//! [`Watched`] by protection: the pages are closed to the program, whose accesses are noted as they
+//! are refused.
 
 use super::pages::Pages;
 use super::{signals, table};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Elements that are mapped a second time, for the program of their owner alone, which accesses them at [`base`](Self::base).
+/// Elements that are mapped a second time, for the program of their owner alone, which accesses
+/// them at [`base`](Self::base).
 pub struct Watched {
     /// Before the pages: it is given back before they are unmapped.
     slot: table::Taken,
@@ -17,8 +19,8 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// The elements of `size` bytes each that these pages have in the `bytes` bytes that begin at `from`; `None` where they cannot be
-    /// watched.
+    /// The elements of `size` bytes each that these pages have in the `bytes` bytes that begin at
+    /// `from`; `None` where they cannot be watched.
     pub(crate) fn new(pages: Pages, from: usize, bytes: usize, size: usize) -> Option<Self> {
         if bytes == 0 || size == 0 || !signals::are_ours() {
             return None;
@@ -26,7 +28,8 @@ impl Watched {
         let loaded: Vec<AtomicU64> =
             (0..bytes.div_ceil(size).div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         let first = pages.addresses().start + from;
-        // SAFETY: the slot is dropped before the bits and the pages are, of which it has a bit for each element.
+        // SAFETY: the slot is dropped before the bits and the pages are, of which it has a bit for
+        // each element.
         let slot = unsafe { table::take(pages.addresses(), first..first + bytes, size, loaded.as_ptr()) }?;
         Some(Self { slot, pages, from, loaded })
     }
@@ -37,8 +40,8 @@ impl Watched {
         unsafe { self.pages.first().as_ptr().add(self.from) }
     }
 
-    /// Loads by the program are seen from here on, if nothing has come between the system and the handlers. The program accesses
-    /// nothing meanwhile. Returns whether they are seen.
+    /// Loads by the program are seen from here on, if nothing has come between the system and the
+    /// handlers. The program accesses nothing meanwhile. Returns whether they are seen.
     pub fn begin(&self) -> bool {
         self.loaded.iter().for_each(|bits| bits.store(0, Ordering::Relaxed));
         let are_ours = signals::are_ours();
@@ -56,7 +59,8 @@ impl Watched {
         }
     }
 
-    /// Returns the elements that were loaded since [`begin`](Self::begin), ascending, in runs. The program accesses nothing meanwhile.
+    /// Returns the elements that were loaded since [`begin`](Self::begin), ascending, in runs. The
+    /// program accesses nothing meanwhile.
     pub fn loaded(&self) -> Vec<Range<usize>> {
         let mut runs: Vec<Range<usize>> = Vec::new();
         for (at, bits) in self.loaded.iter().enumerate() {
