@@ -6,9 +6,10 @@
 //! second is a replay of the first. Of a prepared epoch some ranks run each half by itself, and try what they keep in between.
 //! Some are prepared with posts and starts, and ranks that have nothing to exchange in one may leave it out.
 //!
-//! Every program runs on `local`, `shm` and `sim`, and an eighth of them each on TCP and on several hosts, whose ranks the
-//! seed deals out: as many in a row on each, uneven, or mixed up. `FENCEPOST_TEST_TRANSPORTS=all` runs every program on all
-//! five, and `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` on those; `FENCEPOST_CASES` says how many programs, 2,600 where it is `all`.
+//! Every program runs on `local`, `shm` and `sim`, and an eighth of them each on TCP, on several hosts, and on both over a
+//! stand-in for MPI. The seed deals out the ranks to hosts: as many in a row on each, uneven, or mixed up.
+//! `FENCEPOST_TEST_TRANSPORTS=all` runs every program on all, and `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` on those;
+//! `FENCEPOST_CASES` says how many programs, 2,600 where it is `all`.
 
 use fencepost::transport::SimConfig;
 use fencepost::{Census, Datatype, Machine, Mode, Options, Placement, TransportKind};
@@ -79,13 +80,15 @@ fn variants(
 }
 
 /// The transports by their names.
-const NAMES: [&str; 5] = ["local", "shm", "sim", "tcp", "mixed"];
+const NAMES: [&str; 7] = ["local", "shm", "sim", "tcp", "mixed", "mpi", "mixed-mpi"];
 
 /// On which of [`NAMES`] a program of this seed runs.
 fn runs_on(asked: Option<&str>, seed: u64) -> Vec<&'static str> {
     let some = |name: &&str| match *name {
         "tcp" => seed.is_multiple_of(8),
         "mixed" => seed % 8 == 4,
+        "mpi" => seed % 8 == 2,
+        "mixed-mpi" => seed % 8 == 6,
         _ => true,
     };
     match asked {
@@ -138,11 +141,16 @@ fn transport(name: &str, ranks: usize, seed: u64) -> (TransportKind, [Placement;
         "shm" => (TransportKind::ShmThreads, together),
         "sim" => (TransportKind::Sim(SimConfig { seed, ..SimConfig::default() }), apart),
         "tcp" => (TransportKind::TcpThreads, apart),
+        "mpi" => (TransportKind::MpiThreads, apart),
         _ => {
             let hosts = hosts(ranks, seed);
             let placed = placement(&hosts);
             let second = if seed >> 18 & 1 == 0 { placed } else { Placement::Apart };
-            (TransportKind::MixedThreads(hosts), [placed, second])
+            let kind = match name {
+                "mixed" => TransportKind::MixedThreads(hosts),
+                _ => TransportKind::MixedMpiThreads(hosts),
+            };
+            (kind, [placed, second])
         }
     }
 }
@@ -162,8 +170,8 @@ fn agrees(
         let (transport, placements) = transport(name, program.ranks, seed);
         // What is read in place is never replayed.
         let replays = match &transport {
-            TransportKind::Sim(_) | TransportKind::TcpThreads => true,
-            TransportKind::MixedThreads(hosts) => {
+            TransportKind::Sim(_) | TransportKind::TcpThreads | TransportKind::MpiThreads => true,
+            TransportKind::MixedThreads(hosts) | TransportKind::MixedMpiThreads(hosts) => {
                 (1..hosts.len()).all(|rank| !hosts[..rank].contains(&hosts[rank]))
             }
             _ => false,
