@@ -264,9 +264,9 @@ fn magnified(mut program: Program, times: usize) -> Program {
     program
 }
 
-/// Payloads of many packets, some of them of one run of a window, which are read to where they stay.
+/// Payloads of many packets, some of them of one run of a window, which are sent from, or read to, where they stay.
 #[test]
-fn programs_of_long_runs_do_over_sockets_what_the_reference_does() {
+fn programs_of_long_runs_do_by_messages_what_the_reference_does() {
     const TIMES: usize = 2048; // an element of eight bytes becomes 16 KiB
     let config = ProptestConfig {
         cases: (cases(PROGRAMS[0], PROGRAMS[1]) as u32 / 100).max(3),
@@ -281,11 +281,14 @@ fn programs_of_long_runs_do_over_sockets_what_the_reference_does() {
         let expected = program.reference();
         let chunk = Some(Bytes(seed << 10));
         let odd = Options { mode: Mode::ALL[seed as usize % 5], coalesce: seed % 3 > 0, chunk, cap: None };
-        let pairs = (0..program.ranks as u32).map(|rank| rank / 2).collect();
+        let pairs: Vec<u32> = (0..program.ranks as u32).map(|rank| rank / 2).collect();
         let hosts = Placement::Hosts { ranks_each: 2 };
-        for (transport, placement) in
-            [(TransportKind::TcpThreads, Placement::Apart), (TransportKind::MixedThreads(pairs), hosts)]
-        {
+        for (transport, placement) in [
+            (TransportKind::TcpThreads, Placement::Apart),
+            (TransportKind::MixedThreads(pairs.clone()), hosts),
+            (TransportKind::MpiThreads, Placement::Apart),
+            (TransportKind::MixedMpiThreads(pairs), hosts),
+        ] {
             let prepared = |name: &str, options: &Options| {
                 let compiled = |epoch: &Epoch| {
                     let patterns = epoch.patterns(&program.windows);

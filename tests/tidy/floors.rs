@@ -32,14 +32,10 @@ const CRATES: [&str; 7] = [
 ];
 
 /// Files that use each other, and why they may.
-const CYCLES: [(&[&str], &str); 6] = [
+const CYCLES: [(&[&str], &str); 5] = [
     (
         &["state/supersteps.rs", "state/window.rs", "state/windows.rs", "state/world.rs"],
         "a world has supersteps and windows, and each knows its world",
-    ),
-    (
-        &["execute/bind.rs", "execute/preposts.rs"],
-        "what is bound pre-posts memory, and pre-posts are part of what is bound",
     ),
     (
         &["fabric/carrier.rs", "fabric/core.rs", "fabric/peer.rs", "fabric/probes.rs"],

@@ -171,7 +171,6 @@ fn say(line: &str) {
 }
 
 /// Writes a line on standard error.
-#[cfg(not(loom))]
 pub(crate) fn print(line: &str) {
     // A failure to write cannot be reported.
     let _ = std::io::stderr().write_all(format!("fencepost: {line}\n").as_bytes());

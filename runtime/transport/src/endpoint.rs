@@ -1,9 +1,9 @@
 //! [`Endpoint`]: an end of a world of any transport, distinguished by a tag instead of a type.
 
 use crate::{
-    Alarms, Attendant, Bytes, Cause, Channels, CreateJoin, Created, Frame, Header, Leave, Liveness, LocalEnd,
-    Lost, Memory, Meter, Notification, Notify, Number, PairLines, Pause, Payload, Port, SimEnd, Topology,
-    Until, deadlock,
+    Alarms, Attendant, Bytes, Cause, Channels, CreateJoin, Created, Frame, Header, Leave, Lent, Liveness,
+    LocalEnd, Lost, Memory, Meter, Notification, Notify, Number, PairLines, Pause, Payload, Port, SimEnd,
+    Topology, Until, deadlock,
 };
 #[cfg(not(loom))]
 use crate::{HybridEnd, MpiEnd, ShmEnd, TcpEnd, mpi::OverMpi, tcp::Tcp};

@@ -26,9 +26,9 @@ use crate::fabric::carrier::Carrier;
 use crate::fabric::{Fabric, FabricEnd};
 use crate::tcp::{Settings, Tcp, listen};
 use crate::{
-    Alarms, Attendant, Bytes, Cause, Channels, CreateJoin, Created, Endpoint, Frame, Header, Leave, Liveness,
-    Loss, Lost, Memory, Meter, Notification, Notify, Number, PairLines, Pause, Payload, Port, Segment,
-    ShmEnd, TcpFabric, Topology, Until,
+    Alarms, Attendant, Bytes, Cause, Channels, CreateJoin, Created, Endpoint, Frame, Header, Leave, Lent,
+    Liveness, Loss, Lost, Memory, Meter, Notification, Notify, Number, PairLines, Pause, Payload, Port,
+    Segment, ShmEnd, TcpFabric, Topology, Until,
 };
 
 /// One rank's end of a world of several hosts.
@@ -342,6 +342,35 @@ impl<C: Carrier> Channels for HybridEnd<C> {
             // SAFETY: the caller's promise is the same.
             unsafe { self.inter_node.prepost(from, port, ahead, header, to, len) };
         }
+    }
+
+    fn lends_to(&self, peer: usize) -> bool {
+        self.host_map.intra_node[peer].is_none() && self.inter_node.lends_to(peer)
+    }
+
+    unsafe fn post_in_place(
+        &mut self,
+        to: usize,
+        port: Port,
+        header: Header,
+        payload: *const u8,
+        len: usize,
+    ) -> Result<(), Lost> {
+        let Self { intra_node, inter_node, host_map, .. } = self;
+        if host_map.intra_node[to].is_some() {
+            // SAFETY: the caller's promise is the same, or more.
+            return unsafe { self.post(to, port, header, payload, len) };
+        }
+        Self::over(host_map, intra_node).map_or(Ok(()), Err)?;
+        // SAFETY: the caller's promise.
+        unsafe { inter_node.post_in_place(to, port, header, payload, len) }
+            .map_err(|lost| Self::inter_node_lost(host_map, intra_node, lost))?;
+        self.meter.count(header, len);
+        Ok(())
+    }
+
+    fn lent(&mut self, peer: usize) -> Lent {
+        if self.host_map.intra_node[peer].is_some() { Lent::Nothing } else { self.inter_node.lent(peer) }
     }
 
     fn coming(&mut self, from: usize, port: Port) -> Option<(Header, usize)> {

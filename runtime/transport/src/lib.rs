@@ -61,7 +61,7 @@ mod zeros;
 use std::fmt;
 
 pub use contract::{
-    Answers, Attendant, COPIED, Channels, CreateJoin, Created, Liveness, Notify, Topology, UNREPORTED,
+    Answers, Attendant, COPIED, Channels, CreateJoin, Created, Lent, Liveness, Notify, Topology, UNREPORTED,
     UNREPORTED_BYTES,
 };
 pub use cores::set_cores;

@@ -3,12 +3,12 @@
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
+use crate::supersteps::execute::loans::loans;
 use crate::supersteps::execute::preposts::{Prepost, preposts};
-use fencepost_planner::datatype::Datatype;
-use fencepost_planner::element::{ElementType, Op};
+use crate::supersteps::execute::step::{Step, Where};
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Pattern};
-use fencepost_planner::ir::schedule::{Buffer, Frame, Instruction, Part, Program, Schedule};
+use fencepost_planner::ir::schedule::{Buffer, Instruction, Part, Program, Schedule};
 use fencepost_planner::plan::Digest;
 use fencepost_planner::share::Share;
 use fencepost_planner::verify::Verified;
@@ -37,6 +37,10 @@ pub(crate) struct Executable {
     pub(super) steps: Vec<Step>,
     /// Where payloads may be put as they come.
     pub(super) preposts: Vec<Prepost>,
+    /// The ranks for which a transport may use memory of this run after a call.
+    pub(super) borrowers: Vec<usize>,
+    /// Whether memory of a run was given to a transport for good.
+    pub(super) has_given: bool,
     /// The open data frame of each rank.
     pub(super) open: Vec<Option<Arrival>>,
     /// Ranks that may touch this rank's windows in this run and have not said that they are done.
@@ -104,63 +108,6 @@ impl Bound {
     }
 }
 
-/// An instruction with its peers and parts resolved.
-pub(super) enum Step {
-    Expose(usize),
-    Reclaim(usize),
-    Pack {
-        from: Where,
-        count: usize,
-        size: usize,
-        buffer: usize,
-        at: usize,
-    },
-    Combine {
-        from: Where,
-        into: Datatype,
-        op: Op,
-        element: ElementType,
-        buffer: usize,
-        at: usize,
-    },
-    Send {
-        buffer: usize,
-        at: usize,
-        bytes: usize,
-    },
-    /// The same, without a copy: bytes of this rank's part of a window.
-    SendInPlace {
-        window: usize,
-        first: usize,
-        buffer: usize,
-        bytes: usize,
-    },
-    Await(usize, Frame),
-    Copy {
-        from: Where,
-        to: Where,
-        op: Option<Op>,
-        element: ElementType,
-    },
-    Unpack {
-        peer: usize,
-        at: usize,
-        to: Where,
-        op: Option<Op>,
-        element: ElementType,
-    },
-    Release(usize),
-    Done(usize),
-}
-
-/// A part, resolved.
-pub(super) enum Where {
-    /// Elements of a rank's window.
-    Window(usize, usize, Datatype),
-    /// Bytes of this rank's `locals`.
-    Local { start: usize, bytes: usize },
-}
-
 /// A run that can't go on.
 pub(super) enum Stop {
     Lost(Lost),
@@ -198,10 +145,12 @@ impl Executable {
         let (starts, locals) = resolve.locals()?;
         let far = |peer: usize| peer != rank && !world.endpoint.borrow().reaches(peer);
         let (buffers, steps) = (resolve.buffers(world, far)?, resolve.steps(&starts)?);
-        let steps = unpacked(steps, |buffer: usize| far(buffers[buffer].peer));
+        let mut steps = unpacked(steps, |buffer: usize| far(buffers[buffer].peer));
         let is_apart = port != Port::FENCE;
         // Only what comes by the port of fences has a place that is known ahead.
         let preposts = if is_apart { Vec::new() } else { preposts(rank, &steps, far) };
+        let lends_to = |peer: usize| world.endpoint.borrow().lends_to(peer);
+        let borrowers = loans(rank, &mut steps, &preposts, |buffer: usize| buffers[buffer].peer, lends_to);
         let touches = steps.iter().any(|step| match step {
             Step::Copy { from, to, .. } => {
                 [from, to].iter().any(|part| matches!(part, Where::Window(owner, ..) if *owner != rank))
@@ -225,6 +174,8 @@ impl Executable {
             buffers,
             steps,
             preposts,
+            borrowers,
+            has_given: false,
             open: (0..world.size).map(|_| None).collect(),
             exposed,
             touches,
@@ -355,8 +306,12 @@ impl Executable {
     }
 
     /// Memory that others may still read, and until when: frames are released in the order posted, so the last one says it.
-    pub(crate) fn into_kept(self) -> impl Iterator<Item = (Bytes, Until)> {
+    pub(crate) fn into_kept(mut self) -> impl Iterator<Item = (Bytes, Until)> {
         let port = self.port;
+        if self.has_given {
+            std::mem::forget(self.buffers);
+            self.buffers = Vec::new();
+        }
         self.buffers.into_iter().filter_map(move |bound| {
             let frame = bound.last.into_iter().flatten().max()?;
             Some((bound.memory, Until::Released { to: bound.peer, port, frame }))
@@ -378,7 +333,7 @@ fn unpacked(steps: Vec<Step>, copied: impl Fn(usize) -> bool) -> Vec<Step> {
                     buffer,
                     at: packed,
                 }),
-                Step::Send { buffer: sent, at, bytes },
+                Step::Send { buffer: sent, at, bytes, .. },
             ) if buffer == sent && packed == at && count * size == *bytes && copied(*buffer) => {
                 let run = datatype.as_run().and_then(|run| usize::try_from(run.start).ok());
                 run.map(|first| Step::SendInPlace {
@@ -386,6 +341,7 @@ fn unpacked(steps: Vec<Step>, copied: impl Fn(usize) -> bool) -> Vec<Step> {
                     first: first * size,
                     buffer: *buffer,
                     bytes: *bytes,
+                    stays: false,
                 })
             }
             _ => None,
@@ -499,7 +455,7 @@ impl Resolve<'_> {
                 at: *at as usize,
             },
             Instruction::Send { buffer, at, bytes, .. } => {
-                Step::Send { buffer: buffer.index(), at: *at as usize, bytes: *bytes as usize }
+                Step::Send { buffer: buffer.index(), at: *at as usize, bytes: *bytes as usize, stays: false }
             }
             Instruction::Await { peer, frame } => Step::Await(self.peer(*peer)?, *frame),
             Instruction::Copy { from, to, op, element } => Step::Copy {

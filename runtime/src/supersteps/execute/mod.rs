@@ -25,7 +25,9 @@
 //! orders, though each has sends and dones left in both.
 
 mod bind;
+mod loans;
 mod preposts;
+mod step;
 
 #[cfg(test)]
 pub(crate) use bind::lead;
@@ -40,15 +42,17 @@ use crate::protocol::frames::{header, kind};
 use crate::protocol::stall::{Awaited, Watch, elsewhere};
 use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
+use crate::state::environment;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
-use bind::{Progress, Step, Stop, Where};
+use bind::{Progress, Stop};
 use fencepost_planner::Result;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ir::schedule::Frame;
 use fencepost_planner::{Error, ErrorClass, State};
-use fencepost_transport::{Cause, Channels, Endpoint, Header, Liveness, Lost, Pause, Port};
+use fencepost_transport::{Cause, Channels, Endpoint, Header, Lent, Liveness, Loss, Lost, Pause, Port};
 use preposts::Prepost;
+use step::{Step, Where};
 
 impl Executable {
     /// Run the program once. `windows` were checked.
@@ -113,6 +117,53 @@ impl Executable {
         self.preposts[..self.progress.offered]
             .iter()
             .for_each(|prepost| endpoint.cancel(prepost.peer, Port::FENCE));
+    }
+
+    /// Waits until no transport reads or writes memory of this run. Where a rank's process has ended, nobody does any more,
+    /// but the transport was not told: the memory stays where it is for good.
+    ///
+    /// # Errors
+    /// A rank that borrowed some was lost.
+    fn take_back(
+        &mut self,
+        world: &WorldCore,
+        endpoint: &mut Endpoint,
+        (windows, call): (&[&WindowCore], &Call),
+    ) -> Result<(), Lost> {
+        if self.borrowers.is_empty() {
+            return Ok(());
+        }
+        let (mut pause, mut lost, mut told) = (Pause::new(), None, false);
+        for &peer in &self.borrowers {
+            loop {
+                match endpoint.lent(peer) {
+                    Lent::Nothing => break,
+                    Lent::ForGood => {
+                        windows.iter().for_each(|window| std::mem::forget(window.region.clone()));
+                        self.has_given = true;
+                        lost = lost.or_else(|| endpoint.lost(peer));
+                        break;
+                    }
+                    Lent::InUse => {}
+                }
+                // A rank that has left still takes in what was sent to it; one that is silent may live.
+                let is_over = |lost: &Lost| matches!(lost.how, Loss::Died(_) | Loss::Ended(_));
+                if lost.is_none() {
+                    lost = endpoint.lost(peer).filter(is_over).map(|lost| world.end_for(endpoint, lost));
+                }
+                if let Some(lost) = lost.as_ref().filter(|_| pause.lasts() && !told) {
+                    told = true;
+                    environment::print(&format!(
+                        "rank {}: {lost}: {} can't return as long as MPI uses its windows for rank {peer}, and the job ends after FENCEPOST_GRACE",
+                        self.rank,
+                        call.describe(windows)
+                    ));
+                }
+                world.advance(endpoint);
+                endpoint.idle(&mut pause);
+            }
+        }
+        lost.map_or(Ok(()), Err)
     }
 
     /// This rank is in the superstep from here on.
@@ -186,6 +237,7 @@ impl Executable {
         went: Result<(), Stop>,
     ) -> Result<()> {
         self.give_up(endpoint);
+        let went = went.and(self.take_back(world, endpoint, (windows, call)).map_err(Stop::Lost));
         self.runs += 1;
         match went {
             Ok(()) => {
@@ -284,25 +336,38 @@ impl Executable {
                         }
                     }
                 }
-                Step::Send { buffer, at, bytes } => {
+                Step::Send { buffer, at, bytes, stays } => {
                     let bound = &mut self.buffers[*buffer];
                     let payload = bound.memory.at(bound.copy(self.runs) + at, *bytes);
                     // SAFETY: the payload is copied as it is posted, or the buffer has the copies of the schedule and
                     // stays as it is until `released` counts this frame: `Reclaim`, or a frame of the peer that it
                     // sent after releasing, comes before it is packed again, as the verifier has shown (W4); when the
                     // executable is dropped the endpoint keeps the memory until then.
-                    unsafe { endpoint.post_copy(bound.peer, port, head(kind::PAYLOAD), payload, *bytes) }?;
+                    // Where it may stay, nobody writes the buffer before the run is over, and is taken back.
+                    unsafe {
+                        if *stays {
+                            endpoint.post_in_place(bound.peer, port, head(kind::PAYLOAD), payload, *bytes)
+                        } else {
+                            endpoint.post_copy(bound.peer, port, head(kind::PAYLOAD), payload, *bytes)
+                        }
+                    }?;
                     let (buffer, bytes, peer) = (*buffer, *bytes, bound.peer);
                     let frame = self.posted::<APART>(world, peer);
                     *self.buffers[buffer].last(self.runs) = Some(frame);
                     world.count_sent(bytes, 0);
                 }
-                Step::SendInPlace { window, first, buffer, bytes } => {
+                Step::SendInPlace { window, first, buffer, bytes, stays } => {
                     let bound = &mut self.buffers[*buffer];
-                    // SAFETY: as for packing; and the payload is copied as it is posted.
+                    // SAFETY: as for packing.
                     let payload = unsafe { windows[*window].region.base().add(*first) };
-                    // SAFETY: as many elements lie there.
-                    unsafe { endpoint.post(bound.peer, port, head(kind::PAYLOAD), payload, *bytes) }?;
+                    // SAFETY: as many elements lie there; they are copied, or stay as they are until they are taken back.
+                    unsafe {
+                        if *stays {
+                            endpoint.post_in_place(bound.peer, port, head(kind::PAYLOAD), payload, *bytes)
+                        } else {
+                            endpoint.post(bound.peer, port, head(kind::PAYLOAD), payload, *bytes)
+                        }
+                    }?;
                     let (buffer, bytes, peer) = (*buffer, *bytes, bound.peer);
                     let frame = self.posted::<APART>(world, peer);
                     *self.buffers[buffer].last(self.runs) = Some(frame);

@@ -5,12 +5,12 @@
 //! reads nor writes there until it unpacks the frame (W2). A program that exposes its windows offers none: the frames
 //! that it awaits may be those that say that others are done with them.
 
-use crate::supersteps::execute::bind::{Step, Where};
+use crate::supersteps::execute::step::{Step, Where};
 use fencepost_planner::ir::schedule::Frame;
 use std::ops::Range;
 
 /// The shortest run, in bytes, for which it is worth to offer a place.
-const SHORTEST: usize = 16 << 10;
+pub(super) const SHORTEST: usize = 16 << 10;
 
 /// How many steps ahead of an await the place is offered at most, so that binding takes time in proportion to the steps.
 const AHEAD: usize = 1 << 8;
@@ -83,15 +83,7 @@ fn run(rank: usize, part: &Where, size: usize) -> Option<(usize, Range<usize>)> 
 
 /// Whether a step reads or writes some of these bytes of this rank's window, as far as can be told without effort.
 fn touches(rank: usize, step: &Step, window: usize, bytes: &Range<usize>) -> bool {
-    let meets = |part: &Where, size: usize| match part {
-        Where::Window(owner, other, datatype) => {
-            let at = |element: i64| element.saturating_mul(size as i64);
-            let hull = at(datatype.low())..at(datatype.high());
-            let apart = hull.end <= bytes.start as i64 || bytes.end as i64 <= hull.start;
-            *owner == rank && *other == window && !apart
-        }
-        Where::Local { .. } => false,
-    };
+    let meets = |part: &Where, size: usize| part.meets(size, rank, window, bytes);
     match step {
         Step::Pack { from, size, .. } => meets(from, *size),
         Step::Combine { from, element, .. } => meets(from, element.size as usize),
@@ -134,7 +126,7 @@ mod tests {
     }
 
     fn sends(first: usize) -> Step {
-        Step::SendInPlace { window: 0, first, buffer: 0, bytes: SHORTEST }
+        Step::SendInPlace { window: 0, first, buffer: 0, bytes: SHORTEST, stays: false }
     }
 
     /// Peers from 3 on share memory.

@@ -21,6 +21,18 @@ pub const UNREPORTED_BYTES: u64 = 2 << 20;
 /// A payload of at most this number of bytes is copied by [`post_copy`](Channels::post_copy), by every transport.
 pub const COPIED: usize = 24;
 
+/// Memory of this rank that its transport uses for another one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Lent {
+    /// There is none.
+    Nothing,
+    /// It was not given back, and never is, because that rank's process has ended: nobody reads or writes it any more,
+    /// but it stays where it is.
+    ForGood,
+    /// It is being read or written.
+    InUse,
+}
+
 /// A first in, first out channel of frames for each ordered pair of ranks and each port.
 #[enum_dispatch::enum_dispatch]
 pub trait Channels {
@@ -79,6 +91,40 @@ pub trait Channels {
         let _ = (from, port);
     }
 
+    /// Returns whether [`post_in_place`](Self::post_in_place) may leave payloads for `peer` where they are, or
+    /// [`cancel`](Self::cancel) buffers for its payloads that are still written to.
+    fn lends_to(&self, peer: usize) -> bool {
+        let _ = peer;
+        false
+    }
+
+    /// [`post`](Self::post), of a payload that a transport may send from where it is, after this has returned.
+    ///
+    /// # Errors
+    /// As [`post`](Self::post).
+    ///
+    /// # Safety
+    /// As [`post`](Self::post); and where [`lends_to(to)`](Self::lends_to), nobody writes the payload before
+    /// [`lent(to)`](Self::lent) says that nothing is lent to that rank, and it stays where it is as long as that says.
+    unsafe fn post_in_place(
+        &mut self,
+        to: usize,
+        port: Port,
+        header: Header,
+        payload: *const u8,
+        len: usize,
+    ) -> Result<(), Lost> {
+        // SAFETY: the caller's promise is the same, or more.
+        unsafe { self.post(to, port, header, payload, len) }
+    }
+
+    /// Returns what the transport still reads or writes for `peer`: payloads that were posted
+    /// [in place](Self::post_in_place), and buffers on [`Port::FENCE`] that were [cancelled](Self::cancel).
+    fn lent(&mut self, peer: usize) -> Lent {
+        let _ = peer;
+        Lent::Nothing
+    }
+
     /// Pre-posts a receive buffer: the payload of the frame from `from` on this port that follows `ahead` others which this rank has
     /// not released may be written to `to` as it arrives, if the frame has this header and is `len` bytes long;
     /// [`poll`](Self::poll) then returns it there. A transport may ignore the buffer: it has filled it before the frame
@@ -109,7 +155,8 @@ pub trait Channels {
     }
 
     /// Cancels all buffers that this rank pre-posted for frames from `from` on this port: they are not accessed any more, and
-    /// a payload that has arrived in one is copied.
+    /// a payload that has arrived in one is copied. But a buffer on [`Port::FENCE`] to which a payload is just being received
+    /// is still written to, where [`lends_to(from)`](Self::lends_to), until [`lent(from)`](Self::lent) says otherwise.
     fn cancel(&mut self, from: usize, port: Port) {
         let _ = (from, port);
     }

@@ -9,7 +9,7 @@ mod topology;
 
 pub(crate) use attendant::PANICKED;
 pub use attendant::{Answers, Attendant};
-pub use channels::{COPIED, Channels, UNREPORTED, UNREPORTED_BYTES};
+pub use channels::{COPIED, Channels, Lent, UNREPORTED, UNREPORTED_BYTES};
 pub use create_join::{CreateJoin, Created};
 pub use liveness::Liveness;
 pub use notify::Notify;

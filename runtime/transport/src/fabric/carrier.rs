@@ -28,6 +28,9 @@ pub trait Carrier: Sized + Send + 'static {
     /// says goodbye to each, because none could see that it has ended.
     const IS_CONNECTIONLESS: bool = false;
 
+    /// Whether memory that was lent for a transfer may be in use after the call.
+    const LENDS: bool = false;
+
     /// Takes in all that has arrived from any rank.
     fn serve_ready(core: &mut Core<Self>);
 
@@ -67,8 +70,16 @@ pub trait Carrier: Sized + Send + 'static {
     /// it shares its cores with many, `patience` is how many times as long anything may take.
     fn run_timers(core: &mut Core<Self>, now: Instant, stopped: Option<Duration>, patience: u32);
 
-    /// Called by the thread that drops the fabric, when nothing is sent or received any more;
-    /// `in_order` says that no rank has failed.
+    /// Returns whether memory that was lent for a transfer to or from `rank` is still in use, as far
+    /// as is known, after it has moved what can be moved now.
+    fn is_lent(core: &mut Core<Self>, rank: usize) -> bool {
+        let _ = (core, rank);
+        false
+    }
+
+    /// Called when nothing is sent or received any more, by the thread that drops the fabric, which
+    /// says by `in_order` that no rank has failed; or when a rank has failed and the others have had
+    /// their [grace](crate::fabric::Limits::grace), by any thread.
     fn end(&mut self, in_order: bool) {
         let _ = in_order;
     }
@@ -153,6 +164,18 @@ pub trait Connection<C>: Send {
         out: &mut Outgoing,
         payload: &[u8],
     ) -> io::Result<(bool, usize)>;
+
+    /// Passes on what was written, and lends the payload, if that is worth it; returns whether it is.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    ///
+    /// # Safety
+    /// Nobody writes the payload, which stays where it is, until [`Carrier::is_lent`] says otherwise.
+    unsafe fn pass_lent(&mut self, carrier: &mut C, out: &mut Outgoing, payload: &[u8]) -> io::Result<bool> {
+        let _ = (carrier, out, payload);
+        Ok(false)
+    }
 
     /// Returns whether anything is still to be passed on.
     fn is_behind(&self, out: &Outgoing) -> bool;

@@ -40,6 +40,8 @@ pub struct Core<C: Carrier> {
     pub(super) machines: Vec<usize>,
     /// The ranks that died, in the order in which this process learnt of it.
     pub(super) deaths: Vec<u32>,
+    /// When the thread that serves has first seen one.
+    failed_at: Option<Instant>,
     pub(super) channels: BTreeMap<u64, Channel>,
     /// The number of worlds that this rank has created.
     pub(super) created_worlds: u32,
@@ -148,6 +150,7 @@ impl<C: Carrier> Core<C> {
             peers: Vec::new(),
             machines: Vec::new(),
             deaths: Vec::new(),
+            failed_at: None,
             channels: BTreeMap::new(),
             created_worlds: 0,
             events: 0,
@@ -223,6 +226,12 @@ impl<C: Carrier> Core<C> {
     /// Returns whether a rank has failed, as far as this one knows.
     pub(crate) fn has_failures(&self) -> bool {
         self.abandoned || !self.deaths.is_empty()
+    }
+
+    /// Returns whether a failure has been known for as long as the others may go on after it.
+    pub(super) fn grace_is_over(&mut self, now: Instant) -> bool {
+        let Some(grace) = self.limits.grace.filter(|_| self.has_failures()) else { return false };
+        now - *self.failed_at.get_or_insert(now) >= grace
     }
 
     /// Returns whether a connection takes nothing more of what is to be sent.

@@ -12,8 +12,8 @@ use crate::meter::Meter;
 use crate::shared::waker::{Backoff, Pause};
 use crate::stream::ReceiveBuffer;
 use crate::{
-    Alarms, Attendant, Cause, Channels, CreateJoin, Created, Endpoint, Frame, Header, Leave, Liveness, Loss,
-    Lost, Notification, Notify, Number, Payload, Port, Topology,
+    Alarms, Attendant, Cause, Channels, CreateJoin, Created, Endpoint, Frame, Header, Leave, Lent, Liveness,
+    Loss, Lost, Notification, Notify, Number, Payload, Port, Topology,
 };
 
 /// One rank's end of a world over a fabric.
@@ -167,6 +167,31 @@ impl<C: Carrier> FabricEnd<C> {
         })
     }
 
+    /// Posts a frame, whose payload is lent if it `may_stay`.
+    ///
+    /// # Errors
+    /// As [`Channels::post`].
+    ///
+    /// # Safety
+    /// As [`Channels::post`]; if it `may_stay` as [`Channels::post_in_place`].
+    unsafe fn post_any(
+        &mut self,
+        (to, port): (usize, Port),
+        header: Header,
+        (payload, len): (*const u8, usize),
+        may_stay: bool,
+    ) -> Result<(), Lost> {
+        // SAFETY: the caller promises that the payload is readable, and an empty one may have any address.
+        let payload = if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(payload, len) } };
+        let mut core = self.core();
+        self.may_send(&core, to)?;
+        // SAFETY: the caller's promise.
+        unsafe { core.post_any((self.number, self.of(to), port), header, payload, may_stay) };
+        drop(core);
+        self.meter.count(header, len);
+        Ok(())
+    }
+
     /// Polls for something of `from`, on this port if it is a frame: returns what `found` does, at once or after a read.
     fn find<T>(
         &self,
@@ -275,14 +300,37 @@ impl<C: Carrier> Channels for FabricEnd<C> {
         payload: *const u8,
         len: usize,
     ) -> Result<(), Lost> {
-        // SAFETY: the caller promises that the payload is readable, and an empty one may have any address.
-        let payload = if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(payload, len) } };
+        // SAFETY: the caller's promise; the payload is copied.
+        unsafe { self.post_any((to, port), header, (payload, len), false) }
+    }
+
+    fn lends_to(&self, peer: usize) -> bool {
+        C::LENDS && peer != self.rank
+    }
+
+    unsafe fn post_in_place(
+        &mut self,
+        to: usize,
+        port: Port,
+        header: Header,
+        payload: *const u8,
+        len: usize,
+    ) -> Result<(), Lost> {
+        // SAFETY: the caller's promise.
+        unsafe { self.post_any((to, port), header, (payload, len), C::LENDS) }
+    }
+
+    fn lent(&mut self, peer: usize) -> Lent {
+        if !C::LENDS {
+            return Lent::Nothing;
+        }
+        let of = self.of(peer);
         let mut core = self.core();
-        self.may_send(&core, to)?;
-        core.post(self.number, self.of(to), port, header, payload);
-        drop(core);
-        self.meter.count(header, len);
-        Ok(())
+        match (C::is_lent(&mut core, of), core.peers[of].has_ended) {
+            (false, _) => Lent::Nothing,
+            (true, false) => Lent::InUse,
+            (true, true) => Lent::ForGood,
+        }
     }
 
     #[inline]

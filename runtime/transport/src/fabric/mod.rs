@@ -56,7 +56,8 @@ pub struct Limits {
     /// How long a rank that ended its connection without a goodbye is only suspected, until its
     /// launcher reports what became of it.
     pub obituary: Duration,
-    /// How long a rank that ends waits for the others once one has failed, if that is limited.
+    /// How long this rank goes on, or waits for the others at its end, once one has failed, if that is limited: then it ends
+    /// all of them.
     pub grace: Option<Duration>,
 }
 

@@ -27,6 +27,8 @@ pub struct Peer<C: Carrier> {
     pub(crate) died: Option<String>,
     /// Its launcher has reported that to all ranks.
     pub(crate) reported: bool,
+    /// Its process is known to have ended.
+    pub(crate) has_ended: bool,
     /// It is suspected to have died, for this reason; it is marked failed at this time, unless its
     /// launcher reports another.
     pub(crate) suspected: Option<(Instant, String)>,
@@ -62,6 +64,7 @@ impl<C: Carrier> Peer<C> {
             failed: None,
             died: None,
             reported: false,
+            has_ended: false,
             suspected: None,
             finished: false,
             untold: false,
@@ -185,6 +188,22 @@ impl<C: Carrier> Peer<C> {
         let (spoke, taken) = link.pass_in_place(carrier, &mut self.out, payload)?;
         self.spoke |= spoke;
         Ok(taken)
+    }
+
+    /// Passes on what waits, and lends this payload to the connection, if it takes that; returns
+    /// whether it does.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    ///
+    /// # Safety
+    /// As for [`Connection::pass_lent`].
+    pub(super) unsafe fn pass_lent(&mut self, carrier: &mut C, payload: &[u8]) -> io::Result<bool> {
+        let Some(link) = &mut self.link else { return Ok(false) };
+        // SAFETY: the caller's promise.
+        let lent = unsafe { link.pass_lent(carrier, &mut self.out, payload) }?;
+        self.spoke |= lent;
+        Ok(lent)
     }
 
     /// Writes an item that belongs to no world.

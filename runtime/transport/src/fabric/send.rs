@@ -17,6 +17,22 @@ const COPIED_PER_NS: u64 = 8;
 impl<C: Carrier> Core<C> {
     /// Posts a frame.
     pub(super) fn post(&mut self, number: u64, to: usize, port: Port, header: Header, payload: &[u8]) {
+        // SAFETY: the payload may not stay.
+        unsafe { self.post_any((number, to, port), header, payload, false) }
+    }
+
+    /// Posts a frame. The payload is lent if it `may_stay`, and that is worth it.
+    ///
+    /// # Safety
+    /// If it `may_stay`, nobody writes the payload, which stays where it is, until
+    /// [`Carrier::is_lent`] says that nothing is lent to `to`.
+    pub(super) unsafe fn post_any(
+        &mut self,
+        (number, to, port): (u64, usize, Port),
+        header: Header,
+        payload: &[u8],
+        may_stay: bool,
+    ) {
         let me = self.me();
         let ranks = self.peers.len();
         let channel = self.channels.entry(number).or_insert_with(|| Channel::new(ranks));
@@ -40,7 +56,15 @@ impl<C: Carrier> Core<C> {
         if fits {
             channel.piggyback(number, to, &mut peer.out.bytes);
             ItemWriter(&mut peer.out.bytes, number).frame_head(port, header, payload.len());
-            wrote = if peer.takes_in_place(payload.len()) {
+            let lent = if may_stay {
+                // SAFETY: the caller's promise.
+                unsafe { peer.pass_lent(&mut self.carrier, payload) }
+            } else {
+                Ok(false)
+            };
+            wrote = if !matches!(lent, Ok(false)) {
+                lent.map(drop)
+            } else if peer.takes_in_place(payload.len()) {
                 let held = self.hold_requests();
                 let wrote = self.write(to, payload);
                 self.resume_requests(held);

@@ -242,7 +242,7 @@ impl<C: Carrier> Reports<C> {
         self.report(|core| {
             core.mark_failed(rank, what.into());
             if let Some(peer) = core.peers.get_mut(rank) {
-                peer.reported = true;
+                (peer.reported, peer.has_ended) = (true, true);
             }
         });
     }
@@ -252,7 +252,9 @@ impl<C: Carrier> Reports<C> {
     pub fn mark_ended(&self, rank: usize, what: &str) {
         self.report(|core| {
             C::serve_ready(core);
-            if core.peers.get(rank).is_some_and(|peer| !peer.heard_goodbye) {
+            let Some(peer) = core.peers.get_mut(rank) else { return };
+            peer.has_ended = true;
+            if !peer.heard_goodbye {
                 core.mark_failed(rank, what.into());
             }
         });
@@ -345,6 +347,10 @@ fn serve<C: Carrier>(shared: &FabricShared<C>) {
                 shared.wake_sleeper(&mut core);
             }
             core.wake_rank();
+            // MPI_Finalize would wait for a rank that has failed, so somebody has to end the job.
+            if core.grace_is_over(now) {
+                core.carrier.end(false);
+            }
         }
         let (here, tick) = match core.rank {
             RankState::AwaitsArrivals | RankState::Waits => (true, 5 * TICK),
@@ -395,17 +401,12 @@ fn serve<C: Carrier>(shared: &FabricShared<C>) {
             core.wake_rank();
         }
     }
-    let mut failed_at = None;
     loop {
         let mut core = shared.lock();
         let now = Instant::now();
         core.run_timers(now);
         C::serve_ready(&mut core);
-        if core.has_failures() {
-            failed_at.get_or_insert(now);
-        }
-        let lasts = failed_at.map_or(Duration::ZERO, |failed| now - failed);
-        if core.close_all() || core.limits.grace.is_some_and(|grace| failed_at.is_some() && lasts >= grace) {
+        if core.close_all() || core.grace_is_over(now) {
             return;
         }
         C::watch(&mut core);

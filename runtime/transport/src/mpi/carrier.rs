@@ -24,7 +24,7 @@ use crate::fabric::carrier::{Arrivals, BIG, Carrier, Connection, Opening, Outgoi
 use crate::fabric::core::Core;
 use crate::fabric::waker::EventWaker;
 use crate::fabric::{Fabric, FabricEnd, Limits, Reports};
-use crate::mpi::messages::{Message, Messages, SHORT, Transfer};
+use crate::mpi::messages::{Message, Messages, Request, SHORT, Transfer};
 use crate::mpi::session::Serialized;
 use crate::stream::{Body, Decoder, Intake, KEPT};
 
@@ -56,6 +56,9 @@ pub struct OverMpi {
     steps: Arc<Steps>,
     /// The ranks to which something is being sent.
     sending: Vec<u32>,
+    /// The ranks to which a connection has ended while it used memory that was lent, with each
+    /// request that MPI still has.
+    lent: Vec<(usize, Option<Request>)>,
     /// MPI is not called any more.
     ended: bool,
 }
@@ -143,7 +146,7 @@ impl MpiConnection {
 
     /// Returns whether something has been found, of which not all is taken in.
     fn has_more(&self) -> bool {
-        !self.receiving.is_empty() || !self.arrived.is_empty()
+        !self.found.is_empty() || !self.receiving.is_empty() || !self.arrived.is_empty()
     }
 
     /// Keeps memory for the next message, unless enough is kept.
@@ -175,6 +178,20 @@ impl MpiConnection {
     fn begin(&mut self, messages: &mut dyn Messages, bytes: Vec<u8>) -> io::Result<()> {
         self.sending.push_back(Transfer::send(messages, self.rank, bytes).map_err(io::Error::other)?);
         Ok(())
+    }
+
+    /// Returns whether MPI uses memory that was lent.
+    fn is_lent(&self) -> bool {
+        self.sending.iter().any(Transfer::is_in_place) || self.receiving.iter().any(Transfer::is_in_place)
+    }
+
+    /// Keeps the memory of a message that was taken in.
+    fn keep_short(&mut self, message: Body) {
+        if message.capacity() >= APART {
+            self.decoder.recycle(message);
+        } else if message.is_own() && self.short.len() < SPARE {
+            self.short.push(message);
+        }
     }
 
     /// Lets MPI move what is being sent.
@@ -209,7 +226,12 @@ impl Connection<OverMpi> for MpiConnection {
             let Some(message) = found else { return Ok(()) };
             carrier.steps.restart();
             let memory = match message.len {
-                APART.. => self.decoder.spare(message.len),
+                // Whether it has a receive buffer is known when its head has been read.
+                APART.. if !self.arrived.is_empty() => {
+                    self.found.push_front(message);
+                    return Ok(());
+                }
+                APART.. => self.decoder.place(message.len).unwrap_or_else(|| self.decoder.spare(message.len)),
                 _ => self.short.pop().unwrap_or_default(),
             };
             self.receiving.push_back(Transfer::receive(messages, message, memory).map_err(io::Error::other)?);
@@ -232,11 +254,7 @@ impl Connection<OverMpi> for MpiConnection {
                 Err(malformed) => return ReadOutcome::Malformed(malformed.to_string()),
                 Ok([]) => {
                     self.read = 0;
-                    if message.capacity() >= APART {
-                        self.decoder.recycle(message);
-                    } else if self.short.len() < SPARE {
-                        self.short.push(message);
-                    }
+                    self.keep_short(message);
                 }
                 Ok(rest) => {
                     self.read = message.len() - rest.len();
@@ -248,7 +266,7 @@ impl Connection<OverMpi> for MpiConnection {
                 return ReadOutcome::Something { all: false };
             }
         }
-        ReadOutcome::Something { all: self.receiving.is_empty() }
+        ReadOutcome::Something { all: self.receiving.is_empty() && self.found.is_empty() }
     }
 
     fn flush(&mut self, carrier: &mut OverMpi, out: &mut Outgoing) -> io::Result<bool> {
@@ -301,6 +319,24 @@ impl Connection<OverMpi> for MpiConnection {
         self.flush(carrier, out).map(|_| (true, payload.len()))
     }
 
+    unsafe fn pass_lent(
+        &mut self,
+        carrier: &mut OverMpi,
+        out: &mut Outgoing,
+        payload: &[u8],
+    ) -> io::Result<bool> {
+        if payload.len() < APART || carrier.ended {
+            return Ok(false);
+        }
+        self.flush(carrier, out)?;
+        for piece in payload.chunks(LONGEST) {
+            // SAFETY: the caller's promise.
+            let transfer = unsafe { Transfer::send_in_place(&mut *carrier.messages, self.rank, piece) };
+            self.sending.push_back(transfer.map_err(io::Error::other)?);
+        }
+        self.flush(carrier, out).map(|_| true)
+    }
+
     fn is_behind(&self, out: &Outgoing) -> bool {
         !out.bytes.is_empty() || !self.sending.is_empty()
     }
@@ -330,6 +366,7 @@ impl Carrier for OverMpi {
     type Arrivals = Steps;
 
     const IS_CONNECTIONLESS: bool = true;
+    const LENDS: bool = true;
 
     fn serve_ready(core: &mut Core<Self>) {
         if core.carrier.ended {
@@ -356,6 +393,10 @@ impl Carrier for OverMpi {
                         None => core.carrier.drop_message(message),
                     }
                     core.read_from(from);
+                    // A long payload, whose head was before it.
+                    if core.peers[from].link.as_ref().is_some_and(|link| !link.found.is_empty()) {
+                        core.read_from(from);
+                    }
                 }
                 Err(why) => return core.fail_all(&why),
             }
@@ -363,7 +404,10 @@ impl Carrier for OverMpi {
         for rank in std::mem::take(&mut core.carrier.sending) {
             let before = core.peers[rank as usize].unsent();
             core.send(rank as usize);
-            moved |= before && !core.peers[rank as usize].unsent();
+            if before && !core.peers[rank as usize].unsent() {
+                moved = true;
+                core.events += 1; // the rank may wait until nothing is lent
+            }
         }
         // MPI moves what is being sent in these calls only.
         if moved || !core.carrier.sending.is_empty() {
@@ -389,7 +433,31 @@ impl Carrier for OverMpi {
         }
     }
 
-    fn disconnect(_: &mut Core<Self>, _: usize) {}
+    fn disconnect(core: &mut Core<Self>, rank: usize) {
+        let Some(link) = core.peers[rank].link.as_mut() else { return };
+        let sends = link.sending.drain(..).filter(Transfer::is_in_place).map(Transfer::give_up);
+        let receives = link.receiving.drain(..).filter(Transfer::is_in_place).map(Transfer::give_up);
+        core.carrier.lent.extend(sends.chain(receives).map(|request| (rank, request)));
+    }
+
+    fn is_lent(core: &mut Core<Self>, rank: usize) -> bool {
+        if core.peers[rank].link.is_some() {
+            core.read_from(rank);
+            core.send(rank);
+        }
+        let OverMpi { messages, lent, ended, .. } = &mut core.carrier;
+        if !*ended {
+            lent.retain_mut(|(_, request)| {
+                let complete = request.as_mut().map(|request| messages.is_complete(request));
+                if let Some(Err(_)) = complete {
+                    *request = None; // it is not MPI's any more, but the memory may be
+                }
+                complete != Some(Ok(true))
+            });
+        }
+        lent.iter().any(|(of, _)| *of == rank)
+            || core.peers[rank].link.as_ref().is_some_and(|link| link.is_lent())
+    }
 
     fn send(core: &mut Core<Self>, to: usize) {
         if let Err(error) = core.peers[to].flush(&mut core.carrier) {
@@ -469,7 +537,8 @@ impl MpiFabric {
     ) -> io::Result<Self> {
         let rank = Arc::new(EventWaker::new()?);
         let steps = Arc::new(Steps { rank: rank.clone(), next: AtomicU32::new(STEPS[0]) });
-        let carrier = OverMpi { messages, steps: steps.clone(), sending: Vec::new(), ended: false };
+        let carrier =
+            OverMpi { messages, steps: steps.clone(), sending: Vec::new(), lent: Vec::new(), ended: false };
         let mut fabric = Self::over(carrier, steps, rank, me, limits)?;
         fabric.start(machines.iter().map(|_| Unopened).collect(), machines)?;
         Ok(fabric)
@@ -481,7 +550,7 @@ mod tests {
     use super::*;
     use crate::mpi::messages::Request;
     use crate::mpi::stand_in::fabrics;
-    use crate::{Channels, Header, Leave, Liveness, Pause, Port, Topology};
+    use crate::{Channels, Header, Leave, Lent, Liveness, Pause, Port, Topology};
     use std::sync::Mutex;
 
     /// Messages whose lengths are noted as they are sent to rank 1.
@@ -567,6 +636,105 @@ mod tests {
             let apart = if len < APART { 0 } else { len.div_ceil(LONGEST) };
             assert_eq!(sent.len(), 1 + apart, "{len}: {sent:?}");
         }
+    }
+
+    /// Two ranks that have a connection.
+    fn two_connected() -> [(Arc<MpiFabric>, MpiEnd); 2] {
+        let mut both = two(Duration::from_secs(60));
+        let [(_, one), (_, two)] = &mut both;
+        post(one, &[1]);
+        assert_eq!(take(two), [1]);
+        both
+    }
+
+    /// Posts a payload to be sent from where it is.
+    fn post_in_place(end: &mut MpiEnd, payload: &'static [u8]) {
+        let to = 1 - end.rank();
+        // SAFETY: it never changes, and is never freed.
+        unsafe { end.post_in_place(to, Port::FENCE, Header::default(), payload.as_ptr(), payload.len()) }
+            .expect("the world goes on");
+        end.flush();
+    }
+
+    /// Waits until nothing is lent to the other rank.
+    fn is_given_back(end: &mut MpiEnd) {
+        let (peer, mut pause) = (1 - end.rank(), Pause::new());
+        while end.lent(peer) != Lent::Nothing {
+            end.idle(&mut pause);
+        }
+    }
+
+    #[test]
+    fn a_long_payload_is_lent_until_it_has_arrived() {
+        let [(_first, mut one), (second, mut two)] = two_connected();
+        assert!(one.lends_to(1) && !one.lends_to(0));
+        for len in [8, APART - 1, APART, LONGEST + 1] {
+            let payload: &[u8] = vec![len as u8; len].leak();
+            let receiver = second.shared().lock();
+            post_in_place(&mut one, payload);
+            let lent = if len < APART { Lent::Nothing } else { Lent::InUse };
+            assert_eq!(one.lent(1), lent, "{len} bytes");
+            drop(receiver);
+            assert!(take(&mut two) == payload);
+            is_given_back(&mut one);
+        }
+    }
+
+    #[test]
+    fn what_is_lent_to_a_process_that_has_ended_is_given_for_good() {
+        let [(first, mut one), (second, _two)] = two_connected();
+        let receiver = second.shared().lock();
+        post_in_place(&mut one, vec![1; APART].leak());
+        first.shared().lock().mark_failed(1, "it is silent".into());
+        assert_eq!(one.lent(1), Lent::InUse, "it may still read");
+        first.reports().mark_ended(1, "it was killed");
+        assert_eq!(one.lent(1), Lent::ForGood);
+        drop(receiver);
+    }
+
+    #[test]
+    fn a_long_payload_of_a_fence_is_received_where_it_belongs() {
+        for len in [APART, LONGEST] {
+            let [(_first, mut one), (_second, mut two)] = two_connected();
+            let mut place = vec![0; len];
+            // SAFETY: nobody else uses it before the frame is released.
+            unsafe { two.prepost(0, Port::FENCE, 0, Header::default(), place.as_mut_ptr(), len) };
+            post(&mut one, &vec![7; len]);
+            let mut pause = Pause::new();
+            let frame = loop {
+                match two.poll(0, Port::FENCE).expect("the world goes on") {
+                    Some(frame) => break frame,
+                    None => two.idle(&mut pause),
+                }
+            };
+            assert_eq!((frame.payload, frame.len), (place.as_ptr(), len));
+            two.release(0, Port::FENCE);
+            two.cancel(0, Port::FENCE);
+            is_given_back(&mut two);
+            assert!(place == vec![7; len]);
+        }
+    }
+
+    #[test]
+    fn a_buffer_that_is_cancelled_while_its_payload_arrives_is_lent_until_that_has_arrived() {
+        let [(first, mut one), (second, mut two)] = two_connected();
+        let mut place = vec![0; LONGEST];
+        // SAFETY: nobody else uses it before nothing is lent.
+        unsafe { two.prepost(0, Port::FENCE, 0, Header::default(), place.as_mut_ptr(), LONGEST) };
+        let receiver = second.shared().lock();
+        post(&mut one, &vec![7; LONGEST]);
+        // While its sender makes no calls, a message stays as it is.
+        let sender = first.shared().lock();
+        drop(receiver);
+        while two.lent(0) == Lent::Nothing {
+            assert!(two.poll(0, Port::FENCE).expect("the world goes on").is_none());
+        }
+        two.cancel(0, Port::FENCE);
+        assert_eq!(two.lent(0), Lent::InUse, "it still arrives there");
+        drop(sender);
+        is_given_back(&mut two);
+        assert!(take(&mut two) == vec![7; LONGEST]);
+        place.fill(1);
     }
 
     #[test]

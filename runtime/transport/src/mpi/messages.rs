@@ -68,6 +68,8 @@ pub(super) struct Transfer<M: Default> {
     /// `None` once it is complete.
     request: Option<Request>,
     memory: M,
+    /// Whether the memory is somebody else's.
+    is_in_place: bool,
 }
 
 impl Transfer<Vec<u8>> {
@@ -79,12 +81,31 @@ impl Transfer<Vec<u8>> {
         // SAFETY: the bytes are on the heap, and neither written nor freed before the request is
         // complete.
         let request = unsafe { messages.send(to, &bytes) }?;
-        Ok(Self { request: Some(request), memory: bytes })
+        Ok(Self { request: Some(request), memory: bytes, is_in_place: false })
+    }
+
+    /// Begins to send this message from where it is.
+    ///
+    /// # Errors
+    /// MPI has failed.
+    ///
+    /// # Safety
+    /// The bytes stay where they are, and nobody writes them, until the transfer is complete, whatever
+    /// becomes of it.
+    pub(super) unsafe fn send_in_place(
+        messages: &mut dyn Messages,
+        to: usize,
+        bytes: &[u8],
+    ) -> Result<Self, String> {
+        // SAFETY: the caller's promise.
+        let request = unsafe { messages.send(to, bytes) }?;
+        Ok(Self { request: Some(request), memory: Vec::new(), is_in_place: true })
     }
 }
 
 impl Transfer<Body> {
-    /// Begins to receive this message to `memory`, whose content is dropped.
+    /// Begins to receive this message to `memory`, whose content is dropped, or to its receive
+    /// buffer.
     ///
     /// # Errors
     /// MPI has failed.
@@ -94,9 +115,10 @@ impl Transfer<Body> {
         mut memory: Body,
     ) -> Result<Self, String> {
         let room = memory.whole_room(message.len, SHORT);
-        // SAFETY: as above.
+        // SAFETY: as above; a receive buffer stays until it is not lent any more.
         let request = unsafe { messages.receive(message, room) }?;
-        Ok(Self { request: Some(request), memory })
+        let is_in_place = !memory.is_own();
+        Ok(Self { request: Some(request), memory, is_in_place })
     }
 }
 
@@ -119,6 +141,16 @@ impl<M: Default> Transfer<M> {
             }
         }
         Ok(true)
+    }
+
+    /// Returns whether it moves bytes to or from memory of somebody else.
+    pub(super) fn is_in_place(&self) -> bool {
+        self.is_in_place
+    }
+
+    /// Gives up a transfer in place: returns its request, unless MPI has failed.
+    pub(super) fn give_up(mut self) -> Option<Request> {
+        self.request.take()
     }
 
     /// Returns the memory of a transfer that is complete.

@@ -94,9 +94,15 @@ impl Body {
         &mut bytemuck::cast_slice_mut::<u128, u8>(&mut self.units)[self.len..end]
     }
 
-    /// Returns room for `len` bytes that come at once, in memory of its own, which has at least
-    /// `least` bytes from here on.
+    /// Returns room for `len` bytes that come at once: the receive buffer, if it has one of that
+    /// length; else memory of its own, which has at least `least` bytes from here on.
     pub(crate) fn whole_room(&mut self, len: usize, least: usize) -> &mut [u8] {
+        self.buffer.take_if(|buffer| buffer.len != len);
+        if let Some(buffer) = &mut self.buffer {
+            self.len = len;
+            // SAFETY: as `ReceiveBuffer::new` requires.
+            return unsafe { std::slice::from_raw_parts_mut(buffer.to, len) };
+        }
         if self.units.len() * 16 < len {
             self.units.resize(len.max(least).div_ceil(16), 0);
         }

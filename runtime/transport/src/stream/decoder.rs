@@ -100,13 +100,26 @@ impl Decoder {
         }
     }
 
-    /// Takes in a whole payload in its memory, without a copy, if the decoder has come to a payload
-    /// of this length that has no receive buffer; otherwise returns it.
+    /// Returns the receive buffer of the payload that the decoder has come to, if that has one, is
+    /// this long, and belongs to a fence: all of it may be received there, for
+    /// [`feed_whole`](Self::feed_whole).
+    pub(crate) fn place(&self, len: usize) -> Option<Body> {
+        let is_whole = self.have == HEAD
+            && self.head.is_frame()
+            && self.head.port() == Port::FENCE
+            && (self.body.len, self.whole) == (0, len);
+        let ReceiveBuffer { to, len } = *self.body.buffer.as_ref().filter(|_| is_whole)?;
+        Some(Body { buffer: Some(ReceiveBuffer { to, len }), ..Body::default() })
+    }
+
+    /// Takes in a whole payload where it is, without a copy, if the decoder has come to a payload of
+    /// this length that has no receive buffer, or that one; otherwise returns it.
     pub(crate) fn feed_whole(&mut self, payload: Body, intake: &mut impl Intake) -> Option<Body> {
+        let place = |body: &Body| body.buffer.as_ref().map(|buffer| buffer.to);
         let fits = self.have == HEAD
             && self.head.is_frame()
             && (self.body.len, self.whole) == (0, payload.len)
-            && self.body.buffer.is_none();
+            && place(&self.body) == place(&payload);
         if !fits {
             return Some(payload);
         }
