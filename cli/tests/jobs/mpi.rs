@@ -2,7 +2,12 @@
 //! the hosts can be made up. `.ci/run mpi` runs the same programs under real ones.
 
 use crate::launched::{Ended, Launched, rank_program, start};
-use fencepost_tests_mpi::{LEVEL, SERVER, Server, library};
+use crate::points::Fate;
+use crate::rank::say;
+use fencepost::TransportKind;
+use fencepost::prelude::*;
+use fencepost_tests_mpi::{DELAY, LEVEL, SERVER, Server, library};
+use rustix::process::Signal;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The hosts of four ranks: all on one, two on each, the same in turn, each by itself, three and
@@ -95,6 +100,25 @@ pub fn hosts() {
     }
 }
 
+/// Where nobody has said what carries bytes between hosts, both are timed, and all ranks use the quicker one.
+pub fn wires() {
+    let messages = |variables: &[(&str, &str)]| {
+        let (server, ranks) = ranks(&[0, 0, 1], variables, &["placed"]);
+        for rank in ranks.into_iter().map(Launched::end) {
+            assert!(rank.expect(0).out.ends_with("\nmet 3\n"), "{variables:?}: {rank:#?}");
+        }
+        server.messages()
+    };
+    // Two lengths, 16 times there and back.
+    const TIMED: usize = 64;
+    assert_eq!(messages(&[("FENCEPOST_TRANSPORT", "tcp")]), 0);
+    assert_eq!(messages(&[(DELAY, "2")]), TIMED, "MPI is slow");
+    assert_eq!(messages(&[("FENCEPOST_SEAL", "on")]), 0, "only connections are sealed");
+    assert_eq!(messages(&[(LEVEL, "1")]), 0, "no thread may call MPI in the place of a rank");
+    assert!(messages(&[("FENCEPOST_TRANSPORT", "mpi")]) > 0);
+    assert!(messages(&[]) >= TIMED);
+}
+
 pub fn refusals() {
     let says = |ranks: Vec<Ended>, text: &str| {
         for ended in ranks {
@@ -139,6 +163,69 @@ pub fn deaths() {
             }
         }
     }
+}
+
+/// Each rank sends long elements of its window to the next one, in place.
+#[superstep]
+fn turn(u: &mut Window<u64>, v: &mut Window<u64>, next: usize) -> Result<()> {
+    v.put(u.section(0..LONG)).to(next, 0)?;
+    Ok(())
+}
+
+/// Long enough to be sent in place.
+const LONG: usize = 1 << 17;
+
+/// Rank 1 dies, and takes in nothing of what rank 0 then sends to it.
+pub fn lends(how: &str) -> Result<()> {
+    fencepost::ranks(3).transport(TransportKind::Mpi).run(|world| {
+        let (me, next) = (world.rank(), (world.rank() + 1) % world.size());
+        let (mut u, mut v) = (world.window::<u64>(LONG)?, world.window::<u64>(LONG)?);
+        let mut turn = turn::prepare(world, next)?;
+        for round in 0..3 {
+            u.fill(10 * round + me as u64);
+            turn.replay(&mut u, &mut v)?;
+            let before = 10 * round + ((me + 2) % 3) as u64;
+            assert!(v.iter().all(|element| *element == before), "what the rank before has sent");
+        }
+        world.barrier()?;
+        Fate { rank: 1, point: 1, how }.at(me, 1);
+        // It may still have taken in what was sent first.
+        let error = loop {
+            if let Err(error) = turn.replay(&mut u, &mut v) {
+                break error;
+            }
+        };
+        u.fill(1);
+        say(&format!("told: {error}"));
+        Err(error)
+    })
+}
+
+/// Memory that MPI may still use for a rank that has died stays; while that rank may live, the call does not return.
+pub fn lent() {
+    let by_mpi = [
+        ("FENCEPOST_HEARTBEAT", "50ms"),
+        ("FENCEPOST_SILENCE", "500ms"),
+        ("FENCEPOST_TRANSPORT", "mpi"),
+        ("FENCEPOST_SHARE", "off"),
+    ];
+    let died = |number: usize, rank: &Ended| {
+        let all = format!("{}{}", rank.out, rank.err);
+        assert!(rank.code != Some(0) && all.contains("rank 1"), "rank {number}: {rank:#?}");
+    };
+    let ended = ended(&[0; 3], &by_mpi, &["lends", "kill"]);
+    [0, 2].iter().for_each(|rank| died(*rank, &ended[*rank]));
+    assert!(ended[0].out.contains("told: "), "{ended:#?}");
+    // Nobody on its host kills a rank that is stopped, so it may go on to receive.
+    let soon = [&by_mpi[..], &[("FENCEPOST_GRACE", "300ms")]].concat();
+    let (_server, ranks) = ranks(&[0, 1, 0], &soon, &["lends", "stop"]);
+    let Ok([first, stopped, last]) = <[Launched; 3]>::try_from(ranks) else { panic!("three ranks") };
+    let ended = [first, last].map(Launched::end);
+    stopped.kill(Signal::KILL);
+    stopped.end();
+    [0, 2].iter().zip(&ended).for_each(|(rank, ended)| died(*rank, ended));
+    assert!(ended[0].err.contains("as long as MPI uses its windows for rank 1"), "{ended:#?}");
+    assert!(!ended[0].out.contains("told: "), "{ended:#?}");
 }
 
 pub fn hillslope() {

@@ -18,6 +18,7 @@
 //! | `start`, `host` | the launcher, and its agent on another host |
 //! | `environment` | jobs of external launchers (Slurm, MPI) |
 //! | `over_mpi`, `rendezvous` | how their ranks find each other: over the launcher's MPI, or at an address |
+//! | `wire` | what is quicker between hosts: messages of that MPI, or connections |
 //! | `sharing` | how ranks share memory that meet over MPI, and notice that one has ended |
 //! | `needs` | what ranks need of a machine at the least |
 //! | `exit`, `input`, `relay`, `signals`, `bind`, `pin`, `settings` | how a process ended; input; output; signals; addresses; cores; times |
@@ -54,6 +55,7 @@ mod start;
 mod state_machine;
 mod turns;
 pub mod variables;
+mod wire;
 
 pub use bind::resolve;
 pub use channel::{Channel, ChannelError};
@@ -61,9 +63,10 @@ pub use description::{Description, HostRanks, Limits, Reach};
 pub use exit::{Exit, FAILED, NOT_FOUND, NOT_RUN, TIMED_OUT, USAGE, signal_name};
 pub use host::host;
 pub use member::{Member, joined, member};
-pub use over_mpi::prefer_mpi;
+pub use over_mpi::ask_for;
 pub use settings::{Settings, duration};
 pub use start::{Host, RANKS_MAX, Start};
+pub use wire::Wire;
 
 /// The version of this build of Fencepost; the launcher, its hosts and the ranks must have the same.
 pub const RELEASE: &str = env!("CARGO_PKG_VERSION");

@@ -3,7 +3,8 @@
 //!
 //! MPI is initialised, and each rank gathers what the others give. From then on the ranks of one
 //! host use memory that they share. Between hosts they exchange messages of MPI, if the transport
-//! is `mpi`; otherwise MPI is finalised at once, and they use their own connections.
+//! is `mpi`, or if it is not set and these are quicker than their own connections; otherwise MPI is
+//! finalised at once.
 
 use crate::description::{Description, HostRanks, Limits, Reach};
 use crate::environment::{ExternalRank, MPI, RENDEZVOUS, SHARE, variable};
@@ -11,6 +12,7 @@ use crate::link::{LIMIT_MIN, Link, NEVER};
 use crate::rendezvous::job_of;
 use crate::settings::Settings;
 use crate::sharing::{Neighbours, Shared, neighbours, share};
+use crate::wire::{Wire, quicker};
 use fencepost_transport::auth::Secret;
 use fencepost_transport::mpi::{Group, Search, Serialized, Session, search};
 use fencepost_transport::{MpiFabric, MpiReports, Segment};
@@ -19,8 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Meets the other ranks over the MPI of their launcher. Returns the description of the job, this
@@ -39,6 +40,7 @@ pub(crate) fn meet(external: &ExternalRank) -> Result<(Description, Link, Vec<So
     let (cores, address) = (hosts.cores, address(&session, &hosts)?);
     fencepost_transport::set_cores(cores as usize);
     let (hosts, shared) = hosts.share(&session, shares)?;
+    let first_of = hosts.first_of.clone();
     let job = Description {
         job: job_of(&secret),
         secret,
@@ -50,6 +52,12 @@ pub(crate) fn meet(external: &ExternalRank) -> Result<(Description, Link, Vec<So
         bind: address.clone().unwrap_or(Ipv4Addr::LOCALHOST.into()),
         sealed: settings.sealed,
         limits: settings.limits,
+    };
+    let is_choice = wire.is_none() && !job.sealed && job.reach != Reach::Shm && is_serialized(&session)?;
+    let wire = match wire {
+        Some(wire) => wire,
+        None if is_choice => quicker(&session, &first_of, address.clone().ok(), &job.secret)?,
+        None => Wire::Tcp,
     };
     let session = if wire == Wire::Mpi && job.reach != Reach::Shm {
         let others = neighbours(&session, &here)?;
@@ -68,20 +76,13 @@ pub(crate) fn meet(external: &ExternalRank) -> Result<(Description, Link, Vec<So
     Ok((job, link, table))
 }
 
-/// What carries bytes between ranks that share no memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wire {
-    Tcp,
-    Mpi,
-}
+/// What the program asks for.
+static ASKED: Mutex<Option<Wire>> = Mutex::new(None);
 
-/// Whether the program asks for messages of MPI.
-static PREFERS_MPI: AtomicBool = AtomicBool::new(false);
-
-/// Has this process exchange messages of MPI with the ranks that share no memory with it, if a
-/// launcher of MPI has started it. Called before this process joins its job.
-pub fn prefer_mpi() {
-    PREFERS_MPI.store(true, Ordering::Relaxed);
+/// Has this process use this wire with the ranks that share no memory with it, if a launcher of MPI
+/// has started it. Called before this process joins its job.
+pub fn ask_for(wire: Wire) {
+    *ASKED.lock().unwrap_or_else(PoisonError::into_inner) = Some(wire);
 }
 
 /// What has to be the same on all ranks.
@@ -90,7 +91,8 @@ struct Choices {
     settings: Settings,
     /// Whether ranks of one host share memory.
     shares: bool,
-    wire: Wire,
+    /// What carries bytes, where that was said.
+    wire: Option<Wire>,
 }
 
 impl Choices {
@@ -101,23 +103,32 @@ impl Choices {
             Some("off") => false,
             Some(other) => return Err(format!("{SHARE} is `{other}`: give `on` or `off`")),
         };
-        let named = variable("FENCEPOST_TRANSPORT");
-        let is_mpi = PREFERS_MPI.load(Ordering::Relaxed) || named.as_deref() == Some("mpi");
-        if is_mpi && settings.sealed {
+        let asked = *ASKED.lock().unwrap_or_else(PoisonError::into_inner);
+        let wire = asked.or_else(|| match variable("FENCEPOST_TRANSPORT")?.as_str() {
+            "mpi" => Some(Wire::Mpi),
+            "tcp" => Some(Wire::Tcp),
+            _ => None,
+        });
+        if wire == Some(Wire::Mpi) && settings.sealed {
             return Err(
                 "FENCEPOST_SEAL is `on` and the transport is `mpi`: what MPI carries can't be sealed; use `tcp`, or no seal"
                     .into(),
             );
         }
-        Ok(Self { settings, shares, wire: if is_mpi { Wire::Mpi } else { Wire::Tcp } })
+        Ok(Self { settings, shares, wire })
     }
+}
+
+/// Returns whether the MPI of each rank allows that it carries messages.
+fn is_serialized(session: &Session) -> Result<bool, String> {
+    let all = session.gather(Group::All, &[u8::from(session.is_serialized())])?;
+    Ok(all.iter().all(|is_serialized| is_serialized[0] == 1))
 }
 
 /// Prepares the session to carry messages, if the MPI of each rank allows that.
 fn carrying(session: Session) -> Result<Result<Serialized, Session>, String> {
     let is_first = session.rank() == 0;
-    let all = session.gather(Group::All, &[u8::from(session.is_serialized())])?;
-    if all.iter().all(|is_serialized| is_serialized[0] == 1) {
+    if is_serialized(&session)? {
         return Ok(session.serialized());
     }
     if is_first {

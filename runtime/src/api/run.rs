@@ -435,8 +435,10 @@ impl Ranks {
         // Who asks for threads gets them, wherever it was started.
         let asked = self.transport.as_ref().or(given.as_ref());
         let threads = asked.is_some_and(|transport| !transport.is_of_processes());
-        if matches!(asked, Some(TransportKind::Mpi)) {
-            fencepost_job::prefer_mpi();
+        match asked {
+            Some(TransportKind::Mpi) => fencepost_job::ask_for(fencepost_job::Wire::Mpi),
+            Some(TransportKind::Tcp) => fencepost_job::ask_for(fencepost_job::Wire::Tcp),
+            _ => {}
         }
         let process = if threads { None } else { process()? };
         if let (Some(set), Some(given)) = (&self.transport, &given)

@@ -9,10 +9,11 @@
 
 mod library;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 
 /// The variable with the path of the server's socket.
@@ -21,6 +22,9 @@ pub const SERVER: &str = "FENCEPOST_TEST_MPI";
 /// The variable with the thread level that the library grants, as a number; MPI_THREAD_SERIALIZED if it is not set.
 pub const LEVEL: &str = "FENCEPOST_TEST_MPI_LEVEL";
 
+/// The variable with the milliseconds that the library takes to begin to send a message; none if it is not set.
+pub const DELAY: &str = "FENCEPOST_TEST_MPI_DELAY";
+
 /// What a rank asks of the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Call {
@@ -28,10 +32,25 @@ enum Call {
     GatherHost,
     Send,
     Probe,
+    IsTaken,
 }
 
-/// The messages to one rank that it has not looked for, with their senders.
-type Inbox = Mutex<VecDeque<(usize, Vec<u8>)>>;
+/// A message that its receiver has not looked for.
+struct Sent {
+    from: usize,
+    bytes: Vec<u8>,
+    /// Which long message of its sender it is, counted from 1, if it is one.
+    number: usize,
+}
+
+/// The messages to one rank, and the numbers of its own long ones that their receivers have taken.
+#[derive(Default)]
+struct Messages {
+    inbox: Mutex<VecDeque<Sent>>,
+    taken: Mutex<BTreeSet<usize>>,
+    /// How many it has sent.
+    sent: AtomicUsize,
+}
 
 /// Returns the path of the library, for `FENCEPOST_MPI`; the calling test is built in the same
 /// folder.
@@ -45,6 +64,7 @@ pub fn library() -> io::Result<PathBuf> {
 /// The meeting point of the ranks of a job.
 pub struct Server {
     path: PathBuf,
+    messages: Arc<[Messages]>,
 }
 
 /// The ranks that gather together.
@@ -90,18 +110,24 @@ impl Server {
                 Arc::new(Group::new(on(host)))
             });
         }
-        let inboxes: Arc<[Inbox]> = hosts.iter().map(|_| Inbox::default()).collect();
+        let messages: Arc<[Messages]> = hosts.iter().map(|_| Messages::default()).collect();
+        let all_messages = Arc::clone(&messages);
         std::thread::spawn(move || {
             // It ends with the test: every rank has been accepted, or none comes any more.
             for stream in listener.incoming().take(hosts.len()) {
                 let (all, groups, hosts) = (Arc::clone(&all), groups.clone(), Arc::clone(&hosts));
-                let inboxes = Arc::clone(&inboxes);
+                let messages = Arc::clone(&messages);
                 std::thread::spawn(move || {
-                    stream.and_then(|stream| serve(stream, &all, &groups, &hosts, &inboxes))
+                    stream.and_then(|stream| serve(stream, &all, &groups, &hosts, &messages))
                 });
             }
         });
-        Ok(Self { path: path.into() })
+        Ok(Self { path: path.into(), messages: all_messages })
+    }
+
+    /// How many messages the ranks have sent.
+    pub fn messages(&self) -> usize {
+        self.messages.iter().map(|messages| messages.sent.load(Ordering::Relaxed)).sum()
     }
 
     /// The path of the socket.
@@ -123,33 +149,41 @@ fn serve(
     all: &Group,
     groups: &[Arc<Group>],
     hosts: &[u32],
-    inboxes: &[Inbox],
+    messages: &[Messages],
 ) -> io::Result<()> {
     let rank = number(&mut stream)?;
     let place = hosts[..rank].iter().filter(|host| **host == hosts[rank]).count();
     let here = hosts.iter().filter(|host| **host == hosts[rank]).count();
     send(&mut stream, hosts.len())?;
     send(&mut stream, here)?;
-    let inbox = |of: usize| inboxes[of].lock().unwrap_or_else(PoisonError::into_inner);
+    let inbox = |of: usize| messages[of].inbox.lock().unwrap_or_else(PoisonError::into_inner);
+    let taken = |of: usize| messages[of].taken.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let call = number(&mut stream)?;
         if call == Call::Probe as usize {
             let from = number(&mut stream)?;
             let mut inbox = inbox(rank);
-            let at = inbox.iter().position(|message| from == 0 || message.0 == from - 1);
+            let at = inbox.iter().position(|message| from == 0 || message.from == from - 1);
             let found = at.and_then(|at| inbox.remove(at));
             drop(inbox);
-            let Some((from, bytes)) = found else {
+            let Some(Sent { from, bytes, number }) = found else {
                 send(&mut stream, 0)?;
                 continue;
             };
+            taken(from).insert(number);
             send(&mut stream, from + 1)?;
             send(&mut stream, bytes.len())?;
             stream.write_all(&bytes)?;
         } else if call == Call::Send as usize {
             let to = number(&mut stream)?;
             let bytes = part(&mut stream)?;
-            inbox(to).push_back((rank, bytes));
+            let number = number(&mut stream)?;
+            messages[rank].sent.fetch_add(1, Ordering::Relaxed);
+            inbox(to).push_back(Sent { from: rank, bytes, number });
+        } else if call == Call::IsTaken as usize {
+            let asked = number(&mut stream)?;
+            let is_taken = taken(rank).contains(&asked);
+            send(&mut stream, usize::from(is_taken))?;
         } else {
             let part = part(&mut stream)?;
             let of_host = call == Call::GatherHost as usize;

@@ -1,7 +1,7 @@
 //! The functions of the library. Handles are numbers of this file alone, but for the constants of
 //! MPICH's header.
 
-use crate::{Call, LEVEL, SERVER, number, send};
+use crate::{Call, DELAY, LEVEL, SERVER, number, send};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::io::{self, Read, Write};
@@ -14,8 +14,14 @@ const OTHER: c_int = 15;
 const WORLD: c_int = 0x4400_0000;
 const ALL: c_int = 1;
 const HOST: c_int = 2;
-/// A request: each is complete at once.
+/// MPI_REQUEST_NULL.
+const NONE: c_int = 0x2c00_0000;
+/// A request that is complete at once.
 const REQUEST: c_int = 3;
+/// The request for the first long message that a rank sends; those of the next follow.
+const LONG_REQUEST: c_int = 16;
+/// The shortest message that is complete when it is being received, and not before, in bytes.
+const LONG: usize = 4 << 10;
 
 struct Rank {
     stream: UnixStream,
@@ -26,6 +32,8 @@ struct Rank {
     /// The messages that were matched and not received, by their handles.
     matched: BTreeMap<c_int, Vec<u8>>,
     handles: c_int,
+    /// How many long messages it has sent.
+    sent: c_int,
 }
 
 /// MPI_Status: the length, a half of it in each of the first two; source, tag and error.
@@ -43,7 +51,7 @@ fn connect() -> io::Result<Rank> {
     let rank = variable("PMI_RANK")?.parse().map_err(io::Error::other)?;
     send(&mut stream, rank)?;
     let (size, here) = (number(&mut stream)?, number(&mut stream)?);
-    Ok(Rank { stream, rank, size, here, finalized: false, matched: BTreeMap::new(), handles: 0 })
+    Ok(Rank { stream, rank, size, here, finalized: false, matched: BTreeMap::new(), handles: 0, sent: 0 })
 }
 
 /// Calls `act` with this rank.
@@ -148,11 +156,16 @@ functions! {
     MPI_Isend(from: *const c_void, bytes: c_int, _byte: c_int, to: c_int, _tag: c_int, _comm: c_int, request: *mut c_int) {
         with(|rank| {
             let message = std::slice::from_raw_parts(from.cast::<u8>(), bytes as usize);
+            let delay = std::env::var(DELAY).ok().and_then(|millis| millis.parse().ok());
+            delay.into_iter().for_each(|millis| std::thread::sleep(std::time::Duration::from_millis(millis)));
             for word in [Call::Send as usize, to as usize, message.len()] {
                 send(&mut rank.stream, word)?;
             }
             rank.stream.write_all(message)?;
-            give(request, REQUEST);
+            let is_long = message.len() >= LONG;
+            send(&mut rank.stream, if is_long { rank.sent as usize + 1 } else { 0 })?;
+            give(request, if is_long { LONG_REQUEST + rank.sent } else { REQUEST });
+            rank.sent += c_int::from(is_long);
             Ok(())
         })
     }
@@ -184,5 +197,19 @@ functions! {
             Ok(())
         })
     }
-    MPI_Test(_request: *mut c_int, done: *mut c_int, _status: *mut Status) { give(done, 1) }
+    MPI_Test(request: *mut c_int, done: *mut c_int, _status: *mut Status) {
+        with(|rank| {
+            let mut is_complete = 1;
+            if *request >= LONG_REQUEST && *request != NONE {
+                send(&mut rank.stream, Call::IsTaken as usize)?;
+                send(&mut rank.stream, (*request - LONG_REQUEST) as usize + 1)?;
+                is_complete = number(&mut rank.stream)?;
+            }
+            if is_complete == 1 {
+                give(request, NONE);
+            }
+            give(done, is_complete as c_int);
+            Ok(())
+        })
+    }
 }

@@ -82,6 +82,44 @@ impl Session {
         Ok(all.chunks_exact(longest).zip(lengths).map(|(part, length)| part[..length].to_vec()).collect())
     }
 
+    /// Sends a message to another rank, and waits until MPI needs its bytes no more.
+    ///
+    /// # Errors
+    /// MPI has failed.
+    pub fn send(&self, to: usize, bytes: &[u8]) -> Result<(), String> {
+        // SAFETY: the bytes are borrowed until the request is complete, or MPI has failed: then
+        // nothing is sent any more.
+        let request = unsafe { self.calls.send(to, bytes) }?;
+        self.complete(request)
+    }
+
+    /// Waits for a message of another rank that is as long as this room.
+    ///
+    /// # Errors
+    /// MPI has failed, or the message has another length.
+    pub fn receive(&self, from: usize, room: &mut [u8]) -> Result<(), String> {
+        let message = loop {
+            if let Some(message) = self.calls.probe(Some(from))? {
+                break message;
+            }
+        };
+        if message.len != room.len() {
+            return Err(format!(
+                "rank {from} has sent {} bytes, and {} are awaited",
+                message.len,
+                room.len()
+            ));
+        }
+        // SAFETY: as above.
+        let request = unsafe { self.calls.receive(message, room) }?;
+        self.complete(request)
+    }
+
+    fn complete(&self, mut request: Request) -> Result<(), String> {
+        while !self.calls.is_complete(&mut request)? {}
+        Ok(())
+    }
+
     /// Finalises MPI, unless the program has initialised it. Every rank does so.
     pub fn end(mut self) {
         self.finish();
