@@ -8,7 +8,6 @@ use fencepost::{Nanos, Tiles};
 pub type Sweep<const D: usize> = fn(u: &[f64], v: &mut [f64], block: &Block<D>);
 
 /// A case: checksum after 10 steps, then full steps, exchanges alone and sweeps alone are timed. `exchange` fills the halo of a window.
-#[expect(clippy::too_many_arguments, reason = "one place each")]
 pub fn case<const D: usize>(
     world: &World,
     (bench_name, split, variant): (&str, &str, &str),
@@ -99,7 +98,8 @@ pub fn tiled<const D: usize>(
         fields = fields.take().map(|fields| run(fields, steps)).transpose()?;
         Ok(())
     })?;
-    let more = format!("\"n\":{n},\"checksum\":{:.9},\"k\":{steps},\"bands\":\"{:?}\"", sum[0], advice.bands());
+    let more =
+        format!("\"n\":{n},\"checksum\":{:.9},\"k\":{steps},\"bands\":\"{:?}\"", sum[0], advice.bands());
     emit(world, bench_name, &format!("put_fence/{split}/tiled"), "prepared", s.per(steps), "us", &more);
     Ok(())
 }

@@ -56,7 +56,6 @@ widest!(fn group = bands(u: &mut [f64], v: &mut [f64], tiles: &Tiles<2>));
 /// The time of a cell in cache, near enough.
 const CELL: Nanos = Nanos(0.3);
 
-
 fn splits(world: &World, n: usize, split: &str, grid: [usize; 2]) -> Result<()> {
     let block = Block::new(world, [n, n])?.grid(grid)?.halo(1)?;
     let mut sum = None;
