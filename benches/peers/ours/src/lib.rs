@@ -1,5 +1,6 @@
 //! Shared by the programs: the clock, the loop and the record of `../common.h` and `../stats.h`, step by step.
 
+pub mod pattern;
 pub mod stencil;
 
 use fencepost::prelude::*;
