@@ -6,7 +6,8 @@ use crate::description::Limits;
 use crate::turns::timeout_until;
 use fencepost_transport::Segment;
 use fencepost_transport::mpi::{Group, Session};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, fstat, open};
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
@@ -67,10 +68,15 @@ pub(crate) struct Shared {
     pub(crate) neighbours: Neighbours,
 }
 
-/// The processes of the other ranks of this host, from the next one on, and then those before this
-/// one.
-#[derive(Default)]
-pub(crate) struct Neighbours(Vec<Neighbour>);
+/// The processes of the other ranks of this host.
+pub(crate) struct Neighbours {
+    /// From the next rank on, and then those before this one.
+    others: Vec<Neighbour>,
+    /// Reports the processes that end, by their places among the ranks of the host, in the order in
+    /// which they end: a launcher may kill all ranks as soon as it sees that one has ended, and then
+    /// the error has to name that one.
+    ends: OwnedFd,
+}
 
 /// Another rank of this host.
 pub(crate) struct Neighbour {
@@ -177,7 +183,7 @@ impl Shared {
     /// Returns memory of this rank alone.
     pub(crate) fn alone() -> Result<Self, String> {
         let segment = Segment::create(1).map_err(|error| error.to_string())?;
-        Ok(Self { segment: Arc::new(segment), neighbours: Neighbours::default() })
+        Ok(Self { segment: Arc::new(segment), neighbours: Neighbours::new(Vec::new())? })
     }
 }
 
@@ -191,12 +197,24 @@ impl Neighbours {
             let process = opened.ok_or_else(|| format!("the process of rank {rank} can't be watched"))?;
             Ok(Neighbour { rank, local, pid, process })
         };
-        (here + 1..ranks.len()).chain(0..here).map(other).collect::<Result<_, String>>().map(Self)
+        Self::new((here + 1..ranks.len()).chain(0..here).map(other).collect::<Result<_, String>>()?)
+    }
+
+    fn new(others: Vec<Neighbour>) -> Result<Self, String> {
+        let ends = epoll::create(epoll::CreateFlags::CLOEXEC).and_then(|ends| {
+            let once = epoll::EventFlags::IN | epoll::EventFlags::ONESHOT;
+            for other in &others {
+                epoll::add(&ends, &other.process, epoll::EventData::new_u64(other.local as u64), once)?;
+            }
+            Ok(ends)
+        });
+        let ends = ends.map_err(|error| format!("the processes of this host can't be watched: {error}"))?;
+        Ok(Self { others, ends })
     }
 
     /// Returns whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.others.is_empty()
     }
 
     /// Watches all of them, as long as this process runs. Reports each one that has ended, and how;
@@ -206,18 +224,19 @@ impl Neighbours {
     pub(crate) fn watch(self, limits: Limits, mut ended: impl FnMut(&Neighbour, &str, bool)) {
         let mut stop = Stop::default();
         let mut watched: VecDeque<(Neighbour, Option<String>)> =
-            self.0.into_iter().map(|other| (other, None)).collect();
+            self.others.into_iter().map(|other| (other, None)).collect();
+        let mut found: Vec<epoll::Event> = Vec::with_capacity(watched.len());
         while !watched.is_empty() {
             let began = Instant::now();
             let next = (!limits.silence.is_zero()).then(|| began + limits.heartbeat);
-            let running: Vec<usize> = (0..watched.len()).filter(|&at| watched[at].1.is_none()).collect();
-            let mut fds: Vec<PollFd<'_>> =
-                running.iter().map(|&at| PollFd::new(&watched[at].0.process, PollFlags::IN)).collect();
-            let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(next).as_ref());
-            let is_over = |fd: &PollFd<'_>| fd.revents().intersects(PollFlags::IN | PollFlags::HUP);
-            let over: Vec<bool> = fds.iter().map(is_over).collect();
-            drop(fds);
-            for (at, _) in running.into_iter().zip(over).filter(|(_, over)| *over) {
+            found.clear();
+            // An error is that of a signal, and nothing is found.
+            let timeout = timeout_until(next);
+            let _: rustix::io::Result<usize> =
+                epoll::wait(&self.ends, spare_capacity(&mut found), timeout.as_ref());
+            for event in &found {
+                let local = event.data.u64() as usize;
+                let Some(at) = watched.iter().position(|(other, _)| other.local == local) else { continue };
                 let killed = if at == 0 { std::mem::take(&mut stop).killed } else { None };
                 let (other, how) = &mut watched[at];
                 let end = match killed {
@@ -262,6 +281,7 @@ impl Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::{Child, Command, Stdio};
 
     #[test]
     fn a_process_is_recognised_by_its_number_and_its_start() {
@@ -293,14 +313,34 @@ mod tests {
         }
     }
 
-    fn the_end_is_marked(limits: Limits, stops: bool) {
-        let segment = Arc::new(Segment::create(2).expect("memory"));
-        let mut child =
-            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().expect("a process");
+    #[test]
+    fn ends_are_reported_in_the_order_in_which_processes_end() {
+        let (mut children, others): (Vec<_>, Vec<_>) = (1..=3).map(neighbour).unzip();
+        let neighbours = Neighbours::new(others).expect("descriptors");
+        for place in [2, 3, 1] {
+            let child = &mut children[place - 1];
+            drop(child.stdin.take());
+            child.wait().expect("it has ended");
+        }
+        let limits = Limits { heartbeat: Duration::from_millis(10), silence: Duration::ZERO };
+        let mut order = Vec::new();
+        neighbours.watch(limits, |other, _, is_next| order.extend((!is_next).then_some(other.local)));
+        assert_eq!(order, [2, 3, 1]);
+    }
+
+    /// Starts a process, which ends with its input, as the rank with this number and place.
+    fn neighbour(local: usize) -> (Child, Neighbour) {
+        let child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("a process");
         let pid = child.id() as i32;
         let process = Process { pid, started: started(pid).expect("it runs") };
         let process = process.open().expect("a descriptor");
-        let neighbours = Neighbours(vec![Neighbour { rank: 1, local: 1, pid, process }]);
+        (child, Neighbour { rank: local as u32, local, pid, process })
+    }
+
+    fn the_end_is_marked(limits: Limits, stops: bool) {
+        let segment = Arc::new(Segment::create(2).expect("memory"));
+        let (mut child, other) = neighbour(1);
+        let neighbours = Neighbours::new(vec![other]).expect("a descriptor");
         let marked = Arc::clone(&segment);
         let watcher = std::thread::spawn(move || {
             neighbours.watch(limits, |other, how, is_next| {
