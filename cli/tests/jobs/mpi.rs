@@ -139,7 +139,7 @@ pub fn refusals() {
 
 pub fn deaths() {
     for (hosts, transport) in HOSTS.into_iter().flat_map(|hosts| [(hosts, "tcp"), (hosts, "mpi")]) {
-        for (how, victim) in [("kill", 1), ("exit", 3), ("panic", 0), ("stop", 1)] {
+        for (how, victim) in [("kill", 1), ("exit", 3), ("leave", 2), ("panic", 0), ("stop", 1)] {
             // A rank that is alone on its host stays stopped until its launcher kills it.
             if how == "stop" && hosts.iter().filter(|host| **host == hosts[victim]).count() == 1 {
                 continue;
