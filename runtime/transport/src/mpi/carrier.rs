@@ -219,6 +219,10 @@ impl Connection<OverMpi> for MpiConnection {
                 }
                 self.arrived.extend(self.receiving.pop_front().map(Transfer::into_memory));
             }
+            // Mostly one message is all that there is, and to look for more takes as long as to receive it.
+            if !self.arrived.is_empty() {
+                return Ok(());
+            }
             let found = match self.found.pop_front() {
                 None => messages.probe(Some(self.rank)).map_err(io::Error::other)?,
                 found => found,
@@ -266,7 +270,7 @@ impl Connection<OverMpi> for MpiConnection {
                 return ReadOutcome::Something { all: false };
             }
         }
-        ReadOutcome::Something { all: self.receiving.is_empty() && self.found.is_empty() }
+        ReadOutcome::Something { all: false }
     }
 
     fn flush(&mut self, carrier: &mut OverMpi, out: &mut Outgoing) -> io::Result<bool> {
