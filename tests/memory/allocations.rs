@@ -433,6 +433,16 @@ fn prepared_halo(world: &World, runs: u64) -> Result<u64> {
     allocations(|| some(runs))
 }
 
+/// Rows that a transport may send, and receive, where they are.
+fn prepared_long(world: &World, runs: u64) -> Result<u64> {
+    let block = Block::new(world, [world.size(), 1 << 14])?.halos([1, 0])?;
+    let mut u = world.window::<f64>(block.len())?;
+    let mut halo = exchange::prepare(world, &block)?;
+    let mut some = |runs| (0..runs).try_for_each(|_| halo.replay(&mut u));
+    some(runs)?;
+    allocations(|| some(runs))
+}
+
 fn prepared_halves(world: &World, runs: u64) -> Result<u64> {
     let block = Block::new(world, [12, 9])?.halo(1)?;
     let mut u = Some(world.window::<f64>(block.len())?);
@@ -504,6 +514,7 @@ fn a_prepared_superstep_does_not_allocate() {
     for transport in transports([2]) {
         for (what, program) in [
             ("replayed", prepared_halo as fn(&World, u64) -> Result<u64>),
+            ("replayed with long rows", prepared_long),
             ("begun and finished", prepared_halves),
             ("matched", prepared_calls),
         ] {

@@ -119,6 +119,39 @@ pub fn wires() {
     assert!(messages(&[]) >= TIMED);
 }
 
+/// Ranks of one host that run one file read it once; other files are the same program if their content is.
+pub fn programs() {
+    let own = rank_program();
+    let named = |name: &str| {
+        let name = format!("fencepost-{name}-{}", std::process::id());
+        std::env::temp_dir().join(name).display().to_string()
+    };
+    let (same, other) = (named("same"), named("other"));
+    for copy in [&same, &other] {
+        std::fs::copy(&own, copy).expect("a copy");
+    }
+    let mut changed = std::fs::OpenOptions::new().append(true).open(&other).expect("it was copied");
+    std::io::Write::write_all(&mut changed, b"changed").expect("a disk");
+    drop(changed);
+    for (programs, meet) in [
+        ([&own, &own, &own], true),
+        ([&own, &same, &same], true),
+        ([&own, &own, &other], false),
+        ([&other, &own, &own], false),
+        ([&own, &other, &other], false),
+    ] {
+        let (_server, ranks) =
+            started(&[0, 0, 0], &[], |rank, set| start(programs[rank], &["rank", "placed"], set));
+        for rank in ranks.into_iter().map(Launched::end) {
+            let all = format!("{}{}", rank.out, rank.err);
+            assert_eq!(rank.code == Some(0), meet, "{programs:?}: {rank:#?}");
+            let says = if meet { "met 3" } else { "runs another program than rank 0" };
+            assert!(all.contains(says), "{programs:?}: {rank:#?}");
+        }
+    }
+    [same, other].iter().for_each(|copy| std::fs::remove_file(copy).expect("it is there"));
+}
+
 pub fn refusals() {
     let says = |ranks: Vec<Ended>, text: &str| {
         for ended in ranks {
@@ -162,6 +195,51 @@ pub fn deaths() {
                 );
             }
         }
+    }
+}
+
+/// Puts the first elements of a rank into the window of the other one.
+#[superstep]
+fn give(u: &mut Window<u64>, v: &mut Window<u64>, len: usize, other: usize) -> Result<()> {
+    v.put(u.section(0..len)).to(other, 0)?;
+    Ok(())
+}
+
+/// Runs a prepared superstep as often as `runs` says, in which both ranks send `len` elements.
+pub fn gives(len: usize, runs: usize) -> Result<()> {
+    fencepost::ranks(2).transport(TransportKind::Mpi).run(|world| {
+        let (mut u, mut v) = (world.window::<u64>(len)?, world.window::<u64>(len)?);
+        let mut give = give::prepare(world, len, 1 - world.rank())?;
+        for _ in 0..runs {
+            give.replay(&mut u, &mut v)?;
+        }
+        Ok(())
+    })
+}
+
+/// A run of a prepared superstep sends one message for each frame, and another one if its payload is long; and no others.
+pub fn frames() {
+    const RUNS: usize = 200;
+    for (len, each) in [(1, 1), (8191, 1), (8192, 2), (100_000, 2)] {
+        let messages = |runs: usize| {
+            let set = [
+                ("FENCEPOST_HEARTBEAT", "30s"),
+                ("FENCEPOST_SILENCE", "120s"),
+                ("FENCEPOST_TRANSPORT", "mpi"),
+                ("FENCEPOST_SHARE", "off"),
+            ];
+            let (server, ranks) = ranks(&[0, 0], &set, &["gives", &len.to_string(), &runs.to_string()]);
+            for rank in ranks.into_iter().map(Launched::end) {
+                rank.expect(0);
+            }
+            server.messages()
+        };
+        let (none, some) = (messages(0), messages(RUNS));
+        assert_eq!(
+            some.saturating_sub(none),
+            2 * RUNS * each,
+            "{len} elements: {none} messages without a run"
+        );
     }
 }
 

@@ -49,6 +49,7 @@ pub fn main(words: &[String]) -> ExitCode {
         ["small_puts"] => super::endure::small_puts(),
         ["endure", transport, epochs] => super::endure::rank(transport, number(epochs)),
         ["hillslope", ref words @ ..] => super::hillslope::with(words),
+        ["gives", len, runs] => super::mpi::gives(number(len), number(runs)),
         ["lends", how] => super::mpi::lends(how),
         ["noticed", wait] => super::noticed::rank(wait),
         ["many", rank, point, how] => return super::many::die(number(rank), number(point), how),

@@ -20,6 +20,7 @@ use rustix::system::uname;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -156,6 +157,9 @@ fn over(
         .map_err(|error| format!("this rank can't exchange messages of MPI: {error}"))?;
     let shared = shared.filter(|_| job.reach != Reach::Tcp);
     let memory = shared.as_ref().map(|shared| Arc::clone(&shared.segment));
+    if let Some(memory) = &memory {
+        memory.keep_pages();
+    }
     if let Some(others) = others {
         // In memory of this rank alone there is nobody else to mark.
         let marked = shared.filter(|shared| !shared.neighbours.is_empty()).map(|shared| shared.segment);
@@ -222,6 +226,7 @@ fn begin(external: &ExternalRank) -> Result<Session, String> {
 /// Takes the secret of rank 0, and compares what has to be the same on all ranks. Returns the
 /// secret and what was compared.
 fn agree(session: &Session, own: Result<Choices, String>) -> Result<(Secret, Choices), String> {
+    let program = digest_of_program(session)?;
     let drawn = || Secret::new().map_err(|error| format!("no secret can be drawn: {error}"));
     let secret = (session.rank() == 0).then(drawn).transpose();
     let given = own.and_then(|choices| Ok((choices, secret?)));
@@ -229,8 +234,7 @@ fn agree(session: &Session, own: Result<Choices, String>) -> Result<(Secret, Cho
     match &given {
         Ok((choices, secret)) => {
             let mut same = blake3::Hasher::new();
-            // A program that one rank can't read is another one for the others.
-            same.update(&crate::digest(Path::new("/proc/self/exe")).unwrap_or_default());
+            same.update(&program);
             same.update(format!("{} {choices:?}", crate::RELEASE).as_bytes());
             mine.extend(same.finalize().as_bytes());
             mine.extend(secret.iter().flat_map(Secret::as_bytes));
@@ -249,6 +253,24 @@ fn agree(session: &Session, own: Result<Choices, String>) -> Result<(Secret, Cho
     }
     let secret = secret.try_into().map_err(|_| "rank 0 has sent no secret")?;
     Ok((Secret::from_bytes(secret), given?.0))
+}
+
+/// Returns the digest of this rank's program. Where the first rank of the host runs the same file, that
+/// one has read it for all of them. A program that can't be read is another one for the others.
+fn digest_of_program(session: &Session) -> Result<Vec<u8>, String> {
+    let path = Path::new("/proc/self/exe");
+    let file = std::fs::metadata(path).map(|file| {
+        let changed = [file.ctime(), file.ctime_nsec()].map(i64::cast_unsigned);
+        [file.dev(), file.ino(), file.len(), changed[0], changed[1]].map(u64::to_le_bytes).concat()
+    });
+    let (rank, file) = ((session.rank() as u64).to_le_bytes(), file.unwrap_or_default());
+    let given = session.gather(Group::Host, &[&rank[..], &file].concat())?;
+    // The group has the order of the ranks.
+    let (first, of_first) = given[0].split_at(rank.len());
+    let reads = first == rank || file.is_empty() || of_first != file;
+    let digest = if reads { crate::digest(path).unwrap_or_default().to_vec() } else { Vec::new() };
+    let mut digests = session.gather(Group::Host, &digest)?;
+    Ok(if reads { digest } else { digests.swap_remove(0) })
 }
 
 /// The hosts of a job.

@@ -1,6 +1,7 @@
 //! What Fencepost needs of the system that it runs on.
 
 use rustix::io::Errno;
+use std::ffi::{c_int, c_void};
 use std::io;
 
 /// Returns the error of a system call that failed, with the call's name. Where the system does not
@@ -14,4 +15,17 @@ pub fn call_failed(call: &str, errno: Errno) -> io::Error {
     } else {
         format!("the call {call} failed: {errno}")
     })
+}
+
+/// Unmaps these bytes, by the function of libc: libraries of MPI replace that one to learn of memory
+/// that their networks must not use any more. An error leaves the memory mapped.
+///
+/// # Safety
+/// They are whole pages of a mapping, and nobody uses them any more.
+pub(crate) unsafe fn unmap(first: *mut c_void, len: usize) {
+    unsafe extern "C" {
+        fn munmap(first: *mut c_void, len: usize) -> c_int;
+    }
+    // SAFETY: the caller's.
+    let _ = unsafe { munmap(first, len) };
 }

@@ -1,8 +1,9 @@
 //! [`Zeros`]: zeroed memory that takes none of the machine's until it is touched.
 
 use crate::budget::Promise;
+use crate::system::unmap;
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::io;
 use std::ptr::NonNull;
 
@@ -32,7 +33,7 @@ impl Zeros {
             if len > 0 {
                 // SAFETY: a part of the mapping that nobody knows, and that the value does not
                 // have.
-                let _ = unsafe { munmap(from.as_ptr().add(offset).cast(), len) };
+                unsafe { unmap(from.as_ptr().add(offset).cast(), len) };
             }
         }
         // SAFETY: within the mapping.
@@ -47,6 +48,6 @@ impl Zeros {
 impl Drop for Zeros {
     fn drop(&mut self) {
         // SAFETY: mapped in `new`; who has a pointer into the pages keeps them.
-        let _ = unsafe { munmap(self.first.as_ptr().cast(), self.len) };
+        unsafe { unmap(self.first.as_ptr().cast(), self.len) };
     }
 }

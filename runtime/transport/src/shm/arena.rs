@@ -301,6 +301,22 @@ mod tests {
     }
 
     #[test]
+    fn pages_that_were_used_are_not_returned_once_all_are_kept() {
+        let segment = Segment::create(1).unwrap();
+        segment.keep_pages();
+        let arena = segment.arena(0);
+        let (all, _) = arena.free();
+        let four = || (0..4).map(|_| arena.allocate(MAX_DIRTY / 2, true).unwrap()).collect::<Vec<_>>();
+        let allocations = four();
+        allocations.iter().for_each(|allocation| fill(allocation, 7));
+        drop(allocations);
+        assert_eq!(arena.free(), (all - 2 * MAX_DIRTY, 2 * MAX_DIRTY));
+        let again = four();
+        assert!(again.iter().all(|allocation| holds(allocation, 0)));
+        assert_eq!(arena.free(), (all - 2 * MAX_DIRTY, 0), "they are used again");
+    }
+
+    #[test]
     fn a_request_beyond_what_is_available_is_refused_with_both_sizes_and_costs_nothing() {
         let arena = arena();
         let before = arena.free();

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fs::FallocateFlags;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
@@ -12,6 +12,7 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::budget::{self, MemoryShortage};
 use crate::large_pages;
+use crate::system::unmap;
 
 /// The machine grants multiples of this.
 pub(super) const PAGE: u64 = 4096;
@@ -93,13 +94,20 @@ pub(super) fn limit_of_arena(bytes: u64) -> &'static str {
 pub(super) struct Mapping {
     pub(super) file: File,
     pub(super) head: SegmentHead,
+    /// Whether this process returns no pages.
+    keeps_pages: AtomicBool,
 }
 
 impl Mapping {
     /// Maps the file that begins with `head`, at its address.
     pub(super) fn new(file: File, head: SegmentHead) -> io::Result<Self> {
         Self::map(&file, head)?;
-        Ok(Self { file, head })
+        Ok(Self::mapped(file, head))
+    }
+
+    /// The file that begins with `head` is mapped at its address.
+    pub(super) fn mapped(file: File, head: SegmentHead) -> Self {
+        Self { file, head, keeps_pages: AtomicBool::new(false) }
     }
 
     /// Maps the bytes of the file at the address in `head`, and nowhere else.
@@ -111,7 +119,7 @@ impl Mapping {
         let got = unsafe { rustix::mm::mmap(wanted, head.bytes as usize, protection, flags, file, 0) }?;
         if got != wanted {
             // SAFETY: it was just mapped, and nobody knows it.
-            unsafe { rustix::mm::munmap(got, head.bytes as usize) }?;
+            unsafe { unmap(got, head.bytes as usize) };
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         // A core dump of a crashed process would otherwise walk through all addresses.
@@ -184,8 +192,16 @@ impl Mapping {
         }
     }
 
-    /// Returns these pages to the machine. Returns whether it took them: they are zero then.
+    /// Has this process keep all pages from here on that it has used.
+    pub(super) fn keep_pages(&self) {
+        self.keeps_pages.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns these pages to the machine, unless all are kept. Returns whether it took them: they are zero then.
     pub(super) fn return_pages(&self, offset: u64, bytes: u64) -> bool {
+        if self.keeps_pages.load(Ordering::Relaxed) {
+            return false;
+        }
         let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         again(|| rustix::fs::fallocate(&self.file, mode, offset, bytes)).is_ok()
     }
@@ -195,7 +211,7 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         let base = self.head.address as *mut std::ffi::c_void;
         // SAFETY: mapped in `new`; everything that points into the mapping keeps it alive.
-        let _ = unsafe { rustix::mm::munmap(base, self.head.bytes as usize) };
+        unsafe { unmap(base, self.head.bytes as usize) };
     }
 }
 

@@ -94,7 +94,7 @@ impl Segment {
             );
             io::Error::new(error.kind(), message)
         })?;
-        let mapping = Mapping { file, head };
+        let mapping = Mapping::mapped(file, head);
         mapping.reserve_first(PAGE + shared)?;
         let mapping = Arc::new(mapping);
         let base = mapping.at(PAGE);
@@ -157,6 +157,12 @@ impl Segment {
             retained: Mutex::default(),
             mapping,
         }
+    }
+
+    /// Has this process keep all pages of the segment that it has used, as networks need that remember addresses: they would go
+    /// on to use pages that were returned to the machine. Memory that is freed is used again by this rank alone then.
+    pub fn keep_pages(&self) {
+        self.mapping.keep_pages();
     }
 
     /// Returns the descriptor, to be handed on.

@@ -1,5 +1,6 @@
 //! [`Pages`] of a file that are mapped.
 
+use crate::system::unmap;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -47,7 +48,7 @@ impl Pages {
 impl Drop for Pages {
     fn drop(&mut self) {
         // SAFETY: mapped in `of`; who has a pointer into the pages keeps them.
-        let _ = unsafe { rustix::mm::munmap(self.first.as_ptr().cast(), self.len) };
+        unsafe { unmap(self.first.as_ptr().cast(), self.len) };
     }
 }
 
