@@ -237,44 +237,43 @@ impl Neighbours {
             for event in &found {
                 let local = event.data.u64() as usize;
                 let Some(at) = watched.iter().position(|(other, _)| other.local == local) else { continue };
-                let killed = if at == 0 { std::mem::take(&mut stop).killed } else { None };
                 let (other, how) = &mut watched[at];
-                let end = match killed {
-                    Some(stopped) => format!("was stopped for {:.1} s and was killed", stopped.as_secs_f64()),
-                    None => "has ended".into(),
-                };
-                let how = how.insert(format!("rank {} of the job {end}", other.rank));
+                let how = how.insert(format!("rank {} of the job has ended", other.rank));
                 ended(other, how, false);
-            }
-            while let Some((other, Some(how))) = watched.front() {
-                ended(other, how, true);
-                watched.pop_front();
             }
             // Only the time in which this process was not stopped itself counts: a job may be stopped
             // as a whole.
             let turn = began.elapsed().min(limits.heartbeat);
-            if let Some((next, _)) = watched.front().filter(|_| !limits.silence.is_zero()) {
-                stop.count(next, turn, limits.silence);
+            if let Some((next, how @ None)) = watched.front_mut().filter(|_| !limits.silence.is_zero())
+                && let Some(stopped) = stop.killed(next, turn, limits.silence)
+            {
+                // It runs no more. Its launcher may kill others as soon as it sees that it has ended.
+                let how = how.insert(format!(
+                    "rank {} of the job was stopped for {:.1} s and was killed",
+                    next.rank,
+                    stopped.as_secs_f64()
+                ));
+                ended(next, how, false);
+            }
+            while let Some((other, Some(how))) = watched.front() {
+                ended(other, how, true);
+                watched.pop_front();
+                stop = Stop::default();
             }
         }
     }
 }
 
-/// For how long the next rank has been stopped, and had been when it was killed for that.
+/// For how long the next rank has been stopped.
 #[derive(Default)]
-struct Stop {
-    stopped: Duration,
-    killed: Option<Duration>,
-}
+struct Stop(Duration);
 
 impl Stop {
-    fn count(&mut self, of: &Neighbour, turn: Duration, limit: Duration) {
-        self.stopped = if is_stopped(of.pid) { self.stopped + turn } else { Duration::ZERO };
-        if self.stopped >= limit && self.killed.is_none() {
-            self.killed = Some(self.stopped);
-            // An error means that it has ended, which the descriptor reports.
-            let _: rustix::io::Result<()> = pidfd_send_signal(&of.process, Signal::KILL);
-        }
+    /// Kills a rank that has been stopped for longer than the limit; returns for how long, if it did.
+    fn killed(&mut self, rank: &Neighbour, turn: Duration, limit: Duration) -> Option<Duration> {
+        self.0 = if is_stopped(rank.pid) { self.0 + turn } else { Duration::ZERO };
+        // An error means that it has ended, which the descriptor reports.
+        (self.0 >= limit && pidfd_send_signal(&rank.process, Signal::KILL).is_ok()).then_some(self.0)
     }
 }
 
