@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # One binary under each MPI and each launcher that packages provide, as `.ci/run` calls it:
 # `under_mpi.sh FOLDER [PART [NAME]]`. PART is what is done under each launcher, or only under that of
-# this NAME: `same`, or `deaths`, which takes half an hour. What can't be installed is named in lines
-# that begin with `left out:`. Slurm and the wheels are installed below FOLDER.
+# this NAME: `same`; `deaths`, which takes half an hour; or `examples`, which is done under MPICH of
+# Debian alone, since it has hosts that are made up. What can't be installed is named in lines that
+# begin with `left out:`. Slurm and the wheels are installed below FOLDER.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder="$1" part="${2:-same}" only="${3:-}" wrong_jobs=0
@@ -47,11 +48,13 @@ fails() { # fails COMMAND..: the job fails, within a minute; a launcher that han
 same() { # same NAME HOSTS LAUNCHER..: four ranks meet; hillslope has the digest of threads; a job in which a rank dies fails
     local name="$1" together="$2" log="$folder/log" share how what placement begun=$SECONDS
     shift 2
-    for what in on,tcp off,tcp on,mpi off,mpi; do
+    for what in on,tcp off,tcp on,mpi off,mpi off,either; do
         share="${what%,*}"
         # Ranks that all share memory exchange no messages.
         [[ "$what,$together" != on,mpi,Together ]] || continue
         export FENCEPOST_SHARE="$share" FENCEPOST_TRANSPORT="${what#*,}"
+        # Then it is found out which is quicker.
+        [[ "$what" != *,either ]] || unset FENCEPOST_TRANSPORT
         [[ "$share" == on ]] && placement="$together" || placement=Apart
         timeout 60 "$@" "$program" rank placed >"$log" 2>&1 || { cat "$log"; echo "$name, share and transport $what" >&2; exit 1; }
         [[ "$(grep -c "^placed $placement\$" "$log"),$(grep -c '^met 4$' "$log")" == 4,4 ]] || {
@@ -60,6 +63,7 @@ same() { # same NAME HOSTS LAUNCHER..: four ranks meet; hillslope has the digest
         [[ "$(timeout 60 "$@" "$program" rank hillslope -n 4 --years 5e5 2>"$log" | digest)" == "$expected" ]] || {
             cat "$log"; echo "$name, share and transport $what: another digest" >&2; exit 1
         }
+        [[ "$what" != *,either ]] || continue
         fails "$@" "$program" rank code 1 0 || {
             cat "$log"; echo "$name, share and transport $what: the job succeeds or hangs though rank 1 exits inside a world" >&2; exit 1
         }
@@ -167,8 +171,56 @@ deaths() {
     wrong_jobs=$((wrong_jobs + failed))
 }
 
+# While MPI may know addresses, only libc and the loader unmap memory, and nobody punches holes.
+traced() { # traced LAUNCHER..: hillslope, with the callers of these system calls
+    local strange
+    command -v strace >"$folder/log" || { left_out "the callers of munmap: no strace"; return 0; }
+    rm -f "$folder"/calls.*
+    FENCEPOST_TRANSPORT=mpi "$@" strace -ff -k -e trace=munmap,fallocate -o "$folder/calls" \
+        "$target/debug/examples/hillslope" -n 4 --years 5e5 >"$folder/log" 2>&1
+    # After each call come the frames of its stack, the innermost first.
+    strange="$(awk '/^munmap/ { call = $0; getline; if ($0 !~ /(libc|ld-linux)[^ ]*\.so/) print call, $0 }
+        /PUNCH_HOLE/' "$folder"/calls.*)"
+    [[ "$(cat "$folder"/calls.* | grep -c '^munmap')" -gt 0 && -z "$strange" ]] || {
+        printf '%s\n' "$strange" "memory is unmapped by others than libc, or has holes" >&2
+        exit 1
+    }
+    echo "-- only libc and the loader unmap memory, and nobody punches holes"
+}
+
+# The examples that check themselves, on one to eight ranks of two made-up hosts, over messages of MPI.
+examples() {
+    local ranks hosts share words local begun=$SECONDS runs=0
+    cargo build --locked --examples
+    export FENCEPOST_TRANSPORT=mpi
+    for ranks in {1..8}; do
+        for words in "hillslope --years 5e5" "histogram --updates 50000 --buckets 4096" "sparse --rows 3000 --iterations 5" \
+            "server --questions 200" "queue --tasks 1000" ahead "modes --epochs 4 --size 64"; do
+            # There one rank has nothing to exchange.
+            [[ "$ranks,$words" != 1,[sam]* || "$words" == sparse* ]] || continue
+            # shellcheck disable=SC2086 # they are words
+            local="$(FENCEPOST_TRANSPORT=local "$target/debug/examples/"$words -n "$ranks" | grep '^digest ' || true)"
+            for hosts in "one:$(((ranks + 1) / 2)),two:$((ranks / 2 + 1))" one:1,two:1; do
+                for share in on off; do
+                    # shellcheck disable=SC2086
+                    FENCEPOST_SHARE="$share" timeout 120 mpiexec.mpich -launcher fork -hosts "$hosts" -n "$ranks" \
+                        "$target/debug/examples/"$words -n "$ranks" >"$folder/log" 2>&1 &&
+                        [[ "$(grep '^digest ' "$folder/log" || true)" == "$local" ]] || {
+                        cat "$folder/log"
+                        echo "$words on $ranks ranks of $hosts, sharing $share: it fails, or has another digest" >&2
+                        exit 1
+                    }
+                    runs=$((runs + 1))
+                done
+            done
+        done
+    done
+    unset FENCEPOST_TRANSPORT
+    echo "-- examples: $runs jobs of one to eight ranks on two hosts, in $((SECONDS - begun)) s"
+}
+
 under() { # under NAME HOSTS LAUNCHER..: what is asked for, under one launcher
-    [[ "${only:-$1}" == "$1" ]] || return 0
+    [[ "${only:-$1}" == "$1" && "$part" != examples ]] || return 0
     "$part" "$@"
 }
 
@@ -181,6 +233,7 @@ headers() { # headers FAMILY COMPILER..: the constants are those of the header
 }
 
 "${root[@]}" apt-get update >"$folder/apt.log" 2>&1 || true
+install strace || true
 if install openmpi-bin libopenmpi-dev; then
     headers open-mpi mpicc.openmpi
     under "Open MPI of Debian" Together mpirun.openmpi --oversubscribe -n 4
@@ -193,6 +246,8 @@ if install mpich libmpich-dev; then
     # One process manager for each of two hosts that are both this machine.
     under "MPICH of Debian, two hosts" "Hosts { ranks_each: 2 }" mpiexec.mpich -launcher fork -hosts one:2,two:2 -n 4
     under "MPICH of Debian, two hosts in turn" Apart mpiexec.mpich -launcher fork -hosts one:1,two:1 -n 4
+    [[ "$part" != same ]] || traced mpiexec.mpich -launcher fork -hosts one:2,two:2 -n 4
+    [[ "$part" != examples ]] || { examples; exit 0; }
 else
     left_out "MPICH of Debian"
 fi

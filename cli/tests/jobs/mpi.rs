@@ -77,6 +77,11 @@ pub fn hosts() {
             }
         }
     }
+    // One rank alone needs nobody.
+    let alone = [("FENCEPOST_TRANSPORT", "mpi"), ("FENCEPOST_RANKS", "1")];
+    for set in [&alone[..1], &alone] {
+        ended(&[0], set, &["settings"])[0].expect(0);
+    }
     // A host whose ranks can't share memory has TCP, and so have all where no other host has
     // several ranks.
     for (hosts, placement) in [(&[0, 0, 1][..], "Apart"), (&[0, 0, 1, 1, 2], "Apart")] {

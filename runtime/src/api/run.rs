@@ -455,6 +455,10 @@ impl Ranks {
                 process.agrees(size, self.size.is_some())?;
                 (size, TransportKind::Tcp)
             }
+            // A launcher of MPI has started one rank, which exchanges no messages.
+            None if matches!(asked, Some(TransportKind::Mpi)) && fencepost_job::is_only_rank() => {
+                (asked_size.unwrap_or(1), TransportKind::Local)
+            }
             None => {
                 let cores = || std::thread::available_parallelism().map_or(1, usize::from);
                 (asked_size.unwrap_or_else(cores), asked.cloned().unwrap_or_default())
