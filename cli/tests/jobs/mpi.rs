@@ -240,10 +240,11 @@ pub fn frames() {
             server.messages()
         };
         let (none, some) = (messages(0), messages(RUNS));
-        assert_eq!(
-            some.saturating_sub(none),
-            2 * RUNS * each,
-            "{len} elements: {none} messages without a run"
+        let (sent, frames) = (some.saturating_sub(none), 2 * RUNS * each);
+        // A rank that is delayed reports by a message of its own what it has released.
+        assert!(
+            (frames..=frames + RUNS / 10).contains(&sent),
+            "{len} elements: {sent} messages, not {frames}"
         );
     }
 }

@@ -77,7 +77,7 @@ pub const VARIABLES: [Variable; 26] = [
         "FENCEPOST_TRANSPORT",
         "local, sim, shm, tcp or mpi",
         "local",
-        "local: threads. sim: threads that only exchange messages, late and out of order. shm and tcp: processes. mpi: processes that a launcher of MPI has started, and what is no shared memory goes by messages of that MPI",
+        "local: threads. sim: threads that only exchange messages, late and out of order. shm and tcp: processes. mpi: processes that a launcher of MPI has started, and what is no shared memory goes by messages of that MPI. Under such a launcher tcp has it go by connections; where neither is set, by what is quicker",
     ),
     program(
         "FENCEPOST_MODE",

@@ -20,7 +20,8 @@ pub enum TransportKind {
     Shm,
     /// Processes of any machines, by connections; see [`launch`](crate::launch()).
     Tcp,
-    /// Processes that `mpirun`, `mpiexec` or `srun` has started, by messages of that MPI. Ranks of one host share memory.
+    /// Processes that `mpirun`, `mpiexec` or `srun` has started, by messages of that MPI. Ranks of one host share memory. Where
+    /// neither this nor [`Tcp`](Self::Tcp) is asked for, such processes use what is quicker between hosts.
     Mpi,
     /// Threads that reach each other's memory as processes do: for tests.
     #[doc(hidden)]

@@ -24,6 +24,15 @@
 //! in the order of their programs, as far as that is possible without waiting. So two ranks may finish two runs in opposite
 //! orders, though each has sends and dones left in both.
 
+//!
+//! # Payloads that stay where they are
+//!
+//! Over MPI a long payload is sent from the window or the buffer that has it, and received where it belongs, while the run goes
+//! on. A frame is copied to its reader all the same, so releases and frames count as before (W4, W5), and the word is compared
+//! before its payload is unpacked (W1). What W2 says of a copied payload has to hold until MPI has sent it: [`loans`] leaves those
+//! in place that nothing of the run writes afterwards. Places for payloads are offered as over TCP ([`preposts`]). The
+//! run returns when all is [taken back](Executable::take_back): so its windows and buffers are the rank's own again.
+
 mod bind;
 mod loans;
 mod preposts;
