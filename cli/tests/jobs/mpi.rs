@@ -241,11 +241,9 @@ pub fn frames() {
         };
         let (none, some) = (messages(0), messages(RUNS));
         let (sent, frames) = (some.saturating_sub(none), 2 * RUNS * each);
-        // A rank that is delayed reports by a message of its own what it has released.
-        assert!(
-            (frames..=frames + RUNS / 10).contains(&sent),
-            "{len} elements: {sent} messages, not {frames}"
-        );
+        // What the ranks say as they begin and end is packed into more messages or fewer, and one that is delayed reports
+        // what it has released.
+        assert!(sent.abs_diff(frames) <= RUNS / 10, "{len} elements: {sent} messages, not {frames}");
     }
 }
 
