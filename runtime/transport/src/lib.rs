@@ -51,7 +51,6 @@ mod sim;
 #[cfg_attr(loom, allow(dead_code, unused_imports, reason = "some items are sent over sockets only"))]
 mod stream;
 mod sync;
-#[cfg(not(loom))]
 mod system;
 #[cfg(not(loom))]
 mod tcp;

@@ -1,11 +1,14 @@
 //! What Fencepost needs of the system that it runs on.
 
+#[cfg(not(loom))]
 use rustix::io::Errno;
 use std::ffi::{c_int, c_void};
+#[cfg(not(loom))]
 use std::io;
 
 /// Returns the error of a system call that failed, with the call's name. Where the system does not
 /// have the call or does not allow it, the error says what Fencepost needs.
+#[cfg(not(loom))]
 pub fn call_failed(call: &str, errno: Errno) -> io::Error {
     let is_refused = [Errno::PERM, Errno::NOSYS, Errno::INVAL].contains(&errno);
     io::Error::other(if is_refused {
