@@ -14,7 +14,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Bytes before the elements: a cache line, which begins with `Counts`.
 const HEAD: usize = 64;
@@ -45,6 +45,8 @@ pub(crate) struct Region {
     memory: UnsafeCell<Option<Bytes>>,
     /// Whether the memory is that of a vector: only ranks that share values reach it then, and there are no `Counts`.
     is_adopted: bool,
+    /// Whether the memory is given to nobody, because a transport was lent some of it for good.
+    stays: AtomicBool,
     base: NonNull<u8>,
     /// The elements once more, where loads of them are to be seen: for the program of the owner, which alone accesses them there.
     watched: Option<Watched>,
@@ -128,6 +130,7 @@ impl Region {
         Self {
             memory,
             is_adopted,
+            stays: AtomicBool::new(false),
             base,
             watched: None,
             outboxes: NonNull::new(boxes).unwrap_or(NonNull::dangling()), // it is not null
@@ -153,14 +156,19 @@ impl Region {
         self.is_adopted
     }
 
-    /// Gives away the vector whose elements these are, if they are.
+    /// The memory is given to nobody from here on.
+    pub(crate) fn stay_for_good(&self) {
+        self.stays.store(true, Ordering::Relaxed);
+    }
+
+    /// Gives away the vector whose elements these are, if they are, and need not stay.
     ///
     /// # Safety
     /// The caller is the owner, and nobody accesses the elements from here on, as if the window had been dropped.
     pub(crate) unsafe fn take_vec<T: Element>(&self) -> Option<Vec<T>> {
         // SAFETY: the owner alone touches it while the region is shared.
         let memory = unsafe { &mut *self.memory.get() };
-        let taken = memory.take_if(|_| self.is_adopted)?;
+        let taken = memory.take_if(|_| self.is_adopted && !self.stays.load(Ordering::Relaxed))?;
         taken.into_vec().map_err(|bytes| *memory = Some(bytes)).ok()
     }
 

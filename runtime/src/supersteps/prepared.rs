@@ -415,9 +415,10 @@ impl Ready {
             return false; // inside a call of the transport
         };
         self.lands();
-        if let Some(executable) = executable.as_mut() {
+        let is_lent = executable.as_mut().is_some_and(|executable| {
             executable.give_up(&mut endpoint);
-        }
+            executable.leave_lent(&mut endpoint)
+        });
         drop(endpoint);
         if self.world.alive().is_ok() {
             let does = if std::thread::panicking() { "panicked in" } else { "dropped" };
@@ -431,7 +432,7 @@ impl Ready {
                 executable.abandon(&self.world, &error);
             }
         }
-        true
+        !is_lent
     }
 
     /// What this rank keeps of its windows, once it has begun a run.

@@ -121,11 +121,20 @@ impl Executable {
         self.stopped.is_none() && self.progress.at < self.steps.len()
     }
 
-    /// A run that was begun is given up: nothing is written to the windows for this rank any more.
+    /// A run that was begun is given up: nothing is written to the windows for this rank any more, but to those of which
+    /// something is [lent](Self::leave_lent).
     pub(crate) fn give_up(&mut self, endpoint: &mut Endpoint) {
         self.preposts[..self.progress.offered]
             .iter()
             .for_each(|prepost| endpoint.cancel(prepost.peer, Port::FENCE));
+    }
+
+    /// There will be no end of the run. Returns whether a transport still reads or writes memory of it: the buffers stay for
+    /// good then, and so must the windows.
+    pub(crate) fn leave_lent(&mut self, endpoint: &mut Endpoint) -> bool {
+        let is_lent = self.borrowers.iter().any(|&peer| endpoint.lent(peer) != Lent::Nothing);
+        self.has_given |= is_lent;
+        is_lent
     }
 
     /// Waits until no transport reads or writes memory of this run. Where a rank's process has ended, nobody does any more,
@@ -148,7 +157,10 @@ impl Executable {
                 match endpoint.lent(peer) {
                     Lent::Nothing => break,
                     Lent::ForGood => {
-                        windows.iter().for_each(|window| std::mem::forget(window.region.clone()));
+                        for window in windows {
+                            window.region.stay_for_good();
+                            std::mem::forget(window.region.clone());
+                        }
                         self.has_given = true;
                         lost = lost.or_else(|| endpoint.lost(peer));
                         break;
@@ -157,8 +169,11 @@ impl Executable {
                 }
                 // A rank that has left still takes in what was sent to it; one that is silent may live.
                 let is_over = |lost: &Lost| matches!(lost.how, Loss::Died(_) | Loss::Ended(_));
-                if lost.is_none() {
-                    lost = endpoint.lost(peer).filter(is_over).map(|lost| world.end_for(endpoint, lost));
+                if lost.is_none()
+                    && let Some(found) = endpoint.lost(peer).filter(is_over)
+                {
+                    told = !matches!(found.how, Loss::Died(_)); // the job goes on after an error
+                    lost = Some(world.end_for(endpoint, found));
                 }
                 if let Some(lost) = lost.as_ref().filter(|_| pause.lasts() && !told) {
                     told = true;

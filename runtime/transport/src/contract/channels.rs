@@ -26,8 +26,8 @@ pub const COPIED: usize = 24;
 pub enum Lent {
     /// There is none.
     Nothing,
-    /// It was not given back, and never is, because that rank's process has ended: nobody reads or writes it any more,
-    /// but it stays where it is.
+    /// It was not given back, and never is, because that rank's process has ended: it was only read, for that rank, and
+    /// stays where it is.
     ForGood,
     /// It is being read or written.
     InUse,

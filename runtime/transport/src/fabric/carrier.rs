@@ -9,6 +9,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use crate::Lent;
 use crate::fabric::core::Core;
 use crate::fabric::waker::EventWaker;
 use crate::stream::{Decoder, Intake};
@@ -70,11 +71,12 @@ pub trait Carrier: Sized + Send + 'static {
     /// it shares its cores with many, `patience` is how many times as long anything may take.
     fn run_timers(core: &mut Core<Self>, now: Instant, stopped: Option<Duration>, patience: u32);
 
-    /// Returns whether memory that was lent for a transfer to or from `rank` is still in use, as far
-    /// as is known, after it has moved what can be moved now.
-    fn is_lent(core: &mut Core<Self>, rank: usize) -> bool {
+    /// Returns what of the memory that was lent for transfers to or from `rank` is still in use, as
+    /// far as is known, after it has moved what can be moved now: [`Lent::ForGood`] if it is only
+    /// read, which ends with the process of `rank`.
+    fn lent(core: &mut Core<Self>, rank: usize) -> Lent {
         let _ = (core, rank);
-        false
+        Lent::Nothing
     }
 
     /// Called when nothing is sent or received any more, by the thread that drops the fabric, which
@@ -171,7 +173,7 @@ pub trait Connection<C>: Send {
     /// The connection has ended.
     ///
     /// # Safety
-    /// Nobody writes the payload, which stays where it is, until [`Carrier::is_lent`] says otherwise.
+    /// Nobody writes the payload, which stays where it is, until [`Carrier::lent`] says otherwise.
     unsafe fn pass_lent(&mut self, carrier: &mut C, out: &mut Outgoing, payload: &[u8]) -> io::Result<bool> {
         let _ = (carrier, out, payload);
         Ok(false)

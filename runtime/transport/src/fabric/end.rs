@@ -326,10 +326,9 @@ impl<C: Carrier> Channels for FabricEnd<C> {
         }
         let of = self.of(peer);
         let mut core = self.core();
-        match (C::is_lent(&mut core, of), core.peers[of].has_ended) {
-            (false, _) => Lent::Nothing,
-            (true, false) => Lent::InUse,
-            (true, true) => Lent::ForGood,
+        match (C::lent(&mut core, of), core.peers[of].has_ended) {
+            (Lent::ForGood, false) => Lent::InUse,
+            (lent, _) => lent,
         }
     }
 

@@ -25,7 +25,7 @@ impl<C: Carrier> Core<C> {
     ///
     /// # Safety
     /// If it `may_stay`, nobody writes the payload, which stays where it is, until
-    /// [`Carrier::is_lent`] says that nothing is lent to `to`.
+    /// [`Carrier::lent`] says that nothing is lent to `to`.
     pub(super) unsafe fn post_any(
         &mut self,
         (number, to, port): (u64, usize, Port),

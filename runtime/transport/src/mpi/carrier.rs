@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::Lent;
 use crate::fabric::carrier::{Arrivals, BIG, Carrier, Connection, Opening, Outgoing, ReadOutcome};
 use crate::fabric::core::Core;
 use crate::fabric::waker::EventWaker;
@@ -57,8 +58,8 @@ pub struct OverMpi {
     /// The ranks to which something is being sent.
     sending: Vec<u32>,
     /// The ranks to which a connection has ended while it used memory that was lent, with each
-    /// request that MPI still has.
-    lent: Vec<(usize, Option<Request>)>,
+    /// request that MPI still has, and how that uses it.
+    lent: Vec<(usize, Option<Request>, Lent)>,
     /// MPI is not called any more.
     ended: bool,
 }
@@ -180,9 +181,15 @@ impl MpiConnection {
         Ok(())
     }
 
-    /// Returns whether MPI uses memory that was lent.
-    fn is_lent(&self) -> bool {
-        self.sending.iter().any(Transfer::is_in_place) || self.receiving.iter().any(Transfer::is_in_place)
+    /// Returns how MPI uses memory that was lent.
+    fn lent(&self) -> Lent {
+        if self.receiving.iter().any(Transfer::is_in_place) {
+            Lent::InUse
+        } else if self.sending.iter().any(Transfer::is_in_place) {
+            Lent::ForGood
+        } else {
+            Lent::Nothing
+        }
     }
 
     /// Keeps the memory of a message that was taken in.
@@ -441,17 +448,19 @@ impl Carrier for OverMpi {
         let Some(link) = core.peers[rank].link.as_mut() else { return };
         let sends = link.sending.drain(..).filter(Transfer::is_in_place).map(Transfer::give_up);
         let receives = link.receiving.drain(..).filter(Transfer::is_in_place).map(Transfer::give_up);
-        core.carrier.lent.extend(sends.chain(receives).map(|request| (rank, request)));
+        let sends = sends.map(|request| (rank, request, Lent::ForGood));
+        let receives = receives.map(|request| (rank, request, Lent::InUse));
+        core.carrier.lent.extend(sends.chain(receives));
     }
 
-    fn is_lent(core: &mut Core<Self>, rank: usize) -> bool {
+    fn lent(core: &mut Core<Self>, rank: usize) -> Lent {
         if core.peers[rank].link.is_some() {
             core.read_from(rank);
             core.send(rank);
         }
         let OverMpi { messages, lent, ended, .. } = &mut core.carrier;
         if !*ended {
-            lent.retain_mut(|(_, request)| {
+            lent.retain_mut(|(_, request, _)| {
                 let complete = request.as_mut().map(|request| messages.is_complete(request));
                 if let Some(Err(_)) = complete {
                     *request = None; // it is not MPI's any more, but the memory may be
@@ -459,8 +468,9 @@ impl Carrier for OverMpi {
                 complete != Some(Ok(true))
             });
         }
-        lent.iter().any(|(of, _)| *of == rank)
-            || core.peers[rank].link.as_ref().is_some_and(|link| link.is_lent())
+        let before = lent.iter().filter(|(of, ..)| *of == rank).map(|(.., how)| *how).max();
+        let now = core.peers[rank].link.as_ref().map(|link| link.lent());
+        before.max(now).unwrap_or(Lent::Nothing)
     }
 
     fn send(core: &mut Core<Self>, to: usize) {
@@ -554,7 +564,7 @@ mod tests {
     use super::*;
     use crate::mpi::messages::Request;
     use crate::mpi::stand_in::fabrics;
-    use crate::{Channels, Header, Leave, Lent, Liveness, Pause, Port, Topology};
+    use crate::{Channels, Header, Leave, Liveness, Pause, Port, Topology};
     use std::sync::Mutex;
 
     /// Messages whose lengths are noted as they are sent to rank 1.
