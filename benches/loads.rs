@@ -2,8 +2,8 @@
 //! window, between two fences?
 //!
 //! Two ranks, each with a block of its own, in epochs in which nobody accesses the other.
-//! `by index` reads `u[k]`, `by rows` cuts a slice for each row. Times are in microseconds, the least
-//! of several rounds, of the sweep alone and with the fence.
+//! `by index` reads `u[k]`, `by rows` cuts a slice for each row. The bench prints the least time of
+//! several rounds, in microseconds, of the sweep alone and with the fence.
 //!
 //! A build for checking (`Ranks::check_loads`) is slower where nothing is checked, too. So compare
 //! its last lines with those of an ordinary build that are checked without loads.

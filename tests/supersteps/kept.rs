@@ -114,3 +114,32 @@ fn an_element_that_comes_is_read_between_the_halves() -> Result<()> {
 fn an_element_that_is_fetched_is_written_between_the_halves() -> Result<()> {
     memory().into_iter().try_for_each(|transport| not_kept(transport, 9, write))
 }
+
+/// Long enough to be sent from its window over MPI.
+const LONG: usize = 1 << 20;
+
+#[superstep]
+fn give(u: &mut Window<u64>, v: &mut Window<u64>, other: usize) -> Result<()> {
+    v.put(u.section(0..LONG)).to(other, 0)?;
+    Ok(())
+}
+
+/// MPI still sends from a window whose run was dropped: nobody gets that memory.
+#[test]
+fn memory_that_a_dropped_run_has_lent_is_not_used_again() {
+    let ended = ranks(2).transport(TransportKind::MpiThreads).run(|world| {
+        let (u, v) = (world.window::<u64>(LONG)?, world.window::<u64>(LONG)?);
+        let lent = u.as_ptr_range();
+        let mut give = give::prepare(world, 1 - world.rank())?;
+        if world.rank() == 1 {
+            return give.begin(u, v)?.finish().map(drop);
+        }
+        drop(give.begin(u, v)?);
+        let later: Vec<Vec<u64>> = (0..4).map(|_| vec![1; LONG]).collect();
+        for elements in later.iter().map(|elements| elements.as_ptr_range()) {
+            assert!(elements.end <= lent.start || lent.end <= elements.start, "it is given to somebody else");
+        }
+        Ok(())
+    });
+    assert!(ended.is_err(), "the run was dropped");
+}

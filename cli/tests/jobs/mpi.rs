@@ -105,7 +105,7 @@ pub fn hosts() {
     }
 }
 
-/// Where nobody has said what carries bytes between hosts, both are timed, and all ranks use the quicker one.
+/// Where nobody has chosen a wire between hosts, both are timed, and all ranks use the quicker one.
 pub fn wires() {
     let messages = |variables: &[(&str, &str)]| {
         let (server, ranks) = ranks(&[0, 0, 1], variables, &["placed"]);
@@ -124,7 +124,8 @@ pub fn wires() {
     assert!(messages(&[]) >= TIMED);
 }
 
-/// Ranks of one host that run one file read it once; other files are the same program if their content is.
+/// Ranks of one host that run one file read it once; other files are the same program if they have
+/// the same content.
 pub fn programs() {
     let own = rank_program();
     let named = |name: &str| {
@@ -222,7 +223,8 @@ pub fn gives(len: usize, runs: usize) -> Result<()> {
     })
 }
 
-/// A run of a prepared superstep sends one message for each frame, and another one if its payload is long; and no others.
+/// A run of a prepared superstep sends one message for each frame, another one if its payload is
+/// long, and no others.
 pub fn frames() {
     const RUNS: usize = 200;
     for (len, each) in [(1, 1), (8191, 1), (8192, 2), (100_000, 2)] {
@@ -241,8 +243,8 @@ pub fn frames() {
         };
         let (none, some) = (messages(0), messages(RUNS));
         let (sent, frames) = (some.saturating_sub(none), 2 * RUNS * each);
-        // What the ranks say as they begin and end is packed into more messages or fewer, and one that is delayed reports
-        // what it has released.
+        // The ranks pack their first and last items into more messages or fewer, and a rank that is
+        // delayed reports its releases by a message of their own.
         assert!(sent.abs_diff(frames) <= RUNS / 10, "{len} elements: {sent} messages, not {frames}");
     }
 }
@@ -261,7 +263,7 @@ const LONG: usize = 1 << 17;
 pub fn lends(how: &str) -> Result<()> {
     fencepost::ranks(3).transport(TransportKind::Mpi).run(|world| {
         let (me, next) = (world.rank(), (world.rank() + 1) % world.size());
-        let (mut u, mut v) = (world.window::<u64>(LONG)?, world.window::<u64>(LONG)?);
+        let (mut u, mut v) = (world.window_from(vec![0; LONG])?, world.window::<u64>(LONG)?);
         let mut turn = turn::prepare(world, next)?;
         for round in 0..3 {
             u.fill(10 * round + me as u64);
@@ -278,12 +280,16 @@ pub fn lends(how: &str) -> Result<()> {
             }
         };
         u.fill(1);
-        say(&format!("told: {error}"));
+        let place = u.as_ptr();
+        let elements = u.into_vec()?;
+        let is_copied = !std::ptr::eq(elements.as_ptr(), place);
+        say(&format!("told: {error}; the elements are copied: {is_copied}"));
         Err(error)
     })
 }
 
-/// Memory that MPI may still use for a rank that has died stays; while that rank may live, the call does not return.
+/// Memory that MPI may still use for a rank that has died stays; while that rank may live, the call
+/// does not return.
 pub fn lent() {
     let by_mpi = [
         ("FENCEPOST_HEARTBEAT", "50ms"),
@@ -297,7 +303,11 @@ pub fn lent() {
     };
     let ended = ended(&[0; 3], &by_mpi, &["lends", "kill"]);
     [0, 2].iter().for_each(|rank| died(*rank, &ended[*rank]));
-    assert!(ended[0].out.contains("told: "), "{ended:#?}");
+    // Rank 0 has lent its elements for good, and gets a copy.
+    for (rank, is_copied) in [(0, true), (2, false)] {
+        let told = format!("the elements are copied: {is_copied}");
+        assert!(ended[rank].out.contains(&told), "rank {rank}: {ended:#?}");
+    }
     // Nobody on its host kills a rank that is stopped, so it may go on to receive.
     let soon = [&by_mpi[..], &[("FENCEPOST_GRACE", "300ms")]].concat();
     let (_server, ranks) = ranks(&[0, 1, 0], &soon, &["lends", "stop"]);

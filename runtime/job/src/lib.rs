@@ -78,7 +78,8 @@ pub fn interfaces_of_launcher() -> &'static [fencepost_transport::mpi::Family] {
     external.ok().flatten().map_or(&[], |external| external.families)
 }
 
-/// Returns whether another launcher has started this process as the only rank of its job, which needs no transport.
+/// Returns whether another launcher has started this process as the only rank of its job: it needs
+/// no transport.
 pub fn is_only_rank() -> bool {
     let external = environment::external_rank(environment::variable);
     external.ok().flatten().is_some_and(|external| external.size == 1)

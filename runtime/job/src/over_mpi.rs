@@ -77,7 +77,7 @@ pub(crate) fn meet(external: &ExternalRank) -> Result<(Description, Link, Vec<So
     Ok((job, link, table))
 }
 
-/// What the program asks for.
+/// The wire that the program asks for.
 static ASKED: Mutex<Option<Wire>> = Mutex::new(None);
 
 /// Has this process use this wire with the ranks that share no memory with it, if a launcher of MPI
@@ -92,7 +92,7 @@ struct Choices {
     settings: Settings,
     /// Whether ranks of one host share memory.
     shares: bool,
-    /// What carries bytes, where that was said.
+    /// The wire that somebody has chosen.
     wire: Option<Wire>,
 }
 
@@ -255,8 +255,8 @@ fn agree(session: &Session, own: Result<Choices, String>) -> Result<(Secret, Cho
     Ok((Secret::from_bytes(secret), given?.0))
 }
 
-/// Returns the digest of this rank's program. Where the first rank of the host runs the same file, that
-/// one has read it for all of them. A program that can't be read is another one for the others.
+/// Returns the digest of this rank's program. Where the first rank of the host runs the same file,
+/// it reads that file for this rank. A program that can't be read is another one for the others.
 fn digest_of_program(session: &Session) -> Result<Vec<u8>, String> {
     let path = Path::new("/proc/self/exe");
     let file = std::fs::metadata(path).map(|file| {

@@ -1,5 +1,5 @@
-//! [`quicker`]: what carries bytes between the ranks that share no memory, where nobody has said it.
-//! Both are timed, once.
+//! [`quicker`]: whether bytes go over TCP or over MPI between ranks that share no memory, where
+//! nobody has chosen. Both ways are timed, once.
 //!
 //! Rank 0 and the lowest rank that shares no memory with it send short and long messages there and
 //! back, over MPI and over a connection, and every rank uses what was quicker. The least of some
@@ -11,7 +11,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// What carries bytes between ranks that share no memory.
+/// The way by which bytes go between ranks that share no memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wire {
     /// Connections.
@@ -85,11 +85,11 @@ fn over_mpi(session: &Session, other: usize, begins: bool) -> Result<Times, Stri
         for _ in 0..ROUNDS {
             let begun = Instant::now();
             if begins {
-                session.send(other, &bytes)?;
+                session.send(other, &mut bytes)?;
             }
             session.receive(other, &mut bytes)?;
             if !begins {
-                session.send(other, &bytes)?;
+                session.send(other, &mut bytes)?;
             }
             *time = begun.elapsed().min(*time);
         }
@@ -117,7 +117,7 @@ fn over_tcp(mut stream: TcpStream, begins: bool) -> Option<Times> {
     Some(times)
 }
 
-/// What a rank shows that it is one of the job.
+/// Returns the bytes by which a rank shows that it is one of the job.
 fn proof(secret: &Secret) -> [u8; 32] {
     blake3::derive_key("fencepost 1 connection that is timed", secret.as_bytes())
 }
@@ -148,7 +148,7 @@ fn accept(listener: &TcpListener, secret: &Secret) -> Option<TcpStream> {
     None
 }
 
-/// What is received is looked for again and again, as by the transports.
+/// Lets reads and writes return at once: a rank looks again and again, as the transports do.
 fn prepare(stream: &TcpStream) -> Option<()> {
     stream.set_nodelay(true).and_then(|()| stream.set_nonblocking(true)).ok()
 }

@@ -31,8 +31,8 @@ pub enum Check {
     /// this rank's part. So do stores into the section of an operation between its call and its
     /// fence; each such call copies the section. Between epochs of locks, a collective with a root,
     /// or a scan, orders no more than it does in MPI, and has one exchange more. And a standard
-    /// send waits until its message is taken, as a synchronous one does: so ranks that only a
-    /// buffer keeps from waiting for each other are told so.
+    /// send waits until its message is taken, as a synchronous one does: so the checker finds
+    /// ranks that would wait for each other without a buffer.
     Mpi,
 }
 

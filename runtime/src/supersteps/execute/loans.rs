@@ -21,8 +21,8 @@ pub(super) fn loans(
 ) -> Vec<usize> {
     let exposes = steps.iter().any(|step| matches!(step, Step::Expose(_)));
     let mut borrowers: Vec<usize> = preposts.iter().map(|prepost| prepost.peer).collect();
-    for at in 0..steps.len() {
-        let (step, rest) = steps[at..].split_first_mut().expect("a step at this place");
+    let mut left = steps;
+    while let Some((step, rest)) = left.split_first_mut() {
         let is_soon_over = rest.len() <= AFTER;
         match step {
             Step::Send { buffer, bytes, stays, .. } if *bytes >= SHORTEST => {
@@ -40,6 +40,7 @@ pub(super) fn loans(
             }
             _ => {}
         }
+        left = rest;
     }
     borrowers.retain(|&peer| lends_to(peer));
     borrowers.sort_unstable();

@@ -363,11 +363,11 @@ impl Executable {
                 Step::Send { buffer, at, bytes, stays } => {
                     let bound = &mut self.buffers[*buffer];
                     let payload = bound.memory.at(bound.copy(self.runs) + at, *bytes);
-                    // SAFETY: the payload is copied as it is posted, or the buffer has the copies of the schedule and
-                    // stays as it is until `released` counts this frame: `Reclaim`, or a frame of the peer that it
-                    // sent after releasing, comes before it is packed again, as the verifier has shown (W4); when the
-                    // executable is dropped the endpoint keeps the memory until then.
-                    // Where it may stay, nobody writes the buffer before the run is over, and is taken back.
+                    // A payload that is not copied as it is posted stays as it is until `released` counts this frame: a
+                    // `Reclaim`, or a frame of the peer that it sent after releasing, comes before the buffer is packed
+                    // again, as the verifier has shown (W4). When the executable is dropped the endpoint keeps the memory
+                    // until then. One that `stays` is not packed again in this run, which takes it back at its end.
+                    // SAFETY: as said above, the payload is readable and unchanged for as long as it may be read.
                     unsafe {
                         if *stays {
                             endpoint.post_in_place(bound.peer, port, head(kind::PAYLOAD), payload, *bytes)

@@ -133,7 +133,8 @@ pub trait Channels {
     /// # Safety
     /// `to` is valid for reads and writes of `len` initialised bytes until that frame is released, and nobody else
     /// accesses them until the frame is polled; or until the buffers of `from` on this port are [cancelled](Self::cancel),
-    /// or this end is dropped.
+    /// or this end is dropped. On [`Port::FENCE`] they are valid, and nobody else accesses them, as long as
+    /// [`lent(from)`](Self::lent) says that something is in use.
     unsafe fn prepost(
         &mut self,
         from: usize,
@@ -223,7 +224,7 @@ pub trait Channels {
     /// Takes memory that this rank needs no more, but that ranks of this world may still read `until` then: a later
     /// call frees it, or the end of the world. It was allocated from [`memory`](Self::memory).
     fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
-        drop((memory, until)); // a rank that does not reach it received a copy
+        drop((memory, until)); // a rank that does not reach it has a copy, and the caller keeps what is lent
     }
 
     /// Returns whether all frames that `from` has posted so far have arrived, on all ports, and whether this rank has

@@ -325,6 +325,9 @@ impl<C: Carrier> Drop for Fabric<C> {
     }
 }
 
+/// The code of a process that ends because another one has failed.
+const ABANDONED: i32 = 125;
+
 /// Serves while the rank does not poll, and closes all connections at the end.
 fn serve<C: Carrier>(shared: &FabricShared<C>) {
     let (mut calls, mut timed) = (0, Instant::now());
@@ -350,6 +353,8 @@ fn serve<C: Carrier>(shared: &FabricShared<C>) {
             // MPI_Finalize would wait for a rank that has failed, so somebody has to end the job.
             if core.grace_is_over(now) {
                 core.carrier.end(false);
+                // Some libraries return from MPI_Abort. This thread keeps the lock, so nobody sends any more.
+                std::process::exit(ABANDONED);
             }
         }
         let (here, tick) = match core.rank {

@@ -218,6 +218,9 @@ impl MpiConnection {
 
 impl Connection<OverMpi> for MpiConnection {
     fn receive(&mut self, carrier: &mut OverMpi) -> io::Result<()> {
+        if carrier.ended {
+            return Ok(());
+        }
         let messages = &mut *carrier.messages;
         loop {
             while let Some(first) = self.receiving.front_mut() {
@@ -415,15 +418,13 @@ impl Carrier for OverMpi {
         for rank in std::mem::take(&mut core.carrier.sending) {
             let before = core.peers[rank as usize].unsent();
             core.send(rank as usize);
-            if before && !core.peers[rank as usize].unsent() {
-                moved = true;
-                core.events += 1; // the rank may wait until nothing is lent
-            }
+            moved |= before && !core.peers[rank as usize].unsent();
         }
         // MPI moves what is being sent in these calls only.
         if moved || !core.carrier.sending.is_empty() {
             core.carrier.steps.restart();
         }
+        core.test_lent();
         core.flush_dirty();
         core.send_pending_releases();
     }
@@ -458,25 +459,21 @@ impl Carrier for OverMpi {
             core.read_from(rank);
             core.send(rank);
         }
-        let OverMpi { messages, lent, ended, .. } = &mut core.carrier;
-        if !*ended {
-            lent.retain_mut(|(_, request, _)| {
-                let complete = request.as_mut().map(|request| messages.is_complete(request));
-                if let Some(Err(_)) = complete {
-                    *request = None; // it is not MPI's any more, but the memory may be
-                }
-                complete != Some(Ok(true))
-            });
-        }
-        let before = lent.iter().filter(|(of, ..)| *of == rank).map(|(.., how)| *how).max();
+        core.test_lent();
+        let before = core.carrier.lent.iter().filter(|(of, ..)| *of == rank).map(|(.., how)| *how).max();
         let now = core.peers[rank].link.as_ref().map(|link| link.lent());
         before.max(now).unwrap_or(Lent::Nothing)
     }
 
     fn send(core: &mut Core<Self>, to: usize) {
+        let is_lent =
+            |core: &Core<Self>| core.peers[to].link.as_ref().is_some_and(|link| link.lent() != Lent::Nothing);
+        let before = is_lent(core);
         if let Err(error) = core.peers[to].flush(&mut core.carrier) {
             core.write_failed(to, &error.to_string());
         }
+        // The rank may wait until nothing is lent.
+        core.events += u64::from(before && !is_lent(core));
     }
 
     fn send_beat(core: &mut Core<Self>, to: usize) {
@@ -517,6 +514,23 @@ impl OverMpi {
 }
 
 impl Core<OverMpi> {
+    /// Forgets the requests of ended connections that are complete.
+    fn test_lent(&mut self) {
+        let OverMpi { messages, lent, ended, .. } = &mut self.carrier;
+        if *ended || lent.is_empty() {
+            return;
+        }
+        let before = lent.len();
+        lent.retain_mut(|(_, request, _)| {
+            let complete = request.as_mut().map(|request| messages.is_complete(request));
+            if let Some(Err(_)) = complete {
+                *request = None; // it is not MPI's any more, but the memory may be
+            }
+            complete != Some(Ok(true))
+        });
+        self.events += u64::from(lent.len() < before); // the rank may wait for that
+    }
+
     /// Marks all ranks that this one has a connection to as failed, since MPI has.
     fn fail_all(&mut self, why: &str) {
         for rank in 0..self.peers.len() {
@@ -567,12 +581,18 @@ mod tests {
     use crate::{Channels, Header, Leave, Liveness, Pause, Port, Topology};
     use std::sync::Mutex;
 
-    /// Messages whose lengths are noted as they are sent to rank 1.
-    struct Noted(Box<dyn Messages>, Arc<Mutex<Vec<usize>>>);
+    /// Messages of which is noted how long those to rank 1 are, and where those of rank 0 are received.
+    struct Noted(Box<dyn Messages>, Arc<Notes>);
+
+    #[derive(Default)]
+    struct Notes {
+        sent: Mutex<Vec<usize>>,
+        rooms: Mutex<Vec<usize>>,
+    }
 
     impl Messages for Noted {
         unsafe fn send(&mut self, to: usize, bytes: &[u8]) -> Result<Request, String> {
-            self.1.lock().expect("no panic").extend((to == 1).then_some(bytes.len()));
+            self.1.sent.lock().expect("no panic").extend((to == 1).then_some(bytes.len()));
             // SAFETY: the caller's promise.
             unsafe { self.0.send(to, bytes) }
         }
@@ -582,6 +602,9 @@ mod tests {
         }
 
         unsafe fn receive(&mut self, message: Message, room: &mut [u8]) -> Result<Request, String> {
+            if message.from == 0 {
+                self.1.rooms.lock().expect("no panic").push(room.as_ptr().addr());
+            }
             // SAFETY: the caller's promise.
             unsafe { self.0.receive(message, room) }
         }
@@ -604,10 +627,10 @@ mod tests {
         two_noted(limit, &Arc::default())
     }
 
-    /// The same, and the lengths of the messages to rank 1.
-    fn two_noted(limit: Duration, sent: &Arc<Mutex<Vec<usize>>>) -> [(Arc<MpiFabric>, MpiEnd); 2] {
+    /// The same, whose messages are noted.
+    fn two_noted(limit: Duration, notes: &Arc<Notes>) -> [(Arc<MpiFabric>, MpiEnd); 2] {
         let limits = Limits { beat: limit / 10, limit, ..Limits::default() };
-        let noted = |messages| -> Box<dyn Messages> { Box::new(Noted(messages, sent.clone())) };
+        let noted = |messages| -> Box<dyn Messages> { Box::new(Noted(messages, notes.clone())) };
         let mut fabrics = fabrics(2, limits, noted).expect("threads").into_iter().map(Arc::new);
         [0, 1].map(|rank| {
             let fabric = fabrics.next().expect("two ranks");
@@ -639,22 +662,22 @@ mod tests {
 
     #[test]
     fn a_frame_is_one_message_and_a_long_payload_is_one_of_its_own() {
-        let sent = Arc::default();
-        let [(_first, mut one), (_second, mut two)] = two_noted(Duration::from_secs(60), &sent);
+        let notes: Arc<Notes> = Arc::default();
+        let [(_first, mut one), (_second, mut two)] = two_noted(Duration::from_secs(60), &notes);
         for len in [8, APART - 1, APART, 3 * APART + 5, LONGEST, LONGEST + 1] {
             let payload: Vec<u8> = (0..len).map(|at| (at * 31 % 251) as u8).collect();
-            sent.lock().expect("no panic").clear();
+            notes.sent.lock().expect("no panic").clear();
             post(&mut one, &payload);
             assert!(take(&mut two) == payload);
-            let sent = sent.lock().expect("no panic");
+            let sent = notes.sent.lock().expect("no panic");
             let apart = if len < APART { 0 } else { len.div_ceil(LONGEST) };
             assert_eq!(sent.len(), 1 + apart, "{len}: {sent:?}");
         }
     }
 
     /// Two ranks that have a connection.
-    fn two_connected() -> [(Arc<MpiFabric>, MpiEnd); 2] {
-        let mut both = two(Duration::from_secs(60));
+    fn two_connected(notes: &Arc<Notes>) -> [(Arc<MpiFabric>, MpiEnd); 2] {
+        let mut both = two_noted(Duration::from_secs(60), notes);
         let [(_, one), (_, two)] = &mut both;
         post(one, &[1]);
         assert_eq!(take(two), [1]);
@@ -680,7 +703,7 @@ mod tests {
 
     #[test]
     fn a_long_payload_is_lent_until_it_has_arrived() {
-        let [(_first, mut one), (second, mut two)] = two_connected();
+        let [(_first, mut one), (second, mut two)] = two_connected(&Arc::default());
         assert!(one.lends_to(1) && !one.lends_to(0));
         for len in [8, APART - 1, APART, LONGEST + 1] {
             let payload: &[u8] = vec![len as u8; len].leak();
@@ -696,7 +719,7 @@ mod tests {
 
     #[test]
     fn what_is_lent_to_a_process_that_has_ended_is_given_for_good() {
-        let [(first, mut one), (second, _two)] = two_connected();
+        let [(first, mut one), (second, _two)] = two_connected(&Arc::default());
         let receiver = second.shared().lock();
         post_in_place(&mut one, vec![1; APART].leak());
         first.shared().lock().mark_failed(1, "it is silent".into());
@@ -709,7 +732,8 @@ mod tests {
     #[test]
     fn a_long_payload_of_a_fence_is_received_where_it_belongs() {
         for len in [APART, LONGEST] {
-            let [(_first, mut one), (_second, mut two)] = two_connected();
+            let notes = Arc::default();
+            let [(_first, mut one), (_second, mut two)] = two_connected(&notes);
             let mut place = vec![0; len];
             // SAFETY: nobody else uses it before the frame is released.
             unsafe { two.prepost(0, Port::FENCE, 0, Header::default(), place.as_mut_ptr(), len) };
@@ -722,6 +746,8 @@ mod tests {
                 }
             };
             assert_eq!((frame.payload, frame.len), (place.as_ptr(), len));
+            let is_received_there = notes.rooms.lock().expect("no panic").contains(&place.as_ptr().addr());
+            assert!(is_received_there, "MPI has written it elsewhere, and it was copied");
             two.release(0, Port::FENCE);
             two.cancel(0, Port::FENCE);
             is_given_back(&mut two);
@@ -731,7 +757,7 @@ mod tests {
 
     #[test]
     fn a_buffer_that_is_cancelled_while_its_payload_arrives_is_lent_until_that_has_arrived() {
-        let [(first, mut one), (second, mut two)] = two_connected();
+        let [(first, mut one), (second, mut two)] = two_connected(&Arc::default());
         let mut place = vec![0; LONGEST];
         // SAFETY: nobody else uses it before nothing is lent.
         unsafe { two.prepost(0, Port::FENCE, 0, Header::default(), place.as_mut_ptr(), LONGEST) };
@@ -747,8 +773,8 @@ mod tests {
         assert_eq!(two.lent(0), Lent::InUse, "it still arrives there");
         drop(sender);
         is_given_back(&mut two);
-        assert!(take(&mut two) == vec![7; LONGEST]);
         place.fill(1);
+        assert!(take(&mut two) == vec![7; LONGEST], "it has memory of its own");
     }
 
     #[test]

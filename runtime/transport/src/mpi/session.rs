@@ -85,19 +85,18 @@ impl Session {
     /// Sends a message to another rank, and waits until MPI needs its bytes no more.
     ///
     /// # Errors
-    /// MPI has failed.
-    pub fn send(&self, to: usize, bytes: &[u8]) -> Result<(), String> {
-        // SAFETY: the bytes are borrowed until the request is complete, or MPI has failed: then
-        // nothing is sent any more.
-        let request = unsafe { self.calls.send(to, bytes) }?;
-        self.complete(request)
+    /// MPI has failed; the memory is leaked.
+    pub fn send(&self, to: usize, bytes: &mut Vec<u8>) -> Result<(), String> {
+        // SAFETY: the bytes are borrowed until the request is complete, and leaked if MPI fails.
+        let request = unsafe { self.calls.send(to, bytes) };
+        self.complete(request, bytes)
     }
 
     /// Waits for a message of another rank that is as long as this room.
     ///
     /// # Errors
-    /// MPI has failed, or the message has another length.
-    pub fn receive(&self, from: usize, room: &mut [u8]) -> Result<(), String> {
+    /// MPI has failed, and the memory is leaked; or the message has another length.
+    pub fn receive(&self, from: usize, room: &mut Vec<u8>) -> Result<(), String> {
         let message = loop {
             if let Some(message) = self.calls.probe(Some(from))? {
                 break message;
@@ -111,13 +110,17 @@ impl Session {
             ));
         }
         // SAFETY: as above.
-        let request = unsafe { self.calls.receive(message, room) }?;
-        self.complete(request)
+        let request = unsafe { self.calls.receive(message, room) };
+        self.complete(request, room)
     }
 
-    fn complete(&self, mut request: Request) -> Result<(), String> {
-        while !self.calls.is_complete(&mut request)? {}
-        Ok(())
+    /// Waits until a request is complete that uses this memory.
+    fn complete(&self, request: Result<Request, String>, memory: &mut Vec<u8>) -> Result<(), String> {
+        let waited = request.and_then(|mut request| {
+            while !self.calls.is_complete(&mut request)? {}
+            Ok(())
+        });
+        waited.inspect_err(|_| std::mem::forget(std::mem::take(memory)))
     }
 
     /// Finalises MPI, unless the program has initialised it. Every rank does so.

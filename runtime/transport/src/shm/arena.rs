@@ -191,7 +191,7 @@ impl Drop for Allocation {
             Some(class) => state.small[class].push(self.offset),
             None => {
                 state.dirty.insert(self.offset, pages(self.bytes));
-                if state.dirty.total() > MAX_DIRTY {
+                if state.dirty.total() > MAX_DIRTY && !self.arena.mapping.keeps_pages() {
                     state.return_pages(&self.arena.mapping);
                 }
             }

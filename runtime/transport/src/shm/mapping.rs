@@ -169,7 +169,7 @@ impl Mapping {
         let available = available.saturating_sub(asking - bytes);
         let given = if bytes <= available {
             allocate(&self.file, offset, bytes).map_err(|_| {
-                let _ = self.return_pages(offset, bytes);
+                self.punch(offset, bytes); // nobody has used them yet
                 MemoryShortage {
                     requested: bytes,
                     available: 0,
@@ -199,9 +199,15 @@ impl Mapping {
 
     /// Returns these pages to the machine, unless all are kept. Returns whether it took them: they are zero then.
     pub(super) fn return_pages(&self, offset: u64, bytes: u64) -> bool {
-        if self.keeps_pages.load(Ordering::Relaxed) {
-            return false;
-        }
+        !self.keeps_pages() && self.punch(offset, bytes)
+    }
+
+    /// Whether this process returns no pages.
+    pub(super) fn keeps_pages(&self) -> bool {
+        self.keeps_pages.load(Ordering::Relaxed)
+    }
+
+    fn punch(&self, offset: u64, bytes: u64) -> bool {
         let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         again(|| rustix::fs::fallocate(&self.file, mode, offset, bytes)).is_ok()
     }

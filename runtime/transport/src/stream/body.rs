@@ -26,7 +26,8 @@ unsafe impl Send for ReceiveBuffer {}
 impl ReceiveBuffer {
     /// # Safety
     /// `to` is valid for reads and writes of `len` bytes, all of them initialised, and nobody else accesses them, until
-    /// the buffer, or the body that was read to it, is dropped, recycled, or moved out of it.
+    /// the buffer, or the body that was read to it, is dropped, recycled, or moved out of it; and a buffer of a fence as long
+    /// as [`Channels::lent`](crate::Channels::lent) says that it is in use.
     pub(crate) unsafe fn new(to: *mut u8, len: usize) -> Self {
         Self { to, len }
     }
