@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use fencepost_transport::mpi::{hybrid_stand_in, mpi_stand_in};
 use fencepost_transport::{
-    Channels, Endpoint, Frame, Header, Leave, Liveness, Lost, Notification, Notify, Pause, Port, SimConfig,
-    Topology, hybrid, local, shm, sim, tcp,
+    Channels, Endpoint, Frame, Header, Leave, Lent, Liveness, Lost, Notification, Notify, Pause, Port,
+    SimConfig, Topology, hybrid, local, shm, sim, tcp,
 };
 
 pub fn simulated(size: usize, config: SimConfig) -> Vec<Endpoint> {
@@ -176,6 +176,12 @@ pub fn take_on(end: &mut Endpoint, from: usize, port: Port) -> Result<(Header, V
     let taken = (frame.header, bytes(&frame));
     end.release(from, port);
     Ok(taken)
+}
+
+/// Cancels the buffers for payloads of `from` on this port, and waits until none of them is in use.
+pub fn cancel(end: &mut Endpoint, from: usize, port: Port) {
+    end.cancel(from, port);
+    wait(end, |end| Ok((end.lent(from) == Lent::Nothing).then_some(()))).unwrap();
 }
 
 /// One exchange; returns the notifications.

@@ -14,7 +14,7 @@ static LONG: [u8; 300_000] = {
     long
 };
 
-/// Memory of this rank, which other code may write to only between pre-posting and cancelling.
+/// Memory of this rank, which other code may write to only between pre-posting and the end of cancelling.
 struct Posted(Vec<u8>);
 
 impl Posted {
@@ -85,7 +85,7 @@ fn a_payload_comes_to_the_place_that_was_offered_for_it_if_it_is_the_right_one()
                 end.release(peer, port);
                 assert!(buffers[n].is_kept(there), "{name}, frame {n}");
             }
-            end.cancel(peer, port);
+            cancel(end, peer, port);
         });
     }
 }
@@ -108,7 +108,7 @@ fn a_place_that_is_withdrawn_is_not_touched_any_more_and_what_had_come_is_elsewh
             }
             exchange(end, 0).unwrap();
             poll_on(end, peer, port).unwrap();
-            end.cancel(peer, port); // when the first has arrived, and an unknown part of the others
+            cancel(end, peer, port); // when the first has arrived, and an unknown part of the others
             for mut buffer in buffers {
                 buffer.0.fill(Posted::UNTOUCHED);
                 let frame = poll_on(end, peer, port).unwrap();
@@ -180,7 +180,7 @@ fn a_place_may_be_offered_for_a_payload_that_is_coming() {
                 let is_there = frame.payload == place;
                 in_place += usize::from(is_there);
                 end.release(peer, port);
-                end.cancel(peer, port);
+                cancel(end, peer, port);
                 assert!(buffer.is_kept(is_there), "{name}");
                 let shown = if name == "tcp" || name == "mpi" { in_place > 0 } else { word == 2 };
                 assert!(shown || word < MOST, "none of {MOST} payloads came to its place");
@@ -236,7 +236,7 @@ fn places_of_one_port_are_not_those_of_another_one() {
             let there = frame.payload == places[at];
             end.release(peer, port);
             // What was offered on the other port stays, or has come.
-            end.cancel(peer, port);
+            cancel(end, peer, port);
             buffers[at][1].0.fill(Posted::UNTOUCHED);
             assert!(buffers[at][0].is_kept(there), "{port:?}");
         }
