@@ -224,10 +224,12 @@ pub fn gives(len: usize, runs: usize) -> Result<()> {
 }
 
 /// A run of a prepared superstep sends one message for each frame, another one if its payload is
-/// long, and no others.
+/// long, and no others. It is long from 16 KiB on within a host, and from 64 KiB on between hosts.
 pub fn frames() {
     const RUNS: usize = 200;
-    for (len, each) in [(1, 1), (8191, 1), (8192, 2), (100_000, 2)] {
+    let near = [(1, 1), (2047, 1), (2048, 2), (100_000, 2)].map(|frames| ([0, 0], frames));
+    let far = [(8191, 1), (8192, 2)].map(|frames| ([0, 1], frames));
+    for (hosts, (len, each)) in near.into_iter().chain(far) {
         let messages = |runs: usize| {
             let set = [
                 ("FENCEPOST_HEARTBEAT", "30s"),
@@ -235,7 +237,7 @@ pub fn frames() {
                 ("FENCEPOST_TRANSPORT", "mpi"),
                 ("FENCEPOST_SHARE", "off"),
             ];
-            let (server, ranks) = ranks(&[0, 0], &set, &["gives", &len.to_string(), &runs.to_string()]);
+            let (server, ranks) = ranks(&hosts, &set, &["gives", &len.to_string(), &runs.to_string()]);
             for rank in ranks.into_iter().map(Launched::end) {
                 rank.expect(0);
             }
@@ -245,7 +247,10 @@ pub fn frames() {
         let (sent, frames) = (some.saturating_sub(none), 2 * RUNS * each);
         // The ranks pack their first and last items into more messages or fewer, and a rank that is
         // delayed reports its releases by a message of their own.
-        assert!(sent.abs_diff(frames) <= RUNS / 10, "{len} elements: {sent} messages, not {frames}");
+        assert!(
+            sent.abs_diff(frames) <= RUNS / 10,
+            "{len} elements, hosts {hosts:?}: {sent} messages, not {frames}"
+        );
     }
 }
 

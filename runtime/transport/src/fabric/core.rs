@@ -190,6 +190,11 @@ impl<C: Carrier> Core<C> {
         self.machines = machines;
     }
 
+    /// Returns whether `rank` runs on the machine of this rank.
+    pub(crate) fn is_on_this_machine(&self, rank: usize) -> bool {
+        self.machines[rank] == self.machines[self.me]
+    }
+
     /// Declares these ranks to be on this node, reached by shared memory; `waker` wakes each of them where it waits for
     /// others of them, and `waits` are their entries.
     pub(super) fn set_intra_node(&mut self, ranks: &[usize], waker: Box<dyn Fn(usize) + Send>, waits: Table) {

@@ -45,8 +45,9 @@ const LONGEST: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 /// The most messages whose memory a connection keeps.
 const SPARE: usize = 16;
 
-/// The least payload that is a message of its own, in bytes.
-const APART: usize = 64 << 10;
+/// The least payload that is a message of its own, in bytes, to a rank of this host and to any
+/// other: one message more takes much longer over a network than over memory.
+const APART: [usize; 2] = [16 << 10, 64 << 10];
 
 /// The first and the longest time between two looks at what has arrived, in microseconds.
 const STEPS: [u32; 2] = [50, 1000];
@@ -115,6 +116,8 @@ impl Opening for Unopened {
 /// The messages to and from one other rank.
 pub struct MpiConnection {
     rank: usize,
+    /// The least payload that is a message of its own.
+    apart: usize,
     /// What is being sent, the oldest first.
     sending: VecDeque<Transfer<Vec<u8>>>,
     /// What has been found, but is not being received yet.
@@ -131,9 +134,10 @@ pub struct MpiConnection {
 }
 
 impl MpiConnection {
-    fn new(rank: usize) -> Self {
+    fn new(rank: usize, is_near: bool) -> Self {
         Self {
             rank,
+            apart: APART[usize::from(!is_near)],
             sending: VecDeque::new(),
             found: VecDeque::new(),
             receiving: VecDeque::new(),
@@ -171,7 +175,7 @@ impl MpiConnection {
     /// that long payloads need.
     fn memory_for_more(&mut self) -> Vec<u8> {
         let capacity = |at: &usize| self.spare[*at].capacity();
-        let best = (0..self.spare.len()).filter(|at| capacity(at) < 2 * APART).max_by_key(capacity);
+        let best = (0..self.spare.len()).filter(|at| capacity(at) < 2 * self.apart).max_by_key(capacity);
         best.map_or_else(|| Vec::with_capacity(SHORT), |at| self.spare.swap_remove(at))
     }
 
@@ -194,7 +198,7 @@ impl MpiConnection {
 
     /// Keeps the memory of a message that was taken in.
     fn keep_short(&mut self, message: Body) {
-        if message.capacity() >= APART {
+        if message.capacity() >= self.apart {
             self.decoder.recycle(message);
         } else if message.is_own() && self.short.len() < SPARE {
             self.short.push(message);
@@ -239,14 +243,11 @@ impl Connection<OverMpi> for MpiConnection {
             };
             let Some(message) = found else { return Ok(()) };
             carrier.steps.restart();
-            let memory = match message.len {
-                // Whether it has a receive buffer is known when its head has been read.
-                APART.. if !self.arrived.is_empty() => {
-                    self.found.push_front(message);
-                    return Ok(());
-                }
-                APART.. => self.decoder.place(message.len).unwrap_or_else(|| self.decoder.spare(message.len)),
-                _ => self.short.pop().unwrap_or_default(),
+            let memory = if message.len < self.apart {
+                self.short.pop().unwrap_or_default()
+            } else {
+                // Its head has been read: nothing that has arrived before it is left.
+                self.decoder.place(message.len).unwrap_or_else(|| self.decoder.spare(message.len))
             };
             self.receiving.push_back(Transfer::receive(messages, message, memory).map_err(io::Error::other)?);
         }
@@ -258,7 +259,7 @@ impl Connection<OverMpi> for MpiConnection {
         }
         let half_here = self.decoder.lacks_buffer(0);
         while let Some(mut message) = self.arrived.pop_front() {
-            if self.read == 0 && message.len() >= APART {
+            if self.read == 0 && message.len() >= self.apart {
                 match self.decoder.feed_whole(message, intake) {
                     None => continue,
                     Some(other) => message = other,
@@ -319,9 +320,9 @@ impl Connection<OverMpi> for MpiConnection {
         out: &mut Outgoing,
         payload: &[u8],
     ) -> io::Result<(bool, usize)> {
-        if payload.len() < APART || carrier.ended {
+        if payload.len() < self.apart || carrier.ended {
             out.bytes.extend_from_slice(payload);
-            let moved = out.bytes.len() > APART && self.flush(carrier, out)?;
+            let moved = out.bytes.len() > self.apart && self.flush(carrier, out)?;
             return Ok((moved, payload.len()));
         }
         self.flush(carrier, out)?;
@@ -339,7 +340,7 @@ impl Connection<OverMpi> for MpiConnection {
         out: &mut Outgoing,
         payload: &[u8],
     ) -> io::Result<bool> {
-        if payload.len() < APART || carrier.ended {
+        if payload.len() < self.apart || carrier.ended {
             return Ok(false);
         }
         self.flush(carrier, out)?;
@@ -439,7 +440,8 @@ impl Carrier for OverMpi {
 
     fn connect(core: &mut Core<Self>, to: usize) {
         if to != core.me() && core.peers[to].link.is_none() && !core.peers[to].is_gone() {
-            core.peers[to].open(MpiConnection::new(to), Instant::now());
+            let is_near = core.is_on_this_machine(to);
+            core.peers[to].open(MpiConnection::new(to, is_near), Instant::now());
             core.events += 1;
             core.send(to);
         }
@@ -581,6 +583,9 @@ mod tests {
     use crate::{Channels, Header, Leave, Liveness, Pause, Port, Topology};
     use std::sync::Mutex;
 
+    /// The least payload that is a message of its own between the ranks of these tests.
+    const NEAR: usize = APART[0];
+
     /// Messages of which is noted how long those to rank 1 are, and where those of rank 0 are received.
     struct Noted(Box<dyn Messages>, Arc<Notes>);
 
@@ -664,13 +669,13 @@ mod tests {
     fn a_frame_is_one_message_and_a_long_payload_is_one_of_its_own() {
         let notes: Arc<Notes> = Arc::default();
         let [(_first, mut one), (_second, mut two)] = two_noted(Duration::from_secs(60), &notes);
-        for len in [8, APART - 1, APART, 3 * APART + 5, LONGEST, LONGEST + 1] {
+        for len in [8, NEAR - 1, NEAR, 3 * NEAR + 5, LONGEST, LONGEST + 1] {
             let payload: Vec<u8> = (0..len).map(|at| (at * 31 % 251) as u8).collect();
             notes.sent.lock().expect("no panic").clear();
             post(&mut one, &payload);
             assert!(take(&mut two) == payload);
             let sent = notes.sent.lock().expect("no panic");
-            let apart = if len < APART { 0 } else { len.div_ceil(LONGEST) };
+            let apart = if len < NEAR { 0 } else { len.div_ceil(LONGEST) };
             assert_eq!(sent.len(), 1 + apart, "{len}: {sent:?}");
         }
     }
@@ -705,11 +710,11 @@ mod tests {
     fn a_long_payload_is_lent_until_it_has_arrived() {
         let [(_first, mut one), (second, mut two)] = two_connected(&Arc::default());
         assert!(one.lends_to(1) && !one.lends_to(0));
-        for len in [8, APART - 1, APART, LONGEST + 1] {
+        for len in [8, NEAR - 1, NEAR, LONGEST + 1] {
             let payload: &[u8] = vec![len as u8; len].leak();
             let receiver = second.shared().lock();
             post_in_place(&mut one, payload);
-            let lent = if len < APART { Lent::Nothing } else { Lent::InUse };
+            let lent = if len < NEAR { Lent::Nothing } else { Lent::InUse };
             assert_eq!(one.lent(1), lent, "{len} bytes");
             drop(receiver);
             assert!(take(&mut two) == payload);
@@ -721,7 +726,7 @@ mod tests {
     fn what_is_lent_to_a_process_that_has_ended_is_given_for_good() {
         let [(first, mut one), (second, _two)] = two_connected(&Arc::default());
         let receiver = second.shared().lock();
-        post_in_place(&mut one, vec![1; APART].leak());
+        post_in_place(&mut one, vec![1; NEAR].leak());
         first.shared().lock().mark_failed(1, "it is silent".into());
         assert_eq!(one.lent(1), Lent::InUse, "it may still read");
         first.reports().mark_ended(1, "it was killed");
@@ -731,7 +736,7 @@ mod tests {
 
     #[test]
     fn a_long_payload_of_a_fence_is_received_where_it_belongs() {
-        for len in [APART, LONGEST] {
+        for len in [NEAR, LONGEST] {
             let notes = Arc::default();
             let [(_first, mut one), (_second, mut two)] = two_connected(&notes);
             let mut place = vec![0; len];
