@@ -1,6 +1,7 @@
 //! The harness of the benches, and the limits that Fencepost is held against.
 //!
-//! Not published. A bench is one file and one question; see `LOG.md` for what was asked, expected and found.
+//! Not published. A bench is one file and one question; `benches/log` has what was asked, expected
+//! and found.
 
 pub mod contest;
 pub mod draws;

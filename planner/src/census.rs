@@ -32,7 +32,8 @@
 //!
 //! An item for a rank d places further is copied as often as d has bits in a sparse census, and goes there once in a reduced
 //! one, as a message by itself: so a reduced census pays where ranks have something for most others and bytes are dear, and
-//! nowhere else: a message takes a core far longer than a copy of 32 bytes ([`dense`], `benches/LOG.md`).
+//! nowhere else: a message takes a core far longer than a copy of 32 bytes ([`dense`],
+//! `benches/log/many_ranks.md`).
 //!
 //! **Source** Dissemination: D. Hensgen, R. Finkel, U. Manber, *Two algorithms for barrier synchronization*, International
 //! Journal of Parallel Programming 17, 1988. Items by the bits of their distance: J. Bruck et al., *Efficient algorithms
@@ -137,7 +138,7 @@ pub fn groups(machines: &[usize]) -> Vec<usize> {
 }
 
 /// The most ranks in a group of those that share no memory: 16 to 64 ranks on two cores were fastest by four and by eight
-/// (`benches/LOG.md`).
+/// (`benches/log/many_ranks.md`).
 const GROUP: usize = 8;
 
 /// The census of ranks in these places.
@@ -204,7 +205,7 @@ pub fn short(places: &Places, machine: &Machine) -> usize {
     (2.0 * link.overhead / (copies * each)).min(SHORT) as usize
 }
 
-/// The most that was tried (`benches/LOG.md`).
+/// The most that was tried (`benches/log/many_ranks.md`).
 const SHORT: f64 = 256.0;
 
 /// The ns that an item of a sparse census takes on each rank that it passes, besides its bytes.
@@ -212,7 +213,8 @@ const ITEM: f64 = 60.0;
 /// The bytes of an item where windows are fenced.
 const ITEM_BYTES: f64 = 32.0;
 /// The ns that a note takes on its two ranks together, besides its bytes, though it goes behind frames of operations: 16 to 64
-/// ranks over TCP and 160 that share memory measured 500 to 1,800 more than with items (`benches/LOG.md`).
+/// ranks over TCP and 160 that share memory measured 500 to 1,800 more than with items
+/// (`benches/log/many_ranks.md`).
 const NOTE: f64 = 1_000.0;
 /// The bytes of a count.
 const COUNT_BYTES: f64 = 8.0;
@@ -233,12 +235,12 @@ pub fn messages(census: Census, places: &Places) -> (u32, u32) {
 }
 
 /// A round is a wait, and a rank whose turn on a core has passed has to get it back in each: measured over TCP, sparse is
-/// no slower from 3 ranks on, and faster from 8 on (`benches/LOG.md`).
+/// no slower from 3 ranks on, and faster from 8 on (`benches/log/many_ranks.md`).
 const MARGIN: f64 = 1.25;
 
 /// The most ranks that share memory with a line for each pair: with more, these lines take more memory than all else that a
 /// rank has, and what each rank has for all others, as in a collective, takes four times the time of the sparse census
-/// (`benches/LOG.md`).
+/// (`benches/log/many_ranks.md`).
 const LINES: u32 = 128;
 
 /// How many rounds a sparse census of this number of ranks has.

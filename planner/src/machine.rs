@@ -92,8 +92,9 @@ impl Default for Machine {
     ///
     /// The figures of shared memory and of moving are fitted by hand to row and column halos of 16 to 512 elements, and to
     /// sections of 64 bytes to 1 MiB, between two threads, packed and direct, whose values are new in each exchange
-    /// and read after it, as the example `modes` times them (`benches/LOG.md` has the tables, and the bench `auto`
-    /// whether the choices that follow are good ones). So a copy straight from the memory of another rank costs nearly what
+    /// and read after it, as the example `modes` times them (`benches/log/sections.md` has the
+    /// tables, and the bench `auto` whether the choices that follow are good ones). So a copy
+    /// straight from the memory of another rank costs nearly what
     /// packing and unpacking cost together: most of either is that each line changes its owner. Those of the network were not measured
     /// through Fencepost's transport: they are half of the 7.7 us that a round trip on loopback TCP took, and the 3.5
     /// GB/s that one stream had, by hand-written programs on the same kind of machine; how the half divides into

@@ -167,16 +167,17 @@ pub enum Delivery {
 const SHOWN: f64 = (8 << 20) as f64;
 
 /// The same where all ranks bring what others get as it is: more is stored into their memory sooner than they read it, and so
-/// it was measured (`benches/LOG.md`).
+/// it was measured (`benches/log/messages_and_collectives.md`).
 const SHOWN_BY_ALL: f64 = (16 << 10) as f64;
 
 /// Bytes of a rank's elements for which there is room in what it tells each other in a direct exchange of words.
 const TOLD: f64 = 32.0;
 
-/// Bytes from which on elements that could ride are read in place: `benches/LOG.md`.
+/// Bytes from which on elements that could ride are read in place:
+/// `benches/log/messages_and_collectives.md`.
 const LINE: f64 = 32.0;
 
-/// ns for a record and what it takes to apply it, where memory is shared: `benches/LOG.md`.
+/// ns for a record and what it takes to apply it, where memory is shared: `benches/log`.
 const RECORD: f64 = 7.0;
 
 /// The steps of an algorithm, and the size of the window that they need.

@@ -330,7 +330,8 @@ impl Waits<'_> {
         let core = FILLED * caches.core;
         let host = (FILLED * caches.host / self.near as f64).max(core);
         // Shared caches nearly keep up with a sweep. For fields that fit them bands gained a quarter
-        // at most on one machine, and took twice as long on another (benches/LOG.md).
+        // at most on one machine, and took twice as long on another
+        // (benches/log/stencils.md).
         let (near, far) = if all <= host {
             (0.0, 0.0)
         } else if window <= core {

@@ -15,7 +15,8 @@
 //! **Requires** nothing. **Ensures** the messages of a link bear answers before all else; writes to one element by one
 //! rank are in program order, whichever messages they are in. **Cost** for each class the pairs of its accesses whose
 //! bounds meet; ranks x peers small steps where something may be direct.
-//! **Source** the shared-memory figures behind the choice by blocks are in `benches/LOG.md`.
+//! **Source** the shared-memory figures behind the choice by blocks are in
+//! `benches/log/sections.md`.
 
 use super::classes::{Classes, regrouped};
 use crate::datatype::Datatype;

@@ -11,7 +11,8 @@
 //! flushed is collected: to hold it would take a request more where the part is not reached, which a test counts, and more locks
 //! where it is. One that is flushed has to be held from its first flush on, which takes the locks and does the operations in one
 //! request: to ask for the locks before would be a request more, and bring forward nothing but the time from which others wait.
-//! Long epochs are faster in pieces (`benches/LOG.md` has by how much), which a program makes by flushes: no operation waits here.
+//! Long epochs are faster in pieces (`benches/log/locks_and_posts.md` has by how much), which a
+//! program makes by flushes: no operation waits here.
 //!
 //! Exclusive epochs, which are alone in their regions, visit elements as a fence does. Shared ones visit *atomic* elements (of 1,
 //! 2, 4 or 8 bytes) by atomic operations, and others under a second lock of their region. Which of the two it is follows from

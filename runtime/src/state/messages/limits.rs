@@ -11,7 +11,8 @@ pub(crate) struct Limits {
 
 /// The bytes of the longest message whose elements are sent with it, where that was not set: to a rank that reads memory of its
 /// sender, and to one that does not. That one would have to ask, and long elements land where they belong if a receive waits for
-/// them; else they are copied once more, which takes longer than to ask where they are longer still (benches/LOG.md).
+/// them; else they are copied once more, which takes longer than to ask where they are longer still
+/// (benches/log/messages_and_collectives.md).
 const EAGER: (usize, usize) = (16 << 10, 1 << 20);
 
 /// The bytes that a message takes of [`Limits::unexpected`] besides its elements.
