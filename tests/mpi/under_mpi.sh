@@ -45,8 +45,10 @@ fails() { # fails COMMAND..: the job fails, within a minute; a launcher that han
     ((code != 0 && code != 124 && SECONDS - begun < 60))
 }
 
-same() { # same NAME HOSTS LAUNCHER..: four ranks meet; hillslope has the digest of threads; a job in which a rank dies fails
-    local name="$1" together="$2" log="$folder/log" share how what placement begun=$SECONDS
+# same NAME HOSTS LAUNCHER..: four ranks meet; hillslope has the digest of threads; a rank that computes
+# keeps nobody waiting; a job in which a rank dies fails.
+same() {
+    local name="$1" together="$2" log="$folder/log" share how what placement served begun=$SECONDS
     shift 2
     for what in on,tcp off,tcp on,mpi off,mpi off,either; do
         share="${what%,*}"
@@ -64,6 +66,13 @@ same() { # same NAME HOSTS LAUNCHER..: four ranks meet; hillslope has the digest
             cat "$log"; echo "$name, share and transport $what: another digest" >&2; exit 1
         }
         [[ "$what" != *,either ]] || continue
+        if [[ "$what" == off,mpi ]]; then
+            rm -f "$folder/served"
+            timeout 120 "$@" "$program" rank busy "$folder/served" >"$log" 2>&1 || {
+                cat "$log"; echo "$name: nothing moves while a rank computes" >&2; exit 1
+            }
+            served="$(grep '^8 MiB after' "$log")"
+        fi
         fails "$@" "$program" rank code 1 0 || {
             cat "$log"; echo "$name, share and transport $what: the job succeeds or hangs though rank 1 exits inside a world" >&2; exit 1
         }
@@ -79,7 +88,7 @@ same() { # same NAME HOSTS LAUNCHER..: four ranks meet; hillslope has the digest
         done
     done
     unset FENCEPOST_SHARE FENCEPOST_TRANSPORT
-    echo "-- $name: met, $expected, deaths noticed, in $((SECONDS - begun)) s"
+    echo "-- $name: met, $expected, deaths noticed; while a rank computes $served; in $((SECONDS - begun)) s"
 }
 
 marked() { # marked: the processes of the job, which have its mark in their environment

@@ -27,12 +27,16 @@ mod rank;
 mod remote;
 mod surroundings;
 
+use fencepost_tests_support::counting::Counting;
 use libtest_mimic::{Arguments, Trial};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 use signal_hook::flag;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 type Test = (&'static str, fn());
 
@@ -107,6 +111,8 @@ const ALONE: &[Test] = &[
     ("ranks_that_can_not_meet_over_mpi_are_refused", mpi::refusals),
     ("a_death_under_a_launcher_of_mpi_is_named_on_every_survivor", mpi::deaths),
     ("a_prepared_superstep_sends_its_frames_over_mpi_and_nothing_else", mpi::frames),
+    ("a_prepared_superstep_allocates_nothing_over_mpi", mpi::allocations),
+    ("what_a_rank_sent_over_mpi_moves_while_it_computes", mpi::computes),
     ("memory_lent_to_mpi_stays_after_a_death", mpi::lent),
     ("hillslope_has_one_digest_under_a_launcher_of_mpi", mpi::hillslope),
     ("incomplete_variables_of_external_launchers_are_refused", meeting::refusals),

@@ -2,12 +2,14 @@
 //! the hosts can be made up. `.ci/run mpi` runs the same programs under real ones.
 
 use crate::launched::{Ended, Launched, rank_program, start};
-use crate::points::Fate;
+use crate::points::{Fate, now};
 use crate::rank::say;
 use fencepost::TransportKind;
 use fencepost::prelude::*;
 use fencepost_tests_mpi::{DELAY, LEVEL, SERVER, Server, library};
+use fencepost_tests_support::counting::allocations_of_process;
 use rustix::process::Signal;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The hosts of four ranks: all on one, two on each, the same in turn, each by itself, three and
@@ -251,6 +253,93 @@ pub fn frames() {
             sent.abs_diff(frames) <= RUNS / 10,
             "{len} elements, hosts {hosts:?}: {sent} messages, not {frames}"
         );
+    }
+}
+
+/// Runs prepared supersteps of several lengths, and counts what the ranks allocate meanwhile.
+pub fn counted() -> Result<()> {
+    const RUNS: usize = 200;
+    fencepost::ranks(2).transport(TransportKind::Mpi).run(|world| {
+        for len in [1, 1000, 10_000, 100_000] {
+            let (mut u, mut v) = (world.window::<u64>(len)?, world.window::<u64>(len)?);
+            let mut give = give::prepare(world, len, 1 - world.rank())?;
+            let mut before = 0;
+            for run in 0..2 * RUNS {
+                if run == RUNS {
+                    before = allocations_of_process();
+                }
+                give.replay(&mut u, &mut v)?;
+            }
+            say(&format!("{len} elements: {} allocations", allocations_of_process() - before));
+        }
+        Ok(())
+    })
+}
+
+/// Over MPI a prepared superstep that has run before allocates nothing.
+pub fn allocations() {
+    const MOST: usize = 5;
+    let set = [
+        ("FENCEPOST_HEARTBEAT", "30s"),
+        ("FENCEPOST_SILENCE", "120s"),
+        ("FENCEPOST_TRANSPORT", "mpi"),
+        ("FENCEPOST_SHARE", "off"),
+    ];
+    for rank in ended(&[0, 0], &set, &["counted"]) {
+        let counts = rank.expect(0).out.lines().filter_map(|line| line.split(' ').nth_back(1));
+        let counts: Vec<usize> = counts.filter_map(|count| count.parse().ok()).collect();
+        // A message that comes earlier than any before it may need more memory than was kept.
+        assert!(counts.len() == 4 && counts.iter().all(|count| *count <= MOST), "{rank:#?}");
+    }
+}
+
+/// Rank 0 sends 8 MiB, and computes for a second and until rank 1 has received them and been served
+/// a get under a lock: then rank 1 makes this file.
+pub fn busy(file: &str) -> Result<()> {
+    const LONG: usize = (8 << 20) / 8;
+    const LIMIT: i64 = 60_000_000_000;
+    fencepost::run(|world| {
+        let elements = world.lock_window::<u64>(16)?;
+        let served = Path::new(file);
+        match world.rank() {
+            0 => {
+                world.attach_buffer(LONG * 8 + 1024)?;
+                let begun = now();
+                world.bsend(1, 0, vec![begun as u64; LONG])?;
+                while !served.exists() || now() < begun + 1_000_000_000 {
+                    assert!(now() < begun + LIMIT, "rank 1 is not served while rank 0 computes");
+                    (0..100_000).for_each(|_| std::hint::spin_loop());
+                }
+                world.detach_buffer()?;
+            }
+            1 => {
+                let came = world.recv::<u64>(0, 0)?.0;
+                let after = |since: i64| (now() - since) / 1000;
+                let arrived = after(came[LONG - 1] as i64);
+                let asked = now();
+                let lock = elements.lock(0, LockType::Exclusive)?;
+                let ticket = lock.get(0..16)?;
+                lock.flush()?;
+                assert_eq!(ticket.take()?, [0; 16]);
+                lock.unlock()?;
+                say(&format!("8 MiB after {arrived} us, a get under a lock after {} us", after(asked)));
+                std::fs::File::create(served).expect("a folder");
+            }
+            _ => {}
+        }
+        world.barrier()
+    })
+}
+
+/// While a rank computes, MPI moves what it has sent, and others are served.
+pub fn computes() {
+    for hosts in [[0, 0], [0, 1]] {
+        let file = std::env::temp_dir().join(format!("fencepost-served-{}-{}", std::process::id(), hosts[1]));
+        let set = [("FENCEPOST_TRANSPORT", "mpi"), ("FENCEPOST_SHARE", "off")];
+        for (number, rank) in ended(&hosts, &set, &["busy", &file.display().to_string()]).iter().enumerate() {
+            assert_eq!(rank.expect(0).out.contains("8 MiB after"), number == 1, "{hosts:?}: {rank:#?}");
+        }
+        std::fs::remove_file(&file).expect("rank 1 has made it");
     }
 }
 

@@ -50,6 +50,8 @@ pub fn main(words: &[String]) -> ExitCode {
         ["endure", transport, epochs] => super::endure::rank(transport, number(epochs)),
         ["hillslope", ref words @ ..] => super::hillslope::with(words),
         ["gives", len, runs] => super::mpi::gives(number(len), number(runs)),
+        ["counted"] => super::mpi::counted(),
+        ["busy", file] => super::mpi::busy(file),
         ["lends", how] => super::mpi::lends(how),
         ["noticed", wait] => super::noticed::rank(wait),
         ["many", rank, point, how] => return super::many::die(number(rank), number(point), how),

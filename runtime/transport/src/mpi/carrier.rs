@@ -416,11 +416,15 @@ impl Carrier for OverMpi {
                 Err(why) => return core.fail_all(&why),
             }
         }
-        for rank in std::mem::take(&mut core.carrier.sending) {
-            let before = core.peers[rank as usize].unsent();
-            core.send(rank as usize);
-            moved |= before && !core.peers[rank as usize].unsent();
+        for at in 0..core.carrier.sending.len() {
+            let rank = core.carrier.sending[at] as usize;
+            let before = core.peers[rank].unsent();
+            core.send(rank);
+            moved |= before && !core.peers[rank].unsent();
         }
+        let is_sending =
+            |rank: u32| core.peers[rank as usize].link.as_ref().is_some_and(|link| !link.sending.is_empty());
+        core.carrier.sending.retain(|rank| is_sending(*rank));
         // MPI moves what is being sent in these calls only.
         if moved || !core.carrier.sending.is_empty() {
             core.carrier.steps.restart();
