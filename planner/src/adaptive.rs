@@ -1,30 +1,38 @@
-//! The decisions of a dynamic epoch about its bytes: pure functions of what a rank observed and of the machine.
+//! Decides how the bytes of a dynamic epoch travel: pure functions of what a rank observed and of
+//! the machine.
 //!
-//! A compiled superstep is planned with all that all ranks do in view. A dynamic epoch is not: a rank decides at each
-//! call and at the fence, from its own operations and its own history, and no other rank has to know. The runtime keeps
-//! the history and asks here; nothing here keeps anything.
+//! A compiled superstep is planned from the operations of all ranks. A dynamic epoch is not: a rank
+//! decides at each call and at the fence, from its own operations and its own history, and no other
+//! rank has to know its decision. The runtime keeps the history and calls these functions, which
+//! keep no state.
 //!
-//! **When operations leave** ([`predict`], [`Departure::of`]) matters between ranks that exchange messages. Nobody knows at
-//! a call what else the epoch will have, so mode auto takes the last epoch that began at the same line for the next one:
-//! its operations leave in pieces where [`Machine`] says that pieces of as many bytes are over sooner than one message.
-//! They leave with their descriptions, and an epoch that repeats is replayed without any, so an epoch that repeated the one
-//! before it stays whole; so does a line's second epoch, since the first one had nothing to repeat.
+//! **When operations leave** ([`predict`], [`Departure::of`]) matters between ranks that exchange
+//! messages. At a call, nobody knows which other operations the epoch will have. Mode auto
+//! therefore expects the next epoch to be like the last one that began at the same line. Its
+//! operations leave in pieces where [`Machine`] predicts that this many bytes arrive sooner in
+//! pieces than in one message. Pieces carry the descriptions of their operations, whereas an epoch
+//! that repeats is replayed without any. An epoch that repeated the one before it is therefore not
+//! cut into pieces. Nor is a line's second epoch, since the first one had nothing to repeat.
 //!
-//! **Which sections are exposed** ([`Rendezvous`]) matters between ranks that read each other's memory. The target reads an
-//! exposed section in place, which saves packing and unpacking it, and the origin waits at the fence until the target has
-//! read it, which costs an entry and a done. Mode auto exposes sections where all of them together save more than that.
+//! **Which sections are exposed** ([`Rendezvous`]) matters between ranks that read each other's
+//! memory. The target reads an exposed section in place, which saves packing and unpacking it. In
+//! return the origin waits at the fence until the target has read it, which costs an entry and a
+//! done. Mode auto exposes sections where all of them together save more than that.
 //!
-//! **Which elements travel among the records** ([`run_bytes`]) matters there, too. Some elements next to each other need no
-//! description but a record, and they follow it, so that what a target reads is one buffer less.
+//! **Which elements travel among the records** ([`run_bytes`]) matters between the same ranks. A
+//! few contiguous elements need no description other than a record. They follow this record, so the
+//! target reads one buffer less.
 //!
-//! **Which gets are listed** ([`listing_pays`]) matters there too. A rank that knows what others read of its memory need not
-//! wait for them before it writes something else, and they need no copy between. The list is read in place where values
-//! are shared; between processes it is sent, which mode auto does where it costs less than that copy.
+//! **Which gets are listed** ([`listing_pays`]) also matters between these ranks. A rank that knows
+//! what others read of its memory need not wait for them before it writes other elements, and the
+//! gets need no intermediate copy. The list is read in place where values are shared. Between
+//! processes it is sent; mode auto sends it where it costs less than that copy.
 //!
-//! **Source** The numbers are those of [`Machine`], whose default says how they were measured. The choice between a copy and
-//! a rendezvous is that of eager and rendezvous protocols: W. Gropp, E. Lusk, *A high-performance MPI implementation on a
-//! shared-memory vector supercomputer*, Parallel Computing 22, 1997. Different here: one wait is paid for all sections of
-//! an epoch, so they are decided together and not one by one by a threshold.
+//! **Source** The numbers are those of [`Machine`], whose default documents how they were measured.
+//! The choice between a copy and a rendezvous is that of eager and rendezvous protocols: W. Gropp,
+//! E. Lusk, *A high-performance MPI implementation on a shared-memory vector supercomputer*,
+//! Parallel Computing 22, 1997. Different here: an epoch pays for one wait for all its sections, so
+//! they are decided together and not one by one with a threshold.
 
 use crate::datatype::Datatype;
 use crate::ir::pattern::Mode;
@@ -36,10 +44,11 @@ use crate::units::Nanos;
 pub struct Observed {
     /// The number of these epochs that have ended.
     pub epochs: u32,
-    /// The bytes that the last one sent to the target that received most, operations on single elements apart: to collect
-    /// those for the fence takes less time than to ask after each of them whether a piece is full.
+    /// The bytes that the last one sent to the target that received most. Operations on single
+    /// elements do not count: collecting those until the fence takes less time than checking after
+    /// each of them whether a piece is full.
     pub most: u64,
-    /// Whether the last one was not the same as the one before it.
+    /// Whether the last one differed from the one before it.
     pub changed: bool,
 }
 
@@ -54,11 +63,13 @@ pub enum Departure {
         /// The size of a piece in bytes; with 0, each operation leaves at its call.
         chunk: u64,
     },
-    /// In pieces of the size that the machine model has for all bytes of this epoch to the target so far.
+    /// In pieces of the size that the machine model computes from all bytes of this epoch to the
+    /// target so far.
     Growing,
 }
 
-/// When operations of mode auto leave in the next epoch that begins at a line, by what was observed there.
+/// Predicts when operations of mode auto leave in the next epoch that begins at a line, from what
+/// was observed there.
 pub fn predict(observed: &Observed, machine: &Machine) -> Departure {
     let Observed { epochs, most, changed } = *observed;
     if epochs >= 2 && changed && machine.pieces_pay(false, most) {
@@ -69,7 +80,8 @@ pub fn predict(observed: &Observed, machine: &Machine) -> Departure {
 }
 
 impl Departure {
-    /// When an operation of `mode` leaves; `predicted` is what [`predict`] returned for the epoch.
+    /// Returns when an operation of `mode` leaves; `predicted` is what [`predict`] returned for the
+    /// epoch.
     pub fn of(mode: Mode, predicted: Self) -> Self {
         match mode {
             Mode::Aggressive => Departure::Eager { chunk: 0 },
@@ -79,7 +91,8 @@ impl Departure {
         }
     }
 
-    /// Returns whether what is collected for a target leaves now: `collected` bytes, of `all` bytes to it in this epoch.
+    /// Returns whether the operations collected for a target leave now: they have `collected`
+    /// bytes, of `all` bytes to it in this epoch.
     pub fn is_due(self, collected: u64, all: u64, machine: &Machine) -> bool {
         match self {
             Departure::Held => false,
@@ -89,21 +102,21 @@ impl Departure {
     }
 }
 
-/// A section that is the source of a put or an accumulate, to a rank that reads this rank's memory.
+/// A section that is the source of a put or an accumulate to a rank that reads this rank's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Section<'a> {
     /// The mode of the operation.
     pub mode: Mode,
     /// The elements at the origin.
     pub source: &'a Datatype,
-    /// The elements at the target that they go to.
+    /// The elements at the target that receive them.
     pub target: &'a Datatype,
     /// The size of an element in bytes.
     pub size: u32,
 }
 
 impl Section<'_> {
-    /// Returns the time that exposing it saves; `None` where the mode leaves no choice.
+    /// Returns the time saved by exposing this section, or `None` where the mode leaves no choice.
     fn saved(&self, machine: &Machine) -> Option<Nanos> {
         (self.mode == Mode::Auto).then(|| machine.saved_by_copying(self.source, self.target, self.size))
     }
@@ -112,49 +125,53 @@ impl Section<'_> {
 /// The decision about all sections of one rank in one epoch.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Rendezvous {
-    /// The time saved by exposing the sections of mode auto that are cheaper to read in place; `None` if there is no section
-    /// of mode auto.
+    /// The time saved by exposing the sections of mode auto that are cheaper to read in place, or
+    /// `None` if there is no section of mode auto.
     pub saved: Option<Nanos>,
     /// The time that the wait for the readers takes.
     pub price: Nanos,
 }
 
 impl Rendezvous {
-    /// The decision for these sections.
+    /// Decides for these sections.
     pub fn of<'a>(sections: impl IntoIterator<Item = Section<'a>>, machine: &Machine) -> Self {
         let saved = sections.into_iter().filter_map(|section| section.saved(machine));
         let saved = saved.map(|saved| saved.0.max(0.0)).reduce(|sum, saved| sum + saved);
         Self { saved: saved.map(Nanos), price: machine.entry_and_done() }
     }
 
-    /// Returns whether the target reads this section in place: one of mode direct always, one of mode auto where that saves
-    /// time and all of them save more than the wait costs.
+    /// Returns whether the target reads this section in place. It always does in mode direct. In
+    /// mode auto it does if reading this section in place saves time, and all of them together save
+    /// more than the wait costs.
     pub fn exposes(&self, section: &Section<'_>, machine: &Machine) -> bool {
         let pays = self.saved.is_some_and(|saved| saved.0 > self.price.0);
         section.mode == Mode::Direct || pays && section.saved(machine).is_some_and(|saved| saved.0 > 0.0)
     }
 }
 
-/// The most bytes of elements next to each other that one operation sends among the records, to a rank that reads records in
-/// place: as many as are copied there and back in half of the time that it takes to wait for one who reads them where they
-/// are. So nothing that is worth such a wait is copied, unless an epoch has several of these; at most some 20 KiB.
+/// Returns the maximum number of bytes of contiguous elements that one operation sends among the
+/// records, to a rank that reads records in place. Copying this many bytes there and back takes
+/// half as long as waiting for a reader that reads them in place. So nothing that is worth such a
+/// wait is copied, unless an epoch has several such operations; in total it is about 20 KiB at
+/// most.
 pub fn run_bytes(machine: &Machine) -> usize {
     let copy = machine.moving.pack + machine.moving.unpack - machine.moving.remote;
     (machine.entry_and_done().0 / 2.0 / copy.max(0.01)).round() as usize
 }
 
-/// The most gets of an epoch that are listed one by one for the ranks that they read from, so that these need not wait
-/// before they write what nobody reads.
+/// The maximum number of gets of an epoch that are listed one by one for the ranks that they read
+/// from, so that these ranks need not wait before they write elements that nobody reads.
 pub const LISTED: usize = 64;
 
-/// Returns whether gets of `bytes` bytes are listed where the list has to be sent: a get that is not listed is copied once
-/// more, out of the cache that it was just copied to, as what is packed is; the list costs twice what a wait for a reader does.
+/// Returns whether gets of `bytes` bytes are listed where the list has to be sent. A get that is
+/// not listed is copied once more, out of the cache into which it was just copied, at the cost of
+/// packing. The list costs twice as much as a wait for a reader.
 pub fn listing_pays(bytes: u64, machine: &Machine) -> bool {
     machine.moving.pack * bytes as f64 > 2.0 * machine.entry_and_done().0
 }
 
-/// Returns whether a get of `mode` between ranks that reach each other's memory lands where it belongs at once, without a
-/// copy between.
+/// Returns whether a get of `mode` between ranks that reach each other's memory is written to its
+/// destination at once, without an intermediate copy.
 pub fn lands_in_place(mode: Mode) -> bool {
     matches!(mode, Mode::Auto | Mode::Direct)
 }

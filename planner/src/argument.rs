@@ -1,33 +1,38 @@
-//! [`Argument`]: what a superstep's arguments tell about which ranks differ only by where they stand.
+//! [`Argument`]: what the arguments of a superstep reveal about which ranks differ only by their
+//! position.
 
 /// An argument of a superstep.
 ///
-/// Compiling ahead evaluates the pattern once for each class of arguments instead of once a rank. A type of the user's
-/// own needs no more than `impl Argument for Mine {}`: each rank is then evaluated for itself, and ranks with equal
-/// patterns still share one program.
+/// Compiling ahead evaluates the pattern once for each class of arguments instead of once for each
+/// rank. A user's own type needs no more than `impl Argument for Mine {}`: each rank is then
+/// evaluated separately, and ranks with equal patterns still share one program.
 pub trait Argument {
-    /// Ranks with equal classes make equal patterns, targets being seen from each rank; `None` says nothing.
+    /// Returns the class of this argument. Ranks with equal classes make equal patterns, with
+    /// targets relative to each rank. `None` promises nothing.
     fn class(&self) -> Option<Vec<u64>> {
         None
     }
 
-    /// Returns the extents of the grid of ranks, row-major, slowest first: they keep the plan's map of classes small.
+    /// Returns the extents of the grid of ranks, row-major, slowest first. They keep the plan's map
+    /// of classes small.
     fn shape(&self) -> Option<Vec<u32>> {
         None
     }
 
-    /// Returns whether anything was asked, since the last call of this method, that tells ranks of one class apart.
+    /// Returns whether, since the last call of this method, a method of the argument was called
+    /// whose result distinguishes ranks of one class.
     fn observed(&self) -> bool {
         false
     }
 }
 
-/// More parts than this and a list says nothing about classes: comparing the patterns themselves is then cheaper.
+/// The maximum number of parts of a list that has a class. For longer lists it is cheaper to
+/// compare the patterns themselves.
 const PARTS_MAX: usize = 64;
 
 macro_rules! by_value {
     ($($type:ty: |$value:ident| $bits:expr;)*) => {$(
-        /// By its value.
+        /// The class is the value.
         impl Argument for $type {
             fn class(&self) -> Option<Vec<u64>> {
                 let $value = *self;
@@ -61,14 +66,14 @@ impl Argument for () {
     }
 }
 
-/// By its bytes, when they are few.
+/// The class is the bytes, if they are few.
 impl Argument for String {
     fn class(&self) -> Option<Vec<u64>> {
         (self.len() <= PARTS_MAX).then(|| self.bytes().map(u64::from).collect())
     }
 }
 
-/// By its content.
+/// The class is that of the content.
 impl<T: Argument> Argument for Option<T> {
     fn class(&self) -> Option<Vec<u64>> {
         let mut key = vec![u64::from(self.is_some())];
@@ -85,7 +90,7 @@ impl<T: Argument> Argument for Option<T> {
     }
 }
 
-/// By its content, when that is short.
+/// The class is that of the content, if that is short.
 impl<T: Argument> Argument for [T] {
     fn class(&self) -> Option<Vec<u64>> {
         if self.len() > PARTS_MAX {
@@ -101,12 +106,12 @@ impl<T: Argument> Argument for [T] {
         self.iter().find_map(T::shape)
     }
     fn observed(&self) -> bool {
-        // Every part is asked, so that each forgets.
+        // Calls `observed` of every part, since each call resets that part.
         self.iter().fold(false, |any, part| part.observed() | any)
     }
 }
 
-/// As a slice of its parts.
+/// Same as a slice of its parts.
 impl<T: Argument> Argument for Vec<T> {
     fn class(&self) -> Option<Vec<u64>> {
         self.as_slice().class()
@@ -119,7 +124,7 @@ impl<T: Argument> Argument for Vec<T> {
     }
 }
 
-/// As a slice of its parts.
+/// Same as a slice of its parts.
 impl<T: Argument, const N: usize> Argument for [T; N] {
     fn class(&self) -> Option<Vec<u64>> {
         self.as_slice().class()
@@ -132,7 +137,7 @@ impl<T: Argument, const N: usize> Argument for [T; N] {
     }
 }
 
-/// As what is borrowed.
+/// Same as the borrowed value.
 impl<T: Argument + ?Sized> Argument for &T {
     fn class(&self) -> Option<Vec<u64>> {
         (**self).class()
@@ -145,7 +150,8 @@ impl<T: Argument + ?Sized> Argument for &T {
     }
 }
 
-/// Append the class of a part, its length first, so that keys of different parts cannot run into each other.
+/// Appends the class of a part to `key`. The length comes first, so that keys of different parts
+/// cannot run into each other.
 fn add(key: &mut Vec<u64>, part: &impl Argument) -> Option<()> {
     let mut class = part.class()?;
     key.push(class.len() as u64);
@@ -155,7 +161,7 @@ fn add(key: &mut Vec<u64>, part: &impl Argument) -> Option<()> {
 
 macro_rules! tuples {
     ($($part:ident $index:tt),+) => {
-        /// By all its parts.
+        /// The class consists of those of all parts.
         impl<$($part: Argument),+> Argument for ($($part,)+) {
             fn class(&self) -> Option<Vec<u64>> {
                 let mut key = Vec::new();
@@ -166,7 +172,7 @@ macro_rules! tuples {
                 None$(.or_else(|| self.$index.shape()))+
             }
             fn observed(&self) -> bool {
-                // Every part is asked, so that each forgets.
+                // Calls `observed` of every part, since each call resets that part.
                 false $(| self.$index.observed())+
             }
         }

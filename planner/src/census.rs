@@ -1,46 +1,60 @@
-//! [`Census`]: how ranks learn at a fence who has entered it, in which call, and who has something for whom.
+//! [`Census`]: how ranks find out at a fence who has entered it, in which call, and who has
+//! something for whom.
 //!
-//! *Direct*: each rank sends each other one a notification. That is one round of p - 1 messages for each rank.
+//! *Direct*: each rank sends every other rank one notification. That is one round of p - 1 messages
+//! for each rank.
 //!
-//! *Sparse*: rounds 0, 1, 2, ... of one message for each rank: in round k, rank r sends to rank r + 2^k and receives from
-//! rank r - 2^k, modulo p, until 2^k reaches p. What a message says of *all* ranks (the call, whether some rank has failed)
-//! has after round k come from the 2^(k + 1) ranks up to this one, so after the last round from everybody. What one rank
-//! has for one other travels along: an item that has d ranks to go leaves in each round k for which d has bit k. What one
-//! rank has for all others is passed on by each rank that has it, to each rank once. Ranks that have nothing for each
-//! other exchange nothing.
+//! *Sparse*: in each of the rounds 0, 1, 2, ... each rank sends one message. In round k, rank r
+//! sends to rank r + 2^k and receives from rank r - 2^k, modulo p, until 2^k reaches p. What a
+//! message reports about *all* ranks (the call, whether some rank has failed) covers, after round
+//! k, the 2^(k + 1) ranks up to this one, so after the last round it covers all ranks. What one
+//! rank has for one other travels along: an item that has d ranks to go leaves in each round k for
+//! which bit k of d is set. What one rank has for all others is passed on by each rank that has it,
+//! once to each rank. Ranks that have nothing for each other exchange nothing.
 //!
-//! *Reduced*: each rank that has something for one other sends it a *note* of that, by itself. Then ranks add up, by recursive
-//! halving, how many notes each is to expect: with m ranks, m a power of two, rank r exchanges with rank r xor m / 2 the counts of
-//! that one's half of all ranks, then with r xor m / 4 those of a quarter, and so on, until it has its own. Ranks beyond the
-//! power of two each tell one of the others before the rounds, and are told by it after them. A message has a count for each
-//! rank that it is about, however many ranks have something for however many; what one rank has for all others follows the counts, to each rank once. After the last round each rank has heard from everybody, as above.
+//! *Reduced*: each rank that has something for another one sends it a *note*, which is a message of
+//! its own. Then the ranks add up, by recursive halving, how many notes each of them must expect.
+//! With m ranks, m a power of two, rank r first exchanges with rank r xor m / 2 the counts of that
+//! rank's half of all ranks, then with r xor m / 4 those of a quarter, and so on, until it has its
+//! own count. Each rank beyond the power of two sends its counts to one of the others before the
+//! rounds, and receives its own from it after them. A message has a count for each rank that it is
+//! about, no matter how many ranks have something for how many others. What one rank has for all
+//! others follows the counts, once to each rank. After the last round each rank has information
+//! from every rank, as above.
 //!
-//! *Groups first*: where some ranks share memory and not all, those rounds are of hosts. The first rank of each speaks for it: the
-//! others give it what they have, then speakers exchange as ranks do above, then each tells the others. What ranks of one
-//! host have for each other does not leave it. Where none share memory, but some a machine, the ranks of a machine are
-//! cut into groups of at most eight, which do the same: where ranks share cores as well, a rank that is woken less often costs all
-//! of them less, and p ranks in groups of r wake 2 (p - p / r) + p / r log2 (p / r) times in place of p log2 p.
+//! *Groups first*: where some ranks share memory and not all, those rounds take place between
+//! hosts. The first rank of each host is its speaker. The other ranks of the host give it what they
+//! have, then speakers exchange as ranks do above, then each speaker sends the result to the
+//! others. What ranks of one host have for each other does not leave it. Where no ranks share
+//! memory, but some share a machine, the ranks of a machine are cut into groups of at most eight,
+//! which do the same. Where ranks share cores as well, each wake-up of a rank costs all of them,
+//! and p ranks in groups of r are woken 2 (p - p / r) + p / r log2 (p / r) times instead of p log2
+//! p.
 //!
-//! **Cost**, of p ranks in h groups of r at most, for each:
+//! **Cost** of the rounds, messages and bytes for each rank, of p ranks in h groups of r at most:
 //!
-//! | | rounds | messages | bytes |
-//! |---|---|---|---|
-//! | direct | 1 | p - 1 | a notification for each other rank |
-//! | reduced | log2 p, rounded down, and 2 where p is no power of two | one a round, and one for each rank that it has something for | eight for each other rank, and what it has for one once |
-//! | sparse | log2 p, rounded up | one a round | an item for one rank once for each bit of its distance; items for all p - 1 times |
-//! | groups first | log2 h, rounded up, and 2 within groups | one a round, and r - 1 of a speaker in its group, twice | the same of distances of groups, and to a speaker and from one |
+//! - direct: 1 round, p - 1 messages, and a notification for each other rank.
+//! - reduced: log2 p rounds, rounded down, and 2 more where p is no power of two. One message a
+//!   round, and one for each rank that it has something for. Eight bytes for each other rank, and
+//!   its items for one rank once.
+//! - sparse: log2 p rounds, rounded up, and one message a round. An item for one rank once for each
+//!   set bit of its distance; items for all ranks p - 1 times.
+//! - groups first: log2 h rounds, rounded up, and 2 within groups. One message a round, and r - 1
+//!   of a speaker in its group, twice. The bytes of a sparse census with the distances of groups,
+//!   and those to a speaker and from one.
 //!
-//! An item for a rank d places further is copied as often as d has bits in a sparse census, and goes there once in a reduced
-//! one, as a message by itself: so a reduced census pays where ranks have something for most others and bytes are dear, and
-//! nowhere else: a message takes a core far longer than a copy of 32 bytes ([`dense`],
-//! `benches/log/many_ranks.md`).
+//! In a sparse census, an item for a rank d places further is copied once for each set bit of d. In
+//! a reduced one it goes there once, in a message of its own. So a reduced census pays only where
+//! ranks have something for most others and bytes are expensive, since a message takes a core far
+//! longer than a copy of 32 bytes ([`dense`], `benches/log/many_ranks.md`).
 //!
-//! **Source** Dissemination: D. Hensgen, R. Finkel, U. Manber, *Two algorithms for barrier synchronization*, International
-//! Journal of Parallel Programming 17, 1988. Items by the bits of their distance: J. Bruck et al., *Efficient algorithms
-//! for all-to-all communications in multiport message-passing systems*, IEEE TPDS 1997. Different here: only items that
-//! exist travel. Counts by recursive halving: R. Thakur, R. Rabenseifner, W. Gropp, *Optimization of collective communication
-//! operations in MPICH*, IJHPCA 2005, 4.2. Different here: with each count goes the sum of the ranks that it counts, so a rank
-//! that lacks one note knows whose it is.
+//! **Source** Dissemination: D. Hensgen, R. Finkel, U. Manber, *Two algorithms for barrier
+//! synchronization*, International Journal of Parallel Programming 17, 1988. Items by the bits of
+//! their distance: J. Bruck et al., *Efficient algorithms for all-to-all communications in
+//! multiport message-passing systems*, IEEE TPDS 1997. Different here: only items that exist
+//! travel. Counts by recursive halving: R. Thakur, R. Rabenseifner, W. Gropp, *Optimization of
+//! collective communication operations in MPICH*, IJHPCA 2005, 4.2. Different here: each count
+//! comes with the sum of the ranks that it counts, so a rank that lacks one note knows whose it is.
 
 use crate::error::{Error, ErrorClass};
 use crate::ir::schedule::Placement;
@@ -49,20 +63,21 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// How ranks learn at a fence who has entered it, and who has something for whom.
+/// How ranks find out at a fence who has entered it, and who has something for whom.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Census {
-    /// Each rank notifies each other one.
+    /// Each rank notifies every other one.
     #[default]
     Direct,
-    /// In log2 p rounds, in which only that travels which ranks have for others.
+    /// log2 p rounds, in which only what ranks have for others travels.
     Sparse,
-    /// In log2 p rounds, in which counts are added up; what ranks have for others goes to them directly.
+    /// log2 p rounds, in which counts are added up. What ranks have for others goes to them
+    /// directly.
     Reduced,
 }
 
 impl Census {
-    /// All of them.
+    /// All kinds of census.
     pub const ALL: [Census; 3] = [Census::Direct, Census::Sparse, Census::Reduced];
 
     const fn name(self) -> &'static str {
@@ -74,22 +89,23 @@ impl Census {
     }
 }
 
-/// How many ranks there are, in how many groups: hosts, whose ranks share memory; parts of machines where none do; or each
-/// rank by itself.
+/// The number of ranks and of groups that they are in. A group is a host, whose ranks share memory;
+/// a part of a machine where no ranks do; or a single rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Places {
-    /// How many ranks there are.
+    /// The number of ranks.
     pub ranks: u32,
-    /// How many groups they are in.
+    /// The number of groups that they are in.
     pub groups: u32,
-    /// How many ranks at most are in one group.
+    /// The maximum number of ranks in one group.
     pub most: u32,
     /// Whether the ranks of a group share memory.
     pub memory: bool,
 }
 
 impl Places {
-    /// The places of this number of ranks, no two of which share a machine and not its memory.
+    /// Returns the places of this number of ranks, assuming that ranks of one machine share its
+    /// memory.
     pub fn new(ranks: u32, placement: Placement) -> Self {
         match placement {
             Placement::Together => Self::of(ranks, true),
@@ -101,7 +117,7 @@ impl Places {
         }
     }
 
-    /// Ranks that all share memory, or each by itself.
+    /// Returns the places of ranks that either all share memory or share none.
     pub fn of(ranks: u32, memory: bool) -> Self {
         let (groups, most) = if memory { (1, ranks) } else { (ranks, 1) };
         Self { ranks, groups, most, memory }
@@ -112,19 +128,21 @@ impl Places {
         self.memory && self.groups <= 1
     }
 
-    /// Returns whether one rank speaks for each group in a sparse census: where there are several, and not each rank is one.
+    /// Returns whether each group has a speaker in a sparse census, which is where there are
+    /// several groups and not each rank is one.
     pub fn have_speakers(&self) -> bool {
         1 < self.groups && self.groups < self.ranks
     }
 }
 
-/// The groups of ranks that share no memory, by the machine of each rank: successive ranks of a machine, eight at most, and of
-/// one machine alone half of its ranks at most, since a census between few speakers is over sooner than a round of many ranks
-/// to one. A group is numbered by its first rank.
+/// Returns the group of each rank, for ranks that share no memory, from the machine of each. A
+/// group has successive ranks of one machine, at most eight. If all ranks are on one machine, it
+/// has at most half of them, since a census between few speakers finishes sooner than a round of
+/// many ranks to one. The number of a group is its first rank.
 pub fn groups(machines: &[usize]) -> Vec<usize> {
     let alone = machines.iter().all(|machine| *machine == machines[0]);
     let most = if alone { (machines.len() / 2).clamp(1, GROUP) } else { GROUP };
-    // The group of each machine that is being filled, and how many ranks it has.
+    // For each machine, the group that is being filled, and the number of ranks in it.
     let mut open = BTreeMap::new();
     let group = |(rank, machine)| {
         let (first, size) = open.entry(machine).or_insert((rank, 0));
@@ -137,15 +155,16 @@ pub fn groups(machines: &[usize]) -> Vec<usize> {
     machines.iter().enumerate().map(group).collect()
 }
 
-/// The most ranks in a group of those that share no memory: 16 to 64 ranks on two cores were fastest by four and by eight
-/// (`benches/log/many_ranks.md`).
+/// The maximum number of ranks in a group of ranks that share no memory: 16 to 64 ranks on two
+/// cores were fastest in groups of four and of eight (`benches/log/many_ranks.md`).
 const GROUP: usize = 8;
 
-/// The census of ranks in these places.
+/// Chooses the census of ranks in these places.
 ///
-/// Where all share memory, a notification is a store into a line that its reader polls: no message, so direct, up to 128
-/// ranks. Elsewhere sparse where the model has it 1.25 times as fast for as many ranks that each stand by themselves; where
-/// ranks speak for hosts, only if it would be so with them, too, since fewer have not been measured.
+/// Where all ranks share memory, a notification is not a message but a store into a line that its
+/// reader polls, so the census is direct, up to 128 ranks. Elsewhere it is sparse where the model
+/// predicts that this is 1.25 times as fast for as many ranks without groups. Where hosts have
+/// speakers, the same must hold with these speakers, too, since fewer ranks have not been measured.
 pub fn choose(places: &Places, machine: &Machine) -> Census {
     let pays = |places: &Places| {
         cost(Census::Direct, places, machine) > MARGIN * cost(Census::Sparse, places, machine)
@@ -158,7 +177,8 @@ pub fn choose(places: &Places, machine: &Machine) -> Census {
     if sparse { Census::Sparse } else { Census::Direct }
 }
 
-/// The predicted time in ns of a census in which no rank has anything for another, each with a core of its own.
+/// Returns the predicted time in ns of a census in which no rank has anything for another, each
+/// rank with a core of its own.
 pub fn cost(census: Census, places: &Places, machine: &Machine) -> f64 {
     let (rounds, messages) = messages(census, places);
     let (link, within) = (machine.link(places.share()), machine.link(places.memory));
@@ -178,13 +198,14 @@ pub fn cost(census: Census, places: &Places, machine: &Machine) -> f64 {
     }
 }
 
-/// From how many targets of each rank on a reduced census is predicted to be over sooner than a sparse one: where items
-/// cost that much more on their way by other ranks than notes do, and counts. More than there are ranks, where that is never so.
+/// Returns the number of targets of each rank from which on a reduced census is predicted to finish
+/// sooner than a sparse one: where forwarding the items through other ranks costs more than the
+/// notes and the counts. The result exceeds the number of ranks where that is never the case.
 pub fn dense(places: &Places, machine: &Machine) -> u32 {
     let (rounds, _) = messages(Census::Sparse, places);
     let link = machine.link(places.share());
     let each = machine.moving.pack + machine.moving.unpack + link.per_byte;
-    // Half of the bits of a distance are set.
+    // On average, half of the bits of a distance are set.
     let item = f64::from(rounds) / 2.0 * (ITEM + ITEM_BYTES * each);
     let counts = cost(Census::Reduced, places, machine) - cost(Census::Sparse, places, machine)
         + f64::from(places.ranks) * COUNT_BYTES * each;
@@ -193,34 +214,36 @@ pub fn dense(places: &Places, machine: &Machine) -> u32 {
     if saved > 0.0 && targets < f64::from(u32::MAX) { targets as u32 } else { u32::MAX }
 }
 
-/// The most bytes of a frame of operations that rides in a census, with the item of its target: where copying them on the way by
-/// other ranks is predicted to take those less than a message more takes its two ranks.
+/// Returns the maximum size in bytes of a frame of operations that travels in a census with the
+/// item of its target. Up to this size, the ranks that forward it are predicted to take less time
+/// for its copies than the two ranks of one more message would take.
 pub fn short(places: &Places, machine: &Machine) -> usize {
     let (rounds, _) = messages(Census::Sparse, places);
     let link = machine.link(places.share());
     let each = machine.moving.pack + machine.moving.unpack + link.per_byte;
-    // Half of the bits of a distance are set; the last of the copies takes the place of the frame's own.
+    // Half of the bits of a distance are set; the last of the copies replaces the frame's own.
     let within = if places.have_speakers() { 2.0 } else { 0.0 };
     let copies = (f64::from(rounds) / 2.0 + within - 1.0).max(0.0);
     (2.0 * link.overhead / (copies * each)).min(SHORT) as usize
 }
 
-/// The most that was tried (`benches/log/many_ranks.md`).
+/// The largest size that was tried (`benches/log/many_ranks.md`).
 const SHORT: f64 = 256.0;
 
-/// The ns that an item of a sparse census takes on each rank that it passes, besides its bytes.
+/// The time in ns that an item of a sparse census takes on each rank that it passes, not counting
+/// its bytes.
 const ITEM: f64 = 60.0;
 /// The bytes of an item where windows are fenced.
 const ITEM_BYTES: f64 = 32.0;
-/// The ns that a note takes on its two ranks together, besides its bytes, though it goes behind frames of operations: 16 to 64
-/// ranks over TCP and 160 that share memory measured 500 to 1,800 more than with items
-/// (`benches/log/many_ranks.md`).
+/// The time in ns that a note takes on its two ranks together, not counting its bytes, although it
+/// follows frames of operations. 16 to 64 ranks over TCP, and 160 that share memory, measured 500
+/// to 1,800 more than with items (`benches/log/many_ranks.md`).
 const NOTE: f64 = 1_000.0;
 /// The bytes of a count.
 const COUNT_BYTES: f64 = 8.0;
 
-/// How many rounds there are between ranks, or between groups where they have speakers; and how many messages each rank or
-/// speaker sends and receives in each.
+/// Returns the number of rounds between ranks, or between groups where they have speakers, and the
+/// number of messages that each rank or speaker sends and receives in each round.
 pub fn messages(census: Census, places: &Places) -> (u32, u32) {
     match census {
         Census::Direct => (u32::from(places.ranks > 1), places.ranks.saturating_sub(1)),
@@ -234,26 +257,30 @@ pub fn messages(census: Census, places: &Places) -> (u32, u32) {
     }
 }
 
-/// A round is a wait, and a rank whose turn on a core has passed has to get it back in each: measured over TCP, sparse is
-/// no slower from 3 ranks on, and faster from 8 on (`benches/log/many_ranks.md`).
+/// The factor by which a sparse census must be faster than a direct one to be chosen. A round is a
+/// wait, and in each of them a rank whose turn on a core has passed has to get the core back.
+/// Measured over TCP, sparse is no slower from 3 ranks on, and faster from 8 on
+/// (`benches/log/many_ranks.md`).
 const MARGIN: f64 = 1.25;
 
-/// The most ranks that share memory with a line for each pair: with more, these lines take more memory than all else that a
-/// rank has, and what each rank has for all others, as in a collective, takes four times the time of the sparse census
+/// The maximum number of ranks that share memory with a line for each pair. With more, these lines
+/// take more memory than everything else that a rank has, and what each rank has for all others, as
+/// in a collective, takes four times as long as with the sparse census
 /// (`benches/log/many_ranks.md`).
 const LINES: u32 = 128;
 
-/// How many rounds a sparse census of this number of ranks has.
+/// Returns the number of rounds of a sparse census of this number of ranks.
 pub fn rounds(ranks: u32) -> u32 {
     ranks.max(1).next_power_of_two().trailing_zeros()
 }
 
-/// How many rounds of halving a reduced census of this number of ranks has: of as many of them as are a power of two.
+/// Returns the number of halving rounds of a reduced census of this number of ranks. They are those
+/// of the largest power of two that is not above it.
 pub fn halvings(ranks: u32) -> u32 {
     ranks.max(1).ilog2()
 }
 
-/// The rank that `rank` sends to in a round, and the one that it receives from.
+/// Returns the rank that `rank` sends to in a round, and the one that it receives from.
 pub fn partners(rank: u32, ranks: u32, round: u32) -> (u32, u32) {
     let (rank, ranks, step) = (u64::from(rank), u64::from(ranks), 1u64 << round);
     (((rank + step) % ranks) as u32, ((rank + ranks - step) % ranks) as u32)
@@ -264,7 +291,8 @@ pub fn leaves(distance: u32, round: u32) -> bool {
     distance >> round & 1 == 1
 }
 
-/// Returns whether an item for all ranks, which has come `distance` ranks from its origin, is passed on in a round.
+/// Returns whether an item for all ranks, which has come `distance` ranks from its origin, is
+/// passed on in a round.
 pub fn spreads(distance: u32, ranks: u32, round: u32) -> bool {
     let step = 1u64 << round;
     u64::from(distance) < step && u64::from(distance) + step < u64::from(ranks)
@@ -298,7 +326,8 @@ mod tests {
     use super::*;
     use crate::machine::Link;
 
-    /// Each rank's items after all rounds: origin and target, the target being the number of ranks for all.
+    /// Each rank's items after all rounds: origin and target, the target being the number of ranks
+    /// for all.
     fn run(ranks: u32) -> Vec<Vec<(u32, u32)>> {
         let own = |rank| (0..=ranks).filter(move |&to| to != rank).map(move |to| (rank, to)).collect();
         let mut held: Vec<Vec<(u32, u32)>> = (0..ranks).map(own).collect();
@@ -373,7 +402,8 @@ mod tests {
             assert_eq!(dense(ranks, &machine), u32::MAX, "{ranks}");
         }
         assert_eq!(super::dense(&Places::of(1000, true), &machine), u32::MAX);
-        // 100 ns a byte: counts for 64 ranks take 51 us, and each target saves 5.6; of 65 ranks a round more, and 7.2.
+        // 100 ns a byte: counts for 64 ranks take 51 us, and each target saves 5.6; of 65 ranks a
+        // round more, and 7.2.
         assert_eq!([16, 64, 65, 1024].map(|ranks| dense(ranks, &slow(100.0))), [6, 10, 8, 68]);
     }
 

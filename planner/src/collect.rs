@@ -9,18 +9,22 @@ use crate::ir::pattern::{Order, Pattern, Patterns, Sync};
 use crate::table::Table;
 use indexmap::IndexMap;
 
-/// The patterns of all `ranks` ranks.
+/// Evaluates a superstep and returns the patterns of all `ranks` ranks.
 ///
-/// `arguments` makes a rank's arguments and `record` evaluates the superstep with them; it also says whether the
-/// superstep asked anything, other than of its arguments, that tells ranks apart. Where arguments name a class, the
-/// superstep is evaluated for the first, the middle and the last rank of the class; if anything was asked that tells
-/// ranks apart, or the three differ, then for each rank. Equal patterns are kept once, compared by content.
+/// `arguments` makes a rank's arguments, and `record` evaluates the superstep with them. `record`
+/// also returns whether the superstep queried anything other than its arguments that distinguishes
+/// ranks. Where arguments have a class, the superstep is evaluated for the first, the middle and
+/// the last rank of the class. If anything was queried that distinguishes ranks, or if the three
+/// patterns differ, it is evaluated for each rank. Equal patterns are kept once; they are compared
+/// by content.
 ///
 /// # Errors
-/// The errors of `arguments` and `record`, with the rank; RANK when there are no ranks or more than 2³².
+/// The errors of `arguments` and `record`, with the rank; RANK when there are no ranks or more than
+/// 2³².
 ///
 /// # Cost
-/// `arguments` and a lookup a rank, `record` up to three times a class.
+/// One call of `arguments` and one lookup for each rank, and up to three calls of `record` for each
+/// class.
 pub fn patterns<A: Argument>(
     name: impl Into<String>,
     windows: Table<WindowId, ElementType>,
@@ -35,14 +39,15 @@ pub fn patterns<A: Argument>(
         ));
     }
     let arguments = |rank| arguments(rank).map_err(|error| error.on_rank(rank as usize));
-    // Whether the pattern may stand for others of the rank's class.
+    // Also returns whether the pattern may represent the other ranks of the rank's class.
     let record = |rank, argument: &A| {
         argument.observed();
         let (pattern, observed) = record(rank, argument).map_err(|error| error.on_rank(rank as usize))?;
         Ok::<_, Error>((pattern, !(argument.observed() | observed)))
     };
 
-    // Ranks by the class of their arguments, in order of appearance; `None` is a rank for itself.
+    // Ranks by the class of their arguments, in order of appearance. `None` is a rank without a
+    // class.
     let mut groups: IndexMap<Vec<u64>, Vec<u32>> = IndexMap::new();
     let mut group_of: Vec<Option<usize>> = Vec::with_capacity(ranks as usize);
     let mut shape = None;

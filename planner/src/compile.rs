@@ -1,4 +1,4 @@
-//! [`compile`]: from the patterns of all ranks to their schedule, pass by pass.
+//! [`compile`]: turns the patterns of all ranks into their schedule, pass by pass.
 
 use crate::check::check;
 use crate::error::{Error, ErrorClass, Result};
@@ -14,17 +14,18 @@ use crate::passes::{coalesce, combine, count, lower, normalise, order, pipeline,
 use crate::units::Bytes;
 use crate::verify::{Verified, verify};
 
-/// The schedule of these patterns, verified.
+/// Compiles these patterns and returns their schedule, verified.
 ///
 /// # Errors
-/// The errors of [`check`]; class `Arg` for hosts of no ranks; class `NoMem` where [`Options::cap`] cannot be kept, with
-/// what is needed at least, and where operations that overlap have more than
-/// [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs for one rank, or more in common than the verifier goes through; class
-/// `Intern` if the verifier refuses the schedule, which is a bug of the planner.
+/// The errors of [`check`]. Class `Arg` for hosts of no ranks. Class `NoMem` where [`Options::cap`]
+/// cannot be kept, with the minimum that is needed; also where operations that overlap have more
+/// than [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs for one rank, or more in common than the
+/// verifier examines. Class `Intern` if the verifier refuses the schedule, which is a bug of the
+/// planner.
 ///
 /// # Cost
-/// Ranks x peers small steps; all else follows the classes of ranks, the datatypes' pieces, and, where messages have
-/// to be coloured, the messages.
+/// A small step for each pair of a rank and a peer. Everything else grows with the classes of
+/// ranks, the datatypes' pieces and, where messages have to be coloured, the messages.
 pub fn compile(
     patterns: &Patterns,
     placement: Placement,
@@ -59,7 +60,7 @@ pub fn compile(
     })
 }
 
-/// The passes from `route` to `place`; `by` decides the routes.
+/// Runs the passes from `route` to `place`; `by` decides the routes.
 fn routed_to_placed<'p>(
     messages: Messages<'p>,
     machine: &Machine,
@@ -74,7 +75,8 @@ fn routed_to_placed<'p>(
     place(chunks, options)
 }
 
-/// The rank that needs the most staging, of which there are as few copies as there can be.
+/// Returns the error for staging beyond the cap. It names the rank that needs the most staging when
+/// there are as few copies of each buffer as possible.
 fn beyond(placed: &Placed<'_>, cap: Bytes) -> Error {
     let staging = |class: &ClassId| -> u64 {
         placed.buffers[*class].iter().flatten().map(|one| one.bytes * u64::from(one.copies)).sum()

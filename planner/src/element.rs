@@ -24,7 +24,7 @@ impl Scalar {
         [I8, I16, I32, I64, U8, U16, U32, U64, F32, F64]
     };
 
-    /// Its size in bytes.
+    /// Returns its size in bytes.
     pub const fn size(self) -> u32 {
         match self {
             Scalar::I8 | Scalar::U8 => 1,
@@ -45,28 +45,29 @@ impl Scalar {
 pub enum ElementKind {
     /// An arithmetic type.
     Scalar(Scalar),
-    /// A value and where it was found: `ValueAt<V, I>`, the value first, then the index, no padding. For MINLOC and MAXLOC.
+    /// A value and the index at which it was found: `ValueAt<V, I>`, with the value first, then the
+    /// index, without padding. For MINLOC and MAXLOC.
     ValueAt(Scalar, Scalar),
-    /// Plain old data that only moves: put, get and REPLACE.
+    /// Plain old data, on which only put, get and REPLACE are defined.
     Opaque,
 }
 
-/// Size and kind of a window's elements. All ranks of a window agree on it.
+/// The size and kind of a window's elements. All ranks of a window agree on it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ElementType {
-    /// Bytes of one element; at least 1.
+    /// The bytes of one element; at least 1.
     pub size: u32,
-    /// Whether and how operators combine it.
+    /// The kind, which determines whether and how operators combine elements.
     pub kind: ElementKind,
 }
 
 impl ElementType {
-    /// The element type of a scalar.
+    /// Returns the element type of a scalar.
     pub const fn scalar(scalar: Scalar) -> Self {
         Self { size: scalar.size(), kind: ElementKind::Scalar(scalar) }
     }
 
-    /// Plain old data of `size` bytes.
+    /// Returns the element type of plain old data of `size` bytes.
     pub const fn opaque(size: u32) -> Self {
         Self { size, kind: ElementKind::Opaque }
     }
@@ -102,9 +103,9 @@ pub enum Op {
     MinLoc,
     /// The larger value and its index, ties to the smaller index; `ValueAt` only.
     MaxLoc,
-    /// Nothing, as MPI_NO_OP: the element stays as it is. Only operations that return what they
-    /// find take it, which are `fetch_and` and `get_accumulate` under a lock, for any element type.
-    /// They read the element, and are in conflict with no accumulate, unlike a get.
+    /// No operation, as MPI_NO_OP: the element is unchanged. Only operations that return what they
+    /// find accept it, which are `fetch_and` and `get_accumulate` under a lock, for any element
+    /// type. They read the element and, unlike a get, are in conflict with no accumulate.
     NoOp,
 }
 
@@ -128,13 +129,14 @@ impl Op {
         }
     }
 
-    /// Returns whether an operation that returns what it finds may have this operator.
+    /// Returns whether an operation that returns what it finds accepts this operator.
     #[doc(hidden)]
     pub fn may_fetch(self, element: ElementType) -> bool {
         self == Op::NoOp || self.takes(element)
     }
 
-    /// Returns a message: this operator is not defined for `element`, but for other types.
+    /// Returns a message that this operator is not defined for `element`, with the types for which
+    /// it is.
     #[doc(hidden)]
     pub fn undefined_for(self, element: ElementType) -> String {
         let takes = match self {
@@ -156,7 +158,8 @@ impl Op {
         }
     }
 
-    /// Returns whether the order in which it is applied shows in the bits: REPLACE always, SUM and PROD of floats.
+    /// Returns whether the result depends on the order in which the operator is applied: always for
+    /// REPLACE, and for SUM and PROD of floats.
     #[doc(hidden)]
     pub fn order_shows(self, element: ElementType) -> bool {
         match self {

@@ -1,4 +1,5 @@
-//! The one error of Fencepost: its class is that of MPI, its message says what was given, what was allowed, and where.
+//! The one error type of Fencepost. Its class is that of MPI; its message has what was given, what
+//! was allowed, and where.
 
 use std::fmt;
 use std::panic::Location;
@@ -6,7 +7,7 @@ use std::panic::Location;
 /// A `Result` with Fencepost's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The class of an error: that of MPI, or one of Fencepost where MPI has no class for it.
+/// The class of an error: that of MPI, or one of Fencepost's own where MPI has none for it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorClass {
@@ -20,7 +21,7 @@ pub enum ErrorClass {
     Assert,
     /// MPI_ERR_RMA_SYNC: wrong synchronisation of calls.
     RmaSync,
-    /// MPI_ERR_RMA_CONFLICT: accesses to elements of a window that do not go together.
+    /// MPI_ERR_RMA_CONFLICT: accesses to elements of a window that must not be combined.
     RmaConflict,
     /// MPI_ERR_RANK: a rank out of range.
     Rank,
@@ -30,17 +31,18 @@ pub enum ErrorClass {
     Type,
     /// MPI_ERR_ARG: an argument that is not valid.
     Arg,
-    /// MPI_ERR_TRUNCATE: a message that is longer than what receives it.
+    /// MPI_ERR_TRUNCATE: a message that is longer than the buffer that receives it.
     Truncate,
     /// MPI_ERR_BUFFER: a buffered send for which the buffer has no room.
     Buffer,
     /// MPI_ERR_IN_STATUS: some of several requests have failed; each has its own error.
     InStatus,
-    /// MPI_ERR_PENDING: a request that neither failed nor was completed, in a call in which another one failed.
+    /// MPI_ERR_PENDING: a request that neither failed nor completed, in a call in which another one
+    /// failed.
     Pending,
     /// MPI_ERR_NO_MEM: more memory than there is, or than is allowed.
     NoMem,
-    /// MPI_ERR_DIMS: a grid that cannot be.
+    /// MPI_ERR_DIMS: a grid that is not possible.
     Dims,
     /// MPI_ERR_IO, MPI_ERR_FILE: a file can't be read or written.
     Io,
@@ -50,7 +52,7 @@ pub enum ErrorClass {
     Plan,
     /// A rank that left or died, or that sent what no rank sends; the world ends.
     ProcFailed,
-    /// A bug of Fencepost: the message names the pass. Or another rank has refused a request of
+    /// A bug of Fencepost, whose pass the message names. Or another rank has refused a request of
     /// this one that was altered on its way, and has done nothing.
     Intern,
     /// An error that the user's own code returned.
@@ -86,7 +88,8 @@ impl ErrorClass {
     ];
 }
 
-/// The name of a class, as the documentation has it: that of MPI without `MPI_ERR_`, where MPI has one.
+/// Writes the name of a class as in the documentation: that of MPI without `MPI_ERR_`, where MPI
+/// has one.
 impl fmt::Display for ErrorClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -119,10 +122,10 @@ impl fmt::Display for ErrorClass {
 /// The state of windows after an error.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum State {
-    /// Nothing was applied; windows are as they were.
+    /// Nothing was applied; windows are unchanged.
     #[default]
     Unchanged,
-    /// Elements are old or new; memory is sound.
+    /// Some elements are old and some new; memory is sound.
     Mixed,
 }
 
@@ -136,7 +139,7 @@ pub struct FailedRank {
     pub of_all: usize,
     /// The rank in the world that has ended.
     pub of_world: usize,
-    /// The text that says how it failed.
+    /// A description of how it failed.
     pub what: String,
 }
 
@@ -158,7 +161,8 @@ struct Inner {
 }
 
 impl Error {
-    /// An error of `class`; `message` says what was given, what was allowed and what to do next.
+    /// Creates an error of `class`. `message` has what was given, what was allowed and what to do
+    /// next.
     pub fn new(class: ErrorClass, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             class,
@@ -224,7 +228,8 @@ impl Error {
         self
     }
 
-    /// Marks an error that only says that another rank has failed: the error of that rank is the cause.
+    /// Marks an error that only reports that another rank has failed: the error of that rank is the
+    /// cause.
     #[doc(hidden)]
     #[must_use]
     pub fn secondary(mut self) -> Self {
@@ -232,7 +237,7 @@ impl Error {
         self
     }
 
-    /// Says which other rank has failed: the error only passes that on.
+    /// Sets the other rank that has failed: the error only passes that failure on.
     #[doc(hidden)]
     #[must_use]
     pub fn passing_on(mut self, failed: Option<FailedRank>) -> Self {
@@ -240,50 +245,50 @@ impl Error {
         self
     }
 
-    /// The rank whose failure the error passes on, where that is known.
+    /// Returns the rank whose failure the error passes on, where that is known.
     #[doc(hidden)]
     pub fn failed_rank(&self) -> Option<&FailedRank> {
         self.0.failed.as_ref()
     }
 
-    /// Whether the error only says that another rank has failed.
+    /// Returns whether the error only reports that another rank has failed.
     #[doc(hidden)]
     pub fn is_secondary(&self) -> bool {
         self.0.secondary || self.0.failed.is_some() || self.0.class == ErrorClass::ProcFailed
     }
 
-    /// Marks the error as reported to an error handler; returns whether it was not before.
+    /// Marks the error as reported to an error handler. Returns whether it was not yet marked.
     #[doc(hidden)]
     pub fn report_once(&mut self) -> bool {
         !std::mem::replace(&mut self.0.reported, true)
     }
 
-    /// The class of this error.
+    /// Returns the class of this error.
     pub fn class(&self) -> ErrorClass {
         self.0.class
     }
 
-    /// The message: what was given, what was allowed.
+    /// Returns the message: what was given, what was allowed.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The rank on which the error occurred, if known.
+    /// Returns the rank on which the error occurred, if known.
     pub fn rank(&self) -> Option<usize> {
         self.0.rank
     }
 
-    /// The line of the user's program that the error concerns.
+    /// Returns the line of the user's program that the error concerns.
     pub fn site(&self) -> Option<&'static Location<'static>> {
         self.0.site
     }
 
-    /// The state that the error leaves.
+    /// Returns the state that the error leaves.
     pub fn state(&self) -> State {
         self.0.state
     }
 
-    /// Whether the error has ended the world.
+    /// Returns whether the error has ended the world.
     pub fn world_ended(&self) -> bool {
         self.0.world_ended
     }

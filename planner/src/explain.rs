@@ -1,5 +1,6 @@
-//! [`Cost`]: the predicted time of a schedule, and a lower bound for every schedule of its messages; [`cost_at_fence`]: the
-//! predicted time of its messages in an epoch that was not prepared; [`explain`]: how each operation travels, and why.
+//! [`Cost`]: the predicted time of a schedule, and a lower bound for every schedule of its
+//! messages. [`cost_at_fence`]: the predicted time of its messages in an epoch that was not
+//! prepared. [`explain`]: how each operation travels, and why.
 
 use crate::census::{self, Census, Places};
 use crate::element::ElementType;
@@ -18,7 +19,7 @@ use std::fmt::{self, Write};
 pub struct Cost {
     /// The time of the slowest rank: all its instructions, and the travel time of its last frame.
     pub predicted: Nanos,
-    /// The lower bound: the overheads and bytes of the rank that has most of them, and one latency.
+    /// A lower bound: the overheads and bytes of the rank that has most of them, plus one latency.
     pub bound: Nanos,
     /// The slowest rank.
     pub slowest: u32,
@@ -43,10 +44,10 @@ pub fn number_of(count: u64, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
-/// The predicted cost of `schedule` on `machine`.
+/// Returns the predicted cost of `schedule` on `machine`.
 ///
 /// # Cost
-/// Follows the classes; with hosts of several ranks, the ranks.
+/// Grows with the classes; with hosts of several ranks, with the ranks.
 pub fn cost(schedule: &Schedule, machine: &Machine) -> Cost {
     let mut cost = Cost { predicted: Nanos(0.0), bound: Nanos(0.0), slowest: 0, peak: schedule.peak() };
     for (rank, program) in unlike(schedule) {
@@ -59,13 +60,13 @@ pub fn cost(schedule: &Schedule, machine: &Machine) -> Cost {
     cost
 }
 
-/// The predicted time on `machine` of an epoch with the messages of `schedule` that was not prepared, and the census that
-/// its fence takes.
+/// Returns the predicted time on `machine` of an epoch that has the messages of `schedule` and was
+/// not prepared, and the census that its fence takes.
 ///
-/// The messages are packed, sent, received and unpacked as the schedule says. They leave before the census begins, so of
-/// the latency of the slowest of them and the time of the census the epoch takes the longer:
-/// moving + frames + wire + max(latency, census). Descriptions of operations are left out: an epoch that repeats the last
-/// one sends none.
+/// The messages are packed, sent, received and unpacked as in the schedule. They leave before the
+/// census begins, so the epoch takes the longer of the latency of the slowest message and the time
+/// of the census: moving + frames + wire + max(latency, census). Descriptions of operations are
+/// left out, because an epoch that repeats the last one sends none.
 pub fn cost_at_fence(schedule: &Schedule, machine: &Machine) -> (Nanos, Census) {
     let places = Places::new(schedule.class_of.len() as u32, schedule.placement);
     let way = census::choose(&places, machine);
@@ -80,8 +81,8 @@ pub fn cost_at_fence(schedule: &Schedule, machine: &Machine) -> (Nanos, Census) 
     (Nanos(slowest), way)
 }
 
-/// The first rank of each class; with hosts of several ranks, the first for each set of peers that it shares memory with,
-/// since these cost less than the others do.
+/// Returns the first rank of each class. With hosts of several ranks, returns the first one for
+/// each set of peers that it shares memory with, since these peers cost less than the others do.
 fn unlike(schedule: &Schedule) -> Vec<(u32, &Program)> {
     if !matches!(schedule.placement, Placement::Hosts { .. }) {
         return firsts(schedule).collect();
@@ -106,7 +107,7 @@ fn unlike(schedule: &Schedule) -> Vec<(u32, &Program)> {
     all.collect()
 }
 
-/// The first rank of each class.
+/// Returns the first rank of each class.
 fn firsts(schedule: &Schedule) -> impl Iterator<Item = (u32, &Program)> {
     let mut met = vec![false; schedule.classes.len()];
     schedule.class_of.iter().enumerate().filter_map(move |(rank, class)| {
@@ -120,7 +121,7 @@ fn firsts(schedule: &Schedule) -> impl Iterator<Item = (u32, &Program)> {
 struct Terms {
     /// Packing, unpacking and copying.
     moving: Nanos,
-    /// Frames sent and taken.
+    /// Frames that are sent and received.
     overhead: Nanos,
     /// Bytes on the wire, in the direction that has more.
     wire: Nanos,
@@ -205,9 +206,9 @@ fn side(part: &Part) -> Side {
     }
 }
 
-/// Explains how each operation of each class travels, and why: mode, message, round, cost terms, the user's line; and
-/// the predicted cost with its lower bound. A superstep that could not be compiled has no schedule to explain: that
-/// is an error earlier.
+/// Explains how each operation of each class travels, and why: its mode, message, round, cost terms
+/// and line in the user's program. Also returns the predicted cost with its lower bound. A
+/// superstep that could not be compiled has no schedule to explain: its error was returned earlier.
 pub fn explain(schedule: &Schedule, machine: &Machine) -> String {
     let mut text = String::new();
     let ranks = schedule.class_of.len();
@@ -234,7 +235,8 @@ pub fn explain(schedule: &Schedule, machine: &Machine) -> String {
     text
 }
 
-/// One rank's part of [`explain`]: what it sends in how many rounds, and where each of its operations goes.
+/// Returns the part of [`explain`] for one rank: what it sends in how many rounds, and where each
+/// of its operations goes.
 pub fn explain_rank(schedule: &Schedule, rank: Rank, machine: &Machine) -> String {
     let class = schedule.class_of[rank.0 as usize];
     let program = &schedule.classes[class];
@@ -338,7 +340,7 @@ fn nothing(operation: &Operation) -> &'static str {
     }
 }
 
-/// The terms that the mode of an operation was chosen by.
+/// The terms by which the mode of an operation was chosen.
 struct Costs {
     pack: Nanos,
     unpack: Nanos,
@@ -369,8 +371,8 @@ impl Costs {
         format!("pack {:.0} + unpack {:.0} ns", self.pack.0, self.unpack.0)
     }
 
-    /// The terms of the chosen mode, then those of the other one where there was a choice; `together` operations share
-    /// the frames.
+    /// Returns the terms of the chosen mode, then those of the other one where there was a choice.
+    /// `together` operations share the frames.
     fn between_two(&self, mode: Mode, shared: bool, together: usize, machine: &Machine) -> String {
         let share = if together > 1 { format!(" (of {together} operations)") } else { String::new() };
         let (packed_share, direct_share) =

@@ -1,10 +1,10 @@
-//! Typed ids: a `u32` each, so that an index of one kind cannot be used for another.
+//! Typed ids. Each is a `u32`, typed so that an index of one kind cannot be used for another.
 
 /// A typed index into a [`Table`](crate::table::Table).
 pub trait Id: Copy {
-    /// The id of index `index`.
+    /// Creates the id of index `index`.
     fn new(index: usize) -> Self;
-    /// The index of this id.
+    /// Returns the index of this id.
     fn index(self) -> usize;
 }
 
@@ -38,26 +38,28 @@ macro_rules! ids {
 ids! {
     /// A rank of the world that a schedule is for.
     Rank "r";
-    /// A window, by its place among the superstep's window parameters.
+    /// A window, by its position among the superstep's window parameters.
     WindowId "w";
-    /// An operation, by its place in its rank's program order; one that goes nowhere counts too.
+    /// An operation, by its position in its rank's program order. One without a target counts too.
     OperationId "op";
-    /// A class of ranks that differ only by where they stand.
+    /// A class of ranks that differ only by their position.
     ClassId "c";
-    /// All that goes from one rank to another, by content: one id wherever in the world it is the same.
+    /// Everything that goes from one rank to another, by content: it has one id wherever in the
+    /// world it is the same.
     LinkId "l";
     /// A distinct datatype.
     DatatypeId "d";
-    /// A round of the order of issue.
+    /// A round of the order in which messages are issued.
     RoundId "round";
     /// A buffer of one rank's program.
     BufferId "b";
 }
 
-/// The position of another rank, seen from this one: its number less one's own.
+/// The position of another rank relative to this one: its number minus that of this rank.
 ///
-/// In a row-major grid a neighbour has one `Delta` wherever the grid does not wrap, so programs of
-/// ranks that differ only by where they stand are equal as they are written. Ascending deltas are ascending ranks.
+/// In a row-major grid a neighbour has one `Delta` wherever the grid does not wrap, so the programs
+/// of ranks that differ only by their position are equal as written. Ascending deltas are ascending
+/// ranks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Delta(pub i64);
 
@@ -65,18 +67,18 @@ impl Delta {
     /// This rank itself.
     pub const SELF: Delta = Delta(0);
 
-    /// From `from` to `to`.
+    /// Returns the delta that leads from `from` to `to`.
     pub fn between(from: Rank, to: Rank) -> Self {
         Self(i64::from(to.0) - i64::from(from.0))
     }
 
-    /// The rank this leads to from `from`, if it is one of `ranks`.
+    /// Returns the rank that this delta leads to from `from`, if it is one of `ranks`.
     pub fn from(self, from: Rank, ranks: u32) -> Option<Rank> {
         let to = i64::from(from.0).checked_add(self.0)?;
         (0..i64::from(ranks)).contains(&to).then_some(Rank(to as u32))
     }
 
-    /// The delta that leads back.
+    /// Returns the delta that leads back.
     pub fn back(self) -> Self {
         Self(-self.0)
     }

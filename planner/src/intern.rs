@@ -6,7 +6,8 @@ use indexmap::IndexSet;
 use std::hash::Hash;
 use std::marker::PhantomData;
 
-/// Distinct values, each kept once. Ids follow the order of first meeting, so the same calls return the same ids.
+/// Distinct values, each kept once. Ids are assigned in the order in which values first occur, so
+/// the same calls return the same ids.
 #[derive(Clone, Debug)]
 pub struct Interner<I, T> {
     values: IndexSet<T>,
@@ -14,12 +15,12 @@ pub struct Interner<I, T> {
 }
 
 impl<I: Id, T: Hash + Eq> Interner<I, T> {
-    /// The id of `value`, a new one if no equal value was met before.
+    /// Returns the id of `value`, a new one if no equal value was interned before.
     pub fn intern(&mut self, value: T) -> I {
         I::new(self.values.insert_full(value).0)
     }
 
-    /// The same of a value that is cloned if it is new.
+    /// Does the same as [`Self::intern`], but clones the value if it is new.
     pub fn intern_ref(&mut self, value: &T) -> I
     where
         T: Clone,
@@ -27,7 +28,7 @@ impl<I: Id, T: Hash + Eq> Interner<I, T> {
         self.values.get_index_of(value).map_or_else(|| self.intern(value.clone()), I::new)
     }
 
-    /// The values, by id.
+    /// Returns the values, by id.
     pub fn into_table(self) -> Table<I, T> {
         self.values.into_iter().collect()
     }

@@ -1,21 +1,24 @@
-//! [`Kept`]: the elements of one rank's windows that an epoch leaves to that rank, from its entry to its end.
+//! [`Kept`]: the elements of one rank's windows that an epoch leaves to that rank, from its entry
+//! to its end.
 //!
-//! A rank that has entered an epoch may compute before it waits for the others, on elements that nobody touches meanwhile.
-//! Which elements these are follows from the calls of all ranks alone, whatever mode they travel in: all that no operation
-//! names. So a program that runs with one schedule runs with every other one of the same calls, and an error names the
-//! line of a call. That a schedule leaves them alone is shown by [`verify_kept`](crate::verify::verify_kept).
+//! A rank that has entered an epoch may compute before it waits for the others, on elements that
+//! nobody touches meanwhile. These are all elements that no operation names. They follow from the
+//! calls of all ranks alone, whatever mode these travel in. So a program that runs with one
+//! schedule runs with every other one of the same calls, and an error names the line of a call.
+//! [`verify_kept`](crate::verify::verify_kept) shows that a schedule does not touch them.
 
 use crate::datatype::Datatype;
 use crate::ids::{Rank, WindowId};
 use crate::ir::pattern::{Kind, Local, Operation, Site};
 use crate::ir::schedule::Schedule;
 
-/// The elements of one rank's windows that an epoch leaves to that rank: all that none of these accesses has.
+/// The elements of one rank's windows that an epoch leaves to that rank: all that are in none of
+/// these accesses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kept {
     /// The rank.
     pub rank: Rank,
-    /// All accesses to its windows.
+    /// All accesses to the windows of this rank.
     pub accesses: Vec<Access>,
 }
 
@@ -26,7 +29,7 @@ pub struct Access {
     pub window: WindowId,
     /// The elements.
     pub elements: Datatype,
-    /// Whether it writes them; else it reads them.
+    /// Whether it writes the elements; otherwise it reads them.
     pub writes: bool,
     /// The rank that calls the operation.
     pub origin: Rank,
@@ -37,17 +40,18 @@ pub struct Access {
 }
 
 impl Kept {
-    /// Returns what the epoch of a schedule leaves to `rank`. An operation that moves nothing touches nothing; one whose
-    /// elements a later one replaces still counts, though they may never move.
+    /// Returns what the epoch of a schedule leaves to `rank`. An operation that moves nothing
+    /// touches nothing. One whose elements are replaced by a later one still counts, although they
+    /// may never move.
     ///
     /// # Cost
-    /// Follows the operations of all classes of ranks.
+    /// Grows with the operations of all classes of ranks.
     pub fn of(schedule: &Schedule, rank: Rank) -> Self {
         let ranks = schedule.class_of.len() as u32;
         let mut accesses = Vec::new();
         for (class, program) in schedule.classes.iter() {
             for call in program.pattern.operations.values().filter(|call| call.remote.size() > 0) {
-                // The rank of this class that the operation leads from to this one.
+                // The rank of this class whose operation targets this rank.
                 let origin = call.target.and_then(|target| target.back().from(rank, ranks));
                 let origin = origin.filter(|origin| schedule.class_of[origin.0 as usize] == class);
                 if let Some(origin) = origin {
@@ -64,11 +68,11 @@ impl Kept {
         Self { rank, accesses }
     }
 
-    /// Returns an access that does not go with this rank's reading these elements while the epoch runs or, if it
-    /// `writes`, with its writing them; `None` if it keeps all of them.
+    /// Returns an access that conflicts with this rank reading these elements while the epoch runs
+    /// or, if `writes`, with writing them. Returns `None` if the rank keeps all of them.
     ///
     /// # Cost
-    /// Follows the accesses.
+    /// Grows with the accesses.
     pub fn conflict(&self, window: WindowId, elements: &Datatype, writes: bool) -> Option<&Access> {
         self.accesses.iter().find(|access| {
             access.window == window && (access.writes || writes) && access.elements.overlaps(elements)

@@ -1,4 +1,5 @@
-//! [`Machine`]: what communication costs, as LogGP has it, for each kind of link; with the cost of packing.
+//! [`Machine`]: the cost of communication in the LogGP model, for each kind of link, and the cost
+//! of packing.
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
@@ -16,7 +17,7 @@ macro_rules! parameters {
         }
 
         impl $name {
-            /// The keys of its numbers in a file, with where each is.
+            /// Returns the keys of its numbers in a file, with a reference to each number.
             fn fields(&mut self) -> Vec<(&'static str, &mut f64)> {
                 vec![$(($key, &mut self.$field)),*]
             }
@@ -31,9 +32,10 @@ parameters! {
         latency "latency",
         /// `o`: ns of CPU for each frame, at each end.
         overhead "overhead",
-        /// ns more for each frame that carries bytes: the first lines of a buffer that its sender holds.
+        /// Additional ns for each frame that carries bytes: the first lines of a buffer that its
+        /// sender holds.
         payload "payload",
-        /// `G`: ns a byte, beyond packing and unpacking.
+        /// `G`: ns a byte, in addition to packing and unpacking.
         per_byte "per_byte",
     }
 }
@@ -47,59 +49,67 @@ parameters! {
         pack "pack",
         /// ns a byte unpacked.
         unpack "unpack",
-        /// ns for each run stored into or loaded from another rank's memory: lines that its owner holds too.
+        /// ns for each run stored into or loaded from another rank's memory, whose owner holds the
+        /// lines, too.
         remote_run "remote_run",
-        /// ns a byte copied straight into or out of another rank's memory.
+        /// ns a byte copied directly into or out of another rank's memory.
         remote "remote",
     }
 }
 
 parameters! {
-    /// The caches, for computations that pass over their fields again and again.
+    /// The caches, for computations that pass over their fields repeatedly.
     Caches {
         /// Bytes of the cache that a core has for itself.
         core "core",
-        /// Bytes of the caches that the cores of a host share: each rank counts on its part.
+        /// Bytes of the caches that the cores of a host share. Each rank counts on its part.
         host "host",
-        /// ns a byte of the fields from the caches that are shared to a core, while all cores do the same.
+        /// ns a byte of the fields from the shared caches to a core, while all cores do the same.
         near "near",
         /// ns a byte of the fields from memory to a core, while all cores do the same.
         memory "memory",
     }
 }
 
-/// The cost of communication, and of memory. A text of `key = value` lines, as `Display` writes it, is read by `parse` (all
-/// keys, each once; `#` begins a comment); values are nanoseconds, and bytes of caches. `World::measure_machine` measures that of
-/// the machine at hand.
+/// The cost of communication and of memory. `Display` writes it as lines `key = value`, and `parse`
+/// reads such a text, in which each key occurs exactly once and `#` begins a comment. The values
+/// are nanoseconds, and bytes for the sizes of caches. `World::measure_machine` measures the
+/// machine on which it runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Machine {
-    /// Between ranks that share memory.
+    /// The link between ranks that share memory.
     #[doc(hidden)]
     pub shared: Link,
-    /// Between ranks that do not.
+    /// The link between ranks that share no memory.
     #[doc(hidden)]
     pub network: Link,
-    /// In memory.
+    /// Moving elements in memory.
     #[doc(hidden)]
     pub moving: Moving,
-    /// What is near a core.
+    /// The caches of a core and of its host.
     #[doc(hidden)]
     pub caches: Caches,
 }
 
 impl Default for Machine {
-    /// A two-core server.
+    /// Returns the model of a two-core server.
     ///
-    /// The figures of shared memory and of moving are fitted by hand to row and column halos of 16 to 512 elements, and to
-    /// sections of 64 bytes to 1 MiB, between two threads, packed and direct, whose values are new in each exchange
-    /// and read after it, as the example `modes` times them (`benches/log/sections.md` has the
-    /// tables, and the bench `auto` whether the choices that follow are good ones). So a copy
-    /// straight from the memory of another rank costs nearly what
-    /// packing and unpacking cost together: most of either is that each line changes its owner. Those of the network were not measured
-    /// through Fencepost's transport: they are half of the 7.7 us that a round trip on loopback TCP took, and the 3.5
-    /// GB/s that one stream had, by hand-written programs on the same kind of machine; how the half divides into
-    /// latency and overhead is a guess. Between processes that share memory the figures of threads stand in. Those of the
-    /// caches are for sweeps of stencils over two fields of `f64` in two and three dimensions, by two cores of an EPYC.
+    /// The figures of shared memory and of moving are fitted by hand to row and column halos of 16
+    /// to 512 elements, and to sections of 64 bytes to 1 MiB. These go between two threads, packed
+    /// and direct, with values that are new in each exchange and read after it, as the example
+    /// `modes` times them. The tables are in `benches/log/sections.md`, and the bench `auto`
+    /// measures whether the resulting choices are good ones. So a copy directly from the memory of
+    /// another rank costs nearly as much as packing and unpacking together: most of either cost is
+    /// that each line changes its owner.
+    ///
+    /// The figures of the network were not measured through Fencepost's transport. They are half of
+    /// the 7.7 us that a round trip on loopback TCP took, and the 3.5 GB/s that one stream had,
+    /// measured by hand-written programs on the same kind of machine. How the half is divided into
+    /// latency and overhead is a guess.
+    ///
+    /// The figures of threads are also used between processes that share memory. Those of the
+    /// caches are for sweeps of stencils over two fields of `f64` in two and three dimensions, by
+    /// two cores of an EPYC.
     fn default() -> Self {
         Self {
             shared: Link { latency: 90.0, overhead: 60.0, payload: 110.0, per_byte: 0.0 },
@@ -111,22 +121,23 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// The kind of link between two ranks that do or do not share memory.
+    /// Returns the link between two ranks that share memory if `shared`.
     pub(crate) fn link(&self, shared: bool) -> &Link {
         if shared { &self.shared } else { &self.network }
     }
 
-    /// Packing these elements of `size` bytes each.
+    /// Returns the time of packing these elements of `size` bytes each.
     pub(crate) fn pack(&self, side: &Side, size: u32) -> Nanos {
         Nanos(self.moving.per_run * runs(side) + self.moving.pack * bytes(side, size))
     }
 
-    /// Unpacking them.
+    /// Returns the time of unpacking these elements.
     pub(crate) fn unpack(&self, side: &Side, size: u32) -> Nanos {
         Nanos(self.moving.per_run * runs(side) + self.moving.unpack * bytes(side, size))
     }
 
-    /// Copying them straight, `remote` being the side that is another rank's.
+    /// Returns the time of copying these elements directly. `remote` is the side in another rank's
+    /// memory.
     pub(crate) fn copy(&self, remote: &Side, local: &Side, size: u32) -> Nanos {
         Nanos(self.copied(runs(remote), runs(local), bytes(remote, size)))
     }
@@ -137,8 +148,8 @@ impl Machine {
             + self.moving.remote * bytes
     }
 
-    /// The time that a direct copy of `size` elements saves over packing and unpacking them: negative where the runs
-    /// in the memory of the other rank are short.
+    /// Returns the time that a direct copy of elements of `size` bytes saves over packing and
+    /// unpacking them. It is negative where the runs in the memory of the other rank are short.
     pub(crate) fn saved_by_copying(&self, remote: &Datatype, local: &Datatype, size: u32) -> Nanos {
         let (theirs, own) = (remote.run_count() as f64, local.run_count() as f64);
         let bytes = remote.size() as f64 * f64::from(size);
@@ -146,20 +157,22 @@ impl Machine {
         Nanos(packed - self.copied(theirs, own, bytes))
     }
 
-    /// A message of `bytes` bytes, from sent to seen, without packing.
+    /// Returns the time of a message of `bytes` bytes, from sent to seen, without packing.
     pub(crate) fn message(&self, shared: bool, bytes: u64) -> Nanos {
         let link = self.link(shared);
         let payload = if bytes > 0 { link.payload } else { 0.0 };
         Nanos(link.latency + 2.0 * link.overhead + payload + link.per_byte * bytes as f64)
     }
 
-    /// The two frames of a direct way: an entry before it, and a done after it.
+    /// Returns the time of the two frames of a direct copy: an entry before it, and a done after
+    /// it.
     pub(crate) fn entry_and_done(&self) -> Nanos {
         self.message(true, 0) * 2.0
     }
 
-    /// The chunk, in bytes, for which a pipelined message of `bytes` bytes is over soonest: with chunks of `c` bytes
-    /// the last one is unpacked `c` bytes after the rest, and each costs a frame's overheads.
+    /// Returns the chunk, in bytes, with which a pipelined message of `bytes` bytes completes
+    /// soonest. With chunks of `c` bytes, the last one is unpacked `c` bytes after the rest, and
+    /// each chunk costs the overheads of a frame.
     pub(crate) fn chunk(&self, shared: bool, bytes: u64) -> u64 {
         let link = self.link(shared);
         let tail = self.moving.unpack + link.per_byte;
@@ -168,7 +181,7 @@ impl Machine {
         (best as u64).clamp(4096, 1 << 30).next_power_of_two()
     }
 
-    /// Returns whether a message of `bytes` bytes is over sooner in pieces.
+    /// Returns whether a message of `bytes` bytes completes sooner in pieces.
     pub(crate) fn pieces_pay(&self, shared: bool, bytes: u64) -> bool {
         bytes >= 4 * self.chunk(shared, bytes)
     }
@@ -208,8 +221,8 @@ impl FromStr for Machine {
     /// Reads lines `key = value`; `#` begins a comment.
     ///
     /// # Errors
-    /// Class `Arg`, naming the line or the keys: a line that is not such, an unknown key, one given twice, a value that
-    /// is not a number from 0 up, keys that are missing.
+    /// Class `Arg`, naming the line or the keys: a line that is not `key = value`, an unknown key,
+    /// one that is given twice, a value that is not a number from 0 up, keys that are missing.
     fn from_str(text: &str) -> Result<Self> {
         let wrong = |line: usize, what: String| {
             Error::new(ErrorClass::Arg, format!("line {} of the machine model: {what}", line + 1))

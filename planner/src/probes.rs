@@ -1,14 +1,18 @@
-//! [`probes`]: exchanges whose times tell what a machine costs, and [`fitted`]: the machine that predicts those times.
+//! [`probes`]: exchanges whose times reveal what a machine costs. [`fitted`]: the machine that
+//! predicts those times.
 //!
-//! Each probe is there for one figure of [`Machine`], or some that stay in proportion, and is otherwise made of figures that other
-//! probes tell: so there is a machine that predicts all of them. Figures are found one after another, and a small part of
-//! what a probe takes is told by later ones; so they are found three times. Figures that no probe tells, such as those
-//! of a network where all ranks share memory, stay as they were.
+//! Each probe determines one figure of [`Machine`], or several that stay in proportion. Otherwise
+//! its time depends only on figures that other probes determine, so there is a machine that
+//! predicts all of them. Figures are found one after another. A small part of the time of a probe
+//! depends on later ones, so all of them are found three times. Figures that no probe determines,
+//! such as those of a network where all ranks share memory, are left unchanged.
 //!
-//! All probes go both ways between ranks: where nothing flows back, a sender runs ahead, and what is timed is the rate of messages.
+//! All probes send both ways between ranks. Where nothing flows back, a sender runs ahead, and the
+//! rate of messages is timed instead.
 //!
-//! **Source** A. Alexandrov et al., SPAA 1995, for the figures, and T. Hoefler et al., HPCC 2006, for telling `o` from `L` by
-//! several messages at one time. Different here: the figures are those of compiled schedules, packing and all.
+//! **Source** A. Alexandrov et al., SPAA 1995, for the figures, and T. Hoefler et al., HPCC 2006,
+//! for distinguishing `o` from `L` by several messages at one time. Different here: the figures are
+//! those of compiled schedules, including packing.
 
 use crate::Result;
 use crate::compile::compile;
@@ -28,14 +32,16 @@ use std::ops::Range;
 /// The number of elements of a long section.
 const SECTION: usize = 8192;
 
-/// The number of runs of one element, and of elements from each to the next: cache lines apart, and no power of two.
+/// The number of runs of one element, and the number of elements from each run to the next: several
+/// cache lines, and not a power of two.
 const RUNS: usize = 1024;
 const STRIDE: usize = 56;
 
-/// The least share of a figure that a measurement leaves of it: less would say that something costs nothing.
+/// The smallest share of its previous value that a figure keeps after a measurement. A smaller
+/// share would mean that something costs nothing.
 const LEAST: f64 = 1.0 / 16.0;
 
-/// The figure of a machine that a probe tells.
+/// The figure of a machine that a probe determines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Tells {
     /// The cost of a message.
@@ -46,17 +52,18 @@ enum Tells {
     Bytes,
     /// The cost of each of many runs.
     Runs,
-    /// The cost of a byte that is copied straight into the memory of another rank, or out of it.
+    /// The cost of a byte that is copied directly into the memory of another rank, or out of it.
     DirectBytes,
-    /// The cost of each of many runs that are copied so.
+    /// The cost of each of many runs that are copied directly.
     DirectRuns,
 }
 
-/// An exchange to be timed: of every rank with ranks at a distance, of elements of type `u64` of one window.
+/// An exchange to be timed, of each rank with ranks at a distance. Its elements have type `u64` and
+/// are in one window.
 #[derive(Clone, Debug)]
 pub struct Probe {
     tells: Tells,
-    /// Between ranks that share memory.
+    /// Whether it is between ranks that share memory.
     shared: bool,
     schedule: Verified<Schedule>,
 }
@@ -67,24 +74,25 @@ impl Probe {
         &self.schedule
     }
 
-    /// Returns the elements of the window of each rank that the exchange reads; those after them come.
+    /// Returns the elements of the window of each rank that the exchange reads. Those that it
+    /// writes come after them.
     pub fn sends(&self) -> Range<usize> {
         0..self.tells.elements()
     }
 
-    /// Returns the elements of the window of each rank that may come.
+    /// Returns the elements of the window of each rank that the exchange may write.
     pub fn receives(&self) -> Range<usize> {
         self.tells.elements()..2 * self.tells.elements()
     }
 
-    /// Returns how far from each other the elements are that are sent, in elements.
+    /// Returns the distance from each element that is sent to the next, in elements.
     pub fn stride(&self) -> usize {
         if matches!(self.tells, Tells::Runs | Tells::DirectRuns) { STRIDE } else { 1 }
     }
 }
 
 impl Tells {
-    /// The elements from the first that is sent to the last.
+    /// Returns the number of elements from the first that is sent to the last.
     fn elements(self) -> usize {
         match self {
             Tells::Message => 1,
@@ -94,7 +102,8 @@ impl Tells {
         }
     }
 
-    /// Returns the elements that a message moves: `at` is 0 for the first, 1 for the second one.
+    /// Returns the elements that a message moves. `at` is 0 for the first message, 1 for the second
+    /// one.
     fn moves(self, at: usize) -> Datatype {
         match self {
             Tells::Message | Tells::Second => Datatype::run(at..at + 1),
@@ -104,11 +113,11 @@ impl Tells {
     }
 }
 
-/// Returns what to measure in a world of this number of ranks, in the order in which [`fitted`] takes the times. All schedules are
-/// compiled for `machine`.
+/// Returns the probes to measure in a world of this number of ranks, in the order in which
+/// [`fitted`] takes the times. All schedules are compiled for `machine`.
 ///
 /// # Errors
-/// Those of [`compile`]; there should be none.
+/// Those of [`compile`]. None are expected.
 pub fn probes(ranks: u32, placement: Placement, machine: &Machine) -> Result<Vec<Probe>> {
     use Tells::*;
     let each = match placement {
@@ -144,9 +153,10 @@ pub fn probes(ranks: u32, placement: Placement, machine: &Machine) -> Result<Vec
     all.into_iter().map(probe).collect()
 }
 
-/// The rank that a message of a rank goes to, of `ranks` with `each` to a host: to one of the same host or of another one. [`Tells::Second`]
-/// goes around, both ways; all else goes to and fro between pairs, half of all apart, so that ranks whose memory is said to be apart are
-/// on different hosts if any are.
+/// Returns the rank that receives a message of a rank, of `ranks` with `each` to a host: one of the
+/// same host or of another one. [`Tells::Second`] goes around in both directions. All other probes
+/// go back and forth between pairs whose distance is half of all ranks, so that ranks that are
+/// assumed to share no memory are on different hosts if any are.
 fn partner(rank: u32, (ranks, each): (u32, u32), shared: bool, tells: Tells, at: usize) -> Option<u32> {
     let (host, place) = (rank / each, rank % each);
     let (index, number) = if shared {
@@ -166,7 +176,7 @@ fn partner(rank: u32, (ranks, each): (u32, u32), shared: bool, tells: Tells, at:
     (other != rank && other < ranks).then_some(other)
 }
 
-/// Returns the puts of each rank, `to` other ranks.
+/// Returns the puts of each rank; `to` returns their targets.
 fn patterns(ranks: u32, tells: Tells, to: impl Fn(u32, usize) -> Option<u32>) -> Patterns {
     let window = WindowId(0);
     let mut classes = Interner::default();
@@ -198,8 +208,9 @@ fn patterns(ranks: u32, tells: Tells, to: impl Fn(u32, usize) -> Option<u32>) ->
     }
 }
 
-/// Returns the machine that predicts that each of these probes takes its time, and is `machine` in all that they do not tell. Where
-/// times contradict one another, a figure keeps a sixteenth of what it was; figures that are all 0 begin as those of
+/// Returns the machine for which each of these probes is predicted to take its measured time. It is
+/// `machine` in all figures that the probes do not determine. Where times contradict one another, a
+/// figure keeps a sixteenth of its previous value. Figures that are all 0 start from those of
 /// [`Machine::default`].
 pub fn fitted(machine: &Machine, measured: &[(Probe, Nanos)]) -> Machine {
     let mut machine = *machine;
@@ -230,7 +241,8 @@ fn fit(machine: &mut Machine, measured: &[(Probe, Nanos)]) {
     }
 }
 
-/// The figures that a probe tells, between ranks that share memory or not, where any ranks do or not.
+/// Returns the figures that a probe determines. `shared` is whether it is between ranks that share
+/// memory, and `near` whether any probe is.
 fn figures(machine: &mut Machine, tells: Tells, shared: bool, near: bool) -> Vec<&mut f64> {
     let bytes_move = shared || !near;
     match tells {
@@ -258,7 +270,7 @@ fn predicted(probe: &Probe, machine: &Machine) -> f64 {
     cost(&probe.schedule, machine).predicted.0
 }
 
-/// Scales figures, on which what is `told` depends as a line does, until it is `time`.
+/// Scales `figures`, on which the result of `told` depends linearly, until that result is `time`.
 fn scale(
     machine: &mut Machine,
     told: impl Fn(&Machine) -> f64,
@@ -287,7 +299,7 @@ mod tests {
     use crate::machine::Moving;
     use proptest::prelude::*;
 
-    /// Machines of which the memory has no cost of its own for a byte that is not moved, as the default one.
+    /// Machines whose memory adds no cost for each byte of a message, like the default one.
     fn machines() -> impl Strategy<Value = Machine> {
         let link = |at: f64, bytes: f64| {
             let times = prop::array::uniform3(0.3_f64..3.0);
@@ -313,7 +325,7 @@ mod tests {
         })
     }
 
-    /// Numbers of ranks, of which the last host may have fewer than the others.
+    /// Numbers of ranks with placements. The last host may have fewer ranks than the others.
     fn worlds() -> impl Strategy<Value = (u32, Placement)> {
         (
             1_u32..12,
@@ -377,7 +389,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever machine the times are of, the one that is found predicts them.
+        /// For the times of any machine, the machine that is found predicts them.
         #[test]
         fn what_is_fitted_predicts_what_was_measured(
             (ranks, placement) in worlds(),

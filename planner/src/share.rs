@@ -1,10 +1,11 @@
 //! [`Share`]: the part of a schedule that one rank needs.
 //!
-//! One rank plans for all where their calls are many and all different: a schedule of 1,024 such ranks takes more memory than
-//! each of them could spend on it. What concerns a rank is its own program, and of every other program the frames to and from
-//! this rank, the copies into and out of its windows, and the calls that target it. That is a schedule too, in which ranks that
-//! this one has nothing to do with have empty programs: so it is written and read as any plan, explained, and bound, by what
-//! does so with whole schedules.
+//! One rank plans for all where their calls are many and all different, since a schedule of 1,024
+//! such ranks takes more memory than each of them could spend on it. Its own program concerns a
+//! rank, and so do, in every other program, the frames to and from this rank, the copies into and
+//! out of its windows, and the calls that target it. These form a schedule too, in which ranks that
+//! have nothing to do with this one have empty programs. So a share is written, read, explained and
+//! bound by the same code as whole schedules.
 //!
 //! ```text
 //! whole                                 the share of rank 1
@@ -13,9 +14,10 @@
 //! r2: await -2; send b0 to -1           r2: send b0 to -1
 //! ```
 //!
-//! [`verify_share`](crate::verify::verify_share) shows of a share what [`verify`](crate::verify::verify) shows of that rank in
-//! the whole: all that is done to its memory, and each channel that ends at it. Together the shares of all ranks have all of
-//! the schedule, but for cycles of waits that no single rank could see.
+//! [`verify_share`](crate::verify::verify_share) shows for a share what
+//! [`verify`](crate::verify::verify) shows for that rank in the whole schedule: everything that is
+//! done to its memory, and each channel that ends at it. Together the shares of all ranks cover the
+//! whole schedule, except for cycles of waits, which no single rank could see.
 
 use crate::error::{Error, ErrorClass, Result};
 use crate::ids::{BufferId, ClassId, Delta, Id, OperationId, Rank, WindowId};
@@ -28,7 +30,7 @@ use crate::verify::Verified;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The part of a schedule that one rank needs: the whole, or all that concerns this rank.
+/// The part of a schedule that one rank needs: the whole, or everything that concerns this rank.
 #[derive(Clone, Debug)]
 pub struct Share {
     source: Source,
@@ -68,10 +70,10 @@ impl Share {
         Self { source: Source::Whole(schedule), rank, digest }
     }
 
-    /// The share of `rank` as [`Shares::bytes`] wrote it.
+    /// Reads the share of `rank` as [`Shares::bytes`] wrote it.
     ///
     /// # Errors
-    /// FILE where the bytes are not a share of a world that has this rank.
+    /// FILE if the bytes are not a share of a world that has this rank.
     pub fn from_bytes(bytes: &[u8], rank: Rank) -> Result<Self> {
         let bad = |what: &str| Error::new(ErrorClass::File, format!("a share of a plan {what}"));
         let (digest, rest) = bytes.split_first_chunk::<32>().ok_or_else(|| bad("is cut short"))?;
@@ -85,12 +87,12 @@ impl Share {
         Ok(Self { source: Source::Part { schedule, named }, rank, digest: Digest(*digest) })
     }
 
-    /// The rank whose share it is.
+    /// Returns the rank whose share it is.
     pub fn rank(&self) -> Rank {
         self.rank
     }
 
-    /// The digest of the whole schedule.
+    /// Returns the digest of the whole schedule.
     pub fn digest(&self) -> Digest {
         self.digest
     }
@@ -100,7 +102,7 @@ impl Share {
         matches!(self.source, Source::Whole(_))
     }
 
-    /// The program of the rank.
+    /// Returns the program of the rank.
     pub fn program(&self) -> &Program {
         &self.classes[self.class_of[self.rank.index()]]
     }
@@ -125,17 +127,18 @@ pub struct Shares<'s> {
     schedule: &'s Schedule,
     digest: Digest,
     named: u64,
-    /// Of each class and each rank that its program has to do with, what concerns that rank.
+    /// For each class, and each rank that its program has to do with, the part that concerns that
+    /// rank.
     parts: Table<ClassId, BTreeMap<Delta, Program>>,
     /// By rank: the other ranks whose programs have to do with it, ascending.
     around: Vec<Vec<u32>>,
 }
 
 impl<'s> Shares<'s> {
-    /// Divides a schedule.
+    /// Divides a schedule into shares.
     ///
     /// # Cost
-    /// The size of the schedule, and the peers of all ranks.
+    /// Grows with the size of the schedule and the peers of all ranks.
     pub fn of(schedule: &'s Schedule) -> Self {
         let parts: Table<ClassId, BTreeMap<Delta, Program>> = schedule.classes.values().map(parts).collect();
         let mut around: Vec<Vec<u32>> = schedule.class_of.iter().map(|_| Vec::new()).collect();
@@ -152,7 +155,7 @@ impl<'s> Shares<'s> {
         Self { schedule, digest: schedule.digest(), named, parts, around }
     }
 
-    /// Returns all that concerns `rank`, as a schedule.
+    /// Returns everything that concerns `rank`, as a schedule.
     pub fn schedule(&self, rank: Rank) -> Schedule {
         let own = self.schedule.class_of[rank.index()];
         let mut classes: Interner<ClassId, Program> = Interner::default();
@@ -177,16 +180,16 @@ impl<'s> Shares<'s> {
         Schedule { classes: classes.into_table(), class_of, ..self.head() }
     }
 
-    /// Returns the share of `rank`, to be read by [`Share::from_bytes`].
+    /// Returns the bytes of the share of `rank`, which [`Share::from_bytes`] reads.
     ///
     /// # Errors
-    /// FILE as [`plan::to_bytes`].
+    /// FILE under the same conditions as [`plan::to_bytes`].
     pub fn bytes(&self, rank: Rank) -> Result<Vec<u8>> {
         let plan = plan::to_bytes(&self.schedule(rank))?;
         Ok([&self.digest.0[..], &self.named.to_le_bytes(), &plan].concat())
     }
 
-    /// The schedule without its programs.
+    /// Returns the schedule without its programs.
     fn head(&self) -> Schedule {
         let Schedule { name, windows, shape, order, sync, placement, .. } = self.schedule;
         Schedule {
@@ -202,7 +205,7 @@ impl<'s> Shares<'s> {
     }
 }
 
-/// For each other rank that a program has to do with: what of it concerns that rank.
+/// Returns, for each other rank that a program has to do with, the part that concerns that rank.
 fn parts(program: &Program) -> BTreeMap<Delta, Program> {
     let empty = || Program {
         pattern: Pattern::default(),
@@ -239,7 +242,7 @@ fn parts(program: &Program) -> BTreeMap<Delta, Program> {
     parts
 }
 
-/// The rank that an instruction is about.
+/// Returns the rank that an instruction concerns.
 fn concerns(program: &Program, instruction: &Instruction) -> Option<Delta> {
     let owner = |part: &Part| match part {
         Part::Window { owner, .. } => *owner,
@@ -261,7 +264,8 @@ fn concerns(program: &Program, instruction: &Instruction) -> Option<Delta> {
     }
 }
 
-/// An instruction in words of what concerns one rank.
+/// Returns an instruction with the ids that its operations and buffers have in the part for one
+/// rank.
 fn renumbered(
     instruction: &Instruction,
     operations: &Table<OperationId, OperationId>,

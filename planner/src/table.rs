@@ -4,7 +4,7 @@ use crate::ids::Id;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
-/// A vector whose rows are named by `I`.
+/// A vector whose rows are identified by `I`.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Table<I, T> {
     rows: Vec<T>,
@@ -12,18 +12,18 @@ pub struct Table<I, T> {
 }
 
 impl<I: Id, T> Table<I, T> {
-    /// An empty table.
+    /// Creates an empty table.
     pub const fn new() -> Self {
         Self { rows: Vec::new(), id: PhantomData }
     }
 
-    /// Add a row; its id is the number of rows before it.
+    /// Adds a row. Its id is the number of rows before it.
     pub fn push(&mut self, row: T) -> I {
         self.rows.push(row);
         I::new(self.rows.len() - 1)
     }
 
-    /// The row, if there is one.
+    /// Returns the row, if there is one.
     pub fn get(&self, id: I) -> Option<&T> {
         self.rows.get(id.index())
     }
@@ -38,27 +38,27 @@ impl<I: Id, T> Table<I, T> {
         self.rows.is_empty()
     }
 
-    /// The rows, in the order of their ids.
+    /// Returns the rows, in the order of their ids.
     pub fn values(&self) -> std::slice::Iter<'_, T> {
         self.rows.iter()
     }
 
-    /// The rows, in the order of their ids.
+    /// Returns the rows for modification, in the order of their ids.
     pub fn values_mut(&mut self) -> std::slice::IterMut<'_, T> {
         self.rows.iter_mut()
     }
 
-    /// The ids.
+    /// Returns the ids.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = I> + ExactSizeIterator + use<I, T> {
         (0..self.rows.len()).map(I::new)
     }
 
-    /// Ids and rows.
+    /// Returns the ids and rows.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (I, &T)> + ExactSizeIterator {
         self.rows.iter().enumerate().map(|(i, row)| (I::new(i), row))
     }
 
-    /// The rows.
+    /// Returns the rows.
     pub fn into_values(self) -> std::vec::IntoIter<T> {
         self.rows.into_iter()
     }

@@ -47,7 +47,7 @@ impl std::ops::Mul<f64> for Nanos {
 }
 
 impl Nanos {
-    /// The longer of two times.
+    /// Returns the longer of two times.
     pub fn max(self, other: Self) -> Self {
         Self(self.0.max(other.0))
     }

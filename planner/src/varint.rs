@@ -1,4 +1,5 @@
-//! Numbers base-128, least significant group first, the shortest way; signed ones as `2n` or `-2n - 1`.
+//! Numbers in base 128, with the least significant group first, in the shortest form. Signed ones
+//! are written as `2n` or `-2n - 1`.
 
 pub(crate) fn write(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -12,10 +13,10 @@ pub(crate) fn write_signed(out: &mut Vec<u8>, value: i64) {
     write(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
-/// Reads one from the front of `bytes`, which is left at what follows.
+/// Reads a number from the front of `bytes`, and advances `bytes` past it.
 ///
 /// # Errors
-/// The text says what is wrong there; `bytes` is left behind the last byte that was read.
+/// The text describes what is wrong. `bytes` is advanced past the last byte that was read.
 pub(crate) fn read(bytes: &mut &[u8]) -> Result<u64, &'static str> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
