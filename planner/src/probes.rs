@@ -154,9 +154,9 @@ pub fn probes(ranks: u32, placement: Placement, machine: &Machine) -> Result<Vec
 }
 
 /// Returns the rank that receives a message of a rank, of `ranks` with `each` to a host: one of the
-/// same host or of another one. [`Tells::Second`] goes around in both directions. All other probes
-/// go back and forth between pairs whose distance is half of all ranks, so that ranks that are
-/// assumed to share no memory are on different hosts if any are.
+/// same host or of another one. The messages of [`Tells::Second`] go around in both directions. All
+/// others go back and forth between pairs whose distance is half of all ranks, so that ranks that
+/// are assumed to share no memory are on different hosts if any are.
 fn partner(rank: u32, (ranks, each): (u32, u32), shared: bool, tells: Tells, at: usize) -> Option<u32> {
     let (host, place) = (rank / each, rank % each);
     let (index, number) = if shared {
@@ -270,7 +270,7 @@ fn predicted(probe: &Probe, machine: &Machine) -> f64 {
     cost(&probe.schedule, machine).predicted.0
 }
 
-/// Scales `figures`, on which the result of `told` depends linearly, until that result is `time`.
+/// Scales `figures`, on which the predicted time depends linearly, until that prediction is `time`.
 fn scale(
     machine: &mut Machine,
     told: impl Fn(&Machine) -> f64,

@@ -1,12 +1,14 @@
 //! [`Advice`]: how many steps should follow one exchange of the halo.
 //!
-//! A deeper halo is exchanged less often, and each step but the last computes cells of the halo as well. The time of the
-//! exchange is predicted by [`cost`], for the schedule that the halo would be compiled to, as for every other superstep; the
-//! cells are counted. Steps that are visited band by band wait for memory once for all of them, if what a band holds of all
-//! steps fits in a cache.
+//! A deeper halo is exchanged less often, but each step except the last also computes cells of the
+//! halo. The time of the exchange is predicted by [`cost`] for the schedule to which the halo would
+//! be compiled, as for every other superstep. The cells are counted. Steps that are visited band by
+//! band wait for memory once for all of them, if the data that a band holds for all steps fits in a
+//! cache.
 //!
-//! **Source** C. Ding, Y. He, SC 2001, on exchanging a wider halo less often in codes that solve PDEs. Different here: the time of an
-//! exchange is that of a compiled schedule, not a line through sizes of messages.
+//! **Source** C. Ding, Y. He, SC 2001, on exchanging a wider halo less often in codes that solve
+//! PDEs. Different here: the time of an exchange is that of a compiled schedule, not a line through
+//! sizes of messages.
 
 use super::{Block, Error, ErrorClass, Neighbour, Result};
 use crate::collect::patterns;
@@ -24,13 +26,14 @@ use std::fmt;
 /// The numbers of steps that are considered.
 const CONSIDERED: [usize; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32];
 
-/// The part of a cache that fields may have: the rest is for what else a program holds.
+/// The part of a cache that fields may occupy. The rest is for what else a program holds.
 const FILLED: f64 = 0.8;
 
-/// The cost of a visit of a row, beyond its cells.
+/// The cost of a visit of a row, in addition to its cells.
 const ROW: Nanos = Nanos(12.0);
 
-/// The cost of a step by the number of steps between two exchanges: see [`Block::advise`]. It displays as a table.
+/// The cost of a step by the number of steps between two exchanges: see [`Block::advise`]. Its
+/// `Display` is a table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Advice<const D: usize> {
     costs: Vec<Costs<D>>,
@@ -46,9 +49,9 @@ struct Costs<const D: usize> {
     exchange: Nanos,
     /// The number of cells that all steps compute together.
     cells: u64,
-    /// The number of cells of a band with which the steps take least.
+    /// The number of cells of a band with which the steps take the least time.
     bands: [usize; D],
-    /// The time that the steps take for rows, and the time that cells wait for memory.
+    /// The time that the steps take for rows, and the time for which cells wait for memory.
     rows: Nanos,
     memory: Nanos,
 }
@@ -62,19 +65,20 @@ impl<const D: usize> Costs<D> {
 }
 
 impl<const D: usize> Advice<D> {
-    /// Returns the number of steps for one exchange with which a step costs least; the smallest of those that are equal.
+    /// Returns the number of steps for one exchange with which a step costs least. Of several such
+    /// numbers it is the smallest.
     pub fn steps(&self) -> usize {
         self.best().map_or(1, |costs| costs.steps)
     }
 
-    /// Returns the number of cells of a band, for [`Tiles::bands`](super::Tiles::bands), with which that many steps cost least;
-    /// `usize::MAX` in a dimension that is not cut.
+    /// Returns the number of cells of a band, for [`Tiles::bands`](super::Tiles::bands), with which
+    /// that number of steps costs least. It is `usize::MAX` in a dimension that is not cut.
     pub fn bands(&self) -> [usize; D] {
         self.best().map_or([usize::MAX; D], |costs| costs.bands)
     }
 
-    /// Returns the predicted time of a step on the slowest rank, with `steps` to an exchange. `None` for a number of steps that
-    /// was not considered.
+    /// Returns the predicted time of a step on the slowest rank, with `steps` steps for each
+    /// exchange. Returns `None` for a number of steps that was not considered.
     pub fn predicted(&self, steps: usize) -> Option<Nanos> {
         self.costs.iter().find(|costs| costs.steps == steps).map(|costs| costs.step(self.cell))
     }
@@ -118,13 +122,16 @@ impl<const D: usize> fmt::Display for Advice<D> {
 }
 
 impl<const D: usize> Block<D> {
-    /// Returns how many steps should follow one exchange, from 1 to 32, and in which bands they should be visited: those for which
-    /// the model of the machine says that a step costs least. The halo of this block is that of one step; with `k` steps it has to
-    /// be `k` times as wide.
+    /// Returns how many steps should follow one exchange, from 1 to 32, and in which bands they
+    /// should be visited: those for which the model of the machine predicts the lowest cost of a
+    /// step. The halo of this block is that of one step. With `k` steps it has to be `k` times as
+    /// wide.
     ///
-    /// `cell` is what computing one cell takes where its fields are in a core's cache: time a few rows, again and again.
-    /// `exchanged` is how many bytes of a cell are exchanged, and `fields` how many of a cell are read or written, those of all
-    /// fields together. `placement` says which ranks share memory, as `World::placement` returns it.
+    /// `cell` is the time to compute one cell when its fields are in a core's cache: measure it by
+    /// computing the same few rows repeatedly. `exchanged` is the number of bytes of a cell that
+    /// are exchanged. `fields` is the number of bytes of a cell that are read or written, in all
+    /// fields together. `placement` describes which ranks share memory, as `World::placement`
+    /// returns it.
     ///
     /// ```
     /// # use fencepost_planner::grid::Block;
@@ -144,25 +151,28 @@ impl<const D: usize> Block<D> {
     /// # }
     /// ```
     ///
-    /// Where a halo for more steps fits another grid of ranks only, and the grid was not given, they are predicted for that grid, which
-    /// [`halo`](Self::halo) chooses as well.
+    /// Where a halo for more steps fits only another grid of ranks, and the grid was not given,
+    /// they are predicted for that grid, which [`halo`](Self::halo) chooses as well.
     ///
-    /// The answer is the same on all ranks that give the same numbers. Where each rank measures its own `cell`, they have to
-    /// agree on one first, such as the largest, for ranks with halos of different widths do not fit each other.
+    /// The answer is the same on all ranks that give the same numbers. Where each rank measures its
+    /// own `cell`, they have to agree on one first, such as the largest, because ranks with halos
+    /// of different widths do not fit each other.
     ///
-    /// Fields that the caches of a host hold cost their cells alone. Steps of larger fields wait for
-    /// memory: once a group if a band with all its steps fits in a cache, and once a step otherwise.
-    /// The model leaves out that ranks wait for each other where their work differs from step to
-    /// step, and that more ranks than cores take turns: both make exchanges dearer, and deeper halos
-    /// better, than it predicts. It also leaves out that bands may gain up to a quarter for fields
-    /// that the shared caches hold. Time a few numbers of steps where that matters.
+    /// Fields that the caches of a host hold cost only their cells. Steps of larger fields wait for
+    /// memory: once a group if a band with all its steps fits in a cache, and once a step
+    /// otherwise. The model does not include that ranks wait for each other where their work
+    /// differs from step to step, or that more ranks than cores take turns. Both make exchanges
+    /// more expensive, and deeper halos better, than it predicts. It also does not include that
+    /// bands may gain up to a quarter for fields that the shared caches hold. Time a few numbers of
+    /// steps where that matters.
     ///
     /// # Errors
-    /// ARG if the block has no halo; if `cell` is negative or not finite; if `exchanged` or `fields` is 0 or more than 2^32 - 1; if
-    /// `placement` has hosts of 0 ranks.
+    /// ARG if the block has no halo; if `cell` is negative or not finite; if `exchanged` or
+    /// `fields` is 0 or more than 2^32 - 1; if `placement` has hosts of 0 ranks.
     ///
     /// # Cost
-    /// Compiles an exchange for each number of steps: below a millisecond each for some ranks, some 0.1 s each for 100,000.
+    /// Compiles an exchange for each number of steps: less than a millisecond each for a few ranks,
+    /// about 0.1 s each for 100,000.
     pub fn advise(
         &self,
         cell: Nanos,
@@ -215,7 +225,7 @@ impl<const D: usize> Block<D> {
 
     /// Returns the same block with the halo that `steps` steps need.
     fn deepened(&self, steps: usize) -> Result<Self> {
-        // One step of a star needs no corners; several do.
+        // One step of a star needs no corners; several steps do.
         if steps == 1 { Ok(self.clone()) } else { self.clone().halos(self.width.map(|width| width * steps)) }
     }
 
@@ -240,9 +250,11 @@ impl<const D: usize> Block<D> {
         Ok(cost(&schedule, machine).predicted)
     }
 
-    /// Returns the largest number of cells that a rank computes in all of `steps` steps, and the number of their rows.
+    /// Returns the largest number of cells that a rank computes in all of `steps` steps, and the
+    /// number of their rows.
     fn work(&self, steps: usize) -> (u64, u64) {
-        // Each dimension by itself: how many own cells a block has there, and behind how many of its sides is another block.
+        // For each dimension separately: the number of own cells of a block, and the number of its
+        // sides that have another block behind them.
         let kinds: [Vec<(usize, usize)>; D] = std::array::from_fn(|d| {
             let (ranks, each, more) =
                 (self.grid[d], self.global[d] / self.grid[d], self.global[d] % self.grid[d]);
@@ -274,7 +286,7 @@ impl<const D: usize> Block<D> {
     }
 }
 
-/// What a group of steps waits for, beyond its cells.
+/// The times for which a group of steps waits, in addition to its cells.
 struct Waits<'a> {
     steps: usize,
     /// The number of cells that all steps compute together.
@@ -282,7 +294,7 @@ struct Waits<'a> {
     /// The number of rows of these cells.
     rows: u64,
     cell: Nanos,
-    /// The number of bytes that all fields have of a cell.
+    /// The number of bytes of a cell in all fields.
     fields: f64,
     caches: &'a Caches,
     /// The number of ranks of a host.
@@ -290,7 +302,8 @@ struct Waits<'a> {
 }
 
 impl Waits<'_> {
-    /// Returns the bands with which the steps wait least, and what rows and memory take then: the largest of those that are equal.
+    /// Returns the bands with which the steps wait least, and the times for rows and memory with
+    /// them. Of several such bands it returns the largest.
     fn least<const D: usize>(&self, block: &Block<D>) -> ([usize; D], Nanos, Nanos) {
         let lengths: &[usize] = if D == 1 { &LINES } else { &PIECES };
         let rows: &[usize] = if D == 3 { &ROWS } else { &[usize::MAX] };
@@ -307,19 +320,21 @@ impl Waits<'_> {
             (bands, rows, memory)
         };
         let sum = |(_, rows, memory): &([usize; D], Nanos, Nanos)| rows.0 + memory.0;
-        // Steps that sweep the whole block are as good as any order where it fits a cache.
+        // Steps that sweep the whole block are as good as any other order where it fits a cache.
         let swept = cost([usize::MAX; D]);
         all.map(cost).fold(swept, |best, costs| if sum(&costs) < sum(&best) { costs } else { best })
     }
 
-    /// Returns what rows take, and what memory takes above the cells, with these bands.
+    /// Returns the time for rows, and the time for memory in addition to the cells, with these
+    /// bands.
     fn of<const D: usize>(&self, block: &Block<D>, bands: [usize; D]) -> (Nanos, Nanos) {
         let stored: [f64; D] = std::array::from_fn(|d| {
             block.global[d].div_ceil(block.grid[d]) as f64 + 2.0 * block.width[d] as f64
         });
         let shifts = super::tiles::shifts(block.width.map(|width| width / self.steps));
         let ahead: [f64; D] = shifts.map(|shift| shift as f64 * (self.steps + 1) as f64);
-        // What the steps of a band read and write, and what one band reads again of those next to it.
+        // The extent that the steps of a band read and write, and the factor by which bands read
+        // again cells of the bands next to them.
         let held = |d: usize| (bands[d] as f64 + ahead[d]).min(stored[d]);
         let again =
             |d: usize| if (bands[d] as f64) < stored[d] { 1.0 + ahead[d] / bands[d] as f64 } else { 1.0 };
@@ -329,8 +344,8 @@ impl Waits<'_> {
         let (steps, caches) = (self.steps as f64, self.caches);
         let core = FILLED * caches.core;
         let host = (FILLED * caches.host / self.near as f64).max(core);
-        // Shared caches nearly keep up with a sweep. For fields that fit them bands gained a quarter
-        // at most on one machine, and took twice as long on another
+        // Shared caches nearly keep up with a sweep. For fields that fit them, bands gained a
+        // quarter at most on one machine, and took twice as long on another
         // (benches/log/stencils.md).
         let (near, far) = if all <= host {
             (0.0, 0.0)
@@ -343,14 +358,16 @@ impl Waits<'_> {
         };
         let pieces = (stored[D - 1] / bands[D - 1] as f64).max(1.0);
         let rows = self.rows as f64 * pieces * ROW.0;
-        // Cells are computed while caches load the next ones; what memory loads overlaps with both in part.
+        // Cells are computed while caches load the next ones. Loads from memory overlap with both
+        // in part.
         let cells = self.cells as f64 * self.cell.0;
         let all = cells.max(near * caches.near).hypot(far * caches.memory);
         (Nanos(rows), Nanos(all - cells))
     }
 }
 
-/// The lengths of a band in one dimension, the lengths of pieces of a row in more, and the numbers of rows of a band of planes.
+/// The lengths of a band in one dimension, the lengths of pieces of a row in more, and the numbers
+/// of rows of a band of planes.
 const LINES: [usize; 6] = [usize::MAX, 65_536, 16_384, 8192, 4096, 1024];
 const PIECES: [usize; 5] = [usize::MAX, 4096, 2048, 1024, 512];
 const ROWS: [usize; 7] = [usize::MAX, 128, 64, 32, 16, 8, 4];

@@ -1,12 +1,15 @@
-//! The process grid that a [`Block`](super::Block) takes when none is given.
+//! The process grid that a [`Block`](super::Block) uses when none is given.
 
 use smallvec::SmallVec;
 
-/// The grid of `ranks` ranks over an array of `global` cells for which the largest block has the smallest surface
-/// towards other ranks, of those whose blocks all have a cell and are as wide as their halo of `widths`. `None` if there is none.
+/// Returns the grid of `ranks` ranks over an array of `global` cells for which the largest block
+/// has the smallest surface towards other ranks. It considers the grids whose blocks all have a
+/// cell and are at least as wide as their halo of `widths`. Returns `None` if there is no such
+/// grid.
 ///
-/// Like MPI_Dims_create, with the array's own extents taken into account. Among equals the one with more ranks in the
-/// earlier, slower dimensions wins, so that exchanged cells are in long runs.
+/// Like MPI_Dims_create, but takes the array's own extents into account. Of several such grids it
+/// returns the one with more ranks in the earlier, slower dimensions, so that exchanged cells are
+/// in long runs.
 pub(super) fn balanced<const D: usize>(
     ranks: u32,
     global: [usize; D],
@@ -26,8 +29,8 @@ struct Search<const D: usize> {
     global: [usize; D],
     /// The largest number of ranks along each dimension.
     most: [usize; D],
-    /// One face of dimension `d` has at least `face[d]` cells times the ranks along `d`: what it has if all divides
-    /// evenly.
+    /// The cells of a face of dimension `d`, divided by the ranks along `d`, if everything divides
+    /// evenly. A face has at least this many times the ranks along `d`.
     face: [f64; D],
     grid: [usize; D],
     least: u64,
@@ -35,7 +38,7 @@ struct Search<const D: usize> {
 }
 
 impl<const D: usize> Search<D> {
-    /// Try every way to spread `left` ranks over the dimensions from `dimension` on.
+    /// Tries every way to spread `left` ranks over the dimensions from `dimension` on.
     fn from(&mut self, dimension: usize, left: u32) {
         if dimension + 1 == D {
             self.grid[dimension] = left as usize;
@@ -54,11 +57,12 @@ impl<const D: usize> Search<D> {
         }
     }
 
-    /// Returns whether the faces of these dimensions alone are more than the best grid has. Far cheaper than weighing it.
+    /// Returns whether the faces of these dimensions alone exceed the surface of the best grid.
+    /// This is far cheaper than computing the surface.
     fn hopeless(&self, dimensions: std::ops::Range<usize>) -> bool {
         let bound: f64 =
             dimensions.map(|d| faces(self.grid[d]) as f64 * self.face[d] * self.grid[d] as f64).sum();
-        // The margin is for rounding: grids that are as good must be weighed.
+        // The margin is for rounding: grids that are equally good must be compared exactly.
         bound > self.least as f64 * (1.0 + 1e-9)
     }
 
@@ -73,13 +77,14 @@ impl<const D: usize> Search<D> {
     }
 }
 
-/// Faces of a block with other ranks behind, along a dimension of `ranks` ranks.
+/// Returns the number of faces of a block that have other ranks behind them, along a dimension of
+/// `ranks` ranks.
 fn faces(ranks: usize) -> u64 {
     (ranks as u64 - 1).min(2)
 }
 
-/// Cells of the largest block's faces that other ranks are behind: two faces a dimension, one where there are two
-/// ranks, none where there is one.
+/// Returns the number of cells of the largest block's faces that have other ranks behind them: two
+/// faces a dimension, one where there are two ranks, none where there is one.
 fn surface<const D: usize>(global: [usize; D], grid: [usize; D]) -> u64 {
     let extent: [u64; D] = std::array::from_fn(|d| global[d].div_ceil(grid[d]) as u64);
     let mut sum = 0u64;
@@ -90,7 +95,7 @@ fn surface<const D: usize>(global: [usize; D], grid: [usize; D]) -> u64 {
     sum
 }
 
-/// Every divisor of `n`, in no particular order, by its primes.
+/// Returns every divisor of `n`, in no particular order, from its primes.
 fn divisors(n: u32) -> SmallVec<[u32; 32]> {
     let mut all = SmallVec::from_slice(&[1]);
     let mut left = n;

@@ -1,12 +1,13 @@
-//! Which blocks differ only by where they stand.
+//! Determines which blocks differ only by their position.
 
 use super::Block;
 use crate::argument::Argument;
 
 impl<const D: usize> Argument for Block<D> {
-    /// Per dimension: how many ranks and cells, how wide the halo is and whether it is a star's, whether the block is the
-    /// first or the last, and which of it and its neighbours have the extra cell. All that the datatypes and the
-    /// neighbours' deltas depend on.
+    /// Returns everything on which the datatypes and the neighbours' deltas depend. For each
+    /// dimension this is the number of ranks and cells, the width of the halo and whether it is a
+    /// star's, whether the block is the first or the last, and which of it and its neighbours have
+    /// the extra cell.
     fn class(&self) -> Option<Vec<u64>> {
         let mut key = Vec::with_capacity(3 * D);
         for d in 0..D {
@@ -17,7 +18,7 @@ impl<const D: usize> Argument for Block<D> {
             let larger = [coord, before, after].map(|coord| coord < more);
             let facts = [first, last, larger[0], larger[1], larger[2], self.wraps[d], self.pads, self.star];
             let bits = facts.iter().fold(0, |bits, &fact| bits << 1 | u64::from(fact));
-            // A grid's ranks fit 32 bits.
+            // The number of ranks of a grid fits 32 bits.
             key.extend([self.global[d] as u64, self.width[d] as u64, (ranks as u64) << 32 | bits]);
         }
         Some(key)

@@ -1,4 +1,4 @@
-//! A block's neighbours, and the cells that go to and come from each.
+//! A block's neighbours, and the cells that are sent to and received from each.
 
 use super::Block;
 use crate::datatype::Datatype;
@@ -7,8 +7,8 @@ use crate::datatype::Datatype;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Neighbour<const D: usize> {
-    /// The rank that owns the block. Where few ranks wrap around it may be a neighbour on several sides, or this rank
-    /// itself.
+    /// The rank that owns the block. Where a dimension of few ranks wraps around, it may be a
+    /// neighbour on several sides, or this rank itself.
     pub rank: usize,
     /// The direction of the neighbour: -1, 0 or 1 in each dimension.
     pub offset: [i8; D],
@@ -21,7 +21,7 @@ impl<const D: usize> Neighbour<D> {
     }
 }
 
-/// The part of a block at the side that an offset points to, in one dimension.
+/// The part of a block at the side to which an offset points, in one dimension.
 #[derive(Clone, Copy)]
 enum Side {
     /// Own cells, as deep as the halo is wide.
@@ -31,8 +31,9 @@ enum Side {
 }
 
 impl<const D: usize> Block<D> {
-    /// Every block next to this one, over faces, edges and corners, directions ascending; over faces only with the halo of a
-    /// [`star`](Self::star). Where nothing wraps, ranks ascend too.
+    /// Returns every block next to this one, over faces, edges and corners, in ascending order of
+    /// direction; over faces only with the halo of a [`star`](Self::star). Where nothing wraps, the
+    /// ranks ascend too.
     #[doc(alias = "MPI_Cart_shift")]
     pub fn neighbours(&self) -> impl Iterator<Item = Neighbour<D>> + '_ {
         (0..3usize.pow(D as u32)).filter_map(|code| {
@@ -46,13 +47,14 @@ impl<const D: usize> Block<D> {
         })
     }
 
-    /// The blocks behind this one's faces: enough for a stencil without diagonals.
+    /// Returns the blocks behind this one's faces, which are enough for a stencil without
+    /// diagonals.
     pub fn faces(&self) -> impl Iterator<Item = Neighbour<D>> + '_ {
         self.neighbours().filter(Neighbour::is_face)
     }
 
-    /// The block next to this one in the direction `offset` (by the signs of its parts); `None` beyond an edge of the
-    /// array, and for no direction at all.
+    /// Returns the block next to this one in the direction `offset` (by the signs of its parts).
+    /// Returns `None` beyond an edge of the array, and if all parts of `offset` are 0.
     pub fn neighbour(&self, offset: [i8; D]) -> Option<Neighbour<D>> {
         let offset = offset.map(i8::signum);
         if offset == [0; D] {
@@ -69,29 +71,29 @@ impl<const D: usize> Block<D> {
         Some(Neighbour { rank, offset })
     }
 
-    /// This block's own cells that `n` needs in its halo.
+    /// Returns this block's own cells that `n` needs in its halo.
     pub fn inner_edge(&self, n: &Neighbour<D>) -> Datatype {
         self.part(self.coords, n.offset, Side::Inner)
     }
 
-    /// Returns the cells that [`inner_edge`](Self::inner_edge) goes to: those of `n`'s halo towards this block, in `n`'s
-    /// local storage. There are as many, in the same order.
+    /// Returns the destination of [`inner_edge`](Self::inner_edge): the cells of `n`'s halo towards
+    /// this block, in `n`'s local storage. They have the same number and order.
     pub fn halo_of(&self, n: &Neighbour<D>) -> Datatype {
         self.part(self.coords_towards(n.offset), n.offset.map(|step| -step), Side::Outer)
     }
 
-    /// This block's halo cells towards `n`.
+    /// Returns this block's halo cells towards `n`.
     pub fn outer_edge(&self, n: &Neighbour<D>) -> Datatype {
         self.part(self.coords, n.offset, Side::Outer)
     }
 
-    /// Returns the cells that belong in [`outer_edge`](Self::outer_edge): `n`'s own cells next to this block, in `n`'s local
-    /// storage. There are as many, in the same order.
+    /// Returns the source of [`outer_edge`](Self::outer_edge): `n`'s own cells next to this block,
+    /// in `n`'s local storage. They have the same number and order.
     pub fn inner_edge_of(&self, n: &Neighbour<D>) -> Datatype {
         self.part(self.coords_towards(n.offset), n.offset.map(|step| -step), Side::Inner)
     }
 
-    /// The place in the grid next to this one, around the end if need be.
+    /// Returns the position in the grid next to this one, around the end if necessary.
     pub(super) fn coords_towards(&self, offset: [i8; D]) -> [usize; D] {
         std::array::from_fn(|d| match offset[d] {
             0 => self.coords[d],
@@ -100,7 +102,7 @@ impl<const D: usize> Block<D> {
         })
     }
 
-    /// In the storage of the rank at `coords`, the part in the direction of `offset`.
+    /// Returns the part in the direction of `offset`, in the storage of the rank at `coords`.
     fn part(&self, coords: [usize; D], offset: [i8; D], side: Side) -> Datatype {
         let extent = self.extent_at(coords);
         let first = std::array::from_fn(|d| match (offset[d], side) {

@@ -1,8 +1,10 @@
-//! [`Block`]: one rank's part of an array that is spread over all ranks in a grid, and the datatypes of its halo.
+//! [`Block`]: one rank's part of an array that is spread over all ranks in a grid, and the
+//! datatypes of its halo.
 //!
-//! A block's local storage is row-major, slowest dimension first: its own cells, a halo of the same width on both
-//! sides of each dimension (at the edge of the global array too, where it may hold boundary values), and padding at
-//! the end of each row where the row would otherwise have an unlucky length.
+//! A block's local storage is row-major, slowest dimension first. It consists of the block's own
+//! cells, a halo of the same width on both sides of each dimension (also at the edge of the global
+//! array, where it may hold boundary values), and padding at the end of each row whose length would
+//! otherwise be unlucky.
 
 mod advise;
 mod balance;
@@ -22,26 +24,29 @@ use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
 use std::cell::Cell;
 
-/// A rank and the number of ranks: what [`Block::new`] needs to know of a world.
+/// A rank and the number of ranks: what [`Block::new`] needs from a world.
 pub trait RankPosition {
-    /// This rank's number, from 0.
+    /// Returns this rank's number, from 0.
     fn rank(&self) -> usize;
-    /// The number of ranks.
+    /// Returns the number of ranks.
     fn size(&self) -> usize;
 }
 
-/// Rows of a multiple of this number of elements are padded: 4096 bytes of 8-byte elements.
+/// Rows whose length is a multiple of this number of elements are padded: 4096 bytes of 8-byte
+/// elements.
 const UNLUCKY: usize = 512;
 /// The number of elements of padding: one cache line of 8-byte elements.
 const PADDING: usize = 8;
 
-/// More than any memory holds, and few enough that no arithmetic on displacements overflows.
+/// The maximum number of cells: more than any memory holds, and few enough that no arithmetic on
+/// displacements overflows.
 const CELLS_MAX: usize = isize::MAX as usize / 8;
 
 /// One rank's block of a `D`-dimensional array (`D` is 1, 2 or 3) that is spread over all ranks.
 ///
-/// Ranks stand in a grid, row-major. Dimension `d` of `n` cells over `p` ranks is cut into `p` blocks, of which the
-/// first `n % p` have one cell more than the others. All ranks must build their blocks with the same options.
+/// Ranks form a grid, row-major. Dimension `d` of `n` cells over `p` ranks is cut into `p` blocks,
+/// and the first `n % p` of them have one cell more than the others. All ranks must build their
+/// blocks with the same options.
 ///
 /// ```
 /// # use fencepost_planner::grid as fencepost;
@@ -56,8 +61,8 @@ const CELLS_MAX: usize = isize::MAX as usize / 8;
 /// # }
 /// ```
 ///
-/// A block is made without allocating. It notes when it is asked something that tells ranks with equal datatypes
-/// apart (its rank, coordinates or origin); a clone takes notes of its own.
+/// A block is created without allocating. It records calls whose results distinguish ranks with
+/// equal datatypes (its rank, coordinates or origin). A clone keeps its own record.
 #[derive(Clone, Debug)]
 pub struct Block<const D: usize> {
     rank: usize,
@@ -65,7 +70,7 @@ pub struct Block<const D: usize> {
     global: [usize; D],
     /// Ranks along each dimension.
     grid: [usize; D],
-    /// The grid without regard to the halo; `None` if the program gave one.
+    /// The grid chosen without regard to the halo; `None` if the program gave one.
     default_grid: Option<[usize; D]>,
     coords: [usize; D],
     width: [usize; D],
@@ -73,7 +78,8 @@ pub struct Block<const D: usize> {
     star: bool,
     wraps: [bool; D],
     pads: bool,
-    /// Whether anything was asked that tells ranks apart: see [`crate::argument::Argument::observed`].
+    /// Whether a method was called whose result distinguishes ranks: see
+    /// [`crate::argument::Argument::observed`].
     observed: Cell<bool>,
 }
 
@@ -89,26 +95,29 @@ impl<const D: usize> PartialEq for Block<D> {
 impl<const D: usize> Eq for Block<D> {}
 
 impl<const D: usize> Block<D> {
-    /// The block of the rank at `place`, of an array of `global` cells, without a halo.
+    /// Creates the block of the rank at `place`, of an array of `global` cells, without a halo.
     ///
     /// # Errors
-    /// As [`at`](Self::at).
+    /// Same as [`at`](Self::at).
     #[doc(alias = "MPI_Cart_create")]
     pub fn new<P: RankPosition + ?Sized>(place: &P, global: [usize; D]) -> Result<Self> {
         Self::at(place.rank(), place.size(), global)
     }
 
-    /// The block of rank `rank` of `ranks`, of an array of `global` cells, without a halo. Needs no world.
+    /// Creates the block of rank `rank` of `ranks`, of an array of `global` cells, without a halo.
+    /// Needs no world.
     ///
-    /// The process grid is the one in which the largest block has the smallest surface, unless [`grid`](Self::grid) gives another.
-    /// A halo that is wider than that grid's smallest block chooses again, among the grids that it fits.
+    /// The process grid is the one in which the largest block has the smallest surface, unless
+    /// [`grid`](Self::grid) gives another. If a halo is wider than that grid's smallest block,
+    /// another grid is chosen among those that the halo fits.
     ///
     /// # Errors
-    /// RANK when `rank` is not one of `ranks`; DIMS when there is no way to give each rank a cell.
+    /// RANK if `rank` is not one of `ranks`; DIMS if no grid gives each rank a cell.
     ///
     /// # Cost
-    /// A weighing of the ways to write `ranks` as a product: well below a microsecond for most, some tens of them for
-    /// 3D blocks of ranks with a hundred divisors. [`of`](Self::of) a block that is there costs nothing of it.
+    /// Compares the ways to write `ranks` as a product: well below a microsecond for most, some
+    /// tens of them for 3D blocks of ranks with a hundred divisors. [`of`](Self::of) on an existing
+    /// block has none of this cost.
     pub fn at(rank: usize, ranks: usize, global: [usize; D]) -> Result<Self> {
         const { assert!(D >= 1 && D <= 3, "a Block has 1, 2 or 3 dimensions") };
         if rank >= ranks {
@@ -143,12 +152,12 @@ impl<const D: usize> Block<D> {
         .checked()
     }
 
-    /// The block of rank `rank` of the same array, laid out the same way.
+    /// Returns the block of rank `rank` of the same array, laid out the same way.
     ///
-    /// Cheaper than [`at`](Self::at), which looks for a process grid each time.
+    /// This is cheaper than [`at`](Self::at), which searches for a process grid each time.
     ///
     /// # Errors
-    /// RANK when there is no such rank.
+    /// RANK if there is no such rank.
     pub fn of(&self, rank: usize) -> Result<Self> {
         if rank >= self.ranks {
             return Err(Error::new(
@@ -159,37 +168,42 @@ impl<const D: usize> Block<D> {
         Ok(Self { rank, coords: coords_of(rank, self.grid), observed: Cell::new(false), ..self.clone() })
     }
 
-    /// A halo of `width` cells on both sides of each dimension, corners included: what a kernel reads that goes up to
-    /// `width` cells in all dimensions at once, a square of 9 or a cube of 27 cells for a width of 1.
+    /// Sets a halo of `width` cells on both sides of each dimension, corners included. It is for a
+    /// kernel that reads up to `width` cells away in all dimensions at once: a square of 9 or a
+    /// cube of 27 cells for a width of 1.
     ///
-    /// A halo that does not fit the [grid](Self::grid) that was chosen chooses another one, in which ranks own other cells: set the halo
-    /// before a window is made or filled, and give the grid where two blocks of one array differ in their halos.
+    /// If the halo does not fit a [grid](Self::grid) that was not given, another grid is chosen, in
+    /// which ranks own other cells. So set the halo before a window is created or filled, and give
+    /// the grid where two blocks of one array differ in their halos.
+    ///
     ///
     /// # Errors
-    /// ARG when it is wider than the smallest block, of the grid that was given or of every grid.
+    /// ARG if it is wider than the smallest block, of the grid that was given or of every grid.
     pub fn halo(self, width: usize) -> Result<Self> {
         self.halos([width; D])
     }
 
-    /// A halo of `widths[d]` cells on both sides of dimension `d`.
+    /// Sets a halo of `widths[d]` cells on both sides of dimension `d`.
     ///
     /// # Errors
-    /// As [`halo`](Self::halo).
+    /// Same as [`halo`](Self::halo).
     pub fn halos(self, widths: [usize; D]) -> Result<Self> {
         self.widened(widths, false)
     }
 
-    /// The halo of a kernel that goes up to `width` cells in one dimension at a time: the 5 points of a plane or 7 of space
-    /// for a width of 1. Its corners are stored and never used: [`neighbours`](Self::neighbours) are those behind
-    /// [`faces`](Self::faces) only, and [`Row`] refuses an offset in two dimensions.
+    /// Sets the halo of a kernel that reads up to `width` cells away in one dimension at a time:
+    /// the 5 points of a plane or 7 of space for a width of 1. Its corners are stored and never
+    /// used: [`neighbours`](Self::neighbours) are only those behind [`faces`](Self::faces), and
+    /// [`Row`] refuses an offset in two dimensions.
     ///
     /// # Errors
-    /// As [`halo`](Self::halo).
+    /// Same as [`halo`](Self::halo).
     pub fn star(self, width: usize) -> Result<Self> {
         self.widened([width; D], true)
     }
 
-    /// Sets the halo, and chooses another grid where this one was not given and the halo does not fit it.
+    /// Sets the halo, and chooses another grid if this one was not given and the halo does not fit
+    /// it.
     fn widened(mut self, widths: [usize; D], star: bool) -> Result<Self> {
         (self.width, self.star) = (widths, star);
         if let Some(default) = self.default_grid {
@@ -201,24 +215,25 @@ impl<const D: usize> Block<D> {
         self.checked()
     }
 
-    /// Whether dimension `d` wraps around, so that the last block's neighbour is the first.
+    /// Sets whether dimension `d` wraps around, so that the last block's neighbour is the first.
     #[must_use]
     pub fn periodic(mut self, wraps: [bool; D]) -> Self {
         self.wraps = wraps;
         self
     }
 
-    /// Every dimension wraps around.
+    /// Makes every dimension wrap around.
     #[must_use]
     pub fn wrap(self) -> Self {
         self.periodic([true; D])
     }
 
-    /// Sets the process grid: `grid[d]` ranks along dimension `d`. Call this before `halo`, which keeps the grid that was given.
+    /// Sets the process grid: `grid[d]` ranks along dimension `d`. Call this before `halo`, which
+    /// keeps the grid that was given.
     ///
     /// # Errors
-    /// DIMS when it is not for as many ranks as there are, or leaves a rank without a cell; ARG when a halo given
-    /// before is wider than the smallest block.
+    /// DIMS if the grid does not have this number of ranks, or leaves a rank without a cell; ARG if
+    /// a halo that was set before is wider than the smallest block.
     pub fn grid(mut self, grid: [usize; D]) -> Result<Self> {
         let ranks = grid.iter().try_fold(1usize, |product, &ranks| product.checked_mul(ranks));
         if ranks != Some(self.ranks) {
@@ -235,18 +250,19 @@ impl<const D: usize> Block<D> {
         self.checked()
     }
 
-    /// Whether rows of an unlucky length are padded (by default they are).
+    /// Sets whether rows of an unlucky length are padded (by default they are).
     ///
-    /// A column in rows of 8192 bytes moves 7 times slower than one in rows of 8208 bytes, for all its cells fall into
-    /// the same few sets of the cache. So rows of a multiple of 512 elements (4096 bytes of 8-byte elements) get 8
-    /// elements more, which are never touched. One-dimensional blocks have no rows and are never padded.
+    /// A column in rows of 8192 bytes moves 7 times slower than one in rows of 8208 bytes, because
+    /// all its cells map to the same few sets of the cache. So rows of a multiple of 512 elements
+    /// (4096 bytes of 8-byte elements) get 8 additional elements, which are never touched.
+    /// One-dimensional blocks have no rows and are never padded.
     #[must_use]
     pub fn pad(mut self, pads: bool) -> Self {
         self.pads = pads;
         self
     }
 
-    /// Checks what must hold for every block, whatever its options.
+    /// Checks the rules that hold for every block, whatever its options.
     fn checked(self) -> Result<Self> {
         let mut elements = 1usize;
         for d in 0..D {
@@ -275,7 +291,7 @@ impl<const D: usize> Block<D> {
                     ),
                 ));
             }
-            // The largest block of any rank, padded, so that every rank comes to the same verdict.
+            // Uses the largest block of any rank, padded, so that all ranks reach the same result.
             let stored = smallest.saturating_add(width.saturating_mul(2)).saturating_add(1 + PADDING);
             let product = elements.checked_mul(stored);
             elements = match product {
@@ -292,7 +308,8 @@ impl<const D: usize> Block<D> {
         Ok(self)
     }
 
-    /// Elements of local storage, halo and padding included: the length of the window.
+    /// Returns the number of elements of local storage, halo and padding included: the length of
+    /// the window.
     pub fn len(&self) -> usize {
         self.strides()[0] * self.shape()[0]
     }
@@ -302,36 +319,39 @@ impl<const D: usize> Block<D> {
         false
     }
 
-    /// Cells of local storage along each dimension, halo included, padding not.
+    /// Returns the number of cells of local storage along each dimension, halo included, padding
+    /// not.
     pub fn shape(&self) -> [usize; D] {
         self.shape_at(self.coords)
     }
 
-    /// From one cell to the next along each dimension, in elements of local storage; the last is 1.
+    /// Returns the distance from one cell to the next along each dimension, in elements of local
+    /// storage. The last one is 1.
     pub fn strides(&self) -> [usize; D] {
         self.strides_at(self.coords)
     }
 
-    /// From one cell to the next along dimension `d`, in elements of local storage.
+    /// Returns the distance from one cell to the next along dimension `d`, in elements of local
+    /// storage.
     ///
     /// # Panics
-    /// When there is no dimension `d`.
+    /// If there is no dimension `d`.
     #[track_caller]
     pub fn stride(&self, d: usize) -> usize {
         self.strides()[d]
     }
 
-    /// Width of the halo in each dimension.
+    /// Returns the width of the halo in each dimension.
     pub fn widths(&self) -> [usize; D] {
         self.width
     }
 
-    /// Cells of the whole array along each dimension.
+    /// Returns the number of cells of the whole array along each dimension.
     pub fn global(&self) -> [usize; D] {
         self.global
     }
 
-    /// Ranks along each dimension.
+    /// Returns the number of ranks along each dimension.
     #[doc(alias = "MPI_Dims_create")]
     pub fn dims(&self) -> [usize; D] {
         self.grid
@@ -342,12 +362,12 @@ impl<const D: usize> Block<D> {
         self.ranks
     }
 
-    /// Own cells along each dimension.
+    /// Returns the number of own cells along each dimension.
     pub fn extent(&self) -> [usize; D] {
         self.extent_at(self.coords)
     }
 
-    /// The global index of the first own cell.
+    /// Returns the global index of the first own cell.
     pub fn origin(&self) -> [usize; D] {
         self.observed.set(true);
         self.origin_at()
@@ -360,13 +380,13 @@ impl<const D: usize> Block<D> {
         self.coords
     }
 
-    /// The rank that owns this block.
+    /// Returns the rank that owns this block.
     pub fn rank(&self) -> usize {
         self.observed.set(true);
         self.rank
     }
 
-    /// Which rank has the cell of global index `cell`; `None` outside the array.
+    /// Returns the rank that owns the cell of global index `cell`, or `None` outside the array.
     pub fn owner(&self, cell: [usize; D]) -> Option<usize> {
         self.observed.set(true);
         let mut rank = 0;
@@ -382,21 +402,21 @@ impl<const D: usize> Block<D> {
         Some(rank)
     }
 
-    /// Whether this block ends at the low and at the high edge of the array in dimension `d`, with nothing behind:
-    /// `(false, false)` in a dimension that wraps.
+    /// Returns whether this block ends at the low and at the high edge of the array in dimension
+    /// `d`, with nothing behind. Returns `(false, false)` in a dimension that wraps.
     ///
     /// # Panics
-    /// When there is no dimension `d`.
+    /// If there is no dimension `d`.
     #[track_caller]
     pub fn on_edge(&self, d: usize) -> (bool, bool) {
         let edge = !self.wraps[d];
         (edge && self.coords[d] == 0, edge && self.coords[d] + 1 == self.grid[d])
     }
 
-    /// The index in local storage of own cell `cell`, counted from the first own cell.
+    /// Returns the index in local storage of own cell `cell`, counted from the first own cell.
     ///
     /// # Panics
-    /// When the block has no such cell.
+    /// If the block has no such cell.
     #[inline]
     #[track_caller]
     pub fn index(&self, cell: [usize; D]) -> usize {
@@ -405,12 +425,12 @@ impl<const D: usize> Block<D> {
         (0..D).map(|d| (cell[d] + self.width[d]) * strides[d]).sum()
     }
 
-    /// All own cells, row by row.
+    /// Returns all own cells, row by row.
     pub fn interior(&self) -> Datatype {
         self.cells_at(self.coords, self.width, self.extent())
     }
 
-    /// The global index of the first own cell, without a note that it was asked.
+    /// Returns the global index of the first own cell without setting `observed`.
     fn origin_at(&self) -> [usize; D] {
         std::array::from_fn(|d| {
             let (each, more) = (self.global[d] / self.grid[d], self.global[d] % self.grid[d]);
@@ -418,7 +438,7 @@ impl<const D: usize> Block<D> {
         })
     }
 
-    /// Own cells of the rank at `coords`.
+    /// Returns the number of own cells of the rank at `coords`.
     fn extent_at(&self, coords: [usize; D]) -> [usize; D] {
         std::array::from_fn(|d| {
             self.global[d] / self.grid[d] + usize::from(coords[d] < self.global[d] % self.grid[d])
@@ -439,12 +459,13 @@ impl<const D: usize> Block<D> {
         strides
     }
 
-    /// A row's length with its padding.
+    /// Returns a row's length with its padding.
     fn row_len(&self, cells: usize) -> usize {
         if self.pads && cells.is_multiple_of(UNLUCKY) { cells + PADDING } else { cells }
     }
 
-    /// In the local storage of the rank at `coords`: `count` cells a dimension from cell `first`, halo included.
+    /// Returns, in the local storage of the rank at `coords`, the `count` cells of each dimension
+    /// from cell `first` on, halo included.
     fn cells_at(&self, coords: [usize; D], first: [usize; D], count: [usize; D]) -> Datatype {
         let strides = self.strides_at(coords);
         let offset: usize = (0..D).map(|d| first[d] * strides[d]).sum();
@@ -453,7 +474,7 @@ impl<const D: usize> Block<D> {
     }
 }
 
-/// The place of `rank` in a row-major grid.
+/// Returns the coordinates of `rank` in a row-major grid.
 fn coords_of<const D: usize>(rank: usize, grid: [usize; D]) -> [usize; D] {
     let mut rest = rank;
     let mut coords = [0; D];

@@ -4,12 +4,13 @@ use super::Block;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Cells next to each other along the last dimension of a [`Block`]: the innermost loop of a kernel.
+/// Consecutive cells along the last dimension of a [`Block`]: the innermost loop of a kernel.
 ///
-/// A row gives slices of the block's local storage, all as long as the row: of the row itself ([`of`](Self::of),
-/// [`of_mut`](Self::of_mut)), and of the cells at some distance from it ([`up`](Self::up), [`down`](Self::down),
-/// [`left`](Self::left), [`right`](Self::right), [`at`](Self::at)). A loop from 0 to [`len`](Self::len) over them has no
-/// checks left in it, so the compiler makes packed instructions of it.
+/// A row returns slices of the block's local storage, all as long as the row: those of the row
+/// itself ([`of`](Self::of), [`of_mut`](Self::of_mut)), and those of the cells at some distance
+/// from it ([`up`](Self::up), [`down`](Self::down), [`left`](Self::left), [`right`](Self::right),
+/// [`at`](Self::at)). A loop from 0 to [`len`](Self::len) over them has no checks left in it, so
+/// the compiler vectorises it.
 ///
 /// ```
 /// # use fencepost_planner::grid::Block;
@@ -30,10 +31,10 @@ use std::ops::Range;
 /// ```
 ///
 /// # Panics
-/// Each method that takes the local storage of a field panics if that has not exactly the block's
-/// [`len`](Block::len) elements, and each that goes some way from the row if that is further than the halo is wide, or
-/// to where the halo of a [`star`](Block::star) has nothing:
-/// as an index out of bounds does, before anything is read.
+/// Each method that takes the local storage of a field panics if that does not have exactly the
+/// block's [`len`](Block::len) elements. Each method that reads at an offset panics if that is
+/// further than the halo is wide, or where the halo of a [`star`](Block::star) has nothing. As with
+/// an index out of bounds, this happens before anything is read.
 ///
 /// # Cost
 /// Nothing is allocated. A slice costs two comparisons more than one that is cut by hand.
@@ -45,9 +46,9 @@ pub struct Row<const D: usize> {
     strides: [usize; D],
     /// The width of the halo in each dimension.
     widths: [usize; D],
-    /// The distance from the row within which a kernel may read, in each dimension.
+    /// The distance from the row up to which a kernel may read, in each dimension.
     reach: [usize; D],
-    /// Whether it may read in one dimension at a time only.
+    /// Whether it may read only in one dimension at a time.
     star: bool,
     /// The number of elements of local storage.
     storage: usize,
@@ -61,7 +62,7 @@ impl<const D: usize> Row<D> {
         self.len
     }
 
-    /// Returns the first cell, counted from the first own cell of the block: negative in the halo.
+    /// Returns the first cell, counted from the first own cell of the block; negative in the halo.
     pub fn first(&self) -> [isize; D] {
         let mut rest = self.at;
         std::array::from_fn(|d| {
@@ -71,9 +72,9 @@ impl<const D: usize> Row<D> {
         })
     }
 
-    /// Returns the positions in the row of the block's own cells: all, or only some, or none of a
-    /// row that goes into the halo. A sum over all cells of the array, such as that of a residual,
-    /// counts these, since other ranks compute the cells of the halo as well.
+    /// Returns the positions in the row of the block's own cells: all, only some, or, for a row in
+    /// the halo, none. A sum over all cells of the array, such as that of a residual, counts these,
+    /// since other ranks compute the cells of the halo as well.
     ///
     /// ```
     /// # use fencepost_planner::grid::Block;
@@ -105,7 +106,7 @@ impl<const D: usize> Row<D> {
     /// Returns the indices, in local storage, of the cells at `offset` from those of the row.
     ///
     /// # Panics
-    /// As [`at`](Self::at).
+    /// Same as [`at`](Self::at).
     #[inline(always)]
     #[track_caller]
     pub fn range_at(&self, offset: [isize; D]) -> Range<usize> {
@@ -121,7 +122,7 @@ impl<const D: usize> Row<D> {
         self.at(cells, [0; D])
     }
 
-    /// Returns the cells of the row, to be written.
+    /// Returns the cells of the row, for writing.
     #[inline(always)]
     #[track_caller]
     pub fn of_mut<'a, T>(&self, cells: &'a mut [T]) -> &'a mut [T] {
@@ -137,7 +138,8 @@ impl<const D: usize> Row<D> {
         &cells[self.first_at(offset)..][..self.len]
     }
 
-    /// Returns the cells at each of some offsets from those of the row: [`at`](Self::at) for stencils of many points.
+    /// Returns the cells at each of several offsets from those of the row: [`at`](Self::at) for
+    /// stencils of many points.
     ///
     /// ```
     /// # use fencepost_planner::grid::Block;
@@ -157,8 +159,9 @@ impl<const D: usize> Row<D> {
     #[inline(always)]
     #[track_caller]
     pub fn each<'a, T, const N: usize>(&self, cells: &'a [T], offsets: [[isize; D]; N]) -> [&'a [T]; N] {
-        // One statement a slice: in a loop over them the compiler learns their length only after it has looked for checks in
-        // the kernel's loop, keeps one there, and computes the last cells of each row one by one (f32: a tenth of a sweep).
+        // Uses one statement for each slice. In a loop over them, the compiler finds out their
+        // length only after it has looked for checks in the kernel's loop. It then keeps a check
+        // there, and computes the last cells of each row one by one (f32: a tenth of a sweep).
         let mut each: [&'a [T]; N] = const { [&[]; N] };
         macro_rules! cut {
             ($($n:literal)*) => { $(if $n < N { each[$n] = self.at(cells, offsets[$n]) })* };
@@ -200,7 +203,7 @@ impl<const D: usize> Row<D> {
         self.at(cells, step(D - 2, 1))
     }
 
-    /// A row of the block without cells, from which a kernel reads as far as `reach`.
+    /// Creates a row of the block without cells, from which a kernel reads as far as `reach`.
     pub(super) fn anywhere(block: &Block<D>, reach: [usize; D]) -> Self {
         let (strides, widths, star) = (block.strides(), block.width, block.star);
         Self { at: 0, len: 0, strides, widths, reach, star, storage: strides[0] * block.shape()[0] }
@@ -209,7 +212,8 @@ impl<const D: usize> Row<D> {
     /// Returns the index of the first cell at `offset` from those of the row.
     #[inline(always)]
     fn first_at(&self, offset: [isize; D]) -> usize {
-        // That the last stride is 1 is said here, for then offsets in that dimension need no register each.
+        // The last stride is the constant 1 here, so that the offsets in that dimension need no
+        // register each.
         let shift = (0..D - 1).fold(offset[D - 1], |sum, d| sum + offset[d] * self.strides[d] as isize);
         self.at.wrapping_add_signed(shift)
     }
@@ -229,8 +233,9 @@ impl<const D: usize> Row<D> {
     }
 }
 
-/// Panics: the slice is of another length than the block's storage. It takes numbers and not the row, as the next function
-/// does: a row that is lent to a function has to be in memory, which costs some nanoseconds for each row.
+/// Panics because the length of the slice differs from that of the block's storage. Like the next
+/// function, it takes numbers instead of the row: a row that is passed to a function by reference
+/// has to be in memory, which costs some nanoseconds for each row.
 #[cold]
 #[inline(never)]
 #[track_caller]
@@ -289,8 +294,8 @@ impl<const D: usize> Block<D> {
         Rows::new(self, self.extent().map(|cells| 0..cells as isize), self.width)
     }
 
-    /// As [`rows`](Self::rows), without the own cells that are fewer than `margin` cells from an edge of the array.
-    /// Where a dimension wraps it has no edge.
+    /// Returns the same as [`rows`](Self::rows), without the own cells that are fewer than `margin`
+    /// cells from an edge of the array. A dimension that wraps has no edge.
     pub fn rows_inside(&self, margin: usize) -> impl ExactSizeIterator<Item = Row<D>> + use<D> {
         if margin > 0 {
             self.observed.set(true);
@@ -298,14 +303,16 @@ impl<const D: usize> Block<D> {
         Rows::new(self, self.cells_inside(margin, [0; D]), self.width)
     }
 
-    /// Returns each row of the own cells that a kernel computes from own cells alone, in ascending order: those that are at
-    /// least as far from each side of the block as the halo is wide there. They need no exchange of the halo.
+    /// Returns each row of the own cells that a kernel computes from own cells alone, in ascending
+    /// order. These are at least as far from each side of the block as the halo is wide there. They
+    /// need no exchange of the halo.
     pub fn rows_core(&self) -> impl ExactSizeIterator<Item = Row<D>> + use<D> {
         Rows::new(self, self.core(), self.width)
     }
 
-    /// Returns each row of the cells of [`rows_inside`](Self::rows_inside) that are not in [`rows_core`](Self::rows_core),
-    /// side by side: what is left to compute when the halo has been exchanged.
+    /// Returns each row of the cells of [`rows_inside`](Self::rows_inside) that are not in
+    /// [`rows_core`](Self::rows_core), side by side. These are left to compute when the halo has
+    /// been exchanged.
     ///
     /// ```
     /// # use fencepost_planner::grid::{Block, Row};
@@ -320,7 +327,8 @@ impl<const D: usize> Block<D> {
     /// ```
     ///
     /// # Panics
-    /// If `margin` is wider than the halo of a dimension that does not wrap: the core has cells of that margin.
+    /// If `margin` is wider than the halo of a dimension that does not wrap, because the core has
+    /// cells of that margin.
     #[track_caller]
     pub fn rows_rest(&self, margin: usize) -> impl Iterator<Item = Row<D>> + use<D> {
         if margin > 0 {
@@ -331,7 +339,8 @@ impl<const D: usize> Block<D> {
         }
         let (block, all, core) = (self.clone(), self.cells_inside(margin, [0; D]), self.core());
         let no_core = core.iter().any(|cells| cells.is_empty());
-        // Before and after the core in each dimension: as wide as the core in those before it, and as all in those after it.
+        // The cells before and after the core in each dimension. In the dimensions before it they
+        // are as wide as the core, and in those after it as wide as all cells.
         (0..if no_core { 1 } else { 2 * D }).flat_map(move |side| {
             let side_of = side / 2;
             let cells = std::array::from_fn(|d| {
@@ -348,14 +357,16 @@ impl<const D: usize> Block<D> {
         })
     }
 
-    /// Returns the own cells that are at least as far from each side of the block as its halo is wide.
+    /// Returns the own cells that are at least as far from each side of the block as its halo is
+    /// wide.
     fn core(&self) -> [Range<isize>; D] {
         let extent = self.extent();
         std::array::from_fn(|d| self.width[d] as isize..extent[d] as isize - self.width[d] as isize)
     }
 
-    /// Returns the own cells, and as many as `rim` of the halo where there is another block behind it, without those
-    /// that are fewer than `margin` cells from an edge of the array. Cells count from the first own cell.
+    /// Returns the own cells, plus `rim` cells of the halo on each side that has another block
+    /// behind it, without those that are fewer than `margin` cells from an edge of the array. Cells
+    /// count from the first own cell.
     pub(super) fn cells_inside(&self, margin: usize, rim: [usize; D]) -> [Range<isize>; D] {
         let (extent, origin) = (self.extent(), self.origin_at());
         // Beyond the array there is nothing to leave out.
@@ -366,14 +377,14 @@ impl<const D: usize> Block<D> {
             if self.wraps[d] {
                 return own;
             }
-            // Global indices margin..cells - margin, seen from this block.
+            // Global indices margin..cells - margin, relative to this block.
             let first = margin(d) as isize - origin[d] as isize;
             let last = (self.global[d] - margin(d)) as isize - origin[d] as isize;
             own.start.max(first)..own.end.min(last)
         })
     }
 
-    /// Sets each own cell to what `value` returns for its global index.
+    /// Sets each own cell to the result of `value` for its global index.
     ///
     /// ```
     /// # use fencepost_planner::grid::Block;
@@ -387,7 +398,7 @@ impl<const D: usize> Block<D> {
     /// ```
     ///
     /// # Panics
-    /// If `cells` has not exactly [`len`](Self::len) elements.
+    /// If `cells` does not have exactly [`len`](Self::len) elements.
     #[track_caller]
     pub fn fill<T>(&self, cells: &mut [T], mut value: impl FnMut([usize; D]) -> T) {
         let origin = self.origin();
@@ -408,20 +419,23 @@ pub(super) struct Rows<const D: usize> {
     next: Row<D>,
     /// The number of rows that are left.
     left: usize,
-    /// The number of rows that are left in the plane of the next one, and in each plane.
+    /// The number of rows that are left in the plane of the next one, and the number of rows of
+    /// each plane.
     in_plane: usize,
     plane: usize,
-    /// From the row after the last one of a plane to the first one of the next plane, in elements.
+    /// The distance from the row after the last one of a plane to the first one of the next plane,
+    /// in elements.
     skip: usize,
 }
 
 impl<const D: usize> Rows<D> {
-    /// Returns the rows of a box of cells, counted from the first own cell, from which a kernel reads as far as `reach`.
+    /// Returns the rows of a box of cells, counted from the first own cell, from which a kernel
+    /// reads as far as `reach`.
     pub(super) fn new(block: &Block<D>, cells: [Range<isize>; D], reach: [usize; D]) -> Self {
         Self::of(Row::anywhere(block, reach), cells)
     }
 
-    /// As [`new`](Self::new), with any row of that block and reach.
+    /// Does the same as [`new`](Self::new), from any row of that block with that reach.
     #[inline]
     pub(super) fn of(row: Row<D>, cells: [Range<isize>; D]) -> Self {
         let Row { strides, widths, .. } = row;

@@ -2,26 +2,26 @@
 //!
 //! Steps that each sweep the whole block load it from memory once a step. [`Tiles`] computes the
 //! same rows of the same steps in another order: a band of the first step, then the band of the
-//! second step that is one reach before it, and so on to the last step; then the next band. What
-//! one band reads and writes stays in the cache while all steps pass over it, so the block is
-//! loaded from memory once for all of them.
+//! second step that is one reach before it, and so on to the last step; then the next band. The
+//! cells that one band reads and writes stay in the cache while all steps pass over it, so the
+//! block is loaded from memory once for all of them.
 //!
 //! **Why the order keeps every dependence.** Shift each step by its number times at least the
 //! reach: the cell `i` of step `s` gets the place `i + s * shift`, in each dimension. Bands are
-//! boxes of places. The first dimension goes on fastest from band to band, and in a band the steps
-//! follow each other. What step `s` reads at `i` was written by step `s - 1` within one reach of
-//! `i`. Its place is at most `i + (s - 1) * shift + reach`, so not beyond the place of `i` in any
-//! dimension: it is in this band, where step `s - 1` came before, or in one before it. What step
-//! `s` overwrites at `i` was read by step `s - 1`, and by no later one, within one reach of `i`: at
-//! the same places. So it holds for any size of the bands, and for two fields that alternate as for
-//! more.
+//! boxes of places. From band to band, the first dimension advances fastest, and within a band the
+//! steps follow each other. The cells that step `s` reads at `i` were written by step `s - 1`
+//! within one reach of `i`. The place of such a cell is at most `i + (s - 1) * shift + reach`, so
+//! it is not beyond the place of `i` in any dimension. The cell is therefore in this band, where
+//! step `s - 1` came before, or in an earlier band. The cell that step `s` overwrites at `i` was
+//! read by step `s - 1`, and by no later one, within one reach of `i`: at the same places. So the
+//! argument holds for any size of the bands, and for two alternating fields as well as for more.
 //!
-//! The shift is the reach, but along rows a multiple of [`ALIGNED`] cells: the pieces of a row that
-//! bands cut then begin where vectors do, in all steps.
+//! The shift is the reach, but along rows it is a multiple of [`ALIGNED`] cells. The pieces of a
+//! row that bands cut then begin at the boundaries of vectors, in all steps.
 //!
 //! **Source** M. Wolfe, "More iteration space tiling", SC 1989: skewed loops over space, tiled with
 //! time. Different here: the bands of a rank need no synchronisation with others, since the halo is
-//! as deep as all steps of a group read; and rows are whole, so that the innermost loop is the
+//! as deep as all steps of a group read. Also, rows are whole, so that the innermost loop is the
 //! user's own.
 
 use super::rows::{Row, Rows};
@@ -52,9 +52,9 @@ pub struct Visit<const D: usize> {
 
 impl<const D: usize> Tiles<D> {
     /// Sets the number of cells of a band in each dimension; the last one cuts rows into pieces. A
-    /// band has all cells of a dimension that is shorter: with `usize::MAX` in each, every step
-    /// sweeps the block before the next one begins. [`Advice::bands`](super::Advice::bands) is for
-    /// the caches of a machine.
+    /// band has all cells of a dimension that is shorter. With `usize::MAX` in each, every step
+    /// sweeps the block before the next one begins. [`Advice::bands`](super::Advice::bands)
+    /// computes bands for the caches of a machine.
     ///
     /// # Errors
     /// ARG if a number is 0.
@@ -71,7 +71,7 @@ impl<const D: usize> Tiles<D> {
         Ok(self)
     }
 
-    /// Leaves out the last steps of the group if there are more than `steps`: at the end of a
+    /// Leaves out the last steps of the group if there are more than `steps`, for the end of a
     /// computation.
     #[must_use]
     pub fn at_most(mut self, steps: usize) -> Self {
@@ -84,8 +84,7 @@ impl<const D: usize> Tiles<D> {
         self.steps
     }
 
-    /// Returns the fields in the order in which they stand after the group: each step has turned
-    /// them by one.
+    /// Returns the fields in their order after the group: each step has rotated them by one.
     ///
     /// ```
     /// # use fencepost_planner::grid::Block;
@@ -103,16 +102,16 @@ impl<const D: usize> Tiles<D> {
     /// Returns each row of the cells that the steps compute, band by band. A row is visited after
     /// all rows that its step reads.
     ///
-    /// The iterator borrows nothing, so a loop may be left in the middle, when the fields hold rows
-    /// of several steps. To finish the group, go on with the same iterator
+    /// The iterator borrows nothing, so a loop may be left in the middle; the fields then hold rows
+    /// of several steps. To finish the group, continue with the same iterator
     /// ([`by_ref`](Iterator::by_ref)). To discard it, begin again with fields that were saved
     /// before the group.
     pub fn rows(&self) -> impl Iterator<Item = Visit<D>> + use<D> {
         self.rows_inside(0)
     }
 
-    /// As [`rows`](Self::rows), without the cells that are fewer than `margin` cells from an edge
-    /// of the array.
+    /// Returns the same as [`rows`](Self::rows), without the cells that are fewer than `margin`
+    /// cells from an edge of the array.
     pub fn rows_inside(&self, margin: usize) -> impl Iterator<Item = Visit<D>> + use<D> {
         Visits::new(self, margin)
     }
@@ -125,9 +124,8 @@ impl<const D: usize> Visit<D> {
         self.step
     }
 
-    /// Returns the fields in the order in which this step has them, if the first step has them as
-    /// given: `[now, next]` of two fields that alternate; of three levels of time
-    /// `[before, now, next]`.
+    /// Returns the fields in their order in this step, if the first step has them as given:
+    /// `[now, next]` of two fields that alternate; of three levels of time `[before, now, next]`.
     #[inline(always)]
     pub fn turn<T, const N: usize>(&self, fields: [T; N]) -> [T; N] {
         turned(fields, self.step)
@@ -156,30 +154,31 @@ fn turned<T, const N: usize>(mut fields: [T; N], times: usize) -> [T; N] {
 
 /// The rows of all bands.
 struct Visits<const D: usize> {
-    /// What all rows have in common.
+    /// The fields that all rows have in common.
     row: Row<D>,
-    /// The rows of the present band and step that are left.
+    /// The rows of the current band and step that are left.
     rows: Rows<D>,
     step: usize,
     cells: StepCells<D>,
     steps: usize,
     /// The number of cells of a band.
     bands: [isize; D],
-    /// The first place of the present band, and all places.
+    /// The first place of the current band, and all places.
     band: [isize; D],
     places: [Range<isize>; D],
 }
 
 /// The cells that each step computes.
 struct StepCells<const D: usize> {
-    /// The last step for which the halo is wide enough: it computes own cells only.
+    /// The last step for which the halo is wide enough. It computes own cells only.
     last: isize,
     reach: [isize; D],
-    /// How much further the place of a cell is with each step.
+    /// The distance by which the place of a cell advances with each step.
     shift: [isize; D],
     /// The own cells along each dimension.
     extent: [isize; D],
-    /// What the steps keep within: the edges of the array, less the margin, and the halo.
+    /// The cells within which the steps stay: those inside the edges of the array, less the margin,
+    /// and the halo.
     within: [Range<isize>; D],
 }
 
@@ -191,7 +190,7 @@ impl<const D: usize> StepCells<D> {
         self.within[d].start.max(-rim)..self.within[d].end.min(self.extent[d] + rim)
     }
 
-    /// Returns from a cell of a step to its place, along one dimension.
+    /// Returns the distance from a cell of a step to its place, along one dimension.
     #[inline]
     fn shifted(&self, step: usize, d: usize) -> isize {
         self.shift[d] * step as isize
@@ -234,7 +233,7 @@ impl<const D: usize> Visits<D> {
         visits
     }
 
-    /// Returns the rows of the present band and step.
+    /// Returns the rows of the current band and step.
     #[inline]
     fn rows_here(&self) -> Rows<D> {
         let cells = std::array::from_fn(|d| {
@@ -244,7 +243,7 @@ impl<const D: usize> Visits<D> {
         Rows::of(self.row, cells)
     }
 
-    /// Goes to the next step of the band, or to the first one of the next band. Returns whether
+    /// Advances to the next step of the band, or to the first one of the next band. Returns whether
     /// there is one.
     #[inline]
     fn advance(&mut self) -> bool {
@@ -283,10 +282,11 @@ impl<const D: usize> Iterator for Visits<D> {
 }
 
 impl<const D: usize> Block<D> {
-    /// Returns `steps` steps that need one exchange of the halo, before the first of them. Each may
-    /// read as far as one `steps`th of the halo's width, and computes as many cells of the halo as
-    /// the later ones read. They are visited band by band, so a grid larger than the caches is read
-    /// from memory once for all of them. The bits are those of steps that sweep one by one.
+    /// Returns a group of `steps` steps that need one exchange of the halo, before the first of
+    /// them. Each may read as far as one `steps`th of the halo's width, and computes as many cells
+    /// of the halo as the later ones read. They are visited band by band, so a grid larger than the
+    /// caches is read from memory once for all of them. The bits are those of steps that sweep one
+    /// by one.
     ///
     /// ```
     /// # use fencepost_planner::grid::Block;
@@ -313,15 +313,15 @@ impl<const D: usize> Block<D> {
     /// # }
     /// ```
     ///
-    /// The halo must be exchanged with all neighbours, as [`halo`](Self::halo) has it: what two
-    /// steps of a star read has corners. A dimension without a halo has nothing to exchange, and
-    /// steps read nothing there. Where no step computes the cells at an edge of the array, later
-    /// steps read them from both fields: exchange the halo of either once, at the start.
+    /// The halo must be exchanged with all neighbours, as with [`halo`](Self::halo), because the
+    /// cells that two steps of a star read have corners. A dimension without a halo has nothing to
+    /// exchange, and steps read nothing there. Where no step computes the cells at an edge of the
+    /// array, later steps read them from both fields: exchange the halo of either once, at the
+    /// start.
     ///
-    /// A step may write over what the step before it has read, and over nothing else, as where two
-    /// fields alternate. Other fields may be read where no step writes them. Bands are single rows,
-    /// in 3D single planes, and in 1D pieces of 4096 cells, unless [`bands`](Tiles::bands) says
-    /// otherwise.
+    /// A step may overwrite only what the step before it has read, as where two fields alternate.
+    /// Other fields may be read where no step writes them. Bands are single rows, in 3D single
+    /// planes, and in 1D pieces of 4096 cells, unless set otherwise by [`bands`](Tiles::bands).
     ///
     /// # Errors
     /// ARG if there are more steps than the halo is wide, or none; if the halo is that of a
@@ -331,7 +331,7 @@ impl<const D: usize> Block<D> {
     /// Some nanoseconds for each row. Nothing is allocated.
     pub fn tiles(&self, steps: usize) -> Result<Tiles<D>> {
         let reach = self.reach_of(steps)?;
-        // Which rows are inside depends on where the block is.
+        // Which rows are inside depends on the position of the block.
         self.observed.set(true);
         let bands = match D {
             1 => [PIECE; D],
@@ -340,7 +340,7 @@ impl<const D: usize> Block<D> {
         Ok(Tiles { block: self.clone(), most: steps, steps, reach, bands })
     }
 
-    /// Returns how far each of `steps` steps between two exchanges may read.
+    /// Returns the distance up to which each of `steps` steps between two exchanges may read.
     fn reach_of(&self, steps: usize) -> Result<[usize; D]> {
         let narrow = self.width.iter().any(|&width| width > 0 && width < steps);
         if steps == 0 || narrow {
@@ -373,7 +373,8 @@ const PIECE: usize = 4096;
 /// Shifts along rows are multiples of this number of cells: a cache line of `f64`.
 const ALIGNED: usize = 8;
 
-/// Returns how much further the place of a cell is with each step, for steps of this reach.
+/// Returns the distance by which the place of a cell advances with each step, for steps of this
+/// reach.
 pub(super) fn shifts<const D: usize>(mut reach: [usize; D]) -> [usize; D] {
     reach[D - 1] = reach[D - 1].next_multiple_of(ALIGNED);
     reach

@@ -9,8 +9,8 @@ where
     Dim<[Ix; D]>: Dimension,
     [Ix; D]: IntoDimension<Dim = Dim<[Ix; D]>>,
 {
-    /// Returns the local storage of a field as an array of `ndarray`, halo included and padding not, without a copy. Needs the
-    /// feature `ndarray`.
+    /// Returns the local storage of a field as an array of `ndarray`, with the halo but without
+    /// padding. Copies nothing. Needs the feature `ndarray`.
     ///
     /// ```
     /// # use fencepost_planner::grid::Block;
@@ -24,17 +24,17 @@ where
     /// ```
     ///
     /// # Panics
-    /// If `cells` has not exactly [`len`](Self::len) elements.
+    /// If `cells` does not have exactly [`len`](Self::len) elements.
     #[track_caller]
     pub fn view<'a, T>(&self, cells: &'a [T]) -> ArrayView<'a, T, Dim<[Ix; D]>> {
         self.check(cells.len());
         ArrayView::from_shape(self.layout(), cells).expect("the block's storage has all of its cells")
     }
 
-    /// Returns the local storage as an array whose cells can be written: see [`view`](Self::view).
+    /// Returns the local storage as an array with mutable cells: see [`view`](Self::view).
     ///
     /// # Panics
-    /// If `cells` has not exactly [`len`](Self::len) elements.
+    /// If `cells` does not have exactly [`len`](Self::len) elements.
     #[track_caller]
     pub fn view_mut<'a, T>(&self, cells: &'a mut [T]) -> ArrayViewMut<'a, T, Dim<[Ix; D]>> {
         self.check(cells.len());

@@ -19,9 +19,9 @@ pub struct Chunks<'p> {
 /// A link, frame by frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cut {
-    /// Copied from source to target by their origin.
+    /// Transfers that their origin copies from source to target.
     pub direct: Vec<Transfer>,
-    /// The frames, in the order in which they are sent; answers before all else.
+    /// The frames, in the order in which they are sent; answers to gets come first.
     pub frames: Vec<Chunk>,
 }
 
@@ -34,14 +34,14 @@ pub struct Chunk {
     pub mode: Mode,
     /// The transfers that it carries, in order.
     pub transfers: Vec<Transfer>,
-    /// At which byte of the frame each begins.
+    /// The byte of the frame at which each transfer begins.
     pub at: Vec<u64>,
-    /// Bytes in all.
+    /// The total number of bytes.
     pub bytes: u64,
 }
 
 impl Cut {
-    /// All transfers, or pieces of them: the direct ones, then frame by frame.
+    /// Returns all transfers, or pieces of them: the direct ones, then frame by frame.
     pub fn transfers(&self) -> impl Iterator<Item = &Transfer> {
         self.direct.iter().chain(self.frames.iter().flat_map(|frame| &frame.transfers))
     }

@@ -7,13 +7,14 @@ use crate::units::Bytes;
 /// The load of each rank, by class of [`Routed`](super::routed::Routed).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Demand {
-    /// By class.
+    /// The load of a rank of each class.
     pub classes: Table<ClassId, Load>,
-    /// The largest number of messages that a rank sends or receives: no order of issue has fewer rounds.
+    /// The largest number of messages that a rank sends or receives. No order of issue has fewer
+    /// rounds.
     pub h: u32,
 }
 
-/// The load of one rank; what the rank sends itself is not counted.
+/// The load of one rank. What the rank sends itself is not counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Load {
     /// Messages sent; all direct copies to one peer count as one.
@@ -24,6 +25,7 @@ pub struct Load {
     pub bytes_out: Bytes,
     /// Bytes received.
     pub bytes_in: Bytes,
-    /// Operations whose elements arrive: puts and accumulates of other ranks, and the rank's own gets.
+    /// Operations whose elements arrive: puts and accumulates of other ranks, and the rank's own
+    /// gets.
     pub operations_in: u32,
 }

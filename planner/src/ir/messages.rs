@@ -1,7 +1,7 @@
-//! [`Messages`]: the elements that travel between each two ranks: one message a link.
+//! [`Messages`]: the elements that travel between each pair of ranks, as one message for each link.
 
 use crate::ir::transfers::Transfers;
 
-/// One message for each link: answers first; transfers into the same window are adjacent.
+/// One message for each link. Answers come first; transfers into the same window are adjacent.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Messages<'p>(pub Transfers<'p>);

@@ -1,8 +1,10 @@
-//! The stages of a schedule in the making, one type a file, up to `Chunks` over a [`Stage`](stage::Stage), in this order:
+//! The stages through which a schedule is made, one type in each file, up to `Chunks` over a
+//! [`Stage`](stage::Stage), in this order:
 //!
-//! [`Patterns`](pattern::Patterns), [`Transfers`](transfers::Transfers), [`Messages`](messages::Messages),
-//! [`Routed`](routed::Routed), [`Demand`](demand::Demand), [`Rounds`](rounds::Rounds), [`Chunks`](chunks::Chunks),
-//! [`Placed`](placed::Placed), [`Schedule`](schedule::Schedule).
+//! [`Patterns`](pattern::Patterns), [`Transfers`](transfers::Transfers),
+//! [`Messages`](messages::Messages), [`Routed`](routed::Routed), [`Demand`](demand::Demand),
+//! [`Rounds`](rounds::Rounds), [`Chunks`](chunks::Chunks), [`Placed`](placed::Placed),
+//! [`Schedule`](schedule::Schedule).
 
 pub mod chunks;
 pub mod class_map;

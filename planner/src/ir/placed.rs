@@ -5,27 +5,27 @@ use crate::ir::chunks::Chunks;
 use crate::table::Table;
 use crate::units::Bytes;
 
-/// The frames, and their positions in buffers.
+/// The frames and their positions in buffers.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Placed<'p> {
     /// The frames.
     pub chunks: Chunks<'p>,
-    /// For each link, at which byte of the buffer to that peer each of its frames begins.
+    /// For each link, the byte of the buffer to that peer at which each of its frames begins.
     pub at: Table<LinkId, Vec<u64>>,
-    /// For each class, the buffer to each peer that it sends frames to.
+    /// For each class, the buffer for each peer to which it sends frames.
     pub buffers: Table<ClassId, Vec<Option<Staging>>>,
-    /// The most bytes of buffers that one rank needs, all copies together.
+    /// The largest number of bytes of buffers that one rank needs, all copies together.
     pub peak: Bytes,
 }
 
-/// A buffer that frames to one peer are sent from.
+/// A buffer from which frames to one peer are sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Staging {
     /// Bytes of one copy.
     pub bytes: u64,
     /// The number of copies, used in turn.
     pub copies: u32,
-    /// Whether the sender must await a copy's release before it writes the copy again, since the peer does not send it
-    /// a frame in every run.
+    /// Whether the sender must await a copy's release before it writes the copy again, because the
+    /// peer does not send it a frame in every run.
     pub reclaim: bool,
 }

@@ -1,4 +1,4 @@
-//! [`Rounds`]: the order of issue.
+//! [`Rounds`]: the order in which messages are issued.
 
 use crate::ids::{ClassId, RoundId};
 use crate::ir::routed::Routed;
@@ -8,22 +8,22 @@ use smallvec::SmallVec;
 /// All messages with their modes and their rounds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Rounds<'p> {
-    /// All messages; classes of ranks of this stage differ if their rounds do.
+    /// All messages. Classes of ranks of this stage differ if their rounds do.
     pub routed: Routed<'p>,
     /// The rounds of each class's links, peer by peer.
     pub assignments: Table<ClassId, Vec<RoundAssignment>>,
     /// The number of rounds.
     pub rounds: u32,
-    /// The least number of rounds that there could be: [`Demand::h`](super::demand::Demand::h).
+    /// The smallest possible number of rounds: [`Demand::h`](super::demand::Demand::h).
     pub h: u32,
 }
 
-/// The rounds of the links to and from one peer, ascending: first the direct copies' if there are any, then each
-/// message's. Empty for what a rank sends itself.
+/// The rounds of the links to and from one peer, ascending: first the round of the direct copies,
+/// if there are any, then that of each message. Empty for what a rank sends itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RoundAssignment {
-    /// Of what is sent to it.
+    /// The rounds of the link to the peer.
     pub sends: SmallVec<[RoundId; 1]>,
-    /// Of what it sends.
+    /// The rounds of the link from the peer.
     pub receives: SmallVec<[RoundId; 1]>,
 }

@@ -4,7 +4,7 @@ use crate::ir::pattern::Mode;
 use crate::ir::stage::Stage;
 use crate::ir::transfers::Transfer;
 
-/// All transfers with their routes; links of this stage differ if their routes do.
+/// All transfers with their routes. Links of this stage differ if their routes do.
 pub type Routed<'p> = Stage<'p, Route>;
 
 /// The routes of the transfers of a link.
@@ -12,11 +12,12 @@ pub type Routed<'p> = Stage<'p, Route>;
 pub struct Route {
     /// Transfers that their origin copies from source to target, without a buffer.
     pub direct: Vec<Transfer>,
-    /// Transfers that are packed, sent and unpacked; in the order of sending, none empty, answers first.
+    /// Transfers that are packed, sent and unpacked. They are in the order of sending, none is
+    /// empty, and answers come first.
     pub messages: Vec<Message>,
 }
 
-/// Some of the transfers of a link, travelling together.
+/// Some of the transfers of a link, which travel together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message {
     /// Aggressive, aggregated or pipelined.
@@ -31,7 +32,7 @@ impl Route {
         self.messages.len() + usize::from(!self.direct.is_empty())
     }
 
-    /// All transfers and their modes, in the order of the rounds that they take.
+    /// Returns all transfers and their modes, in the order of the rounds that they take.
     pub fn transfers(&self) -> impl Iterator<Item = (usize, Mode, &Transfer)> {
         let later = usize::from(!self.direct.is_empty());
         let direct = self.direct.iter().map(|transfer| (0, Mode::Direct, transfer));

@@ -1,15 +1,18 @@
-//! [`Schedule`]: every rank's [`Program`], by class. The last stage before [`Verified`](crate::verify::Verified).
+//! [`Schedule`]: every rank's [`Program`], by class. The last stage before
+//! [`Verified`](crate::verify::Verified).
 //!
 //! # What a program does
 //!
-//! An executor runs the instructions of its rank one after another and decides nothing. Between each ordered pair of
-//! ranks there is one channel of *frames*, first in first out. A frame is an *entry* ("I am in this superstep: you may
-//! touch my windows"), *data* (bytes from a buffer of the sender's), or *done* ("I have finished touching your
-//! windows in this superstep"). [`Instruction::Await`] takes the next frame of a peer and it must be what the
-//! instruction says. A data frame stays readable until it is released; at most one of each peer is open at a time.
+//! An executor runs the instructions of its rank one after another and decides nothing. Between
+//! each ordered pair of ranks there is one channel of *frames*, first in first out. A frame is an
+//! *entry* ("I am in this superstep: you may touch my windows"), *data* (bytes from a buffer of the
+//! sender's), or *done* ("I have finished touching your windows in this superstep").
+//! [`Instruction::Await`] takes the next frame of a peer, which must be of the kind that the
+//! instruction names. A data frame stays readable until it is released. At most one data frame of
+//! each peer is open at a time.
 //!
-//! A rank runs its program once for each time the superstep is entered: run 0, 1, 2, ... Buffers exist
-//! [`Buffer::copies`] times and run `k` uses copy `k % copies`.
+//! A rank runs its program once each time the superstep is entered: run 0, 1, 2, ... There are
+//! [`Buffer::copies`] copies of each buffer, and run `k` uses copy `k % copies`.
 
 use crate::datatype::Datatype;
 use crate::element::{ElementType, Op};
@@ -25,7 +28,8 @@ pub struct Schedule {
     pub name: String,
     /// The element type of each window parameter.
     pub windows: Table<WindowId, ElementType>,
-    /// The extents of the grid of ranks; see [`Patterns::shape`](crate::ir::pattern::Patterns::shape).
+    /// The extents of the grid of ranks; see
+    /// [`Patterns::shape`](crate::ir::pattern::Patterns::shape).
     pub shape: Vec<u32>,
     /// Each distinct program.
     pub classes: Table<ClassId, Program>,
@@ -35,12 +39,12 @@ pub struct Schedule {
     pub order: Order,
     /// How the ranks are synchronised.
     pub sync: Sync,
-    /// Ranks that share memory, from which each pair's reach follows.
+    /// Which ranks share memory, which determines how each pair reaches each other.
     pub placement: Placement,
 }
 
 impl Schedule {
-    /// The most bytes of buffers that one rank needs, all copies together.
+    /// Returns the largest number of bytes of buffers that one rank needs, all copies together.
     pub fn peak(&self) -> Bytes {
         let of = |program: &Program| {
             program.buffers.values().map(|buffer| buffer.bytes * u64::from(buffer.copies)).sum()
@@ -64,7 +68,7 @@ pub enum Placement {
     Apart,
     /// Each host holds this many successive ranks.
     Hosts {
-        /// At least 1.
+        /// The number of ranks; at least 1.
         ranks_each: usize,
     },
 }
@@ -94,15 +98,17 @@ impl Placement {
 /// One rank's part of a schedule: the same for all ranks of its class.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Program {
-    /// The pattern of the rank's calls: calls are matched against it by ordinal, and loading compares it with the
-    /// rank's own.
+    /// The pattern of the rank's calls. Calls are matched against it by ordinal, and loading
+    /// compares it with the rank's own.
     pub pattern: Pattern,
-    /// For each operation that moves something, how it travels and in which round; for `explain`. `None` where it has
-    /// no target or no elements, or where later puts, of this rank or another, replace all of them.
+    /// For each operation that moves something, how it travels and in which round; for `explain`.
+    /// `None` where it has no target or no elements, or where later puts, of this rank or another,
+    /// replace all of them.
     pub routes: Table<OperationId, Option<Routing>>,
-    /// The least length each window needs on this rank, for its own sections and for what others do to it.
+    /// The smallest length that each window needs on this rank, for its own sections and for the
+    /// accesses of other ranks.
     pub least_len: Table<WindowId, usize>,
-    /// Buffers to pack into and send from.
+    /// The buffers that are packed and sent.
     pub buffers: Table<BufferId, Buffer>,
     /// The instructions, in order.
     pub instructions: Vec<Instruction>,
@@ -111,15 +117,15 @@ pub struct Program {
 /// The way in which an operation travels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Routing {
-    /// The mode taken; never `Auto`.
+    /// The mode that is used; never `Auto`.
     pub mode: Mode,
-    /// Whether another mode was asked for, which is not safe or not possible.
+    /// Whether another mode was requested, which is not safe or not possible.
     pub instead: bool,
-    /// When its message is issued.
+    /// The round in which its message is issued.
     pub round: RoundId,
 }
 
-/// A buffer that messages to one peer are sent from.
+/// A buffer from which messages to one peer are sent.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Buffer {
     /// The rank that its frames are sent to.
@@ -130,7 +136,8 @@ pub struct Buffer {
     pub copies: u32,
 }
 
-/// Elements on one side of a movement: some of the typemap of a section or of an operation's own buffer.
+/// Elements on one side of a movement: part of the typemap of a section or of an operation's own
+/// buffer.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Part {
     /// Elements of a window.
@@ -142,8 +149,8 @@ pub enum Part {
         /// The elements, in order.
         datatype: Datatype,
     },
-    /// Elements `first..first + count` of the buffer of one of this rank's own operations: a slice that was given as
-    /// the source, or where the elements of a get are to land.
+    /// Elements `first..first + count` of the buffer of one of this rank's own operations: a slice
+    /// that was given as the source, or the buffer that receives the elements of a get.
     Operation {
         /// The operation.
         operation: OperationId,
@@ -186,18 +193,18 @@ pub enum Frame {
 /// One step of a program.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Instruction {
-    /// Send an entry frame to `peer`: from here on it may touch this rank's windows.
+    /// Sends an entry frame to `peer`: from here on it may touch this rank's windows.
     Expose {
         /// The rank that receives the frame.
         peer: Delta,
     },
-    /// Wait until `peer` has released every frame that was sent from `buffer`'s copy of this run in an earlier run
-    /// (W4). Left out where the pair synchronises both ways in every run.
+    /// Waits until `peer` has released every frame that was sent from `buffer`'s copy of this run
+    /// in an earlier run (W4). It is left out where the pair synchronises both ways in every run.
     Reclaim {
         /// The buffer.
         buffer: BufferId,
     },
-    /// Copy elements into a buffer.
+    /// Copies elements into a buffer.
     Pack {
         /// The source: this rank's own window or operation.
         from: Part,
@@ -208,13 +215,13 @@ pub enum Instruction {
         /// The first byte.
         at: u64,
     },
-    /// Combine elements into packed elements of a buffer that were not sent in this run.
+    /// Combines elements into packed elements of a buffer that were not sent in this run.
     Combine {
         /// The source: this rank's own window or operation.
         from: Part,
-        /// The target elements, as many, counted from byte `at` on; a run is contiguous.
+        /// The target elements, of the same number, counted from byte `at` on; a run is contiguous.
         into: Datatype,
-        /// The operator, whose order cannot be seen.
+        /// The operator. The order in which it is applied cannot be observed.
         op: Op,
         /// The type of the elements.
         element: ElementType,
@@ -223,7 +230,7 @@ pub enum Instruction {
         /// The first byte.
         at: u64,
     },
-    /// Send a data frame of `bytes` bytes of `buffer` from byte `at` to the buffer's peer.
+    /// Sends a data frame of `bytes` bytes of `buffer` from byte `at` to the buffer's peer.
     Send {
         /// The buffer.
         buffer: BufferId,
@@ -234,15 +241,16 @@ pub enum Instruction {
         /// The round of issue.
         round: RoundId,
     },
-    /// Take the next frame from `peer`, which is a `frame` of the same superstep sent in round `round` or before any.
+    /// Takes the next frame from `peer`, which is a `frame` of the same superstep sent in round
+    /// `round` or before any.
     Await {
         /// The rank that sends the frame.
         peer: Delta,
         /// The kind that the frame must have.
         frame: Frame,
     },
-    /// Copy from one part to another with no buffer between: both this rank's own, or one of them a peer's that has
-    /// exposed itself.
+    /// Copies from one part to another without a buffer between. Both parts are this rank's own, or
+    /// one of them belongs to a peer that has exposed itself.
     Copy {
         /// The source.
         from: Part,
@@ -253,7 +261,7 @@ pub enum Instruction {
         /// The type of the elements.
         element: ElementType,
     },
-    /// Move elements out of the open data frame of `peer`.
+    /// Moves elements out of the open data frame of `peer`.
     Unpack {
         /// The rank that has sent the frame.
         peer: Delta,
@@ -266,12 +274,13 @@ pub enum Instruction {
         /// The type of the elements.
         element: ElementType,
     },
-    /// Release the open data frame of `peer`: its buffer may be written again (W4).
+    /// Releases the open data frame of `peer`: its buffer may be written again (W4).
     Release {
         /// The rank that has sent the frame.
         peer: Delta,
     },
-    /// Send a done frame to `peer`: this rank touches the peer's windows no more in this superstep.
+    /// Sends a done frame to `peer`: this rank no longer touches the peer's windows in this
+    /// superstep.
     Done {
         /// The rank that receives the frame.
         peer: Delta,

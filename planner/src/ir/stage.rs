@@ -1,4 +1,4 @@
-//! [`Stage`]: the links between ranks, and what each of them holds.
+//! [`Stage`]: the links between ranks, and the content of each of them.
 
 use crate::ids::LinkId;
 use crate::ir::pattern::Patterns;
@@ -6,11 +6,11 @@ use crate::ir::peers::Peers;
 use crate::ir::schedule::Placement;
 use crate::table::Table;
 
-/// The links between all ranks, where `L` is what one link holds: the passes differ by it, so that none takes the
-/// stage of another.
+/// The links between all ranks, where `L` is the content of one link. It differs between the
+/// passes, so that no pass takes the stage of another.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Stage<'p, L> {
-    /// The patterns that the program asked for.
+    /// The patterns that the program requested.
     pub patterns: &'p Patterns,
     /// Which ranks share memory.
     pub placement: Placement,

@@ -8,35 +8,38 @@ use crate::ir::pattern::{Kind, Mode};
 use crate::ir::schedule::Part;
 use crate::ir::stage::Stage;
 
-/// All transfers between ranks. A link has answers to gets first, in the order of the rank that asked, then puts and
-/// accumulates, in the order of their origin.
+/// All transfers between ranks. A link has answers to gets first, in the order of the rank that
+/// called them, then puts and accumulates, in the order of their origin.
 pub type Transfers<'p> = Stage<'p, Vec<Transfer>>;
 
-/// A movement of elements from a source to a target, in step.
+/// A movement of elements from a source to a target, in the same order on both sides.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Transfer {
-    /// The kind of the operation at its origin; for [`Kind::Get`] the origin is the rank that the elements go to.
+    /// The kind of the operation at its origin. For [`Kind::Get`], the origin is the rank that
+    /// receives the elements.
     pub kind: Kind,
     /// The elements that move, on the rank that sends.
     pub source: Side,
-    /// The elements that they go to, on the rank that receives.
+    /// The elements that they are moved to, on the rank that receives.
     pub target: Side,
-    /// Their type.
+    /// The type of the elements.
     pub element: ElementType,
     /// The origin's operations that it carries, ascending.
     pub operations: Vec<OperationId>,
-    /// The mode asked for.
+    /// The mode that was requested.
     pub asked: Mode,
-    /// Further elements, combined into its own by the operator of its kind before they travel.
+    /// Further elements, which are combined into its own by the operator of its kind before they
+    /// travel.
     pub folds: Vec<Fold>,
 }
 
-/// More elements on the rank that sends, which are combined into those of a [`Transfer`].
+/// Further elements on the rank that sends, which are combined into those of a [`Transfer`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Fold {
     /// The elements.
     pub source: Side,
-    /// Which element of the transfer each goes to, counted in its order from 0; as many as the source has.
+    /// The element of the transfer that each is combined into, counted in the transfer's order from 0.
+    /// It has as many elements as the source.
     pub into: Datatype,
 }
 
@@ -70,10 +73,10 @@ impl Side {
         }
     }
 
-    /// Elements `first..first + count` of it.
+    /// Returns elements `first..first + count` of this side.
     ///
     /// # Errors
-    /// As [`Datatype::slice`].
+    /// Same as [`Datatype::slice`].
     pub fn slice(&self, first: usize, count: usize) -> Result<Self> {
         Ok(match self {
             Side::Window { window, datatype } => {
@@ -85,7 +88,7 @@ impl Side {
         })
     }
 
-    /// The window and its elements, if it is one.
+    /// Returns the window and its elements, if this side is a window.
     pub fn window(&self) -> Option<(WindowId, &Datatype)> {
         match self {
             Side::Window { window, datatype } => Some((*window, datatype)),
@@ -93,7 +96,8 @@ impl Side {
         }
     }
 
-    /// As part of an instruction of the rank that sees its owner at `owner`.
+    /// Returns this side as a part of an instruction, for the rank to which its owner is at
+    /// `owner`.
     pub fn part(&self, owner: Delta) -> Part {
         match self {
             Side::Window { window, datatype } => {
@@ -107,13 +111,14 @@ impl Side {
 }
 
 impl Fold {
-    /// Returns the parts of it that go to elements `first..first + count`, as of a transfer that begins there.
+    /// Returns the parts of it that go to elements `first..first + count`, relative to a transfer
+    /// that begins there.
     fn slice(&self, first: usize, count: usize) -> Result<Vec<Fold>> {
         let (low, high) = (first as i64, (first + count) as i64);
         if low <= self.into.low() && self.into.high() <= high {
             return Ok(vec![Fold { source: self.source.clone(), into: self.into.shift(-low) }]);
         }
-        // Successive places of the source whose elements go there.
+        // Successive positions of the source whose elements go there.
         let (mut at, mut folds) = (0, Vec::<(usize, usize, Vec<(i64, usize)>)>::new());
         for (place, run) in self.into.run_iter() {
             let (from, to) = (place.max(low), (place + run as i64).min(high));
@@ -137,7 +142,8 @@ impl Fold {
 }
 
 impl Transfer {
-    /// Returns whether it is one run of a window that becomes one run of another, with nothing combined: it needs no packing.
+    /// Returns whether it moves one run of a window to one run of another, with nothing combined.
+    /// Such a transfer needs no packing.
     pub fn is_moved_as_it_is(&self) -> bool {
         let run = |side: &Side| side.window().is_some_and(|(_, datatype)| datatype.as_run().is_some());
         !matches!(self.kind, Kind::Accumulate(_))
@@ -156,10 +162,10 @@ impl Transfer {
         self.size() as u64 * u64::from(self.element.size)
     }
 
-    /// Elements `first..first + count` of it.
+    /// Returns elements `first..first + count` of this transfer.
     ///
     /// # Errors
-    /// As [`Datatype::slice`].
+    /// Same as [`Datatype::slice`].
     pub fn slice(&self, first: usize, count: usize) -> Result<Self> {
         let mut folds = Vec::new();
         for fold in &self.folds {
@@ -169,7 +175,7 @@ impl Transfer {
         Ok(Self { source, target, folds, ..self.clone() })
     }
 
-    /// Returns whether it answers a get: it lands before any put is applied.
+    /// Returns whether it answers a get. Answers are written before any put is applied.
     pub fn is_answer(&self) -> bool {
         self.kind == Kind::Get
     }
