@@ -133,7 +133,7 @@ pub struct Rendezvous {
 }
 
 impl Rendezvous {
-    /// Decides for these sections.
+    /// Returns the decision about these sections.
     pub fn of<'a>(sections: impl IntoIterator<Item = Section<'a>>, machine: &Machine) -> Self {
         let saved = sections.into_iter().filter_map(|section| section.saved(machine));
         let saved = saved.map(|saved| saved.0.max(0.0)).reduce(|sum, saved| sum + saved);
@@ -152,8 +152,8 @@ impl Rendezvous {
 /// Returns the maximum number of bytes of contiguous elements that one operation sends among the
 /// records, to a rank that reads records in place. Copying this many bytes there and back takes
 /// half as long as waiting for a reader that reads them in place. So nothing that is worth such a
-/// wait is copied, unless an epoch has several such operations; in total it is about 20 KiB at
-/// most.
+/// wait is copied, unless an epoch has several such operations. For the default [`Machine`] the
+/// result is about 20 KiB.
 pub fn run_bytes(machine: &Machine) -> usize {
     let copy = machine.moving.pack + machine.moving.unpack - machine.moving.remote;
     (machine.entry_and_done().0 / 2.0 / copy.max(0.01)).round() as usize

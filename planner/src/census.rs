@@ -326,8 +326,8 @@ mod tests {
     use super::*;
     use crate::machine::Link;
 
-    /// Each rank's items after all rounds: origin and target, the target being the number of ranks
-    /// for all.
+    /// Returns each rank's items after all rounds: origin and target, where the target is the
+    /// number of ranks for items for all.
     fn run(ranks: u32) -> Vec<Vec<(u32, u32)>> {
         let own = |rank| (0..=ranks).filter(move |&to| to != rank).map(move |to| (rank, to)).collect();
         let mut held: Vec<Vec<(u32, u32)>> = (0..ranks).map(own).collect();

@@ -5,8 +5,8 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::ids::{ClassId, Delta, Id, OperationId};
 use crate::ir::pattern::{Kind, Local, Operation, Patterns};
 
-/// The maximum number of bytes that one rank moves. No process has more memory than this. With this
-/// limit, sums of bytes over many ranks stay far below 2^64.
+/// The maximum number of bytes that one rank moves in one epoch. No process has more memory than
+/// this. With this limit, sums of bytes over many ranks stay far below 2^64.
 pub const MOST_BYTES: u64 = 1 << 47;
 
 /// Checks each operation of each rank separately. It does not check conflicts of different

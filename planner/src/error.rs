@@ -21,7 +21,7 @@ pub enum ErrorClass {
     Assert,
     /// MPI_ERR_RMA_SYNC: wrong synchronisation of calls.
     RmaSync,
-    /// MPI_ERR_RMA_CONFLICT: accesses to elements of a window that must not be combined.
+    /// MPI_ERR_RMA_CONFLICT: conflicting accesses to elements of a window.
     RmaConflict,
     /// MPI_ERR_RANK: a rank out of range.
     Rank,

@@ -97,10 +97,10 @@ impl Default for Machine {
     /// The figures of shared memory and of moving are fitted by hand to row and column halos of 16
     /// to 512 elements, and to sections of 64 bytes to 1 MiB. These go between two threads, packed
     /// and direct, with values that are new in each exchange and read after it, as the example
-    /// `modes` times them. The tables are in `benches/log/sections.md`, and the bench `auto`
-    /// measures whether the resulting choices are good ones. So a copy directly from the memory of
-    /// another rank costs nearly as much as packing and unpacking together: most of either cost is
-    /// that each line changes its owner.
+    /// `modes` times them. With such values, a copy directly from the memory of another rank costs
+    /// nearly as much as packing and unpacking together: most of either cost is that each line
+    /// changes its owner. The tables are in `benches/log/sections.md`, and the bench `auto`
+    /// measures whether the resulting choices are good ones.
     ///
     /// The figures of the network were not measured through Fencepost's transport. They are half of
     /// the 7.7 us that a round trip on loopback TCP took, and the 3.5 GB/s that one stream had,

@@ -1,4 +1,4 @@
-//! The ways to describe a datatype. Each ends in canonical form.
+//! The constructors of a datatype. Each produces canonical form.
 
 use super::canonical::{self, REACH, check, fold};
 use super::form::{Datatype, Piece};
@@ -6,7 +6,8 @@ use crate::error::{Error, ErrorClass, Result};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// `count` copies of a datatype: [an extent apart](Datatype::from), or [at a step of one's own](Repeat::every).
+/// `count` copies of a datatype: [at a distance of one extent](Datatype::from), or [at a given
+/// step](Repeat::every).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use = "a repetition is made into a datatype by `Datatype::from` or `every`"]
 pub struct Repeat {
@@ -15,20 +16,21 @@ pub struct Repeat {
 }
 
 impl Repeat {
-    /// The copies `step` elements apart: any step, negative or smaller than the extent too.
+    /// Returns the copies at a distance of `step` elements. Any step is allowed, also one that is
+    /// negative or smaller than the extent.
     ///
     /// # Panics
-    /// Beyond the [limits](super#limits).
+    /// If a [limit](super#limits) is exceeded.
     #[must_use]
     #[track_caller]
     pub fn every(self, step: i64) -> Datatype {
         granted(self.try_every(step))
     }
 
-    /// The copies `step` elements apart.
+    /// Returns the copies at a distance of `step` elements.
     ///
     /// # Errors
-    /// Beyond the [limits](super#limits): class `Type`.
+    /// Class `Type` if a [limit](super#limits) is exceeded.
     pub fn try_every(self, step: i64) -> Result<Datatype> {
         let Self { of, count } = self;
         if count == 0 || of.is_empty() {
@@ -37,7 +39,8 @@ impl Repeat {
         if count == 1 {
             return Ok(of);
         }
-        // The elements of all copies lie within those of copies of a run as long as the extent.
+        // The elements of all copies are within those of copies of a run that is as long as the
+        // extent.
         let size = of.size();
         check(of.low(), &[(count, step)], 1)?;
         check(of.high() - 1, &[(count, step)], 1)?;
@@ -45,10 +48,10 @@ impl Repeat {
         canonical::repeat(of.pieces().into(), count, step).map(Datatype::from_canonical)
     }
 
-    /// The copies an extent apart.
+    /// Returns the copies at a distance of one extent.
     ///
     /// # Errors
-    /// Beyond the [limits](super#limits): class `Type`.
+    /// Class `Type` if a [limit](super#limits) is exceeded.
     pub fn try_apart(self) -> Result<Datatype> {
         let step = self.of.extent();
         self.try_every(step)
@@ -56,10 +59,10 @@ impl Repeat {
 }
 
 impl From<Repeat> for Datatype {
-    /// The copies an extent apart.
+    /// Returns the copies at a distance of one extent.
     ///
     /// # Panics
-    /// Beyond the [limits](super#limits).
+    /// If a [limit](super#limits) is exceeded.
     #[track_caller]
     fn from(repeat: Repeat) -> Self {
         granted(repeat.try_apart())
@@ -67,8 +70,9 @@ impl From<Repeat> for Datatype {
 }
 
 impl Datatype {
-    /// Contiguous elements. A range that ends before it starts is empty; one that reaches further than displacements
-    /// do (which no window can hold) stands for as many elements as fit at the end of what they do reach.
+    /// Creates a datatype of contiguous elements. A range that ends before it starts is empty. A
+    /// range that reaches beyond the largest displacement (which no window can hold) is replaced by
+    /// as many elements as fit, at the end of the valid displacements.
     #[doc(alias = "MPI_Type_contiguous")]
     #[must_use]
     pub fn run(elements: Range<usize>) -> Self {
@@ -80,10 +84,11 @@ impl Datatype {
         Self::from_piece(Piece::contiguous(start as i64, len))
     }
 
-    /// `run` contiguous elements, repeated over `dims`, `(count, stride)` each, outermost first, from `offset`.
+    /// Creates a datatype of `run` contiguous elements, repeated over `dims`, `(count, stride)`
+    /// each, outermost first, from `offset`.
     ///
     /// # Panics
-    /// Beyond the [limits](super#limits).
+    /// If a [limit](super#limits) is exceeded.
     #[doc(alias = "MPI_Type_vector")]
     #[doc(alias = "MPI_Type_create_hvector")]
     #[must_use]
@@ -92,18 +97,19 @@ impl Datatype {
         granted(Self::try_nest(offset, dims, run))
     }
 
-    /// `run` contiguous elements, repeated over `dims`, `(count, stride)` each, outermost first, from `offset`.
+    /// Creates a datatype of `run` contiguous elements, repeated over `dims`, `(count, stride)`
+    /// each, outermost first, from `offset`.
     ///
     /// # Errors
-    /// Beyond the [limits](super#limits): class `Type`.
+    /// Class `Type` if a [limit](super#limits) is exceeded.
     pub fn try_nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<Self> {
         canonical::nest(offset, dims, run).map(Self::from_canonical)
     }
 
-    /// Runs, `(displacement, elements)` each, one after another.
+    /// Creates a datatype of runs, `(displacement, elements)` each, one after another.
     ///
     /// # Panics
-    /// Beyond the [limits](super#limits).
+    /// If a [limit](super#limits) is exceeded.
     #[doc(alias = "MPI_Type_indexed")]
     #[must_use]
     #[track_caller]
@@ -111,10 +117,10 @@ impl Datatype {
         granted(Self::try_runs(runs))
     }
 
-    /// Runs, `(displacement, elements)` each, one after another.
+    /// Creates a datatype of runs, `(displacement, elements)` each, one after another.
     ///
     /// # Errors
-    /// Beyond the [limits](super#limits): class `Type`.
+    /// Class `Type` if a [limit](super#limits) is exceeded.
     pub fn try_runs(runs: impl IntoIterator<Item = (i64, usize)>) -> Result<Self> {
         let mut list: Vec<Piece> = Vec::new();
         let mut size = 0_usize;
@@ -133,10 +139,10 @@ impl Datatype {
         fold(list).map(Self::from_canonical)
     }
 
-    /// Single elements, one after another.
+    /// Creates a datatype of single elements, one after another.
     ///
     /// # Panics
-    /// Beyond the [limits](super#limits).
+    /// If a [limit](super#limits) is exceeded.
     #[doc(alias = "MPI_Type_create_indexed_block")]
     #[must_use]
     #[track_caller]
@@ -144,10 +150,10 @@ impl Datatype {
         granted(Self::try_elements(elements))
     }
 
-    /// Single elements, one after another.
+    /// Creates a datatype of single elements, one after another.
     ///
     /// # Errors
-    /// Beyond the [limits](super#limits): class `Type`.
+    /// Class `Type` if a [limit](super#limits) is exceeded.
     pub fn try_elements(elements: impl IntoIterator<Item = impl TryInto<i64>>) -> Result<Self> {
         let mut fits = true;
         let runs = elements.into_iter().map_while(|element| {
@@ -166,10 +172,10 @@ impl Datatype {
         }
     }
 
-    /// The typemaps of several datatypes, one after another.
+    /// Concatenates the typemaps of several datatypes.
     ///
     /// # Panics
-    /// Beyond the [limits](super#limits).
+    /// If a [limit](super#limits) is exceeded.
     #[doc(alias = "MPI_Type_create_struct")]
     #[must_use]
     #[track_caller]
@@ -177,10 +183,10 @@ impl Datatype {
         granted(Self::try_sequence(datatypes))
     }
 
-    /// The typemaps of several datatypes, one after another.
+    /// Concatenates the typemaps of several datatypes.
     ///
     /// # Errors
-    /// Beyond the [limits](super#limits): class `Type`.
+    /// Class `Type` if a [limit](super#limits) is exceeded.
     pub fn try_sequence(datatypes: impl IntoIterator<Item = Datatype>) -> Result<Self> {
         let mut list = Vec::new();
         let mut size = 0_usize;
@@ -192,25 +198,26 @@ impl Datatype {
         fold(list).map(Self::from_canonical)
     }
 
-    /// `count` copies of it: `Datatype::from(..)` puts them an extent apart, [`Repeat::every`] at a step of one's own.
+    /// Returns `count` copies of it: `Datatype::from(..)` places them at a distance of one extent,
+    /// and [`Repeat::every`] at a given step.
     pub fn repeat(&self, count: usize) -> Repeat {
         Repeat { of: self.clone(), count }
     }
 
-    /// The same elements, `by` further up.
+    /// Returns the same elements, each moved up by `by`.
     ///
     /// # Panics
-    /// Beyond the [limits](super#limits).
+    /// If a [limit](super#limits) is exceeded.
     #[must_use]
     #[track_caller]
     pub fn shift(&self, by: i64) -> Self {
         granted(self.try_shift(by))
     }
 
-    /// The same elements, `by` further up.
+    /// Returns the same elements, each moved up by `by`.
     ///
     /// # Errors
-    /// Beyond the [limits](super#limits): class `Type`.
+    /// Class `Type` if a [limit](super#limits) is exceeded.
     pub fn try_shift(&self, by: i64) -> Result<Self> {
         if self.is_empty() || by == 0 {
             return Ok(self.clone());
@@ -224,11 +231,13 @@ impl Datatype {
         })
     }
 
-    /// The elements `start[d]..start[d] + len[d]` of each dimension of an array of `shape`, row-major (the last
-    /// dimension is contiguous), in the array's order. No dimensions are a single element.
+    /// Creates a datatype of the elements `start[d]..start[d] + len[d]` of each dimension of an
+    /// array of `shape`, row-major (the last dimension is contiguous), in the array's order.
+    /// Without dimensions, it is a single element.
     ///
     /// # Errors
-    /// Class `Type`: the three differ in length; a part reaches out of the shape; beyond the [limits](super#limits).
+    /// Class `Type` if the three differ in length, if a part reaches out of the shape, or if a
+    /// [limit](super#limits) is exceeded.
     #[doc(alias = "MPI_Type_create_subarray")]
     pub fn subarray(shape: &[usize], start: &[usize], len: &[usize]) -> Result<Self> {
         if shape.len() != start.len() || shape.len() != len.len() {
@@ -281,7 +290,7 @@ impl From<&Datatype> for Datatype {
     }
 }
 
-/// The result of a constructor without `try_`, which panics on an error.
+/// Returns the result of a constructor without `try_`, which panics on an error.
 #[track_caller]
 pub(super) fn granted<T>(result: Result<T>) -> T {
     match result {

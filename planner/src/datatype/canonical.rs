@@ -1,23 +1,24 @@
-//! Canonical form: maximal runs, then equal neighbours folded greedily from left to right into (count, stride),
-//! innermost first, until nothing changes.
+//! Canonical form: maximal runs, then equal neighbours folded greedily from left to right into
+//! (count, stride), innermost first, until nothing changes.
 //!
-//! Pass 0 joins runs; pass `k` folds neighbours of equal body with `k - 1` dimensions. A piece stands for the runs
-//! that it would be written out to: a piece takes part in pass `k` as its rows of `k` dimensions, which are what the
-//! pass would make of it alone (it is *sound*: no boundary between its rows joins two runs or continues a row). So
-//! only the borders between pieces need a look, and only where a border joins two of them are the outermost parts of
-//! those split off. The result is the same as that of writing out every run; the cost follows the pieces.
+//! Pass 0 joins runs; pass `k` folds neighbours of equal body with `k - 1` dimensions. A piece
+//! represents the runs that it would be written out to. It takes part in pass `k` as its rows of
+//! `k` dimensions, which are what the pass would make of the piece alone, because it is *sound*: no
+//! boundary between its rows joins two runs or continues a row. So only the borders between pieces
+//! have to be examined. Only where a border joins two pieces are their outermost parts split off.
+//! The result is the same as that of writing out every run, but the cost grows with the pieces.
 
 use super::form::{Dim, Piece, Pieces};
 use crate::error::{Error, ErrorClass, Result};
 use smallvec::SmallVec;
 
-/// The most pieces that a description without a short form is written out to.
+/// The maximum number of pieces that a description without a short form is written out to.
 pub const MOST_PIECES: usize = 1 << 24;
 
 /// Displacements are from `-REACH` to below `REACH`.
 pub(super) const REACH: i64 = 1 << 62;
 
-/// The canonical form of a nest. A zero count makes an empty list.
+/// Returns the canonical form of a nest. A zero count makes an empty list.
 pub(super) fn nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<Pieces> {
     if run == 0 || dims.iter().any(|&(count, _)| count == 0) {
         return Ok(Pieces::new());
@@ -30,7 +31,7 @@ pub(super) fn nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<Pie
     Ok(list)
 }
 
-/// Whether the elements of a nest that is not empty are within the limits.
+/// Checks that the elements of a nest that is not empty are within the limits.
 pub(super) fn check(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<()> {
     let mut size = run;
     for &(count, _) in dims {
@@ -61,7 +62,8 @@ pub(super) fn check(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<()
     Ok(())
 }
 
-/// The canonical form of `count` (at least 2) copies of a canonical list, `stride` apart, all within the limits.
+/// Returns the canonical form of `count` (at least 2) copies of a canonical list at a distance of
+/// `stride`, all within the limits.
 pub(super) fn repeat(mut list: Pieces, count: usize, stride: i64) -> Result<Pieces> {
     if let [piece] = &mut list[..] {
         let next = Piece { offset: piece.offset + stride, ..piece.clone() };
@@ -71,7 +73,7 @@ pub(super) fn repeat(mut list: Pieces, count: usize, stride: i64) -> Result<Piec
                 piece.dims.insert(0, Dim { count, stride });
                 return Ok(list);
             }
-            // The outermost level goes on.
+            // The next copy continues the outermost level.
             Some(0) if depth == 0 => {
                 piece.run *= count;
                 return Ok(list);
@@ -80,7 +82,8 @@ pub(super) fn repeat(mut list: Pieces, count: usize, stride: i64) -> Result<Piec
                 piece.dims[0].count *= count;
                 return Ok(list);
             }
-            // Of two rows, the second goes on in the first of the next copy: all but the outermost two pair up.
+            // Of two rows, the second continues in the first of the next copy: all but the
+            // outermost two form pairs.
             Some(pass) if pass + 1 == depth && piece.dims[0].count == 2 => {
                 let mut joined = part(piece.offset, 1, &piece.dims, piece.run);
                 let mut last = joined.clone();
@@ -110,12 +113,12 @@ pub(super) fn repeat(mut list: Pieces, count: usize, stride: i64) -> Result<Piec
     fold(copies.collect()).map(Pieces::from_vec)
 }
 
-/// The canonical form of a list of sound pieces within the limits.
+/// Returns the canonical form of a list of sound pieces within the limits.
 pub(super) fn fold(list: Vec<Piece>) -> Result<Vec<Piece>> {
     fold_within(list, MOST_PIECES)
 }
 
-/// As [`fold`], of a list that may be written out to `more` pieces more than it has.
+/// Does the same as [`fold`], for a list that may be written out to `more` pieces more than it has.
 pub(super) fn fold_within(mut list: Vec<Piece>, more: usize) -> Result<Vec<Piece>> {
     let most = list.len() + more;
     let mut pass = 0;
@@ -148,7 +151,7 @@ fn is_sound(piece: &Piece) -> bool {
     piece.run > 0 && piece.dims.iter().all(|dim| dim.count > 1)
 }
 
-/// Returns whether `pass` puts the first of `next` together with the last of `piece`.
+/// Returns whether `pass` joins the first of `next` to the last of `piece`.
 fn joins(piece: &Piece, next: &Piece, pass: usize) -> bool {
     let Some(body) = pass.checked_sub(1) else {
         return piece.end() == next.offset;
@@ -168,7 +171,7 @@ fn joins(piece: &Piece, next: &Piece, pass: usize) -> bool {
     next.offset - last == piece.dims[row].stride
 }
 
-/// One pass over the list, which it may write out to `most` pieces.
+/// Performs one pass over the list, which may be written out to at most `most` pieces.
 fn fold_once(list: Vec<Piece>, pass: usize, most: usize) -> Result<Vec<Piece>> {
     let mut out: Vec<Piece> = Vec::with_capacity(list.len());
     let mut split: SmallVec<[Piece; 8]> = SmallVec::new();
@@ -204,10 +207,11 @@ fn fold_once(list: Vec<Piece>, pass: usize, most: usize) -> Result<Vec<Piece>> {
     Ok(out)
 }
 
-/// Leave of `piece` its first part with `depth` dimensions; the rest goes on the stack, what comes first on top.
+/// Leaves in `piece` its first part with `depth` dimensions. Pushes the rest on the stack, with the
+/// part that comes first on top.
 ///
-/// Rows of two without their first part are paired again, the second of each with the first of the next: storing that
-/// at once saves doing it row by row.
+/// Rows of two without their first part form new pairs, the second of each with the first of the
+/// next. Storing these pairs at once saves forming them row by row.
 fn split_first(piece: &mut Piece, depth: usize, stack: &mut SmallVec<[Piece; 8]>) {
     let outer = piece.dims.len() - depth;
     let pairs = outer >= 2 && piece.dims[outer - 1].count == 2;
@@ -231,7 +235,8 @@ fn split_first(piece: &mut Piece, depth: usize, stack: &mut SmallVec<[Piece; 8]>
     piece.dims.drain(..outer);
 }
 
-/// Put `piece` on the list, its last part with `depth` dimensions by itself at the end.
+/// Appends `piece` to the list, with its last part with `depth` dimensions as a separate piece at
+/// the end.
 fn split_last(mut piece: Piece, depth: usize, out: &mut Vec<Piece>) {
     let outer = piece.dims.len() - depth;
     let mut offset = piece.offset;
@@ -244,7 +249,7 @@ fn split_last(mut piece: Piece, depth: usize, out: &mut Vec<Piece>) {
     out.push(piece);
 }
 
-/// `count` times over the outermost of `dims`, and all of the others.
+/// Returns `count` times the outermost of `dims`, and all of the others.
 pub(super) fn part(offset: i64, count: usize, dims: &[Dim], run: usize) -> Piece {
     let mut dims: SmallVec<[Dim; 2]> = SmallVec::from_slice(dims);
     if count == 1 {
@@ -255,7 +260,7 @@ pub(super) fn part(offset: i64, count: usize, dims: &[Dim], run: usize) -> Piece
     Piece { offset, dims, run }
 }
 
-/// A datatype would be written out to more pieces than `most`.
+/// Returns the error for a datatype that would be written out to more pieces than `most`.
 pub(super) fn too_many(most: usize) -> Error {
     Error::new(
         ErrorClass::Type,

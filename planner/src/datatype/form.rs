@@ -1,41 +1,43 @@
-//! The form of a datatype, and what can be asked of it without visiting its elements.
+//! The form of a datatype, and the queries that need not visit its elements.
 
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One dimension of a nest: `count` times, `stride` elements apart. The stride may be negative or zero.
+/// One dimension of a nest: `count` repetitions at a distance of `stride` elements. The stride may
+/// be negative or zero.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Dim {
-    /// The number of times; in canonical form at least 2.
+    /// The number of repetitions; in canonical form at least 2.
     pub count: usize,
     /// The distance from one to the next, in elements.
     pub stride: i64,
 }
 
 impl Dim {
-    /// From the first to the last, in elements.
+    /// Returns the distance from the first to the last, in elements.
     pub(super) fn span(self) -> i64 {
         (self.count as i64 - 1) * self.stride
     }
 }
 
-/// A nest of runs: `run` contiguous elements, repeated over `dims` (outermost first), from `offset`.
+/// A nest of runs: `run` contiguous elements, repeated over `dims` (outermost first), from
+/// `offset`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Piece {
-    /// Displacement of the first element visited.
+    /// The displacement of the first element that is visited.
     pub offset: i64,
-    /// Outermost first.
+    /// The dimensions, outermost first.
     pub dims: SmallVec<[Dim; 2]>,
-    /// Contiguous elements; in canonical form at least 1.
+    /// The number of contiguous elements; in canonical form at least 1.
     pub run: usize,
 }
 
-/// A list in the making: nearly always of a single piece, which needs no allocation.
+/// A list under construction. It nearly always has a single piece, which needs no allocation.
 pub(super) type Pieces = SmallVec<[Piece; 1]>;
 
 impl Piece {
-    /// A single run.
+    /// Creates a single run.
     pub(super) fn contiguous(offset: i64, run: usize) -> Self {
         Self { offset, dims: SmallVec::new(), run }
     }
@@ -50,44 +52,54 @@ impl Piece {
         self.dims.iter().map(|dim| dim.count).product()
     }
 
-    /// The lowest element it touches.
+    /// Returns the lowest element that it touches.
     pub fn low(&self) -> i64 {
         self.offset + self.dims.iter().map(|dim| dim.span().min(0)).sum::<i64>()
     }
 
-    /// Past the highest element it touches.
+    /// Returns one past the highest element that it touches.
     pub fn high(&self) -> i64 {
         self.offset + self.dims.iter().map(|dim| dim.span().max(0)).sum::<i64>() + self.run as i64
     }
 
-    /// Past the last element it visits.
+    /// Returns one past the last element that it visits.
     pub(super) fn end(&self) -> i64 {
         self.offset + self.dims.iter().map(|dim| dim.span()).sum::<i64>() + self.run as i64
     }
 }
 
-/// A list of elements in order. Cheap to clone; equal exactly when the typemaps are.
+/// A list of elements in order. It is cheap to clone. Two datatypes are equal exactly if their
+/// typemaps are.
 ///
-/// The empty typemap is one value, wherever its description pointed.
+/// The empty typemap is a single value, whatever its description was.
 ///
 /// # From MPI's constructors
 ///
-/// A datatype names elements of a window, or of a slice, whose element type it does not know. So each displacement, block
-/// length and stride counts elements: where MPI counts bytes, divide by the size of an element. `old` is a datatype; for an
-/// elementary one use the first of two forms. `n` is MPI's `count`, `len` its `blocklength`, and `lens` and `at` are arrays.
+/// A datatype names elements of a window or of a slice, and does not know their type. So each
+/// displacement, block length and stride counts elements: where MPI counts bytes, divide by the
+/// size of an element. `old` is a datatype; for an elementary one use the first of two forms. `n`
+/// is MPI's `count`, `len` its `blocklength`, and `lens` and `at` are arrays. The constructors
+/// `MPI_Type_..` are:
 ///
-/// | MPI_Type_ | here |
-/// |---|---|
-/// | `contiguous` | `Datatype::run(0..n)`; `Datatype::from(old.repeat(n))` |
-/// | `vector` | `Datatype::nest(0, &[(n, stride)], len)`; `Datatype::from(old.repeat(len)).repeat(n).every(stride * old.extent())` |
-/// | `hvector` | the same, with `every(stride)`: the stride counts elements, not copies of `old` |
-/// | `indexed`, `hindexed` | `Datatype::runs(at.into_iter().zip(lens))`; `Datatype::sequence(at.into_iter().zip(lens).map(\|(at, len)\| Datatype::from(old.repeat(len)).shift(at)))` |
-/// | `indexed_block`, `hindexed_block` | `Datatype::runs(at.map(\|at\| (at, len)))`; where `len` is 1, `Datatype::elements(at)` |
-/// | `subarray` | `Datatype::subarray(&shape, &start, &sizes)?` in C's order; in Fortran's order with all three reversed |
-/// | `resized` | no datatype has an extent of its own: say it where copies are made, `old.repeat(n).every(extent)` |
-/// | `struct` | of one element type, `Datatype::sequence([a.shift(3), b.shift(9)])`; a record of several types is an element, by `#[derive(Element)]` |
-/// | `darray`, in blocks | `Datatype::subarray(&block.global(), &block.origin(), &block.extent())?`, of a [`Block`](crate::grid::Block), whose shares differ by one at most |
-/// | `darray`, cyclic in blocks of `len` | `Datatype::runs((rank * len..n).step_by(ranks * len).map(\|at\| (at as i64, len.min(n - at))))` |
+/// - `contiguous`: `Datatype::run(0..n)`; `Datatype::from(old.repeat(n))`.
+/// - `vector`: `Datatype::nest(0, &[(n, stride)], len)`;
+///   `Datatype::from(old.repeat(len)).repeat(n).every(stride * old.extent())`.
+/// - `hvector`: the same, with `every(stride)`: the stride counts elements, not copies of `old`.
+/// - `indexed`, `hindexed`: `Datatype::runs(at.into_iter().zip(lens))`;
+///   `Datatype::sequence(at.into_iter().zip(lens).map(|(at, len)|
+///   Datatype::from(old.repeat(len)).shift(at)))`.
+/// - `indexed_block`, `hindexed_block`: `Datatype::runs(at.map(|at| (at, len)))`; where `len` is 1,
+///   `Datatype::elements(at)`.
+/// - `subarray`: `Datatype::subarray(&shape, &start, &sizes)?` in C's order; in Fortran's order
+///   with all three reversed.
+/// - `resized`: no datatype has an extent of its own. Give the extent where copies are made:
+///   `old.repeat(n).every(extent)`.
+/// - `struct`: of one element type, `Datatype::sequence([a.shift(3), b.shift(9)])`. A record of
+///   several types is an element, by `#[derive(Element)]`.
+/// - `darray`, in blocks: `Datatype::subarray(&block.global(), &block.origin(), &block.extent())?`,
+///   of a [`Block`](crate::grid::Block), whose shares differ by one at most.
+/// - `darray`, cyclic in blocks of `len`: `Datatype::runs((rank * len..n).step_by(ranks *
+///   len).map(|at| (at as i64, len.min(n - at))))`.
 ///
 /// ```
 /// # mod fencepost {
@@ -152,7 +164,7 @@ pub struct Datatype {
     form: Form,
 }
 
-/// The pieces; a single one needs no allocation.
+/// The pieces. A single one needs no allocation.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Form {
     None,
@@ -162,13 +174,13 @@ enum Form {
 }
 
 impl Datatype {
-    /// The typemap of no elements.
+    /// Creates the typemap of no elements.
     #[must_use]
     pub const fn empty() -> Self {
         Self { size: 0, low: 0, high: 0, form: Form::None }
     }
 
-    /// From pieces in canonical form, within the limits.
+    /// Creates a datatype from pieces in canonical form, within the limits.
     pub(super) fn from_canonical(pieces: impl Into<Pieces>) -> Self {
         let mut pieces = pieces.into();
         match pieces.len() {
@@ -183,7 +195,7 @@ impl Datatype {
         }
     }
 
-    /// From one piece in canonical form, within the limits.
+    /// Creates a datatype from one piece in canonical form, within the limits.
     pub(super) fn from_piece(piece: Piece) -> Self {
         Self { size: piece.size(), low: piece.low(), high: piece.high(), form: Form::One(piece) }
     }
@@ -194,32 +206,32 @@ impl Datatype {
         self.size
     }
 
-    /// Returns whether it visits none.
+    /// Returns whether it visits no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.size == 0
     }
 
-    /// The lowest element touched; 0 if the typemap is empty.
+    /// Returns the lowest element touched; 0 if the typemap is empty.
     #[must_use]
     pub fn low(&self) -> i64 {
         self.low
     }
 
-    /// One past the highest element touched; 0 if the typemap is empty.
+    /// Returns one past the highest element touched; 0 if the typemap is empty.
     #[must_use]
     pub fn high(&self) -> i64 {
         self.high
     }
 
-    /// From the lowest to past the highest element touched.
+    /// Returns the distance from the lowest element touched to one past the highest.
     #[must_use]
     pub fn extent(&self) -> i64 {
         // The extent of all displacements is one more than an `i64` holds.
         self.high.saturating_sub(self.low)
     }
 
-    /// The canonical form: pieces in typemap order, no two of which could be folded.
+    /// Returns the canonical form: pieces in typemap order that cannot be folded further.
     #[doc(hidden)]
     #[must_use]
     pub fn pieces(&self) -> &[Piece] {
@@ -230,7 +242,7 @@ impl Datatype {
         }
     }
 
-    /// The elements, where they are contiguous and ascending; `0..0` if the typemap is empty.
+    /// Returns the elements, if they are contiguous and ascending; `0..0` if the typemap is empty.
     #[must_use]
     pub fn as_run(&self) -> Option<Range<i64>> {
         match &self.form {

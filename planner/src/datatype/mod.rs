@@ -1,25 +1,28 @@
-//! Datatypes: which elements of a window, in which order (MPI's typemap), over *elements*, never bytes.
+//! Datatypes: which elements of a window, in which order (MPI's typemap), in units of *elements*,
+//! never bytes.
 //!
-//! A [`Datatype`] is always in canonical form: any two descriptions of the same elements in the same order are equal,
-//! print the same text and have the same bytes on the wire. One idea a file:
+//! A [`Datatype`] is always in canonical form: any two descriptions of the same elements in the
+//! same order are equal, print the same text and have the same bytes on the wire. Each file has one
+//! idea:
 //!
-//! - `form`: the type, and what can be asked of it; `build`: the ways to describe one;
-//! - `canonical`: from any description to the one form; `runs`: its elements as maximal runs, and two typemaps in step;
-//! - `touched`: the elements that it touches, however often; `slice`: a part of a typemap;
+//! - `form`: the type, and its queries; `build`: its constructors;
+//! - `canonical`: from any description to the one form; `runs`: its elements as maximal runs, and
+//!   two typemaps in lockstep;
+//! - `touched`: the elements that it touches, no matter how often; `slice`: a part of a typemap;
 //!   `monotone`: both sides of a transfer reordered so that the target ascends;
 //! - `overlap`: whether two typemaps share an element, or one visits an element twice;
 //! - `text`: print and parse; `wire`: bytes.
 //!
 //! # Limits
 //!
-//! Elements lie at displacements from `-2^62` to below `2^62`, so that no difference of two overflows; a typemap has
-//! at most [`isize::MAX`] elements; and a description that has no short form may be written out to at most
-//! [`MOST_PIECES`] pieces. What exceeds a limit is an error of class `Type` in the constructors named `try_..` and a
-//! panic in those without.
+//! Displacements of elements are from `-2^62` to below `2^62`, so that no difference of two
+//! overflows. A typemap has at most [`isize::MAX`] elements. A description that has no short form
+//! may be written out to at most [`MOST_PIECES`] pieces. Exceeding a limit is an error of class
+//! `Type` in the constructors named `try_..`, and a panic in those without.
 //!
-//! A few words describe a datatype of any number of runs. A computation that has to visit runs one by one visits at
-//! most [`MOST_RUNS`] of them: [`Datatype::overlaps`] and [`Datatype::overlaps_itself`] answer "yes" beyond that where
-//! the pieces alone do not show the contrary.
+//! A short description suffices for a datatype of any number of runs. A computation that has to
+//! visit runs one by one visits at most [`MOST_RUNS`] of them. Beyond that, [`Datatype::overlaps`]
+//! and [`Datatype::overlaps_itself`] return true unless the pieces alone show the contrary.
 
 mod build;
 mod canonical;

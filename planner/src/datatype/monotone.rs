@@ -1,9 +1,11 @@
-//! Monotone reordering: one stable permutation of both sides of a transfer, so that the target's elements ascend.
+//! Monotone reordering: one stable permutation of both sides of a transfer, so that the target's
+//! elements ascend.
 //!
-//! Where both sides are nests that can be cut into the same dimensions, the permutation is one of dimensions:
-//! descending ones are reversed, all are sorted by stride, and those that stay where they are (stride 0 at the target)
-//! go innermost, in their order. That is the sorted order exactly if no dimension steps into an inner one; otherwise,
-//! runs are sorted, and elements where runs overlap.
+//! Where both sides are nests that can be cut into the same dimensions, the permutation is one of
+//! dimensions: descending ones are reversed, and all are sorted by stride. Those with stride 0 at
+//! the target become the innermost ones, in their order. The result is the sorted order exactly if
+//! no dimension steps into an inner one. Otherwise runs are sorted, and where runs overlap,
+//! elements.
 
 use super::build::granted;
 use super::canonical::too_many;
@@ -11,26 +13,27 @@ use super::form::{Datatype, Piece};
 use super::{MOST_PIECES, pairs};
 use crate::error::Result;
 
-/// Both typemaps under the one stable permutation that makes the elements of `target` ascend: what is equal there
-/// keeps its order.
+/// Returns both typemaps under the one stable permutation that makes the elements of `target`
+/// ascend. Elements that are equal in `target` keep their order.
 ///
-/// The two are of equal size; of unequal ones only as many elements as the smaller has are looked at.
+/// The two have equal sizes. If they do not, only as many elements as the smaller one has are
+/// considered.
 ///
 /// # Panics
-/// Panics if the result would be beyond the [limits](super#limits); [`try_monotone`] returns an error there.
+/// If the result would exceed a [limit](super#limits); [`try_monotone`] returns an error there.
 #[must_use]
 #[track_caller]
 pub fn monotone(origin: &Datatype, target: &Datatype) -> (Datatype, Datatype) {
     granted(try_monotone(origin, target))
 }
 
-/// As [`monotone`].
+/// Does the same as [`monotone`], but returns an error.
 ///
 /// # Errors
-/// The result would be beyond the [limits](super#limits): class `Type`.
+/// Class `Type` if the result would exceed a [limit](super#limits).
 ///
 /// # Cost
-/// Follows the pieces where dimensions can be sorted; otherwise, the runs.
+/// Grows with the pieces where dimensions can be sorted; otherwise, with the runs.
 pub fn try_monotone(origin: &Datatype, target: &Datatype) -> Result<(Datatype, Datatype)> {
     debug_assert_eq!(origin.size(), target.size(), "both sides of a transfer are of one size");
     if target.ascends() {
@@ -45,7 +48,8 @@ pub fn try_monotone(origin: &Datatype, target: &Datatype) -> Result<(Datatype, D
 /// Lists of more pieces than this are sorted run by run.
 const FEW: usize = 32;
 
-/// By sorting dimensions within each piece of the target, then pieces; `None` if that is not the sorted order.
+/// Sorts dimensions within each piece of the target, then pieces. Returns `None` if that is not the
+/// sorted order.
 fn by_pieces(origin: &Datatype, target: &Datatype) -> Option<(Datatype, Datatype)> {
     if target.pieces().len() > FEW || origin.pieces().len() > FEW {
         return None;
@@ -75,7 +79,8 @@ struct Both {
     target: i64,
 }
 
-/// By sorting dimensions; `None` if the two have none in common, or that is not the sorted order.
+/// Sorts dimensions. Returns `None` if the two have none in common, or if that is not the sorted
+/// order.
 fn by_dimensions(origin: &Piece, target: &Piece) -> Option<(Datatype, Datatype)> {
     let (mut from, mut to) = (origin.offset, target.offset);
     let mut dims = common(origin, target)?;
@@ -86,7 +91,7 @@ fn by_dimensions(origin: &Piece, target: &Piece) -> Option<(Datatype, Datatype)>
         dim.origin = -dim.origin;
         dim.target = -dim.target;
     }
-    // Stable: dimensions that stay where they are keep their order.
+    // The sort is stable, so dimensions with stride 0 keep their order.
     dims.sort_by_key(|dim| std::cmp::Reverse(dim.target));
     let mut span = 0;
     for dim in dims.iter().rev().filter(|dim| dim.target > 0) {
@@ -102,7 +107,7 @@ fn by_dimensions(origin: &Piece, target: &Piece) -> Option<(Datatype, Datatype)>
     Some((side(from, |dim| dim.origin)?, side(to, |dim| dim.target)?))
 }
 
-/// Both nests, of one size, over the same dimensions, outermost first.
+/// Returns both nests, which have the same size, over the same dimensions, outermost first.
 fn common(origin: &Piece, target: &Piece) -> Option<Vec<Both>> {
     let inward = |piece: &Piece| -> Vec<(usize, i64)> {
         let run = (piece.run > 1).then_some((piece.run, 1));
@@ -127,7 +132,7 @@ fn common(origin: &Piece, target: &Piece) -> Option<Vec<Both>> {
     Some(dims)
 }
 
-/// By writing out all that is contiguous on both sides.
+/// Writes out everything that is contiguous on both sides, and sorts it.
 fn by_list(origin: &Datatype, target: &Datatype) -> Result<(Datatype, Datatype)> {
     if origin.run_count().saturating_add(target.run_count()) > MOST_PIECES {
         return Err(too_many(MOST_PIECES));
@@ -135,7 +140,7 @@ fn by_list(origin: &Datatype, target: &Datatype) -> Result<(Datatype, Datatype)>
     let mut list: Vec<(i64, i64, usize)> = pairs(origin, target).collect();
     list.sort_by_key(|&(_, target, _)| target);
     if list.windows(2).any(|pair| pair[0].1 + pair[0].2 as i64 > pair[1].1) {
-        // Runs overlap: element by element.
+        // Runs overlap, so this sorts single elements.
         if target.size() > MOST_PIECES {
             return Err(too_many(MOST_PIECES));
         }
@@ -151,7 +156,7 @@ fn by_list(origin: &Datatype, target: &Datatype) -> Result<(Datatype, Datatype)>
 }
 
 impl Datatype {
-    /// Returns whether its elements ascend; equal ones may follow each other.
+    /// Returns whether its elements ascend. Equal ones may follow each other.
     #[must_use]
     pub fn ascends(&self) -> bool {
         self.climbs(0)
@@ -163,7 +168,7 @@ impl Datatype {
         self.pieces().iter().all(|piece| {
             let follows = piece.offset >= least;
             least = piece.end() - 1 + step;
-            // From the first element to the last of what is within a dimension.
+            // The distance from the first element to the last one of the part within a dimension.
             let mut within = piece.run as i64 - 1;
             follows
                 && piece.dims.iter().rev().all(|dim| {

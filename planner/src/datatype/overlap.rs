@@ -1,8 +1,9 @@
-//! Whether two typemaps share an element, and whether one visits an element twice.
+//! Decides whether two typemaps share an element, and whether one visits an element twice.
 //!
-//! Nests are halved until bounds or strides keep the halves apart: modulo the greatest common divisor of the outer
-//! strides, each is reduced to what is within those strides, and where the results are apart, so are the nests (two
-//! columns of one matrix). Long lists are written out, sorted and gone through together.
+//! Nests are halved until bounds or strides show that the halves share nothing. For the strides,
+//! each nest is reduced, modulo the greatest common divisor of the outer strides, to what is within
+//! those strides. If the results have no element in common, the nests have none either (two columns
+//! of one matrix). Long lists are written out, sorted and traversed together.
 
 use super::form::{Datatype, Dim, Piece};
 use crate::error::Result;
@@ -12,10 +13,10 @@ use std::ops::Range;
 /// Lists with more pairs of pieces than this are sorted.
 const FEW: usize = 64;
 
-/// No more runs than these are written out and gone through.
+/// The maximum number of runs that are written out and traversed.
 pub const MOST_RUNS: usize = 1 << 24;
 
-/// Steps that a search in nests may take, whatever they describe.
+/// The maximum number of steps of a search in nests, whatever they describe.
 const MOST_STEPS: usize = 1 << 22;
 
 impl Datatype {
@@ -25,11 +26,13 @@ impl Datatype {
         self.overlap(other).is_some()
     }
 
-    /// The lowest element that is in both; an element where both bounds begin, if the two have more than
-    /// [`MOST_RUNS`] runs together and their pieces alone do not tell.
+    /// Returns the lowest element that is in both. If the two have more than [`MOST_RUNS`] runs
+    /// together and their pieces alone do not decide, returns the lowest element that is within the
+    /// bounds of both.
     ///
     /// # Cost
-    /// Follows the pieces for runs, columns and boxes of one array; at worst, the runs, sorted.
+    /// Grows with the pieces for runs, columns and boxes of one array; at worst, with the runs,
+    /// which are sorted.
     #[must_use]
     pub fn overlap(&self, other: &Datatype) -> Option<i64> {
         let (low, high) = (self.low().max(other.low()), self.high().min(other.high()));
@@ -50,7 +53,7 @@ impl Datatype {
         by_sweep(self, other, low, high)
     }
 
-    /// From the lowest to past the highest of the elements that are in both.
+    /// Returns the range from the lowest element that is in both to one past the highest.
     ///
     /// # Cost
     /// Twice that of [`overlap`](Self::overlap), and a copy of both.
@@ -58,8 +61,8 @@ impl Datatype {
     #[must_use]
     pub fn overlap_bounds(&self, other: &Datatype) -> Option<Range<i64>> {
         let low = self.overlap(other)?;
-        // In the mirror image the highest element is the lowest. Where the mirror image would exceed the limits, the
-        // upper bound of both is returned.
+        // In the mirror image the highest element is the lowest. Where the mirror image would
+        // exceed the limits, the upper bound of both is returned.
         let high = match (self.upside_down(), other.upside_down()) {
             (Ok(own), Ok(other)) => own.overlap(&other).map(|element| 1 - element),
             _ => None,
@@ -67,7 +70,7 @@ impl Datatype {
         Some(low..high.unwrap_or(self.high().min(other.high())))
     }
 
-    /// Element -e for each element e of it, in some order.
+    /// Returns a datatype with element -e for each element e of it, in some order.
     fn upside_down(&self) -> Result<Datatype> {
         let pieces = self.pieces().iter().map(|piece| {
             let dims: SmallVec<[(usize, i64); 4]> =
@@ -77,11 +80,12 @@ impl Datatype {
         Datatype::try_sequence(pieces.collect::<Result<Vec<_>>>()?)
     }
 
-    /// Returns whether it visits an element twice; yes, if it has more than [`MOST_RUNS`] runs and its pieces alone do not
-    /// tell.
+    /// Returns whether it visits an element twice. Returns true if it has more than [`MOST_RUNS`]
+    /// runs and its pieces alone do not decide.
     ///
     /// # Cost
-    /// Follows the pieces for most nests and for lists that ascend; otherwise, the runs, sorted.
+    /// Grows with the pieces for most nests and for lists that ascend; otherwise, with the runs,
+    /// which are sorted.
     #[must_use]
     pub fn overlaps_itself(&self) -> bool {
         if self.climbs(1) {
@@ -109,11 +113,13 @@ impl Datatype {
         runs.windows(2).any(|pair| pair[0].0 + pair[0].1 as i64 > pair[1].0)
     }
 
-    /// From the lowest to past the highest of the elements that it visits twice, if it
-    /// [`overlaps_itself`](Self::overlaps_itself). Beyond [`MOST_RUNS`] runs, its own bounds.
+    /// Returns the range from the lowest element that it visits twice to one past the highest, if
+    /// it [`overlaps_itself`](Self::overlaps_itself). Beyond [`MOST_RUNS`] runs, returns its own
+    /// bounds.
     ///
     /// # Cost
-    /// That of [`overlaps_itself`](Self::overlaps_itself); where that is true, the runs, sorted.
+    /// That of [`overlaps_itself`](Self::overlaps_itself). If that returns true, also sorts the
+    /// runs.
     #[doc(hidden)]
     #[must_use]
     pub fn self_overlap_bounds(&self) -> Option<Range<i64>> {
@@ -136,20 +142,21 @@ impl Datatype {
     }
 }
 
-/// Whether from `at` on some steps along `dims` (strides descending, none negative; fewer steps than the count, either
-/// way) come within less than `run` of 0. Not taking any step does not count if `still`; the first one then goes up.
-/// `None` if that takes more steps than `patience`.
+/// Returns whether some steps along `dims` lead from `at` to a distance of less than `run` from 0.
+/// The strides of `dims` are descending and none is negative. Along each dimension there are fewer
+/// steps than its count, in either direction. If `still`, taking no step does not count, and the
+/// first step then goes up. Returns `None` if that takes more steps than `patience`.
 fn returns(dims: &[(usize, i64)], at: i64, run: i64, still: bool, patience: &mut usize) -> Option<bool> {
     let Some((&(count, stride), inner)) = dims.split_first() else {
         return Some(!still && at.abs() < run);
     };
     if stride == 0 {
-        // This and all that follow stay where they are.
+        // This dimension and all that follow have stride 0.
         return Some(at.abs() < run);
     }
     let reach: i64 = inner.iter().map(|&(count, stride)| (count as i64 - 1) * stride).sum();
     let most = count as i64 - 1;
-    // Steps that leave the rest within reach: |at + steps * stride| < reach + run.
+    // The steps after which the rest is within reach: |at + steps * stride| < reach + run.
     let near = reach + run - 1;
     let low = if still { 0 } else { (-near - at).div_euclid(stride).max(-most - 1) };
     let high = (near - at).div_euclid(stride).min(most);
@@ -163,7 +170,8 @@ fn returns(dims: &[(usize, i64)], at: i64, run: i64, still: bool, patience: &mut
     Some(false)
 }
 
-/// The lowest common element below `high`, by halving; `None` if that takes longer than writing both out would.
+/// Returns the lowest common element below `high`, by halving. Returns `None` if that takes longer
+/// than writing out both would.
 fn by_halves(a: &Datatype, b: &Datatype, high: i64) -> Option<Option<i64>> {
     let runs = a.run_count().saturating_add(b.run_count());
     let mut patience = runs.saturating_mul(4).saturating_add(1024).min(MOST_STEPS);
@@ -179,7 +187,7 @@ fn by_halves(a: &Datatype, b: &Datatype, high: i64) -> Option<Option<i64>> {
     Some(best)
 }
 
-/// The same elements, with strides positive and descending.
+/// Returns a piece of the same elements, with strides positive and descending.
 fn upward(piece: &Piece) -> Piece {
     let mut dims: SmallVec<[Dim; 2]> = piece
         .dims
@@ -191,7 +199,7 @@ fn upward(piece: &Piece) -> Piece {
     Piece { offset: piece.low(), dims, run: piece.run }
 }
 
-/// The lowest common element below `below` of two nests that go upward.
+/// Returns the lowest common element below `below` of two nests that go upward.
 fn meet(a: Piece, b: Piece, below: i64, patience: &mut usize) -> Option<Option<i64>> {
     *patience = patience.checked_sub(1)?;
     let low = a.offset.max(b.offset);
@@ -219,7 +227,8 @@ fn meet(a: Piece, b: Piece, below: i64, patience: &mut usize) -> Option<Option<i
     Some(upper.or(lower))
 }
 
-/// Returns whether strides alone keep two nests that go upward apart: those from some stride on, what is within being a run.
+/// Returns whether the strides alone show that two nests that go upward have no common element. It
+/// tries the strides from each one outward, and takes everything within as a run.
 fn apart(a: &Piece, b: &Piece) -> bool {
     let (mut in_a, mut in_b) = (a.high() - a.offset, b.high() - b.offset);
     let (mut outer_a, mut outer_b) = (&a.dims[..], &b.dims[..]);
@@ -251,7 +260,7 @@ fn gcd(mut a: i64, mut b: i64) -> i64 {
     a
 }
 
-/// The runs that reach into `low..high`, by their first element.
+/// Returns the runs that reach into `low..high`, sorted by their first element.
 fn sorted(datatype: &Datatype, low: i64, high: i64) -> Vec<(i64, usize)> {
     let mut runs: Vec<_> =
         datatype.run_iter().filter(|&(offset, run)| offset < high && offset + run as i64 > low).collect();
@@ -259,7 +268,7 @@ fn sorted(datatype: &Datatype, low: i64, high: i64) -> Vec<(i64, usize)> {
     runs
 }
 
-/// The lowest common element, by going up both.
+/// Returns the lowest common element, by traversing the sorted runs of both in ascending order.
 fn by_sweep(a: &Datatype, b: &Datatype, low: i64, high: i64) -> Option<i64> {
     let (a, b) = (sorted(a, low, high), sorted(b, low, high));
     let (mut i, mut j) = (0, 0);

@@ -1,4 +1,4 @@
-//! A typemap as maximal runs, and two typemaps in step.
+//! A typemap as maximal runs, and two typemaps in lockstep.
 
 use super::form::{Datatype, Dim, Piece};
 use smallvec::SmallVec;
@@ -7,17 +7,18 @@ use smallvec::SmallVec;
 #[derive(Clone, Debug)]
 pub struct Runs<'a> {
     pieces: std::slice::Iter<'a, Piece>,
-    /// The piece that is being visited.
+    /// The dimensions of the piece that is being visited.
     dims: &'a [Dim],
     run: usize,
-    /// The indices of the next run in the dimensions, and its displacement; no piece if `left` is 0.
+    /// The indices of the next run in the dimensions, and its displacement. There is no current
+    /// piece if `left` is 0.
     index: SmallVec<[usize; 4]>,
     offset: i64,
     left: usize,
 }
 
 impl<'a> Runs<'a> {
-    /// The next run is the first one of `piece`.
+    /// Makes the first run of `piece` the next run.
     #[inline]
     fn begin(&mut self, piece: &'a Piece) {
         self.dims = &piece.dims;
@@ -56,17 +57,17 @@ impl Iterator for Runs<'_> {
 }
 
 impl Datatype {
-    /// Its maximal runs, in typemap order: `(displacement of the first element, elements)`.
+    /// Returns its maximal runs, in typemap order: `(displacement of the first element, elements)`.
     #[must_use]
     pub fn run_iter(&self) -> Runs<'_> {
         Runs { pieces: self.pieces().iter(), dims: &[], run: 0, index: SmallVec::new(), offset: 0, left: 0 }
     }
 
-    /// Its maximal runs from the one that has element `first` of the typemap on, and how many
-    /// elements of that run come before it.
+    /// Returns its maximal runs, starting with the run that has element `first` of the typemap, and
+    /// the number of elements of that run that come before it.
     ///
     /// # Cost
-    /// Follows the pieces, not the runs that are skipped.
+    /// Grows with the pieces, not with the runs that are skipped.
     #[doc(hidden)]
     #[must_use]
     pub fn runs_from(&self, first: usize) -> (Runs<'_>, usize) {
@@ -92,13 +93,13 @@ impl Datatype {
         (runs, skipped % piece.run)
     }
 
-    /// Its elements, in typemap order.
+    /// Returns its elements, in typemap order.
     pub fn element_iter(&self) -> impl Iterator<Item = i64> + '_ {
         self.run_iter().flat_map(|(offset, run)| offset..offset + run as i64)
     }
 }
 
-/// Two typemaps in step: see [`pairs`].
+/// Two typemaps in lockstep: see [`pairs`].
 #[derive(Clone, Debug)]
 pub struct Pairs<'a> {
     a: Runs<'a>,
@@ -107,8 +108,8 @@ pub struct Pairs<'a> {
     b_run: (i64, usize),
 }
 
-/// Both typemaps in step, as maximal runs that are contiguous in both: `(displacement in a, displacement in b,
-/// elements)`. It ends with the shorter one.
+/// Traverses both typemaps in lockstep, as maximal runs that are contiguous in both:
+/// `(displacement in a, displacement in b, elements)`. It ends with the shorter one.
 #[must_use]
 pub fn pairs<'a>(a: &'a Datatype, b: &'a Datatype) -> Pairs<'a> {
     Pairs { a: a.run_iter(), b: b.run_iter(), a_run: (0, 0), b_run: (0, 0) }

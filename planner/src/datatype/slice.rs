@@ -4,20 +4,21 @@ use super::canonical::{fold_within, part, too_many};
 use super::form::{Datatype, Piece};
 use crate::error::Result;
 
-/// A part may have this many pieces more than the whole.
+/// The maximum number of pieces that a part may have more than the whole.
 const MOST_MORE: usize = 1 << 20;
-/// Places are picked one by one among at most this many runs.
+/// The maximum number of runs among which places are picked one by one.
 const MOST_SELECTED: usize = 1 << 22;
 
 impl Datatype {
-    /// Elements `first..first + count` of the typemap, in its order; elements past its end are left out.
+    /// Returns elements `first..first + count` of the typemap, in its order. Elements past its end
+    /// are left out.
     ///
     /// # Errors
-    /// The part has no short form, though the whole has (rows that pair up in another way once the first element is
-    /// gone), and more than 2^20 pieces more than it: class `Type`.
+    /// Class `Type` if the part has no short form although the whole has (rows form different pairs
+    /// once the first element is gone), and has more than 2^20 pieces more than the whole.
     ///
     /// # Cost
-    /// Follows the pieces, not the elements.
+    /// Grows with the pieces, not with the elements.
     pub fn slice(&self, first: usize, count: usize) -> Result<Datatype> {
         let first = first.min(self.size());
         let count = count.min(self.size() - first);
@@ -45,14 +46,15 @@ impl Datatype {
 }
 
 impl Datatype {
-    /// The elements that stand at `places` of the typemap, in the order of `places`; those past its end are left out.
+    /// Returns the elements at `places` of the typemap, in the order of `places`. Those past its
+    /// end are left out.
     ///
     /// # Errors
-    /// The result would be beyond the [limits](super#limits), or neither is one run and both together have more than
-    /// 2^22: class `Type`.
+    /// Class `Type` if the result would exceed a [limit](super#limits), or if neither is one run
+    /// and both together have more than 2^22.
     ///
     /// # Cost
-    /// Next to nothing where either is one run; otherwise, the runs of both.
+    /// Next to nothing where either is one run; otherwise, grows with the runs of both.
     pub fn select(&self, places: &Datatype) -> Result<Datatype> {
         let size = self.size() as i64;
         let inside = places.low() >= 0 && places.high() <= size;
@@ -86,7 +88,7 @@ impl Datatype {
     }
 }
 
-/// Elements `first..first + count` of `piece`: at least one, all of them there.
+/// Appends elements `first..first + count` of `piece`: at least one, and all of them exist.
 fn take(piece: &Piece, first: usize, count: usize, list: &mut Vec<Piece>) {
     let Some(dim) = piece.dims.first() else {
         list.push(Piece::contiguous(piece.offset + first as i64, count));

@@ -5,7 +5,8 @@ use super::*;
 use crate::error::ErrorClass;
 use fencepost_tests_support::random::Random;
 
-/// Canonical form as it is defined: every run written out, then folded pass by pass.
+/// Returns canonical form according to its definition: every run is written out, then folded pass
+/// by pass.
 fn plain(elements: &[i64]) -> Vec<Piece> {
     let mut list: Vec<Piece> = Vec::new();
     for &element in elements {
@@ -50,7 +51,7 @@ fn listed(datatype: &Datatype) -> Vec<i64> {
     datatype.element_iter().collect()
 }
 
-/// Layouts drawn at random, the same in every run.
+/// Layouts drawn at random, which are the same in every run.
 struct Dice(Random);
 
 impl Dice {
@@ -66,7 +67,7 @@ impl Dice {
         self.roll(0..below) as usize
     }
 
-    /// A description of `depth` levels, and what it means element by element.
+    /// Returns a description of `depth` levels, and its meaning element by element.
     fn layout(&mut self, depth: usize) -> (Datatype, Vec<i64>) {
         match self.roll(0..if depth == 0 { 4 } else { 9 }) {
             0 => {
@@ -122,7 +123,7 @@ impl Dice {
         }
     }
 
-    /// One that is not empty.
+    /// Returns a layout that is not empty.
     fn some_layout(&mut self, depth: usize) -> (Datatype, Vec<i64>) {
         loop {
             let layout = self.layout(depth);
@@ -206,7 +207,7 @@ fn five_descriptions_of_a_thousand_layouts_are_one_datatype_and_one_wire_form() 
 
 #[test]
 fn a_sequence_of_small_nests_equals_its_runs_written_out_and_folded() {
-    // Few strides and counts, so that borders join at every level.
+    // There are few strides and counts, so that borders join at every level.
     let mut dice = Dice::new(2);
     for _ in 0..60_000 {
         let parts: Vec<_> = (0..dice.roll(2..4))
@@ -282,12 +283,12 @@ fn touched_elements_are_found_without_a_look_at_each_visit() {
         ascending(often(&[(1 << 20, 0), (4, 2), (1 << 30, 0)], 1)),
         [3, 5, 7, 9].map(|at| (at, at + 1))
     );
-    // 200 steps in each of eight ways: 200^8 visits.
+    // 200 steps in each of eight dimensions: 200^8 visits.
     assert_eq!(ascending(often(&[(200, 1); 8], 1)), [(3, 3 + 8 * 199 + 1)]);
     assert_eq!(often(&[(200, -2); 8], 1).touched_runs().count(), 8 * 199 + 1);
     let many = Datatype::sequence((0..2000).map(|at| Datatype::nest(at % 3, &[(1 << 30, 0), (1000, 7)], 1)));
     assert_eq!(many.touched_runs().count(), 1000);
-    // There is no memory for all of these.
+    // There is not enough memory for all of these.
     let far = often(&[(3, 0), (1 << 40, 2)], 1);
     drop(far.touched_runs());
     assert!(far.ascending_runs().is_err());
@@ -499,7 +500,7 @@ fn zero_counts_are_the_one_empty_datatype() {
 
 #[test]
 fn a_part_that_has_no_short_form_is_an_error_before_it_is_written_out() {
-    // Greedy pairs of what is left are of two kinds in turn: nothing repeats.
+    // The greedy pairs of the rest alternate between two kinds, so nothing repeats.
     let pairs = |n| Datatype::nest(0, &[(n, 100), (2, 30), (2, 7)], 1);
     assert_eq!(pairs(1000).slice(1, 3998).unwrap().pieces().len(), 1999);
     let error = pairs(1 << 40).slice(1, 1 << 41).unwrap_err();
@@ -513,11 +514,11 @@ fn huge_nests_stay_nests() {
     let columns = Datatype::nest(7, &[(n, 1 << 12), (3, 5)], 2);
     assert_eq!(columns.pieces().len(), 1);
     assert_eq!(columns.size(), 6 * n);
-    // Starting and ending within a row: the cut rows and the rest.
+    // Starting and ending within a row leaves the cut rows and the rest.
     let slice = columns.slice(1, 6 * n - 2).unwrap();
     assert_eq!(slice.size(), 6 * n - 2);
     assert!(slice.pieces().len() <= 5, "{slice}");
-    // Rows of two are paired again.
+    // Rows of two form new pairs.
     let rows = Datatype::nest(0, &[(n, 10), (2, 3)], 1);
     assert_eq!(rows.slice(1, 2 * n - 2).unwrap().to_string(), format!("3+[{} by 10][2 by 7]x1", n - 1));
     let joined = Datatype::nest(0, &[(n, 10), (2, 8)], 2);
@@ -547,7 +548,7 @@ fn what_exceeds_the_limits_is_an_error_of_class_type() {
         Datatype::try_nest(0, &[(3, i64::MAX)], 1),
         Datatype::try_nest(0, &[(3, i64::MIN)], 1),
         Datatype::try_nest(0, &[(n, 9), (3, 3)], 1 << 62),
-        // No short form.
+        // This has no short form.
         Datatype::try_nest(0, &[(n, 8), (3, 3)], 2),
         Datatype::try_runs([(REACH, 1)]),
         Datatype::try_runs([(-REACH - 1, 1)]),

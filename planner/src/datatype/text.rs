@@ -1,4 +1,5 @@
-//! The text of a datatype: a run `3..7`, a nest `3+[8 by 100][2 by 10]x4`, several `0..2, 9+[2 by 5]x1`, nothing `none`.
+//! The text of a datatype: a run `3..7`, a nest `3+[8 by 100][2 by 10]x4`, several
+//! `0..2, 9+[2 by 5]x1`, no elements `none`.
 
 use super::canonical;
 use super::form::Datatype;
@@ -38,10 +39,12 @@ impl fmt::Debug for Datatype {
 impl FromStr for Datatype {
     type Err = Error;
 
-    /// Reads the text that [`Display`](fmt::Display) prints; descriptions that are not canonical are read too.
+    /// Reads the text that [`Display`](fmt::Display) prints. Descriptions that are not canonical
+    /// are accepted, too.
     ///
     /// # Errors
-    /// Class `Type`: not such a text (the message quotes the part that is not), or beyond the [limits](super#limits).
+    /// Class `Type` if this is not such a text (the message quotes the part that is not), or if a
+    /// [limit](super#limits) is exceeded.
     fn from_str(text: &str) -> Result<Self> {
         if text.trim() == "none" {
             return Ok(Self::empty());
@@ -60,10 +63,10 @@ impl FromStr for Datatype {
     }
 }
 
-/// `(count, stride)` each, outermost first.
+/// The dimensions, `(count, stride)` each, outermost first.
 type Dims = Vec<(usize, i64)>;
 
-/// A run or a nest.
+/// Reads a run or a nest.
 fn nest(text: &str) -> Option<(i64, Dims, usize)> {
     if let Some((low, high)) = text.split_once("..") {
         let (low, high): (i64, i64) = (low.parse().ok()?, high.parse().ok()?);

@@ -1,4 +1,4 @@
-//! The elements that a typemap touches, however often it visits each.
+//! The elements that a typemap touches, no matter how often it visits each.
 
 use super::form::{Datatype, Piece};
 use std::collections::TryReserveError;
@@ -6,18 +6,19 @@ use std::iter::once_with;
 use std::ops::Range;
 
 impl Datatype {
-    /// The elements that it touches, in ascending order, each once:
+    /// Returns the elements that it touches, in ascending order, each once:
     /// `(displacement of the first element, elements)` of runs that do not meet.
     ///
     /// # Cost
-    /// Memory for half as many runs as the extent has elements, at most: so bound the extent first.
-    /// The time follows these runs, the pieces, and the logarithms of their counts, not the visits.
+    /// Needs memory for at most half as many runs as the extent has elements, so bound the extent
+    /// first. The time grows with these runs, the pieces, and the logarithms of their counts, not
+    /// with the visits.
     ///
     /// # Errors
-    /// There is not as much memory.
+    /// If there is not enough memory.
     #[doc(hidden)]
     pub fn ascending_runs(&self) -> Result<Vec<Range<i64>>, TryReserveError> {
-        // The system may promise more memory than it has, so this asks for all of it first.
+        // The system may promise more memory than it has, so this requests all of it first.
         let most = self.pieces().iter().map(most_runs).fold(0, usize::saturating_add);
         Vec::<Range<i64>>::new().try_reserve_exact(most)?;
         self.joined_runs()
@@ -38,12 +39,13 @@ impl Datatype {
         Ok(all)
     }
 
-    /// Runs that have the elements that it touches, in some order: its visits, or, if these are
-    /// more than its extent has elements, each element once.
+    /// Returns runs with the elements that it touches, in some order. These are its visits or, if
+    /// it has more visits than its extent has elements, each element once.
     ///
     /// # Cost
-    /// None before a run is asked for. Then as [`ascending_runs`](Self::ascending_runs), where
-    /// elements are visited many times; a lack of that memory panics. Otherwise follows the runs.
+    /// Nothing before the first run is requested. Then, where elements are visited many times, the
+    /// cost of [`ascending_runs`](Self::ascending_runs); it panics if there is not enough memory
+    /// for that. Otherwise grows with the runs.
     #[doc(hidden)]
     pub fn touched_runs(&self) -> impl Iterator<Item = (i64, usize)> + '_ {
         let is_repeated = self.run_count() as u64 > self.extent() as u64;
@@ -55,19 +57,19 @@ impl Datatype {
     }
 }
 
-/// The most runs that the elements of a piece can be.
+/// Returns the maximum number of runs that the elements of a piece can form.
 fn most_runs(piece: &Piece) -> usize {
     let moves = piece.dims.iter().filter(|dim| dim.stride != 0);
     let visits = moves.fold(1_usize, |visits, dim| visits.saturating_mul(dim.count));
     visits.min(1 + (piece.high() - piece.low()) as usize / 2)
 }
 
-/// The elements of a piece, in runs that ascend and do not meet.
+/// Returns the elements of a piece, in runs that ascend and do not meet.
 fn ascending(piece: &Piece) -> Result<Vec<Range<i64>>, TryReserveError> {
     let low = piece.low();
     let mut all: Vec<_> = std::iter::once(low..low + piece.run as i64).collect();
-    // A dimension that goes down has the elements of one that goes up from its end. The steps of
-    // the innermost, which are the shortest for most nests, are more likely to join runs.
+    // A descending dimension has the elements of one that ascends from its end. The steps of the
+    // innermost one, which are the shortest for most nests, are more likely to join runs.
     for dim in piece.dims.iter().rev().filter(|dim| dim.stride != 0) {
         let (stride, mut copies) = (dim.stride.abs(), 1);
         while copies < dim.count {
@@ -84,7 +86,7 @@ fn ascending(piece: &Piece) -> Result<Vec<Range<i64>>, TryReserveError> {
     Ok(all)
 }
 
-/// Sorts the runs, and joins those that meet or touch, without more memory.
+/// Sorts the runs and joins those that overlap or touch, without more memory.
 fn merge(runs: &mut Vec<Range<i64>>) {
     runs.sort_unstable_by_key(|run| run.start);
     runs.dedup_by(|next, last| {

@@ -1,7 +1,8 @@
-//! The wire form: one byte string for each typemap, and nothing else is read.
+//! The wire form. There is one byte string for each typemap, and no other is accepted.
 //!
-//! Numbers are as in [`varint`]. First the number of pieces, then each: its displacement less that of the one before, the
-//! number of dimensions, each one's count and stride outermost first, and its run.
+//! Numbers are encoded as in [`varint`]. The number of pieces comes first, then each piece: its
+//! displacement minus that of the one before, the number of dimensions, the count and stride of
+//! each dimension, outermost first, and its run.
 
 use super::canonical::{check, is_canonical};
 use super::form::{Datatype, Dim, Piece, Pieces};
@@ -9,13 +10,14 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::varint::{self, write, write_signed};
 use smallvec::SmallVec;
 
-/// The fewest bytes of a piece.
+/// The minimum number of bytes of a piece.
 const LEAST: usize = 3;
-/// More dimensions than this, of at least 2 each, are beyond the limit of the size.
+/// The maximum number of dimensions. More dimensions, of at least 2 each, exceed the limit of the
+/// size.
 const MOST_DIMS: u64 = 62;
 
 impl Datatype {
-    /// Append its wire form.
+    /// Appends its wire form.
     #[doc(hidden)]
     pub fn encode(&self, out: &mut Vec<u8>) {
         write(out, self.pieces().len() as u64);
@@ -32,13 +34,14 @@ impl Datatype {
         }
     }
 
-    /// Read one from the front of `bytes`, which is left at what follows.
+    /// Reads a datatype from the front of `bytes`, and advances `bytes` past it.
     ///
     /// # Errors
-    /// Class `File`: truncated, not canonical, or beyond the [limits](super#limits). `bytes` is then left anywhere.
+    /// Class `File` if the bytes are truncated, not canonical, or exceed a [limit](super#limits).
+    /// `bytes` is then left at an unspecified position.
     ///
     /// # Cost
-    /// Follows the bytes read; never more memory than a constant times them.
+    /// Grows with the bytes read. Never needs more memory than a constant times them.
     #[doc(hidden)]
     pub fn decode(bytes: &mut &[u8]) -> Result<Self> {
         let pieces = read(bytes)?;

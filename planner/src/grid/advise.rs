@@ -333,8 +333,8 @@ impl Waits<'_> {
         });
         let shifts = super::tiles::shifts(block.width.map(|width| width / self.steps));
         let ahead: [f64; D] = shifts.map(|shift| shift as f64 * (self.steps + 1) as f64);
-        // The extent that the steps of a band read and write, and the factor by which bands read
-        // again cells of the bands next to them.
+        // The extent that the steps of a band read and write, and the factor by which loads grow
+        // because bands read again cells of the bands next to them.
         let held = |d: usize| (bands[d] as f64 + ahead[d]).min(stored[d]);
         let again =
             |d: usize| if (bands[d] as f64) < stored[d] { 1.0 + ahead[d] / bands[d] as f64 } else { 1.0 };

@@ -7,9 +7,9 @@ use smallvec::SmallVec;
 /// cell and are at least as wide as their halo of `widths`. Returns `None` if there is no such
 /// grid.
 ///
-/// Like MPI_Dims_create, but takes the array's own extents into account. Of several such grids it
-/// returns the one with more ranks in the earlier, slower dimensions, so that exchanged cells are
-/// in long runs.
+/// Like MPI_Dims_create, but takes the array's own extents into account. Of several grids with the
+/// same surface it returns the one with more ranks in the earlier, slower dimensions, so that
+/// exchanged cells are in long runs.
 pub(super) fn balanced<const D: usize>(
     ranks: u32,
     global: [usize; D],

@@ -115,9 +115,9 @@ impl<const D: usize> Block<D> {
     /// RANK if `rank` is not one of `ranks`; DIMS if no grid gives each rank a cell.
     ///
     /// # Cost
-    /// Compares the ways to write `ranks` as a product: well below a microsecond for most, some
-    /// tens of them for 3D blocks of ranks with a hundred divisors. [`of`](Self::of) on an existing
-    /// block has none of this cost.
+    /// Compares the ways to write `ranks` as a product. This takes well below a microsecond for
+    /// most numbers of ranks, and some tens of microseconds for 3D blocks of ranks with a hundred
+    /// divisors. [`of`](Self::of) on an existing block has none of this cost.
     pub fn at(rank: usize, ranks: usize, global: [usize; D]) -> Result<Self> {
         const { assert!(D >= 1 && D <= 3, "a Block has 1, 2 or 3 dimensions") };
         if rank >= ranks {
@@ -175,7 +175,6 @@ impl<const D: usize> Block<D> {
     /// If the halo does not fit a [grid](Self::grid) that was not given, another grid is chosen, in
     /// which ranks own other cells. So set the halo before a window is created or filled, and give
     /// the grid where two blocks of one array differ in their halos.
-    ///
     ///
     /// # Errors
     /// ARG if it is wider than the smallest block, of the grid that was given or of every grid.

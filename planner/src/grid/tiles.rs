@@ -154,7 +154,7 @@ fn turned<T, const N: usize>(mut fields: [T; N], times: usize) -> [T; N] {
 
 /// The rows of all bands.
 struct Visits<const D: usize> {
-    /// The fields that all rows have in common.
+    /// A row without cells, with the values that all rows share.
     row: Row<D>,
     /// The rows of the current band and step that are left.
     rows: Rows<D>,

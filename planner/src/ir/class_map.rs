@@ -1,26 +1,27 @@
 //! The map from ranks to classes as nested runs: row, plane, volume.
 //!
-//! A 2D grid of 316 x 317 ranks has three distinct rows of three runs each, and three runs of rows. So the map's size
-//! follows the classes, however many ranks there are.
+//! A 2D grid of 316 x 317 ranks has three distinct rows of three runs each, and three runs of rows.
+//! So the size of the map grows with the classes and not with the number of ranks.
 
 use crate::ids::ClassId;
 use indexmap::IndexSet;
 
-/// `count` times the same class or the same line of the level below.
+/// A number of repetitions of the same class, or of the same line of the level below.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Run {
-    /// The number of times; at least 1.
+    /// The number of repetitions; at least 1.
     pub count: u32,
     /// The class, or the line of the level below.
     pub of: u32,
 }
 
-/// A line of one dimension of the grid, as runs; in canonical form neighbouring runs differ.
+/// A line of one dimension of the grid, as runs. In canonical form, neighbouring runs differ.
 pub type Line = Vec<Run>;
 
-/// The map from ranks to classes, a level for each dimension of the grid, fastest first: the distinct lines of that
-/// dimension in order of appearance. Runs of the first level are of classes, those of the others of lines of the level
-/// before. The last level has one line.
+/// The map from ranks to classes, with a level for each dimension of the grid, fastest first. A
+/// level has the distinct lines of that dimension in order of appearance. The runs of the first
+/// level consist of classes, those of the others of lines of the level before. The last level has
+/// one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NestedRuns {
     /// Fastest dimension first.
@@ -28,7 +29,8 @@ pub struct NestedRuns {
 }
 
 impl NestedRuns {
-    /// `class_of` over a grid of `shape`, slowest dimension first; over a line where `shape` has not as many places.
+    /// Compresses `class_of` over a grid of `shape`, slowest dimension first. If `shape` does not
+    /// have exactly as many places as there are ranks, compresses it over a line.
     pub fn compress(class_of: &[ClassId], shape: &[u32]) -> Self {
         let places = shape.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent as usize));
         let line = [class_of.len() as u32];
@@ -45,11 +47,11 @@ impl NestedRuns {
         Self { levels }
     }
 
-    /// The class of each rank of a grid of `shape`, where there are `classes`; what is wrong where it is not a map of
-    /// such a grid.
+    /// Returns the class of each rank of a grid of `shape`, where there are `classes`. If this is
+    /// not a map of such a grid, returns a description of what is wrong.
     ///
     /// # Cost
-    /// The number of places of `shape`, which the caller bounds.
+    /// Grows with the number of places of `shape`, which the caller bounds.
     pub fn expand(&self, shape: &[u32], classes: usize) -> Result<Vec<ClassId>, String> {
         if self.levels.len() != shape.len() {
             return Err(format!("{} levels of runs for {} dimensions", self.levels.len(), shape.len()));

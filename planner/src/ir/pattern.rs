@@ -1,4 +1,5 @@
-//! [`Pattern`]: what the calls of one epoch on one rank ask for; [`Patterns`]: those of all ranks, by class.
+//! [`Pattern`]: the operations that the calls of one epoch on one rank request. [`Patterns`]: those
+//! of all ranks, by class.
 
 use crate::datatype::Datatype;
 use crate::element::{ElementType, Op};
@@ -10,7 +11,7 @@ use crate::table::Table;
 pub enum Kind {
     /// Elements of the origin replace elements of the target.
     Put,
-    /// Elements of the target land at the origin, before any put of the epoch is applied.
+    /// Elements of the target are written at the origin, before any put of the epoch is applied.
     Get,
     /// Elements of the origin are combined into elements of the target.
     Accumulate(Op),
@@ -19,10 +20,11 @@ pub enum Kind {
 /// The origin's side of an operation.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Local {
-    /// A contiguous buffer of its own, of as many elements as the remote datatype: a slice copied at the call,
-    /// a ticket, or a buffer borrowed by a scoped epoch.
+    /// A contiguous buffer of its own, with as many elements as the remote datatype: a slice copied
+    /// at the call, a ticket, or a buffer borrowed by a scoped epoch.
     Buffer,
-    /// Elements of one of the origin's windows: a source for puts and accumulates, a destination for gets.
+    /// Elements of one of the origin's windows: a source for puts and accumulates, a destination
+    /// for gets.
     Section {
         /// The window.
         window: WindowId,
@@ -31,19 +33,21 @@ pub enum Local {
     },
 }
 
-/// The way in which the bytes of a transfer travel: a preference of the user, or a decision of `route`.
+/// The way in which the bytes of a transfer travel: a preference of the user, or a decision of
+/// `route`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Mode {
-    /// The machine model chooses; in a dynamic epoch, what earlier epochs of the same line transferred.
+    /// The machine model chooses; in a dynamic epoch, the choice depends on what earlier epochs of
+    /// the same line transferred.
     #[default]
     Auto,
     /// A message of its own, as early as it can leave.
     Aggressive,
     /// One message to each target at the fence.
     Aggregated,
-    /// In chunks, each leaving as soon as it is full.
+    /// In chunks, each of them sent once it is full.
     Pipelined,
-    /// One copy, no staging, where memory is shared and it is shown safe.
+    /// One copy without staging, where memory is shared and this is shown to be safe.
     Direct,
 }
 
@@ -53,10 +57,10 @@ impl Mode {
         [Mode::Auto, Mode::Aggressive, Mode::Aggregated, Mode::Pipelined, Mode::Direct];
 }
 
-/// A place in the user's source.
+/// A position in the user's source.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Site {
-    /// The file as the compiler names it.
+    /// The file as named by the compiler.
     pub file: std::sync::Arc<str>,
     /// The line.
     pub line: u32,
@@ -77,15 +81,16 @@ pub struct Operation {
     pub kind: Kind,
     /// The window on the target.
     pub window: WindowId,
-    /// The target, seen from here; `None` is MPI's PROC_NULL: the operation succeeds and does nothing.
+    /// The target, relative to this rank. `None` is MPI's PROC_NULL: the operation succeeds and
+    /// does nothing.
     pub target: Option<Delta>,
     /// The target's elements, in the target's window.
     pub remote: Datatype,
     /// The origin's elements.
     pub local: Local,
-    /// The mode asked for.
+    /// The mode that was requested.
     pub mode: Mode,
-    /// The call.
+    /// The position of the call.
     pub site: Site,
 }
 
@@ -112,19 +117,20 @@ pub enum Sync {
     /// All ranks run it, in the same order as all other calls of all ranks.
     #[default]
     Fence,
-    /// The ranks that exchange something run it, each pair equally often; a rank whose program is empty need not.
+    /// The ranks that exchange something run it, each pair equally often. A rank whose program is
+    /// empty need not run it.
     Pscw,
 }
 
-/// The patterns of all ranks: those of ranks that differ only by where they stand are kept once.
+/// The patterns of all ranks. Those of ranks that differ only by their position are kept once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Patterns {
     /// The superstep's name, for messages.
     pub name: String,
     /// The element type of each window of the superstep.
     pub windows: Table<WindowId, ElementType>,
-    /// The extents of the grid of ranks, row-major, slowest first; their product is the number of ranks. A hint that keeps
-    /// the map of classes small, never a matter of meaning.
+    /// The extents of the grid of ranks, row-major, slowest first; their product is the number of
+    /// ranks. This is a hint that keeps the map of classes small and never changes the meaning.
     pub shape: Vec<u32>,
     /// Each distinct pattern.
     pub classes: Table<ClassId, Pattern>,
@@ -132,7 +138,8 @@ pub struct Patterns {
     pub class_of: Vec<ClassId>,
     /// Whether order is kept.
     pub order: Order,
-    /// How the ranks are synchronised. No pass looks at it: each program is complete in itself (W6).
+    /// How the ranks are synchronised. No pass reads it, because each program is complete in itself
+    /// (W6).
     pub sync: Sync,
 }
 

@@ -1,7 +1,9 @@
-//! [`Peers`]: ranks grouped by what they do and by what is done to them; every stage up to `lower` is kept over one.
+//! [`Peers`]: ranks grouped by what they do and by what is done to them. Every stage up to `lower`
+//! is kept over one.
 //!
-//! All that goes from one rank to another is a *link*, interned by content, and its id stands at both of its ends. A pass
-//! that decides something about a link decides it once, in the link, so its two ends cannot disagree.
+//! Everything that goes from one rank to another is a *link*. It is interned by content, and its id
+//! is stored at both of its ends. A pass decides something about a link only once, in the link, so
+//! its two ends cannot disagree.
 
 use crate::ids::{ClassId, Delta, LinkId};
 use crate::table::Table;
@@ -20,10 +22,11 @@ pub struct Peers {
 pub struct RankClass {
     /// The pattern of the class, in [`Patterns::classes`](crate::ir::pattern::Patterns::classes).
     pub pattern: ClassId,
-    /// The ranks that it communicates with, by ascending delta; the rank itself is among them if it has operations on
-    /// itself.
+    /// The ranks that it communicates with, by ascending delta. The rank itself is among them if it
+    /// has operations on itself.
     pub peers: Vec<Peer>,
-    /// The smallest valid length of each window, for the rank's own sections and for the operations of other ranks.
+    /// The smallest valid length of each window, for the rank's own sections and for the operations
+    /// of other ranks.
     pub least_len: Vec<usize>,
 }
 
@@ -41,22 +44,22 @@ pub struct Peer {
 }
 
 impl RankClass {
-    /// Links that leave this rank for another, deltas ascending.
+    /// Returns the links that leave this rank for another one, deltas ascending.
     pub fn out(&self) -> impl Iterator<Item = (Delta, LinkId)> + '_ {
         self.others().filter_map(|peer| Some((peer.delta, peer.sends?)))
     }
 
-    /// Links that arrive from another rank, deltas ascending.
+    /// Returns the links that arrive from another rank, deltas ascending.
     pub fn into(&self) -> impl Iterator<Item = (Delta, LinkId)> + '_ {
         self.others().filter_map(|peer| Some((peer.delta, peer.receives?)))
     }
 
-    /// The link from this rank to itself.
+    /// Returns the link from this rank to itself.
     pub fn own(&self) -> Option<LinkId> {
         self.place(Delta::SELF).and_then(|place| self.peers[place].sends)
     }
 
-    /// Returns the index in `peers` of the one at `delta`.
+    /// Returns the index in `peers` of the peer at `delta`.
     pub fn place(&self, delta: Delta) -> Option<usize> {
         self.peers.binary_search_by_key(&delta, |peer| peer.delta).ok()
     }

@@ -241,8 +241,7 @@ pub enum Instruction {
         /// The round of issue.
         round: RoundId,
     },
-    /// Takes the next frame from `peer`, which is a `frame` of the same superstep sent in round
-    /// `round` or before any.
+    /// Takes the next frame from `peer`, which must be a `frame` of the same superstep.
     Await {
         /// The rank that sends the frame.
         peer: Delta,

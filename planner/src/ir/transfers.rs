@@ -38,8 +38,8 @@ pub struct Transfer {
 pub struct Fold {
     /// The elements.
     pub source: Side,
-    /// The element of the transfer that each is combined into, counted in the transfer's order from 0.
-    /// It has as many elements as the source.
+    /// The element of the transfer into which each is combined, numbered from 0 in the order of the
+    /// transfer. It has as many elements as the source.
     pub into: Datatype,
 }
 
