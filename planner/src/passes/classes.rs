@@ -1,12 +1,12 @@
-//! [`Classes`]: rows of numbers, interned by content; and the grouping of ranks by them.
+//! [`Classes`]: rows of numbers, interned by content. Also groups ranks by such rows.
 
 use crate::ids::ClassId;
 use crate::ir::peers::{Peer, Peers, RankClass};
 use crate::table::Table;
 use indexmap::IndexSet;
 
-/// Assigns equal rows equal numbers, from 0 on, in the order in which they are first seen. A row equal to the one before
-/// costs no hash.
+/// Numbers for distinct rows: equal rows get equal numbers, from 0 on, in the order in which they
+/// are first seen. A row equal to the previous one costs no hash.
 #[derive(Default)]
 pub(crate) struct Classes {
     rows: IndexSet<Box<[u32]>>,
@@ -14,12 +14,12 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// The row of a number.
+    /// Returns the row with this number.
     pub(crate) fn row(&self, number: u32) -> &[u32] {
         &self.rows[number as usize]
     }
 
-    /// The number of `row`, and whether it is new.
+    /// Returns the number of `row`, and whether the row is new.
     pub(crate) fn intern(&mut self, row: &[u32]) -> (u32, bool) {
         let mut new = false;
         if self.rows.get_index(self.last).is_none_or(|last| **last != *row) {
@@ -32,9 +32,11 @@ impl Classes {
     }
 }
 
-/// Groups the ranks by the class that `decide` returns for their class and, where `neighbours_matter`, the classes of
-/// their peers; `decide` is called once for each such neighbourhood. Ranks that had one class and have the same links
-/// afterwards are one class.
+/// Groups the ranks by the class that `decide` returns for them.
+///
+/// `decide` receives the class of a rank and, if `neighbours_matter`, the classes of its peers. It
+/// is called once for each distinct combination of these. Ranks that were in one class and have the
+/// same links afterwards are in one class again.
 pub(super) fn regrouped(
     peers: &Peers,
     neighbours_matter: bool,
@@ -69,7 +71,7 @@ pub(super) fn regrouped(
     Peers { classes, class_of }
 }
 
-/// The row of a class that was `class` before: ranks with equal rows are one class.
+/// Returns the row of a class that was `class` before. Ranks with equal rows form one class.
 fn links_of(class: ClassId, peers: &[Peer]) -> Vec<u32> {
     let links = peers.iter().flat_map(|peer| [peer.sends, peer.receives]);
     [class.0].into_iter().chain(links.map(|link| link.map_or(u32::MAX, |link| link.0))).collect()

@@ -1,21 +1,24 @@
-//! All that one rank sends another becomes one message: abutting transfers become one, and elements that no rank can see
-//! are not sent.
+//! Merges everything that one rank sends another into one message: adjacent transfers are joined,
+//! and elements that no rank can see are not sent.
 //!
 //! ```text
 //! l0: put w0 0..1 -> w0 8..9      l0: put w0 0..2 -> w0 8+[2 by 4]x1
 //! l0: put w0 1..2 -> w0 12..13
 //! ```
 //!
-//! Before: lists of transfers. After: the same, with fewer and longer ones. Of all that is written to one element, by
-//! whichever ranks, what comes before the last put of it is left out: one writer is left. Puts that follow each other
-//! between the same two windows are one put of both typemaps, one after the other; accumulates with one operator
-//! likewise, since typemap order is then program order.
+//! Both stages are lists of transfers; those after the pass are fewer and longer. If several ranks
+//! write one element, whatever comes before its last put is left out, so one writer remains. Puts
+//! that follow each other between the same two windows become one put, whose typemap is theirs in
+//! sequence. Accumulates with one operator are joined in the same way, since typemap order is then
+//! program order.
 //!
-//! **Requires** nothing. **Ensures** the order of writes to one element is kept (by the program, and by the window it
-//! stands in); with [`Options::coalesce`] off nothing changes; a transfer asked to be aggressive stays on its own; of
-//! a buffer that would fall into small pieces more is sent than is seen. **Cost** follows the size of the datatypes
-//! of each distinct link, and of all that reaches each class of ranks; ranks x peers small steps where something is
-//! hidden.
+//! **Requires** nothing.
+//! **Ensures** that the order of writes to one element is kept (by the program, and by the window
+//! that holds it). With [`Options::coalesce`] off nothing changes. A transfer for which aggressive
+//! mode was requested stays separate. If leaving out hidden elements would break a buffer into
+//! small pieces, more of it is sent than can be seen.
+//! **Cost** proportional to the size of the datatypes of each distinct link, and of everything that
+//! reaches each class of ranks; ranks x peers small steps if something is hidden.
 
 use super::normalise::ascending;
 use super::writers::one_writer;
@@ -42,7 +45,7 @@ fn coalesce_link(mut link: Vec<Transfer>, options: &Options) -> Vec<Transfer> {
     if link.len() == 1 {
         return link;
     }
-    // Stable: within one pair of answer and target window the order stays.
+    // The sort is stable: the order within one pair of answer and target window is kept.
     link.sort_by_key(|transfer| (!transfer.is_answer(), window(&transfer.target), answer_source(transfer)));
     link.chunk_by(|a, b| joins(a, b, options)).flat_map(join).collect()
 }
@@ -51,12 +54,13 @@ fn window(side: &Side) -> Option<WindowId> {
     side.window().map(|(window, _)| window)
 }
 
-/// Answers land where no other does, so they may be gathered by where they come from too.
+/// Returns the source window of an answer. No two answers land in the same element, so they may
+/// also be grouped by the window that they come from.
 fn answer_source(transfer: &Transfer) -> Option<WindowId> {
     if transfer.is_answer() { window(&transfer.source) } else { None }
 }
 
-/// Returns whether `b`, which follows `a`, may become one with it.
+/// Returns whether `b`, which follows `a`, may be joined with it.
 fn joins(a: &Transfer, b: &Transfer, options: &Options) -> bool {
     a.kind == b.kind
         && window(&a.source).is_some()
@@ -68,14 +72,18 @@ fn joins(a: &Transfer, b: &Transfer, options: &Options) -> bool {
         && in_blocks(a) == in_blocks(b)
 }
 
-/// Returns whether it moves in long runs. Direct or packed is chosen by block, so long and short ones are not mixed; packed
-/// after all, they are packed in one go just the same.
+/// Returns whether `transfer` moves in long runs.
+///
+/// The choice between direct and packed depends on the length of blocks, so transfers with long and
+/// with short blocks are not joined. If both end up packed, they are packed in one step all the
+/// same.
 fn in_blocks(transfer: &Transfer) -> bool {
     let runs = |side: &Side| side.window().map_or(1, |(_, datatype)| datatype.run_count()) as u64;
     transfer.bytes() >= 256 * runs(&transfer.source).max(runs(&transfer.target))
 }
 
-/// One transfer of all of `group`; the group as it is where no datatype is long enough for it.
+/// Joins all of `group` into one transfer. Returns the group unchanged if the joined datatype would
+/// exceed a limit.
 fn join(group: &[Transfer]) -> Vec<Transfer> {
     let [first, _, ..] = group else { return group.to_vec() };
     let whole = |side: fn(&Transfer) -> &Side| {

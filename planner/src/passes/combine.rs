@@ -1,21 +1,24 @@
-//! Combines the accumulates of one rank into one element, in one message, so that one value is sent.
+//! Combines accumulates of one rank that visit the same element in the same message, so that a
+//! single value is sent.
 //!
 //! ```text
 //! accumulate SUM w0 0..4 -> w0 8..12      accumulate SUM w0 0..4 -> w0 8..12 with w1 0..2 at 2..4
 //! accumulate SUM w1 0..2 -> w0 10..12
 //! ```
 //!
-//! Only for operators whose order does not show: those are associative bit for bit (integers wrap; a NaN that MIN or
-//! MAX leaves is the canonical one; of equal values MINLOC and MAXLOC take the smallest index), so what is combined
-//! before it travels leaves what the target would have made of it. Never for SUM and PROD of floats. Only adjacent
-//! accumulates of a message are combined, so no other operation comes between.
+//! Applies only to operators whose order does not show. These are associative bit for bit: integers
+//! wrap, a NaN that MIN or MAX leaves is the canonical one, and among equal values MINLOC and
+//! MAXLOC take the smallest index. So combining values before they are sent leaves what the target
+//! would have computed. SUM and PROD of floats are never combined. Only adjacent accumulates of a
+//! message are combined, so no other operation comes between them.
 //!
-//! It comes after `route`, since what is copied directly does not travel: there the target's elements are combined into
-//! at once.
+//! The pass comes after `route`, because a direct copy sends nothing: there the target's elements
+//! are combined in place.
 //!
-//! **Requires** routes. **Ensures** each instruction more that this costs saves at least 16 bytes; with
-//! [`Options::coalesce`] off nothing changes. **Cost** follows the runs of accumulates that overlap; next to nothing
-//! elsewhere.
+//! **Requires** routes.
+//! **Ensures** that each instruction that this adds saves at least 16 bytes. With
+//! [`Options::coalesce`] off nothing changes.
+//! **Cost** proportional to the runs of accumulates that overlap; next to nothing elsewhere.
 
 use super::cover::any_overlap;
 use crate::datatype::{Datatype, MOST_RUNS, pairs};
@@ -25,7 +28,7 @@ use crate::ir::transfers::{Fold, Side, Transfer};
 use crate::options::Options;
 use std::collections::BTreeMap;
 
-/// The bytes that each additional instruction must save.
+/// The number of bytes that each additional instruction must save.
 const SAVED: usize = 16;
 
 /// See the [module](self).
@@ -41,7 +44,7 @@ pub fn combine<'p>(mut routed: Routed<'p>, options: &Options) -> Routed<'p> {
     routed
 }
 
-/// Returns whether it may be combined with others of its kind before it travels.
+/// Returns whether `transfer` may be combined with others of its kind before it is sent.
 fn combines(transfer: &Transfer) -> bool {
     matches!(transfer.kind, Kind::Accumulate(op) if !op.order_shows(transfer.element))
 }
@@ -51,20 +54,23 @@ fn combinable(a: &Transfer, b: &Transfer) -> bool {
     combines(a) && a.kind == b.kind && window(a) == window(b)
 }
 
-/// Contiguous elements of one transfer: of which, from where, to where, how many.
+/// Contiguous elements of one transfer: its index in the group, the first source element, the first
+/// target element, and the number of elements.
 type Elements = (usize, i64, i64, usize);
 
-/// A transfer in the making: the first visits of its elements, and what is combined into them.
+/// A transfer under construction: the first visits to its elements, and the later visits that are
+/// combined into them.
 #[derive(Default)]
 struct Slot {
-    /// The first visits: to elements of the target.
+    /// The first visits; their targets are elements of the window.
     first: Vec<Elements>,
-    /// The elements that are combined, and their places among the elements of `first`.
+    /// The later visits; their targets are positions among the elements of `first`.
     later: Vec<Elements>,
     size: usize,
 }
 
-/// Combines `group` so that each element is visited once; returns it unchanged if that is impossible, or does not pay.
+/// Combines `group` so that each element is visited once. Returns the group unchanged if that is
+/// impossible or does not pay.
 fn combined(group: &[Transfer]) -> Vec<Transfer> {
     let whole = || group.to_vec();
     let targets: Vec<&Datatype> =
@@ -84,11 +90,13 @@ fn combined(group: &[Transfer]) -> Vec<Transfer> {
     if pieces.saturating_sub(group.len()) * SAVED > saved { whole() } else { made }
 }
 
-/// Nothing where visits meet in more than [`MOST_RUNS`] parts.
+/// Groups the visits by the element that they reach. Returns `None` if visits meet in more than
+/// [`MOST_RUNS`] parts.
 fn slots(group: &[Transfer], targets: &[&Datatype]) -> Option<Vec<Slot>> {
     let mut slots: Vec<Slot> = Vec::new();
     let mut patience = MOST_RUNS;
-    // Which elements were visited: from the first of an interval to past its last, its slot, and its place there.
+    // The elements visited so far. Each entry maps the first element of an interval to the end of
+    // the interval, its slot, and its position in the slot.
     let mut held: BTreeMap<i64, (i64, usize, usize)> = BTreeMap::new();
     for (number, (transfer, target)) in group.iter().zip(targets).enumerate() {
         let source = elements(&transfer.source);
@@ -124,7 +132,7 @@ fn slots(group: &[Transfer], targets: &[&Datatype]) -> Option<Vec<Slot>> {
     Some(slots)
 }
 
-/// The elements of a side, wherever they lie.
+/// Returns the elements of `side`, in a window or in a buffer.
 fn elements(side: &Side) -> Datatype {
     match side {
         Side::Window { datatype, .. } => datatype.clone(),
@@ -133,7 +141,7 @@ fn elements(side: &Side) -> Datatype {
 }
 
 impl Slot {
-    /// Nothing where a datatype would be too long.
+    /// Builds the transfer. Returns `None` if a datatype would be too long.
     fn transfer(&self, group: &[Transfer]) -> Option<Transfer> {
         let like = &group[self.first.first()?.0];
         let (window, _) = like.target.window()?;

@@ -4,9 +4,11 @@
 //! c0: -1 receives 1 message 8 B; +1 sends 1 message 8 B      c0: out 1 message 8 B, in 1 message 8 B, h 1
 //! ```
 //!
-//! **Requires** routes: it counts what will really travel. **Ensures** exact numbers, and `h`, the largest number of
-//! messages that a rank sends or receives. What a rank sends itself is not counted; all direct copies between two
-//! ranks are one message. At run time this pass is a reduction over all ranks. **Cost** follows the classes.
+//! **Requires** routes, since it counts what will actually be sent.
+//! **Ensures** exact numbers, and `h`, the largest number of messages that a rank sends or
+//! receives. What a rank sends to itself is not counted. All direct copies between two ranks count
+//! as one message. At run time this pass is a reduction over all ranks.
+//! **Cost** proportional to the number of classes.
 
 use crate::ids::{LinkId, OperationId};
 use crate::ir::demand::{Demand, Load};
@@ -48,7 +50,7 @@ struct Row {
 
 impl Row {
     fn of(route: &Route) -> Self {
-        // An operation of the one origin and an answer to the other may have one id.
+        // An operation of one origin and an answer to the other may have the same id.
         let mut operations: SmallVec<[(bool, OperationId); 4]> = route
             .transfers()
             .flat_map(|(_, _, transfer)| transfer.operations.iter().map(|&id| (transfer.is_answer(), id)))

@@ -1,4 +1,5 @@
-//! [`Cover`]: which elements of a window were met; [`latest`]: of several writes, what survives.
+//! [`Cover`] records which elements of a window were met. [`latest`] computes what survives of
+//! several writes.
 
 use crate::datatype::{Datatype, MOST_RUNS, pairs};
 use crate::error::{Error, ErrorClass, Result};
@@ -10,12 +11,12 @@ use std::collections::BTreeMap;
 /// A set of elements, as disjoint intervals.
 #[derive(Default)]
 pub(crate) struct Cover {
-    /// From the first element of each interval to past its last.
+    /// Maps the first element of each interval to its end.
     intervals: BTreeMap<i64, i64>,
 }
 
 impl Cover {
-    /// The parts of `low..high` that are not there, highest first.
+    /// Returns the parts of `low..high` that are not in the set, highest first.
     pub(crate) fn gaps(&self, low: i64, high: i64) -> Vec<(i64, i64)> {
         let (mut gaps, mut end) = (Vec::new(), high);
         for (&a, &b) in self.intervals.range(..high).rev().take_while(|&(_, &b)| b > low) {
@@ -30,7 +31,7 @@ impl Cover {
         gaps
     }
 
-    /// Add `low..high`.
+    /// Adds `low..high`.
     pub(crate) fn add(&mut self, low: i64, high: i64) {
         if low >= high {
             return;
@@ -67,11 +68,12 @@ pub(crate) fn any_overlap(sets: &[&Datatype]) -> bool {
     })
 }
 
-/// Where operations overlap, they are gone through run by run: they must have no more than [`MOST_RUNS`] where one rank's
-/// gets land.
+/// Checks that overlapping gets that land in one rank's window have at most [`MOST_RUNS`] runs.
+///
+/// Overlapping operations are processed run by run, which limits their number.
 ///
 /// # Errors
-/// `NO_MEM`, with the first rank that asks for it.
+/// `NO_MEM`, which names the first rank that exceeds the limit.
 pub(crate) fn landing_fits(patterns: &Patterns) -> Result<()> {
     for (class, pattern) in patterns.classes.iter() {
         let gets = pattern.operations.values().filter(|operation| operation.kind == Kind::Get);
@@ -87,10 +89,10 @@ pub(crate) fn landing_fits(patterns: &Patterns) -> Result<()> {
     Ok(())
 }
 
-/// The same of all that reaches one rank.
+/// Checks the same limit for everything that arrives at one rank.
 ///
 /// # Errors
-/// `NO_MEM`, with the first rank that it reaches.
+/// `NO_MEM`, which names the first rank whose arriving operations exceed the limit.
 pub(crate) fn arriving_fits(transfers: &Transfers<'_>) -> Result<()> {
     let Transfers { patterns, peers, links, .. } = transfers;
     for (id, class) in peers.classes.iter() {
@@ -109,7 +111,8 @@ pub(crate) fn arriving_fits(transfers: &Transfers<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The first window of which too many runs are written, where they overlap, and how many they are; both sides count.
+/// Returns the first window in which overlapping writes have more than [`MOST_RUNS`] runs, and
+/// their number. The runs of both sides count.
 fn unwieldy<'d>(
     written: impl Iterator<Item = (WindowId, &'d Datatype, &'d Datatype)>,
 ) -> Option<(WindowId, usize)> {
@@ -130,10 +133,11 @@ fn too_many(what: &str, window: WindowId, runs: usize, rank: Rank, patterns: &Pa
     Error::new(ErrorClass::NoMem, message).on_rank(rank.index()).in_superstep(&patterns.name)
 }
 
-/// Of transfers that store into one window one after another, what no later store of an element replaces, in order.
+/// Returns what remains of transfers that store into one window one after another, in order: the
+/// elements that no later transfer replaces.
 ///
 /// # Cost
-/// Follows the runs; next to nothing where no two overlap.
+/// Proportional to the runs; next to nothing if no two of them overlap.
 pub(crate) fn latest(transfers: Vec<Transfer>) -> Vec<Transfer> {
     let targets: Vec<&Datatype> = transfers
         .iter()
@@ -153,11 +157,12 @@ pub(crate) fn latest(transfers: Vec<Transfer>) -> Vec<Transfer> {
     kept
 }
 
-/// A buffer is named by ranges only, so what is left of one may be many transfers: each must save this many bytes.
+/// The number of bytes that each additional transfer must save. A buffer is named by ranges only,
+/// so what remains of one may need many transfers.
 const SAVED: usize = 64;
 
-/// The part of `transfer` whose target is not in `cover`; adds the target to `cover` if the transfer `replaces` the
-/// elements.
+/// Returns the part of `transfer` whose target is not in `cover`. Then adds the target to `cover`
+/// if the transfer `replaces` its elements.
 pub(crate) fn survivors(transfer: Transfer, cover: &mut Cover, replaces: bool) -> Vec<Transfer> {
     let Some((window, target)) = transfer.target.window() else { return vec![transfer] };
     let source = match &transfer.source {

@@ -1,4 +1,4 @@
-//! The programs: one for each class of ranks that do the same.
+//! Generates the programs: one for each class of ranks that do the same.
 //!
 //! ```text
 //! c0: +1 sends l0 in round0, -1 receives l0      c0: pack w0 0..1 to b0, send b0 to +1 round0,
@@ -6,19 +6,26 @@
 //! ```
 //!
 //! A program has these parts, in this order:
-//! 1. entries to the ranks that touch this rank's windows directly, after the packs of what they will overwrite (W2);
-//! 2. packs and sends, by round; where no frame flows back, a buffer's release is awaited before it is packed (W4);
-//! 3. own direct copies, after each peer's entry has been awaited (W1): stores to other ranks first, then loads into
-//!    this rank's windows; a done to each peer after the last copy that touches it;
-//! 4. answers to this rank's gets, from any rank, including its own copies;
-//! 5. puts and accumulates, by origin where order shows (this rank's own in its place), else as they are expected;
-//! 6. the dones of the ranks that touched this rank's windows (W3).
+//! 1. Entries to the ranks that touch this rank's windows directly, after the packs of what they
+//!    will overwrite (W2).
+//! 2. Packs and sends, by round. If no frame flows back, a buffer's release is awaited before the
+//!    buffer is packed (W4).
+//! 3. Own direct copies, after each peer's entry has been awaited (W1): first stores to other
+//!    ranks, then loads into this rank's windows. A done is sent to each peer after the last copy
+//!    that touches the peer.
+//! 4. Answers to this rank's gets, from any rank, including its own copies.
+//! 5. Puts and accumulates. Where order shows they are applied by origin, this rank's own in their
+//!    place; otherwise in the order in which they are expected.
+//! 6. The dones of the ranks that touched this rank's windows (W3).
 //!
-//! On each channel the frames are an entry, data, a done; both ends have them in that order. Entries and sends await
-//! nothing but buffers of earlier runs, copies await entries, landing awaits sends, the end awaits dones: no cycle.
+//! The frames of each channel are an entry, data, and a done; both ends have them in that order.
+//! There is no cycle of waits: entries and sends await nothing but buffers of earlier runs, copies
+//! await entries, landing awaits sends, and the end awaits dones.
 //!
-//! **Requires** answers before all else in a link's frames. **Ensures** every schedule is complete in itself (W6);
-//! equal programs are one. **Cost** follows the classes.
+//! **Requires** that answers come first in the frames of a link.
+//! **Ensures** that every schedule is complete in itself (W6), and that equal programs are stored
+//! once.
+//! **Cost** proportional to the classes.
 
 use crate::datatype::Datatype;
 use crate::element::{ElementType, Op};
@@ -69,7 +76,7 @@ pub fn lower(placed: Placed<'_>, options: &Options) -> Schedule {
     }
 }
 
-/// The placed frames, and the tables by which the program of one class is made.
+/// The placed frames, and the tables from which the program of one class is generated.
 struct Lowering<'a> {
     placed: &'a Placed<'a>,
     at: &'a Table<LinkId, Vec<u64>>,
@@ -78,7 +85,7 @@ struct Lowering<'a> {
     buffers: &'a [Option<Staging>],
 }
 
-/// A frame of a link, as it is sent.
+/// A frame of a link that is to be sent.
 struct Sending<'a> {
     peer: usize,
     buffer: BufferId,
@@ -139,7 +146,7 @@ impl<'a> Lowering<'a> {
         Program { pattern, routes, least_len, buffers, instructions: code }
     }
 
-    /// Parts 1 and 2.
+    /// Generates parts 1 and 2.
     fn expose_and_send(&self, ids: &[Option<BufferId>], code: &mut Vec<Instruction>) {
         let mut sendings = self.sendings(ids);
         let read: Vec<&Side> = sendings.iter().flat_map(Sending::reads).collect();
@@ -168,7 +175,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The frames to send, by round.
+    /// Returns the frames to send, by round.
     fn sendings(&self, ids: &[Option<BufferId>]) -> Vec<Sending<'a>> {
         let mut sendings = Vec::new();
         for (place, peer) in self.class.peers.iter().enumerate() {
@@ -209,7 +216,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Part 3.
+    /// Generates part 3.
     fn copy_direct(&self, code: &mut Vec<Instruction>) {
         let mut peers: Vec<(RoundId, &Peer)> = Vec::new();
         for (peer, assignment) in self.class.peers.iter().zip(self.assignments) {
@@ -247,13 +254,13 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Parts 4 and 5.
+    /// Generates parts 4 and 5.
     fn land(&self, code: &mut Vec<Instruction>) {
         let mut peers: Vec<(RoundId, usize)> = (0..self.class.peers.len())
             .filter(|&place| self.receives(&self.class.peers[place]).is_some())
             .map(|place| (self.assignments[place].receives.first().copied().unwrap_or_default(), place))
             .collect();
-        // Copies of this rank to itself wait for no other rank: they come first where they may.
+        // Copies of this rank to itself wait for no other rank, so they come first where they may.
         let own = |place: usize| self.class.peers[place].delta != Delta::SELF;
         peers.sort_by_key(|&(round, place)| (own(place), round, place));
         let mut landing: Vec<Landing> =
@@ -303,7 +310,8 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Returns whether writes of different origins to one element meet here, and their order shows.
+    /// Returns whether different origins write one element of this rank and the order of these
+    /// writes shows.
     fn by_origin(&self) -> bool {
         if self.placed.chunks.cuts.patterns.order == Order::Relaxed {
             return false;
@@ -327,7 +335,7 @@ impl<'a> Lowering<'a> {
         })
     }
 
-    /// Returns how each operation travels.
+    /// Returns the mode and the round of each operation.
     fn routes(&self, operations: usize, options: &Options) -> Table<OperationId, Option<Routing>> {
         let mut routes: Table<_, Option<Routing>> = std::iter::repeat_n(None, operations).collect();
         for (peer, assignment) in self.class.peers.iter().zip(self.assignments) {
@@ -359,7 +367,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// The position up to which the frames of one peer have landed.
+/// How far the frames of one peer have landed.
 struct Landing {
     place: usize,
     next: usize,
@@ -403,15 +411,16 @@ fn unpack(peer: Delta, frame: &Chunk, answers: bool, code: &mut Vec<Instruction>
     }
 }
 
-/// One side of transfers that lie one after another in a frame.
+/// One side of transfers that follow each other in a frame.
 struct Joined<'a> {
     like: &'a Transfer,
     side: Side,
     at: u64,
 }
 
-/// One side of each transfer; where neighbours in the frame are in one window, of them all together: a frame is a row
-/// of elements, and the sender may cut it at other places than the receiver.
+/// Returns one side of each transfer, where neighbours in the frame that are in one window are
+/// joined. A frame is a row of elements, so the sender may divide it at other places than the
+/// receiver.
 fn joined<'a>(
     transfers: impl Iterator<Item = (&'a Transfer, u64)>,
     side: impl Fn(&'a Transfer) -> &'a Side,

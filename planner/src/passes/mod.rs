@@ -1,4 +1,5 @@
-//! The passes, one a file, in the order in which they run: each is a function from one stage to the next.
+//! The passes, one per file, in the order in which they run. Each pass is a function from one stage
+//! to the next.
 
 pub(crate) mod classes;
 pub mod coalesce;

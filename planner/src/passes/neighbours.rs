@@ -1,11 +1,11 @@
-//! [`Neighbours`]: which ranks have operations with which; ranks are grouped by this.
+//! [`Neighbours`]: which ranks have operations on which others. Ranks are grouped by this.
 
 use crate::ids::{ClassId, Delta, Id, Rank};
 use crate::ir::pattern::Patterns;
 use crate::ir::schedule::Placement;
 
-/// For each rank, the targets of its operations and the origins of operations on it; operations that move nothing do
-/// not count.
+/// For each rank, the targets of its operations and the origins of operations on it. Operations
+/// that move nothing do not count.
 pub(crate) struct Neighbours<'p> {
     patterns: &'p Patterns,
     /// For each pattern, the deltas of its targets, ascending.
@@ -24,7 +24,7 @@ pub(crate) struct Neighbour {
 }
 
 impl<'p> Neighbours<'p> {
-    /// Of patterns whose targets are all in the world.
+    /// Creates the table for patterns whose targets are all in the world.
     pub(crate) fn of(patterns: &'p Patterns) -> Self {
         let targets: Vec<Vec<i64>> = patterns
             .classes
@@ -59,7 +59,8 @@ impl<'p> Neighbours<'p> {
         Self { patterns, targets, starts, origins }
     }
 
-    /// Write down all that a rank's neighbourhood is, deltas ascending: ranks with equal rows have equal ones.
+    /// Writes a rank's neighbourhood to `row`, by ascending delta. Ranks with equal rows have equal
+    /// neighbourhoods.
     pub(crate) fn write(&self, rank: Rank, placement: Placement, row: &mut Vec<u32>) {
         let class = self.patterns.class_of[rank.index()];
         row.clear();

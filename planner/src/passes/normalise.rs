@@ -1,4 +1,5 @@
-//! Every operation becomes a transfer between two ranks, and ranks are grouped by what they do and what is done to them.
+//! Turns every operation into a transfer between two ranks, and groups ranks by what they do and
+//! what is done to them.
 //!
 //! ```text
 //! c0: put w0 0..4 to +1 w0 8..12           l0: put w0 0..4 -> w0 8..12
@@ -6,11 +7,14 @@
 //! ```
 //!
 //! **Requires** patterns that [`check`](crate::check::check) finds nothing wrong with.
-//! **Ensures** operations without target or elements are gone; what is written ascends where the other side is a
-//! window too (a buffer is only ever named by ranges, so there the order stays as written); no element is the
-//! destination of two gets of one rank: the one that lands last is kept. A link's answers stand in the program order
-//! of the rank that asked, then its puts and accumulates in that of the rank that sends.
-//! **Cost** ranks x peers small integer steps, and for each distinct pair of patterns the size of their datatypes.
+//! **Ensures** that operations without a target or without elements are gone. The target of a
+//! transfer ascends where the other side is also in a window; a buffer is only ever named by
+//! ranges, so with a buffer the order stays as written. No element is the destination of two gets
+//! of one rank: only the get that lands last is kept. The transfers of a link begin with the
+//! answers, in the program order of the rank that issued the gets. Puts and accumulates follow, in
+//! the program order of the rank that sends.
+//! **Cost** ranks x peers small integer steps, and for each distinct pair of patterns the size of
+//! their datatypes.
 
 use super::classes::Classes;
 use super::cover::latest;
@@ -47,7 +51,7 @@ pub fn normalise(patterns: &Patterns, placement: Placement) -> Transfers<'_> {
 
 /// A pattern's transfers, by target.
 struct Asked {
-    /// Targets of operations that move something, ascending.
+    /// The targets of operations that move something, ascending.
     targets: BTreeMap<Delta, Toward>,
 }
 
@@ -56,7 +60,7 @@ struct Asked {
 struct Toward {
     puts: Vec<Transfer>,
     gets: Vec<Transfer>,
-    /// For each window of the target that is touched, past its highest element touched.
+    /// For each window of the target that is touched, the index after the highest element touched.
     reach: BTreeMap<WindowId, usize>,
 }
 
@@ -117,7 +121,8 @@ fn transfer(id: OperationId, operation: &Operation, patterns: &Patterns) -> Tran
     }
 }
 
-/// Both sides reordered so that the target ascends, where both are in windows and it can be written down.
+/// Returns both sides, reordered so that the target ascends if both are in windows and the
+/// reordered datatypes can be built.
 pub(super) fn ascending(source: Side, target: Side) -> (Side, Side) {
     if let (Some((from, origin)), Some((to, written))) = (source.window(), target.window())
         && written.as_run().is_none()
@@ -129,7 +134,7 @@ pub(super) fn ascending(source: Side, target: Side) -> (Side, Side) {
     (source, target)
 }
 
-/// The links met so far.
+/// The links found so far.
 struct Links<'a> {
     asked: &'a Table<ClassId, Asked>,
     keys: Classes,
@@ -138,7 +143,8 @@ struct Links<'a> {
 }
 
 impl Links<'_> {
-    /// Returns the link from a rank with pattern `from` to one with pattern `to`, `delta` away, if anything goes there.
+    /// Returns the link from a rank with pattern `from` to a rank with pattern `to` at distance
+    /// `delta`, or `None` if nothing is sent that way.
     fn link(&mut self, from: ClassId, to: ClassId, delta: Delta) -> Option<LinkId> {
         let (key, new) = self.keys.intern(&[from.0, to.0, delta.0 as u32, (delta.0 >> 32) as u32]);
         if new {
@@ -150,7 +156,7 @@ impl Links<'_> {
         self.ids[key as usize]
     }
 
-    /// The class of a row that [`Neighbours::write`] wrote.
+    /// Returns the class of a row that [`Neighbours::write`] wrote.
     fn class(&mut self, row: &[u32], patterns: &Patterns) -> RankClass {
         let (pattern, neighbours) = Neighbours::read(row);
         let mut least_len = vec![0; patterns.windows.len()];

@@ -1,22 +1,29 @@
-//! The order of issue: in each round a rank sends at most one message and receives at most one.
+//! Orders the messages into rounds: in each round a rank sends at most one message and receives at
+//! most one.
 //!
 //! ```text
 //! c0: sends +1, +2; receives -2, -1      c0: sends +1 round0, +2 round1; receives -1 round0, -2 round1
 //! ```
 //!
-//! Where the ranks are laid out so that there are no more directions than the busiest rank has messages, a message's
-//! direction is its round: peers in one direction are peers by a permutation (the wrapped grid's shift). That keeps
-//! ranks that differ only by where they stand in one class; a grid's halo and a total exchange (there it is the Latin
-//! square) are ordered so. Otherwise the messages are coloured, rank by rank. Rounds are an order in which messages are
-//! issued, not a barrier: where order shows, the target applies them by origin, whichever round they came in.
+//! If the layout of the ranks has no more directions than the busiest rank has messages, the
+//! direction of a message is its round. All pairs of peers in one direction form a permutation, the
+//! wrapped grid's shift. This keeps ranks that differ only by their position in one class. A grid's
+//! halo and a total exchange (where the order is the Latin square) are ordered in this way.
+//! Otherwise the messages are coloured, rank by rank. Rounds are an order in which messages are
+//! issued, not a barrier: where order shows, the target applies messages by origin, whichever round
+//! they came in.
 //!
-//! There a *skewed* order (target `t` receives origin `o` in round `o + t`) would let a target apply each message when
-//! it comes. It was not chosen: it needs `2p - 1` rounds instead of `p`, and what it saves, memory of the target for
-//! messages that must wait, is not spent here, since a frame waits in its sender's buffer until it is its turn.
+//! Where order shows, a *skewed* order (target `t` receives origin `o` in round `o + t`) would let
+//! a target apply each message when it arrives. It was rejected because it needs `2p - 1` rounds
+//! instead of `p`. It would save memory of the target for messages that must wait, but none is
+//! spent here, since a frame waits in its sender's buffer until its turn.
 //!
-//! **Requires** the demand of these routes. **Ensures** at most [`Demand::h`] rounds; messages of one link have
-//! ascending rounds. **Cost** ranks x peers small steps, and if there are too many directions, what [`colour`] costs.
-//! **Source** König's theorem: the chromatic index of a bipartite multigraph is its greatest degree.
+//! **Requires** the demand of these routes.
+//! **Ensures** at most [`Demand::h`] rounds. Messages of one link have ascending rounds.
+//! **Cost** ranks x peers small steps and, if there are too many directions, the cost of
+//! [`colour`].
+//! **Source** König's theorem: the chromatic index of a bipartite multigraph is its greatest
+//! degree.
 
 use super::classes::Classes;
 use crate::ids::{ClassId, Delta, LinkId, RoundId};
@@ -31,7 +38,7 @@ use crate::table::Table;
 pub fn order<'p>(routed: Routed<'p>, demand: Demand) -> Rounds<'p> {
     let assigned = by_direction(&routed, demand.h).unwrap_or_else(|| by_colour(&routed));
     let Routed { peers, links, .. } = &routed;
-    // The classes of ranks may be split by their rounds.
+    // Rounds may split the classes of ranks.
     let (mut rows, mut row) = (Classes::default(), Vec::new());
     let (mut classes, mut kept) = (Table::new(), Table::new());
     let class_of = peers
@@ -64,7 +71,8 @@ pub fn order<'p>(routed: Routed<'p>, demand: Demand) -> Rounds<'p> {
     Rounds { routed: Routed { peers, ..routed }, assignments: kept, rounds: assigned.rounds, h: demand.h }
 }
 
-/// For each rank, for each peer but itself, the rounds of what it sends and of what it receives.
+/// For each rank and each of its peers except itself, the rounds of what the rank sends and
+/// receives.
 struct Assignments {
     rounds: u32,
     starts: Vec<usize>,
@@ -77,11 +85,12 @@ impl Assignments {
     }
 }
 
-/// A round for each direction, if that is at most `h`.
+/// Returns rounds by direction, or `None` if that takes more than `h` rounds.
 fn by_direction(routed: &Routed<'_>, h: u32) -> Option<Assignments> {
     let peers = &routed.peers;
     let grid = Grid::of(&routed.patterns.shape, peers.class_of.len());
-    // For each direction how many rounds it takes, and whether something in it is aggressive.
+    // For each direction, the number of rounds that it takes, and whether it has an aggressive
+    // message.
     let mut taken = vec![(0_u32, false); peers.class_of.len()];
     let mut total = 0;
     for (rank, &class) in peers.class_of.iter().enumerate() {
@@ -127,12 +136,13 @@ fn by_direction(routed: &Routed<'_>, h: u32) -> Option<Assignments> {
     Some(assigned)
 }
 
-/// The layout of the ranks: a grid that wraps.
+/// The layout of the ranks as a grid that wraps around.
 struct Grid {
     shape: Vec<u32>,
 }
 
-/// The coordinates of a rank in the grid, if that has at most three dimensions; else it is taken for a row.
+/// The coordinates of a rank in the grid. A grid of more than three dimensions is treated as a
+/// single row.
 type Coordinates = [u32; 3];
 
 impl Grid {
@@ -151,8 +161,8 @@ impl Grid {
         [row / middle, row % middle, rank % inner]
     }
 
-    /// The direction from `here` to a rank: the shift of the wrapped grid that leads there, as the rank that it takes
-    /// rank 0 to.
+    /// Returns the direction from `here` to `rank`. A direction is a shift of the wrapped grid,
+    /// represented by the rank that it moves rank 0 to.
     fn toward(&self, here: Coordinates, rank: usize) -> usize {
         let there = self.coordinates(rank);
         let mut direction = 0;
@@ -166,7 +176,7 @@ impl Grid {
     }
 }
 
-/// The smallest possible number of rounds for any set of messages.
+/// Assigns the smallest possible number of rounds, for any set of messages.
 fn by_colour(routed: &Routed<'_>) -> Assignments {
     let peers = &routed.peers;
     let (mut edges, mut firsts, mut first_of_rank) = (Vec::new(), Vec::new(), Vec::new());
@@ -204,17 +214,20 @@ fn by_colour(routed: &Routed<'_>) -> Assignments {
     assigned
 }
 
-/// A round for each edge of a bipartite multigraph, such that edges with a sender or a receiver in common have
-/// different ones; as many rounds as the most edges that one sender or receiver has.
+/// Assigns a round to each edge of a bipartite multigraph, such that edges with a common sender or
+/// receiver have different rounds. It needs as many rounds as the largest number of edges of one
+/// sender or receiver.
 ///
-/// Edges are taken one by one. Where sender and receiver have no round free in common, the path on which two rounds
-/// take turns, from the receiver on, has them exchanged; it cannot come back to the sender. Senders (and receivers)
-/// of few edges are first thrown together as long as they have no more than the most together, which asks for more
-/// than is needed and never for more rounds: so the tables hold about two entries an edge, however uneven the degrees
-/// are.
+/// Edges are added one by one. If the sender and the receiver have no free round in common, two
+/// rounds are exchanged along the path from the receiver on which they alternate; this path cannot
+/// return to the sender. Senders with few edges are first merged into groups, as long as a group
+/// has no more edges than the largest degree, and so are receivers. This asks for more than is
+/// needed, but never for more rounds. So the tables hold about two entries per edge, however uneven
+/// the degrees are.
 ///
 /// # Cost
-/// Memory follows the edges. Time is edges x vertices at worst; on what was measured about edges x log edges.
+/// Memory is proportional to the edges. Time is edges x vertices at worst; in measured cases it was
+/// about edges x log edges.
 pub fn colour(edges: &[(u32, u32)]) -> Vec<RoundId> {
     let (senders, sent) = degrees(edges.iter().map(|edge| edge.0));
     let (receivers, received) = degrees(edges.iter().map(|edge| edge.1));
@@ -233,7 +246,7 @@ pub fn colour(edges: &[(u32, u32)]) -> Vec<RoundId> {
     colouring.of.into_iter().map(RoundId).collect()
 }
 
-/// Returns the number of edges of each vertex, and the most.
+/// Returns the number of edges of each vertex, and the largest of these numbers.
 fn degrees(ends: impl Iterator<Item = u32>) -> (Vec<u32>, u32) {
     let mut degrees = Vec::new();
     for end in ends {
@@ -246,12 +259,12 @@ fn degrees(ends: impl Iterator<Item = u32>) -> (Vec<u32>, u32) {
     (degrees, most)
 }
 
-/// Senders, or receivers, in groups of at most as many edges as there are rounds.
+/// Senders or receivers, in groups that have at most as many edges as there are rounds.
 struct Vertices {
     group: Vec<u32>,
-    /// For each group and round, one more than the edge that has it, or 0.
+    /// For each group and round, the number of the edge in that round plus one, or 0.
     edge: Vec<u32>,
-    /// The same as bits: which rounds are free.
+    /// The same information as bits that mark the free rounds.
     free: Vec<u64>,
 }
 
@@ -316,7 +329,8 @@ impl Colouring {
         self.set(edge, round);
     }
 
-    /// Exchange two rounds along the path from `receiver` that takes turns in them, beginning with `first`.
+    /// Exchanges two rounds along the path from `receiver` on which they alternate, beginning with
+    /// `first`.
     fn exchange(&mut self, receiver: u32, first: u32, second: u32, path: &mut Vec<u32>) {
         path.clear();
         let (mut side, mut vertex, mut rounds) = (1, receiver, [first, second]);
@@ -366,7 +380,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashSet;
 
-    /// Checks that each round is a partial matching; the number of rounds, and h.
+    /// Checks that each round is a partial matching. Returns the number of rounds, and h.
     fn check(edges: &[(u32, u32)]) -> (usize, usize) {
         let rounds = colour(edges);
         assert_eq!(rounds.len(), edges.len());

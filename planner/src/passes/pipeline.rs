@@ -1,14 +1,16 @@
-//! Each message is laid out as frames: one, or, where it is pipelined, several.
+//! Lays out each message as frames: as several if it is pipelined, otherwise as one.
 //!
 //! ```text
 //! pipelined: put w0 0..4096 -> w0 0..4096      frame: put w0 0..2048 -> w0 0..2048
 //!                                              frame: put w0 2048..4096 -> w0 2048..4096
 //! ```
 //!
-//! **Requires** nothing. **Ensures** a frame is cut at elements; it holds at least one, and beyond that at most the
-//! model's chunk, if it is pipelined, unless it holds one transfer and nothing else, which would not have a short
-//! form in parts; in a frame each transfer begins at a multiple of the largest power of two, up to 16, that its
-//! elements' size is a multiple of. **Cost** follows the frames and, for each, the pieces of the datatypes cut.
+//! **Requires** nothing.
+//! **Ensures** that frames are cut between elements. A frame holds at least one element. A frame of
+//! a pipelined message holds at most the model's chunk beyond that, unless it holds a single
+//! transfer that would have no short form in parts. In a frame, each transfer begins at a multiple
+//! of the largest power of two, up to 16, that divides the size of its elements.
+//! **Cost** proportional to the frames and, for each, to the pieces of the datatypes that are cut.
 
 use crate::error::Result;
 use crate::ids::LinkId;
@@ -22,7 +24,8 @@ use crate::machine::Machine;
 use crate::options::Options;
 use crate::table::Table;
 
-/// The largest number of frames of a message, however long it is: a frame takes some hundred bytes of a plan.
+/// The largest number of frames of a message, however long the message is. A frame takes some
+/// hundred bytes of a plan.
 const MOST_FRAMES: u64 = 1 << 16;
 
 /// See the [module](self).
@@ -62,7 +65,8 @@ fn frames_of(message: Message, index: usize, limit: u64, frames: &mut Vec<Chunk>
         if lay_out(&transfer, limit, &empty, &mut frame, frames).is_ok() {
             continue;
         }
-        // It has no short form in parts: what was laid out of it is taken back, and it has a frame of its own.
+        // The parts of this transfer have no short form. Remove the parts that were laid out, and
+        // give the transfer a frame of its own.
         frames.push(frame);
         frames.truncate(begun + 1);
         frame = frames.pop().unwrap_or_else(|| empty.clone());
@@ -79,7 +83,7 @@ fn frames_of(message: Message, index: usize, limit: u64, frames: &mut Vec<Chunk>
     frames.push(frame);
 }
 
-/// Put `transfer` into `frame`, as much of it as there is room for, and the rest into new ones.
+/// Puts as much of `transfer` into `frame` as there is room for, and the rest into new frames.
 fn lay_out(
     transfer: &Transfer,
     limit: u64,

@@ -1,19 +1,23 @@
-//! Every frame is assigned a position in a buffer, and every buffer a number of copies.
+//! Assigns every frame a position in a buffer, and every buffer a number of copies.
 //!
 //! ```text
 //! l0: frame 24 B, frame 8 B      l0: frame 24 B at 0, frame 8 B at 32
 //! c0: +1 sends l0                c0: +1 sends l0, buffer 40 B x 2
 //! ```
 //!
-//! All frames to one peer are in one buffer, one after another. Two copies in turn are enough where the peer sends a
-//! frame back in every run: the frame that it sends in one run leaves after it has released all frames of the run
-//! before. Where the peer sends nothing, the sender awaits the release of a copy before it writes the copy again (W4).
+//! All frames to one peer are in one buffer, one after another. Two copies, used in turn, are
+//! enough if the peer sends a frame back in every run: it sends the frame of a run after it has
+//! released all frames of the run before. If the peer sends nothing, the sender awaits the release
+//! of a copy before it writes to the copy again (W4).
 //!
-//! The cap bounds all staging of a rank. Where two copies of everything are more, the longest buffers have one, whose
-//! release is awaited too: a run then waits until its peer has read what the run before sent.
+//! The cap limits all staging memory of a rank. If two copies of every buffer exceed it, the
+//! longest buffers get a single copy, whose release is awaited as well. A run then waits until its
+//! peer has read what the previous run sent.
 //!
-//! **Requires** nothing. **Ensures** frames begin at multiples of 16 bytes and do not overlap; the peak is known, and it
-//! is beyond [`Options::cap`] only where a copy of each buffer is. **Cost** follows the links and classes.
+//! **Requires** nothing.
+//! **Ensures** that frames begin at multiples of 16 bytes and do not overlap. The peak is known. It
+//! exceeds [`Options::cap`] only if one copy of each buffer does.
+//! **Cost** proportional to the links and classes.
 
 use crate::ids::{ClassId, Delta, LinkId};
 use crate::ir::chunks::{Chunks, Cut};
@@ -60,12 +64,12 @@ pub fn place<'p>(chunks: Chunks<'p>, options: &Options) -> Placed<'p> {
     Placed { chunks, at, buffers, peak }
 }
 
-/// The bytes of all copies of all buffers.
+/// Returns the bytes of all copies of all buffers.
 fn all(row: &[Option<Staging>]) -> u64 {
     row.iter().flatten().map(|staging| staging.bytes * u64::from(staging.copies)).sum()
 }
 
-/// One copy instead of two, the longest buffers first, until all are within `cap`.
+/// Reduces buffers to one copy instead of two, longest first, until all are within `cap`.
 fn within(row: &mut [Option<Staging>], cap: u64, peers: &[Peer]) {
     let mut total = all(row);
     let mut by_length: Vec<usize> = (0..row.len()).collect();
@@ -84,7 +88,7 @@ fn within(row: &mut [Option<Staging>], cap: u64, peers: &[Peer]) {
 /// Returns whether the peer sends this rank a frame of any kind in every run.
 fn flows_back(peer: &Peer, links: &Table<LinkId, Cut>) -> bool {
     let data_back = peer.receives.is_some_and(|link| !links[link].frames.is_empty());
-    // A rank that touches the other's windows awaits the other's entry, and sends it a done.
+    // A rank that touches the other's windows awaits the other's entry and sends it a done.
     let touches = |cut: &Cut| !cut.direct.is_empty();
     data_back || [peer.sends, peer.receives].into_iter().flatten().any(|link| touches(&links[link]))
 }

@@ -1,20 +1,24 @@
-//! Every transfer is given its route: copied directly, or packed and sent aggressively, aggregated or in pieces.
+//! Chooses a route for every transfer: copied directly, or packed and sent aggressively, aggregated
+//! or in pieces.
 //!
 //! ```text
 //! l0: put w0 0..512 -> w0 600..1112        l0: direct put w0 0..512 -> w0 600..1112
 //! l0: put w0 0+[99 by 9]x1 -> ..           l0: aggregated: put w0 0+[99 by 9]x1 -> ..
 //! ```
 //!
-//! Direct is for ranks that share memory, and only where no order could show. Each rank's program has the parts
-//! *packs* < *own direct copies* (puts before gets) < *landing* (unpacking, copies to itself), and what others copy
-//! into and out of its windows happens at any time after its packs. So a transfer is copied directly only if, on both
-//! of its ranks, no other access to an element it touches, one of the two a write, falls into a part that this leaves
-//! unordered. That is judged with every transfer that might be direct taken as direct: it errs to the side of packing.
-//! A preference that cannot be had is replaced by aggregation.
+//! Direct copies require ranks that share memory, and are used only if no order could show. Each
+//! rank's program consists of *packs* < *own direct copies* (puts before gets) < *landing*
+//! (unpacking, copies to itself). Other ranks copy into and out of its windows at any time after
+//! its packs. So a transfer is copied directly only if neither of its ranks has a conflicting
+//! access in a part that this leaves unordered: an access to an element of the transfer where one
+//! of the two is a write. This is judged as if every transfer that might be direct were direct,
+//! which errs on the side of packing. A preference that cannot be met is replaced by aggregation.
 //!
-//! **Requires** nothing. **Ensures** the messages of a link bear answers before all else; writes to one element by one
-//! rank are in program order, whichever messages they are in. **Cost** for each class the pairs of its accesses whose
-//! bounds meet; ranks x peers small steps where something may be direct.
+//! **Requires** nothing.
+//! **Ensures** that the messages of a link carry answers before everything else. Writes of one rank
+//! to one element stay in program order, whichever messages they are in.
+//! **Cost** for each class, the pairs of its accesses whose bounds meet; ranks x peers small steps
+//! if something may be direct.
 //! **Source** the shared-memory figures behind the choice by blocks are in
 //! `benches/log/sections.md`.
 
@@ -32,8 +36,8 @@ use crate::table::Table;
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeSet;
 
-/// Over a network, a contiguous run is cut only beyond this many bytes, which may be sent at once: neither end has
-/// anything to do for one piece while another travels.
+/// Over a network, a contiguous run of up to this many bytes is sent in one piece. Cutting it gains
+/// nothing, since neither end has anything to do for one piece while another is on its way.
 const WHOLE: u64 = 2 << 20;
 
 /// See the [module](self).
@@ -53,17 +57,18 @@ pub fn route<'p>(messages: Messages<'p>, machine: &Machine, options: &Options) -
         options,
         ordered: patterns.order == Order::Canonical,
     };
-    // Where nothing between two ranks may be direct, the routes of a link do not depend on the ranks at its ends.
+    // If nothing between two ranks may be direct, the routes of a link do not depend on the ranks
+    // at its ends.
     let neighbours_matter = peers.classes.values().any(|class| judge.any_direct(class));
     let regrouped = regrouped(&peers, neighbours_matter, |class, others| router.class(class, others));
     let links = router.links;
     Routed { patterns, placement, peers: regrouped, links }
 }
 
-/// A link of a class: the peer, and whether the peer is the sender.
+/// A link as seen from a class: the peer, and whether the peer is the sender.
 type LinkEnd = (Delta, bool);
 
-/// Which transfers of a link should be direct where memory is shared, if that is safe.
+/// Returns which transfers of a link should be direct if memory is shared and it is safe.
 fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> {
     let gain = |transfer: &Transfer| {
         let (remote, local) = if transfer.is_answer() {
@@ -77,8 +82,8 @@ fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> 
     };
     let auto = |transfer: &Transfer| options.asked(transfer.asked) == Mode::Auto && gain(transfer) > 0.0;
     let total: f64 = link.iter().filter(|transfer| auto(transfer)).map(gain).sum();
-    // If no message is left, the entry and the done take its place; else they come on top, and one latency passes
-    // while the message is on its way.
+    // If no message is left, the entry and the done replace it. Otherwise they are additional, and
+    // one latency overlaps with the message in transit.
     let all = link.iter().all(|transfer| auto(transfer) || options.asked(transfer.asked) == Mode::Direct);
     let price = if all {
         machine.entry_and_done().0 - machine.message(true, 1).0
@@ -91,10 +96,10 @@ fn wishes(link: &[Transfer], machine: &Machine, options: &Options) -> Vec<bool> 
         .collect()
 }
 
-/// When an access to a rank's windows happens in its program.
+/// The part of a rank's program in which an access to its windows happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Part {
-    /// By another rank, at any time after the packs.
+    /// Another rank accesses the window, at any time after the packs.
     Others,
     /// This rank copies out of its window to another's.
     Stores,
@@ -132,7 +137,8 @@ impl Judge<'_> {
         })
     }
 
-    /// Which transfers must not be direct because of what else touches this rank's windows.
+    /// Returns the transfers that must not be direct because of other accesses to this rank's
+    /// windows.
     fn clashes(&self, class: &RankClass) -> BTreeSet<(LinkEnd, usize)> {
         let mut clashes = BTreeSet::new();
         if class.own().is_none() && !self.any_direct(class) {
@@ -151,7 +157,8 @@ impl Judge<'_> {
                 }
             }
         }
-        // Copies to oneself and frames to oneself would not keep the order that the program has.
+        // A mixture of copies and frames to the rank itself would not keep the order of the
+        // program.
         if clashes.iter().any(|((delta, _), _)| *delta == Delta::SELF)
             && let Some(own) = class.own()
         {
@@ -160,7 +167,8 @@ impl Judge<'_> {
         clashes
     }
 
-    /// Every access to this rank's windows but the reads of its packs, which come before all others.
+    /// Returns all accesses to this rank's windows except the reads of its packs, which come before
+    /// all others.
     fn accesses(&self, class: &RankClass) -> Vec<Access<'_>> {
         let mut accesses = Vec::new();
         for peer in &class.peers {
@@ -194,17 +202,18 @@ impl Judge<'_> {
     }
 }
 
-/// Returns whether neither access comes before the other by the order of a program's parts.
+/// Returns whether the order of a program's parts leaves these two accesses unordered.
 fn unordered(a: &Access<'_>, b: &Access<'_>) -> bool {
     match (a.part, b.part) {
         (Part::Others, _) | (_, Part::Others) => true,
-        // A rank's own copies read M: nothing that lands may come before. Stores come before all that lands.
+        // A rank's own copies read M, so nothing that lands may come before them. Stores come
+        // before everything that lands.
         (Part::Own, other) | (other, Part::Own) => other != Part::Stores,
         _ => false,
     }
 }
 
-/// Chooses the routes, and makes the links of this stage.
+/// Chooses the routes, and creates the links of this stage.
 struct Router<'a> {
     judge: &'a Judge<'a>,
     peers: &'a Peers,
@@ -217,7 +226,8 @@ struct Router<'a> {
 }
 
 impl Router<'_> {
-    /// A class whose peers are of these classes (none given where that makes no difference).
+    /// Returns the class when its peers have the classes `others`, which is empty if these make no
+    /// difference.
     fn class(&mut self, class: ClassId, others: &[u32]) -> RankClass {
         let mut routed = self.peers.classes[class].clone();
         for (place, peer) in routed.peers.iter_mut().enumerate() {
@@ -240,7 +250,7 @@ impl Router<'_> {
         routed
     }
 
-    /// The route of `link`, given the class at either end and how the link is called there.
+    /// Returns the route of `link`, given the class at each end and the name of the link there.
     fn link(
         &mut self,
         link: LinkId,
@@ -291,12 +301,13 @@ impl Router<'_> {
     }
 }
 
-/// The messages that `packed` travels in.
+/// Divides `packed` into messages.
 fn messages(packed: Vec<Transfer>, mode: impl Fn(&Transfer) -> Mode, ordered: bool) -> Vec<Message> {
     let answers = packed.iter().filter(|transfer| transfer.is_answer()).count();
     let modes: Vec<Mode> = packed.iter().map(mode).collect();
     let (first, later) = modes.split_at(answers);
-    // One message for answers and puts together, if all of it is to travel in one.
+    // If everything is sent in one mode other than aggressive, one message carries answers and puts
+    // together.
     if modes.windows(2).all(|pair| pair[0] == pair[1])
         && modes.first().is_some_and(|&mode| mode != Mode::Aggressive)
     {
@@ -316,7 +327,8 @@ fn messages(packed: Vec<Transfer>, mode: impl Fn(&Transfer) -> Mode, ordered: bo
     groups.into_iter().map(message).collect()
 }
 
-/// Transfers `from..` by mode: an aggressive one is on its own, and leaves first.
+/// Groups the transfers from `from` on by mode. Each aggressive transfer forms a group of its own
+/// and leaves first.
 fn group(modes: &[Mode], from: usize) -> Vec<(Mode, Vec<usize>)> {
     let of = |wanted: Mode| {
         modes.iter().enumerate().filter(move |&(_, &mode)| mode == wanted).map(move |(at, _)| from + at)
@@ -329,7 +341,8 @@ fn group(modes: &[Mode], from: usize) -> Vec<(Mode, Vec<usize>)> {
     groups
 }
 
-/// Returns whether two writes of one element, whose order shows, would leave in another order than written.
+/// Returns whether two writes of one element, whose order shows, would leave in a different order
+/// than written.
 fn out_of_order(packed: &[Transfer], groups: &[(Mode, Vec<usize>)]) -> bool {
     let mut left: Vec<(usize, usize)> = groups
         .iter()
@@ -337,7 +350,8 @@ fn out_of_order(packed: &[Transfer], groups: &[(Mode, Vec<usize>)]) -> bool {
         .flat_map(|(group, (_, members))| members.iter().map(move |&at| (at, group)))
         .collect();
     left.sort_unstable();
-    // Groups that ascend with the program cannot be out of order: the common case costs nothing more.
+    // If the groups ascend in program order, nothing is out of order. This common case costs
+    // nothing more.
     if left.windows(2).all(|pair| pair[0].1 <= pair[1].1) {
         return false;
     }
@@ -358,7 +372,8 @@ fn touch(a: &Transfer, b: &Transfer) -> bool {
     }
 }
 
-/// Returns whether the order of two writes to one element can be seen; `like` gives its type.
+/// Returns whether the order of two writes to one element can be seen. `like` provides the element
+/// type.
 pub(super) fn order_shows(a: Kind, b: Kind, like: &Transfer) -> bool {
     match (a, b) {
         (Kind::Accumulate(a), Kind::Accumulate(b)) => a != b || a.order_shows(like.element),

@@ -1,11 +1,12 @@
-//! Part of [`coalesce`](super::coalesce): of all writes to an element, finds those that can be seen.
+//! The part of [`coalesce`](super::coalesce) that finds which writes to an element can be seen.
 //!
-//! The pass visits all writes to a rank from the last to the first, in canonical order: a write before a put (or a
-//! REPLACE) of the same element cannot be seen, whichever rank it is of, so it is not sent. The same holds for the
-//! answer to a get that arrives where a rank puts. In a relaxed epoch any order is valid, so the canonical one is.
+//! The pass visits all writes to a rank from last to first, in canonical order. A write before a
+//! put (or a REPLACE) of the same element cannot be seen, whichever rank issued it, so it is not
+//! sent. The same holds for the answer to a get that arrives where a rank puts. In a relaxed epoch
+//! every order is valid, so the canonical one is too.
 //!
-//! The content of a link then depends on the other ranks that write to its target, so ranks are grouped again, by their
-//! class and by those of their peers.
+//! Afterwards the content of a link depends on the other ranks that write to its target, so ranks
+//! are grouped again, by their class and the classes of their peers.
 
 use super::classes::regrouped;
 use super::cover::{Cover, any_overlap, survivors};
@@ -19,7 +20,7 @@ use crate::ir::transfers::{Transfer, Transfers};
 use crate::table::Table;
 use std::collections::BTreeMap;
 
-/// Of several writes to one element, those that show.
+/// Keeps only those writes to each element that can be seen.
 pub(super) fn one_writer(transfers: Transfers<'_>) -> Transfers<'_> {
     let Transfers { patterns, placement, peers, links } = transfers;
     let seen: Table<ClassId, Option<Vec<Vec<Transfer>>>> =
@@ -27,9 +28,9 @@ pub(super) fn one_writer(transfers: Transfers<'_>) -> Transfers<'_> {
     if seen.values().all(Option::is_none) {
         return Transfers { patterns, placement, peers, links };
     }
-    // The links of this stage, each with the one that it was made of.
+    // The links of this stage, each with the earlier link that it was made from.
     let mut variants: Interner<LinkId, (LinkId, Vec<Transfer>)> = Interner::default();
-    // For each class and peer, what is left of what it receives.
+    // For each class and peer, what remains of what the class receives.
     let received: Table<ClassId, Vec<Option<LinkId>>> = peers
         .classes
         .iter()
@@ -49,7 +50,8 @@ pub(super) fn one_writer(transfers: Transfers<'_>) -> Transfers<'_> {
     Transfers { patterns, placement, peers, links }
 }
 
-/// The transfers to a rank of this class that can be seen, peer by peer; `None` where all of them can.
+/// Returns the transfers to a rank of this class that can be seen, by peer, or `None` if all of
+/// them can.
 fn seen_of(class: &RankClass, links: &Table<LinkId, Vec<Transfer>>) -> Option<Vec<Vec<Transfer>>> {
     let incoming = |place: usize| class.peers[place].receives.map_or(&[][..], |link| &links[link]);
     let mut written: BTreeMap<WindowId, (bool, Vec<&Datatype>)> = BTreeMap::new();
@@ -84,12 +86,12 @@ fn seen_of(class: &RankClass, links: &Table<LinkId, Vec<Transfer>>) -> Option<Ve
     changed.then_some(seen)
 }
 
-/// Returns whether it hides all that was written before it.
+/// Returns whether `transfer` hides everything that was written before it.
 fn replaces(transfer: &Transfer) -> bool {
     matches!(transfer.kind, Kind::Put | Kind::Accumulate(Op::Replace))
 }
 
-/// The ranks by what they send and receive now.
+/// Groups the ranks by what they now send and receive.
 fn grouped(peers: &Peers, received: &Table<ClassId, Vec<Option<LinkId>>>) -> Peers {
     let mut regrouped = regrouped(peers, true, |class, others| {
         let mut now = peers.classes[class].clone();
