@@ -1,22 +1,24 @@
-//! The first operation in which a rank's own pattern and a plan's differ.
+//! Finds the first operation in which a rank's own pattern and that of a plan differ.
 
 use crate::ids::{Id, OperationId};
 use crate::ir::pattern::{Local, Operation, Pattern};
 use std::fmt;
 
-/// The first operation that is not the same, with both calls as they were written.
+/// The first operation that differs, with both calls as they were written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Difference {
-    /// Its place in program order.
+    /// The position of the operation in program order.
     pub operation: OperationId,
-    /// The call of this rank; `None` when it makes no more calls.
+    /// The call of this rank, or `None` if the rank makes no more calls.
     pub mine: Option<Operation>,
-    /// The call in the plan; `None` when the plan has no more.
+    /// The call in the plan, or `None` if the plan has no more.
     pub planned: Option<Operation>,
 }
 
-/// The first operation of `mine` that is not as `planned`, if any. Source lines are not compared: an edit that moves
-/// calls to other lines leaves the pattern what it was.
+/// Returns the first operation of `mine` that differs from `planned`, if any.
+///
+/// Source lines are not compared, since an edit that moves calls to other lines does not change the
+/// pattern.
 pub fn difference(mine: &Pattern, planned: &Pattern) -> Option<Difference> {
     let count = mine.operations.len().max(planned.operations.len());
     (0..count).map(OperationId::new).find_map(|operation| {
@@ -29,9 +31,9 @@ pub fn difference(mine: &Pattern, planned: &Pattern) -> Option<Difference> {
     })
 }
 
-/// The first part of two calls that is not the same: its name, and both.
+/// Returns the name of the first part in which two calls differ, and both values as text.
 fn first_difference(mine: &Operation, planned: &Operation) -> Option<(&'static str, String, String)> {
-    // No `..`: a new field must say here whether it counts.
+    // There is no `..` here, so that the compiler requires a decision about each new field.
     let Operation { kind, window, target, remote, local, mode, site: _ } = mine;
     let target_text =
         |target: &Option<_>| target.map_or("None".into(), |delta: crate::ids::Delta| delta.to_string());

@@ -8,10 +8,12 @@ use crate::ir::schedule::Schedule;
 use crate::share::Share;
 use crate::verify::{verify, verify_share};
 
-/// Reads bytes that may be a plan file. If the first byte is not zero, the bytes after it are the sections of a file,
-/// each after three bytes of length; valid checksums and a valid digest are then added, so that the fuzzer reaches
-/// the code behind these checks. The bytes are refused, or they are a plan that is written as it was read and on
-/// which the verifier reaches a verdict. Returns whether they are a plan.
+/// Reads bytes that may be a plan file, and returns whether they are a plan.
+///
+/// If the first byte is not zero, the bytes after it are the sections of a file, each after three
+/// bytes of length. A valid digest and valid checksums are then added, so that the fuzzer reaches
+/// the code behind these checks. The bytes are either refused, or they are a plan that is written
+/// as it was read and on which the verifier reaches a verdict.
 pub fn plan(data: &[u8]) -> bool {
     let Some((&kind, rest)) = data.split_first() else { return false };
     let file = if kind == 0 { rest.to_vec() } else { assembled(rest) };
@@ -26,8 +28,11 @@ pub fn plan(data: &[u8]) -> bool {
     true
 }
 
-/// Reads bytes that may be the share of a rank: 32 of its digest and 8 of windows, before a plan as [`plan`] has it; the first byte is its
-/// kind there. They are refused, or are a share on which the verifier reaches a verdict. Returns whether they are a share.
+/// Reads bytes that may be the share of a rank, and returns whether they are a share.
+///
+/// A share consists of 32 bytes of its digest and 8 of windows, followed by a plan as for [`plan`];
+/// the first byte of the input selects the form of that plan. The bytes are either refused, or they
+/// are a share on which the verifier reaches a verdict.
 pub fn share(data: &[u8]) -> bool {
     let Some((&kind, rest)) = data.split_first() else { return false };
     let (head, rest) = rest.split_at(rest.len().min(40));
@@ -45,7 +50,8 @@ pub fn share(data: &[u8]) -> bool {
     Share::from_bytes(&bytes, Rank(0)).is_ok()
 }
 
-/// A file of these sections, each after three bytes of length, with valid checksums and a valid digest.
+/// Assembles a file with valid checksums and a valid digest from sections, each after three bytes
+/// of length.
 fn assembled(mut rest: &[u8]) -> Vec<u8> {
     let mut sections: layout::Sections<Vec<u8>> = Default::default();
     for section in &mut sections {
@@ -57,7 +63,7 @@ fn assembled(mut rest: &[u8]) -> Vec<u8> {
     layout::assemble(&sections)
 }
 
-/// The patterns for which the programs claim to be.
+/// Returns the patterns that the programs claim to implement.
 fn asked_by(schedule: &Schedule) -> Patterns {
     Patterns {
         name: schedule.name.clone(),
@@ -70,10 +76,10 @@ fn asked_by(schedule: &Schedule) -> Patterns {
     }
 }
 
-/// Converts a plan file to the form in which [`plan`] reads sections.
+/// Converts a plan file to sections in the form that [`plan`] reads.
 ///
 /// # Panics
-/// If `file` is not a plan file.
+/// Panics if `file` is not a plan file.
 pub fn by_sections(file: &[u8]) -> Vec<u8> {
     let (sections, _) = layout::open(file).expect("a plan file");
     let mut data = vec![1];

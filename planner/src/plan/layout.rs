@@ -1,31 +1,33 @@
-//! The frame of a plan file: header, table of sections, sections.
+//! The frame of a plan file: a header, a table of sections, and the sections.
 //!
 //! ```text
 //! magic 8 | version u32 | sections u32 | length of the file u64 | digest 32
 //! per section: name 8 | offset u64 | length u64 | checksum u64
 //! the sections, one after another, nothing between or behind
 //! ```
-//! All little-endian. A checksum is the first 8 bytes of a section's BLAKE3 hash. The digest is the BLAKE3 hash of
-//! version, names, lengths and bytes of all sections but the last, `made by`: so equal schedules have equal digests,
-//! whichever release of the tool wrote them, and no byte of a file can change unseen.
+//! All numbers are little-endian. A checksum is the first 8 bytes of a section's BLAKE3 hash. The
+//! digest is the BLAKE3 hash of the version, and of the names, lengths and bytes of all sections
+//! but the last, `made by`. So equal schedules have equal digests, whichever release of the tool
+//! wrote them, and no byte of a file can change unnoticed.
 
 use super::Digest;
 use crate::error::{Error, ErrorClass, Result};
 
-/// The first bytes of a plan file: no text file has them, and a plan that was transferred as text no longer has them.
+/// The first bytes of a plan file. No text file begins with them, and transferring a plan as text
+/// destroys them.
 const MAGIC: [u8; 8] = *b"\x89FPLAN\r\n";
-/// The version of the format. Version 1 did not say how a superstep synchronises.
+/// The version of the format. Version 1 did not contain how a superstep synchronises.
 const VERSION: u32 = 2;
 const HEADER: usize = 56;
 const ENTRY: usize = 32;
 
-/// The sections, in order.
+/// The names of the sections, in order.
 pub(super) const SECTIONS: [&str; 6] = ["schedule", "classes", "files", "datatype", "programs", "made by"];
 
-/// The bytes of each section.
+/// One value for each section.
 pub(super) type Sections<T> = [T; SECTIONS.len()];
 
-/// The digest of sections that are in order.
+/// Computes the digest of the sections.
 pub(super) fn digest<T: AsRef<[u8]>>(sections: &Sections<T>) -> Digest {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&VERSION.to_le_bytes());
@@ -36,7 +38,7 @@ pub(super) fn digest<T: AsRef<[u8]>>(sections: &Sections<T>) -> Digest {
     Digest(*hasher.finalize().as_bytes())
 }
 
-/// The file of these sections.
+/// Assembles the file from its sections.
 pub(super) fn assemble(sections: &Sections<Vec<u8>>) -> Vec<u8> {
     let first = HEADER + ENTRY * SECTIONS.len();
     let length = first + sections.iter().map(Vec::len).sum::<usize>();
@@ -58,18 +60,18 @@ pub(super) fn assemble(sections: &Sections<Vec<u8>>) -> Vec<u8> {
     file
 }
 
-/// Splits a file after its first plan, whose header contains its length; if that length is not valid, the first part
-/// is the whole file.
+/// Splits a file after its first plan, whose header contains its length. If that length is not
+/// valid, the first part is the whole file.
 pub(super) fn split(file: &[u8]) -> (&[u8], &[u8]) {
     let says = if file.len() < HEADER { 0 } else { u64_at(file, 16) };
     let length = usize::try_from(says).ok().filter(|length| (HEADER..=file.len()).contains(length));
     file.split_at(length.unwrap_or(file.len()))
 }
 
-/// The sections of a file, and its digest, both checked.
+/// Returns the sections of a file and its digest, after checking both.
 ///
 /// # Errors
-/// FILE, saying what was found and what to do.
+/// FILE, with what was found and what to do next.
 pub(super) fn open(file: &[u8]) -> Result<(Sections<&[u8]>, Digest)> {
     let bad = |what: String| Error::new(ErrorClass::File, what);
     let again = "compile the plan again";
@@ -130,7 +132,7 @@ pub(super) fn open(file: &[u8]) -> Result<(Sections<&[u8]>, Digest)> {
                 file.len()
             )));
         };
-        // Both are at most the file's length.
+        // Both offsets are at most the file's length.
         sections[i] = &file[offset as usize..after as usize];
         if entry[24..] != checksum(sections[i]) {
             return Err(bad(format!(
@@ -152,7 +154,7 @@ pub(super) fn open(file: &[u8]) -> Result<(Sections<&[u8]>, Digest)> {
     Ok((sections, digest))
 }
 
-/// A section's name in the file: 8 bytes, zeros behind.
+/// Returns a section's name as stored in the file: 8 bytes, padded with zeros.
 fn tag(name: &str) -> [u8; 8] {
     let mut tag = [0; 8];
     tag[..name.len()].copy_from_slice(name.as_bytes());

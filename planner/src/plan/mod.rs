@@ -1,14 +1,15 @@
 //! Plan files: a schedule on disk.
 //!
-//! A plan is untrusted input. [`from_bytes`] reads nothing past an end, makes nothing that the file's length does not
-//! justify (but for the map of classes, which [`RANKS_MAX`] bounds), refers to nothing that is not there, and accepts
-//! one byte string for each schedule: its result, written again, is the file. Whether the schedule does what a
-//! superstep asks is not looked at here: it must go through the verifier, with each rank's own pattern, like any
-//! other.
+//! A plan is untrusted input. [`from_bytes`] never reads past an end. It allocates nothing that the
+//! length of the file does not justify, except the map of classes, which [`RANKS_MAX`] limits.
+//! Every reference points to an existing item, and each schedule has exactly one encoding: the
+//! result, written again, is the file. Whether the schedule does what a superstep asks for is not
+//! checked here. Like any other schedule, it must pass the verifier, with each rank's own pattern.
 //!
-//! A file holds one plan, or those of a superstep's epochs one after another ([`save_all`], [`load_all`]).
+//! A file holds one plan, or the plans of a superstep's epochs one after another ([`save_all`],
+//! [`load_all`]).
 //!
-//! The frame of a plan is described in `layout.rs`; the words of its sections in `words.rs`.
+//! `layout.rs` describes the frame of a plan, and `words.rs` the words of its sections.
 
 mod difference;
 #[cfg(any(test, fuzzing))]
@@ -32,24 +33,25 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use words::{Known, Reader, Writer};
 
-/// More ranks than this are not read from a file: a map of 64 MiB.
+/// The largest number of ranks of a plan that is read from a file: a map of 64 MiB.
 pub const RANKS_MAX: u32 = 1 << 24;
-/// A longer file is not read.
+/// The largest length of a file that is read, in bytes.
 pub const LENGTH_MAX: u64 = 1 << 30;
-/// A grid of more dimensions is not read.
+/// The largest number of dimensions of a grid that is read.
 const DIMENSIONS_MAX: usize = 16;
 
-/// The identity of a schedule: equal schedules have equal digests, on every rank and in every release.
+/// The identity of a schedule. Equal schedules have equal digests, on every rank and in every
+/// release.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// The digest of bytes.
+    /// Returns the digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// Its first 64 bits, for frame headers and synchronisation words.
+    /// Returns the first 64 bits, for frame headers and synchronisation words.
     pub fn short(&self) -> u64 {
         self.0.iter().take(8).rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
     }
@@ -72,34 +74,38 @@ impl std::fmt::Debug for Digest {
 pub struct Plan {
     /// The schedule, not verified.
     pub schedule: Schedule,
-    /// Its digest.
+    /// The digest of the schedule.
     pub digest: Digest,
-    /// The program that wrote the file: `fencepost` and a version. Not part of the digest.
+    /// The program that wrote the file: `fencepost` and a version. This is not part of the digest.
     pub made_by: String,
 }
 
 impl Schedule {
-    /// The identity of this schedule: the digest of its plan file.
+    /// Returns the identity of this schedule: the digest of its plan file.
     ///
     /// # Cost
-    /// The cost of writing the plan: linear in ranks and instructions. Keep it rather than asking twice.
+    /// The cost of writing the plan, which is linear in ranks and instructions. Keep the digest
+    /// rather than computing it twice.
     pub fn digest(&self) -> Digest {
         layout::digest(&sections(self))
     }
 }
 
-/// Write `schedule` to the file `path`. A concurrent reader sees the old file, or all of the new one: the plan is
-/// written to a file of another name in the same folder, which then takes its place.
+/// Writes `schedule` to the file `path`.
+///
+/// A concurrent reader sees either the old file or all of the new one: the plan is written to a
+/// file of another name in the same folder, which then replaces the old one.
 ///
 /// # Errors
-/// IO when the file system reports an error, also where `path` is not a regular file or may not be written: the old
-/// file stays, and no temporary file is left. FILE when [`to_bytes`] refuses the schedule.
+/// IO if the file system reports an error, or if `path` is not a regular file or may not be
+/// written; the old file stays, and no temporary file is left. FILE if [`to_bytes`] refuses the
+/// schedule.
 pub fn save(schedule: &Schedule, path: impl AsRef<Path>) -> Result<()> {
     let bytes = to_bytes(schedule)?;
     store(path.as_ref(), &bytes)
 }
 
-/// Write the schedules of a superstep's epochs to the one file `path`: their plans, one after another.
+/// Writes the schedules of a superstep's epochs to the single file `path`, one plan after another.
 ///
 /// # Errors
 /// As [`save`], for all of them together.
@@ -110,20 +116,20 @@ pub fn save_all<'s>(schedules: impl IntoIterator<Item = &'s Schedule>, path: imp
     store(path, &plans)
 }
 
-/// Read the plan in the file `path`.
+/// Reads the plan in the file `path`.
 ///
 /// # Errors
-/// IO when the file system reports an error; FILE when it is not a regular file, not a plan or damaged, as
-/// [`from_bytes`], or holds several.
+/// IO if the file system reports an error. FILE if the file is not a regular file, is not a plan or
+/// is damaged, as [`from_bytes`], or if it holds several plans.
 pub fn load(path: impl AsRef<Path>) -> Result<Plan> {
     let path = path.as_ref();
     from_bytes(&read(path)?).map_err(|error| located(path, 0, error))
 }
 
-/// Read the plans in the file `path`, of which there is at least one: what [`save_all`] or [`save`] wrote.
+/// Reads the plans in the file `path`, which [`save_all`] or [`save`] wrote. There is at least one.
 ///
 /// # Errors
-/// As [`load`]; the message says in which plan of the file.
+/// As [`load`]. The message names the plan of the file that is concerned.
 pub fn load_all(path: impl AsRef<Path>) -> Result<Vec<Plan>> {
     let path = path.as_ref();
     let bytes = read(path)?;
@@ -153,20 +159,21 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a regular file, and waits for nobody who may be at the other end of anything else.
+/// Opens a regular file, and never waits for the other end of anything else, such as a FIFO.
 ///
 /// # Errors
-/// Those of the system, and `InvalidInput` for what is not a regular file.
+/// Those of the system, and `InvalidInput` if `path` is not a regular file.
 #[doc(hidden)]
 pub fn open_regular(options: &mut OpenOptions, path: &Path) -> std::io::Result<File> {
     let refused = || std::io::Error::new(ErrorKind::InvalidInput, "it is not a regular file");
-    // A FIFO that takes the file's place after the first look is opened at once, and refused.
+    // A FIFO that replaces the file after the first check is opened without waiting, and then
+    // refused.
     #[cfg(all(
         target_os = "linux",
         any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
     ))]
     std::os::unix::fs::OpenOptionsExt::custom_flags(options, O_NONBLOCK);
-    // To open a device may have effects.
+    // Opening a device may have side effects.
     if std::fs::metadata(path).is_ok_and(|before| !before.is_file()) {
         return Err(refused());
     }
@@ -174,20 +181,20 @@ pub fn open_regular(options: &mut OpenOptions, path: &Path) -> std::io::Result<F
     if file.metadata()?.is_file() { Ok(file) } else { Err(refused()) }
 }
 
-/// Linux's flag of that name.
+/// Linux's flag of the same name.
 #[cfg(all(
     target_os = "linux",
     any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
 ))]
 const O_NONBLOCK: i32 = 0o4000;
 
-/// Put a file of these bytes in the place of `path`, all at once.
+/// Replaces the file `path` by one with these bytes, in a single step.
 fn store(path: &Path, bytes: &[u8]) -> Result<()> {
     replace(path, bytes).map_err(|error| io(path, "written", error))
 }
 
 fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    // A link stays, and what it leads to is replaced.
+    // A symbolic link stays, and the file that it points to is replaced.
     let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let before = match std::fs::metadata(path) {
         Ok(before) if !before.is_file() => {
@@ -217,13 +224,13 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         .and_then(|()| file.sync_all())
         .and_then(|()| std::fs::rename(&other, path));
     if stored.is_err() {
-        // The first error is returned; one of this removal says less.
+        // The first error is returned, since an error of this removal would explain less.
         drop(std::fs::remove_file(&other));
     }
     stored
 }
 
-/// An error in the file `path`, after the plans of `epochs` epochs.
+/// Adds the file's path to an error that occurred after the plans of `epochs` epochs.
 fn located(path: &Path, epochs: usize, error: Error) -> Error {
     let behind = if epochs > 0 { format!("after the plans of {epochs} epochs: ") } else { String::new() };
     Error::new(error.class(), format!("{}: {behind}{}", path.display(), error.message())).because(error)
@@ -247,10 +254,11 @@ fn io(path: &Path, what: &str, error: std::io::Error) -> Error {
         .because(error)
 }
 
-/// The bytes of `schedule`'s plan file: equal schedules have equal bytes.
+/// Returns the bytes of `schedule`'s plan file. Equal schedules have equal bytes.
 ///
 /// # Errors
-/// FILE when it is for more than [`RANKS_MAX`] ranks or longer than [`LENGTH_MAX`]: it could not be read again.
+/// FILE if the schedule has more than [`RANKS_MAX`] ranks or the file would be longer than
+/// [`LENGTH_MAX`], since it could not be read again.
 pub fn to_bytes(schedule: &Schedule) -> Result<Vec<u8>> {
     let ranks = schedule.class_of.len();
     if ranks > RANKS_MAX as usize {
@@ -322,13 +330,14 @@ fn sections(schedule: &Schedule) -> Sections<Vec<u8>> {
     [head, classes, files, datatypes, programs, to.take()]
 }
 
-/// Read a plan from the bytes of a file.
+/// Reads a plan from the bytes of a file.
 ///
 /// # Errors
-/// FILE when they are not those of a plan: foreign, truncated, edited, of another version, or followed by others.
+/// FILE if the bytes are not those of one plan: foreign, truncated, edited, of another version, or
+/// followed by another plan.
 ///
 /// # Cost
-/// Time and memory linear in the file's length and its number of ranks.
+/// Time and memory are linear in the file's length and its number of ranks.
 pub fn from_bytes(file: &[u8]) -> Result<Plan> {
     if file.len() as u64 > LENGTH_MAX {
         return Err(Error::new(
@@ -398,7 +407,8 @@ pub fn from_bytes(file: &[u8]) -> Result<Plan> {
     from.end()?;
 
     let schedule = Schedule { name, windows, shape, classes: programs, class_of, order, sync, placement };
-    // A schedule has one encoding: this check refuses duplicates, unused entries and other orders.
+    // A schedule has one encoding, so this check refuses duplicates, unused entries and other
+    // orders.
     if schedule.digest() != digest {
         return Err(Error::new(
             ErrorClass::File,

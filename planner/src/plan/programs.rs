@@ -1,7 +1,8 @@
-//! Programs as words. Operations, routes, buffers and instructions are kept once each, whichever classes have them: the
-//! classes of a halo are made of the same few.
+//! Programs as words. Operations, routes, buffers and instructions are stored once each, whichever
+//! classes contain them, since the classes of a halo consist of the same few.
 //!
-//! Each reference to a table is checked against it, so that no reader of a loaded schedule can index past an end.
+//! Each reference to a table is checked against it, so that no reader of a loaded schedule can
+//! index past an end.
 
 use super::words::{Reader, Uses, Writer};
 use crate::element::{ElementKind, ElementType, Op, Scalar};
@@ -18,12 +19,12 @@ pub(super) trait Wire: Sized {
     fn read(from: &mut Reader<'_>) -> Result<Self>;
 }
 
-/// The words of distinct items, in order of appearance.
+/// The encodings of distinct items, in order of appearance.
 #[derive(Default)]
 struct Pool(IndexSet<Vec<u8>>);
 
 impl Pool {
-    /// Append the numbers of `items` to `list`, after how many there are.
+    /// Appends to `list` the number of `items` and then the number of each in this pool.
     fn list<'a, T: Wire + 'a>(
         &mut self,
         to: &mut Writer,
@@ -43,7 +44,8 @@ impl Pool {
     }
 }
 
-/// Every program: first what they are made of, then each as lists of that.
+/// Writes every program: first the distinct components, then each program as lists of references to
+/// them.
 pub(super) fn write(classes: &Table<ClassId, Program>, to: &mut Writer) {
     let mut pools: [Pool; 4] = Default::default();
     let mut lists = Writer::default();
@@ -61,7 +63,7 @@ pub(super) fn write(classes: &Table<ClassId, Program>, to: &mut Writer) {
     to.bytes.append(&mut lists.bytes);
 }
 
-/// Every program, its references checked.
+/// Reads every program, and checks its references.
 pub(super) fn read(from: &mut Reader<'_>) -> Result<Table<ClassId, Program>> {
     let operations: Vec<Operation> = from.all(Wire::read)?;
     let routes: Vec<Option<Routing>> = from.all(Wire::read)?;
@@ -97,7 +99,7 @@ pub(super) fn read(from: &mut Reader<'_>) -> Result<Table<ClassId, Program>> {
     })
 }
 
-/// A list of numbers of items.
+/// Reads a list of references, and returns the items that they refer to.
 fn list<T: Clone, C: FromIterator<T>>(from: &mut Reader<'_>, what: &str, items: &[T]) -> Result<C> {
     from.all(|from| Ok(items[from.index(what, items.len())?].clone()))
 }
@@ -293,7 +295,7 @@ impl Wire for Part {
         }
         let operation = from.operation()?;
         let (first, count) = (from.usize()?, from.usize()?);
-        // Each is at most isize::MAX.
+        // Neither number exceeds `isize::MAX`, so the sum does not overflow.
         if first + count > isize::MAX as usize {
             return Err(from.bad(format_args!("{count} elements from element {first} of an operation")));
         }

@@ -1,5 +1,5 @@
-//! The words of a section: numbers (as in [`varint`]), strings, references. Each value has one encoding; the reader
-//! checks every bound.
+//! The words of a section: numbers (as in [`varint`]), strings and references. Each value has one
+//! encoding, and the reader checks every bound.
 
 use crate::datatype::Datatype;
 use crate::error::{Error, ErrorClass, Result};
@@ -23,7 +23,7 @@ impl Writer {
     }
 
     pub fn number(&mut self, value: impl TryInto<u64>) {
-        // No number of a schedule has more than 64 bits.
+        // No number in a schedule has more than 64 bits.
         varint::write(&mut self.bytes, value.try_into().unwrap_or(u64::MAX));
     }
 
@@ -46,7 +46,7 @@ impl Writer {
         self.number(id.index());
     }
 
-    /// The section so far; the tables stay.
+    /// Returns the section so far and clears it; the tables stay.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
@@ -67,11 +67,11 @@ pub(super) struct Reader<'a> {
     whole: usize,
     bytes: &'a [u8],
     pub known: &'a Known,
-    /// The operations and buffers of its program that the instruction being read refers to.
+    /// The operations and buffers of its program that the current instruction refers to.
     pub uses: Uses,
 }
 
-/// The numbers of operations and buffers that a program must have for its instructions to make sense.
+/// The numbers of operations and buffers that a program must have for its instructions to be valid.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Uses {
     pub operations: usize,
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
         Self { section, whole: bytes.len(), bytes, known, uses: Uses::default() }
     }
 
-    /// The file is damaged at the current position.
+    /// Creates the error that the file is damaged at the current position.
     pub fn bad(&self, what: impl std::fmt::Display) -> Error {
         let (section, at) = (self.section, self.whole - self.bytes.len());
         Error::new(
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         )
     }
 
-    /// Every byte has been read.
+    /// Checks that every byte has been read.
     pub fn end(self) -> Result<()> {
         match self.bytes.len() {
             0 => Ok(()),
@@ -112,13 +112,13 @@ impl<'a> Reader<'a> {
         self.one_of("a yes or no", &[false, true])
     }
 
-    /// Reads a code, and returns the value that it stands for.
+    /// Reads a code, and returns the value that it represents.
     pub fn one_of<T: Copy>(&mut self, what: &str, values: &[T]) -> Result<T> {
         let code = self.byte()?;
         values.get(usize::from(code)).copied().ok_or_else(|| self.unknown(what, code, values.len()))
     }
 
-    /// An error: `code` stands for no value.
+    /// Creates the error that `code` represents no value.
     pub fn unknown(&self, what: &str, code: u8, count: usize) -> Error {
         self.bad(format_args!("code {code} where {what} is expected, below {count}"))
     }
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number below `limit`: a reference to a row of a table.
+    /// Reads a number below `limit`, which refers to a row of a table.
     pub fn index(&mut self, what: &str, limit: usize) -> Result<usize> {
         let value = self.number()?;
         match usize::try_from(value) {
@@ -158,22 +158,22 @@ impl<'a> Reader<'a> {
         Ok(I::new(self.index(what, limit)?))
     }
 
-    /// An operation of a program that is still to come.
+    /// Reads a reference to an operation of a program that comes later.
     pub fn operation(&mut self) -> Result<OperationId> {
         let operation = OperationId(self.u32()?);
         self.uses.operations = self.uses.operations.max(operation.index().saturating_add(1));
         Ok(operation)
     }
 
-    /// A buffer of a program that is still to come.
+    /// Reads a reference to a buffer of a program that comes later.
     pub fn buffer(&mut self) -> Result<BufferId> {
         let buffer = BufferId(self.u32()?);
         self.uses.buffers = self.uses.buffers.max(buffer.index().saturating_add(1));
         Ok(buffer)
     }
 
-    /// A number of items that follow. Each takes a byte or more, so that the file's length bounds what is allocated for
-    /// them.
+    /// Reads the number of items that follow. Each item takes at least one byte, so the length of
+    /// the file limits what is allocated for them.
     pub fn count(&mut self) -> Result<usize> {
         let value = self.number()?;
         match usize::try_from(value) {
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// As many items as a count says.
+    /// Reads a count, and then that number of items.
     pub fn all<T, C: FromIterator<T>>(&mut self, mut read: impl FnMut(&mut Self) -> Result<T>) -> Result<C> {
         let count = self.count()?;
         (0..count).map(|_| read(self)).collect()
@@ -206,7 +206,7 @@ impl<'a> Reader<'a> {
         Ok(self.known.datatypes[datatype].clone())
     }
 
-    /// A datatype as it is written in the table of datatypes.
+    /// Reads a datatype as it is written in the table of datatypes.
     pub fn datatype_itself(&mut self) -> Result<Datatype> {
         Datatype::decode(&mut self.bytes).map_err(|error| self.bad(error.message()))
     }

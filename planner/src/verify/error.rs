@@ -1,4 +1,4 @@
-//! [`VerifyError`]: what is wrong with a schedule, by name.
+//! [`VerifyError`]: names what is wrong with a schedule.
 
 use crate::error::{Error, ErrorClass};
 use crate::ids::{ClassId, OperationId, Rank};
@@ -7,13 +7,13 @@ use crate::ir::pattern::Site;
 /// The place of a finding, and what was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// The lowest rank that it is true of.
+    /// The lowest rank for which the finding holds.
     pub rank: Rank,
     /// The class of that rank.
     pub class: ClassId,
-    /// The instruction of that rank's program.
+    /// The index of the instruction in that rank's program.
     pub instruction: Option<usize>,
-    /// The rank whose operation it is, the operation, and the user's line.
+    /// The rank whose operation is concerned, the operation, and the user's line.
     pub operation: Option<(Rank, OperationId, Site)>,
     /// The text of the finding: what was found, and what was expected.
     pub what: String,
@@ -35,7 +35,8 @@ impl std::fmt::Display for Finding {
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// A kind of damage: a bug of the planner, or a plan file that no planner of Fencepost has made.
+        /// A kind of damage: a bug of the planner, or a plan file that no planner of Fencepost has
+        /// written.
         #[derive(Clone, PartialEq, Eq, Debug)]
         #[non_exhaustive]
         pub enum VerifyError {$(
@@ -44,12 +45,12 @@ macro_rules! kinds {
         )*}
 
         impl VerifyError {
-            /// The variant's name.
+            /// Returns the name of the variant.
             pub fn name(&self) -> &'static str {
                 match self {$(VerifyError::$name(_) => stringify!($name),)*}
             }
 
-            /// Where, and what.
+            /// Returns the place of the finding and its text.
             pub fn finding(&self) -> &Finding {
                 match self {$(VerifyError::$name(finding) => finding,)*}
             }
@@ -62,11 +63,14 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// The schedule is of other ranks, windows or calls than the patterns, or keeps order otherwise.
+    /// The schedule has other ranks, windows or calls than the patterns, or another order or
+    /// synchronisation.
     Foreign,
-    /// An instruction refers to an item that does not exist, or its sizes, types and directions do not match.
+    /// An instruction refers to an item that does not exist, or its sizes, types and directions do
+    /// not match.
     Malformed,
-    /// Elements or bytes outside what a window, buffer, frame or operation has, or a rank that does not exist.
+    /// Elements or bytes are outside a window, buffer, frame or operation, or a rank does not
+    /// exist.
     OutOfBounds,
     /// A direct copy between ranks that do not share memory.
     OutOfReach,
@@ -74,19 +78,20 @@ kinds! {
     FrameMismatch,
     /// A rank awaits more or fewer frames, or more or fewer bytes, than its peer sends.
     WrongCount,
-    /// A frame is read, released or followed by another while none, or still one, is open.
+    /// A frame is read or released while none is open, or another frame follows while one is still
+    /// open.
     NotOpen,
-    /// Bytes of a frame are read that were not packed.
+    /// A frame's bytes are read although they were not packed.
     UninitialisedBytes,
-    /// Elements that were asked for do not move.
+    /// Requested elements do not move.
     Dropped,
-    /// Elements move more often than they were asked for.
+    /// Elements move more often than requested.
     Doubled,
-    /// Elements move from or to another place than was asked for.
+    /// Elements move from or to another place than requested.
     WrongPlace,
-    /// Elements move that no operation asked for.
+    /// Elements move that no operation requested.
     Unasked,
-    /// Elements are combined by another operator than was asked for.
+    /// Elements are combined by another operator than requested.
     WrongOperator,
     /// Operations on one element are applied in an order that leaves other bits.
     WrongOrder,
@@ -102,7 +107,7 @@ kinds! {
     LeftEarly,
     /// W4: a buffer is written before its reader released it.
     BufferReused,
-    /// W5: nothing ever comes back from a peer, so a rank may run ahead of it without bound.
+    /// W5: nothing ever comes back from a peer, so a rank may get ahead of it without bound.
     RunsAhead,
     /// An element that a rank keeps while the superstep runs is read or written.
     NotKept,
@@ -113,7 +118,7 @@ kinds! {
 }
 
 impl VerifyError {
-    /// Returns whether it only says that the verifier did not examine all of the schedule.
+    /// Returns whether the error only means that the verifier did not examine all of the schedule.
     pub fn is_bound(&self) -> bool {
         matches!(self, VerifyError::TooMuch(_))
     }

@@ -1,4 +1,4 @@
-//! [`Facts`]: what one program does, and what passes between its rank and each peer.
+//! [`Facts`]: the effects of one program, and the traffic between its rank and each peer.
 
 use super::error::{Finding, VerifyError};
 use crate::ids::{BufferId, ClassId, Delta, OperationId, Rank};
@@ -8,33 +8,34 @@ use bumpalo::Bump;
 use bumpalo::collections::Vec as ArenaVec;
 use std::collections::BTreeMap;
 
-/// The unused bytes that are allowed next to each item that is packed or sent.
+/// The number of unused bytes that are allowed next to each item that is packed or sent.
 const PADDING: u64 = 64;
 
-/// The facts of one program, seen from its own rank. Its lists are in the arena of the verification.
+/// The facts of one program, as seen from its own rank. Its lists are allocated in the arena of the
+/// verification.
 pub(super) struct Facts<'s> {
     pub class: ClassId,
-    /// The lowest rank of that class.
+    /// The lowest rank of the class.
     pub rank: Rank,
     pub program: &'s Program,
     /// The use of each buffer.
     pub packed: Table<BufferId, Packed>,
-    /// Every rank that the program or the pattern has to do with, itself included where it has.
+    /// Every rank that the program or the pattern refers to, which may include the rank itself.
     pub peers: BTreeMap<Delta, Peer<'s>>,
-    /// Own accesses to own windows, and movements to own parts, by instruction.
+    /// The instructions that access the rank's own windows or move elements to its own parts.
     pub own: Vec<usize>,
 }
 
 /// The use of a buffer in one run.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Packed {
-    /// Bytes in all.
+    /// The number of bytes in all.
     pub bytes: u64,
-    /// The number of times that something is packed into it or sent from it.
+    /// The number of packs into the buffer and sends from it.
     pub things: usize,
-    /// The first that is packed into it, by instruction.
+    /// The first instruction that packs into the buffer.
     pub first: Option<usize>,
-    /// The instruction that awaits its release.
+    /// The instruction that awaits the release of the buffer.
     pub reclaim: Option<usize>,
 }
 
@@ -48,16 +49,16 @@ pub(super) struct Peer<'s> {
     pub done_in: Option<usize>,
     pub entry_in: Option<usize>,
     pub done_out: Option<usize>,
-    /// Copies that touch the peer's windows.
+    /// The copies that touch the peer's windows.
     pub copies: ArenaVec<'s, usize>,
-    /// Operations that target the peer and move something.
+    /// The operations that target the peer and move something.
     pub operations: ArenaVec<'s, OperationId>,
-    /// Buffers that are sent to the peer.
+    /// The buffers that are sent to the peer.
     pub buffers: ArenaVec<'s, BufferId>,
 }
 
 impl<'s> Peer<'s> {
-    /// Nothing passes yet.
+    /// Creates the record of a peer without any traffic yet.
     pub fn new(arena: &'s Bump) -> Self {
         Self {
             sent: ArenaVec::new_in(arena),
@@ -77,11 +78,12 @@ impl<'s> Peer<'s> {
 pub(super) struct Sent<'s> {
     pub instruction: usize,
     pub frame: Frame,
-    /// For data: from which byte of its buffer.
+    /// For data: the first byte of the frame in its buffer.
     pub at: u64,
-    /// For data: its packed bytes, ascending: first byte and past the last in the buffer, and the instruction.
+    /// For data: its packed bytes, ascending. Each entry holds the first byte in the buffer, the
+    /// end, and the instruction.
     pub packs: ArenaVec<'s, (u64, u64, usize)>,
-    /// For data: what is combined into them.
+    /// For data: what is combined into the packed bytes.
     pub folds: ArenaVec<'s, Folded>,
     pub buffer: BufferId,
 }
@@ -104,7 +106,8 @@ pub(super) struct Awaited<'s> {
 }
 
 impl<'s> Facts<'s> {
-    /// The executor allocates the buffers of a program, so they may hold little more than what is packed.
+    /// Checks that the buffers hold little more than what is packed into them, since the executor
+    /// allocates the buffers of a program.
     pub fn lengths(&self) -> Result<(), VerifyError> {
         for (id, buffer) in self.program.buffers.iter() {
             let Packed { bytes, things, .. } = self.packed[id];
@@ -116,7 +119,7 @@ impl<'s> Facts<'s> {
         Ok(())
     }
 
-    /// A finding about an instruction of this program.
+    /// Creates a finding about an instruction of this program.
     pub fn finding(&self, rank: Rank, instruction: Option<usize>, what: String) -> Box<Finding> {
         Box::new(Finding { rank, class: self.class, instruction, operation: None, what })
     }

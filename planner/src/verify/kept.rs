@@ -1,8 +1,9 @@
-//! Shows that no instruction of any rank touches the elements that a rank keeps of its windows while an epoch runs.
+//! Shows that no instruction of any rank touches the elements that a rank keeps of its windows
+//! while an epoch runs.
 //!
-//! Those elements are found from the calls; here they are compared with the programs, and the calls are not looked at.
-//! All instructions of all ranks count, whenever they run: those that pack what is sent, copies of this rank and of
-//! others, and what lands.
+//! Those elements follow from the calls. This module compares them with the programs, without
+//! looking at the calls. All instructions of all ranks count, whenever they run: packs of what is
+//! sent, copies of this rank and of others, and whatever lands.
 
 use super::Verified;
 use super::error::{Finding, VerifyError};
@@ -14,14 +15,18 @@ use crate::ids::{ClassId, Rank, WindowId};
 use crate::ir::schedule::{Instruction, Part, Schedule};
 use crate::kept::Kept;
 
-/// Certify that no instruction of a schedule, or of the share of that rank, writes an element of the rank's windows that `kept` leaves to it for reading,
-/// and that none reads or writes one that it leaves to it for writing.
+/// Certifies that no instruction touches the elements of the rank's windows that `kept` leaves to
+/// it.
+///
+/// The schedule may also be the share of that rank. No instruction writes an element that the rank
+/// keeps for reading, and none reads or writes an element that it keeps for writing.
 ///
 /// # Errors
-/// `NotKept` with the first instruction that does.
+/// `NotKept`, with the first instruction that does.
 ///
 /// # Cost
-/// Follows the instructions of all classes of ranks, and the runs of what is touched, sorted.
+/// Proportional to the instructions of all classes of ranks, and to sorting the runs that are
+/// touched.
 pub fn verify_kept<S: AsRef<Schedule>>(
     schedule: &Verified<S>,
     kept: Kept,
@@ -39,7 +44,7 @@ pub fn verify_kept<S: AsRef<Schedule>>(
         for (at, instruction) in program.instructions.iter().enumerate() {
             for (part, writes) in parts(instruction) {
                 let (Space::Window(window), elements) = side(part) else { continue };
-                // The rank of this class that touches this one.
+                // The rank of this class that touches the window of `kept.rank`.
                 let actor = owner(part).back().from(kept.rank, ranks);
                 let Some(actor) = actor.filter(|actor| schedule.class_of[actor.0 as usize] == class) else {
                     continue;
@@ -59,7 +64,7 @@ fn finding(rank: Rank, class: ClassId, instruction: Option<usize>, what: String)
     Box::new(Finding { rank, class, instruction, operation: None, what })
 }
 
-/// The parts that an instruction reads or writes.
+/// Returns the parts that an instruction reads or writes, each with whether it is written.
 fn parts(instruction: &Instruction) -> impl Iterator<Item = (&Part, bool)> {
     let (from, to) = match instruction {
         Instruction::Pack { from, .. } | Instruction::Combine { from, .. } => (Some(from), None),
@@ -75,14 +80,14 @@ fn parts(instruction: &Instruction) -> impl Iterator<Item = (&Part, bool)> {
     from.map(|part| (part, false)).into_iter().chain(to.map(|part| (part, true)))
 }
 
-/// The elements of one window that are not kept, as runs that ascend and do not meet.
+/// The elements of one window that are not kept, as ascending runs that do not meet.
 struct Named {
     written: Vec<(i64, i64)>,
     touched: Vec<(i64, i64)>,
 }
 
 impl Named {
-    /// `None` if there are too many runs.
+    /// Collects the accesses to `window`. Returns `None` if they have too many runs.
     fn of(kept: &Kept, window: WindowId) -> Option<Self> {
         let accesses = || kept.accesses.iter().filter(|access| access.window == window);
         let runs = accesses().fold(0, |sum: usize, access| sum.saturating_add(access.elements.run_count()));
@@ -97,7 +102,7 @@ impl Named {
         Some(Self { written: merged(written.collect()), touched: merged(touched.collect()) })
     }
 
-    /// The first of these elements that is kept.
+    /// Returns the first of these elements that is kept.
     fn lacks(&self, elements: &Datatype, writes: bool) -> Option<i64> {
         let named = if writes { &self.written } else { &self.touched };
         let kept = |(low, len): (i64, usize)| {

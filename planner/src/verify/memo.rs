@@ -6,7 +6,7 @@ use crate::intern::Interner;
 use std::collections::BTreeMap;
 use std::ops::Index;
 
-/// Datatypes by content, and what is known of them.
+/// Datatypes by content, and what is already known about them.
 #[derive(Default)]
 pub(super) struct Memo {
     known: Interner<DatatypeId, Datatype>,
@@ -19,13 +19,13 @@ impl Memo {
         self.known.intern_ref(datatype)
     }
 
-    /// Returns whether some element is in both.
+    /// Returns whether the two have an element in common.
     pub fn overlap(&mut self, a: DatatypeId, b: DatatypeId) -> bool {
         let key = (a.min(b), a.max(b));
         *self.overlaps.entry(key).or_insert_with(|| self.known[a].overlaps(&self.known[b]))
     }
 
-    /// Returns whether it visits an element twice.
+    /// Returns whether `datatype` visits an element twice.
     pub fn repeats(&mut self, datatype: DatatypeId) -> bool {
         *self.repeats.entry(datatype).or_insert_with(|| self.known[datatype].overlaps_itself())
     }

@@ -1,34 +1,43 @@
-//! Translation validation: does a schedule do what the patterns ask for, and nothing else, and keep the six waits?
+//! Translation validation: checks that a schedule does what the patterns ask for and nothing else,
+//! and that it keeps the six waits.
 //!
-//! The verifier shows, for every run of the schedule after any others (the numbers are those of `planner/README.md`):
-//! every element that was asked for moves exactly once, from the right place to the right place, combined by the right
-//! operator, in an order that leaves the same bits (4 to 9); nothing else moves; W1 to W6; no cycle of waits. An
-//! element that a later put replaces, of whichever rank, need not move, since no rank can see it.
+//! For every run of the schedule after any others, the verifier shows the following (the numbers
+//! are those of `planner/README.md`). Every requested element moves exactly once, from the right
+//! place to the right place, combined by the right operator, in an order that leaves the same bits
+//! (4 to 9). Nothing else moves. W1 to W6 hold. There is no cycle of waits. An element that a later
+//! put of any rank replaces need not move, since no rank can see it.
 //!
-//! The passes are not trusted, and nothing of theirs is used but the shapes of a [`Schedule`].
+//! The passes are not trusted. The verifier uses nothing of theirs except the types of a
+//! [`Schedule`].
 //!
 //! # The accepted form
 //!
 //! A schedule that cannot be shown to be right is refused, so it must also be plain in these ways:
-//! - a rank exposes itself to each peer, and is done with each peer, at most once a run;
-//! - each byte of a buffer is packed at most once and sent at most once a run; what is combined into packed bytes is
-//!   combined before they are sent, by an operator whose order does not show, and unpacked in one piece by the same;
-//! - accesses of two ranks to one element of a third are in order by the third rank's own instructions: it awaits the
-//!   one's done before it exposes itself to the other;
-//! - a buffer is released by a `Reclaim`, or by a frame of the very peer that reads it;
-//! - what one rank's memory sees is gone through run by run unless it is plain: at most
-//!   [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs of at most 2^24 visits. So a file of a few words, which may name
-//!   any number of elements, costs no more time and memory than that.
+//! - A rank exposes itself to each peer, and is done with each peer, at most once per run.
+//! - Each byte of a buffer is packed at most once and sent at most once per run. What is combined
+//!   into packed bytes is combined before they are sent, by an operator whose order does not show,
+//!   and is unpacked in one piece by the same operator.
+//! - If two ranks access one element of a third, the third rank's own instructions order the
+//!   accesses: it awaits the done of the one before it exposes itself to the other.
+//! - A buffer is released by a `Reclaim`, or by a frame of the very peer that reads it.
+//! - Accesses to one rank's memory are processed run by run unless they are plain, with at most
+//!   [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs and at most 2^24 visits. So a file of a few
+//!   words, which may name any number of elements, costs no more time and memory than that.
 //!
 //! # How
 //!
-//! `program` runs each program once by itself; `pair` compares what one program sends with what the other awaits;
-//! `rank` and `sweep` compare, for one rank, all that its neighbours and itself do to its memory with all that was
-//! asked; `waits` looks for cycles. A rank's verdict depends on its own program and on those of the ranks around it and
-//! on nothing else, so one verdict serves all ranks that agree in these, compared exactly.
+//! - `program` runs each program once by itself.
+//! - `pair` compares what one program sends with what the other awaits.
+//! - `rank` and `sweep` compare, for one rank, everything that the rank and its neighbours do to
+//!   its memory with everything that was requested.
+//! - `waits` looks for cycles.
+//!
+//! A rank's verdict depends only on its own program and on those of the ranks around it. So one
+//! verdict serves all ranks that have equal programs there, which are compared exactly.
 //!
 //! # Cost
-//! A few integer steps for each rank and peer, and for each distinct neighbourhood its runs, sorted.
+//! A few integer steps for each rank and peer and, for each distinct neighbourhood, sorting its
+//! runs.
 //!
 //! # Source
 //! The idea: Pnueli, Siegel, Singerman, *Translation validation*, TACAS 1998.
@@ -59,17 +68,17 @@ use facts::Facts;
 use neighbourhood::Neighbourhood;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Something that was verified. It owns what it certifies, and only [`verify`] makes one.
+/// Something that has been verified. It owns what it certifies, and only [`verify`] creates one.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Verified<S>(S);
 
 impl<S> Verified<S> {
-    /// Returns what was verified.
+    /// Returns the verified value.
     pub fn get(&self) -> &S {
         &self.0
     }
 
-    /// Returns it, no longer certified.
+    /// Returns the value, which is then no longer certified.
     pub fn into_inner(self) -> S {
         self.0
     }
@@ -82,22 +91,22 @@ impl<S> std::ops::Deref for Verified<S> {
     }
 }
 
-/// Certify that `schedule` does what `patterns` ask for; see the [module](self).
+/// Certifies that `schedule` does what `patterns` ask for; see the [module](self).
 ///
 /// # Errors
-/// The first damage that was found, by name.
+/// The first damage found; the variant names its kind.
 pub fn verify(patterns: &Patterns, schedule: Schedule) -> Result<Verified<Schedule>, VerifyError> {
     check(patterns, &schedule).map_err(|error| blame(error, &schedule))?;
     Ok(Verified(schedule))
 }
 
-/// The verdict of [`verify`], found with every rank as a class of its own.
+/// Computes the verdict of [`verify`] with every rank as a class of its own.
 ///
 /// # Errors
-/// As [`verify`]; the error's class is the rank's number.
+/// As [`verify`]. The class in the error is the rank's number.
 ///
 /// # Cost
-/// Follows the ranks, not the classes: for tests of small worlds.
+/// Proportional to the ranks, not the classes, so this is meant for tests of small worlds.
 pub fn verify_expanded(patterns: &Patterns, schedule: &Schedule) -> Result<(), VerifyError> {
     if patterns.class_of.len() != schedule.class_of.len() {
         return check(patterns, schedule);
@@ -125,7 +134,8 @@ fn check(patterns: &Patterns, schedule: &Schedule) -> Result<(), VerifyError> {
     shown(schedule, &first, None)
 }
 
-/// Checks the memory of all ranks, or of one, and the channels that end there; `first` are the lowest ranks of the classes.
+/// Checks the memory of all ranks, or of `only` one, and the channels that end there. `first` holds
+/// the lowest rank of each class.
 fn shown(schedule: &Schedule, first: &Table<ClassId, Rank>, only: Option<Rank>) -> Result<(), VerifyError> {
     let arena = Bump::new();
     let facts = schedule
@@ -137,7 +147,8 @@ fn shown(schedule: &Schedule, first: &Table<ClassId, Rank>, only: Option<Rank>) 
     let extras = one_sided(&facts, class_of)?;
     reach(&facts, schedule)?;
 
-    // The lowest rank of each distinct neighbourhood: a class, the classes around it, and where they stand.
+    // The lowest rank of each distinct neighbourhood: a class, and the classes around it with their
+    // distances.
     let mut distinct: Vec<(Rank, Vec<(Delta, &Facts<'_>)>)> = Vec::new();
     let mut seen: BTreeSet<Vec<u64>> = BTreeSet::new();
     let (mut key, mut last, mut around) = (Vec::new(), Vec::new(), Vec::new());
@@ -182,7 +193,7 @@ fn shown(schedule: &Schedule, first: &Table<ClassId, Rank>, only: Option<Rank>) 
         let (rank, around) = &distinct[at];
         Neighbourhood { rank: *rank, own: &facts[class_of[rank.index()]], around }
     };
-    // No rank moves many more elements than were asked for, which bounds all later work.
+    // No rank moves many more elements than were requested, which limits all later work.
     (0..distinct.len()).try_for_each(|at| rank::bounded(&each(at)))?;
     for at in 0..distinct.len() {
         rank::check(&schedule.windows, schedule.order, &each(at), &mut memo)?;
@@ -191,7 +202,8 @@ fn shown(schedule: &Schedule, first: &Table<ClassId, Rank>, only: Option<Rank>) 
     facts.values().try_for_each(Facts::lengths)
 }
 
-/// The schedule is of the ranks, windows and calls that the patterns are of. The lowest rank of each class.
+/// Checks that the schedule has the ranks, windows and calls of the patterns. Returns the lowest
+/// rank of each class.
 fn same_world(patterns: &Patterns, schedule: &Schedule) -> Result<Table<ClassId, Rank>, VerifyError> {
     let foreign = |rank: Rank, class: ClassId, what: String| {
         let (instruction, operation) = (None, None);
@@ -244,7 +256,7 @@ fn same_world(patterns: &Patterns, schedule: &Schedule) -> Result<Table<ClassId,
     Ok(first.into_values().flatten().collect())
 }
 
-/// Whether a program was made of the calls that a rank makes.
+/// Checks that a program was made from the calls of a rank.
 fn same_calls(of: &Pattern, pattern: &Pattern) -> Result<(), (Option<OperationId>, String)> {
     for ((id, made), asked) in of.operations.iter().zip(pattern.operations.values()) {
         if made != asked {
@@ -259,13 +271,14 @@ fn same_calls(of: &Pattern, pattern: &Pattern) -> Result<(), (Option<OperationId
     }
 }
 
-/// Checks that all peers exist; returns, by rank, the peers that the rank does not know of.
+/// Checks that all peers exist. Returns, by rank, the peers that the rank's own program does not
+/// mention.
 fn one_sided(
     facts: &Table<ClassId, Facts<'_>>,
     class_of: &[ClassId],
 ) -> Result<BTreeMap<Rank, Vec<Delta>>, VerifyError> {
     let mut extras: BTreeMap<Rank, Vec<Delta>> = BTreeMap::new();
-    // For each class and peer, the class last seen there that has this one as its peer.
+    // For each class and peer, the class last seen there that also names this class as its peer.
     let mut known: Table<ClassId, Vec<Option<ClassId>>> =
         facts.values().map(|facts| vec![None; facts.peers.len()]).collect();
     for (number, class) in class_of.iter().enumerate() {
@@ -310,7 +323,7 @@ fn reach(facts: &Table<ClassId, Facts<'_>>, schedule: &Schedule) -> Result<(), V
     Ok(())
 }
 
-/// Name an operation of the instruction's own rank, where none is named yet.
+/// Adds an operation of the instruction's own rank to the error, if it names none yet.
 fn blame(mut error: VerifyError, schedule: &Schedule) -> VerifyError {
     let finding = error.finding_mut();
     if finding.operation.is_none()
@@ -323,7 +336,7 @@ fn blame(mut error: VerifyError, schedule: &Schedule) -> VerifyError {
     error
 }
 
-/// An operation of the program's own pattern that an instruction may serve.
+/// Returns an operation of the program's own pattern that the instruction may serve.
 fn operation_of(program: &Program, instruction: &Instruction) -> Option<OperationId> {
     let parts = match instruction {
         Instruction::Pack { from, .. } | Instruction::Combine { from, .. } => [Some(from), None],

@@ -1,10 +1,10 @@
-//! [`Neighbourhood`]: a rank, and the programs of those that it has to do with.
+//! [`Neighbourhood`]: a rank, and the programs of all ranks that it interacts with.
 
 use super::error::Finding;
 use super::facts::Facts;
 use crate::ids::{Delta, Id, OperationId, Rank};
 
-/// A rank and all ranks it has to do with, itself included, deltas ascending.
+/// A rank and all ranks that it interacts with, which may include itself, by ascending delta.
 pub(super) struct Neighbourhood<'f, 's> {
     pub rank: Rank,
     pub own: &'f Facts<'s>,
@@ -12,18 +12,18 @@ pub(super) struct Neighbourhood<'f, 's> {
 }
 
 impl Neighbourhood<'_, '_> {
-    /// The facts of the rank at `delta`.
+    /// Returns the facts of the rank at `delta`.
     pub fn at(&self, delta: Delta) -> &Facts<'_> {
         let found = self.around.binary_search_by_key(&delta, |(delta, _)| *delta);
         found.map_or(self.own, |place| self.around[place].1)
     }
 
-    /// The number of the rank at `delta`.
+    /// Returns the number of the rank at `delta`.
     pub fn number(&self, delta: Delta) -> Rank {
         Rank::new((self.rank.index() as i64 + delta.0) as usize)
     }
 
-    /// A finding about an instruction of the rank at `actor`, and an operation.
+    /// Creates a finding about an instruction of the rank at `actor`, and an operation.
     pub fn finding(
         &self,
         actor: Delta,

@@ -1,4 +1,5 @@
-//! Two programs, and the channel from one to the other: frames agree, and buffers are not written too soon.
+//! Checks two programs and the channel from one to the other: their frames agree, and buffers are
+//! not written too soon.
 
 use super::error::VerifyError;
 use super::facts::{Awaited, Facts, Peer, Sent};
@@ -7,7 +8,8 @@ use crate::ids::{Delta, Rank};
 use crate::ir::schedule::{Frame, Instruction, Part};
 use bumpalo::Bump;
 
-/// Check all that goes from `sender` to `receiver`, which stands at `to` from it; `rank` is the sender's.
+/// Checks everything that `sender` sends to `receiver`, which is at `to` from it. `rank` is the
+/// sender.
 pub(super) fn check(
     sender: &Facts<'_>,
     rank: Rank,
@@ -23,7 +25,8 @@ pub(super) fn check(
     reuse(sender, rank, there, to, back)
 }
 
-/// The n-th frame sent is the n-th awaited, and there are as many; each byte that travels is asked for.
+/// Checks that the n-th frame sent is the n-th awaited, that their numbers are equal, and that each
+/// byte that is sent is unpacked.
 fn frames(
     sender: &Facts<'_>,
     rank: Rank,
@@ -62,7 +65,8 @@ fn frames(
         .try_for_each(|(sent, awaited)| unpacked(sender, sent, receiver, awaited, awaiting))
 }
 
-/// Each element that is unpacked was packed, and as many are packed as unpacked.
+/// Checks that each element that is unpacked was packed, and that the packed bytes are all
+/// unpacked.
 fn unpacked(
     sender: &Facts<'_>,
     sent: &Sent<'_>,
@@ -126,7 +130,7 @@ fn unpacked(
     Ok(())
 }
 
-/// Checks that the sender copies from and to elements inside the receiver's windows only.
+/// Checks that the sender copies only from and to elements inside the receiver's windows.
 fn bounds(
     sender: &Facts<'_>,
     rank: Rank,
@@ -153,10 +157,12 @@ fn bounds(
     Ok(())
 }
 
-/// W4 and W5: before run `k` writes what run `k - copies` sent, the receiver is known to have released it.
+/// Checks W4 and W5: before run `k` overwrites what run `k - copies` sent, the receiver is known to
+/// have released it.
 ///
-/// It is known from a `Reclaim`; or from a frame that the receiver sent after it released: any frame of a run in
-/// between, one of this run awaited before the first write, or one of run `k - copies` sent after the release.
+/// This is known from a `Reclaim`, or from a frame that the receiver sent after the release: any
+/// frame of a run in between, a frame of this run that is awaited before the first write, or a
+/// frame of run `k - copies` that was sent after the release.
 fn reuse(
     sender: &Facts<'_>,
     rank: Rank,
@@ -165,7 +171,7 @@ fn reuse(
     back: &Peer<'_>,
 ) -> Result<(), VerifyError> {
     if to == Delta::SELF {
-        // Its own frames are released when it leaves.
+        // A rank's own frames are released when it leaves.
         return Ok(());
     }
     for &id in &there.buffers {

@@ -1,4 +1,5 @@
-//! One program by itself: is each instruction sound, and what passes between this rank and each peer?
+//! Checks one program by itself: each instruction must be sound. Collects the traffic between this
+//! rank and each peer.
 
 use super::error::{Finding, VerifyError};
 use super::facts::{Awaited, Facts, Folded, Packed, Peer, Sent};
@@ -18,15 +19,15 @@ const COPIES_MAX: u32 = 16;
 /// The packs, combinations and sends of one buffer so far in a run.
 #[derive(Default)]
 struct Filled {
-    /// Packed bytes: first, past the last and instruction.
+    /// The packed bytes: each first byte with the end and the instruction.
     packs: BTreeMap<u64, (u64, usize)>,
     /// The values that are combined into packed bytes.
     folds: Vec<Folded>,
-    /// Sent bytes: first, and past the last.
+    /// The sent bytes: each first byte with the end.
     sends: BTreeMap<u64, u64>,
 }
 
-/// Run `program` once by itself.
+/// Runs `program` once by itself.
 pub(super) fn facts<'s>(
     windows: &Table<WindowId, ElementType>,
     class: ClassId,
@@ -62,7 +63,7 @@ struct Walk<'w, 's> {
     rank: Rank,
     arena: &'s Bump,
     filled: Table<BufferId, Filled>,
-    /// The open frame of each peer: which of the awaited ones.
+    /// The open frame of each peer, as an index into the awaited frames.
     open: BTreeMap<Delta, usize>,
     facts: Facts<'s>,
 }
@@ -78,7 +79,7 @@ impl<'s> Walk<'_, 's> {
         self.facts.peers.entry(peer).or_insert_with(|| Peer::new(self.arena))
     }
 
-    /// Checks a program apart from its instructions.
+    /// Checks everything in a program except its instructions.
     fn heads(&mut self) -> Check {
         let program = self.facts.program;
         let whole = |what: String| VerifyError::Malformed(self.facts.finding(self.rank, None, what));
@@ -297,7 +298,8 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    /// The part is of this rank, exists, holds elements of that size, and may be read or written.
+    /// Checks that the part belongs to this rank, exists, holds elements of this size, and may be
+    /// read or written.
     fn own_part(&self, at: usize, part: &Part, element: u32, write: bool) -> Check {
         let program = self.facts.program;
         match part {
@@ -340,7 +342,7 @@ impl<'s> Walk<'_, 's> {
         }
     }
 
-    /// The part is said to be of the type that it is of.
+    /// Checks that the part holds elements of the given type.
     fn typed(&self, at: usize, part: &Part, element: ElementType) -> Check {
         let window = match part {
             Part::Window { window, .. } => Some(*window),
@@ -368,7 +370,7 @@ impl<'s> Walk<'_, 's> {
         found.ok_or_else(|| VerifyError::Malformed(self.at(at, format!("no buffer {buffer}"))))
     }
 
-    /// Returns the end of `bytes` bytes from `byte`, if that is inside.
+    /// Returns the end of `bytes` bytes from `byte`, if it is inside the buffer.
     fn within_buffer(&self, at: usize, buffer: BufferId, byte: u64, bytes: Option<u64>) -> Check<u64> {
         let size = self.buffer(at, buffer)?.bytes;
         match bytes.and_then(|bytes| byte.checked_add(bytes)) {
@@ -398,8 +400,8 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    /// All bytes between the first and the last that are combined into are packed, in elements of that size, and not
-    /// sent.
+    /// Checks that all bytes between the first and the last that are combined into are packed, in
+    /// elements of that size, and not sent.
     fn fold(&mut self, at: usize, buffer: BufferId, byte: u64, into: &Datatype, size: u32) -> Check {
         if into.is_empty() {
             return Ok(());
@@ -472,7 +474,7 @@ impl<'s> Walk<'_, 's> {
     }
 }
 
-/// Returns whether `byte..end` meets one of some disjoint intervals.
+/// Returns whether `byte..end` meets one of the disjoint intervals.
 fn meets<T>(intervals: &BTreeMap<u64, T>, byte: u64, end: u64, past: impl Fn(&T) -> u64) -> bool {
     intervals.range(..end).next_back().is_some_and(|(_, interval)| past(interval) > byte)
 }
@@ -485,7 +487,7 @@ fn size(operation: &Operation) -> usize {
     operation.remote.size()
 }
 
-/// The owner of elements.
+/// Returns the owner of the elements.
 pub(super) fn owner(part: &Part) -> Delta {
     match part {
         Part::Window { owner, .. } => *owner,
@@ -493,7 +495,7 @@ pub(super) fn owner(part: &Part) -> Delta {
     }
 }
 
-/// Every element of `datatype` is one of the first `len`.
+/// Checks that every element of `datatype` is one of the first `len`.
 pub(super) fn within(datatype: &Datatype, len: usize) -> Result<(), String> {
     let fits = datatype.low() >= 0 && usize::try_from(datatype.high()).is_ok_and(|high| high <= len);
     if datatype.size() == 0 || fits {

@@ -1,11 +1,14 @@
-//! One rank with its neighbours: what is done to its windows, against what was asked for.
+//! Checks one rank with its neighbours: compares what is done to its windows with what was
+//! requested.
 //!
-//! All accesses to the rank's memory are written as runs of elements: *demands* from the patterns, in canonical
-//! order; *writes* and *reads* from the programs, each with the span of the rank's own program that it may fall into.
-//! An own access falls into its own instruction. A peer's falls between the instruction that exposes the rank to it
-//! and the one that awaits its done (W1 holds on the peer's side, see [`program`](super::program)). Two accesses are
-//! in order if their spans are, or if one rank does both and its program has them in order; all else counts as a
-//! race, though a longer chain of waits might order it. [`sweep`](super::sweep) then compares element by element, by
+//! All accesses to the rank's memory are recorded as runs of elements: *demands* from the patterns,
+//! in canonical order, and *writes* and *reads* from the programs. Each write and read carries the
+//! span of the rank's own program in which it may happen. An own access happens at its own
+//! instruction. A peer's access happens between the instruction that exposes the rank to the peer
+//! and the one that awaits the peer's done (W1 holds on the peer's side, see
+//! [`program`](super::program)). Two accesses are in order if their spans are, or if one rank does
+//! both and its program has them in order. Everything else counts as a race, even if a longer chain
+//! of waits might order it. [`sweep`](super::sweep) then compares element by element, using
 //! intervals.
 
 use super::error::VerifyError;
@@ -22,7 +25,7 @@ use crate::ir::pattern::{Kind, Local, Operation, Order};
 use crate::ir::schedule::{Instruction, Part};
 use crate::table::Table;
 
-/// Check all that is done to one rank's memory.
+/// Checks everything that is done to one rank's memory.
 pub(super) fn check(
     windows: &Table<WindowId, ElementType>,
     order: Order,
@@ -36,8 +39,8 @@ pub(super) fn check(
     sweep.run()
 }
 
-/// Checks that not many more elements move than were asked for: a plan file may name any number, and the verifier
-/// visits all that move.
+/// Checks that not many more elements move than were requested. A plan file may name any number of
+/// elements, and the verifier visits all that move.
 pub(super) fn bounded(here: &Neighbourhood<'_, '_>) -> Result<(), VerifyError> {
     const MANY: u64 = 1 << 20;
     let size =
@@ -59,7 +62,8 @@ pub(super) fn bounded(here: &Neighbourhood<'_, '_>) -> Result<(), VerifyError> {
     Ok(())
 }
 
-/// Adds the demands of the patterns, in canonical order: gets, then origins ascending, each in program order.
+/// Adds the demands of the patterns in canonical order: gets first, then origins in ascending
+/// order, each in program order.
 fn demands(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
     let operations = &here.own.program.pattern.operations;
     for (id, operation) in operations.iter().filter(|(_, operation)| operation.kind == Kind::Get) {
@@ -84,7 +88,7 @@ fn demands(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
     }
 }
 
-/// The origin's side.
+/// Returns the origin's side of an operation.
 fn local(id: OperationId, operation: &Operation) -> (Space, Datatype) {
     match &operation.local {
         Local::Buffer => (Space::Buffer(id), Datatype::run(0..operation.remote.size())),
@@ -92,7 +96,7 @@ fn local(id: OperationId, operation: &Operation) -> (Space, Datatype) {
     }
 }
 
-/// Returns the number of elements that the programs write and read here.
+/// Returns the number of elements that the programs write to this rank's memory.
 fn moved(here: &Neighbourhood<'_, '_>) -> u64 {
     let own = here.own.own.iter().map(|&at| match &here.own.program.instructions[at] {
         Instruction::Unpack { to, .. } => to.len() as u64,
@@ -175,7 +179,8 @@ fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) -> 
                     let (source, origin) = side(part);
                     let mut access = Access::of(What::Write, Delta::SELF, at, (at, at));
                     (access.source, access.op) = ((delta, source), move_or(*op));
-                    // Counted from the first element of the unpack, which contains all of it.
+                    // Positions count from the first element of the unpack, which contains all of
+                    // the combination.
                     let places = into.shift(((fold.low - from) / size) as i64 - into.low());
                     let elements = target.select(&places).map_err(|error| unwieldy(here, at, &error))?;
                     sweep.add(access, space, &origin, &elements);
@@ -210,7 +215,7 @@ fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) -> 
     Ok(())
 }
 
-/// An error: the elements that this instruction of the rank moves have no short form in parts.
+/// Creates the error for an instruction of the rank whose elements have no short form in parts.
 fn unwieldy(here: &Neighbourhood<'_, '_>, at: usize, error: &Error) -> VerifyError {
     VerifyError::Malformed(here.finding(Delta::SELF, Some(at), None, error.to_string()))
 }
@@ -219,7 +224,8 @@ fn unwieldy(here: &Neighbourhood<'_, '_>, at: usize, error: &Error) -> VerifyErr
 fn accesses_of_peers(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) {
     for &(delta, facts) in here.around.iter().filter(|(delta, _)| *delta != Delta::SELF) {
         let Some(there) = facts.peers.get(&delta.back()) else { continue };
-        // Frames agree, so this rank exposes itself to each rank that touches its windows, and awaits its done.
+        // The frames agree, so this rank exposes itself to each rank that touches its windows, and
+        // awaits its done.
         let Some(span) = here.own.peers.get(&delta).and_then(|peer| Some((peer.expose?, peer.done_in?)))
         else {
             continue;
@@ -239,7 +245,7 @@ fn accesses_of_peers(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>
     }
 }
 
-/// The space of its owner that a part is in, and its elements there.
+/// Returns the space that a part is in, on its owner, and the elements there.
 pub(super) fn side(part: &Part) -> (Space, Datatype) {
     match part {
         Part::Window { window, datatype, .. } => (Space::Window(*window), datatype.clone()),

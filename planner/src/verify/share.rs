@@ -1,6 +1,8 @@
-//! Shows of one rank's share of a schedule what is shown of that rank in the whole.
+//! Verifies one rank's share of a schedule, with the same result as for that rank in the whole
+//! schedule.
 //!
-//! A rank's verdict depends on its own program, and on what those around it do with this rank; all of that is in its share.
+//! A rank's verdict depends on its own program, and on what the ranks around it do with this rank.
+//! All of that is in its share.
 
 use super::error::VerifyError;
 use super::{Verified, blame, shown};
@@ -11,21 +13,23 @@ use crate::table::Table;
 use std::sync::Arc;
 
 impl Verified<Schedule> {
-    /// The share of `rank`: all of this schedule.
+    /// Returns the share of `rank`, which is all of this schedule.
     pub fn share(self: Arc<Self>, rank: Rank) -> Verified<Share> {
         Verified(Share::whole(self, rank))
     }
 }
 
-/// Certify that a share does what the calls in it ask of its rank's memory, and nothing else to that, as
-/// [`verify`](super::verify) does for each rank of a whole schedule. The calls of the rank are those that the share says; the
-/// caller compares them.
+/// Certifies that a share does to its rank's memory what the calls in the share ask for, and
+/// nothing else.
+///
+/// This is what [`verify`](super::verify) shows for each rank of a whole schedule. The calls of the
+/// rank are taken from the share; the caller must compare them with the real ones.
 ///
 /// # Errors
-/// The first damage that was found, by name.
+/// The first damage found; the variant names its kind.
 ///
 /// # Cost
-/// Follows the rank's program and what of others is in the share.
+/// Proportional to the rank's program and to the parts of other programs in the share.
 pub fn verify_share(share: Share) -> Result<Verified<Share>, VerifyError> {
     let rank = share.rank();
     let mut first: Table<ClassId, Rank> = share.classes.ids().map(|_| rank).collect();

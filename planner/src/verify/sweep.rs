@@ -1,4 +1,5 @@
-//! All accesses to one rank's memory, swept by elements: what each element is asked to take, and what it takes.
+//! Sweeps over the elements of one rank's memory, and compares what was requested for each element
+//! with what is done to it.
 
 use super::error::{Finding, VerifyError};
 use super::memo::Memo;
@@ -11,7 +12,7 @@ use crate::ir::schedule::Part;
 use crate::table::Table;
 use std::collections::BTreeMap;
 
-/// The most visits of runs: where runs overlap, each is visited several times.
+/// The most visits of runs. Where runs overlap, each is visited several times.
 const MOST_VISITS: usize = 1 << 24;
 
 /// The memory of a rank that holds elements.
@@ -23,7 +24,7 @@ pub(super) enum Space {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum What {
-    /// The elements are asked for.
+    /// The elements are requested.
     Demand,
     /// The elements are written.
     Write,
@@ -35,16 +36,16 @@ pub(super) enum What {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
     what: What,
-    /// The rank that executes the instruction, or that has called the operation.
+    /// The rank that executes the instruction, or that called the operation.
     actor: Delta,
     /// The actor's instruction; 0 for a demand.
     instruction: usize,
-    /// Between which of this rank's own instructions.
+    /// The first and the last of this rank's own instructions between which the access happens.
     span: (usize, usize),
     operation: Option<OperationId>,
     /// The source of the elements: the rank, and the space there.
     pub source: (Delta, Space),
-    /// `None` moves bits.
+    /// The operator; `None` moves bits.
     pub op: Option<Op>,
 }
 
@@ -59,7 +60,7 @@ impl Access {
         Self { operation: Some(id), source, op: move_or(op), ..Self::of(What::Demand, actor, 0, span) }
     }
 
-    /// Returns whether all of this is over before any of `other` begins.
+    /// Returns whether all of this access is over before any of `other` begins.
     fn before(&self, other: &Self) -> bool {
         self.span.1 < other.span.0 || self.actor == other.actor && self.instruction < other.instruction
     }
@@ -72,7 +73,7 @@ pub(super) struct Run {
     high: i64,
     from: i64,
     access: u32,
-    /// Its place in its access's typemap.
+    /// Its position in its access's typemap.
     step: u32,
 }
 
@@ -86,12 +87,12 @@ pub(super) struct Sweep<'a, 'f, 's> {
     here: &'a Neighbourhood<'f, 's>,
     memo: &'a mut Memo,
     accesses: Vec<Access>,
-    /// For each access: where to, and which elements there of which at its source.
+    /// For each access, its target space, and the elements on both sides.
     moves: Vec<Move>,
     found: Found,
 }
 
-/// Which elements an access moves from where it comes from to where it goes to.
+/// The elements that an access moves from its source to its target.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Move {
     to: Space,
@@ -99,7 +100,7 @@ struct Move {
     origin: DatatypeId,
 }
 
-/// The first of each kind of thing that is wrong.
+/// The first finding of each kind.
 #[derive(Default)]
 struct Found {
     operator: Option<Box<Finding>>,
@@ -122,14 +123,16 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
         Self { windows, order, here, memo, accesses, moves, found }
     }
 
-    /// Add an access that moves the elements `origin` of its source to the elements `elements` of `to`, in step.
+    /// Adds an access that moves the elements `origin` of its source to the elements `elements` of
+    /// `to`, in step.
     pub fn add(&mut self, access: Access, to: Space, origin: &Datatype, elements: &Datatype) {
         self.accesses.push(access);
         let (elements, origin) = (self.memo.intern(elements), self.memo.intern(origin));
         self.moves.push(Move { to, elements, origin });
     }
 
-    /// Add a read of a part of this rank's; a buffer that is read is never written, so it cannot matter.
+    /// Adds a read of a part of this rank. Reads of a buffer are ignored: a buffer that is read is
+    /// never written.
     pub fn read(&mut self, access: Access, part: &Part) {
         if let Part::Window { window, datatype, .. } = part {
             self.add(access, Space::Window(*window), datatype, datatype);
@@ -143,7 +146,7 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
         }
         let runs_of = |one: &Move| {
             let (origin, elements) = (self.memo[one.origin].run_count(), self.memo[one.elements].run_count());
-            // Of one typemap with itself there are as many steps as runs.
+            // A typemap paired with itself has as many steps as runs.
             if one.origin == one.elements { elements } else { origin.saturating_add(elements) }
         };
         let mut room: BTreeMap<Space, usize> = BTreeMap::new();
@@ -208,8 +211,9 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
         VerifyError::TooMuch(self.here.finding(Delta::SELF, None, None, what))
     }
 
-    /// Returns whether the rank's memory is correct for a reason that needs no look at elements: each demand has one write
-    /// that is the same movement, no element is written twice, and none is read that is written, unless before.
+    /// Returns whether the rank's memory is correct for a reason that does not require looking at
+    /// elements: each demand has one write with the same movement, no element is written twice, and
+    /// every read of a written element comes before its write.
     fn plain(&mut self) -> bool {
         const FEW: usize = 64;
         let all = |what: What| -> Vec<usize> {
@@ -251,12 +255,14 @@ impl<'a, 'f, 's> Sweep<'a, 'f, 's> {
         true
     }
 
-    /// Elements `at..end`, which all of `active` cover and nothing else touches.
+    /// Compares the accesses to the elements `at..end`, which all of `active` cover and nothing
+    /// else touches.
     fn interval(&mut self, space: Space, at: i64, end: i64, active: &[Run]) {
         let accesses = &self.accesses;
         let of = |run: &Run| &accesses[run.access as usize];
         let visit = |run: &Run| -> Visit { (of(run).source, run.from + (at - run.low), of(run).op) };
-        // By far the most common: read only, or asked for once and done once.
+        // By far the most common cases: only reads, or one demand with the one write that it asks
+        // for.
         match active {
             [a] if of(a).what == What::Read => return,
             [a, b] if of(a).what == What::Demand && of(b).what == What::Write && visit(a) == visit(b) => {
@@ -360,7 +366,7 @@ impl Access {
         (self.actor, self.instruction)
     }
 
-    /// Returns whether it demands what a get of this rank's does.
+    /// Returns whether this is the demand of one of this rank's gets.
     fn is_get(&self, here: &Neighbourhood<'_, '_>) -> bool {
         self.actor == Delta::SELF
             && self.operation.is_some_and(|id| {
@@ -370,7 +376,7 @@ impl Access {
 }
 
 impl Found {
-    /// The most telling of what was found.
+    /// Returns the most informative finding.
     fn verdict(self) -> Result<(), VerifyError> {
         if let Some(found) = self.operator {
             return Err(VerifyError::WrongOperator(found));
@@ -394,15 +400,17 @@ impl Found {
     }
 }
 
-/// Returns whether an element that took `taken` holds what `wanted` leaves. The first `gets` of `wanted` are gets.
+/// Returns whether an element that took `taken` holds what `wanted` leaves. The first `gets` of
+/// `wanted` are gets.
 ///
-/// A visit before the last move of `wanted` cannot show, so it need not have been done, but nothing else may have
-/// been.
+/// A visit before the last move of `wanted` cannot show, so it may be missing, but no other visit
+/// may be added.
 fn agree(wanted: &[Visit], taken: &[Visit], gets: usize, kind: ElementType, order: Order) -> bool {
     if canonical(wanted, taken, kind) {
         return true;
     }
-    // Gets as in any epoch, then the rest in any order; a move among the rest may hide any of it.
+    // In a relaxed epoch, gets land as in any epoch, then the rest follows in any order. A move
+    // among the rest may hide any of it.
     order == Order::Relaxed
         && (0..=taken.len()).any(|split| {
             let (landed, rest) = taken.split_at(split);
@@ -427,7 +435,7 @@ fn canonical(wanted: &[Visit], taken: &[Visit], kind: ElementType) -> bool {
     }
 }
 
-/// The same visits, those that may be exchanged without a trace in one order of their own.
+/// Returns the visits with those that may be exchanged without a trace in a fixed order.
 fn commuted(visits: &[Visit], kind: ElementType) -> Vec<Visit> {
     let mut visits = visits.to_vec();
     for block in visits.chunk_by_mut(|a, b| a.2 == b.2) {
@@ -438,13 +446,13 @@ fn commuted(visits: &[Visit], kind: ElementType) -> Vec<Visit> {
     visits
 }
 
-/// The visits of `wanted` that must have happened, though only `taken` did.
+/// Returns the visits of `wanted` that must have happened, though only `taken` did.
 fn needed<'w>(wanted: &'w [Visit], taken: &[Visit], gets: usize, order: Order) -> &'w [Visit] {
     let is_move = |visit: &Visit| visit.2.is_none();
     let shows = match order {
         Order::Canonical => wanted.iter().rposition(is_move).unwrap_or(0),
         Order::Relaxed if !wanted[gets..].iter().any(is_move) => gets.saturating_sub(1),
-        // A move that was made may have hidden all but itself.
+        // A move that was made may have hidden everything but itself.
         Order::Relaxed if wanted[gets..].iter().any(|visit| is_move(visit) && taken.contains(visit)) => {
             wanted.len()
         }
@@ -453,7 +461,8 @@ fn needed<'w>(wanted: &'w [Visit], taken: &[Visit], gets: usize, order: Order) -
     &wanted[shows..]
 }
 
-/// Returns the indices in `all` of those that have no counterpart in `others`, as often as they have none.
+/// Returns the indices of visits in `all` that are left when each visit in `others` cancels one
+/// equal visit.
 fn without(all: &[Visit], others: &[Visit]) -> Vec<usize> {
     if all.is_empty() {
         return Vec::new();
@@ -472,7 +481,7 @@ fn without(all: &[Visit], others: &[Visit]) -> Vec<usize> {
     rest
 }
 
-/// REPLACE is a put by another name.
+/// Maps REPLACE to `None`, since it is a put by another name.
 pub(super) fn move_or(op: Option<Op>) -> Option<Op> {
     op.filter(|op| *op != Op::Replace)
 }

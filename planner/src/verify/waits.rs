@@ -1,12 +1,13 @@
-//! No ranks wait for each other in a cycle.
+//! Checks that no ranks wait for each other in a cycle.
 //!
-//! A run's awaits match the sends of the same run, since each channel carries as many frames a run as are awaited from
-//! it, and a `Reclaim` waits for an earlier run. So runs need not be unrolled: one run without a cycle is enough, for
-//! any number of runs in a row.
+//! A run's awaits match the sends of the same run, since each channel carries as many frames per
+//! run as are awaited from it, and a `Reclaim` waits for an earlier run. So runs need not be
+//! unrolled: if one run has no cycle, neither does any number of runs in a row.
 //!
-//! First by classes: if the graph of (class, instruction) has no cycle, the graph of (rank, instruction), which maps
-//! into it, has none. If it has one (a value handed along a chain, each rank of one class), the ranks decide: each runs
-//! as far as it can until all are through or none can move.
+//! The check first considers classes. The graph of (rank, instruction) maps into the graph of
+//! (class, instruction), so if the latter has no cycle, neither does the former. If it has one (for
+//! example, a value passed along a chain of ranks of one class), the ranks decide: each runs as far
+//! as it can, until all have finished or none can continue.
 
 use super::error::VerifyError;
 use super::facts::Facts;
@@ -16,7 +17,7 @@ use bumpalo::Bump;
 use bumpalo::collections::Vec as ArenaVec;
 use std::collections::BTreeSet;
 
-/// Which class sends to which, and how far away it stands.
+/// Which class sends to which other, and at what distance.
 pub(super) type Links = BTreeSet<(ClassId, Delta, ClassId)>;
 
 pub(super) fn check(
@@ -74,7 +75,7 @@ enum ChannelUse {
     Await(usize),
 }
 
-/// Each rank runs as far as it can.
+/// Runs each rank as far as it can go.
 fn by_rank(facts: &Table<ClassId, Facts<'_>>, class_of: &[ClassId]) -> Result<(), VerifyError> {
     let deltas: Table<ClassId, Vec<Delta>> =
         facts.values().map(|facts| facts.peers.keys().copied().collect()).collect();
@@ -92,7 +93,8 @@ fn by_rank(facts: &Table<ClassId, Facts<'_>>, class_of: &[ClassId]) -> Result<()
             steps
         })
         .collect();
-    // Frames on their way to each rank from each of its peers, and how far each rank is.
+    // The frames in transit to each rank from each of its peers, and the position of each rank in
+    // its steps.
     let mut channel: Vec<Vec<u32>> = class_of.iter().map(|class| vec![0; deltas[*class].len()]).collect();
     let mut next = vec![0; class_of.len()];
     let mut ready: Vec<usize> = (0..class_of.len()).collect();
