@@ -1,4 +1,4 @@
-//! Each algorithm of each collective, epoch by epoch.
+//! The epochs of each algorithm of each collective.
 
 use super::{Algorithm, Collective, Fold, Operation, Plan, SlotLen, Slots, Step, block, halves};
 use crate::datatype::Datatype;
@@ -9,14 +9,14 @@ use crate::ir::pattern::{self, Kind, Local, Mode, Order, Pattern, Patterns, Site
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The one window.
+/// The only window.
 const WINDOW: WindowId = WindowId(0);
 
 pub(super) fn plan(what: &Collective, algorithm: Algorithm) -> Plan {
     let (ranks, len) = (what.ranks as usize, what.len);
     let slots = ranks.saturating_mul(len);
     let widest = len.div_ceil(ranks);
-    // All elements, and after them a slot of a block for each rank.
+    // The window holds all elements, followed by a slot of one block for each rank.
     let blocks = len.saturating_add(widest.saturating_mul(ranks));
     let block_slot = |op, fold| {
         let len = SlotLen::BlockOf(len);
@@ -134,7 +134,7 @@ impl Calls {
     }
 }
 
-/// An epoch of what each rank calls.
+/// Builds an epoch from the calls of each rank.
 fn epoch(what: &Collective, calls: impl Fn(u32, &mut Calls)) -> Step {
     let mut classes = Interner::default();
     let class_of = (0..what.ranks).map(|rank| {
@@ -158,12 +158,12 @@ fn others(what: &Collective, rank: u32) -> impl Iterator<Item = u32> + use<> {
     (0..what.ranks).filter(move |&other| other != rank)
 }
 
-/// 1, 2, 4, ... below the number of ranks.
+/// Returns 1, 2, 4, ... below the number of ranks.
 fn distances(ranks: u32) -> impl Iterator<Item = u32> {
     (0..31).map(|power| 1 << power).take_while(move |&distance| distance < ranks)
 }
 
-/// All ranks put block b of their elements to their slot at rank b.
+/// Builds the epoch in which all ranks put block b of their elements to their slot at rank b.
 fn into_blocks(what: &Collective, widest: usize) -> Step {
     epoch(what, |rank, calls| {
         let slot = what.len + rank as usize * widest;
@@ -174,7 +174,8 @@ fn into_blocks(what: &Collective, widest: usize) -> Step {
     })
 }
 
-/// In each step the ranks that have the elements, counted from the root, put them to as many further ranks.
+/// Builds the steps of a binomial tree. In each step the ranks that have the elements, counted from
+/// the root, put them to as many further ranks.
 fn binomial(what: &Collective, root: u32) -> Vec<Step> {
     let ranks = what.ranks;
     let doubled = |have: u32| {
@@ -188,8 +189,10 @@ fn binomial(what: &Collective, root: u32) -> Vec<Step> {
     distances(ranks).map(doubled).collect()
 }
 
-/// In each range the root, or else the first rank, comes to hold the result. With the root on the right the left result
-/// is combined into the right one: only REPLACE can tell, which has its result there already.
+/// Builds the steps that combine up the tree. In each range, the root holds the result, or the
+/// first rank if the root is not in it. If the root is in the right half, the left result is
+/// combined into the right one. Only REPLACE reveals this order, and it has its result there
+/// already.
 fn up_the_tree(what: &Collective, root: u32, op: Op) -> Vec<Step> {
     let holder = |low: u32, high: u32| if (low..high).contains(&root) { root } else { low };
     let up = |ranges: Vec<[u32; 3]>| {
@@ -214,8 +217,9 @@ fn up_the_tree(what: &Collective, root: u32, op: Op) -> Vec<Step> {
     halves(what.ranks).into_iter().map(up).collect()
 }
 
-/// In each range, each rank of one half receives the other half's result and combines it with its own half's. Where the
-/// left half has one rank more, the last rank of the right half sends to two ranks.
+/// Builds the steps in which halves trade results. In each range, each rank of one half receives
+/// the other half's result and combines it with its own half's. If the left half has one rank more,
+/// the last rank of the right half sends to two ranks.
 fn trade_halves(what: &Collective, op: Op) -> Vec<Step> {
     let trade = |ranges: Vec<[u32; 3]>| {
         let mut moves: Vec<Vec<u32>> = vec![Vec::new(); what.ranks as usize];
@@ -223,7 +227,7 @@ fn trade_halves(what: &Collective, op: Op) -> Vec<Step> {
             let mut to = |from: u32, to: u32| moves[from as usize].push(to);
             for i in 0..high - middle {
                 to(middle + i, low + i);
-                // As above.
+                // As in `up_the_tree`, REPLACE has its result there already.
                 if op != Op::Replace {
                     to(low + i, middle + i);
                 }

@@ -1,37 +1,41 @@
-//! [`Collective`]: what all ranks do together with arrays of one length, as epochs of puts and accumulates.
+//! [`Collective`]: what all ranks do together with arrays of one length, as epochs of puts and
+//! accumulates.
 //!
-//! A collective has several [`Algorithm`]s, which leave the same bits: reductions combine over the balanced tree of the
-//! design (each half of the ranks first, the left one of `n` has `n / 2` rounded up, then the right result into the
-//! left one), scans go left to right. [`Collective::algorithm`] chooses by the machine model, [`Collective::plan`] says
-//! what one does: [`Step`]s over one window of the plan's own, each an epoch of all ranks or a combination that
-//! each rank does by itself.
+//! A collective has several [`Algorithm`]s, which leave the same bits. Reductions combine over the
+//! balanced tree of the design: each half of the ranks first, where the left half of `n` has `n /
+//! 2` rounded up, then the right result into the left one. Scans go left to right.
+//! [`Collective::algorithm`] chooses by the machine model. [`Collective::plan`] returns what an
+//! algorithm does, as [`Step`]s over one window of the plan's own. Each step is an epoch of all
+//! ranks, or a combination that each rank does by itself.
 //!
 //! | | direct | tree | blocks |
 //! |---|---|---|---|
-//! | broadcast | the root puts to all | binomial, from the root | the root deals out blocks, which their ranks put to all |
-//! | reduce | all put to the root, which combines | the halves' results, up the tree | each rank combines a block, and puts it to the root |
-//! | allreduce | all put to all, which combine | halves trade results, up the tree | each rank combines a block, and puts it to all |
-//! | scan | all put to those after them | distances double; where order cannot show | each rank scans a block, and deals it out |
+//! | broadcast | root puts to all | binomial, from the root | root deals blocks, ranks put theirs to all |
+//! | reduce | all put to the root, which combines | halves, up the tree | each combines a block for the root |
+//! | allreduce | all put to all, which combine | halves trade results, up the tree | each combines a block for all |
+//! | scan | all put to later ranks | distances double, if order cannot show | each scans a block and deals it out |
 //! | gather | all put to the root | | |
 //! | allgather | all put to all | distances and blocks double | |
 //! | all-to-all | all put to all | | |
 //!
-//! **Cost**, of p ranks that bring n bytes each (all-to-all: n for each other), the most that a rank sends or receives,
-//! whichever is more:
+//! **Cost** for p ranks that bring n bytes each (all-to-all: n for each other rank): the larger of
+//! what one rank sends and what it receives.
 //!
 //! | | rounds | messages | bytes |
 //! |---|---|---|---|
 //! | direct | 1 | p - 1 | (p - 1) n |
-//! | tree | log2 p, rounded up | 1 a round; at most 2 in an allreduce | n a round; (p - 1) n in all for an allgather |
+//! | tree | log2 p, rounded up | 1 a round, at most 2 in allreduce | n a round; allgather (p - 1) n in all |
 //! | blocks | 2 | p - 1 a round | about n a round |
 //!
-//! Where ranks share memory, most of them need no epoch: what each brings is [shown](Delivery::InPlace) to the others, who read it
-//! after the exchange that every collective begins with; a large allreduce does so twice, in blocks.
+//! If ranks share memory, most collectives need no epoch. The elements that each rank brings are
+//! [shown](Delivery::InPlace) to the others, who read them after the exchange that every collective
+//! begins with. A large allreduce does so twice, in blocks.
 //!
-//! **Source** The trees and the two rounds of blocks: R. Thakur, R. Rabenseifner, W. Gropp, *Optimization of collective
-//! communication operations in MPICH*, IJHPCA 2005, sections 4 and 5; doubled distances: J. Bruck et al., *Efficient
-//! algorithms for all-to-all communications*, IEEE TPDS 1997. Different here: the shape of the tree is given, so the
-//! exchange of halves works for any number of ranks and sums in the same order for each.
+//! **Source** The trees and the two rounds of blocks: R. Thakur, R. Rabenseifner, W. Gropp,
+//! *Optimization of collective communication operations in MPICH*, IJHPCA 2005, sections 4 and 5;
+//! doubled distances: J. Bruck et al., *Efficient algorithms for all-to-all communications*, IEEE
+//! TPDS 1997. Unlike there, the shape of the tree is given, so the exchange of halves works for any
+//! number of ranks and sums in the same order for each.
 
 mod algorithms;
 
@@ -56,14 +60,14 @@ pub enum Operation {
         /// The operator that combines the elements.
         op: Op,
     },
-    /// All get all elements combined.
+    /// All ranks receive the combination of all elements.
     Allreduce {
         /// The operator that combines the elements.
         op: Op,
     },
     /// Each rank receives the combination of the elements of ranks 0 to itself.
     Scan {
-        /// The operator that combines them.
+        /// The operator that combines the elements.
         op: Op,
     },
     /// The root receives all elements, by rank.
@@ -77,14 +81,15 @@ pub enum Operation {
     AllToAll,
 }
 
-/// One collective call as far as its plan depends on it.
+/// One collective call, as far as its plan depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Collective {
-    /// The operation of a collective.
+    /// The operation.
     pub operation: Operation,
     /// The number of ranks that call it.
     pub ranks: u32,
-    /// The number of elements that each rank brings; for an all-to-all, for each rank.
+    /// The number of elements that each rank brings; for an all-to-all, the number for each other
+    /// rank.
     pub len: usize,
     /// The type of the elements.
     pub element: ElementType,
@@ -93,9 +98,9 @@ pub struct Collective {
 /// The algorithm that carries out a collective.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Algorithm {
-    /// One round, in which everything goes where it is needed.
+    /// One round, in which every element is sent to where it is needed.
     Direct,
-    /// As many rounds as a tree of the ranks is deep.
+    /// As many rounds as the tree of the ranks is deep.
     Tree,
     /// Two rounds; between them each rank works on a block of its own.
     Blocks,
@@ -106,7 +111,7 @@ impl Algorithm {
     pub const ALL: [Algorithm; 3] = [Algorithm::Direct, Algorithm::Tree, Algorithm::Blocks];
 }
 
-/// A part of a plan.
+/// A step of a plan.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Step {
     /// An epoch of all ranks over the plan's window.
@@ -115,7 +120,7 @@ pub enum Step {
     Combine(Slots),
 }
 
-/// Slots of one rank's window, one for each rank; what each holds is combined by the operator.
+/// Slots of one rank's window, one for each rank, whose contents the operator combines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slots {
     /// The operator that combines a slot with what is put into it.
@@ -124,7 +129,7 @@ pub struct Slots {
     pub root: Option<u32>,
     /// The displacement of slot 0.
     pub first: usize,
-    /// The number of elements from the beginning of a slot to that of the next.
+    /// The number of elements from the beginning of one slot to that of the next.
     pub stride: usize,
     /// The number of elements of a slot: fixed, or this rank's block of a total number.
     pub len: SlotLen,
@@ -135,49 +140,53 @@ pub struct Slots {
 /// The number of elements of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlotLen {
-    /// The given number.
+    /// This number.
     Of(usize),
-    /// As many as the rank's own block of these.
+    /// The size of the rank's own block of this total.
     BlockOf(usize),
 }
 
-/// The contents of the slots after they were combined.
+/// The contents of the slots after they are combined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fold {
-    /// Slot 0 is all of them, combined over the balanced tree; the others are used up.
+    /// Slot 0 holds all slots, combined over the balanced tree. The other slots are used up.
     Tree,
-    /// Each slot is the ones up to itself, left to right.
+    /// Each slot holds the slots up to itself, combined from left to right.
     Prefixes,
-    /// Slot 0 is the ones up to this rank's, left to right; the others are as they were.
+    /// Slot 0 holds the slots up to this rank's, combined from left to right. The other slots stay
+    /// as they were.
     Prefix,
 }
 
-/// How the elements of a collective get to where they are needed.
+/// The way in which the elements of a collective reach the ranks that need them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Delivery {
-    /// With the exchange of words that begins each collective.
+    /// Elements travel with the exchange of words that begins each collective.
     Ride,
-    /// They are read after it, where the ranks that brought them show them: directly, or in blocks that ranks have combined.
+    /// Elements are read after the exchange, in the memory of the ranks that show them: directly,
+    /// or in blocks that ranks have combined.
     InPlace(Algorithm),
-    /// By the plan of this algorithm, after it.
+    /// Elements are sent after the exchange, by the plan of this algorithm.
     Plan(Algorithm),
 }
 
-/// Bytes of a rank's elements that are shown at most: there is room for them twice.
+/// The most bytes of a rank's elements that are shown. There is room for them twice.
 const SHOWN: f64 = (8 << 20) as f64;
 
-/// The same where all ranks bring what others get as it is: more is stored into their memory sooner than they read it, and so
-/// it was measured (`benches/log/messages_and_collectives.md`).
+/// The same limit for operations in which all ranks bring what others receive unchanged: for larger
+/// amounts, storing into their memory is faster than letting them read, as measured
+/// (`benches/log/messages_and_collectives.md`).
 const SHOWN_BY_ALL: f64 = (16 << 10) as f64;
 
-/// Bytes of a rank's elements for which there is room in what it tells each other in a direct exchange of words.
+/// The number of bytes of a rank's elements that fit into what it sends each other rank in a direct
+/// exchange of words.
 const TOLD: f64 = 32.0;
 
-/// Bytes from which on elements that could ride are read in place:
-/// `benches/log/messages_and_collectives.md`.
+/// The number of bytes from which on elements are read in place, even if they could travel with the
+/// exchange: `benches/log/messages_and_collectives.md`.
 const LINE: f64 = 32.0;
 
-/// ns for a record and what it takes to apply it, where memory is shared: `benches/log`.
+/// The time in ns for a record and for applying it, if memory is shared: `benches/log`.
 const RECORD: f64 = 7.0;
 
 /// The steps of an algorithm, and the size of the window that they need.
@@ -190,15 +199,15 @@ pub struct Plan {
 }
 
 impl Collective {
-    /// The plan of an algorithm, which must be one that it [has](Self::has).
+    /// Returns the plan of an algorithm, which must be one that the collective [has](Self::has).
     ///
     /// # Cost
-    /// For each rank as many small steps as it sends messages.
+    /// For each rank, as many small steps as it sends messages.
     pub fn plan(&self, algorithm: Algorithm) -> Plan {
         algorithms::plan(self, algorithm)
     }
 
-    /// Returns whether there is such an algorithm.
+    /// Returns whether the collective has this algorithm.
     pub fn has(&self, algorithm: Algorithm) -> bool {
         match (algorithm, self.operation) {
             (Algorithm::Direct, _) => true,
@@ -209,8 +218,8 @@ impl Collective {
         }
     }
 
-    /// The moves of `rank` in the direct algorithm, targets ascending: the target rank, the elements, and the index of the first
-    /// one there.
+    /// Returns the moves of `rank` in the direct algorithm, by ascending target: the target rank,
+    /// the elements, and the index of the first one there.
     pub fn direct(&self, rank: u32) -> impl Iterator<Item = (u32, Range<usize>, usize)> + use<> {
         let what = *self;
         let to = match self.operation {
@@ -222,8 +231,8 @@ impl Collective {
         to.filter_map(move |to| what.direct_to(rank, to).map(|(from, at)| (to, from, at)))
     }
 
-    /// The move of `rank` to the rank `to` in the [direct](Self::direct) algorithm, where there is one: the elements, and the
-    /// index of the first one there.
+    /// Returns the move from `rank` to the rank `to` in the [direct](Self::direct) algorithm, if
+    /// there is one: the elements, and the index of the first one there.
     pub fn direct_to(&self, rank: u32, to: u32) -> Option<(Range<usize>, usize)> {
         let Self { operation, ranks, len, .. } = *self;
         let moves = match operation {
@@ -245,12 +254,14 @@ impl Collective {
         })
     }
 
-    /// Returns whether the moves of each rank in the direct algorithm are of the same elements to all that need them.
+    /// Returns whether each rank sends the same elements to all ranks that need them in the direct
+    /// algorithm.
     pub fn is_for_all(&self) -> bool {
         !matches!(self.operation, Operation::Reduce { .. } | Operation::Gather { .. } | Operation::AllToAll)
     }
 
-    /// Returns the slots that are left to combine after the moves of the direct algorithm, if there are any.
+    /// Returns the slots that remain to be combined after the moves of the direct algorithm, if
+    /// any.
     pub fn direct_slots(&self) -> Option<Slots> {
         let slots =
             |op, root, fold| Slots { op, root, first: 0, stride: self.len, len: SlotLen::Of(self.len), fold };
@@ -272,7 +283,8 @@ impl Collective {
         }
     }
 
-    /// Returns the place in the window where this rank's elements must be before the first step; empty where it brings none.
+    /// Returns the range of the window where this rank's elements must be before the first step. It
+    /// is empty if the rank brings none.
     pub fn input(&self, algorithm: Algorithm, rank: u32) -> Range<usize> {
         let (me, len) = (rank as usize, self.len);
         let slots = match self.operation {
@@ -286,8 +298,8 @@ impl Collective {
         at..at + len
     }
 
-    /// Returns the place in the window of this rank's result after the last step: two ranges, one after the other; empty
-    /// where it gets none.
+    /// Returns the ranges of the window that hold this rank's result after the last step, one after
+    /// the other. They are empty if the rank receives none.
     pub fn output(&self, algorithm: Algorithm, rank: u32) -> [Range<usize>; 2] {
         let (ranks, me, len) = (self.ranks as usize, rank as usize, self.len);
         match self.operation {
@@ -302,15 +314,18 @@ impl Collective {
         }
     }
 
-    /// The algorithm that is predicted to be over soonest, where the ranks `share` memory or not, after an exchange that is
-    /// this census.
+    /// Returns the algorithm that is predicted to finish first.
+    ///
+    /// `share` is whether the ranks share memory, and `census` is the exchange that precedes the
+    /// algorithm.
     pub fn algorithm(&self, machine: &Machine, share: bool, census: Census) -> Algorithm {
         let algorithms = Algorithm::ALL.into_iter().filter(|&algorithm| self.has(algorithm));
         let cost = |algorithm| self.cost(algorithm, machine, share, census);
         algorithms.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(Algorithm::Direct)
     }
 
-    /// How the elements get to where they are needed soonest, by prediction, where the ranks `share` memory or not.
+    /// Returns the delivery that is predicted to be fastest. `share` is whether the ranks share
+    /// memory.
     pub fn delivery(&self, machine: &Machine, share: bool, census: Census) -> Delivery {
         let algorithm = self.algorithm(machine, share, census);
         let rides = self.rides(algorithm, machine, share, census);
@@ -322,7 +337,8 @@ impl Collective {
         if !share || shown > self.most_shown() || rides && self.bytes() < LINE {
             return planned;
         }
-        // The prediction of what rides suits plans, and not lines that are read: from half a line on it is slower than these.
+        // The prediction for elements that travel with the exchange suits a comparison with plans,
+        // but not with lines that are read: from half a line on, the exchange is slower than those.
         let cost = if rides { f64::INFINITY } else { self.cost(algorithm, machine, share, census) };
         let in_place = [Algorithm::Direct, Algorithm::Blocks]
             .map(|algorithm| (Delivery::InPlace(algorithm), self.in_place(algorithm, machine, census)));
@@ -330,7 +346,7 @@ impl Collective {
         ways.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(planned, |(way, _)| way)
     }
 
-    /// Bytes of a rank's elements that are shown at most.
+    /// Returns the most bytes of a rank's elements that are shown.
     fn most_shown(&self) -> f64 {
         match self.operation {
             Operation::Broadcast { .. } | Operation::Allreduce { .. } => SHOWN,
@@ -338,8 +354,9 @@ impl Collective {
         }
     }
 
-    /// Predicted ns, but for the exchange of words, where elements are read from where those that brought them show them.
-    /// In blocks, which only an allreduce has: each rank combines one that it shows then.
+    /// Returns the predicted time in ns, without the exchange of words, if elements are read where
+    /// the ranks that bring them show them. In blocks, which only an allreduce has, each rank
+    /// combines one block and then shows it.
     fn in_place(&self, algorithm: Algorithm, machine: &Machine, census: Census) -> f64 {
         use Operation::{AllToAll, Allgather, Allreduce, Broadcast, Gather, Reduce, Scan};
         let (bytes, peers, each) = (self.bytes(), f64::from(self.ranks - 1), &machine.moving);
@@ -360,13 +377,14 @@ impl Collective {
         }
     }
 
-    /// The number of elements that a rank brings.
+    /// Returns the number of elements that a rank brings.
     pub fn brings(&self) -> usize {
         let lists = if self.operation == Operation::AllToAll { self.ranks as usize } else { 1 };
         self.len.saturating_mul(lists)
     }
 
-    /// The elements that `rank` gets of those that `from` brings, where it gets them as they are: their place among these.
+    /// Returns the range of the elements of `from` that `rank` receives unchanged. It is empty if
+    /// there are none.
     pub fn reads(&self, rank: u32, from: u32) -> Range<usize> {
         match self.operation {
             Operation::Broadcast { root } if from == root && rank != root => 0..self.len,
@@ -377,15 +395,18 @@ impl Collective {
         }
     }
 
-    /// Returns whether the data may as well go with the exchange of words that begins each collective: another exchange, and
-    /// messages of their own, would cost more. In shared memory that is a record for each rank, and the elements among the
-    /// records; elsewhere, and in a sparse census, one more copy for each rank.
+    /// Returns whether the data may as well travel with the exchange of words that begins each
+    /// collective, because another exchange and separate messages would cost more.
+    ///
+    /// In shared memory this costs a record for each rank, and the elements among the records.
+    /// Elsewhere, and in a sparse census, it costs one more copy for each rank.
     pub fn rides(&self, algorithm: Algorithm, machine: &Machine, share: bool, census: Census) -> bool {
         let exchange = cost(census, &Places::of(self.ranks, share), machine);
         algorithm == Algorithm::Direct && self.ride(machine, share, census) <= exchange
     }
 
-    /// The predicted time in ns of the elements that travel with the exchange, without the exchange itself.
+    /// Returns the predicted time in ns of the elements that travel with the exchange, without the
+    /// exchange itself.
     fn ride(&self, machine: &Machine, share: bool, census: Census) -> f64 {
         let (each, link) = (&machine.moving, machine.link(share));
         let record = if share && census == Census::Direct { RECORD } else { 0.0 };
@@ -393,7 +414,7 @@ impl Collective {
         f64::from(self.ranks - 1) * one
     }
 
-    /// Predicted ns, but for the exchange of words.
+    /// Returns the predicted time in ns without the exchange of words.
     fn cost(&self, algorithm: Algorithm, machine: &Machine, share: bool, census: Census) -> f64 {
         let (bytes, peers) = (self.bytes(), f64::from(self.ranks - 1));
         let depth = f64::from(self.ranks.next_power_of_two().trailing_zeros());
@@ -418,8 +439,8 @@ impl Collective {
         }
     }
 
-    /// One round, in which a rank sends and receives this number of bytes: packed, or where memory is shared directly if that is
-    /// sooner.
+    /// Returns the predicted time of one round, in which a rank sends and receives `bytes` bytes.
+    /// They are packed, or copied directly if memory is shared and that is faster.
     fn round(&self, machine: &Machine, share: bool, messages: f64, bytes: f64) -> f64 {
         let (link, moving) = (machine.link(share), &machine.moving);
         let frames = link.latency + 2.0 * link.overhead * messages;
@@ -435,14 +456,15 @@ impl Collective {
     }
 }
 
-/// Block `rank` of `len` elements that `ranks` ranks divide among themselves.
+/// Returns block `rank` of `len` elements that `ranks` ranks divide among themselves.
 pub fn block(rank: u32, ranks: u32, len: usize) -> Range<usize> {
     let cut = |rank: u32| (len as u128 * u128::from(rank) / u128::from(ranks)) as usize;
     cut(rank)..cut(rank + 1)
 }
 
-/// The ranges of ranks that the balanced tree divides, those of one depth together, the deepest first: first rank,
-/// first of the right half, end.
+/// Returns the ranges of ranks that the balanced tree divides, grouped by depth, the deepest first.
+///
+/// Each entry is the first rank of the range, the first rank of its right half, and its end.
 pub fn halves(ranks: u32) -> Vec<Vec<[u32; 3]>> {
     let mut depths = Vec::new();
     let mut whole = vec![[0, ranks]];

@@ -1,16 +1,18 @@
-//! [`Marks`]: two bits for each element of a window, which tell at once that no operations of an epoch conflict.
+//! [`Marks`]: two bits for each element of a window, which quickly show that no operations of an
+//! epoch conflict.
 //!
-//! An element is not touched, read, written or accumulated into. What does not fit that is a *hit*: a conflict, or one of two
-//! things that are none, two accesses of one operation, and a second operator in a window. So a hit means that somebody has to
-//! look at the operations themselves, and no hit that there is no conflict.
+//! An element is untouched, read, written or accumulated into. An access that does not fit the
+//! element's mark is a *hit*. A hit is a conflict, or one of two things that are not: two accesses
+//! of one operation, or a second operator in a window. So after a hit the operations themselves
+//! must be examined, and without a hit there is no conflict.
 
 use crate::element::Op;
 use crate::ir::pattern::Kind;
 use std::ops::Range;
 
-/// Elements whose marks are one word.
+/// The number of elements whose marks are one word.
 const PER_WORD: usize = 32;
-/// Words that are cleared together, when the first of them is used in an epoch.
+/// The number of words that are cleared together, when the first of them is used in an epoch.
 const PAGE: usize = 64;
 /// The lower bit of each mark.
 const LOW: u64 = 0x5555_5555_5555_5555;
@@ -19,7 +21,7 @@ const READ: u64 = 1;
 const WRITTEN: u64 = 2;
 const ACCUMULATED: u64 = 3;
 
-/// Those of the marks in a word that are neither free nor fit an access with this mark.
+/// Returns those marks in a word that are set and do not fit an access with this mark.
 #[inline]
 fn of_mark(there: u64, mark: u64) -> u64 {
     match mark {
@@ -29,23 +31,26 @@ fn of_mark(there: u64, mark: u64) -> u64 {
     }
 }
 
-/// The marks of one rank's part of a window: a quarter of a byte for each element, and two bytes for each thousand.
+/// The marks of one rank's part of a window: a quarter of a byte for each element, and two bytes
+/// for each thousand elements.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct Marks {
     words: Vec<u64>,
-    /// The epoch in which each page was used last: those of others are not looked at, so none is cleared at the end.
+    /// The epoch in which each page was last used. Pages of other epochs are not read, so none is
+    /// cleared at the end of an epoch.
     pages: Vec<u32>,
     epoch: u32,
-    /// The operator of the accumulates of this epoch.
+    /// The operator of this epoch's accumulates.
     op: Option<Op>,
 }
 
 impl Marks {
-    /// Begins an epoch of `len` elements: nothing is touched.
+    /// Begins an epoch of `len` elements, none of which is touched.
     ///
     /// # Cost
-    /// Allocates the marks the first time, and where a window has another length; otherwise nothing.
+    /// Allocates the marks the first time, and if the length of the window changes; otherwise
+    /// nothing.
     pub fn begin(&mut self, len: usize) {
         let words = len.div_ceil(PER_WORD);
         if self.words.len() != words || self.epoch == u32::MAX {
@@ -55,7 +60,8 @@ impl Marks {
         self.op = None;
     }
 
-    /// Marks one element as touched in this way. Returns whether that is a hit. An element past the end is not marked.
+    /// Marks one element as touched in this way, and returns whether that is a hit. An element past
+    /// the end is not marked.
     #[inline]
     pub fn touch_one(&mut self, at: usize, kind: Kind) -> bool {
         let Some(mark) = self.mark(kind) else { return true };
@@ -71,11 +77,12 @@ impl Marks {
         there != 0 && (there != mark || mark == WRITTEN)
     }
 
-    /// Marks many elements, one after another, as touched in this way; there are about `count`. Returns whether one is a hit.
-    /// Elements past the end are not marked.
+    /// Marks about `count` elements, one after another, as touched in this way. Returns whether any
+    /// of them is a hit. Elements past the end are not marked.
     ///
     /// # Cost
-    /// A few instructions for each. Where there are many, all of the window's marks are cleared before, unless they are.
+    /// A few instructions for each element. If there are many, all of the window's marks are
+    /// cleared first, unless they already are.
     #[inline]
     pub fn touch_each(&mut self, elements: impl Iterator<Item = usize>, count: usize, kind: Kind) -> bool {
         let Some(mark) = self.mark(kind) else {
@@ -94,7 +101,7 @@ impl Marks {
         }
     }
 
-    /// Clears the marks of a page that were made in another epoch.
+    /// Clears the marks of a page if they were made in another epoch.
     #[inline]
     fn renew(&mut self, page: usize) {
         if self.pages[page] != self.epoch {
@@ -104,7 +111,8 @@ impl Marks {
         }
     }
 
-    /// The mark of an access of this kind; `None` for an accumulate with another operator than those before.
+    /// Returns the mark of an access of this kind, or `None` for an accumulate with another
+    /// operator than earlier ones.
     #[inline]
     fn mark(&mut self, kind: Kind) -> Option<u64> {
         match kind {
@@ -114,7 +122,8 @@ impl Marks {
         }
     }
 
-    /// Marks these elements as touched in this way. Returns whether that is a hit. Elements past the end are not marked.
+    /// Marks these elements as touched in this way, and returns whether that is a hit. Elements
+    /// past the end are not marked.
     ///
     /// # Cost
     /// One step for each 32 elements.
@@ -138,7 +147,8 @@ impl Marks {
     }
 }
 
-/// Marks each of these elements; returns whether one had a mark before that `hits` returns a bit of.
+/// Marks each of these elements. Returns whether `hits` returns a bit for the earlier mark of any
+/// of them.
 #[inline(always)]
 fn touch_words(
     words: &mut [u64],

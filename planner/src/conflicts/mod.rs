@@ -1,14 +1,18 @@
-//! [`conflicts`]: operations that touch one element in ways whose order matters, found without running anything.
+//! [`conflicts`]: finds operations that touch one element in ways whose order matters, without
+//! running anything.
 //!
-//! They have a meaning all the same (planner/README.md); a program seldom means it. Only patterns are read, so nothing that
-//! the passes leave out is hidden.
+//! Such operations have a meaning all the same (planner/README.md), but a program seldom intends
+//! it. Only patterns are read, so nothing that the passes leave out is hidden.
 //!
-//! A conflict is between two operations (paragraph 10). One operation is found alone if it
-//! overwrites itself (28). One that accumulates twice into an element, or reads a section of the
-//! window that it writes, is not: its visits come in typemap order (6), and it reads M (4).
+//! A conflict is between two operations (paragraph 10). A single operation is reported if it
+//! overwrites itself (28). An operation that accumulates twice into an element, or reads a section
+//! of the window that it writes, is not reported: its visits come in typemap order (6), and it
+//! reads M (4).
 //!
-//! - `rule` says what conflicts, for everyone; `sweep` finds it among many accesses; `marks` tell soon that there is nothing,
-//!   and `own` tells at each call of one rank.
+//! - `rule` defines what conflicts, for all users.
+//! - `sweep` finds the conflicts among many accesses.
+//! - `marks` quickly shows that there are no conflicts.
+//! - `own` checks each call of one rank.
 
 mod marks;
 mod own;
@@ -29,48 +33,51 @@ use crate::passes::neighbours::Neighbours;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 
-/// At most this many conflicts are reported.
+/// The largest number of conflicts that are reported.
 pub const MOST_CONFLICTS: usize = 1000;
 
-/// Two operations that touch one element, and are not both gets, nor both accumulates with one
-/// operator; or one operation that writes an element twice, which is then both of
-/// [`between`](Self::between).
+/// Two operations that touch one element and conflict, or one operation that overwrites itself.
+///
+/// Two operations conflict unless both are gets, or both are accumulates with one operator. An
+/// operation that writes an element twice is both entries of [`between`](Self::between).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Conflict {
-    /// The rank that owns the window: the first of `ranks` ranks that have this conflict.
+    /// The rank that owns the window. It is the first of `ranks` ranks that have this conflict.
     pub rank: usize,
-    /// The number of ranks that have this conflict, seen from where each stands.
+    /// The number of ranks that have this conflict, each relative to its own position.
     pub ranks: usize,
-    /// The window, by its place among the parameters of the superstep.
+    /// The window, by its position among the parameters of the superstep.
     pub window: usize,
-    /// From the lowest to past the highest element that both touch, or that the one writes twice.
+    /// The elements from the lowest to the highest that both operations touch, or that the one
+    /// operation writes twice.
     pub elements: Range<i64>,
-    /// The two.
+    /// The two operations.
     pub between: [Touch; 2],
 }
 
-/// An operation, as it touches an element.
+/// An operation, with its access to the elements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Touch {
     /// The rank that calls the operation.
     pub origin: usize,
-    /// The number of the operation among those of that rank.
+    /// The number of the operation among those of its rank.
     pub operation: usize,
-    /// The access to the element: a source is read as by a get, and the destination of a get is written as by a put.
+    /// The access to the element. A source is read as by a get, and the destination of a get is
+    /// written as by a put.
     pub kind: Kind,
     /// The line of the call.
     pub site: Site,
 }
 
 impl Conflict {
-    /// Returns whether it is of one operation, which overwrites itself.
+    /// Returns whether the conflict is of a single operation, which overwrites itself.
     #[doc(hidden)]
     pub fn is_of_one_operation(&self) -> bool {
         let [a, b] = &self.between;
         (a.origin, a.operation) == (b.origin, b.operation)
     }
 
-    /// Returns whether `other` is of the same window and between the same operations.
+    /// Returns whether `other` concerns the same window and the same operations.
     fn is_between_those_of(&self, other: &Self) -> bool {
         let operations = |all: &[Touch; 2]| [0, 1].map(|at| (all[at].origin, all[at].operation));
         self.window == other.window && operations(&self.between) == operations(&other.between)
@@ -100,13 +107,14 @@ impl fmt::Display for Conflict {
     }
 }
 
-/// The first of all that paragraph 28 finds, by the first rank whose window it is in; once for all
-/// ranks that differ only by where they are. On each rank, operations that overwrite themselves
-/// come first, by window. The patterns must be ones that [`check`](crate::check::check) finds
-/// nothing wrong with.
+/// Returns the first conflicts that paragraph 28 defines, at most [`MOST_CONFLICTS`].
+///
+/// They are ordered by the first rank whose window they are in, and appear once for all ranks that
+/// differ only by their position. On each rank, operations that overwrite themselves come first, by
+/// window. The patterns must be ones that [`check`](crate::check::check) finds nothing wrong with.
 ///
 /// # Cost
-/// Ranks x peers small steps; for each class of ranks the pairs of accesses whose bounds meet.
+/// Ranks x peers small steps and, for each class of ranks, the pairs of accesses whose bounds meet.
 pub fn conflicts(patterns: &Patterns) -> Vec<Conflict> {
     let neighbours = Neighbours::of(patterns);
     let (mut rows, mut row) = (Classes::default(), Vec::new());
@@ -131,7 +139,7 @@ pub fn conflicts(patterns: &Patterns) -> Vec<Conflict> {
             between.sort_by_key(|touch| (touch.origin, touch.operation));
             let (rank, window) = (rank.index(), a.window as usize);
             let conflict = Conflict { rank, ranks: count, window, elements, between };
-            // Two operations meet more than once where one has a section of the part that is its
+            // Two operations can meet more than once if one has a section of the part that is its
             // target.
             match found[first..].iter_mut().find(|before| before.is_between_those_of(&conflict)) {
                 Some(Conflict { elements, .. }) => {
@@ -166,10 +174,10 @@ pub struct Incoming {
     pub touch: Touch,
 }
 
-/// The accesses of other ranks to the parts of `rank`, by origin.
+/// Returns the accesses of other ranks to the parts of `rank`, by origin.
 ///
 /// # Cost
-/// Follows the operations of all ranks.
+/// Proportional to the operations of all ranks.
 #[doc(hidden)]
 pub fn incoming(patterns: &Patterns, rank: Rank) -> Vec<Incoming> {
     let of_rank = |(other, class): (usize, &ClassId)| {
@@ -183,7 +191,7 @@ pub fn incoming(patterns: &Patterns, rank: Rank) -> Vec<Incoming> {
     patterns.class_of.iter().enumerate().flat_map(of_rank).collect()
 }
 
-/// The operation that makes an access: where its rank stands, its number there, and its pattern.
+/// The operation that makes an access: the position of its rank, its number there, and its pattern.
 type By = (Delta, OperationId, ClassId);
 
 fn touch(access: &Access<'_, By>, patterns: &Patterns, rank: Rank) -> Touch {

@@ -1,36 +1,40 @@
-//! [`Own`]: what one rank has touched of one target's part in an epoch, which tells at each call whether the operation conflicts
-//! with one before it.
+//! [`Own`]: the elements of one target's part that one rank has touched in an epoch, to detect at
+//! each call whether the operation conflicts with an earlier one.
 //!
-//! Two bits for each element, in pages that are made as they are touched. The bits of an element are in two words, so that where
-//! a page has marks of puts only, one instruction looks at a mark and sets it. An element has the mark
-//! of what conflicts with most, so a mark that does not fit is a conflict, and no mark that does not fit means that there is none.
-//! The one thing that two bits do not tell is the operator: from the second one on, each operator has marks of its own.
-//! While all that was called are accumulates with one operator, or gets or one operation of many runs, nothing is marked, since
-//! no two of them conflict; who calls something else marks them before it.
+//! Each element has two bits, in pages that are created when they are first touched. The two bits
+//! of an element are in two words, so that in a page with marks of puts only, one instruction reads
+//! a mark and sets it. If accesses of several kinds touch an element, it has the mark that
+//! conflicts with most. So an incompatible mark means a conflict, and without one there is none.
+//! The only thing that two bits do not record is the operator: from the second operator on, each
+//! has marks of its own.
+//!
+//! While all calls so far are accumulates with one operator, or gets, or a single operation of many
+//! runs, nothing is marked, since no two of them conflict. A caller that adds anything else marks
+//! these operations first.
 
 use crate::element::Op;
 use crate::ir::pattern::Kind;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ops::Range;
 
-/// Elements whose marks are one block.
+/// The number of elements whose marks are one block.
 const PER_BLOCK: usize = 64;
-/// Blocks of a page.
+/// The number of blocks of a page.
 const BLOCKS: usize = 32;
-/// Elements whose marks are one page.
+/// The number of elements whose marks are one page.
 const PER_PAGE: usize = BLOCKS * PER_BLOCK;
 
-/// The marks of the elements of a block, a bit of each word for each element.
+/// The marks of the elements of a block. Each element has one bit in each word.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Block {
-    /// Written or accumulated into.
+    /// The elements that were written or accumulated into.
     changed: u64,
-    /// Read or accumulated into.
+    /// The elements that were read or accumulated into.
     other: u64,
 }
 
 impl Block {
-    /// These elements, touched in this way.
+    /// Returns the marks of these elements after an access of this kind.
     #[inline(always)]
     fn of(elements: u64, kind: Kind) -> Self {
         Self {
@@ -39,7 +43,7 @@ impl Block {
         }
     }
 
-    /// The elements that an access of this kind does not fit.
+    /// Returns the elements with which an access of this kind conflicts.
     #[inline(always)]
     fn unfit(self, kind: Kind) -> u64 {
         match kind {
@@ -49,12 +53,13 @@ impl Block {
         }
     }
 
-    /// The elements that were accumulated into.
+    /// Returns the elements that were accumulated into.
     fn accumulated(self) -> u64 {
         self.changed & self.other
     }
 
-    /// With these elements touched in one more way. Those that are touched in two ways are as if they were written.
+    /// Returns the marks after an access of this kind to these elements as well. Elements that are
+    /// touched in two ways count as written.
     fn touched(self, elements: u64, kind: Kind) -> Self {
         let own = Self::of(elements, kind);
         let free = elements & !(self.changed | self.other);
@@ -64,14 +69,14 @@ impl Block {
     }
 }
 
-/// The marks of some elements next to each other.
+/// The marks of adjacent elements.
 #[derive(Debug)]
 struct Page {
-    /// The epoch in which they were made: those of others are none.
+    /// The epoch in which the marks were made. Marks of other epochs do not count.
     epoch: Cell<u32>,
-    /// The same epoch, while all of them are of puts: then `other` is 0. Otherwise 0.
+    /// The same epoch while all marks are of puts, in which case `other` is 0. Otherwise 0.
     puts: Cell<u32>,
-    /// As in [`Block`], of the blocks.
+    /// The two words of each block, as in [`Block`].
     changed: [Cell<u64>; BLOCKS],
     other: [Cell<u64>; BLOCKS],
 }
@@ -96,7 +101,7 @@ impl Page {
         }
     }
 
-    /// Epochs are counted from the first again.
+    /// Clears all marks, since epochs are about to be counted from the first again.
     fn forget(&self) {
         self.epoch.set(0);
         self.puts.set(0);
@@ -123,36 +128,38 @@ impl Page {
 enum Operators {
     None,
     One(Op),
-    /// Each has marks of its own.
+    /// Several operators, each with marks of its own.
     Several,
 }
 
-/// The marks of one target's part by one rank: a quarter of a byte for each element that is touched, in pages of 2,048 elements.
+/// The marks that one rank has made on one target's part: a quarter of a byte for each element that
+/// is touched, in pages of 2,048 elements.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Own {
     pages: Vec<OnceCell<Box<Page>>>,
-    /// Elements below this may be touched [quickly](Self::touch_quickly).
+    /// Elements below this index may be touched [quickly](Self::touch_quickly).
     quick: usize,
-    /// From 1 on.
+    /// The number of the epoch, from 1 on.
     epoch: Cell<u32>,
     operators: Cell<Operators>,
     by_operator: RefCell<Vec<(Op, Own)>>,
-    /// How all that was called touches its elements, if no two of these operations conflict, and none is marked.
+    /// The kind of all calls so far, if no two of these operations conflict and none is marked.
     sole: Cell<Option<Kind>>,
-    /// Whether something was called.
+    /// Whether there was a call in this epoch.
     used: Cell<bool>,
-    /// Whether something was called that is not marked, and conflicts perhaps.
+    /// Whether there was a call that is not marked, and that may conflict.
     partial: Cell<bool>,
-    /// The number of an operation on element 0 that is like the one [learnt](Self::learns) last; [`NONE`] where none is.
+    /// The number that an operation on element 0 would have if it resembled the one
+    /// [recorded](Self::learns) last; [`NONE`] if there is no such operation.
     number: Cell<u64>,
 }
 
-/// Differs from each number that a caller has by more than a displacement.
+/// Differs from every number that a caller uses by more than a displacement.
 const NONE: u64 = u64::MAX;
 
 impl Own {
-    /// Of a part of `len` elements, none of which is touched.
+    /// Creates the marks of a part of `len` elements, none of which is touched.
     pub fn new(len: usize) -> Self {
         let pages = (0..len.div_ceil(PER_PAGE)).map(|_| OnceCell::new()).collect();
         let (epoch, operators) = (Cell::new(1), Cell::new(Operators::None));
@@ -161,13 +168,13 @@ impl Own {
         Self { pages, quick: len, epoch, operators, by_operator, sole, used, partial, number }
     }
 
-    /// The same, of which elements below this only may be touched [quickly](Self::touch_quickly).
+    /// Restricts [quick access](Self::touch_quickly) to elements below `quick`.
     #[must_use]
     pub fn quick_below(self, quick: usize) -> Self {
         Self { quick, ..self }
     }
 
-    /// Begins an epoch: nothing is touched.
+    /// Begins an epoch, in which nothing is touched yet.
     pub fn begin(&self) {
         if self.epoch.get() == u32::MAX {
             self.pages.iter().filter_map(OnceCell::get).for_each(|page| page.forget());
@@ -183,9 +190,11 @@ impl Own {
         self.forget();
     }
 
-    /// An operation on this element was [touched quickly](Self::touch_quickly). The caller knows it by a number: the element in
-    /// the low bits, and above them one value for each kind and line. Others like it are [known](Self::knows) from here on, if they
-    /// are puts, or accumulates that need no mark.
+    /// Records that an operation on the element `at` was [touched quickly](Self::touch_quickly).
+    ///
+    /// The caller identifies the operation by a number: the element in the low bits, and above them
+    /// one value for each kind and line. From here on, similar operations are [known](Self::knows),
+    /// if they are puts, or accumulates that need no mark.
     #[inline]
     pub fn learns(&self, number: u64, at: usize, kind: Kind) {
         if kind == Kind::Put || self.sole.get() == Some(kind) {
@@ -193,21 +202,25 @@ impl Own {
         }
     }
 
-    /// From here on no number is known.
+    /// Forgets the recorded operation: from here on no number is known.
     pub fn forget(&self) {
         self.number.set(NONE);
     }
 
-    /// Whether this is the number of an operation like the one that was [learnt](Self::learns) last, on this element, and that may be
-    /// touched quickly. An accumulate needs no mark then; a put has [one](Self::put_one).
+    /// Returns whether this is the number of an operation on the element `at` that resembles the
+    /// one [recorded](Self::learns) last, and may be touched quickly.
+    ///
+    /// If so, an accumulate needs no mark, and a put needs [one](Self::put_one).
     #[inline(always)]
     pub fn knows(&self, number: u64, at: usize) -> bool {
-        // A displacement that is none changes the bits above it as well.
+        // An invalid displacement also changes the bits above those of the displacement.
         at < self.quick && number ^ self.number.get() == at as u64
     }
 
-    /// Marks one element as written by one more put, if its page was marked in this epoch, for puts only, no operation before
-    /// conflicts with it, and it `is_kept`, which is asked last; else nothing has happened.
+    /// Marks one element as written by another put. Returns `false` if nothing has happened.
+    ///
+    /// This requires that the element's page was marked in this epoch, for puts only, that no
+    /// earlier operation conflicts with the put, and that it `is_kept`, which is called last.
     #[inline(always)]
     pub fn put_one(&self, at: usize, is_kept: impl FnOnce() -> bool) -> bool {
         let Some(page) = self.pages.get(at / PER_PAGE).and_then(OnceCell::get) else { return false };
@@ -223,9 +236,11 @@ impl Own {
         true
     }
 
-    /// An access of this kind is called: returns whether that needs no mark, since all that was called are accumulates with its
-    /// operator, or gets, or it alone. Of gets, and of what is called alone, that is so only where the first `has_many_runs`: to mark
-    /// a few is less than to look at them again.
+    /// Records a call of this kind, and returns whether it needs no mark.
+    ///
+    /// No mark is needed if all calls so far are accumulates with the same operator, or gets, or
+    /// this call alone. For gets and for a single call, this holds only if the first call
+    /// `has_many_runs`: marking a few runs costs less than looking at them again.
     pub fn is_sole(&self, kind: Kind, has_many_runs: bool) -> bool {
         let is_first = !self.used.replace(true);
         if is_first && (has_many_runs || matches!(kind, Kind::Accumulate(_))) {
@@ -235,36 +250,41 @@ impl Own {
         kind != Kind::Put && self.sole.get() == Some(kind)
     }
 
-    /// Returns whether what was called is not marked, since no two operations conflict; from now on all have to be.
+    /// Ends the state in which calls are not marked, and returns whether it was active. From now on
+    /// all calls must be marked.
     pub fn ends_sole(&self) -> bool {
         self.forget();
         self.sole.take().is_some()
     }
 
-    /// Something is called.
+    /// Records that there is a call.
     pub fn uses(&self) {
         self.used.set(true);
     }
 
-    /// Something is called that is not marked.
+    /// Records a call that is not marked.
     pub fn skip(&self) {
         self.used.set(true);
         self.partial.set(true);
     }
 
-    /// Whether each operation of this epoch was compared at its call with all before it, so that no two of them conflict.
+    /// Returns whether each operation of this epoch was compared at its call with all earlier ones,
+    /// so that no two of them conflict.
     pub fn has_compared(&self) -> bool {
         !self.partial.get()
     }
 
-    /// Marks one element as touched by one more operation, if that can be told at once and no operation before it conflicts with
-    /// it; else nothing has happened.
+    /// Marks one element as touched by another operation. Returns `false` if nothing has happened.
+    ///
+    /// This requires that the answer is available at once, and that no earlier operation conflicts
+    /// with this one.
     #[inline(always)]
     pub fn touch_one(&self, at: usize, kind: Kind) -> bool {
         self.touch_one_if(at, kind, || true)
     }
 
-    /// The same for an element of those that may be touched quickly, if the operation `is_kept` besides, which is asked last.
+    /// Marks one element as `touch_one` does, if the element may be touched quickly and the
+    /// operation `is_kept`, which is called last.
     #[inline(always)]
     pub fn touch_quickly(&self, at: usize, kind: Kind, is_kept: impl FnOnce() -> bool) -> bool {
         at < self.quick && self.touch_one_if(at, kind, is_kept)
@@ -292,7 +312,8 @@ impl Own {
         true
     }
 
-    /// An element of this page is about to be marked, the first in this epoch; returns whether all before are marked.
+    /// Prepares this page for its first mark in this epoch. Returns whether all earlier calls are
+    /// marked.
     #[cold]
     fn begins(&self, page: &Page) -> bool {
         let is_marked = self.sole.get().is_none();
@@ -303,8 +324,10 @@ impl Own {
         is_marked
     }
 
-    /// Marks these elements as touched by one more operation, if no operation before it conflicts with that; else nothing has
-    /// happened. Of an operation that touches several runs, those before one that conflicts stay marked.
+    /// Marks these elements as touched by another operation. Returns `false` if an earlier
+    /// operation conflicts with it, in which case nothing has happened.
+    ///
+    /// If an operation touches several runs, those before a conflicting one stay marked.
     #[inline]
     pub fn touch_fitting(&self, elements: Range<usize>, kind: Kind) -> bool {
         if elements.len() == 1 && self.touch_one(elements.start, kind) {
@@ -317,14 +340,15 @@ impl Own {
         fits
     }
 
-    /// Whether an access of this kind to these elements conflicts with an operation before.
+    /// Returns whether an access of this kind to these elements conflicts with an earlier
+    /// operation.
     ///
     /// # Cost
     /// A step for each 64 elements.
     pub fn conflicts(&self, elements: Range<usize>, kind: Kind) -> bool {
         let by_operator = self.by_operator.borrow();
         let of_operator = match (kind, self.operators.get()) {
-            // What others have accumulated into does not fit.
+            // Elements that another operator has touched conflict.
             (Kind::Accumulate(op), Operators::One(other)) if op != other => return self.any(elements),
             (Kind::Accumulate(op), Operators::Several) => {
                 match by_operator.iter().find(|(other, _)| *other == op) {
@@ -336,26 +360,29 @@ impl Own {
         };
         blocks_of(elements).any(|(at, elements)| {
             let there = self.block(at);
-            // All that the operator has marked there, and nothing else has touched, fits.
+            // Elements that this operator has marked, and that nothing else has touched, do not
+            // conflict.
             let of_others = of_operator.map_or(0, |own| there.accumulated() & !own.block(at).changed);
             (there.unfit(kind) | of_others) & elements != 0
         })
     }
 
-    /// Whether some of these elements are touched.
+    /// Returns whether any of these elements is touched.
     fn any(&self, elements: Range<usize>) -> bool {
         blocks_of(elements).any(|(at, elements)| self.block(at).unfit(Kind::Put) & elements != 0)
     }
 
-    /// The marks of the elements from `64 * at` on.
+    /// Returns the marks of the elements from `64 * at` on.
     fn block(&self, at: usize) -> Block {
         let page = self.pages.get(at / BLOCKS).and_then(OnceCell::get);
         let page = page.filter(|page| page.epoch.get() == self.epoch.get());
         page.map_or_else(Block::default, |page| page.block(at))
     }
 
-    /// Marks these elements as touched in this way. An operation touches those of several runs one after another; elements that it
-    /// touches in two ways are as if it had written them. Elements past the end are not marked.
+    /// Marks these elements as touched in this way.
+    ///
+    /// An operation touches its runs one after another. Elements that it touches in two ways count
+    /// as written. Elements past the end are not marked.
     pub fn touch(&self, elements: Range<usize>, kind: Kind) {
         if let Kind::Accumulate(op) = kind {
             self.note(op);
@@ -372,7 +399,7 @@ impl Own {
         self.mark(elements, kind);
     }
 
-    /// One more operator is used: from the second one on each has its own marks.
+    /// Records the use of an operator. From the second one on, each operator has its own marks.
     fn note(&self, op: Op) {
         match self.operators.get() {
             Operators::None => self.operators.set(Operators::One(op)),
@@ -404,7 +431,8 @@ impl Own {
     }
 }
 
-/// The blocks that have the marks of these elements, and the bits of those in each.
+/// Returns the blocks that contain the marks of these elements, and the bits of the elements in
+/// each block.
 fn blocks_of(elements: Range<usize>) -> impl Iterator<Item = (usize, u64)> {
     let mut at = elements.start;
     std::iter::from_fn(move || {
@@ -470,7 +498,7 @@ mod tests {
                     if conflicts {
                         continue;
                     }
-                    // The section of an operation, which it reads or writes besides.
+                    // The section of an operation, which the operation also reads or writes.
                     let besides = if kind == Kind::Get { Kind::Put } else { Kind::Get };
                     let has_section = draw(4) == 0 && !own.conflicts(second.clone(), besides);
                     own.touch(run.clone(), kind);
@@ -532,7 +560,7 @@ mod tests {
         own.learns(number(3, 2), 3, sum);
         assert!([0, 3, 7, 89].iter().all(|at| own.knows(number(*at, 2), *at)));
         assert!(!own.knows(number(90, 2), 90) && !own.knows(number(7, 1), 7) && !own.knows(number(7, 3), 7));
-        // Displacements that are none: their bits reach into those of the kind.
+        // Invalid displacements, whose bits reach into those of the kind.
         let none = [usize::MAX, usize::MAX - 3, 2 << 40 | 5, 1 << 40];
         assert!(
             none.iter().all(|at| !own.knows(number(*at, 2), *at) && !Own::new(9).knows(number(*at, 2), *at))
@@ -564,7 +592,8 @@ mod tests {
         own.touch(5..6, Kind::Get);
         assert!(own.touch_one(3, Kind::Put) && !own.touch_one(3, Kind::Put));
         assert!(own.touch_one(5, Kind::Get) && !own.touch_one(5, Kind::Put));
-        // Marks of gets are gone as well, and a page that had puts only in the second epoch has none in it now.
+        // Marks of gets are gone as well. A page that had only puts in the second epoch has none in
+        // it now.
         own.epoch.set(u32::MAX);
         own.begin();
         assert!(!own.conflicts(0..100, Kind::Put) && own.touch_one(4, Kind::Put) && own.put_one(5, || true));

@@ -1,7 +1,8 @@
-//! [`pairs`]: those of many accesses that conflict, without a look at each two of them.
+//! [`pairs`]: finds those of many accesses that conflict, without comparing every two of them.
 //!
-//! Accesses are sorted by where they begin, and each is compared with those that begin before it ends, of kinds that conflict with
-//! its own: however many accumulates of one operator meet in one element, they are not compared.
+//! Accesses are sorted by their first elements. Each is compared only with accesses that begin
+//! before it ends and whose kind conflicts with its own. So however many accumulates of one
+//! operator meet in one element, they are not compared with each other.
 
 use super::rule::conflict;
 use crate::datatype::Datatype;
@@ -16,17 +17,21 @@ pub struct Access<'d, B> {
     pub window: u32,
     /// The elements.
     pub elements: &'d Datatype,
-    /// The way in which it touches them.
+    /// The kind of the access.
     pub kind: Kind,
-    /// The operation that makes it: accesses of one operation do not conflict.
+    /// The operation that makes the access. Accesses of one operation do not conflict.
     pub by: B,
 }
 
-/// Calls `found` with each two accesses that conflict, and with where the elements that both touch begin and end; until it
-/// breaks. The pairs come in the order of the first of each, by window, first element and operation, then of the second one.
+/// Calls `found` with each two accesses that conflict and the bounds of the elements that both
+/// touch, until `found` breaks.
+///
+/// The pairs are ordered by the first access of each, by window, first element and operation, and
+/// then by the second access.
 ///
 /// # Cost
-/// Sorts the accesses; then follows the pairs of kinds that conflict and of which one begins within the bounds of the other.
+/// Sorts the accesses, and then visits the pairs of conflicting kinds where one access begins
+/// within the bounds of the other.
 #[doc(hidden)]
 pub fn pairs<'d, B: Copy + Ord>(
     accesses: &mut [Access<'d, B>],
@@ -34,7 +39,7 @@ pub fn pairs<'d, B: Copy + Ord>(
 ) {
     accesses.sort_by_key(|access| (access.window, access.elements.low(), access.by));
     let accesses = &*accesses;
-    // The places of the accesses of each kind, ascending.
+    // The positions of the accesses of each kind, ascending.
     let mut kinds: Vec<(Kind, Vec<usize>)> = Vec::new();
     for (at, access) in accesses.iter().enumerate() {
         match kinds.iter_mut().find(|(kind, _)| *kind == access.kind) {

@@ -1,4 +1,5 @@
-//! Entry points for fuzzers that read plans: libFuzzer in `fuzz/`, and the tests below with modified plans.
+//! Entry points for fuzzers that read plans: libFuzzer in `fuzz/`, and the tests below with
+//! modified plans.
 
 use super::layout::{self, SECTIONS};
 use super::{Plan, from_bytes, to_bytes};

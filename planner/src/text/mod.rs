@@ -1,6 +1,8 @@
-//! Every stage as text, one line a thing: tests, `explain` and error messages use the same words.
+//! Every stage as text, with one line for each item. Tests, `explain` and error messages use the
+//! same words.
 //!
-//! Patterns are read as well as printed: see [`Patterns`](crate::ir::pattern::Patterns). The words:
+//! Patterns can be parsed as well as printed: see [`Patterns`](crate::ir::pattern::Patterns). The
+//! words:
 //!
 //! ```text
 //! put w0 0..4 -> +1 w0 8..12 mode direct at heat.rs:7      the origin's elements, then the target and its elements
@@ -58,7 +60,7 @@ fn element(text: &str) -> Option<ElementType> {
     (size > 0).then(|| ElementType::opaque(size))
 }
 
-/// A mode's name, as it is read.
+/// Returns the name of a mode, which can be parsed again.
 pub(crate) fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Auto => "auto",
@@ -69,7 +71,7 @@ pub(crate) fn mode(mode: Mode) -> &'static str {
     }
 }
 
-/// Which rank has which class, equal ones together: `ranks c0 c1 x3 c2`.
+/// Writes the class of each rank, with equal neighbours combined: `ranks c0 c1 x3 c2`.
 fn ranks(f: &mut fmt::Formatter<'_>, class_of: &[ClassId]) -> fmt::Result {
     f.write_str("ranks")?;
     for run in class_of.chunk_by(|a, b| a == b) {

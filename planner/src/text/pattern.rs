@@ -1,4 +1,4 @@
-//! Patterns as text, and back.
+//! Prints patterns as text, and parses them.
 
 use super::{element, parse_ranks, ranks};
 use crate::element::Op;
@@ -71,7 +71,7 @@ impl fmt::Display for Patterns {
 impl FromStr for Patterns {
     type Err = Error;
 
-    /// Reads what `Display` writes; skips empty lines and lines that begin with `#`.
+    /// Parses what `Display` writes. Skips empty lines and lines that begin with `#`.
     ///
     /// # Errors
     /// Class `Arg`, with the line that is not valid.

@@ -44,7 +44,7 @@ impl fmt::Display for Transfer {
     }
 }
 
-/// The classes and their peers; `more` adds to a peer's line.
+/// Writes the classes and their peers; `more` appends to a peer's line.
 fn peers(f: &mut Formatter<'_>, peers: &Peers, more: impl Fn(ClassId, usize) -> String) -> fmt::Result {
     for (id, class) in peers.classes.iter() {
         writeln!(f, "class {id} of pattern {}", class.pattern)?;
@@ -129,7 +129,7 @@ impl fmt::Display for Demand {
     }
 }
 
-/// The rounds of the links to and from one peer, as text.
+/// Returns the rounds of the links to and from one peer as text.
 fn assignment(assignment: &RoundAssignment) -> String {
     let mut text = String::new();
     for (word, rounds) in [("sends in", &assignment.sends), ("receives in", &assignment.receives)] {
@@ -151,7 +151,7 @@ impl fmt::Display for Rounds<'_> {
     }
 }
 
-/// The frames; with the position of each, if that is known.
+/// Writes the frames, with the position of each if `at` is given.
 fn frames(f: &mut Formatter<'_>, chunks: &Chunks<'_>, at: Option<&Table<LinkId, Vec<u64>>>) -> fmt::Result {
     for (id, link) in chunks.cuts.links.iter() {
         writeln!(f, "link {id}")?;
