@@ -2,21 +2,23 @@
 //! accumulates.
 //!
 //! A collective has several [`Algorithm`]s, which leave the same bits. Reductions combine over the
-//! balanced tree of the design: each half of the ranks first, where the left half of `n` has `n /
-//! 2` rounded up, then the right result into the left one. Scans go left to right.
+//! balanced tree of the design: each half of the ranks first, where the left half of `n` has
+//! `n / 2` rounded up, then the right result into the left one. Scans go left to right.
 //! [`Collective::algorithm`] chooses by the machine model. [`Collective::plan`] returns what an
 //! algorithm does, as [`Step`]s over one window of the plan's own. Each step is an epoch of all
 //! ranks, or a combination that each rank does by itself.
 //!
 //! | | direct | tree | blocks |
 //! |---|---|---|---|
-//! | broadcast | root puts to all | binomial, from the root | root deals blocks, ranks put theirs to all |
-//! | reduce | all put to the root, which combines | halves, up the tree | each combines a block for the root |
-//! | allreduce | all put to all, which combine | halves trade results, up the tree | each combines a block for all |
-//! | scan | all put to later ranks | distances double, if order cannot show | each scans a block and deals it out |
+//! | broadcast | root puts to all | binomial, from root | root deals blocks, ranks put to all |
+//! | reduce | all put to root, it combines | halves up the tree | each combines a block for root |
+//! | allreduce | all put to all | halves trade up the tree | each combines a block for all |
+//! | scan | put to later ranks | distances double, if no order shows | each scans, deals a block |
 //! | gather | all put to the root | | |
 //! | allgather | all put to all | distances and blocks double | |
 //! | all-to-all | all put to all | | |
+//!
+//! In the direct algorithm of a reduction or scan, each rank combines what it receives.
 //!
 //! **Cost** for p ranks that bring n bytes each (all-to-all: n for each other rank): the larger of
 //! what one rank sends and what it receives.
@@ -24,7 +26,7 @@
 //! | | rounds | messages | bytes |
 //! |---|---|---|---|
 //! | direct | 1 | p - 1 | (p - 1) n |
-//! | tree | log2 p, rounded up | 1 a round, at most 2 in allreduce | n a round; allgather (p - 1) n in all |
+//! | tree | ⌈log2 p⌉ | 1 a round; 2 at most in allreduce | n a round; allgather (p - 1) n in all |
 //! | blocks | 2 | p - 1 a round | about n a round |
 //!
 //! If ranks share memory, most collectives need no epoch. The elements that each rank brings are
