@@ -4,9 +4,9 @@
 //! Each element has two bits, in pages that are created when they are first touched. The two bits
 //! of an element are in two words, so that in a page with marks of puts only, one instruction reads
 //! a mark and sets it. If accesses of several kinds touch an element, it has the mark that
-//! conflicts with most. So an incompatible mark means a conflict, and without one there is none.
-//! The only thing that two bits do not record is the operator: from the second operator on, each
-//! has marks of its own.
+//! conflicts with most. So an incompatible mark means a conflict, and there is no conflict without
+//! one. The only thing that two bits do not record is the operator: from the second operator on,
+//! each has marks of its own.
 //!
 //! While all calls so far are accumulates with one operator, or gets, or a single operation of many
 //! runs, nothing is marked, since no two of them conflict. A caller that adds anything else marks

@@ -1,4 +1,4 @@
-//! [`Cover`] records which elements of a window were met. [`latest`] computes what survives of
+//! [`Cover`] records which elements of a window were visited. [`latest`] computes what survives of
 //! several writes.
 
 use crate::datatype::{Datatype, MOST_RUNS, pairs};

@@ -85,7 +85,7 @@ impl<'p> Neighbours<'p> {
         targets.for_each(push);
     }
 
-    /// Reads what [`Neighbours::write`] wrote: the rank's pattern, and its peers.
+    /// Returns the rank's pattern and its peers from a row that [`Neighbours::write`] wrote.
     pub(crate) fn read(row: &[u32]) -> (ClassId, impl Iterator<Item = Neighbour>) {
         let peers = row[1..].chunks_exact(4).map(|peer| Neighbour {
             delta: Delta((u64::from(peer[1]) << 32 | u64::from(peer[0])) as i64),

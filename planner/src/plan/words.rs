@@ -206,7 +206,7 @@ impl<'a> Reader<'a> {
         Ok(self.known.datatypes[datatype].clone())
     }
 
-    /// Reads a datatype as it is written in the table of datatypes.
+    /// Reads a datatype in the form that the table of datatypes contains.
     pub fn datatype_itself(&mut self) -> Result<Datatype> {
         Datatype::decode(&mut self.bytes).map_err(|error| self.bad(error.message()))
     }

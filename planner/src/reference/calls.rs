@@ -6,7 +6,8 @@ use crate::ids::{Rank, WindowId};
 use crate::ir::pattern::Operation;
 use std::collections::BTreeSet;
 
-/// One call of one rank. Calls name an access by the place of its start in the program of the rank, from 0.
+/// One call of one rank. Calls identify an access by the position, from 0, of its start in the
+/// program of the rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Call {
     /// Stores into elements of the rank's own part of a window.
@@ -15,7 +16,7 @@ pub enum Call {
         window: WindowId,
         /// The elements.
         elements: Datatype,
-        /// Their new contents.
+        /// The new contents of the elements.
         bytes: Vec<u8>,
     },
     /// Loads elements of the rank's own part of a window.
@@ -31,10 +32,11 @@ pub enum Call {
         window: WindowId,
         /// The origins.
         sources: BTreeSet<Rank>,
-        /// Which elements, and to what.
+        /// The elements that are exposed, and the operations that may access them.
         lent: Lent,
     },
-    /// Waits until the sources of a posted window have completed, and applies what they put and accumulated.
+    /// Waits until the sources of a posted window have completed, and applies what they put and
+    /// accumulated.
     Wait {
         /// The window.
         window: WindowId,
@@ -95,9 +97,9 @@ pub enum Lent {
 pub enum Outcome {
     /// The call returned.
     Done,
-    /// The call returned, and these are the elements of a load or of the ticket of a get.
+    /// The call returned; these are the elements of a load, or of the ticket of a get.
     Got(Vec<u8>),
-    /// The call returned an error; of a get, its ticket holds one.
+    /// The call returned an error. For a get, its ticket holds the error.
     Failed {
         /// The class of the error.
         class: ErrorClass,
@@ -107,8 +109,8 @@ pub enum Outcome {
         call: usize,
     },
     /// The call waits for calls of these ranks that they do not make. It never returns, unless its
-    /// own rank is among them: then it is RMA_SYNC, and the world ends.
+    /// own rank is among them: then it fails with RMA_SYNC, and the world ends.
     Stalled(BTreeSet<Rank>),
-    /// A call before it did not return.
+    /// An earlier call of the rank did not return.
     NotReached,
 }

@@ -1,4 +1,4 @@
-//! What a check finds in an epoch between two fences (28), one element at a time.
+//! Finds what a check finds in an epoch between two fences (28), one element at a time.
 
 use super::epoch::Epoch;
 use super::world::target;
@@ -8,39 +8,39 @@ use crate::ids::{Id, OperationId, Rank, WindowId};
 use crate::ir::pattern::{Kind, Local, Operation};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An operation: the rank that calls it, and its place among those of that rank.
+/// An operation: the rank that calls it, and its position among those of that rank.
 type Caller = (Rank, OperationId);
 
 /// A rank's part of a window.
 type Part = (usize, WindowId);
 
-/// The elements of a part that an operation touches, and how.
+/// The elements of a part that an operation touches, and the kind of the access.
 type Access = (Part, Kind, BTreeSet<i64>);
 
-/// Two operations that conflict on one rank, or one that overwrites itself there, which is then
-/// both of the two.
+/// Two operations that conflict on one rank, or one that overwrites itself there.
+///
+/// An operation that overwrites itself is both entries of `between`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Conflicting {
     /// The rank that owns the elements.
     pub rank: Rank,
     /// The window.
     pub window: WindowId,
-    /// The two, the lower rank first, and of one rank the first one first.
+    /// The two operations. The lower rank comes first, and for one rank the earlier operation.
     pub between: [(Rank, OperationId); 2],
-    /// The elements on which they conflict, or that the one writes twice, ascending.
+    /// The elements on which they conflict, or that the one operation writes twice, ascending.
     pub elements: Vec<i64>,
 }
 
-/// Returns the access by which an operation overwrites itself, with the elements that it writes
-/// twice.
+/// Returns the part in which an access overwrites itself, and the elements that it writes twice.
 fn overwriting((part, kind, elements): (Part, Kind, &Datatype)) -> Option<(Part, Vec<i64>)> {
     let (mut seen, mut twice) = (BTreeSet::new(), BTreeSet::new());
     twice.extend(elements.element_iter().filter(|element| !seen.insert(*element)));
     (kind == Kind::Put && !twice.is_empty()).then(|| (part, twice.into_iter().collect()))
 }
 
-/// Returns the accesses of an operation to parts of windows, if it has a target: to that one, and
-/// to its section.
+/// Returns the accesses of an operation to parts of windows, if it has a target: to that target,
+/// and to its section.
 fn accesses(operation: &Operation, rank: usize) -> Vec<(Part, Kind, &Datatype)> {
     let Some(target) = target(operation, rank) else { return Vec::new() };
     let mut all = vec![((target, operation.window), operation.kind, &operation.remote)];
@@ -51,11 +51,12 @@ fn accesses(operation: &Operation, rank: usize) -> Vec<(Part, Kind, &Datatype)> 
 }
 
 /// Returns what is found at calls (29): operations that overwrite themselves, and conflicts with an
-/// operation before of the same rank. The second of the two is then no part of the epoch.
+/// earlier operation of the same rank. In a conflict, the later operation is then no part of the
+/// epoch.
 pub fn refused(epoch: &Epoch) -> Vec<Conflicting> {
     let mut all = Vec::new();
     for (rank, pattern) in epoch.patterns.iter().enumerate() {
-        // What the operations before have touched: where, and how.
+        // The accesses of earlier operations: their parts, kinds and elements.
         let mut before: Vec<(OperationId, Vec<Access>)> = Vec::new();
         for (id, operation) in pattern.operations.iter() {
             let own = accesses(operation, rank);
@@ -92,10 +93,11 @@ pub fn refused(epoch: &Epoch) -> Vec<Conflicting> {
     all
 }
 
-/// Returns all that is found in an epoch whose operations fit their windows (28), by rank, window
-/// and operations.
+/// Returns everything that is found in an epoch whose operations fit their windows (28), by rank,
+/// window and operations.
 pub fn conflicts(epoch: &Epoch) -> Vec<Conflicting> {
-    // Who touches each element of each window of each rank, and how.
+    // The operations that touch each element of each window of each rank, and the kind of each
+    // access.
     let mut touched: BTreeMap<(Rank, WindowId, i64), Vec<(Caller, Kind)>> = BTreeMap::new();
     let mut found: BTreeMap<(Rank, WindowId, [Caller; 2]), Vec<i64>> = BTreeMap::new();
     for (rank, pattern) in epoch.patterns.iter().enumerate() {

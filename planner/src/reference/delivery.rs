@@ -1,8 +1,10 @@
-//! Programs of messages in small steps (24 to 27): which results they can have, and where they can stop.
+//! Searches the small steps of programs of messages (24 to 27): which results they can have, and
+//! where they can stop.
 //!
-//! A step is a call of a rank, or the arrival of a message, or of the word that a buffered one was received. Every order of
-//! steps that keeps the order of each rank's calls, and of what each rank sends to each other one, is one that may happen; a
-//! state is looked at once.
+//! A step is a call of a rank, the arrival of a message, or the arrival of the notification that a
+//! buffered message was received. Every order of steps may happen that keeps the order of each
+//! rank's calls and the order of messages from each rank to each other one. Each state is visited
+//! once.
 
 use super::messages::{Completed, Completion, Envelope, MessageCall, SendMode, Standard};
 use crate::element::ElementType;
@@ -10,16 +12,18 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::ids::{Id, Rank};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A rank and the place of a call in its program: of a request, or of a message.
+/// A rank, and the position in its program of the call that began a request or a message.
 type Position = (usize, usize);
 
-/// Looks for an order of steps that gives all results that `programs`, by rank, have brought. Returns `None` if there is one,
-/// else the first result, by rank and program order, that no order gives together with those before it. Each rank has `buffer` bytes for the messages
-/// of its buffered sends.
+/// Looks for an order of steps that gives all results of `programs`, by rank.
+///
+/// Returns `None` if there is one, and otherwise the first result, by rank and program order, that
+/// no order gives together with the results before it. Each rank has `buffer` bytes for the
+/// messages of its buffered sends.
 ///
 /// # Errors
-/// `ErrorClass::Rank` for a send to a rank that does not exist, `ErrorClass::Arg` for a request that the rank has not begun
-/// or where there are too many orders to be tried.
+/// `ErrorClass::Rank` for a send to a rank that does not exist. `ErrorClass::Arg` for a request
+/// that the rank has not begun, or if there are too many orders to try.
 ///
 /// # Cost
 /// A search over the states that the programs can be in.
@@ -38,7 +42,7 @@ pub fn explains_messages(programs: &[Vec<MessageCall>], buffer: usize) -> Result
     if model(results.len()).ends()? {
         return Ok(None);
     }
-    // The first `right` results are explained, and the first `wrong` are not.
+    // The first `right` results are explained together, and the first `wrong` are not.
     let (mut right, mut wrong) = (0, results.len());
     while wrong - right > 1 {
         let middle = right.midpoint(wrong);
@@ -51,8 +55,10 @@ pub fn explains_messages(programs: &[Vec<MessageCall>], buffer: usize) -> Result
     Ok(results.get(wrong.wrapping_sub(1)).map(|&(rank, call)| (Rank::new(rank), call)))
 }
 
-/// The ways in which `programs` can stop, whatever they have brought: for each the calls, by rank, that wait for what can't
-/// happen any more; none where all ranks have ended.
+/// Returns the ways in which `programs` can stop, whatever their results.
+///
+/// Each way lists the calls, by rank, that wait for something that can no longer happen. The list
+/// is empty if all ranks have ended.
 ///
 /// # Errors
 /// As [`explains_messages`].
@@ -126,26 +132,27 @@ struct Message<'a> {
 struct Model<'a> {
     programs: &'a [Vec<MessageCall>],
     buffer: usize,
-    /// The time at which standard sends are complete; `None` where it is free.
+    /// The time at which standard sends are complete, or `None` if any time is possible.
     standard: Option<Standard>,
-    /// The calls whose results are to be given.
+    /// The calls whose results must be reproduced.
     known: BTreeSet<Position>,
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct State {
-    /// By rank, the next call.
+    /// The next call of each rank.
     at: Vec<usize>,
-    /// Messages that were sent and have not arrived, by sender and receiver, in order. A message of the receiver itself stands
-    /// for the word that it was received.
+    /// Messages that were sent and have not arrived, by sender and receiver, in order. A message
+    /// that the receiver itself sent represents the notification that it was received.
     flying: BTreeMap<(usize, usize), Vec<Position>>,
-    /// By rank, messages that have arrived and no receive has taken, in the order of their arrival.
+    /// By rank, messages that have arrived and that no receive has taken, in order of arrival.
     kept: Vec<Vec<Position>>,
     /// By rank, receives that wait for a message, in the order of their calls.
     posted: Vec<Vec<usize>>,
     /// The message that each receive has taken.
     taken: BTreeMap<Position, Position>,
-    /// For each message that was taken, the number of messages that its receiver had sent to its sender by then.
+    /// For each message that was taken, the number of messages that its receiver had sent to its
+    /// sender by then.
     answered: BTreeMap<Position, usize>,
     /// Messages of ready sends for which no receive waited.
     early: BTreeSet<Position>,
@@ -162,13 +169,14 @@ impl State {
 }
 
 impl Model<'_> {
-    /// Returns whether all ranks can end with the results that are known.
+    /// Returns whether all ranks can end with the known results.
     fn ends(&self) -> Result<bool> {
         let ended = |state: &State| (0..self.programs.len()).all(|rank| self.next(state, rank).is_none());
         self.search(ended)
     }
 
-    /// Looks at the states that the programs can be in; returns whether one in which nothing more happens is `wanted`.
+    /// Searches the states that the programs can be in. Returns whether a state in which nothing
+    /// more happens is `wanted`.
     fn search(&self, mut wanted: impl FnMut(&State) -> bool) -> Result<bool> {
         const STATES: usize = 1 << 17;
         let ranks = self.programs.len();
@@ -184,7 +192,7 @@ impl Model<'_> {
                 return Err(Error::new(ErrorClass::Arg, why));
             }
             let next = self.steps(&state);
-            // What is still flying when all have ended does not matter.
+            // Messages that are still in transit when all ranks have ended do not matter.
             let over = (0..ranks).all(|rank| self.next(&state, rank).is_none());
             if (next.is_empty() || over) && wanted(&state) {
                 return Ok(true);
@@ -209,7 +217,7 @@ impl Model<'_> {
         }
     }
 
-    /// The messages that a receive takes, if the call is one.
+    /// Returns the messages that a receive takes, or `None` if the call is not a receive.
     fn receive(&self, (rank, at): Position) -> Option<Envelope> {
         match &self.programs[rank][at] {
             MessageCall::Receive { from, .. } => Some(*from),
@@ -217,10 +225,10 @@ impl Model<'_> {
         }
     }
 
-    /// The states that can follow, those that follow by calls last.
+    /// Returns the states that can follow. Those that follow by calls come last.
     fn steps(&self, state: &State) -> Vec<State> {
         let ranks = 0..self.programs.len();
-        // A message that is sent early may arrive late: nothing is lost if sends come first.
+        // A message that is sent early may arrive late, so nothing is lost by handling sends first.
         let sends = |rank: &usize| {
             let next = self.next(state, *rank);
             matches!(next, Some(MessageCall::Send { mode, .. }) if *mode != SendMode::Buffered)
@@ -233,7 +241,7 @@ impl Model<'_> {
         all
     }
 
-    /// The next message of a pair arrives.
+    /// Returns the state after the next message of a pair has arrived.
     fn arrive(&self, state: &State, pair: (usize, usize)) -> State {
         let (mut state, to) = (state.clone(), pair.1);
         let flying = state.flying.get_mut(&pair).expect("the pair has a message");
@@ -242,7 +250,7 @@ impl Model<'_> {
             state.flying.remove(&pair);
         }
         if message.0 == to && pair.0 != to {
-            return state; // it has heard that its message was received
+            return state; // the sender knows now that its message was received
         }
         let Message { tag, mode, .. } = self.message(message);
         let takes = |at: &usize| self.receive((to, *at)).is_some_and(|from| from.takes(message.0, tag));
@@ -258,13 +266,13 @@ impl Model<'_> {
         state
     }
 
-    /// A receive takes a message.
+    /// Lets a receive take a message.
     fn take(&self, state: &mut State, receive: Position, message: Position) {
         state.answered.insert(message, self.sent(state, receive.0, message.0));
         state.taken.insert(receive, message);
     }
 
-    /// The number of messages that a rank has sent to another one.
+    /// Returns the number of messages that one rank has sent to another.
     fn sent(&self, state: &State, from: usize, to: usize) -> usize {
         let is_sent = |at: &usize| {
             let call = &self.programs[from][*at];
@@ -274,23 +282,25 @@ impl Model<'_> {
         (0..state.at[from]).filter(is_sent).count()
     }
 
-    /// Whether the sender of a message knows that it was taken: a message that its receiver sent afterwards has arrived.
+    /// Returns whether the sender of a message knows that it was taken, because a message that the
+    /// receiver sent afterwards has arrived.
     fn is_told(&self, state: &State, message: Position) -> bool {
         let MessageCall::Send { to, .. } = &self.programs[message.0][message.1] else { return false };
         let (from, to) = (message.0, to.index());
-        // Words that messages were received are not counted.
+        // Notifications of received messages do not count.
         let flies = |all: &Vec<Position>| all.iter().filter(|message| message.0 == to).count();
         let flying = state.flying.get(&(to, from)).map_or(0, flies);
         let arrived = self.sent(state, to, from) - flying;
         state.answered.get(&message).is_some_and(|before| from == to || arrived > *before)
     }
 
-    /// The first message that has arrived and that such a receive would take.
+    /// Returns the index of the first message that has arrived and that such a receive would take.
     fn waiting(&self, state: &State, rank: usize, envelope: Envelope) -> Option<usize> {
         state.kept[rank].iter().position(|message| envelope.takes(message.0, self.message(*message).tag))
     }
 
-    /// The states that can follow the next call of `rank`: none where it has to wait, or cannot have its result.
+    /// Returns the states that can follow the next call of `rank`. There are none if the call must
+    /// wait, or cannot have its result.
     fn call(&self, state: &State, rank: usize) -> Vec<State> {
         let at = state.at[rank];
         let Some(call) = self.next(state, rank) else { return Vec::new() };
@@ -374,8 +384,8 @@ impl Model<'_> {
         }
     }
 
-    /// The bytes of the buffered sends of a rank that may count against its buffer: those of messages that were not received,
-    /// or of which the rank has not heard it.
+    /// Returns the bytes that may count against the buffer of a rank: those of its buffered
+    /// messages that were not received, or whose receipt has not been notified to the rank.
     fn buffered(&self, state: &State, rank: usize) -> usize {
         let flying = state.flying.values().flatten();
         let kept = state.kept.iter().flatten();
@@ -386,13 +396,15 @@ impl Model<'_> {
         buffered.map(|message| message.bytes.len()).sum()
     }
 
-    /// Returns whether a request was begun and not completed yet: a buffered send that found no room has begun none.
+    /// Returns whether a request was begun and is not completed yet. A buffered send that found no
+    /// room has begun none.
     fn is_active(&self, state: &State, place: Position) -> bool {
         let receives = self.receive(place).is_some();
         !state.complete.contains(&place) && (receives || !state.void.contains(&place))
     }
 
-    /// Returns whether a request can be complete, and whether its rank must know that it is.
+    /// Returns whether a request can be complete, and whether its rank must already know that it
+    /// is.
     fn is_complete(&self, state: &State, place: Position) -> (bool, bool) {
         let both = |is| (is, is);
         match &self.programs[place.0][place.1] {
@@ -409,7 +421,7 @@ impl Model<'_> {
         }
     }
 
-    /// The outcome of a request that is complete.
+    /// Returns the outcome of a request that is complete.
     fn completed(&self, state: &State, place: Position) -> Option<Completed> {
         let MessageCall::Receive { element, room, .. } = &self.programs[place.0][place.1] else {
             return Some(Completed::Sent);
@@ -465,7 +477,7 @@ struct Ask<'a> {
     waits: bool,
 }
 
-/// All subsets of a few requests.
+/// Returns all subsets of a few requests.
 fn subsets(of: &BTreeSet<usize>) -> Vec<BTreeSet<usize>> {
     of.iter().fold(vec![BTreeSet::new()], |all, at| {
         let with = all.iter().map(|set| set.iter().copied().chain([*at]).collect()).collect::<Vec<_>>();

@@ -12,19 +12,19 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The operations of all ranks between two fences.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Epoch {
-    /// Each rank's operations, by rank.
+    /// The operations of each rank, by rank.
     pub patterns: Vec<Pattern>,
-    /// For each rank, the bytes of the slices that its puts and accumulates were given.
+    /// For each rank, the bytes of the slices from which its puts and accumulates read.
     pub sources: Vec<Buffers>,
 }
 
-/// The bytes of one rank's own buffers, by the operation that they belong to.
+/// The bytes of one rank's own buffers, by operation.
 pub type Buffers = BTreeMap<OperationId, Vec<u8>>;
 
 /// The first difference between what an epoch may leave and what was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Difference {
-    /// In a window's element.
+    /// A difference in an element of a window.
     Element {
         /// The rank that owns the window.
         rank: Rank,
@@ -32,12 +32,12 @@ pub enum Difference {
         window: WindowId,
         /// The element of the window.
         element: usize,
-        /// The bytes that were found there.
+        /// The bytes that were found.
         found: Vec<u8>,
-        /// The bytes that the canonical order leaves there.
+        /// The bytes that the canonical order leaves.
         canonical: Vec<u8>,
     },
-    /// In the buffer of a get.
+    /// A difference in the buffer of a get.
     Buffer {
         /// The rank that called the get.
         rank: Rank,
@@ -46,7 +46,7 @@ pub enum Difference {
     },
 }
 
-/// One application to one element: an operator (`None` moves bits) and the value it brings.
+/// One application to one element: an operator (`None` moves bits) and its operand.
 type Application = (Option<Op>, Vec<u8>);
 
 /// The effects of an epoch on memory, before the order of the applications is fixed.
@@ -62,7 +62,8 @@ struct Effects {
 /// Runs `epoch` on `world`, and returns the bytes that landed in the buffers of gets, by rank.
 ///
 /// # Errors
-/// The first operation that does not fit, named by its rank and its place in program order; `world` is unchanged.
+/// The first operation that does not fit, identified by its rank and its position in program order.
+/// `world` is unchanged then.
 pub fn run(world: &mut World, epoch: &Epoch) -> Result<Vec<Buffers>> {
     let effects = effects(world, epoch)?;
     world.memory = effects.after_gets;
@@ -76,14 +77,20 @@ pub fn run(world: &mut World, epoch: &Epoch) -> Result<Vec<Buffers>> {
     Ok(effects.landed)
 }
 
-/// Whether `after` and `landed` are what a relaxed `epoch` may make of `before`: gets as in any epoch, and each element
-/// having taken each of its puts and accumulates exactly once in some order. `None` if so, else the first difference.
+/// Looks for a difference between `after` and `landed` and what a relaxed `epoch` may make of
+/// `before`.
+///
+/// Gets must land as in any epoch, and each element must have taken each of its puts and
+/// accumulates exactly once, in some order. Returns `None` if that is so, and otherwise the first
+/// difference.
 ///
 /// # Errors
-/// As [`run`]; and `ErrorClass::Arg` where the different operations on an element have too many orders to be tried.
+/// As [`run`]. Also `ErrorClass::Arg` if the different operations on an element have too many
+/// orders to try.
 ///
 /// # Cost
-/// For each element, the number of distinct sub-multisets of its operations times the values they can leave.
+/// For each element, the number of distinct sub-multisets of its operations times the values that
+/// they can leave.
 pub fn allows(
     before: &World,
     epoch: &Epoch,
@@ -123,7 +130,7 @@ pub fn allows(
     Ok(None)
 }
 
-/// Whether applying all of `applications` to `start` in some order leaves `found`.
+/// Returns whether some order of `applications` takes `start` to `found`.
 fn reachable(kind: ElementType, start: &[u8], applications: &[Application], found: &[u8]) -> Result<bool> {
     const STATES: usize = 1 << 16;
     let mut left: BTreeMap<&Application, usize> = BTreeMap::new();
@@ -206,7 +213,7 @@ fn effects(world: &World, epoch: &Epoch) -> Result<Effects> {
     Ok(effects)
 }
 
-/// Everything that [`effects`] relies on.
+/// Checks everything that [`effects`] relies on.
 fn check(world: &World, epoch: &Epoch) -> Result<()> {
     let ranks = epoch.patterns.len();
     if world.memory.len() != ranks || epoch.sources.len() != ranks {

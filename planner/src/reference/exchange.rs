@@ -1,8 +1,8 @@
 //! Programs of posts, starts and fences (12 to 17).
 //!
-//! Each rank makes its calls one after the other until one has to wait; the others go on. What a call waits for never
-//! goes away again and what it then does depends on what it waited for only, so the order in which ranks take their turns
-//! does not show.
+//! Each rank makes its calls one after another until one has to wait, while the others continue.
+//! Once the condition for which a call waits is met, it stays met, and the effect of the call
+//! depends on nothing else. So the order in which ranks take turns does not show.
 
 use super::calls::{Call, Lent, Outcome};
 use super::epoch::{Buffers, Epoch, run};
@@ -15,10 +15,12 @@ use crate::ids::{Id, Rank, WindowId};
 use crate::ir::pattern::{Kind, Local, Operation, Pattern};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Runs the programs of all ranks, by rank, on `world`; returns what became of each call, by rank and place.
+/// Runs the programs of all ranks, by rank, on `world`. Returns the outcome of each call, by rank
+/// and position.
 ///
 /// # Errors
-/// A world that does not fit the programs; it is unchanged. Wrong calls are outcomes.
+/// Fails if the world does not fit the programs, and leaves it unchanged then. Wrong calls are
+/// outcomes, not errors.
 pub fn exchange(world: &mut World, programs: &[Vec<Call>]) -> Result<Vec<Vec<Outcome>>> {
     if world.memory.len() != programs.len() {
         let why = format!("{} programs for windows of {} ranks", programs.len(), world.memory.len());
@@ -41,24 +43,25 @@ pub fn exchange(world: &mut World, programs: &[Vec<Call>]) -> Result<Vec<Vec<Out
 /// A window, an origin and a target.
 type Pair = (WindowId, usize, usize);
 
-/// The class of an error, the rank that it names and the call of that rank.
+/// The class of an error, the rank that the error names, and the call of that rank.
 type Failure = (ErrorClass, usize, usize);
 
 struct Exchange<'a> {
     world: &'a mut World,
     programs: &'a [Vec<Call>],
-    /// Of the calls that have returned; the next call of a rank is the first without one.
+    /// The outcomes of the calls that have returned. The next call of a rank is the first one
+    /// without an outcome.
     outcomes: Vec<Vec<Outcome>>,
-    /// By rank, the windows that are posted.
+    /// By rank, the windows that are currently posted.
     exposed: Vec<BTreeMap<WindowId, Exposure>>,
-    /// By rank and start.
+    /// The accesses by rank and start.
     accesses: Vec<BTreeMap<usize, Access>>,
     /// By rank, the calls that await a fence, and the windows of each.
     collected: Vec<Vec<(usize, BTreeSet<WindowId>)>>,
     pairs: BTreeMap<Pair, Matched>,
 }
 
-/// The posts and starts of a pair: the n-th of the one belongs to the n-th of the other (13).
+/// The posts and starts of a pair: the n-th start belongs to the n-th post (13).
 #[derive(Default)]
 struct Matched {
     posts: Vec<Posted>,
@@ -69,20 +72,20 @@ struct Matched {
 struct Posted {
     call: usize,
     lent: Lent,
-    /// The window at the post.
+    /// The contents of the window at the post.
     m: Vec<u8>,
 }
 
 struct Exposure {
     call: usize,
     lent: Lent,
-    /// For each source, which of its pair's posts this is.
+    /// For each source, the number of this post among those of the pair.
     sources: BTreeMap<usize, usize>,
 }
 
 struct Access {
     window: WindowId,
-    /// For each target, which of its pair's starts this is.
+    /// For each target, the number of this start among those of the pair.
     targets: BTreeMap<usize, usize>,
     operations: Vec<Asked>,
     end: Option<End>,
@@ -90,12 +93,12 @@ struct Access {
 
 #[derive(PartialEq)]
 enum End {
-    /// By this call.
+    /// The access was completed by this call.
     Completed(usize),
     Dropped,
 }
 
-/// An operation of an access, with the bytes that its source had at the call.
+/// An operation of an access, with the bytes of its source at the call.
 #[derive(Clone)]
 struct Asked {
     call: usize,
@@ -105,7 +108,7 @@ struct Asked {
 }
 
 impl Exchange<'_> {
-    /// Makes the next call of `rank`, if there is one that need not wait.
+    /// Makes the next call of `rank`, if there is one that need not wait. Returns whether it did.
     fn step(&mut self, rank: usize) -> bool {
         let at = self.outcomes[rank].len();
         let Some(call) = self.programs[rank].get(at) else { return false };
@@ -122,7 +125,7 @@ impl Exchange<'_> {
         true
     }
 
-    /// The ranks whose calls the next call of `rank` waits for (15, 16).
+    /// Returns the ranks for whose calls the next call of `rank` waits (15, 16).
     fn awaited(&self, rank: usize) -> BTreeSet<Rank> {
         let Some(call) = self.programs[rank].get(self.outcomes[rank].len()) else { return BTreeSet::new() };
         let missing: Vec<usize> = match call {
@@ -137,7 +140,8 @@ impl Exchange<'_> {
                             && asked.operation.kind == Kind::Get
                             && asked.operation.remote.size() > 0
                     };
-                    // A get needs the post of this access; anything else the one before it.
+                    // A get needs the post of this access; other operations need only the post
+                    // before it.
                     let needed = number + usize::from(access.operations.iter().any(gets));
                     self.pairs[&(access.window, rank, target)].posts.len() < needed
                 });
@@ -158,7 +162,7 @@ impl Exchange<'_> {
         missing.into_iter().map(Rank::new).collect()
     }
 
-    /// Makes a call that waits for nothing more.
+    /// Makes a call that need not wait any more.
     fn call(&mut self, rank: usize, at: usize, call: &Call) -> Result<Outcome, Failure> {
         let refused = |class| (class, rank, at);
         match call {
@@ -251,14 +255,15 @@ impl Exchange<'_> {
         Ok(Outcome::Done)
     }
 
-    /// Whether each of a group is a rank of the world, and the window one of its windows.
+    /// Checks that `window` exists, and that all ranks of `group` are in the world.
     fn group(&self, window: WindowId, group: &BTreeSet<Rank>) -> Result<(), ErrorClass> {
         self.world.element.get(window).ok_or(ErrorClass::Win)?;
         let inside = group.iter().all(|rank| rank.index() < self.programs.len());
         inside.then_some(()).ok_or(ErrorClass::Rank)
     }
 
-    /// Whether a rank has these elements of its own part for itself: to write them, or to read them (12).
+    /// Checks that a rank has these elements of its own part for itself, to write them or to read
+    /// them (12).
     fn own(
         &self,
         rank: usize,
@@ -284,12 +289,12 @@ impl Exchange<'_> {
         check_operation(self.world, rank, operation, source.len()).map_err(|(class, _)| class)
     }
 
-    /// The first call of `rank` that awaits a fence of `window`.
+    /// Returns the first call of `rank` that awaits a fence of `window`.
     fn collected(&self, rank: usize, window: WindowId) -> Option<usize> {
         self.collected[rank].iter().find(|(_, windows)| windows.contains(&window)).map(|(call, _)| *call)
     }
 
-    /// The post or the first start of `rank` that has `window` open.
+    /// Returns the post or the first start of `rank` that holds `window` open.
     fn open(&self, rank: usize, window: WindowId) -> Option<usize> {
         let posted = self.exposed[rank].get(&window).map(|exposure| exposure.call);
         let started = self.accesses[rank]
@@ -299,7 +304,7 @@ impl Exchange<'_> {
         posted.or(started)
     }
 
-    /// An operation of an access, or `None` if it does nothing.
+    /// Returns an operation of an access, or `None` if it does nothing.
     fn asked(
         &self,
         rank: usize,
@@ -333,14 +338,14 @@ impl Exchange<'_> {
         Ok(touches.then(|| Asked { call: at, target, operation: operation.clone(), bytes }))
     }
 
-    /// Ends an access that is open.
+    /// Ends an access, which must be open.
     fn end(&mut self, rank: usize, at: usize, access: usize, end: End) -> Result<(), Failure> {
         let access = self.accesses[rank].get_mut(&access).filter(|access| access.end.is_none());
         access.ok_or((ErrorClass::RmaSync, rank, at))?.end = Some(end);
         Ok(())
     }
 
-    /// Lands the elements that were lent at the posts of the targets in the gets of an access (14).
+    /// Fills the gets of an access with the elements that the targets exposed at their posts (14).
     fn land(&mut self, rank: usize, access: usize) {
         let access = &self.accesses[rank][&access];
         let size = self.world.element[access.window].size as usize;
@@ -364,7 +369,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// Applies what the sources of an exposure put and accumulated, origins ascending, or nothing if one has failed (15).
+    /// Applies the puts and accumulates of the sources of an exposure, origins ascending, or
+    /// nothing if one of them has failed (15).
     fn close(&mut self, rank: usize, window: WindowId, exposure: &Exposure) -> Result<(), Failure> {
         let mut visits: Vec<Asked> = Vec::new();
         for (&source, &number) in &exposure.sources {
@@ -399,7 +405,7 @@ impl Exchange<'_> {
         matches!(self.programs[rank].get(self.outcomes[rank].len()), Some(Call::Fence { .. }))
     }
 
-    /// Makes the fence of all ranks, if each has come to one (17).
+    /// Makes the fence of all ranks if each has reached one (17). Returns whether it did.
     fn fence(&mut self) -> bool {
         let ranks = self.programs.len();
         if ranks == 0 || !(0..ranks).all(|rank| self.at_fence(rank)) {
@@ -411,7 +417,7 @@ impl Exchange<'_> {
                 _ => unreachable!("every rank is at a fence"),
             })
             .collect();
-        // What awaits one of the windows is of this epoch, whatever becomes of it.
+        // Calls that await one of these windows belong to this epoch, even if it fails.
         let mut calls = vec![Vec::new(); ranks];
         for rank in 0..ranks {
             let all = std::mem::take(&mut self.collected[rank]);
@@ -482,12 +488,13 @@ impl Exchange<'_> {
         self.outcomes[rank][at] = Outcome::Failed { class, rank: Rank::new(named), call };
     }
 
-    /// The outcomes of all calls, once no rank can go on.
+    /// Returns the outcomes of all calls, once no rank can continue.
     fn finish(mut self) -> Vec<Vec<Outcome>> {
         for rank in 0..self.programs.len() {
             for (&start, access) in &self.accesses[rank] {
                 let asked = access.operations.iter();
-                // What an origin is told may have to wait for a post, so it is found here (15).
+                // The error of an origin may depend on a post that came later, so it is determined
+                // here (15).
                 let failed: Vec<(usize, Failure)> = match access.end {
                     Some(End::Completed(at)) => {
                         let misfit = asked.filter_map(|asked| {
@@ -525,7 +532,8 @@ impl Exchange<'_> {
     }
 }
 
-/// The class of the error of an operation on what was not lent to it (12).
+/// Returns the class of the error if an operation accesses elements that are not exposed to it
+/// (12).
 fn misfit(lent: &Lent, operation: &Operation) -> Option<ErrorClass> {
     match lent {
         Lent::Whole => None,

@@ -1,9 +1,11 @@
-//! Whether some order of the epochs of locks gives their results (20, 21): a complete search.
+//! Searches all orders of epochs of locks for one that gives their results (20, 21).
 //!
-//! A state is the steps that are done and what they left; a state is looked at once. Of the steps that could come next only
-//! those of a *stubborn set* are tried: a set that has, with each step that could happen now, all that do not commute with
-//! it, and with each other one something that must happen before it. What is outside can be put off without losing a
-//! result. So epochs on different elements are not interleaved with each other.
+//! A state consists of the steps that are done and the values that they left, and each state is
+//! visited once. Of the steps that could come next, only those of a *stubborn set* are tried. For
+//! each of its steps that could happen now, such a set contains all steps that do not commute with
+//! it. For each of its other steps, it contains one that must happen before. Steps outside the set
+//! can be postponed without losing a result. So epochs on different elements are not interleaved
+//! with each other.
 //!
 //! # Source
 //! A. Valmari: *Stubborn sets for reduced state space generation*, 1991.
@@ -15,18 +17,19 @@ use crate::error::{Error, ErrorClass, Result};
 use crate::ids::{Id, Rank, WindowId};
 use std::collections::BTreeSet;
 
-/// A result that no order of the epochs gives together with those before it: results of calls first, by rank and program
-/// order, then elements.
+/// A result that no order of the epochs gives together with the results before it.
+///
+/// Results of calls come first, by rank and program order, then elements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unexplained {
-    /// The elements that a get or another operation found.
+    /// The values that a get or another operation found.
     Found {
         /// The rank that called it.
         rank: Rank,
         /// The call of that rank.
         call: usize,
     },
-    /// An element of a window at the end.
+    /// The final value of an element of a window.
     Element {
         /// The rank that owns the window.
         rank: Rank,
@@ -37,15 +40,19 @@ pub enum Unexplained {
     },
 }
 
-/// Whether some order of the steps of `programs`, by rank, finds what they found and makes `after` of `before`: `None` if
-/// so, else the first result that shows that there is none.
+/// Looks for an order of the steps of `programs`, by rank, that finds what they found and turns
+/// `before` into `after`.
+///
+/// Returns `None` if such an order exists, and otherwise the first result that no order gives
+/// together with the results before it.
 ///
 /// # Errors
-/// The first call that is wrong, named by its rank and its place; `ErrorClass::Size` where a world does not fit;
-/// `ErrorClass::Arg` where there are too many orders to be tried.
+/// The first call that is wrong, identified by its rank and its position. `ErrorClass::Size` if a
+/// world does not fit. `ErrorClass::Arg` if there are too many orders to try.
 ///
 /// # Cost
-/// A search over the sets of steps that can be done at some time, times the values that they can leave.
+/// A search over the sets of steps that can be done at some time, times the values that they can
+/// leave.
 pub fn explains(before: &World, programs: &[Vec<LockCall>], after: &World) -> Result<Option<Unexplained>> {
     check_world(before)?;
     check_world(after)?;
@@ -60,7 +67,7 @@ pub fn explains(before: &World, programs: &[Vec<LockCall>], after: &World) -> Re
     let search = Search { before, after, steps: steps(before, programs)? };
     let found = search.steps.results.len();
     let elements = search.elements();
-    // The first `known` results are explained, and the first `wrong` are not.
+    // The first `known` results are explained together, and the first `wrong` are not.
     let (mut known, mut wrong) = (0, found + elements.len());
     if search.finds(wrong)? {
         return Ok(None);
@@ -88,7 +95,7 @@ struct Search<'a> {
     steps: Steps,
 }
 
-/// What is done, and what it has left.
+/// The steps that are done, and the values that they have left.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct State {
     done: Vec<bool>,
@@ -96,7 +103,7 @@ struct State {
 }
 
 impl Search<'_> {
-    /// All elements of all windows, in order.
+    /// Returns all elements of all windows, in order.
     fn elements(&self) -> Vec<(usize, WindowId, usize)> {
         let mut all = Vec::new();
         for (rank, windows) in self.before.memory.iter().enumerate() {
@@ -113,7 +120,7 @@ impl Search<'_> {
         &world.memory[rank][window][element * size..][..size]
     }
 
-    /// Whether some order gives the first `known` results.
+    /// Returns whether some order gives the first `known` results.
     fn finds(&self, known: usize) -> Result<bool> {
         const STATES: usize = 1 << 17;
         let found = self.steps.results.len();
@@ -156,9 +163,9 @@ impl Search<'_> {
         Ok(false)
     }
 
-    /// Does the steps that only stand for others.
+    /// Marks the steps without visits as done where they are ready.
     fn settle(&self, state: &mut State) {
-        // A step comes after steps with smaller numbers only.
+        // A step only comes after steps with smaller numbers.
         for (at, step) in self.steps.steps.iter().enumerate() {
             if step.visits.is_empty() && ready(step, state) {
                 state.done[at] = true;
@@ -166,7 +173,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns whether each element that nobody changes any more is what is still to be found there.
+    /// Returns whether each element that no pending step changes has the value that must still be
+    /// found there.
     fn may_end(&self, state: &State, known: usize, last: &[Option<&[u8]>]) -> bool {
         let mut settled = vec![true; state.cells.len()];
         let pending = || self.pending(state).flat_map(|(_, step)| &step.visits);
@@ -185,7 +193,7 @@ impl Search<'_> {
         self.steps.steps.iter().enumerate().filter(|(at, _)| !state.done[*at])
     }
 
-    /// Returns whether a step that is ready finds what it found.
+    /// Returns whether a step that is ready finds the values that the programs found.
     fn found(&self, step: &Step, state: &State, known: usize) -> bool {
         let mut own: Vec<(usize, Vec<u8>)> = Vec::new();
         step.visits.iter().all(|visit| {
@@ -201,7 +209,7 @@ impl Search<'_> {
         })
     }
 
-    /// The steps of the smallest stubborn set that can happen now.
+    /// Returns the steps of the smallest stubborn set that can happen now.
     fn stubborn(&self, state: &State, known: usize) -> Vec<usize> {
         let can = |at: usize| {
             let step = &self.steps.steps[at];
@@ -231,7 +239,8 @@ impl Search<'_> {
             } else if let Some(other) = half_done(step, state) {
                 vec![other]
             } else {
-                // What does not commute with it; if it does not find what it found, what could change that is among it.
+                // The steps that do not commute with this one. If this step does not find its
+                // values yet, the steps that could change that are among them.
                 let others = self.pending(state).filter(|(other, _)| *other != at);
                 let enabled = enabled.contains(&at);
                 others
@@ -245,20 +254,21 @@ impl Search<'_> {
     }
 }
 
-/// Returns whether what comes before a step is done.
+/// Returns whether all steps that come before this one are done.
 fn ready(step: &Step, state: &State) -> bool {
     step.after.iter().all(|before| state.done[*before])
 }
 
-/// A step that an exclusive epoch has to wait for, since others of its shared epoch are done.
+/// Returns a step for which an exclusive epoch must wait, because other steps of the same shared
+/// epoch are done.
 fn half_done(step: &Step, state: &State) -> Option<usize> {
     let half = |side: &&Vec<usize>| side.iter().any(|at| state.done[*at]);
     let waits = |side: &Vec<usize>| side.iter().copied().find(|at| !state.done[*at]);
     step.sides.iter().filter(half).find_map(waits)
 }
 
-/// Returns whether two steps have visits of one element that are `apart`, or one of them is an exclusive epoch on the
-/// elements of a shared one.
+/// Returns whether two steps have visits to one element that are `apart`, or visit one element
+/// while one of them is an exclusive epoch on the elements of a shared one.
 fn touch(a: &Step, b: &Step, apart: impl Fn(&Visit, &Visit) -> bool) -> bool {
     let sided = a.sides.is_empty() != b.sides.is_empty();
     let pairs = a.visits.iter().flat_map(|a| b.visits.iter().map(move |b| (a, b)));

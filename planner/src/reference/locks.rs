@@ -1,4 +1,4 @@
-//! Programs of locks (18 to 21): their calls, and what these bring.
+//! The calls of programs of locks (18 to 21), and their results.
 
 use super::values::apply;
 use crate::datatype::Datatype;
@@ -14,8 +14,8 @@ pub enum LockType {
     Exclusive,
 }
 
-/// One call of one rank, with what it brought. Calls name a lock by the place of its `Lock` in the program of the rank, from
-/// 0.
+/// One call of one rank, with its results. Calls identify a lock by the position, from 0, of its
+/// `Lock` in the program of the rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LockCall {
     /// Locks the window of a rank.
@@ -33,14 +33,14 @@ pub enum LockCall {
         lock: usize,
         /// The elements.
         elements: Datatype,
-        /// The action on each of them.
+        /// The action on each element.
         action: Action,
-        /// The operands, an element each; empty where the action has none.
+        /// The operands, one element each. Empty if the action has none.
         bytes: Vec<u8>,
-        /// The elements that were found, one for each; empty where the action returns nothing.
+        /// The values that were found, one for each element. Empty if the action returns nothing.
         found: Vec<u8>,
     },
-    /// Waits until the operations of a lock so far are done.
+    /// Waits until all operations of a lock so far are done.
     Flush {
         /// The lock.
         lock: usize,
@@ -54,28 +54,29 @@ pub enum LockCall {
     Meet,
 }
 
-/// The action of an operation on each of its elements, atomically.
+/// The action of an operation on each of its elements, which is atomic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Replaces it.
+    /// Replaces the element.
     Put,
-    /// Returns it.
+    /// Returns the element.
     Get,
-    /// Combines the operand into it.
+    /// Combines the operand into the element.
     Accumulate(Op),
-    /// Returns it and combines the operand into it: `fetch_and(op)` and `get_accumulate`.
+    /// Returns the element and combines the operand into it: `fetch_and(op)` and `get_accumulate`.
     Fetch(Op),
-    /// Returns it and replaces it if it has the bits of its element of this list.
+    /// Returns the element, and replaces it if it has the same bits as the corresponding element of
+    /// this list.
     CompareAndSwap(Vec<u8>),
 }
 
 impl Action {
-    /// Returns whether it has operands.
+    /// Returns whether the action has operands.
     pub(super) fn takes(&self) -> bool {
         *self != Action::Get
     }
 
-    /// Returns whether it returns what it found.
+    /// Returns whether the action returns the values that it found.
     pub(super) fn returns(&self) -> bool {
         matches!(self, Action::Get | Action::Fetch(_) | Action::CompareAndSwap(_))
     }
@@ -84,18 +85,18 @@ impl Action {
 /// One action on one element.
 #[derive(Clone, Debug)]
 pub(super) struct Visit {
-    /// The element, by its place among all that are visited.
+    /// The index of the element among all that are visited.
     pub cell: usize,
     pub element: ElementType,
-    /// The action, with one element of what it takes.
+    /// The action, with one element of its operands.
     pub action: Action,
     pub operand: Vec<u8>,
-    /// The place of the result among all results, and what was found.
+    /// The index of the result among all results, and the value that was found.
     pub found: Option<(usize, Vec<u8>)>,
 }
 
 impl Visit {
-    /// Does to `value` what the action does.
+    /// Applies the action to `value`.
     pub fn apply(&self, value: &mut Vec<u8>) {
         match &self.action {
             Action::Put => value.clone_from(&self.operand),
@@ -108,7 +109,8 @@ impl Visit {
         }
     }
 
-    /// Returns whether it and `other` may be exchanged without a trace, on one element (8).
+    /// Returns whether this visit and `other`, of one element, may be exchanged without a trace
+    /// (8).
     pub fn commutes(&self, other: &Visit) -> bool {
         match (&self.action, &other.action) {
             (Action::Get | Action::Fetch(Op::NoOp), Action::Get | Action::Fetch(Op::NoOp)) => true,

@@ -4,8 +4,10 @@ use crate::element::ElementType;
 use crate::error::ErrorClass;
 use crate::ids::Rank;
 
-/// One call of one rank, with what it brought: `None` where that is not known. Calls name a request by the place of the call
-/// that began it, in the program of the rank, from 0. A call that blocks is one that begins and one that waits.
+/// One call of one rank, with its results, which are `None` if they are not known.
+///
+/// Calls identify a request by the position, from 0, of the call that began it in the program of
+/// the rank. A blocking call is represented by a call that begins and one that waits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MessageCall {
     /// Begins to send.
@@ -20,16 +22,16 @@ pub enum MessageCall {
         element: ElementType,
         /// The elements, as bytes.
         bytes: Vec<u8>,
-        /// Whether it was sent; a buffered send may find no room.
+        /// Whether the message was sent. A buffered send may find no room.
         sent: Option<bool>,
     },
     /// Begins to receive.
     Receive {
-        /// The messages that it takes.
+        /// The messages that the receive takes.
         from: Envelope,
-        /// The type of the elements that there is room for.
+        /// The type of the elements for which there is room.
         element: ElementType,
-        /// The number of their bytes.
+        /// The number of bytes of the room.
         room: usize,
     },
     /// Tries to cancel a receive.
@@ -39,22 +41,23 @@ pub enum MessageCall {
     },
     /// Completes some of these requests.
     Complete {
-        /// The requests; those that were completed before are not active any more.
+        /// The requests. Those that were completed before are no longer active.
         requests: Vec<usize>,
-        /// The number of requests that it completes.
+        /// The number of requests that the call completes.
         count: Completion,
-        /// Whether the call waits until it can; else it may return without having completed any.
+        /// Whether the call waits until it can complete them. Otherwise it may return without
+        /// having completed any.
         waits: bool,
-        /// The requests that it completed, in ascending order, and what became of each.
+        /// The requests that the call completed, in ascending order, with the outcome of each.
         completed: Option<Vec<(usize, Completed)>>,
     },
     /// Looks at the message that a receive would take.
     Probe {
         /// The messages that the receive would take.
         from: Envelope,
-        /// Whether the call waits until there is one.
+        /// Whether the call waits until there is such a message.
         waits: bool,
-        /// Sender, tag and length of the message, if there was one.
+        /// The sender, tag and length of the message, if there was one.
         found: Option<Option<(Rank, u32, usize)>>,
     },
 }
@@ -66,18 +69,18 @@ pub enum SendMode {
     Standard,
     /// At its match.
     Synchronous,
-    /// At its call, which fails where the buffer has no room.
+    /// At its call, which fails if the buffer has no room.
     Buffered,
-    /// As a standard send; it promises that a receive waits for it.
+    /// As a standard send. It promises that a receive is waiting for it.
     Ready,
 }
 
 /// The messages that a receive takes: those of one rank, or of any, with one tag, or with any.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Envelope {
-    /// The sender.
+    /// The sender; any sender if `None`.
     pub source: Option<Rank>,
-    /// The tag.
+    /// The tag; any tag if `None`.
     pub tag: Option<u32>,
 }
 
@@ -99,18 +102,19 @@ pub enum Completed {
     Sent,
     /// A message was received.
     Received {
-        /// Its sender.
+        /// The sender of the message.
         source: Rank,
-        /// Its tag.
+        /// The tag of the message.
         tag: u32,
-        /// Its elements.
+        /// The elements of the message.
         bytes: Vec<u8>,
     },
-    /// A message was taken that does not fit, or that was sent in the belief that a receive waited.
+    /// A message was taken that does not fit, or that was sent as ready when no receive was
+    /// waiting.
     Failed {
-        /// Its sender.
+        /// The sender of the message.
         source: Rank,
-        /// Its tag.
+        /// The tag of the message.
         tag: u32,
         /// The class of the error.
         class: ErrorClass,
@@ -119,7 +123,8 @@ pub enum Completed {
     Cancelled,
 }
 
-/// The time at which the standard sends of a program are complete: where a program ends in either case, it needs no buffers.
+/// The time at which the standard sends of a program are complete. A program that ends in either
+/// case needs no buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standard {
     /// At once: there is room for all messages.
@@ -129,7 +134,7 @@ pub enum Standard {
 }
 
 impl Envelope {
-    /// Returns whether a message from `source` with `tag` is one of these.
+    /// Returns whether the receive takes a message from `source` with `tag`.
     pub(super) fn takes(&self, source: usize, tag: u32) -> bool {
         self.source.is_none_or(|rank| rank.0 as usize == source)
             && self.tag.is_none_or(|wanted| wanted == tag)

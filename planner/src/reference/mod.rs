@@ -1,15 +1,21 @@
-//! The meaning of an epoch as the plainest interpreter: everything else is tested against it.
+//! The meaning of an epoch as the plainest possible interpreter. Everything else is tested against
+//! it.
 //!
-//! It follows the numbered paragraphs of `planner/README.md`, one element at a time, and shares nothing with the
-//! passes but the shapes of a [`Pattern`](crate::ir::pattern::Pattern). There is nothing here to make it fast, and nothing
-//! should be added, but to [`explains`] and [`explains_messages`], which are searches. One idea a file:
+//! The interpreter follows the numbered paragraphs of `planner/README.md`, one element at a time,
+//! and shares nothing with the passes except the types of a
+//! [`Pattern`](crate::ir::pattern::Pattern). Nothing here makes it fast, and nothing should be
+//! added for that, except in [`explains`] and [`explains_messages`], which are searches. Each file
+//! holds one idea:
 //!
-//! - `world`: the windows, and what fits them; `values`: one operator on one element;
-//! - `epoch`: what is between two fences; `conflicts`: what of it conflicts; `calls`, `exchange`: programs of posts and starts;
-//! - `locks`: programs of locks; `steps`: what is ordered in them; `explains`: whether some order gives their results;
-//! - `stores`: what MPI does not define of an epoch between two fences;
-//! - `unfenced`: what conflicts in programs of posts and starts, and in those of locks;
-//! - `messages`: programs of messages and requests; `delivery`: the results that they can have, and where they can stop.
+//! - `world`: the windows, and what fits them. `values`: one operator on one element.
+//! - `epoch`: the epoch between two fences. `conflicts`: the conflicts in it. `calls`, `exchange`:
+//!   programs of posts and starts.
+//! - `locks`: programs of locks. `steps`: what is ordered in them. `explains`: whether some order
+//!   gives their results.
+//! - `stores`: what MPI does not define in an epoch between two fences.
+//! - `unfenced`: conflicts in programs of posts and starts, and in programs of locks.
+//! - `messages`: programs of messages and requests. `delivery`: the results that they can have, and
+//!   where they can stop.
 //!
 //! ---
 #![doc = include_str!("../../README.md")]

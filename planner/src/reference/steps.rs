@@ -1,4 +1,4 @@
-//! What the calls of locks order, and what they leave open (19, 20).
+//! Determines what the calls of locks order, and what they leave open (19, 20).
 
 use super::locks::{Action, LockCall, LockType, Visit};
 use super::world::{World, check_section};
@@ -10,13 +10,15 @@ use std::collections::BTreeMap;
 pub(super) struct Step {
     /// The steps that are over before it.
     pub after: Vec<usize>,
-    /// One visit of a shared epoch, or all of an exclusive one. None: it only stands for what it comes after.
+    /// One visit of a shared epoch, or all visits of an exclusive one. Empty if the step only
+    /// represents the steps before it.
     pub visits: Vec<Visit>,
-    /// For an exclusive epoch: the steps of each shared epoch on its elements, all of which are on one side of it.
+    /// For an exclusive epoch, the steps of each shared epoch on its elements. All steps of one
+    /// shared epoch come on the same side of it.
     pub sides: Vec<Vec<usize>>,
 }
 
-/// The steps of all ranks, with what was found.
+/// The steps of all ranks, with the values that they found.
 pub(super) struct Steps {
     pub steps: Vec<Step>,
     /// For each element that is visited, the rank, the window and the element.
@@ -31,11 +33,11 @@ struct Open {
     window: WindowId,
     target: usize,
     kind: LockType,
-    /// What was over when it was locked.
+    /// The step that represents all that was over when the lock was taken.
     locked: usize,
-    /// Its steps since the last flush.
+    /// The steps of the epoch since its last flush.
     since: Vec<usize>,
-    /// All its steps, by element.
+    /// All steps of the epoch, by element.
     by_cell: BTreeMap<usize, Vec<usize>>,
     /// The visits of an exclusive epoch.
     visits: Vec<Visit>,
@@ -46,16 +48,16 @@ struct Reading<'a> {
     world: &'a World,
     made: Steps,
     cell_of: BTreeMap<(usize, WindowId, usize), usize>,
-    /// By rank, all epochs.
+    /// All epochs, by rank.
     epochs: Vec<Vec<Open>>,
-    /// By rank, the step that stands for all that is over.
+    /// By rank, the step that represents all that is over.
     over: Vec<usize>,
 }
 
-/// The steps of these programs.
+/// Returns the steps of these programs.
 ///
 /// # Errors
-/// The first call that is wrong, named by its rank and its place.
+/// The first call that is wrong, identified by its rank and its position.
 pub(super) fn steps(world: &World, programs: &[Vec<LockCall>]) -> Result<Steps> {
     let made = Steps { steps: Vec::new(), cells: Vec::new(), results: Vec::new() };
     let (epochs, over) = (programs.iter().map(|_| Vec::new()).collect(), vec![0; programs.len()]);
@@ -205,8 +207,8 @@ impl Reading<'_> {
         })
     }
 
-    /// A visit of a shared epoch follows what was over at the call, and its own ones of the element; an exclusive epoch is
-    /// one step.
+    /// Adds a visit. A visit of a shared epoch comes after what was over at the call, and after
+    /// earlier visits of the epoch to the same element. An exclusive epoch is a single step.
     fn visit(&mut self, rank: usize, which: usize, visit: Visit) {
         let open = &mut self.epochs[rank][which];
         if open.kind == LockType::Exclusive {
@@ -221,7 +223,8 @@ impl Reading<'_> {
         open.since.push(step);
     }
 
-    /// What the epoch has done so far is over. An exclusive one has done nothing before it is unlocked.
+    /// Records that what the epoch has done so far is over. An exclusive epoch has done nothing
+    /// before it is unlocked.
     fn flush(&mut self, rank: usize, which: usize) {
         let mut after = std::mem::take(&mut self.epochs[rank][which].since);
         if !after.is_empty() {

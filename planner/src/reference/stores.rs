@@ -1,37 +1,40 @@
-//! Stores and loads in an epoch with accesses (37), one element at a time.
+//! Finds undefined stores and loads in an epoch with accesses (37), one element at a time.
 
 use super::epoch::Epoch;
 use super::world::target;
 use crate::ids::{Id, OperationId, Rank, WindowId};
 use crate::ir::pattern::Kind;
 
-/// An operation of an epoch in which the owner of its elements has stored or loaded.
+/// An operation of an epoch on a part into which its owner has stored, or from which it has loaded.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Undefined {
     /// The rank that has stored or loaded.
     pub rank: Rank,
     /// The window.
     pub window: WindowId,
-    /// The operation: the rank that calls it, and its place among those of that rank.
+    /// The operation: the rank that calls it, and its position among those of that rank.
     pub by: (Rank, OperationId),
-    /// The elements that were stored and that the operation gets; of a put or an accumulate all that were stored, or those that were
-    /// loaded and that it touches.
+    /// For a get, the stored elements that it reads. For a put or an accumulate, all stored
+    /// elements, or the loaded elements that it touches.
     pub elements: Vec<i64>,
 }
 
-/// Returns the operations of an epoch that MPI does not define, since these elements were stored into, each by its owner, after
-/// the program got the window: by rank, window and operation.
+/// Returns the operations of an epoch that MPI does not define because of stores, by rank, window
+/// and operation.
+///
+/// `stored` holds the elements that their owners stored after the program got the window.
 pub fn undefined_stores(epoch: &Epoch, stored: &[(Rank, WindowId, i64)]) -> Vec<Undefined> {
     undefined(epoch, stored, |kind, is_touched| kind != Kind::Get || is_touched)
 }
 
-/// The same, since these elements were loaded, each by its owner.
+/// Returns the operations of an epoch that MPI does not define because of loads, where `loaded`
+/// holds the elements that their owners loaded.
 pub fn undefined_loads(epoch: &Epoch, loaded: &[(Rank, WindowId, i64)]) -> Vec<Undefined> {
     undefined(epoch, loaded, |kind, is_touched| kind != Kind::Get && is_touched)
 }
 
-/// The operations of other ranks that have `conflicts` with `local` accesses of the owner: by their kind, and whether they touch the
-/// element.
+/// Returns the operations of other ranks that conflict with `local` accesses of the owner.
+/// `conflicts` decides this by the kind of an operation and whether it touches the element.
 fn undefined(
     epoch: &Epoch,
     local: &[(Rank, WindowId, i64)],
@@ -70,7 +73,8 @@ mod tests {
 
     type Undefines = fn(&Epoch, &[(Rank, WindowId, i64)]) -> Vec<Undefined>;
 
-    /// The elements of an operation of rank `from` on elements 2 and 3 of rank 1, which has accessed these.
+    /// Returns the elements that are reported for an operation of rank `from` on elements 2 and 3
+    /// of rank 1, which has accessed the elements `local`.
     fn told(undefined: Undefines, kind: Kind, from: usize, local: &[i64]) -> Option<Vec<i64>> {
         let window = WindowId::new(0);
         let mut epoch = Epoch::default();

@@ -1,4 +1,5 @@
-//! The conflicts of epochs that no fence ends: exposures (31), and epochs of locks (32), one pair of operations at a time.
+//! Conflicts in epochs that no fence ends, namely exposures (31) and epochs of locks (32), one pair
+//! of operations at a time.
 
 use super::calls::Call;
 use super::locks::{Action, LockCall, LockType};
@@ -15,7 +16,8 @@ pub struct Unfenced {
     pub rank: Rank,
     /// The window.
     pub window: WindowId,
-    /// The two: the rank, and the place of the call in its program. The lower rank is first, and of one rank the first one.
+    /// The two calls: the rank, and the position of the call in its program. The lower rank comes
+    /// first, and for one rank the earlier call.
     pub between: [(Rank, usize); 2],
     /// The elements on which they conflict, ascending.
     pub elements: Vec<i64>,
@@ -28,7 +30,7 @@ struct Touch<'a> {
     elements: &'a Datatype,
 }
 
-/// The elements that both touch, ascending, if the two conflict there.
+/// Returns the elements that both touch, ascending, if the two accesses conflict.
 fn both(a: &Touch<'_>, b: &Touch<'_>) -> Vec<i64> {
     if !conflict(a.kind, b.kind) {
         return Vec::new();
@@ -42,10 +44,13 @@ fn found(rank: Rank, window: WindowId, a: &Touch<'_>, b: &Touch<'_>) -> Option<U
     (!elements.is_empty()).then_some(Unfenced { rank, window, between, elements })
 }
 
-/// Returns all conflicts in the exposures of programs whose calls are right, and all of whose accesses are completed. Where both
-/// are of one rank the later call is refused, and is no part of the exposure (31).
+/// Returns all conflicts in the exposures of programs.
+///
+/// All calls of the programs must be valid, and all accesses completed. If both calls of a conflict
+/// are of one rank, the later one is refused and is no part of the exposure (31).
 pub fn exposure_conflicts(programs: &[Vec<Call>]) -> Vec<Unfenced> {
-    // The starts of each pair are counted, and so are its posts: equal numbers belong together (13).
+    // Starts and posts are counted for each pair, and those with equal numbers belong together
+    // (13).
     let mut posts: BTreeMap<(WindowId, Rank, Rank), Vec<usize>> = BTreeMap::new();
     for (target, program) in programs.iter().enumerate() {
         for (at, call) in program.iter().enumerate() {
@@ -107,10 +112,11 @@ pub fn exposure_conflicts(programs: &[Vec<Call>]) -> Vec<Unfenced> {
     all
 }
 
-/// Returns the conflicts between epochs of locks that no order of exclusive epochs, and of fetches,
-/// takes away: of programs in which neither order anything, all.
+/// Returns the conflicts between epochs of locks that remain whatever exclusive epochs and fetches
+/// order. For programs in which neither orders anything, these are all conflicts.
 pub fn lock_conflicts(programs: &[Vec<LockCall>]) -> Vec<Unfenced> {
-    /// An operation of a shared epoch, with the number of meetings before it was called, and before it was over.
+    /// An operation of a shared epoch, with the number of meetings before its call and before it is
+    /// over.
     struct Shared<'a> {
         place: (WindowId, Rank),
         called: usize,

@@ -1,8 +1,9 @@
-//! One operator on one element (7).
+//! Applies one operator to one element (7).
 
 use crate::element::{ElementKind, ElementType, Op, Scalar};
 
-/// IEEE 754-2019 on one type: NaN wins and is then the canonical one, and -0 is less than +0.
+/// Applies an operator to floats as in IEEE 754-2019: NaN wins and becomes the canonical one, and
+/// -0 is less than +0.
 macro_rules! float {
     ($float:ty, $nan:literal, $op:expr, $target:expr, $value:expr) => {{
         let (a, b) = (<$float>::from_ne_bytes(array($target)), <$float>::from_ne_bytes(array($value)));
@@ -20,10 +21,12 @@ macro_rules! float {
     }};
 }
 
-/// Applies `value` to `target`: by `op`, or as a move of bits. Both are one element of type `element`, and `op` takes it.
+/// Applies `value` to `target` by the operator `op`, or as a move of bits if that is `None`. Both
+/// are one element of type `element`, for which `op` must be defined.
 ///
 /// # Panics
-/// If `op` is not defined for `element`, or a slice is not as long as an element.
+/// Panics if `op` is not defined for `element`, or if a slice does not have the length of an
+/// element.
 pub fn apply(op: Option<Op>, element: ElementType, target: &mut [u8], value: &[u8]) {
     match (op, element.kind) {
         (Some(Op::NoOp), _) => {}
@@ -34,7 +37,8 @@ pub fn apply(op: Option<Op>, element: ElementType, target: &mut [u8], value: &[u
         (Some(op), ElementKind::Scalar(Scalar::F32)) => float!(f32, 0x7fc0_0000, op, target, value),
         (Some(op), ElementKind::Scalar(Scalar::F64)) => float!(f64, 0x7ff8_0000_0000_0000, op, target, value),
         (Some(op), ElementKind::Scalar(scalar)) => {
-            // Wide enough that nothing overflows but PROD, whose low bits are right all the same.
+            // This is wide enough that only PROD can overflow, and its low bits are correct all the
+            // same.
             let (a, b) = (integer(scalar, target), integer(scalar, value));
             let c = match op {
                 Op::Sum => a + b,
@@ -62,7 +66,8 @@ pub fn apply(op: Option<Op>, element: ElementType, target: &mut [u8], value: &[u
     }
 }
 
-/// MINLOC and MAXLOC: the value that MIN or MAX would leave, and of those that bring it the smaller index.
+/// Applies MINLOC or MAXLOC: leaves the value that MIN or MAX would leave, with the smallest index
+/// that comes with it.
 fn locate(op: Op, what: Scalar, at: Scalar, target: &mut [u8], value: &[u8]) {
     let split = what.size() as usize;
     let extreme = if op == Op::MinLoc { Op::Min } else { Op::Max };
@@ -84,7 +89,7 @@ fn locate(op: Op, what: Scalar, at: Scalar, target: &mut [u8], value: &[u8]) {
     target[split..].copy_from_slice(&index);
 }
 
-/// The same value, with the canonical quiet NaN for any NaN.
+/// Returns the same value, with the canonical quiet NaN for any NaN.
 fn canonical(scalar: Scalar, bytes: &[u8]) -> Vec<u8> {
     match scalar {
         Scalar::F32 if f32::from_ne_bytes(array(bytes)).is_nan() => 0x7fc0_0000_u32.to_ne_bytes().to_vec(),

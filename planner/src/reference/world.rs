@@ -1,4 +1,4 @@
-//! The windows of all ranks, and whether an operation fits them (2, 3).
+//! The windows of all ranks, and checks that an operation fits them (2, 3).
 
 use crate::datatype::Datatype;
 use crate::element::ElementType;
@@ -16,23 +16,23 @@ pub struct World {
     pub memory: Vec<Table<WindowId, Vec<u8>>>,
 }
 
-/// The target's number, where there is a target and an element to touch.
+/// Returns the number of the target, if there is a target and an element to touch.
 pub(super) fn target(operation: &Operation, rank: usize) -> Option<usize> {
     let target = operation.target?;
     (operation.remote.size() > 0).then(|| (rank as i64 + target.0) as usize)
 }
 
-/// The elements that `datatype` visits, in its order.
+/// Returns the elements that `datatype` visits, in its order.
 pub(super) fn read(window: &[u8], datatype: &Datatype, size: usize) -> Vec<u8> {
     datatype.element_iter().flat_map(|at| window[at as usize * size..][..size].iter().copied()).collect()
 }
 
-/// The bytes of one element.
+/// Returns the bytes of one element.
 pub(super) fn cell(window: &mut [u8], element: usize, kind: ElementType) -> &mut [u8] {
     &mut window[element * kind.size as usize..][..kind.size as usize]
 }
 
-/// Whether each window is a whole number of elements.
+/// Checks that each window is a whole number of elements.
 pub(super) fn check_world(world: &World) -> Result<()> {
     for (rank, windows) in world.memory.iter().enumerate() {
         for (window, kind) in world.element.iter() {
@@ -49,7 +49,7 @@ pub(super) fn check_world(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Whether `operation` of `rank` fits the windows, if its own buffer has `source` bytes.
+/// Checks that `operation` of `rank` fits the windows, if its own buffer has `source` bytes.
 pub(super) fn check_operation(
     world: &World,
     rank: usize,
@@ -109,7 +109,7 @@ pub(super) fn check_operation(
     }
 }
 
-/// Whether `datatype` is within the window of `rank`.
+/// Checks that `datatype` is within the window of `rank`.
 pub(super) fn check_section(
     world: &World,
     rank: usize,
