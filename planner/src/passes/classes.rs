@@ -36,7 +36,7 @@ impl Classes {
 ///
 /// `decide` receives the class of a rank and, if `neighbours_matter`, the classes of its peers. It
 /// is called once for each distinct combination of these. Ranks that were in one class and have the
-/// same links afterwards are in one class again.
+/// same links afterwards form one class.
 pub(super) fn regrouped(
     peers: &Peers,
     neighbours_matter: bool,

@@ -6,11 +6,11 @@
 //! l0: put w0 1..2 -> w0 12..13
 //! ```
 //!
-//! Both stages are lists of transfers; those after the pass are fewer and longer. If several ranks
-//! write one element, whatever comes before its last put is left out, so one writer remains. Puts
-//! that follow each other between the same two windows become one put, whose typemap is theirs in
-//! sequence. Accumulates with one operator are joined in the same way, since typemap order is then
-//! program order.
+//! Both stages are lists of transfers; those after the pass are fewer and longer. Of all writes to
+//! one element, from whichever ranks, those before the last put are left out, so one writer
+//! remains. Puts that follow each other between the same two windows become one put, whose typemap
+//! is theirs in sequence. Accumulates with one operator are joined in the same way, since typemap
+//! order is then program order.
 //!
 //! **Requires** nothing.
 //! **Ensures** that the order of writes to one element is kept (by the program, and by the window

@@ -70,7 +70,7 @@ pub(crate) fn any_overlap(sets: &[&Datatype]) -> bool {
 
 /// Checks that overlapping gets that land in one rank's window have at most [`MOST_RUNS`] runs.
 ///
-/// Overlapping operations are processed run by run, which limits their number.
+/// Overlapping operations are processed run by run, so the number of their runs must be limited.
 ///
 /// # Errors
 /// `NO_MEM`, which names the first rank that exceeds the limit.
@@ -89,7 +89,8 @@ pub(crate) fn landing_fits(patterns: &Patterns) -> Result<()> {
     Ok(())
 }
 
-/// Checks the same limit for everything that arrives at one rank.
+/// Checks that overlapping operations that arrive in one rank's window have at most [`MOST_RUNS`]
+/// runs.
 ///
 /// # Errors
 /// `NO_MEM`, which names the first rank whose arriving operations exceed the limit.
