@@ -1,8 +1,9 @@
-//! The address that a rank listens at, from an address or the name of an interface.
+//! The address at which a rank listens, from an address or the name of an interface.
 
 use std::net::{IpAddr, ToSocketAddrs};
 
-/// Returns the address that `text` denotes: an IP address, or the name of an interface of this machine.
+/// Returns the address that `text` denotes: an IP address, or the name of an interface of this
+/// machine.
 ///
 /// # Errors
 /// `text` is neither; the message lists the interfaces.
@@ -23,7 +24,7 @@ pub(crate) fn address(text: &str) -> Result<IpAddr, String> {
     })
 }
 
-/// Resolves the name of a host to an address, preferably of version 4.
+/// Resolves the name of a host to an address, preferably of IP version 4.
 ///
 /// # Errors
 /// The name has no address.

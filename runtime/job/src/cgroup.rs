@@ -1,17 +1,17 @@
-//! The limits that control groups set to a job: containers and batch systems limit memory and processes by them, and the
-//! machine's own figures do not show it.
+//! The limits that control groups impose on a job. Containers and batch systems limit memory and
+//! processes with them, and the machine's own figures do not show these limits.
 
 use std::path::{Path, PathBuf};
 
-/// Where the system mounts the hierarchies of control groups.
+/// The folder in which the system mounts the hierarchies of control groups.
 const MOUNTED: &str = "/sys/fs/cgroup";
 
-/// The limits of the groups that this process is in; `None` where there is no limit, or it is not known.
+/// The limits of the groups of this process; `None` if there is no limit, or it is unknown.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct GroupLimits {
-    /// Processes and threads that there may be, and how many there are.
+    /// The number of processes and threads that may exist, and the number that exist.
     pub(crate) threads: Option<(u64, u64)>,
-    /// Memory that is left, in KiB.
+    /// The memory that is left, in KiB.
     pub(crate) memory_kib: Option<u64>,
 }
 
@@ -28,7 +28,8 @@ impl GroupLimits {
             let mut words = line.splitn(3, ':').skip(1);
             let (Some(controllers), Some(path)) = (words.next(), words.next()) else { continue };
             let has = |controller: &str| controllers.split(',').any(|word| word == controller);
-            // The second version has one hierarchy, without a list of controllers; the first has one for each.
+            // Version 2 has one hierarchy, without a list of controllers; version 1 has one for
+            // each controller.
             if controllers.is_empty() {
                 threads = threads.or(least(&each(mounted, path), "pids.max", "pids.current"));
                 memory = memory.or(least_memory(&each(mounted, path), "memory.max", "memory.current"));
@@ -43,13 +44,15 @@ impl GroupLimits {
     }
 }
 
-/// The folders of a group and of those above it. In a container the group may be mounted as the uppermost one.
+/// Returns the folders of a group and of those above it. A container may mount its own group as the
+/// top one.
 fn each(mounted: &Path, path: &str) -> Vec<PathBuf> {
     let own = mounted.join(path.trim_start_matches('/'));
     own.ancestors().take_while(|folder| folder.starts_with(mounted)).map(Path::to_path_buf).collect()
 }
 
-/// The limit in the first file, and what the second says is used, of the group that has the least left.
+/// Returns the limit in the file `most` and the use in the file `now`, for the group that has the
+/// least left.
 fn least(groups: &[PathBuf], most: &str, now: &str) -> Option<(u64, u64)> {
     let number = |file: PathBuf| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
     let limits =
@@ -57,7 +60,7 @@ fn least(groups: &[PathBuf], most: &str, now: &str) -> Option<(u64, u64)> {
     limits.min_by_key(|(most, now)| most.saturating_sub(*now))
 }
 
-/// The same of memory, where pages of files that can be dropped are not counted as used.
+/// Returns the least memory left, in KiB. Pages of files that can be dropped do not count as used.
 fn least_memory(groups: &[PathBuf], most: &str, now: &str) -> Option<u64> {
     let left = |group: &PathBuf| {
         let (most, now) = least(std::slice::from_ref(group), most, now)?;

@@ -1,7 +1,9 @@
-//! [`Channel`]: framed messages over a socket or a pair of pipes; a socket also carries file descriptors.
+//! [`Channel`]: framed messages over a socket or a pair of pipes; a socket also carries file
+//! descriptors.
 //!
-//! No function here blocks: the caller waits in `poll`, for all of its channels at once. The channel buffers the
-//! bytes that can't be sent yet, and those of a message that has arrived in part.
+//! No function here blocks: the caller waits in `poll`, for all of its channels at once. The
+//! channel buffers the bytes that can't be sent yet, and the bytes of a message that has arrived
+//! only in part.
 
 use crate::codec::Malformed;
 use crate::control::{self, Message};
@@ -15,19 +17,19 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 
-/// The number of bytes read with one system call.
+/// The number of bytes that one system call reads.
 const PIECE: usize = 1 << 16;
-/// The largest number of descriptors accepted with one read.
+/// The largest number of descriptors accepted in one read.
 const DESCRIPTORS: usize = 4;
 
 /// One end of the connection between the launcher and a rank, or between the launcher and a host.
 pub struct Channel {
     stream: Stream,
-    /// Bytes received.
+    /// The received bytes.
     incoming: Vec<u8>,
-    /// The number of bytes of `incoming` that were decoded.
+    /// The number of bytes of `incoming` that are decoded.
     decoded: usize,
-    /// Bytes not sent yet.
+    /// The bytes that are not sent yet.
     outgoing: VecDeque<u8>,
     descriptors: VecDeque<OwnedFd>,
     open: bool,
@@ -38,7 +40,7 @@ enum Stream {
     Pipes { from: OwnedFd, to: OwnedFd },
 }
 
-/// Why a channel can't be used any more.
+/// Why a channel can no longer be used.
 #[derive(Debug)]
 pub enum ChannelError {
     /// The other end is closed.
@@ -69,7 +71,7 @@ impl From<Errno> for ChannelError {
 }
 
 impl Channel {
-    /// Creates a channel, and the socket that is its other end; both are closed on exec.
+    /// Creates a channel, and the socket that is its other end. Both are closed on exec.
     ///
     /// # Errors
     /// The process has no descriptors left.
@@ -105,7 +107,7 @@ impl Channel {
         }
     }
 
-    /// The descriptor that is readable when a message arrives.
+    /// Returns the descriptor that is readable when a message arrives.
     pub fn source(&self) -> BorrowedFd<'_> {
         match &self.stream {
             Stream::Socket(socket) => socket.as_fd(),
@@ -113,7 +115,7 @@ impl Channel {
         }
     }
 
-    /// The descriptor that is writable when more bytes can be sent.
+    /// Returns the descriptor that is writable when more bytes can be sent.
     pub fn sink(&self) -> BorrowedFd<'_> {
         match &self.stream {
             Stream::Socket(socket) => socket.as_fd(),
@@ -121,7 +123,7 @@ impl Channel {
         }
     }
 
-    /// The number of buffered bytes that are not sent yet.
+    /// Returns the number of buffered bytes that are not sent yet.
     pub fn unsent(&self) -> usize {
         self.outgoing.len()
     }
@@ -139,7 +141,7 @@ impl Channel {
         self.send_frame(&message.to_frame())
     }
 
-    /// Sends a message that is encoded already.
+    /// Sends an encoded message.
     ///
     /// # Errors
     /// The other end is closed.
@@ -200,10 +202,12 @@ impl Channel {
         Ok(())
     }
 
-    /// Reads until a message is complete, and returns it; returns `None` if no more bytes have arrived.
+    /// Reads until a message is complete, and returns it. Returns `None` if no more bytes have
+    /// arrived.
     ///
     /// # Errors
-    /// The other end is closed and all its messages have been returned, or it sent a malformed message.
+    /// The other end is closed and all its messages have been returned, or it sent a malformed
+    /// message.
     pub fn receive(&mut self) -> Result<Option<Message>, ChannelError> {
         loop {
             match control::parse_frame(&self.incoming[self.decoded..]) {
@@ -228,11 +232,11 @@ impl Channel {
         }
     }
 
-    /// Returns the header of the next message, as far as it has arrived, and leaves it where it is:
-    /// another process may have the socket, too.
+    /// Returns the header of the next message, as far as it has arrived. The bytes stay in the
+    /// socket, since another process may hold the socket, too.
     ///
     /// # Errors
-    /// The system call failed, such as for pipes.
+    /// The system call failed, as it does for pipes.
     pub(crate) fn peek_header(&self) -> rustix::io::Result<Vec<u8>> {
         let mut header = [0; control::HEADER];
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
@@ -240,7 +244,7 @@ impl Channel {
         Ok(header[..count].to_vec())
     }
 
-    /// Returns whether a message has arrived in part.
+    /// Returns whether a message has arrived only in part.
     pub fn is_partial(&self) -> bool {
         self.decoded < self.incoming.len()
     }
@@ -250,13 +254,14 @@ impl Channel {
         self.descriptors.pop_front()
     }
 
-    /// Returns the first received bytes that were not decoded, as text: usually the output of another program.
+    /// Returns the first received bytes that are not decoded, as text. They are usually the output
+    /// of another program.
     pub fn unparsed_text(&self) -> String {
         let bytes = &self.incoming[self.decoded..];
         String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).trim().to_owned()
     }
 
-    /// Reads once; returns whether bytes or the end of the stream arrived.
+    /// Reads once, and returns whether bytes or the end of the stream arrived.
     fn try_fill(&mut self) -> Result<bool, ChannelError> {
         self.incoming.drain(..self.decoded);
         self.decoded = 0;

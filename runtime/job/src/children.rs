@@ -1,8 +1,9 @@
 //! [`Children`]: the ranks of a job that are child processes of this process.
 //!
-//! Each child leads a process group of its own, dies with this process, and is identified by a process descriptor
-//! (`pidfd`), so that no signal can reach another process that has reused its process id. `poll` reports deaths,
-//! messages and output; the only deadline is the silence limit.
+//! Each child leads a process group of its own, dies with this process, and is identified by a
+//! process descriptor (`pidfd`), so that no signal can reach another process that has reused its
+//! process id. `poll` reports deaths, messages and output. The only deadlines are the silence limit
+//! and [`WRAPPER_END`].
 
 use crate::channel::{Channel, ChannelError};
 use crate::control::Message;
@@ -27,13 +28,13 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The variable that names a rank's control channel: its descriptor, and the inode of its socket, so that no process
-/// mistakes another descriptor for it.
+/// The variable that names a rank's control channel: its descriptor, and the inode of its socket.
+/// The inode prevents that a process mistakes another descriptor for it.
 pub(crate) const VARIABLE: &str = "FENCEPOST_JOB";
-/// The time that a wrapper has to end after the process that has joined inside it. A wrapper that
-/// runs for longer works on.
+/// The time that a wrapper has to end after the process that joined inside it. A wrapper that runs
+/// longer counts as one that continues.
 const WRAPPER_END: Duration = Duration::from_millis(500);
-/// The number of bytes of output read with one system call.
+/// The number of bytes of output that one system call reads.
 const PIECE: usize = 1 << 14;
 
 /// The program that ranks run, and how it is started.
@@ -55,9 +56,9 @@ pub(crate) struct Program {
 /// The standard input of rank 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Input {
-    /// That of this process.
+    /// The standard input of this process.
     Inherited,
-    /// The bytes that this process passes on by [`give_input`](Children::give_input).
+    /// The bytes that this process passes on with [`give_input`](Children::give_input).
     PassedOn,
     None,
 }
@@ -86,7 +87,7 @@ pub(crate) enum Event {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ready {
     Process(u32),
-    /// The process that has joined, inside the one that was started.
+    /// The process that has joined inside the process that was started.
     Joined(u32),
     Channel(u32),
     Output(u32, bool),
@@ -96,7 +97,7 @@ pub(crate) enum Ready {
 pub(crate) struct Children {
     children: Vec<Child>,
     limits: Limits,
-    /// One for each host of the job that is this machine.
+    /// The memory file of each host of the job that is this machine.
     memory: Vec<HostMemory>,
     /// Whether the children are stopped.
     suspended: bool,
@@ -106,25 +107,27 @@ struct Child {
     rank: u32,
     pid: Pid,
     process: OwnedFd,
-    /// The process that has joined the job, where that is another one: a wrapper has started it.
+    /// The process that has joined the job, if it is not the child itself but was started by it:
+    /// the child is a wrapper.
     joined: Option<OwnedFd>,
     channel: Channel,
     output: [Option<OwnedFd>; 2],
     input: Option<InputPipe>,
-    /// When the last message arrived; `None` before the first one.
+    /// The time at which the last message arrived; `None` before the first one.
     last_message: Option<Instant>,
     /// Whether the rank is in a world.
     in_world: bool,
-    /// The time at which the rank has failed, since its process has ended, if its wrapper still runs.
+    /// The time at which the rank counts as failed if its wrapper still runs then. It is set when
+    /// the process that had joined ends inside a world.
     vanishes: Option<Instant>,
-    /// Whether the rank's program has announced its end: a wrapper around it may go on, and sends
-    /// no heartbeats.
+    /// Whether the rank's program has announced its end. A wrapper around it may continue, and
+    /// sends no heartbeats.
     has_left: bool,
     /// The exit to report if this process has killed the child.
     killed: Option<Exit>,
 }
 
-/// The exit of a rank whose process the system did not start, with `error`.
+/// Returns the exit of a rank whose process the system did not start because of `error`.
 fn not_started(program: &Program, error: &io::Error) -> Exit {
     let path = program.path.display();
     let (code, why) = match error.kind() {
@@ -132,7 +135,8 @@ fn not_started(program: &Program, error: &io::Error) -> Exit {
             (FAILED, format!("the working directory {} does not exist", program.folder.display()))
         }
         io::ErrorKind::NotFound => (NOT_FOUND, format!("the program {path} does not exist")),
-        // The error concerns a folder of the search path that this user may not search, and not a program.
+        // The error concerns a folder of the search path that this user may not search, not a
+        // program.
         io::ErrorKind::PermissionDenied if !program.is_found() => {
             (NOT_FOUND, format!("the program {path} does not exist"))
         }
@@ -146,12 +150,12 @@ fn not_started(program: &Program, error: &io::Error) -> Exit {
 }
 
 impl Children {
-    /// No children yet; `memory` holds the memory file of each host.
+    /// Creates a set without children; `memory` holds the memory file of each host.
     pub(crate) fn new(limits: Limits, memory: Vec<HostMemory>) -> Self {
         Self { children: Vec::new(), limits, memory, suspended: false }
     }
 
-    /// Starts a rank; `core` is the place of its core among those of this machine.
+    /// Starts a rank. `core` is the index of its core among those of this machine.
     ///
     /// # Errors
     /// An [`Exit::NotStarted`] with the reason.
@@ -188,8 +192,9 @@ impl Children {
         command.process_group(0);
         let core = program.pin.then(|| crate::pin::core(core)).flatten();
         let parent = getpid();
-        // SAFETY: between fork and exec only system calls are made, directly; nothing is allocated or locked, and
-        // `theirs`, `core` and `parent` are moved in, so they live as long as the command.
+        // SAFETY: between fork and exec the closure makes only direct system calls; nothing is
+        // allocated or locked. `theirs`, `core` and `parent` are moved in, so they live as long as
+        // the command.
         unsafe {
             command.pre_exec(move || {
                 fcntl_setfd(&theirs, FdFlags::empty())?;
@@ -197,10 +202,12 @@ impl Children {
                 // The process group of a rank is in the background of its terminal.
                 crate::signals::ignore_stops_by_terminal();
                 if getppid() != Some(parent) {
-                    return Err(Errno::SRCH.into()); // the parent died before the death signal was set
+                    // the parent died before the death signal was set
+                    return Err(Errno::SRCH.into());
                 }
                 if let Some(core) = &core {
-                    // Pinning fails if this process may no longer use the core; the rank then runs unpinned.
+                    // Pinning fails if this process may no longer use the core; the rank then runs
+                    // unpinned.
                     let _: rustix::io::Result<()> = sched_setaffinity(None, core);
                 }
                 Ok(())
@@ -240,8 +247,8 @@ impl Children {
         Ok(())
     }
 
-    /// Adds the children's descriptors to a list for `poll`, those of output only if `output`, and calls `key` with the
-    /// meaning of each.
+    /// Adds the children's descriptors to a list for `poll`, and calls `key` with the meaning of
+    /// each. Descriptors of output are added only if `output`.
     pub(crate) fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>, output: bool, mut key: impl FnMut(Ready)) {
         for child in &self.children {
             fds.push(PollFd::new(&child.process, PollFlags::IN));
@@ -274,7 +281,7 @@ impl Children {
         match ready {
             Ready::Channel(rank) => {
                 if let Some(child) = self.child(rank) {
-                    // An error means that the rank has gone; unsent messages are then of no use.
+                    // An error means that the rank has ended; unsent messages are useless then.
                     let _: Result<(), ChannelError> = child.channel.flush();
                     child.receive_all(events);
                 }
@@ -300,8 +307,8 @@ impl Children {
     }
 
     /// Kills the children that had been silent for too long at `now`, and reports ranks that have
-    /// failed by then although their wrappers work on. The caller handles everything that was ready
-    /// then first, so that a message that had arrived counts.
+    /// failed by then although their wrappers continue. The caller first handles everything that
+    /// was ready at that time, so that a message that had arrived counts.
     pub(crate) fn expire(&mut self, now: Instant, events: &mut Vec<Event>) {
         for child in &mut self.children {
             if child.vanishes.take_if(|then| *then <= now).is_some() {
@@ -325,7 +332,7 @@ impl Children {
         }
     }
 
-    /// When [`expire`](Self::expire) has something to do at the earliest.
+    /// Returns the earliest time at which [`expire`](Self::expire) has something to do.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let limited = !self.limits.silence.is_zero() && !self.suspended;
         let waits = |child: &&Child| limited && child.killed.is_none() && !child.has_left;
@@ -335,7 +342,7 @@ impl Children {
         silent.into_iter().chain(vanishes).min()
     }
 
-    /// Sends a message, which is encoded already, to all ranks that run.
+    /// Sends an encoded message to all ranks that run.
     pub(crate) fn notify_all(&mut self, frame: &[u8]) {
         for child in &mut self.children {
             // An error means that the rank is ending; its process descriptor reports that.
@@ -343,7 +350,7 @@ impl Children {
         }
     }
 
-    /// Stops all ranks, or lets them run on; their silence in between does not count.
+    /// Stops or continues all ranks. Their silence in between does not count.
     pub(crate) fn suspend(&mut self, stop: bool) {
         let signal = if stop { Signal::STOP } else { Signal::CONT };
         self.suspended = stop;
@@ -351,13 +358,13 @@ impl Children {
         self.restart_silence();
     }
 
-    /// The silence of ranks before now does not count.
+    /// Restarts the silence of all ranks now: silence before this call does not count.
     pub(crate) fn restart_silence(&mut self) {
         let now = Instant::now();
         self.children.iter_mut().for_each(|child| child.last_message = child.last_message.map(|_| now));
     }
 
-    /// Passes a piece of input on to rank 0, if it runs; an empty one is its end.
+    /// Passes a piece of input on to rank 0, if it runs. An empty piece is the end of the input.
     pub(crate) fn give_input(&mut self, bytes: &[u8]) {
         if let Some(input) = self.child(0).and_then(|child| child.input.as_mut()) {
             input.give(bytes);
@@ -394,7 +401,8 @@ impl Children {
         self.children.iter_mut().find(|child| child.rank == rank)
     }
 
-    /// The process of a rank has ended: collects its remaining messages and output, reaps it, and adds its exit.
+    /// Handles the end of a rank's process: collects its remaining messages and output, reaps it,
+    /// and adds its exit to `events`.
     fn reap(&mut self, rank: u32, events: &mut Vec<Event>) {
         let Some(at) = self.children.iter().position(|child| child.rank == rank) else { return };
         let child = &mut self.children[at];
@@ -408,8 +416,8 @@ impl Children {
         let exit = child.reap();
         let child = self.children.swap_remove(at);
         drop(child);
-        // The rank is marked in the shared memory before any rank is notified: a rank that knows of the death finds
-        // it there.
+        // The rank is marked in the shared memory before any rank is notified, so that a rank that
+        // knows of the death finds the mark.
         if let Some(memory) = self.memory.iter().find(|memory| memory.holds(rank)) {
             memory.mark_failed(rank, &exit.describe(rank));
         }
@@ -446,19 +454,20 @@ impl Child {
         }
     }
 
-    /// The process that has joined has ended. If it was in a world, the rank has failed, whatever the wrapper around that
-    /// process does; a wrapper that ends with it knows how. Otherwise the wrapper may work on.
+    /// Handles the end of the process that has joined inside a wrapper. If that process was in a
+    /// world, the rank has failed, whatever the wrapper does. A wrapper that ends at the same time
+    /// reports how, hence the delay of [`WRAPPER_END`]. Outside a world the wrapper may continue.
     fn on_end_within_wrapper(&mut self) {
         if self.joined.take().is_some() && self.in_world {
             self.vanishes = Some(Instant::now() + WRAPPER_END);
         }
-        self.has_left = true; // it sends no heartbeats
+        self.has_left = true; // the wrapper sends no heartbeats
     }
 
     fn read_output(&mut self, error: bool, events: &mut Vec<Event>) {
         let slot = &mut self.output[usize::from(error)];
-        // As much as a pipe holds, and a little more: output that a process left behind by the rank keeps writing is
-        // not waited for.
+        // Reads as much as a pipe holds, and a little more. The limit is for a process that the
+        // rank has left behind and that keeps writing: its output is not awaited.
         for _ in 0..=(1 << 20) / PIECE {
             let Some(pipe) = slot else { return };
             let mut bytes = vec![0; PIECE];
@@ -476,7 +485,8 @@ impl Child {
     }
 
     fn signal(&self, signal: Signal) {
-        // The process may have ended: then it is reaped next. Until then no other process has its process id.
+        // The process may have ended, and is reaped next. Until then no other process has its
+        // process id.
         let _: rustix::io::Result<()> = pidfd_send_signal(&self.process, signal);
         let _: rustix::io::Result<()> = kill_process_group(self.pid, signal);
     }
@@ -488,12 +498,13 @@ impl Child {
 
     /// Reaps the process and returns how it ended. Waits if it has not ended.
     fn reap(&mut self) -> Exit {
-        // The processes of its group die with it; until it is reaped, the group's id is its own.
+        // The other processes of its group die with it. Until it is reaped, the id of the group is
+        // its own.
         let _: rustix::io::Result<()> = kill_process_group(self.pid, Signal::KILL);
         loop {
             match waitid(WaitId::PidFd(self.process.as_fd()), WaitIdOptions::EXITED) {
                 Err(Errno::INTR | Errno::AGAIN) => {
-                    // The descriptor is nonblocking: wait here until it is readable.
+                    // The descriptor is nonblocking, so this waits here until it is readable.
                     let mut fds = [PollFd::new(&self.process, PollFlags::IN)];
                     let _: rustix::io::Result<usize> = rustix::event::poll(&mut fds, None);
                 }
@@ -516,7 +527,8 @@ impl Child {
     }
 }
 
-/// Returns the id of the process that this is a descriptor of; `None` if it has ended, or this process does not see it.
+/// Returns the id of the process behind this descriptor, or `None` if the process has ended or this
+/// process cannot see it.
 fn process_id(process: &OwnedFd) -> Option<Pid> {
     let about = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_raw_fd())).ok()?;
     let line = about.lines().find_map(|line| line.strip_prefix("Pid:"))?;

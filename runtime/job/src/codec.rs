@@ -1,7 +1,8 @@
-//! Encoding and decoding of little-endian numbers, texts and addresses: the fields of the job's messages.
+//! Encoding and decoding of little-endian numbers, texts and addresses: the fields of the job's
+//! messages.
 //!
-//! The [`Reader`] trusts no input: it compares every length with the bytes that are there before it allocates memory,
-//! and bytes left over at the end are an error.
+//! The [`Reader`] trusts no input: it compares every length with the number of bytes present before
+//! it allocates memory, and bytes left over at the end are an error.
 
 use std::ffi::{OsStr, OsString};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -137,8 +138,8 @@ impl<'a> Reader<'a> {
         Ok(SocketAddr::new(ip, u16::from_le_bytes(self.array()?)))
     }
 
-    /// Decodes a list of values that take at least `least` bytes each; allocates no more than the remaining bytes can
-    /// fill.
+    /// Decodes a list of values that take at least `least` bytes each. Allocates no more than the
+    /// remaining bytes can fill.
     pub(crate) fn list<T>(
         &mut self,
         least: usize,

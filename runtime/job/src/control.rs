@@ -1,8 +1,9 @@
 //! The messages between the launcher of a job, its hosts and its ranks.
 //!
-//! A frame is a header of eight bytes (`FP`, the protocol version, the kind and the length), followed by the message.
-//! The length of a frame is bounded by [`FRAME_MAX`], that of a text by [`TEXT_MAX`]. For any other bytes the reader
-//! returns an error, and it allocates no more memory than bytes have arrived.
+//! A frame is a header of eight bytes (`FP`, the protocol version, the kind and the length),
+//! followed by the message. The length of a frame is bounded by [`FRAME_MAX`], and that of a text
+//! by [`TEXT_MAX`]. The reader returns an error for any other bytes, and allocates no more memory
+//! than the number of bytes that have arrived.
 
 use crate::codec::{Malformed, Reader, Writer};
 use crate::description::Description;
@@ -10,14 +11,14 @@ use crate::exit::Exit;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 
-/// The version of this protocol: the launcher, its hosts and its ranks must have the same.
+/// The version of this protocol, which the launcher, its hosts and its ranks must share.
 pub const VERSION: u8 = 2;
 /// The length of a frame's header in bytes.
 pub const HEADER: usize = 8;
-/// The largest length of a message after its header: the arguments and environment of a program, or the table of a
-/// large job, have to fit.
+/// The largest length of a message after its header: the arguments and environment of a program, or
+/// the table of a large job, must fit.
 pub const FRAME_MAX: usize = 8 << 20;
-/// The largest length of a text that states a reason; the writer truncates longer ones.
+/// The largest length of a text that gives a reason; the writer truncates longer ones.
 pub const TEXT_MAX: usize = 4096;
 
 /// The kind of [`Message::Job`].
@@ -26,9 +27,10 @@ const JOB: u8 = 1;
 /// One message. Each variant's documentation names its sender and its receiver.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
-    /// Launcher to rank, as the first message: the job. The memory file, if the job has one, arrives with it.
+    /// Launcher to rank, as the first message: the job. The memory file, if the job has one,
+    /// arrives with it.
     Job(Description),
-    /// Launcher to rank: the address that each rank listens at.
+    /// Launcher to rank: the address at which each rank listens.
     Table(Vec<SocketAddr>),
     /// Launcher to rank: another rank has ended.
     Died {
@@ -36,18 +38,18 @@ pub enum Message {
         rank: u32,
         /// How it ended, as in `rank 2 of the job was killed by signal 9 (SIGKILL)`.
         how: String,
-        /// Whether it failed; else it has left all its worlds and ended in order.
+        /// Whether it failed; otherwise it has left all its worlds and ended in order.
         failed: bool,
     },
     /// Launcher to host: the job is over.
     Stop,
 
-    /// Rank to launcher, as the first message: the rank has joined, with this version of Fencepost. A descriptor of
-    /// its process arrives with it.
+    /// Rank to launcher, as the first message: the rank has joined, with this version of Fencepost.
+    /// A descriptor of its process arrives with the message.
     Joined(String),
     /// Rank to launcher, as the first message: the rank cannot join, for this reason.
     JoinFailed(String),
-    /// Rank to launcher: the address that the rank listens at.
+    /// Rank to launcher: the address at which the rank listens.
     Listening(SocketAddr),
     /// Either direction: the sender is alive.
     Heartbeat,
@@ -56,35 +58,35 @@ pub enum Message {
     /// Rank to launcher: the rank has left a world.
     Left(Ending),
     /// Rank to launcher, as the last message: the rank's program ends, so it sends no more
-    /// heartbeats. The process that the launcher has started may work on, if it is a wrapper.
+    /// heartbeats. The process that the launcher has started may continue, if it is a wrapper.
     Leaving,
-    /// Host to launcher, as a message of the rank: its process has ended without leaving. The process that the
-    /// launcher has started works on.
+    /// Host to launcher, as a message of the rank: its process has ended without leaving, but the
+    /// process that the launcher has started continues.
     Vanished,
 
-    /// Launcher to host, as the first message: what the host shall start.
+    /// Launcher to host, as the first message: what the host should start.
     Start(Box<HostJob>),
     /// Launcher to host: a signal for a rank.
     Signal {
-        /// The rank that shall receive it.
+        /// The rank that should receive the signal.
         rank: u32,
         /// The number of the signal.
         signal: i32,
     },
-    /// Launcher to host: whether the host shall pause reading the output of its ranks, since the launcher cannot
-    /// write it.
+    /// Launcher to host: whether the host should pause reading the output of its ranks, since the
+    /// launcher cannot write it.
     PauseOutput(bool),
-    /// Launcher to host: whether the host shall stop its ranks, since the launcher is stopped.
+    /// Launcher to host: whether the host should stop its ranks, since the launcher is stopped.
     Suspend(bool),
-    /// Launcher to host: a piece of the standard input of its first rank; an empty one is the end
+    /// Launcher to host: a piece of the standard input of its first rank. An empty piece is the end
     /// of the input.
     Input(Vec<u8>),
-    /// Host to launcher: the last piece of the input has been passed on, so another one may be
-    /// sent; or `false`: the rank reads no more.
+    /// Host to launcher: `true` if the last piece of the input has been passed on, so that another
+    /// one may be sent; `false` if the rank reads no more.
     InputTaken(bool),
     /// Host to launcher: a message from a rank, unchanged.
     Forward {
-        /// The rank that has sent it.
+        /// The rank that has sent the message.
         rank: u32,
         /// The frame of the message.
         frame: Vec<u8>,
@@ -100,9 +102,9 @@ pub enum Message {
     },
     /// Host to launcher: output of a rank.
     Output {
-        /// The rank that wrote it.
+        /// The rank that wrote the output.
         rank: u32,
-        /// Whether the rank wrote to standard error, and not to standard output.
+        /// Whether the rank wrote to standard error instead of standard output.
         error: bool,
         /// A piece of the output.
         bytes: Vec<u8>,
@@ -120,15 +122,15 @@ pub enum Ending {
     SecondaryFailure,
 }
 
-/// The part of a job that a host shall start.
+/// The part of a job that a host should start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostJob {
-    /// The job as described to the host's first rank, but for the listening address, which the host resolves from
-    /// [`bind`](Self::bind), and the number of cores, which the host counts.
+    /// The job as described to the host's first rank, with two exceptions: the host resolves the
+    /// listening address from [`bind`](Self::bind), and counts the cores itself.
     pub job: Description,
     /// The number of ranks on the host.
     pub ranks: u32,
-    /// The interface or address that the ranks listen at.
+    /// The interface or address at which the ranks listen.
     pub bind: String,
     /// The launcher's version of Fencepost.
     pub release: String,
@@ -144,8 +146,8 @@ pub struct HostJob {
     pub environment: Vec<(OsString, OsString)>,
     /// Whether each rank is pinned to a core.
     pub pin: bool,
-    /// The place of the core of the first rank among those of the host: several hosts of a job may
-    /// be one machine.
+    /// The index of the first rank's core among those of the host. It may be above 0, since several
+    /// hosts of a job may be one machine.
     pub first_core: u32,
 }
 
@@ -341,8 +343,8 @@ pub(crate) fn truncate(text: &str) -> &str {
     fencepost_transport::deadlock::cut(text, TEXT_MAX)
 }
 
-/// Decodes the first frame of `bytes`; returns the message and the length of its frame, or `None` while the frame is
-/// not complete.
+/// Decodes the first frame of `bytes`. Returns the message and the length of its frame, or `None`
+/// while the frame is incomplete.
 ///
 /// # Errors
 /// `bytes` do not begin with a valid frame.
@@ -365,7 +367,7 @@ pub fn parse_frame(bytes: &[u8]) -> Result<Option<(Message, usize)>, Malformed> 
 
 /// For fuzzers: decodes consecutive messages of a job's control channel.
 ///
-/// Returns the number of messages before one that is malformed or not complete.
+/// Returns the number of messages before the first one that is malformed or incomplete.
 #[cfg(any(test, fuzzing))]
 pub fn read_all(mut data: &[u8]) -> usize {
     let mut count = 0;

@@ -19,7 +19,7 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// The name in options and environment variables.
+    /// Returns the name of this value in options and environment variables.
     pub fn name(self) -> &'static str {
         match self {
             Reach::Shm => "shm",
@@ -38,11 +38,12 @@ impl fmt::Display for Reach {
 /// Consecutive ranks on one host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostRanks {
-    /// The number of the host. All ranks with one number share memory, whether they are consecutive or not.
+    /// The number of the host. All ranks with one number share memory, whether they are consecutive
+    /// or not.
     pub host: u32,
     /// The name of the host: the one that the user gave, or `localhost` if the user named no host.
     pub name: String,
-    /// The number of ranks; the first one follows the last rank of the element before.
+    /// The number of ranks. The first one follows the last rank of the previous element.
     pub ranks: u32,
 }
 
@@ -51,17 +52,18 @@ pub struct HostRanks {
 pub struct Limits {
     /// The time from one heartbeat to the next.
     pub heartbeat: Duration,
-    /// The launcher kills a rank that sends no heartbeat for this time. Zero: never.
+    /// The time without a heartbeat after which the launcher kills a rank. Zero: never.
     pub silence: Duration,
 }
 
 /// The first message to a rank's process.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Description {
-    /// A unique identifier of the job; it is not secret.
+    /// A unique identifier of the job, which is not secret.
     pub job: [u8; 16],
-    /// The secret with which ranks prove to each other that they belong to the same job. It travels through the
-    /// inherited descriptor, or over the MPI of another launcher, never in an argument or a variable, and is never printed.
+    /// The secret with which ranks prove to each other that they belong to the same job. It travels
+    /// through the inherited descriptor, or over the MPI of another launcher. It never appears in
+    /// an argument or a variable, and it is never printed.
     pub secret: Secret,
     /// This rank.
     pub rank: u32,
@@ -71,10 +73,10 @@ pub struct Description {
     pub reach: Reach,
     /// The hosts of all ranks, in the order of the ranks.
     pub hosts: Vec<HostRanks>,
-    /// The number of cores that the ranks of this rank's host may use together, if each is bound to
-    /// some of them; else 0.
+    /// The number of cores that all ranks of this rank's host may use together, if each rank is
+    /// bound to some of them; otherwise 0.
     pub cores: u32,
-    /// The address that this rank listens at, if it does.
+    /// The address at which this rank listens, if it listens.
     pub bind: IpAddr,
     /// Whether every record between ranks carries an authentication tag.
     pub sealed: bool,
@@ -88,7 +90,8 @@ impl Description {
         self.hosts.iter().flat_map(|host| (0..host.ranks).map(move |_| host.host))
     }
 
-    /// Returns the name of each rank's host if the job has several hosts; otherwise the result is empty.
+    /// Returns the name of each rank's host if the job has several hosts, and an empty vector
+    /// otherwise.
     pub fn host_names(&self) -> Vec<Arc<str>> {
         if self.hosts.len() < 2 {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! External launchers: the environment variables by which they pass each process its rank and the
+//! External launchers: the environment variables with which they pass each process its rank and the
 //! number of ranks, and the MPI whose processes they start.
 //!
 //! | launcher | rank | ranks | MPI | used only if |
@@ -10,9 +10,9 @@
 //! | Slurm | `SLURM_PROCID` | `SLURM_NTASKS` | any | `SLURM_STEP_ID` is set: a batch script is not a step |
 //!
 //! The first row whose variables are set counts. A launcher of MPI inside a job of Slurm or Flux
-//! starts its own helpers through one of these, so the processes find the variables of both, and
-//! those of the batch system describe the helpers. Source: Open MPI 4.1 and MPICH 4.0 as observed;
-//! the manuals of Slurm, Flux and PALS.
+//! starts its own helpers through the batch system. The processes then find the variables of both,
+//! and those of the batch system describe the helpers. Source: Open MPI 4.1 and MPICH 4.0 as
+//! observed; the manuals of Slurm, Flux and PALS.
 
 use crate::start::RANKS_MAX;
 use fencepost_transport::mpi::Family;
@@ -23,7 +23,7 @@ struct Launcher {
     rank: &'static str,
     size: &'static str,
     only_with: Option<&'static str>,
-    /// The interfaces of the MPI whose processes it starts; any if there is none.
+    /// The interfaces of the MPI whose processes it starts; empty if any is possible.
     families: &'static [Family],
 }
 
@@ -42,14 +42,15 @@ const TABLE: [Launcher; 5] = [
     Launcher { only_with: Some("SLURM_STEP_ID"), ..launcher("Slurm", "SLURM_PROCID", "SLURM_NTASKS") },
 ];
 
-/// The variable with the address and port at which rank 0 of such a job listens for the others.
+/// The variable with the address and port at which rank 0 of such a job listens for the other
+/// ranks.
 pub(crate) const RENDEZVOUS: &str = "FENCEPOST_RENDEZVOUS";
-/// The variable with the path of the library of MPI by which the ranks of such a job meet.
+/// The variable with the path of the MPI library over which the ranks of such a job meet.
 pub(crate) const MPI: &str = "FENCEPOST_MPI";
-/// The variable that selects whether the ranks of a host that meet over MPI share memory.
+/// The variable that selects whether ranks of one host that meet over MPI share memory.
 pub(crate) const SHARE: &str = "FENCEPOST_SHARE";
-/// The variable with the path of the file that holds the job's secret, which only its owner may
-/// read.
+/// The variable with the path of the file that holds the job's secret. Only its owner may read the
+/// file.
 pub(crate) const SECRET: &str = "FENCEPOST_SECRET_FILE";
 
 /// The names of the launchers, for messages.
@@ -63,18 +64,18 @@ pub(crate) struct ExternalRank {
     pub(crate) launcher: &'static str,
     pub(crate) rank: u32,
     pub(crate) size: u32,
-    /// The interfaces that its MPI may have; any if there is none.
+    /// The interfaces that the launcher's MPI may have; empty if any is possible.
     pub(crate) families: &'static [Family],
 }
 
-/// Returns the value of an environment variable. Bytes that are not UTF-8 are replaced: the check
-/// of the value then refuses it and shows it.
+/// Returns the value of an environment variable. Bytes that are not UTF-8 are replaced, so that the
+/// check of the value refuses it and shows it.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// Returns the rank that an external launcher has assigned to this process; `None` if there is no
-/// such launcher.
+/// Returns the rank that an external launcher has assigned to this process, or `None` if there is
+/// no such launcher.
 ///
 /// # Errors
 /// A variable of the launcher is missing or not valid.

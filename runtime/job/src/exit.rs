@@ -7,7 +7,8 @@ use std::time::Duration;
 
 /// The exit code of a job that exceeded its time limit.
 pub const TIMED_OUT: u8 = 124;
-/// The exit code of a job that could not run: no memory, no descriptors, or a host that cannot be reached.
+/// The exit code of a job that could not run: no memory, no descriptors, or a host that cannot be
+/// reached.
 pub const FAILED: u8 = 125;
 /// The exit code for a program that can't be executed, or that ends without joining the job.
 pub const NOT_RUN: u8 = 126;
@@ -27,7 +28,7 @@ pub enum Exit {
     Silent(Duration),
     /// The process was not started.
     NotStarted {
-        /// The exit code for the job, one of this file's.
+        /// The exit code of the job, one of the constants of this file.
         code: u8,
         /// The reason, without rank and host.
         why: String,
@@ -37,7 +38,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The exit code of a job that fails with this exit.
+    /// Returns the exit code of a job that fails with this exit.
     pub fn code(&self) -> u8 {
         match self {
             Exit::Code(code) => *code,
@@ -48,8 +49,8 @@ impl Exit {
         }
     }
 
-    /// Describes the exit of `rank` to the other ranks. The text says `of the job`, since a rank may have another
-    /// number in a world of some of the ranks.
+    /// Describes the exit of `rank` to the other ranks. The text contains `of the job`, since a
+    /// rank may have another number in a world of some of the ranks.
     pub(crate) fn describe(&self, rank: u32) -> String {
         format!("rank {rank} of the job {self}")
     }

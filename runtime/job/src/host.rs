@@ -1,9 +1,10 @@
-//! [`host`]: the launcher's agent on another host: `fencepost host`, which the remote command starts there.
+//! [`host`]: the launcher's agent on another host. The remote command starts it there, as
+//! `fencepost host`.
 //!
-//! The launcher sends what to start to the agent's standard input; the agent sends the messages,
-//! the output and the exits of its ranks to its standard output. When the launcher is silent for
-//! too long, or the input ends, the agent kills its ranks, so that no process is left on the host.
-//! While the launcher is suspended, so are the ranks, and its silence does not count.
+//! The launcher sends what to start to the agent's standard input. The agent sends the messages,
+//! the output and the exits of its ranks to its standard output. If the launcher is silent for too
+//! long, or the input ends, the agent kills its ranks, so that no process is left on the host.
+//! While the launcher is suspended, the ranks are suspended, too, and its silence does not count.
 
 use crate::channel::{Channel, ChannelError};
 use crate::children::{Children, Event, Input, Program, Ready};
@@ -19,10 +20,11 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// With more unsent bytes than this the agent stops reading the output of its ranks, so that they wait.
+/// The number of unsent bytes above which the agent stops reading the output of its ranks, so that
+/// they wait.
 const UNSENT_MAX: usize = 1 << 20;
 
-/// Starts and watches the ranks of one host, as requested on standard input; returns the exit code.
+/// Starts and watches the ranks of one host, as requested on standard input. Returns the exit code.
 pub fn host() -> u8 {
     match serve() {
         Ok(()) => 0,
@@ -38,13 +40,13 @@ struct Agent {
     children: Children,
     signals: Signals,
     request: HostJob,
-    /// When the last message from the launcher arrived.
+    /// The time at which the last message from the launcher arrived.
     last_message: Instant,
     next_beat: Instant,
     turns: Turns,
     /// Whether the launcher has asked to pause the output.
     output_paused: bool,
-    /// Whether the launcher is stopped, and the ranks with it.
+    /// Whether the launcher is stopped, and the ranks are stopped with it.
     suspended: bool,
     /// Whether the launcher waits until rank 0 has taken a piece of its input.
     input_given: bool,
@@ -71,7 +73,7 @@ fn serve() -> Result<(), String> {
             Err(why) => return Err(text(&why)),
         }
     };
-    // From here on signals are caught, since there are ranks to be killed before this process ends.
+    // From here on signals are caught, since the ranks must be killed before this process ends.
     let signals = Signals::new(false).map_err(|error| text(&error))?;
     let limits = request.job.limits;
     let now = Instant::now();
@@ -152,7 +154,8 @@ impl Agent {
 
     fn watch(&mut self) -> Result<(), String> {
         loop {
-            // What was sent before is seen, however long it takes to handle it.
+            // The silence limit compares with the time before `poll`: everything that was sent by
+            // then is handled first, however long that takes.
             let looked = Instant::now();
             let ready = self.wait();
             if self.turns.next().is_some() {
@@ -197,7 +200,7 @@ impl Agent {
         }
     }
 
-    /// Handles the launcher's messages; returns whether the job is over.
+    /// Handles the launcher's messages, and returns whether the job is over.
     fn handle_messages(&mut self) -> Result<bool, String> {
         self.channel.flush().map_err(|why| why.to_string())?;
         while let Some(message) =
@@ -238,7 +241,7 @@ impl Agent {
         let limited = !limits.silence.is_zero() && !self.suspended;
         let silence = limited.then(|| self.last_message + limits.silence);
         let deadline = [Some(self.next_beat), silence, self.children.deadline()].into_iter().flatten().min();
-        // When a signal interrupts `poll`, nothing is ready, and the caller calls again.
+        // If a signal interrupts `poll`, nothing is ready, and the caller calls again.
         let _: rustix::io::Result<usize> = poll(&mut fds, self.turns.timeout(deadline).as_ref());
         let ready = fds[..ranks].iter().zip(keys).filter(|(fd, _)| !fd.revents().is_empty());
         ready.map(|(_, key)| key).collect()

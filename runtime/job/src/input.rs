@@ -1,9 +1,9 @@
-//! [`InputSource`] and [`InputPipe`]: the standard input of the launcher on its way to the standard
+//! [`InputSource`] and [`InputPipe`]: pass the standard input of the launcher on to the standard
 //! input of rank 0.
 //!
 //! A rank on the launcher's host inherits an input that is a file or a pipe. The launcher reads a
-//! terminal itself, since a rank is in a process group of its own, which may not; and it sends the
-//! input to a rank on another host.
+//! terminal itself, since each rank is in a process group of its own, which may not read it. For a
+//! rank on another host the launcher reads its input and sends it there.
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,28 +15,29 @@ use rustix::termios::{isatty, tcgetpgrp};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How often to look whether this process may read its terminal: no event tells it.
+/// How often to check whether this process may read its terminal, since no event reports that.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// The longest piece of input that is on its way at a time.
+/// The longest piece of input that is in transit at a time.
 const PIECE: usize = 1 << 14;
 
-/// The standard input of this process. One piece of it is on its way at a time, so a rank that does
-/// not read its input leaves the rest where it is.
+/// The standard input of this process. Only one piece of it is in transit at a time, so the input
+/// that a rank does not read remains unread for others.
 pub(crate) struct InputSource {
-    /// A terminal or a pipe, opened again, so that a read does not block where somebody else reads
-    /// it too, and others keep theirs as it is. Others are read as they are: a socket cannot be
-    /// opened again, and a file would be read from its beginning.
+    /// A terminal or pipe that this process has opened again in nonblocking mode. A read then does
+    /// not block if another process reads the same input, and the descriptors of other processes
+    /// keep their mode. `None` for other inputs, which are read directly: a socket cannot be opened
+    /// again, and a file would be read from its beginning.
     own: Option<OwnedFd>,
     is_terminal: bool,
-    /// Whether there may be more.
+    /// Whether more input may follow.
     open: bool,
-    /// Whether a piece is on its way.
+    /// Whether a piece is in transit.
     on_its_way: bool,
 }
 
 impl InputSource {
-    /// The standard input, to be passed on if `passes`.
+    /// Opens the standard input, to be passed on if `passes`.
     pub(crate) fn new(passes: bool) -> Self {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let is_pipe =
@@ -50,7 +51,7 @@ impl InputSource {
         self.own.as_ref().map_or(stdin(), AsFd::as_fd)
     }
 
-    /// Adds the standard input to a list for `poll`, if a piece of it may be read now. Returns
+    /// Adds the standard input to a list for `poll` if a piece of it may be read now. Returns
     /// whether it did.
     pub(crate) fn watch<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) -> bool {
         let watched = self.open && !self.on_its_way && self.may_read();
@@ -60,18 +61,20 @@ impl InputSource {
         watched
     }
 
-    /// When to look again whether the terminal may be read.
+    /// Returns the time at which to check again whether the terminal may be read.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let waits = self.open && !self.on_its_way && !self.may_read();
         waits.then(|| Instant::now() + LOOK_AGAIN)
     }
 
-    /// A process of the background may not read its terminal; any process may read another one.
+    /// Returns whether this process may read its input. A background process may not read its own
+    /// terminal, but any other one.
     fn may_read(&self) -> bool {
         !self.is_terminal || tcgetpgrp(stdin()).map_or(true, |group| group == getpgrp())
     }
 
-    /// Reads the next piece after `poll` has found the input ready; an empty one is its end.
+    /// Reads the next piece after `poll` has found the input ready. An empty piece is the end of
+    /// the input.
     pub(crate) fn read(&mut self) -> Option<Vec<u8>> {
         if !self.may_read() {
             return None;
@@ -80,35 +83,37 @@ impl InputSource {
         let count = match rustix::io::read(self.descriptor(), &mut bytes) {
             Ok(count) => count,
             Err(Errno::INTR | Errno::AGAIN) => return None,
-            Err(Errno::IO) if !self.may_read() => return None, // in the background since then
-            Err(_) => 0,                                       // closed, or a terminal that has gone
+            // in the background since the check above
+            Err(Errno::IO) if !self.may_read() => return None,
+            Err(_) => 0, // closed, or the terminal is gone
         };
         bytes.truncate(count);
         (self.open, self.on_its_way) = (count > 0, true);
         Some(bytes)
     }
 
-    /// Rank 0 has ended.
+    /// Stops reading, since rank 0 has ended.
     pub(crate) fn close(&mut self) {
         self.open = false;
     }
 
-    /// The last piece has been passed on; `more`: whether rank 0 still reads.
+    /// Notes that the last piece has been passed on; `more` is whether rank 0 still reads.
     pub(crate) fn taken(&mut self, more: bool) {
         (self.open, self.on_its_way) = (self.open && more, false);
     }
 }
 
-/// Whether the standard input is a terminal.
+/// Returns whether the standard input is a terminal.
 pub(crate) fn is_terminal() -> bool {
     isatty(stdin())
 }
 
-/// The standard input of a rank, as the process that has started it holds it. No function blocks.
+/// The writing end of a rank's standard input, in the process that started the rank. No function
+/// blocks.
 pub(crate) struct InputPipe {
     pipe: Option<OwnedFd>,
     unwritten: VecDeque<u8>,
-    /// Whether the end of the input follows.
+    /// Whether the input ends after `unwritten`.
     ends: bool,
 }
 
@@ -122,29 +127,29 @@ impl InputPipe {
         Ok(Self { pipe: Some(pipe), unwritten: VecDeque::new(), ends: false })
     }
 
-    /// Passes on a piece; an empty one is the end.
+    /// Passes on a piece. An empty piece is the end of the input.
     pub(crate) fn give(&mut self, bytes: &[u8]) {
         self.ends |= bytes.is_empty();
         self.unwritten.extend(bytes);
         self.flush();
     }
 
-    /// Whether everything has been passed on, or the rank does not read any more.
+    /// Returns whether everything has been passed on, or the rank reads no more.
     pub(crate) fn is_empty(&self) -> bool {
         self.unwritten.is_empty()
     }
 
-    /// Whether the rank may read more.
+    /// Returns whether the rank may read more.
     pub(crate) fn is_open(&self) -> bool {
         self.pipe.is_some()
     }
 
-    /// The pipe, if bytes wait for room in it.
+    /// Returns the pipe if bytes wait for room in it.
     pub(crate) fn waits(&self) -> Option<&OwnedFd> {
         self.pipe.as_ref().filter(|_| !self.unwritten.is_empty())
     }
 
-    /// Writes as much as there is room for.
+    /// Writes as many bytes as there is room for.
     pub(crate) fn flush(&mut self) {
         while let Some(pipe) = self.pipe.as_ref().filter(|_| !self.unwritten.is_empty()) {
             match rustix::io::write(pipe, self.unwritten.as_slices().0) {

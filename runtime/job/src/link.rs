@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The memory file that the ranks of one host share, as the process that starts them holds it.
+/// The memory file that the ranks of one host share, in the process that starts them.
 pub(crate) struct HostMemory {
     segment: Segment,
     ranks: Range<u32>,
@@ -32,7 +32,7 @@ impl HostMemory {
         self.segment.fd()
     }
 
-    /// Marks one of its ranks as failed: the rank's process has ended.
+    /// Marks one of its ranks as failed, since the rank's process has ended.
     pub(crate) fn mark_failed(&self, rank: u32, how: &str) {
         self.segment.mark_failed((rank - self.ranks.start) as usize, how);
     }
@@ -50,15 +50,15 @@ pub(crate) struct Link {
 pub(crate) struct Connections(Mutex<ConnectionState>);
 
 enum ConnectionState {
-    /// This rank listens; the addresses of the others have not arrived.
+    /// This rank listens, and the addresses of the other ranks have not arrived.
     Listening(TcpFabric),
-    /// The connections, until they close; and over TCP the reports of the launcher, which they need
-    /// also while they close.
+    /// The connections, until they close. Over TCP also the launcher's reports, which the
+    /// connections still need while they close.
     Started(Option<Fabric>, Option<TcpReports>),
     Failed,
 }
 
-/// The fabric of this process, by what carries its bytes.
+/// The fabric of this process, by the transport of its bytes.
 #[derive(Clone)]
 enum Fabric {
     Tcp(Arc<TcpFabric>),
@@ -66,9 +66,9 @@ enum Fabric {
 }
 
 impl Link {
-    /// Prepares the transports of the job; returns also the address that this rank listens at, if
-    /// it uses connections. `deaths_reported`: whether a launcher will report how other ranks have
-    /// died.
+    /// Prepares the transports of the job. Returns them, and the address at which this rank listens
+    /// if it uses connections. `deaths_reported` is whether a launcher will report how other ranks
+    /// have died.
     pub(crate) fn join(
         job: &Description,
         memory: Option<Arc<Segment>>,
@@ -89,19 +89,19 @@ impl Link {
         Ok((link, Some(address)))
     }
 
-    /// Returns the transports of a job whose ranks exchange over MPI what is in no shared memory.
+    /// Returns the transports of a job whose ranks send over MPI what they do not share in memory.
     pub(crate) fn over_mpi(memory: Option<Arc<Segment>>, fabric: MpiFabric) -> Self {
         let started = ConnectionState::Started(Some(Fabric::Mpi(fabric.into())), None);
         Self { memory, connections: Some(Connections(Mutex::new(started))) }
     }
 
-    /// Starts the connections, with the address that each rank listens at.
+    /// Starts the connections, with the address at which each rank listens.
     pub(crate) fn connect(&self, addresses: &[SocketAddr]) -> std::io::Result<()> {
         self.connections.as_ref().map_or(Ok(()), |connections| connections.connect(addresses))
     }
 
-    /// Marks a rank as failed, as `how` describes. In the shared memory the process that started
-    /// the rank has marked it already.
+    /// Marks a rank as failed, as `how` describes. This does not concern the shared memory: the
+    /// process that started the rank has already marked it there.
     pub(crate) fn mark_failed(&self, rank: u32, how: &str) {
         if let Some(connections) = &self.connections {
             connections.report(|reports| reports.mark_failed(rank as usize, how));
@@ -142,8 +142,8 @@ impl Link {
         })
     }
 
-    /// Reports to the other ranks that this process ends while it is in a world, where they would
-    /// not see it, and ends the job.
+    /// Reports to the other ranks that this process ends inside a world, which they would not
+    /// notice over MPI, and ends the job.
     pub(crate) fn abandon(&self) {
         let fabric = self.connections.as_ref().and_then(Connections::fabric);
         if let Some(Fabric::Mpi(fabric)) = fabric {
@@ -151,9 +151,9 @@ impl Link {
         }
     }
 
-    /// Closes the transports, and waits until the other ranks have received all that was sent to
-    /// them. The caller is in no world; `last_error` is the error with which it left its last
-    /// world.
+    /// Closes the transports, and waits until the other ranks have received everything that was
+    /// sent to them. The caller must not be in a world; `last_error` is the error with which it
+    /// left its last world.
     pub(crate) fn close(&self, job: &Description, last_error: Option<&str>) {
         if let (Some(segment), Some(why)) = (&self.memory, last_error) {
             let hosts: Vec<u32> = job.host_of_each().collect();
@@ -193,14 +193,15 @@ impl Connections {
         }
     }
 
-    /// Passes a report of the launcher on, if the connections have started.
+    /// Passes a report of the launcher to the connections, if they have started.
     fn report(&self, report: impl FnOnce(&TcpReports)) {
         if let ConnectionState::Started(_, Some(reports)) = &*self.lock() {
             report(reports);
         }
     }
 
-    /// Waits, without the lock, until the other ranks have received all that was sent to them.
+    /// Waits, without the lock, until the other ranks have received everything that was sent to
+    /// them.
     fn close(&self) {
         let last = match &mut *self.lock() {
             ConnectionState::Started(fabric, _) => fabric.take(),
@@ -210,33 +211,33 @@ impl Connections {
     }
 }
 
-/// How long a rank waits for the launcher's report when a connection ends: the launcher knows how
-/// the other rank died.
+/// How long a rank waits for the launcher's report when a connection ends, since only the launcher
+/// knows how the other rank died.
 const REPORT_WAIT: Duration = Duration::from_secs(2);
 
-/// Descriptors of a rank that are no connections: 12 of its own, and some for what its program
-/// opens.
+/// The number of a rank's descriptors that are not connections: 12 of its own, and some for what
+/// its program opens.
 const OTHERS: u64 = 16;
 
-/// In place of no limit.
+/// The time that replaces a limit that is switched off.
 pub(crate) const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
 
-/// The shortest time after which a connection is given up: connections check the time ten times a
-/// second.
+/// The shortest time after which a connection is given up, since connections check the time ten
+/// times a second.
 pub(crate) const LIMIT_MIN: Duration = Duration::from_millis(500);
 
 fn fabric(job: &Description, deaths_reported: bool) -> std::io::Result<TcpFabric> {
     let Limits { heartbeat, silence } = job.limits;
     let settings = Settings::default();
-    // All connections of a job of twice as many ranks stay open, and other things of the program
-    // are open as well.
+    // Half of the descriptors: even with twice as many ranks all connections would stay open, and
+    // the program has descriptors for other things.
     let open = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let most = usize::try_from(open.saturating_sub(OTHERS) / 2).unwrap_or(usize::MAX);
     let settings = Settings {
         beat: heartbeat,
-        // The launcher applies `silence` itself, and kills a silent rank; a rank waits for that
-        // report as for any other. Where only the connection between two ranks is cut, no report
-        // comes, and the ranks fail when this limit is over.
+        // The launcher applies `silence` itself and kills a silent rank; a rank waits for that
+        // report as for any other. If only the connection between two ranks is cut, no report
+        // arrives, and the ranks fail when this limit has passed.
         limit: if silence.is_zero() { NEVER } else { (silence + heartbeat).max(LIMIT_MIN) },
         obituary: if deaths_reported { REPORT_WAIT } else { Duration::ZERO },
         sealed: job.sealed,
@@ -255,7 +256,7 @@ mod tests {
     use std::net::TcpListener;
     use std::sync::mpsc;
 
-    /// Rank 1 never answers, so rank 0 can't pass on what it has sent, and waits; the launcher
+    /// Rank 1 never answers, so rank 0 cannot deliver its messages, and waits. Then the launcher
     /// reports the death of rank 1.
     #[test]
     fn a_report_ends_the_wait_of_a_rank_that_closes_its_connections() {
@@ -289,7 +290,7 @@ mod tests {
             std::thread::yield_now();
         }
         link.mark_failed(1, "rank 1 of the job was killed by signal 9 (SIGKILL)");
-        // Without the report the attempt to connect is given up after 10 s.
+        // Without the report, the attempt to connect would be given up only after 10 s.
         assert_eq!(closed.recv_timeout(Duration::from_secs(5)), Ok(()));
     }
 }

@@ -1,8 +1,9 @@
-//! [`Member`]: the membership of a rank's process in its job; the counterpart of the launcher in `start`.
+//! [`Member`]: the membership of a rank's process in its job; the counterpart of the launcher in
+//! `start`.
 //!
-//! The process joins once, when the program first asks for a world. From then on a thread of the member listens to the
-//! control channel, sends heartbeats, and applies the reports about other ranks; when the launcher is gone, this thread
-//! ends the process.
+//! The process joins once, when the program first asks for a world. From then on a thread of the
+//! member listens to the control channel, sends heartbeats, and applies the reports about other
+//! ranks. When the launcher is gone, this thread ends the process.
 
 use crate::channel::Channel;
 use crate::children::VARIABLE;
@@ -27,10 +28,10 @@ pub struct Member {
     job: Description,
     link: Link,
     /// The number of worlds of the whole job that this rank has created. Locked while a world is
-    /// created, and never by a thread that has another lock.
+    /// created, and never by a thread that holds another lock.
     worlds: Mutex<u32>,
     membership: Membership,
-    /// The process that has joined: a copy of it that `fork` has made is no rank.
+    /// The process that has joined. A copy of it that `fork` has made is not a rank.
     process: Pid,
 }
 
@@ -38,8 +39,8 @@ static MEMBER: OnceLock<Result<Option<Member>, String>> = OnceLock::new();
 static LISTENING: OnceLock<()> = OnceLock::new();
 
 /// Runs when a rank's process exits normally. A rank that is in no world closes its transports in
-/// order, and notifies the launcher; the exit of a rank in a world is a failure, which the other
-/// ranks detect, or which is reported to them.
+/// order, and notifies the launcher. If a rank in a world exits, that is a failure: the other ranks
+/// detect it, or it is reported to them.
 extern "C" fn close_at_exit() {
     let Some(Ok(Some(member))) = MEMBER.get() else { return };
     if member.process != getpid() {
@@ -54,15 +55,16 @@ extern "C" fn close_at_exit() {
     }
 }
 
-/// Returns the membership of this process, or `None` if it was not started as a rank. The first call joins the job.
+/// Returns the membership of this process, or `None` if it was not started as a rank. The first
+/// call joins the job.
 ///
 /// # Errors
 /// The process was started as a rank and cannot join, for this reason.
 pub fn member() -> Result<Option<&'static Member>, String> {
     let Some(member) = MEMBER.get_or_init(join).as_ref().map_err(String::clone)? else { return Ok(None) };
     LISTENING.get_or_init(|| {
-        // SAFETY: a function of the C library, called with a function that does not unwind and lives as long as the
-        // program.
+        // SAFETY: `atexit` is a function of the C library. It is called with a function that does
+        // not unwind and that lives as long as the program.
         unsafe { libc::atexit(close_at_exit) };
         let Some(socket) = member.membership.socket() else { return };
         let listen = std::thread::Builder::new().name("fencepost control".into());
@@ -83,8 +85,8 @@ pub fn joined() -> Option<&'static Member> {
 /// Takes the control channel that this process inherited, if it was started as a rank. Called once.
 ///
 /// # Errors
-/// The environment names a channel that this process does not have. It must not run alone then:
-/// each rank would run the whole program.
+/// The environment names a channel that this process does not have. The process must not run alone
+/// then, since each rank would run the whole program.
 fn take_inherited_channel() -> Result<Option<OwnedFd>, String> {
     let Some(value) = std::env::var_os(VARIABLE) else { return Ok(None) };
     let value = value.to_string_lossy();
@@ -104,19 +106,21 @@ fn take_inherited_channel() -> Result<Option<OwnedFd>, String> {
     })
 }
 
-/// Takes `descriptor`, if it is the socket with this inode and was inherited.
+/// Takes `descriptor` if it is the socket with this inode and was inherited.
 fn open_channel(descriptor: RawFd, inode: u64) -> Option<OwnedFd> {
-    // SAFETY: the descriptor is used only to ask whether it is open and which file it is, which is allowed of any
-    // number.
+    // SAFETY: the descriptor is used only to query whether it is open and which file it is, which
+    // is allowed for any number.
     let candidate = unsafe { BorrowedFd::borrow_raw(descriptor) };
     let flags = fcntl_getfd(candidate).ok()?;
     let is_it = rustix::fs::fstat(candidate).is_ok_and(|stat| stat.st_ino == inode);
-    // A descriptor that is closed on exec was not inherited: some part of this process has created it.
+    // A descriptor that is closed on exec was not inherited, but created by some part of this
+    // process.
     if !is_it || flags.contains(FdFlags::CLOEXEC) {
         return None;
     }
-    // SAFETY: this is the very socket that the launcher has left to this program, so nothing else in the program owns
-    // it; and it is taken once, since it is closed on exec from here on, and `join` runs once.
+    // SAFETY: this is the very socket that the launcher has left to this program, so nothing else
+    // in the program owns it. It is taken only once, since it is closed on exec from here on, and
+    // `join` runs once.
     let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
     fcntl_setfd(&socket, FdFlags::CLOEXEC).ok()?;
     Some(socket)
@@ -126,8 +130,8 @@ fn join() -> Result<Option<Member>, String> {
     let Some(socket) = take_inherited_channel()? else { return join_external() };
     let mut channel = Channel::from_socket(socket);
     let taken = "another program has taken this rank's description of the job: a rank runs one program that uses Fencepost, once; start a job for each program";
-    // The launcher has sent it, or a part of it, before it started this process. What comes later is
-    // for the program that has taken it.
+    // The launcher sent the description, or a part of it, before it started this process. If
+    // another program has taken it, everything that arrives later is for that program.
     if !channel.peek_header().is_ok_and(|header| Message::is_job(&header)) {
         return Err(taken.into());
     }
@@ -148,7 +152,7 @@ fn join() -> Result<Option<Member>, String> {
     let joined = memory.map_err(|error| error.to_string()).and_then(|memory| Link::join(&job, memory, true));
     let joins = Message::Joined(crate::RELEASE.into());
     let sent = match &joined {
-        // Where a wrapper has started this process, the launcher knows the wrapper only.
+        // If a wrapper has started this process, the launcher knows only the wrapper.
         Ok(_) => match pidfd_open(getpid(), PidfdFlags::empty()) {
             Ok(process) => {
                 channel.send_with_descriptor(&joins, process.as_fd()).or_else(|_| channel.send(&joins))
@@ -165,9 +169,9 @@ fn join() -> Result<Option<Member>, String> {
     Member::new(job, link, Some(channel), connection).map(Some)
 }
 
-/// Joins the job of an external launcher, if the environment describes one: its ranks meet at an address where one is given, and
-/// over the launcher's MPI otherwise. Returns `None` if this process is alone: no external launcher has started it, or one started
-/// only it.
+/// Joins the job of an external launcher, if the environment describes one. The ranks of the job
+/// meet at an address if one is given, and over the launcher's MPI otherwise. Returns `None` if
+/// this process is alone: no external launcher has started it, or one has started nothing else.
 fn join_external() -> Result<Option<Member>, String> {
     let address = variable(RENDEZVOUS);
     match (external_rank(variable)?, address) {
@@ -213,7 +217,7 @@ impl Member {
         Ok(Self { job, link, worlds: Mutex::new(0), membership, process: getpid() })
     }
 
-    /// The description of the job.
+    /// Returns the description of the job.
     pub fn job(&self) -> &Description {
         &self.job
     }
@@ -223,32 +227,34 @@ impl Member {
     /// # Errors
     /// The transport can't join the world, or the shared memory has no room for another one.
     pub fn endpoint(&self) -> std::io::Result<Endpoint> {
-        // Locked until the endpoint is created: worlds are created in order.
+        // Locked until the endpoint is created, so that worlds are created in order.
         let mut worlds = self.worlds.lock().unwrap_or_else(PoisonError::into_inner);
         let world = *worlds;
         *worlds = world.wrapping_add(1);
         self.link.endpoint(&self.job, world)
     }
 
-    /// The calling thread enters a world. Returns whether it may: `false` while another thread is in one; from then
-    /// on the world of that other thread is unreliable, too ([`overlapped`](Self::overlapped)). The launcher is
-    /// notified of the outermost world only.
+    /// Enters a world on the calling thread, and returns whether it may. The result is `false`
+    /// while another thread is in a world. From then on the world of that other thread is
+    /// unreliable, too ([`overlapped`](Self::overlapped)). The launcher is notified of the
+    /// outermost world only.
     pub fn enter(&self) -> bool {
         self.membership.enter(std::thread::current().id())
     }
 
-    /// Returns whether another thread has called `run` since the calling thread entered its outermost world.
+    /// Returns whether another thread has called `run` since the calling thread entered its
+    /// outermost world.
     pub fn overlapped(&self) -> bool {
         self.membership.overlapped()
     }
 
-    /// The calling thread leaves a world that it entered, with `error` if the program failed.
+    /// Leaves a world that the calling thread has entered, with `error` if the program failed.
     pub fn leave(&self, ending: Ending, error: Option<String>) {
         self.membership.leave(ending, error);
     }
 
-    /// Notifies the launcher that this process is about to end, in a world or before it has entered one, only because
-    /// another rank has failed.
+    /// Notifies the launcher that this process is about to end only because another rank has
+    /// failed. The process may be in a world, or may not have entered one yet.
     pub fn report_secondary_failure(&self) {
         self.membership.send(&Message::Left(Ending::SecondaryFailure));
     }
@@ -265,13 +271,13 @@ impl Member {
         }
     }
 
-    /// The main loop of the listening thread.
+    /// Runs the main loop of the listening thread.
     fn listen(&self, socket: BorrowedFd<'_>) {
         let every = self.job.limits.heartbeat;
         let mut next_beat = Instant::now() + every;
         loop {
             let mut fds = [PollFd::from_borrowed_fd(socket, PollFlags::IN)];
-            // When a signal interrupts `poll`, the loop checks the channel and waits again.
+            // If a signal interrupts `poll`, the loop checks the channel and waits again.
             let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(Some(next_beat)).as_ref());
             let now = Instant::now();
             if now >= next_beat {
@@ -314,8 +320,8 @@ impl Member {
 /// Ends this process as SIGKILL does: nothing of the program runs any more.
 fn end_process() -> ! {
     let _: rustix::io::Result<()> = kill_process(getpid(), Signal::KILL);
-    // The first process of a PID namespace gets no signal from inside.
-    // SAFETY: it runs no code of this process.
+    // The first process of a PID namespace gets no signal from inside. SAFETY: `_exit` runs no code
+    // of this process.
     unsafe { libc::_exit(128 + libc::SIGKILL) }
 }
 
@@ -328,12 +334,12 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    /// A limit that only a deadlock reaches.
+    /// A time limit that only a deadlock reaches.
     const DEADLOCKED: Duration = Duration::from_secs(20);
 
-    /// Returns rank 0 of three that has joined over TCP and waits for the table of addresses, and
-    /// the launcher's end of its control channel. Both live as long as the process: a rank whose
-    /// channel is closed ends its process.
+    /// Returns rank 0 of three, which has joined over TCP and waits for the table of addresses, and
+    /// the launcher's end of its control channel. Both live as long as the process, since a rank
+    /// whose channel is closed ends its process.
     fn joined() -> (&'static Member, &'static mut Channel) {
         let (launcher, socket) = Channel::pair().expect("a pair");
         let job = Description {
@@ -372,8 +378,8 @@ mod tests {
         }
     }
 
-    /// The listening thread handles many deaths at a time, and meanwhile another thread is refused,
-    /// which it reports.
+    /// The listening thread handles many deaths at a time. Meanwhile another thread fails to
+    /// connect, and reports that.
     #[test]
     fn deaths_are_handled_while_another_thread_reports_that_it_cannot_join() {
         let (member, launcher) = joined();
@@ -392,7 +398,7 @@ mod tests {
     }
 
     /// The socket to the launcher is full, so a thread that enters a world waits until the launcher
-    /// reads it.
+    /// reads from it.
     #[test]
     fn a_death_is_handled_while_another_thread_waits_for_the_launcher() {
         let (member, launcher) = joined();

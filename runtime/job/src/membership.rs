@@ -1,10 +1,10 @@
 //! [`Membership`]: the state of a rank's process in its job, which its threads share under one
 //! lock.
 //!
-//! A thread holds the lock only inside the functions of this file. They never wait with it, and
-//! they call nothing that takes another lock: this file knows neither the transports of the rank
-//! nor its [`Member`](crate::member::Member). So no order of locks exists here that a thread could
-//! violate, and no thread waits for the launcher while another one needs the state.
+//! A thread holds the lock only inside the functions of this file. These functions never wait while
+//! they hold it, and they call nothing that takes another lock: this file uses neither the
+//! transports of the rank nor its [`Member`](crate::member::Member). So there is no lock order to
+//! violate, and no thread waits for the launcher while another thread needs the state.
 
 use crate::channel::{Channel, ChannelError};
 use crate::control::{Ending, Message};
@@ -19,7 +19,7 @@ pub(crate) struct Membership {
     state: Mutex<State>,
     connection_changed: Condvar,
     /// A copy of the control channel's socket, so that a thread can wait for it without the lock;
-    /// an external launcher has none.
+    /// `None` under an external launcher.
     socket: Option<OwnedFd>,
 }
 
@@ -37,9 +37,9 @@ struct State {
 /// by the order in which each process enters them, and only one thread can keep that order.
 #[derive(Default)]
 struct Runs {
-    /// The thread that is in a `run`, and how many nested calls it is in.
+    /// The thread that is in a `run`, and the number of nested calls that it is in.
     thread: Option<(ThreadId, u32)>,
-    /// Another thread has called `run` since.
+    /// Whether another thread has called `run` since then.
     overlapped: bool,
 }
 
@@ -56,7 +56,8 @@ pub(crate) enum Connection {
 }
 
 impl Membership {
-    /// The membership of a rank that has joined; an external launcher has no control channel.
+    /// Creates the membership of a rank that has joined; `channel` is `None` under an external
+    /// launcher.
     ///
     /// # Errors
     /// The process has no descriptors left.
@@ -70,7 +71,7 @@ impl Membership {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The socket that is readable when a message from the launcher arrives.
+    /// Returns the socket that becomes readable when a message from the launcher arrives.
     pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.socket.as_ref().map(AsFd::as_fd)
     }
@@ -89,7 +90,7 @@ impl Membership {
         self.await_sent();
     }
 
-    /// Sends a heartbeat, unless bytes before it wait for the launcher.
+    /// Sends a heartbeat, unless earlier bytes still wait for the launcher.
     ///
     /// # Errors
     /// The launcher is gone.
@@ -101,7 +102,7 @@ impl Membership {
         }
     }
 
-    /// Waits, without the lock, until the socket has accepted all that was sent to the launcher.
+    /// Waits, without the lock, until the socket has accepted all bytes for the launcher.
     fn await_sent(&self) {
         let Some(socket) = &self.socket else { return };
         while self.lock().has_unsent() {
@@ -110,8 +111,8 @@ impl Membership {
         }
     }
 
-    /// A thread enters a world. Returns whether it may: `false` while another thread is in one;
-    /// from then on the world of that other thread is unreliable, too
+    /// Enters a world on the thread `me`, and returns whether it may. The result is `false` while
+    /// another thread is in a world. From then on the world of that other thread is unreliable, too
     /// ([`overlapped`](Self::overlapped)). The launcher is notified of the outermost world only.
     pub(crate) fn enter(&self, me: ThreadId) -> bool {
         let mut state = self.lock();
@@ -126,8 +127,8 @@ impl Membership {
                 return false;
             }
         }
-        // Under the same lock, so that the launcher is notified in the order in which threads enter
-        // and leave.
+        // Still under the lock, so that the launcher is notified in the order in which threads
+        // enter and leave.
         state.send(&Message::Entered);
         drop(state);
         self.await_sent();
@@ -140,7 +141,7 @@ impl Membership {
         self.lock().runs.overlapped
     }
 
-    /// The thread that has entered a world leaves it, with `error` if the program failed.
+    /// Leaves the world that this thread has entered, with `error` if the program failed.
     pub(crate) fn leave(&self, ending: Ending, error: Option<String>) {
         let mut state = self.lock();
         state.last_error = error;
@@ -163,14 +164,14 @@ impl Membership {
         state.runs.thread.is_none().then(|| state.last_error.clone())
     }
 
-    /// Waits until it is known whether this rank can reach the other ranks, and returns that.
+    /// Waits until it is known whether this rank can reach the other ranks, and returns the answer.
     pub(crate) fn await_connection(&self) -> Connection {
         let waits = |state: &mut State| state.connection == Connection::Waiting;
         let state = self.connection_changed.wait_while(self.lock(), waits);
         state.unwrap_or_else(PoisonError::into_inner).connection.clone()
     }
 
-    /// Sets whether this rank can reach the other ranks, unless it is known.
+    /// Sets whether this rank can reach the other ranks, unless it is already known.
     pub(crate) fn set_connection(&self, connection: Connection) {
         let mut state = self.lock();
         if state.connection == Connection::Waiting {

@@ -1,5 +1,5 @@
-//! What the ranks of a job need of this machine at the least. It is checked before any of them is started, so that a job does not
-//! end in its middle for lack of it.
+//! The least that the ranks of a job need of this machine. It is checked before any rank is
+//! started, so that a job does not fail halfway for lack of it.
 
 use crate::cgroup::GroupLimits;
 use fencepost_transport::call_failed;
@@ -8,23 +8,27 @@ use rustix::process::{
 };
 use std::io;
 
-/// Threads of a rank: its own, the one that listens to the launcher, and the one that serves connections.
+/// The threads of a rank: its own, the one that listens to the launcher, and the one that serves
+/// connections.
 const THREADS: u64 = 3;
 
-/// Memory of a rank that no other process shares with it, in KiB: a program that does nothing takes about 2 MiB.
+/// The memory of a rank that no other process shares with it, in KiB: a program that does nothing
+/// takes about 2 MiB.
 const MEMORY_KIB: u64 = 1 << 10;
 
-/// What there is; `None` where it is not known or not limited.
+/// The resources of this machine; `None` if they are unknown or unlimited.
 struct There {
-    /// Threads that the system, this user or this control group may have, and how many there are.
+    /// The number of threads that the system, this user or this control group may have, and the
+    /// number that exist.
     threads: Option<(u64, u64)>,
     memory_kib: Option<u64>,
 }
 
-/// Checks that this machine has what `here` ranks need, and raises the limit of open descriptors where the system allows that.
+/// Checks that this machine has what `here` ranks need, and raises the limit of open descriptors
+/// where the system allows that.
 ///
 /// # Errors
-/// It has not; the error says what is needed and what there is.
+/// The machine has too little; the error states what is needed and what is available.
 pub(crate) fn check(here: u32, captured: bool, hosts: usize) -> io::Result<()> {
     raise_descriptor_limit(here, captured, hosts)?;
     pidfd_open(getpid(), PidfdFlags::NONBLOCK).map_err(|errno| call_failed("pidfd_open", errno))?;
@@ -37,10 +41,10 @@ impl There {
         let read = |path: &str| std::fs::read_to_string(path).ok();
         let number = |path: &str| read(path)?.trim().parse::<u64>().ok();
         let most = [number("/proc/sys/kernel/pid_max"), number("/proc/sys/kernel/threads-max")];
-        // The fourth word is how many threads can run, and how many there are.
+        // The fourth word has the number of threads that can run, and the number that exist.
         let running = || read("/proc/loadavg")?.split(['/', ' ']).nth(4)?.parse::<u64>().ok();
         let of_system = most.into_iter().flatten().min().zip(running());
-        // Those of a user are not counted here; and they do not count for the superuser.
+        // The threads of the user are not counted here. The limit does not apply to the superuser.
         let of_user =
             getrlimit(Resource::Nproc).current.filter(|_| !geteuid().is_root()).map(|most| (most, 0));
         let memory_kib = || {
@@ -78,10 +82,11 @@ impl There {
     }
 }
 
-/// Checks that the limit of open descriptors suffices for `here` ranks, and raises it where the system allows that.
+/// Checks that the limit of open descriptors suffices for `here` ranks, and raises it where the
+/// system allows that.
 fn raise_descriptor_limit(here: u32, captured: bool, hosts: usize) -> io::Result<()> {
-    // Each rank takes a process, a channel, and a pipe for its errors, and another one if its
-    // output is captured; starting one takes some more.
+    // Each rank takes a process, a channel, a pipe for its errors, and another pipe if its output
+    // is captured. Starting a rank takes some more.
     let needed = u64::from(here) * if captured { 4 } else { 3 } + hosts as u64 * 3 + 16;
     let mut limit = getrlimit(Resource::Nofile);
     let Some(current) = limit.current.filter(|&current| current < needed) else { return Ok(()) };

@@ -1,9 +1,9 @@
 //! [`meet`]: how the ranks that a launcher of MPI has started find each other, over that MPI.
 //! Nothing has to be configured.
 //!
-//! MPI is initialised, and each rank gathers what the others give. From then on the ranks of one
-//! host use memory that they share. Between hosts they exchange messages of MPI, if the transport
-//! is `mpi`, or if it is not set and these are quicker than their own connections; otherwise MPI is
+//! MPI is initialised, and each rank gathers data from all others. From then on the ranks of one
+//! host use memory that they share. Between hosts they exchange messages of MPI if the transport is
+//! `mpi`, or if it is not set and MPI is faster than their own connections. Otherwise MPI is
 //! finalised at once.
 
 use crate::description::{Description, HostRanks, Limits, Reach};
@@ -26,12 +26,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Meets the other ranks over the MPI of their launcher. Returns the description of the job, this
-/// rank's transports, and the address that each rank listens at.
+/// rank's transports, and the address at which each rank listens.
 ///
 /// # Errors
 /// No MPI is found, or the MPI found belongs to another launcher; a rank runs another program, has
 /// settings that are not valid, or can't listen. Errors of one rank after MPI has begun are passed
-/// on to all of them.
+/// on to all ranks.
 pub(crate) fn meet(external: &ExternalRank) -> Result<(Description, Link, Vec<SocketAddr>), String> {
     let session = begin(external)?;
     let (secret, Choices { settings, shares, wire }) = agree(&session, Choices::from_environment())?;
@@ -77,22 +77,22 @@ pub(crate) fn meet(external: &ExternalRank) -> Result<(Description, Link, Vec<So
     Ok((job, link, table))
 }
 
-/// The wire that the program asks for.
+/// The wire that the program has asked for.
 static ASKED: Mutex<Option<Wire>> = Mutex::new(None);
 
-/// Has this process use this wire with the ranks that share no memory with it, if a launcher of MPI
-/// has started it. Called before this process joins its job.
+/// Makes this process use this wire with ranks that share no memory with it, if a launcher of MPI
+/// has started it. Must be called before this process joins its job.
 pub fn ask_for(wire: Wire) {
     *ASKED.lock().unwrap_or_else(PoisonError::into_inner) = Some(wire);
 }
 
-/// What has to be the same on all ranks.
+/// The choices that must be the same on all ranks.
 #[derive(Clone, Copy, Debug)]
 struct Choices {
     settings: Settings,
     /// Whether ranks of one host share memory.
     shares: bool,
-    /// The wire that somebody has chosen.
+    /// The wire that the program or the user has chosen.
     wire: Option<Wire>,
 }
 
@@ -120,7 +120,7 @@ impl Choices {
     }
 }
 
-/// Returns whether the MPI of each rank allows that it carries messages.
+/// Returns whether the MPI of each rank can carry messages.
 fn is_serialized(session: &Session) -> Result<bool, String> {
     let all = session.gather(Group::All, &[u8::from(session.is_serialized())])?;
     Ok(all.iter().all(|is_serialized| is_serialized[0] == 1))
@@ -140,7 +140,7 @@ fn carrying(session: Session) -> Result<Result<Serialized, Session>, String> {
     Ok(Err(session))
 }
 
-/// Begins to exchange messages of MPI, and to watch the ranks of this host.
+/// Starts to exchange messages of MPI, and to watch the ranks of this host.
 fn over(
     session: Serialized,
     job: &Description,
@@ -161,15 +161,15 @@ fn over(
         memory.keep_pages();
     }
     if let Some(others) = others {
-        // In memory of this rank alone there is nobody else to mark.
+        // Memory of this rank alone has no other ranks to mark.
         let marked = shared.filter(|shared| !shared.neighbours.is_empty()).map(|shared| shared.segment);
         watch(others, job.limits, marked, Some(fabric.reports()))?;
     }
     Ok(Link::over_mpi(memory, fabric))
 }
 
-/// Begins to watch the ranks of this host. Each that has ended is marked in the memory that they
-/// share, by the rank before it, and reported to the fabric, which could not see it.
+/// Starts to watch the ranks of this host. Each rank that has ended is marked in the shared memory
+/// by the rank before it, and reported to the fabric, which cannot detect that itself.
 fn watch(
     others: Neighbours,
     limits: Limits,
@@ -196,7 +196,7 @@ fn begin(external: &ExternalRank) -> Result<Session, String> {
     let instead = format!(
         "set {MPI} to the library of the MPI that has started it, or {RENDEZVOUS} to an address and port of the host of rank 0, such as 10.0.0.1:7777 (`fencepost mpi` shows what is found)"
     );
-    // An MPI would end this process inside MPI_Init.
+    // Without this check MPI would end this process inside MPI_Init.
     if launcher == "Slurm" && variable("SLURM_MPI_TYPE").is_none_or(|kind| kind == "none") {
         return Err(format!(
             "{started} without an interface for MPI: give srun --mpi=pmix, or --mpi=pmi2 for MPICH; or {instead}"
@@ -223,8 +223,8 @@ fn begin(external: &ExternalRank) -> Result<Session, String> {
     Ok(session)
 }
 
-/// Takes the secret of rank 0, and compares what has to be the same on all ranks. Returns the
-/// secret and what was compared.
+/// Takes the secret of rank 0, and compares the choices that must be the same on all ranks. Returns
+/// the secret and these choices.
 fn agree(session: &Session, own: Result<Choices, String>) -> Result<(Secret, Choices), String> {
     let program = digest_of_program(session)?;
     let drawn = || Secret::new().map_err(|error| format!("no secret can be drawn: {error}"));
@@ -255,8 +255,9 @@ fn agree(session: &Session, own: Result<Choices, String>) -> Result<(Secret, Cho
     Ok((Secret::from_bytes(secret), given?.0))
 }
 
-/// Returns the digest of this rank's program. Where the first rank of the host runs the same file,
-/// it reads that file for this rank. A program that can't be read is another one for the others.
+/// Returns the digest of this rank's program. If the first rank of the host runs the same file, it
+/// reads that file for this rank. A program that can't be read counts as different from those of
+/// the other ranks.
 fn digest_of_program(session: &Session) -> Result<Vec<u8>, String> {
     let path = Path::new("/proc/self/exe");
     let file = std::fs::metadata(path).map(|file| {
@@ -265,7 +266,7 @@ fn digest_of_program(session: &Session) -> Result<Vec<u8>, String> {
     });
     let (rank, file) = ((session.rank() as u64).to_le_bytes(), file.unwrap_or_default());
     let given = session.gather(Group::Host, &[&rank[..], &file].concat())?;
-    // The group has the order of the ranks.
+    // The group is in the order of the ranks.
     let (first, of_first) = given[0].split_at(rank.len());
     let reads = first == rank || file.is_empty() || of_first != file;
     let digest = if reads { crate::digest(path).unwrap_or_default().to_vec() } else { Vec::new() };
@@ -277,11 +278,11 @@ fn digest_of_program(session: &Session) -> Result<Vec<u8>, String> {
 struct Hosts {
     /// The lowest rank of each rank's host.
     first_of: Vec<u32>,
-    /// The name of the host at each of these ranks, and an empty one at the others.
+    /// The name of the host at the index of each of these ranks, and an empty name at the others.
     names: Vec<String>,
     /// The ranks of this host.
     here: Vec<u32>,
-    /// The number of cores that these may use together.
+    /// The number of cores that the ranks of this host may use together.
     cores: u32,
 }
 
@@ -305,14 +306,14 @@ impl Hosts {
         })
     }
 
-    /// The number of hosts.
+    /// Returns the number of hosts.
     fn count(&self) -> usize {
         (0_u32..).zip(&self.first_of).filter(|(rank, first)| rank == *first).count()
     }
 
-    /// Shares memory among the ranks of each host. Ranks of a host that can't are each a host of
-    /// their own from here on, with memory of their own; if one of them has none, all ranks of the
-    /// job use TCP.
+    /// Shares memory among the ranks of each host. If the ranks of a host can't share memory, each
+    /// of them counts as a host of its own from here on, with memory of its own. If one of them has
+    /// no memory either, all ranks of the job use TCP.
     fn share(mut self, session: &Session, shares: bool) -> Result<(Self, Option<Shared>), String> {
         let is_needed = shares && self.count() < self.first_of.len();
         let mut shared = if is_needed { Some(share(session, &self.here)?) } else { None };
@@ -339,7 +340,7 @@ impl Hosts {
         Ok((self, shared))
     }
 
-    /// How the ranks reach each other.
+    /// Returns how the ranks reach each other.
     fn reach(&self) -> Reach {
         match self.count() {
             1 => Reach::Shm,
@@ -348,7 +349,8 @@ impl Hosts {
         }
     }
 
-    /// The hosts in the order of the ranks. They are numbered in the order of their lowest ranks.
+    /// Returns the hosts in the order of the ranks. They are numbered in the order of their lowest
+    /// ranks.
     fn runs(&self) -> Vec<HostRanks> {
         let firsts: Vec<u32> = (0_u32..)
             .zip(&self.first_of)
@@ -364,7 +366,7 @@ impl Hosts {
     }
 }
 
-/// Reads numbers of 32 bits.
+/// Decodes 32-bit numbers.
 fn numbers(bytes: &[u8]) -> Vec<u32> {
     bytes.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect()
 }
@@ -375,11 +377,11 @@ fn report(what: &str) {
     let _: std::io::Result<()> = std::io::stderr().write_all(format!("fencepost: {what}\n").as_bytes());
 }
 
-/// A network that a host has an address in.
+/// A network in which a host has an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Network {
     address: IpAddr,
-    /// The number of bits that all addresses of the network have in common.
+    /// The number of leading bits that all addresses of the network have in common.
     prefix: u8,
 }
 
@@ -413,7 +415,8 @@ impl Network {
     }
 }
 
-/// Returns the networks of this host through which others may reach it, those of version 4 first.
+/// Returns the networks of this host through which others may reach it, with those of IP version 4
+/// first.
 fn networks() -> Vec<Network> {
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
     let usable = interfaces
@@ -428,9 +431,10 @@ fn networks() -> Vec<Network> {
     networks
 }
 
-/// Returns the address that this rank listens at: on one host that of loopback; on several that in
-/// the first network of rank 0 in which each host has an address of its own; if there is none, the
-/// address from which this host reaches rank 0. The inner error is that of this rank alone.
+/// Returns the address at which this rank listens. On one host this is the loopback address. On
+/// several hosts it is the address in the first network of rank 0 in which each host has an address
+/// of its own. Without such a network it is the address from which this host reaches rank 0. The
+/// inner error concerns this rank alone.
 fn address(session: &Session, hosts: &Hosts) -> Result<Result<IpAddr, String>, String> {
     if hosts.count() == 1 {
         return Ok(Ok(Ipv4Addr::LOCALHOST.into()));
@@ -460,7 +464,7 @@ fn address(session: &Session, hosts: &Hosts) -> Result<Result<IpAddr, String>, S
         } else {
             Ipv6Addr::UNSPECIFIED.into()
         };
-        // Connecting a socket of UDP sends nothing: it asks for the route.
+        // Connecting a UDP socket sends nothing, but looks up the route.
         let socket = UdpSocket::bind((any, 0)).ok()?;
         socket.connect((network.address, 9)).ok()?;
         Some(socket.local_addr().ok()?.ip())
@@ -473,9 +477,9 @@ fn address(session: &Session, hosts: &Hosts) -> Result<Result<IpAddr, String>, S
     }))
 }
 
-/// Whether each host has an address of its own in the network number `at`, by the addresses that
-/// each rank has given. Bridges of virtual machines and containers have the same address on each
-/// host.
+/// Returns whether each host has an address of its own in the network number `at`, given the
+/// addresses that each rank has sent. Bridges of virtual machines and containers have the same
+/// address on each host.
 fn is_common(all: &[Vec<String>], first_of: &[u32], at: usize) -> bool {
     let mut host_of = BTreeMap::new();
     all.iter().zip(first_of).all(|(addresses, host)| match addresses.get(at).map(String::as_str) {
@@ -484,12 +488,12 @@ fn is_common(all: &[Vec<String>], first_of: &[u32], at: usize) -> bool {
     })
 }
 
-/// Returns the first of these addresses that is in a network.
+/// Returns the first of these addresses that is in `network`.
 fn within(network: &Network, mine: &[Network]) -> Option<IpAddr> {
     mine.iter().map(|mine| mine.address).find(|&address| network.has(address))
 }
 
-/// Starts to listen, gathers the addresses of all ranks, and begins to watch the ranks of this
+/// Starts to listen, gathers the addresses of all ranks, and starts to watch the ranks of this
 /// host.
 fn listen(
     session: &Session,
@@ -506,8 +510,8 @@ fn listen(
         Ok(joined)
     };
     let joined = shared.and_then(join);
-    // All ranks go through the same calls of MPI, so a rank that can't join gives the reason in
-    // place of its address.
+    // All ranks make the same calls of MPI, so a rank that can't join sends the reason in place of
+    // its address.
     let given = match &joined {
         Ok((_, Some(address))) => address.to_string(),
         Ok((_, None)) => "0.0.0.0:0".into(),

@@ -1,26 +1,26 @@
-//! The cores that ranks may use, and the core that a rank is pinned to.
+//! The cores that ranks may use, and the core to which a rank is pinned.
 
 use rustix::process::{Pid, getppid};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
-/// The number of cores that the ranks which this process starts may use together.
+/// Returns the number of cores that the ranks started by this process may use together.
 pub(crate) fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX))
 }
 
-/// The number of cores that the ranks of an external launcher on this host may use together. Such a
-/// launcher may bind each rank to a core; what it has kept for itself, as the parent of the ranks,
-/// is what they have together.
+/// Returns the number of cores that the ranks of an external launcher on this host may use
+/// together. Such a launcher may bind each rank to a core. The launcher, as the parent of the
+/// ranks, keeps the cores that they have together.
 pub(crate) fn cores_of_launcher() -> u32 {
     cores().max(allowed(getppid()).map_or(0, |allowed| allowed.len() as u32))
 }
 
-/// The cores that this process may use.
+/// Returns the cores that this process may use.
 pub(crate) fn allowed_cores() -> Vec<usize> {
     allowed(None).unwrap_or_default()
 }
 
-/// The core at `place`, counted round and round, among those that this process may use.
+/// Returns the core at index `place` among those that this process may use, with wraparound.
 pub(crate) fn core(place: usize) -> Option<CpuSet> {
     let cores = allowed(None)?;
     let mut set = CpuSet::new();
@@ -28,7 +28,7 @@ pub(crate) fn core(place: usize) -> Option<CpuSet> {
     Some(set)
 }
 
-/// The cores that a process may use; `None` is this one.
+/// Returns the cores that `process` may use; `None` is this process.
 fn allowed(process: Option<Pid>) -> Option<Vec<usize>> {
     let allowed = sched_getaffinity(process).ok()?;
     Some((0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect())

@@ -1,5 +1,5 @@
-//! [`OutputRelay`]: forwards the output of ranks in whole lines, each with its rank in front if the
-//! user asked for that. A line without a rank in front whose end takes long is forwarded in parts.
+//! [`OutputRelay`]: forwards the output of ranks in whole lines, each tagged with its rank if the
+//! user asked for that. Without tags, a line whose end takes long to arrive is forwarded in parts.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
@@ -10,23 +10,26 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-/// A longer line is forwarded in parts.
+/// The length from which a line is forwarded in parts.
 const LINE_MAX: usize = 1 << 16;
 
 /// How long an incomplete line waits for its end.
 const PARTIAL_WAIT: Duration = Duration::from_millis(200);
 
-/// With more unwritten bytes than this the launcher stops reading from ranks, so that they wait before they write more.
+/// The number of unwritten bytes above which the launcher stops reading from ranks, so that they
+/// wait before they write more.
 const WAITING_MAX: usize = 1 << 20;
 
-/// The number of bytes written with one system call: a pipe that is ready accepts as many without blocking.
+/// The number of bytes that one system call writes: a pipe that is ready accepts that many without
+/// blocking.
 const PIECE: usize = 4096;
 
-/// Output of ranks on its way to the output of this process. No function blocks, since that output may have no reader.
+/// The output of ranks in transit to the output of this process. No function blocks, since that
+/// output may have no reader.
 #[derive(Default)]
 pub(crate) struct OutputRelay {
     tag: bool,
-    /// Incomplete lines, by rank and whether they are for standard error.
+    /// The incomplete lines, by rank and by whether they are for standard error.
     partial_lines: BTreeMap<(u32, bool), PartialLine>,
     /// Standard output and standard error of this process.
     outputs: [Output; 2],
@@ -36,17 +39,17 @@ pub(crate) struct OutputRelay {
 #[derive(Default)]
 struct PartialLine {
     bytes: Vec<u8>,
-    /// When its first byte arrived.
+    /// The time at which its first byte arrived.
     since: Option<Instant>,
 }
 
 #[derive(Default)]
 struct Output {
-    /// Bytes not written yet.
+    /// The bytes that are not written yet.
     unwritten: VecDeque<u8>,
     /// Whether nothing more can be written.
     closed: bool,
-    /// Why a write failed, other than for lack of a reader.
+    /// Why a write failed, unless the reason was that the reader is gone.
     error: Option<Errno>,
 }
 
@@ -74,14 +77,15 @@ impl OutputRelay {
         self.outputs.iter().all(|stream| stream.unwritten.is_empty())
     }
 
-    /// Writes as much as can be written without blocking.
+    /// Writes as much as is possible without blocking.
     pub(crate) fn flush(&mut self) {
         for (error, stream) in self.outputs.iter_mut().enumerate() {
             stream.flush(descriptor(error));
         }
     }
 
-    /// The error with which output was lost; a reader that has gone is not an error.
+    /// Returns the error with which output was lost. A reader that is gone does not count as an
+    /// error.
     pub(crate) fn write_error(&self) -> Option<io::Error> {
         self.outputs.iter().find_map(|stream| stream.error).map(io::Error::from)
     }
@@ -91,8 +95,8 @@ impl OutputRelay {
         self.write(true, format!("fencepost: {line}\n").as_bytes());
     }
 
-    /// Returns whether there is output for a terminal that stops writers of the background, and
-    /// this process is in the background.
+    /// Returns whether there is output for a terminal that stops background writers, and this
+    /// process is in the background.
     pub(crate) fn is_stopped_by_terminal(&self) -> bool {
         let stops = |(error, stream): (usize, &Output)| {
             let to = descriptor(error);
@@ -103,20 +107,20 @@ impl OutputRelay {
         self.outputs.iter().enumerate().any(stops)
     }
 
-    /// A rank has written output.
+    /// Handles output of a rank.
     pub(crate) fn on_output(&mut self, rank: u32, error: bool, bytes: &[u8], now: Instant) {
         let ready = self.ready(rank, error, bytes, now);
         self.write(error, &ready);
     }
 
-    /// When [`expire`](Self::expire) has something to do at the earliest.
+    /// Returns the earliest time at which [`expire`](Self::expire) has something to do.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let since = self.partial_lines.values().filter_map(|line| line.since).min();
         since.filter(|_| !self.tag).map(|since| since + PARTIAL_WAIT)
     }
 
-    /// Forwards incomplete lines that have waited for their end, unless lines are tagged: a prompt
-    /// has no end.
+    /// Forwards incomplete lines that have waited for their end too long, such as a prompt. Tagged
+    /// lines wait until they are complete.
     pub(crate) fn expire(&mut self, now: Instant) {
         if self.deadline().is_none_or(|then| then > now) {
             return;
@@ -132,7 +136,8 @@ impl OutputRelay {
         }
     }
 
-    /// A rank has ended: forwards its incomplete line. A tagged line gets a newline at its end.
+    /// Forwards the incomplete line of a rank that has ended. A tagged line gets a newline at its
+    /// end.
     pub(crate) fn on_exit(&mut self, rank: u32) {
         for error in [false, true] {
             let rest = self.partial_lines.remove(&(rank, error)).map(|line| line.bytes);
@@ -143,11 +148,12 @@ impl OutputRelay {
         }
     }
 
-    /// Takes in output and returns the lines that are complete.
+    /// Adds output to the rank's incomplete line, and returns the lines that are complete.
     fn ready(&mut self, rank: u32, error: bool, bytes: &[u8], now: Instant) -> Vec<u8> {
         let PartialLine { bytes: line, since } = self.partial_lines.entry((rank, error)).or_default();
         line.extend(bytes);
-        // Without tags a line that a program overwrites by carriage returns is forwarded each time.
+        // Without tags, a line that a program overwrites with carriage returns is forwarded each
+        // time.
         let ends = |byte: &u8| *byte == b'\n' || *byte == b'\r' && !self.tag;
         let end = match line.iter().rposition(ends) {
             Some(last) => last + 1,
@@ -155,7 +161,8 @@ impl OutputRelay {
             None => 0,
         };
         let lines: Vec<u8> = line.drain(..end).collect();
-        // A line that had begun keeps its time, unless a part of it is forwarded now.
+        // An incomplete line keeps the time of its first byte, unless a part of it is forwarded
+        // now.
         let begun = since.filter(|_| end == 0).unwrap_or(now);
         *since = (!line.is_empty()).then_some(begun);
         if !self.tag {
@@ -172,14 +179,14 @@ impl OutputRelay {
     }
 }
 
-/// Standard output or standard error of this process.
+/// Returns standard output or standard error of this process.
 fn descriptor(error: usize) -> BorrowedFd<'static> {
     if error == 0 { rustix::stdio::stdout() } else { rustix::stdio::stderr() }
 }
 
 impl Output {
-    /// Writes as much as can be written without blocking. If the reader has gone, the rest is discarded without an
-    /// error.
+    /// Writes as much as is possible without blocking. If the reader is gone, the rest is discarded
+    /// without an error.
     fn flush(&mut self, to: BorrowedFd<'_>) {
         while !self.unwritten.is_empty() {
             let mut fds = [PollFd::from_borrowed_fd(to, PollFlags::OUT)];
@@ -210,7 +217,8 @@ fn tagged(rank: u32, line: &[u8]) -> Vec<u8> {
     tagged
 }
 
-/// Writes a line to standard error; for a caller that has no ranks to watch meanwhile, since it may block.
+/// Writes a line to standard error. This may block, so it is for callers that have no ranks to
+/// watch meanwhile.
 pub(crate) fn report(line: &str) {
     // An error means that standard error has no reader.
     let _: io::Result<()> = io::stderr().write_all(format!("fencepost: {line}\n").as_bytes());
@@ -283,7 +291,7 @@ mod tests {
         let (mut relay, then) = (OutputRelay::new(false), Instant::now());
         let step = PARTIAL_WAIT / 4;
         relay.on_output(0, false, b"prompt: ", then);
-        // Output of others, and more of the same line, do not make it wait for longer.
+        // Output of other ranks, and more of the same line, do not extend the wait.
         relay.on_output(1, false, b"whole\nand a part", then + step);
         relay.on_output(0, false, b"still", then + 3 * step);
         assert_eq!(relay.deadline(), Some(then + PARTIAL_WAIT));

@@ -1,5 +1,6 @@
-//! [`Rendezvous`]: how the ranks of an external launcher find each other at an address. Each rank authenticates itself to rank 0
-//! and reports the address that it listens at; rank 0 sends the table of all addresses to each rank.
+//! [`Rendezvous`]: how the ranks of an external launcher find each other at an address. Each rank
+//! authenticates itself to rank 0 and reports the address at which it listens. Rank 0 sends the
+//! table of all addresses to each rank.
 
 use crate::channel::{Channel, ChannelError};
 use crate::control::Message;
@@ -33,7 +34,8 @@ pub(crate) struct Rendezvous {
 }
 
 impl Rendezvous {
-    /// The rendezvous at the address `name` of the rank that an external launcher has assigned to this process.
+    /// Prepares the rendezvous at the address `name` for the rank that an external launcher has
+    /// assigned to this process.
     ///
     /// # Errors
     /// The variables are not sufficient to join, or not valid.
@@ -67,8 +69,8 @@ impl Rendezvous {
         Identity { secret, job, rank, size, sealed }
     }
 
-    /// Exchanges addresses with the other ranks. `listen` starts to listen at an address of this machine. Returns the
-    /// address of each rank.
+    /// Exchanges addresses with the other ranks, and returns the address of each rank. `listen`
+    /// starts to listen at an address of this machine.
     ///
     /// # Errors
     /// Some ranks did not connect in time, or rank 0 did not accept this rank.
@@ -94,8 +96,8 @@ impl Rendezvous {
         let (mut handshakes, mut channels) = (Vec::new(), Vec::new());
         while table.iter().any(Option::is_none) {
             handshakes.retain(|handshake: &JoinHandle<()>| !handshake.is_finished());
-            // At most twice as many handshakes at once as there are ranks, and some more: further connections wait in
-            // the listener's queue.
+            // The number of simultaneous handshakes is limited to twice the number of ranks, and
+            // some more. Further connections wait in the listener's queue.
             let room = handshakes.len() < 2 * table.len() + 16;
             let mut fds = room.then(|| PollFd::new(&listener, PollFlags::IN));
             let again = timeout_until(Some(Instant::now() + RETRY_INTERVAL));
@@ -103,8 +105,8 @@ impl Rendezvous {
             if room && let Ok((stream, _)) = listener.accept() {
                 let (identity, sender) = (self.identity(), sender.clone());
                 let handshake = move || {
-                    // A connection that fails authentication is closed without an answer; if it was a rank, that rank
-                    // is named as missing in the end.
+                    // A connection that fails authentication is closed without an answer. If it
+                    // came from a rank, the final error names that rank as missing.
                     if let Some(joined) = authenticate(stream, identity) {
                         let _: Result<(), mpsc::SendError<JoinedRank>> = sender.send(joined);
                     }
@@ -128,7 +130,7 @@ impl Rendezvous {
         }
         let table: Vec<SocketAddr> = table.into_iter().flatten().collect();
         for mut channel in channels {
-            // A rank that has gone in the meantime is detected by the ranks that need it.
+            // If a rank is gone in the meantime, the ranks that need it notice that.
             let mut sent: Result<(), ChannelError> = channel.send(&Message::Table(table.clone()));
             while sent.is_ok() && channel.unsent() > 0 && Instant::now() < deadline {
                 let mut fds = [PollFd::from_borrowed_fd(channel.sink(), PollFlags::OUT)];
@@ -153,7 +155,7 @@ impl Rendezvous {
             match tried {
                 Some(stream) => break stream,
                 None if Instant::now() >= deadline => return Err(there(&refused)),
-                // Rank 0 may not have been started yet, and no event reports when it is.
+                // Rank 0 may not have started yet, and no event reports when it does.
                 None => std::thread::sleep(RETRY_INTERVAL),
             }
         };
@@ -189,7 +191,7 @@ pub(crate) fn job_of(secret: &Secret) -> [u8; 16] {
     job
 }
 
-/// A rank that has authenticated itself, the address that it listens at, and the connection to it.
+/// A rank that has authenticated itself, the address at which it listens, and the connection to it.
 type JoinedRank = (u32, SocketAddr, Channel);
 
 /// Returns the next message, if it arrives before the deadline.
@@ -204,8 +206,8 @@ fn next_message(channel: &mut Channel, deadline: Instant) -> Option<Message> {
     None
 }
 
-/// Fills `bytes` before the deadline. The deadline covers all of them: a peer that sends single bytes does not extend
-/// it.
+/// Fills `bytes` before the deadline. The deadline covers all of them, so a peer that sends single
+/// bytes does not extend it.
 fn read_all(stream: &mut TcpStream, bytes: &mut [u8], deadline: Instant) -> io::Result<()> {
     let mut at = 0;
     while at < bytes.len() {
@@ -254,8 +256,8 @@ fn authenticate(mut stream: TcpStream, identity: Identity) -> Option<JoinedRank>
 /// Reads the secret from a file that only its owner may read.
 fn read_secret(path: &str) -> Result<Secret, String> {
     let text = |error: io::Error| error.to_string();
-    // Without NONBLOCK, opening a named pipe would wait for a writer. Nothing is read before the file is known to be
-    // regular.
+    // Without NONBLOCK, opening a named pipe would wait for a writer. Nothing is read before the
+    // file is known to be regular.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = File::from(open(path, flags, Mode::empty()).map_err(|error| text(error.into()))?);
     let about = file.metadata().map_err(text)?;

@@ -1,4 +1,4 @@
-//! [`Settings`]: the settings of a job in environment variables.
+//! [`Settings`]: the settings of a job that environment variables hold.
 
 use crate::description::Limits;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 /// The settings of a job that a user may change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// `FENCEPOST_HEARTBEAT` and `FENCEPOST_SILENCE`: how often ranks send heartbeats, and after which silence a rank
-    /// counts as dead and a connection is given up.
+    /// `FENCEPOST_HEARTBEAT` and `FENCEPOST_SILENCE`: how often ranks send heartbeats, and the
+    /// silence after which a rank counts as dead and a connection is given up.
     pub limits: Limits,
     /// `FENCEPOST_SEAL`: whether every record between ranks carries an authentication tag.
     pub sealed: bool,
@@ -18,11 +18,12 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads the environment. The defaults are a heartbeat of 500 ms, a silence limit of 10 s, a grace period of 10
-    /// s, and no time limit.
+    /// Reads the environment. The defaults are a heartbeat of 500 ms, a silence limit of 10 s, a
+    /// grace period of 10 s, and no time limit.
     ///
     /// # Errors
-    /// A variable has a value that is not allowed; the message names the variable, the value and what is allowed.
+    /// A variable has a value that is not allowed; the message names the variable, the value and
+    /// what is allowed.
     pub fn from_environment() -> Result<Self, String> {
         Self::from(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
     }
@@ -57,14 +58,15 @@ impl Settings {
     }
 }
 
-/// The longest time: more than any setting needs, and short enough to be added to any `Instant`.
+/// The longest time that is allowed: more than any setting needs, and short enough to be added to
+/// any `Instant`.
 const LONGEST: Duration = Duration::from_secs(30 * 366 * 24 * 3600);
 
-/// Parses a time, as every setting and option accepts it: a decimal number with a unit `ms`, `s`, `m` or `h`, or
-/// without a unit for seconds; `off` is 0.
+/// Parses a time, as every setting and option accepts it. A time is a decimal number with a unit
+/// `ms`, `s`, `m` or `h`, or in seconds without a unit; `off` is 0.
 ///
 /// # Errors
-/// The text is not a time; the message says what is allowed.
+/// The text is not a time; the message names what is allowed.
 pub fn duration(text: &str) -> Result<Duration, String> {
     if text == "off" {
         return Ok(Duration::ZERO);

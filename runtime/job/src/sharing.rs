@@ -1,6 +1,6 @@
 //! [`share`]: memory shared by ranks that another launcher has started on one host. The lowest rank
-//! creates the segment, and the others open it through `/proc`. Nobody reaps the processes of other
-//! ranks here, so each rank watches those of its host ([`Neighbours`]).
+//! creates the segment, and the others open it through `/proc`. This library cannot reap the
+//! processes of other ranks here, so each rank watches the processes of its host ([`Neighbours`]).
 
 use crate::description::Limits;
 use crate::turns::timeout_until;
@@ -16,8 +16,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Shares memory among the ranks of this host. All of them call it. Returns the segment, or the
-/// reason why a rank can't use it: then none of them uses it.
+/// Shares memory among the ranks of this host. All of them must call it. Returns the segment, or
+/// the reason why some rank can't use it; then no rank uses it.
 ///
 /// # Errors
 /// MPI has failed.
@@ -38,7 +38,8 @@ pub(crate) fn share(session: &Session, ranks: &[u32]) -> Result<Result<Shared, S
     };
     let all = session.gather(Group::Host, given.as_bytes())?;
     let joined = joined(&all, ranks, created, session.rank() as u32);
-    // A rank that can't use the segment gives the reason, and all ranks of the host go without.
+    // A rank that can't use the segment gives the reason, and then all ranks of the host do without
+    // it.
     let why = joined.as_ref().err().map_or("", String::as_str);
     let votes = session.gather(Group::Host, why.as_bytes())?;
     let against = ranks.iter().zip(votes).find(|(_, vote)| !vote.is_empty());
@@ -48,8 +49,8 @@ pub(crate) fn share(session: &Session, ranks: &[u32]) -> Result<Result<Shared, S
     })
 }
 
-/// Opens the processes of the other ranks of this host. All of them call it. Returns `None` if one
-/// can't be opened.
+/// Opens the processes of the other ranks of this host. All ranks of the host must call it. Returns
+/// `None` if a process can't be opened.
 ///
 /// # Errors
 /// MPI has failed.
@@ -70,22 +71,22 @@ pub(crate) struct Shared {
 
 /// The processes of the other ranks of this host.
 pub(crate) struct Neighbours {
-    /// From the next rank on, and then those before this one.
+    /// The ranks after this one, followed by those before it.
     others: Vec<Neighbour>,
-    /// Reports the processes that end, by their places among the ranks of the host, in the order in
-    /// which they end: a launcher may kill all ranks as soon as it sees that one has ended, and then
-    /// the error has to name that one.
+    /// Reports the processes that end, by their indices among the ranks of the host, in the order
+    /// in which they end. The order matters: a launcher may kill all ranks as soon as it notices
+    /// that one has ended, and then the error must name that one.
     ends: OwnedFd,
 }
 
 /// Another rank of this host.
 pub(crate) struct Neighbour {
     pub(crate) rank: u32,
-    /// Its place among the ranks of the host.
+    /// The rank's index among the ranks of the host.
     pub(crate) local: usize,
     pid: i32,
-    /// Opened when the ranks join: later there may be no descriptor left, and a rank must not count
-    /// as ended for that.
+    /// The descriptor of the process. It is opened when the ranks join, since later there may be no
+    /// descriptor left, and the rank would then wrongly count as ended.
     process: OwnedFd,
 }
 
@@ -106,7 +107,7 @@ fn joined(
     Ok(Shared { segment, neighbours: Neighbours::open(&processes, ranks, me)? })
 }
 
-/// Opens the segment of the rank that has given this text.
+/// Opens the segment of the rank that has sent this text.
 fn opened(process: Process, text: &str) -> Result<Arc<Segment>, String> {
     let mut words = text.split_whitespace().skip(2);
     let (Some(fd), Some(inode)) = (words.next(), words.next()) else {
@@ -115,7 +116,7 @@ fn opened(process: Process, text: &str) -> Result<Arc<Segment>, String> {
     let path = format!("/proc/{}/fd/{fd}", process.pid);
     let failed = |why: &dyn std::fmt::Display| format!("the memory at {path} can't be opened: {why}");
     let file = open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).map_err(|error| failed(&error))?;
-    // In another namespace of processes the number may be that of another one.
+    // In another process namespace this number may be that of another process.
     let is_it = fstat(&file).is_ok_and(|stat| stat.st_ino.to_string() == inode);
     if !is_it {
         return Err(failed(&"it is another file"));
@@ -123,7 +124,7 @@ fn opened(process: Process, text: &str) -> Result<Arc<Segment>, String> {
     Segment::join(file).map_err(|error| error.to_string())
 }
 
-/// A process: its number, and when it was started, so that a number that is used again is noticed.
+/// A process, identified by its number and by its start time, so that a reused number is noticed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Process {
     pid: i32,
@@ -137,10 +138,10 @@ impl Process {
         Ok(Self { pid, started })
     }
 
-    /// Returns a descriptor of the process; `None` if it has ended, or can't be opened.
+    /// Returns a descriptor of the process, or `None` if it has ended or can't be opened.
     fn open(self) -> Option<OwnedFd> {
         let process = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
-        // The descriptor is that of the process which had the number when it was opened.
+        // The descriptor is that of the process that had the number when it was opened.
         (started(self.pid) == Some(self.started)).then_some(process)
     }
 }
@@ -162,25 +163,26 @@ impl FromStr for Process {
     }
 }
 
-/// Returns when a process was started, in ticks since the machine was: the 22nd field of its state.
+/// Returns when a process was started, in ticks since the machine was started: field 22 of its
+/// state.
 fn started(pid: i32) -> Option<u64> {
     field(pid, 22)?.parse().ok()
 }
 
-/// Returns whether a signal has stopped a process; a debugger that has stopped it does not count.
+/// Returns whether a signal has stopped a process. A stop by a debugger does not count.
 fn is_stopped(pid: i32) -> bool {
     field(pid, 3).as_deref() == Some("T")
 }
 
-/// Returns a field of a process's state, by the number that proc(5) gives it, 3 or more.
+/// Returns a field of a process's state, by its number in proc(5), which must be 3 or more.
 fn field(pid: i32, number: usize) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second one, the name of the program in parentheses, may have any characters.
+    // Field 2, the name of the program in parentheses, may contain any characters.
     stat.rsplit_once(')')?.1.split_whitespace().nth(number - 3).map(str::to_owned)
 }
 
 impl Shared {
-    /// Returns memory of this rank alone.
+    /// Returns memory for this rank alone.
     pub(crate) fn alone() -> Result<Self, String> {
         let segment = Segment::create(1).map_err(|error| error.to_string())?;
         Ok(Self { segment: Arc::new(segment), neighbours: Neighbours::new(Vec::new())? })
@@ -212,15 +214,16 @@ impl Neighbours {
         Ok(Self { others, ends })
     }
 
-    /// Returns whether there are none.
+    /// Returns whether there are no other ranks on this host.
     pub(crate) fn is_empty(&self) -> bool {
         self.others.is_empty()
     }
 
-    /// Watches all of them, as long as this process runs. Reports each one that has ended, and how;
-    /// and a second time, with `true`, once no rank between this one and that one runs any more.
-    /// The next rank that runs is killed if it is stopped for the limit of silence, as a launcher
-    /// kills one that sends no heartbeat.
+    /// Watches the other ranks of this host until all of them have ended. Calls `ended` with
+    /// `false` for each rank that has ended, and how. Calls it a second time, with `true`, as soon
+    /// as no rank between this rank and that one runs any more. Kills the next running rank if it
+    /// is stopped for longer than the silence limit, as a launcher kills a rank that sends no
+    /// heartbeat.
     pub(crate) fn watch(self, limits: Limits, mut ended: impl FnMut(&Neighbour, &str, bool)) {
         let mut stop = Stop::default();
         let mut watched: VecDeque<(Neighbour, Option<String>)> =
@@ -230,7 +233,7 @@ impl Neighbours {
             let began = Instant::now();
             let next = (!limits.silence.is_zero()).then(|| began + limits.heartbeat);
             found.clear();
-            // An error is that of a signal, and nothing is found.
+            // An error means that a signal interrupted the wait, and `found` is empty.
             let timeout = timeout_until(next);
             let _: rustix::io::Result<usize> =
                 epoll::wait(&self.ends, spare_capacity(&mut found), timeout.as_ref());
@@ -241,13 +244,14 @@ impl Neighbours {
                 let how = how.insert(format!("rank {} of the job has ended", other.rank));
                 ended(other, how, false);
             }
-            // Only the time in which this process was not stopped itself counts: a job may be stopped
-            // as a whole.
+            // Only time in which this process itself was not stopped counts, since a job may be
+            // stopped as a whole.
             let turn = began.elapsed().min(limits.heartbeat);
             if let Some((next, how @ None)) = watched.front_mut().filter(|_| !limits.silence.is_zero())
                 && let Some(stopped) = stop.killed(next, turn, limits.silence)
             {
-                // It runs no more. Its launcher may kill others as soon as it sees that it has ended.
+                // It runs no more, and is reported now: its launcher may kill others as soon as it
+                // notices the end.
                 let how = how.insert(format!(
                     "rank {} of the job was stopped for {:.1} s and was killed",
                     next.rank,
@@ -264,15 +268,15 @@ impl Neighbours {
     }
 }
 
-/// For how long the next rank has been stopped.
+/// How long the next rank has been stopped.
 #[derive(Default)]
 struct Stop(Duration);
 
 impl Stop {
-    /// Kills a rank that has been stopped for longer than the limit; returns for how long, if it did.
+    /// Kills a rank that has been stopped for longer than `limit`. Returns for how long, if it did.
     fn killed(&mut self, rank: &Neighbour, turn: Duration, limit: Duration) -> Option<Duration> {
         self.0 = if is_stopped(rank.pid) { self.0 + turn } else { Duration::ZERO };
-        // An error means that it has ended, which the descriptor reports.
+        // An error means that the rank has ended, which its descriptor reports.
         (self.0 >= limit && pidfd_send_signal(&rank.process, Signal::KILL).is_ok()).then_some(self.0)
     }
 }
@@ -299,7 +303,7 @@ mod tests {
         let inode = fstat(segment.fd()).expect("a file").st_ino;
         let refused = opened(process, &offer(inode + 1)).err().expect("another file");
         assert!(refused.contains("another file"), "{refused}");
-        // In this process its addresses are in use: that is what joining it reports.
+        // Its addresses are already in use in this process, and joining reports that.
         let refused = opened(process, &offer(inode)).err().expect("the addresses are in use");
         assert!(refused.contains("the same address"), "{refused}");
     }
@@ -327,7 +331,7 @@ mod tests {
         assert_eq!(order, [2, 3, 1]);
     }
 
-    /// Starts a process, which ends with its input, as the rank with this number and place.
+    /// Starts a process, which ends with its input, as the rank with this number and index.
     fn neighbour(local: usize) -> (Child, Neighbour) {
         let child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("a process");
         let pid = child.id() as i32;

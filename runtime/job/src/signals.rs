@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The signals that are forwarded to ranks.
 const FORWARDED: [i32; 6] =
     [consts::SIGHUP, consts::SIGINT, consts::SIGQUIT, consts::SIGTERM, consts::SIGUSR1, consts::SIGUSR2];
-/// The signals by which a shell suspends a job and lets it go on.
+/// The signals with which a shell suspends and continues a job.
 const OF_SHELL: [i32; 2] = [consts::SIGTSTP, consts::SIGCONT];
 
 /// Catches signals until it is dropped.
@@ -18,16 +18,16 @@ pub(crate) struct Signals {
     pipe: UnixStream,
     caught: Vec<(i32, Arc<AtomicBool>)>,
     ids: Vec<SigId>,
-    /// Whether a terminal may stop this process when it writes in the background: it did not ignore
-    /// that before, and a shell lets it go on.
+    /// Whether a terminal may stop this process when it writes in the background: the process did
+    /// not ignore the signal before, and a shell exists to continue it.
     stops_by_terminal: bool,
 }
 
 impl Signals {
-    /// Starts to catch the signals that are forwarded to ranks, and with `of_shell` also those by
-    /// which a shell suspends a job; except those that this process ignores (`nohup`, a shell's
-    /// `&`). From then on the process ignores those by which a terminal stops it: it asks the
-    /// terminal before it reads or writes.
+    /// Starts to catch the signals that are forwarded to ranks, and with `of_shell` also those with
+    /// which a shell suspends a job. Signals that this process ignores (`nohup`, a shell's `&`)
+    /// stay ignored. From then on the process also ignores the signals with which a terminal stops
+    /// it, and asks the terminal before it reads or writes.
     pub(crate) fn new(of_shell: bool) -> io::Result<Self> {
         let ignored = ignored();
         let is_ignored = |signal: i32| ignored >> (signal - 1) & 1 == 1;
@@ -40,14 +40,14 @@ impl Signals {
         for signal in FORWARDED.into_iter().chain(more).filter(|signal| !is_ignored(*signal)) {
             let caught = Arc::new(AtomicBool::new(false));
             signals.caught.push((signal, caught.clone()));
-            // The flag is registered first, so that it is set when the pipe becomes readable.
+            // The flag is registered first, so that the flag is set when the pipe becomes readable.
             signals.ids.push(flag::register(signal, caught)?);
             signals.ids.push(low_level::pipe::register(signal, write.try_clone()?)?);
         }
         Ok(signals)
     }
 
-    /// The descriptor that is readable after a signal.
+    /// Returns the descriptor that is readable after a signal.
     pub(crate) fn source(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }
@@ -57,19 +57,20 @@ impl Signals {
         self.stops_by_terminal
     }
 
-    /// Stops this process as Ctrl-Z does (SIGTSTP), or with its process group as a terminal does that
-    /// it writes to (SIGTTOU); returns when the shell lets it go on. Returns at once if a signal to
-    /// go on has come already, or if no shell could send one, since the process group is an orphan.
+    /// Stops this process as Ctrl-Z does (SIGTSTP), or with its whole process group as a terminal
+    /// does when a background process writes to it (SIGTTOU). Returns when the shell continues it.
+    /// Returns at once if SIGCONT has already arrived, or if no shell could send it because the
+    /// process group is orphaned.
     pub(crate) fn stop(&mut self, signal: i32) {
         if self.has_come(consts::SIGCONT) {
             return;
         }
         stop(signal);
-        // Who was stopped has got a signal to go on.
+        // A process that was really stopped has received SIGCONT since.
         self.stops_by_terminal &= self.has_come(consts::SIGCONT);
     }
 
-    /// Returns whether a signal was caught that [`take`](Self::take) has not returned.
+    /// Returns whether a signal was caught that [`take`](Self::take) has not returned yet.
     pub(crate) fn has_come(&self, signal: i32) -> bool {
         self.caught.iter().any(|(one, caught)| *one == signal && caught.load(Ordering::Acquire))
     }
@@ -103,7 +104,7 @@ pub(crate) fn ignore_stops_by_terminal() {
     }
 }
 
-/// See [`Signals::stop`].
+/// Stops this process; see [`Signals::stop`].
 fn stop(signal: i32) {
     // SAFETY: the action is set to the default one and back; the signal stops all threads.
     unsafe {
@@ -120,7 +121,7 @@ fn stop(signal: i32) {
     }
 }
 
-/// The set of signals that this process ignores; signal 1 is the lowest bit.
+/// Returns the set of signals that this process ignores; signal 1 is the lowest bit.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

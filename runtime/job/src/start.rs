@@ -1,8 +1,9 @@
-//! [`Start`]: the launcher. It starts a job, watches it until every rank has ended, and reports the result.
+//! [`Start`]: the launcher. It starts a job, watches it until every rank has ended, and reports the
+//! result.
 //!
-//! Ranks on this machine are child processes of the launcher ([`Children`]). For each other host the launcher runs one
-//! command (`ssh`) that runs `fencepost host` there; messages travel through its standard input and output. The
-//! [`StateMachine`] decides what is done when.
+//! Ranks on this machine are child processes of the launcher ([`Children`]). For each other host
+//! the launcher runs one command (`ssh`) that runs `fencepost host` there; messages travel through
+//! its standard input and output. The [`StateMachine`] decides what the launcher does, and when.
 
 use crate::channel::{Channel, ChannelError};
 use crate::children::{Children, Event, Input, Program, Ready};
@@ -33,7 +34,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The largest number of ranks of a job: the table of their addresses has to fit into one message.
+/// The largest number of ranks of a job: the table of their addresses must fit into one message.
 pub const RANKS_MAX: u32 = 1 << 18;
 
 /// One of a job's hosts.
@@ -43,9 +44,10 @@ pub struct Host {
     pub name: String,
     /// The number of ranks on this host; they are consecutive.
     pub ranks: u32,
-    /// The address or interface that the host's ranks listen at.
+    /// The address or interface at which the host's ranks listen.
     pub bind: String,
-    /// The command line that runs a program on the host, up to that program. Empty: the host is this machine.
+    /// The command line that runs a program on the host, up to that program. If it is empty, the
+    /// host is this machine.
     pub remote: Vec<OsString>,
     /// Whether the host is this machine although it has a remote command.
     pub pretended: bool,
@@ -72,7 +74,7 @@ pub struct Start {
     pub timeout: Option<Duration>,
     /// The grace period: how long the other ranks may run after one has failed.
     pub grace: Duration,
-    /// How often ranks send heartbeats, and after which silence they count as dead.
+    /// How often ranks send heartbeats, and the silence after which they count as dead.
     pub limits: Limits,
     /// Whether every record between ranks carries an authentication tag.
     pub sealed: bool,
@@ -80,7 +82,7 @@ pub struct Start {
     pub tag_output: bool,
     /// Whether each rank is pinned to a core.
     pub pin: bool,
-    /// Whether rank 0 gets the standard input of the launcher; else it has none.
+    /// Whether rank 0 gets the standard input of the launcher; otherwise it has no input.
     pub input: bool,
     /// Whether the launcher reports what it starts, and how each rank ends.
     pub verbose: bool,
@@ -90,7 +92,8 @@ impl Start {
     /// Returns a job that runs this program with the arguments of this process, on this machine.
     ///
     /// # Errors
-    /// The system does not know the path of the program, or a setting in the environment is not valid.
+    /// The system does not know the path of the program, or a setting in the environment is not
+    /// valid.
     pub fn this_program(ranks: u32, reach: Reach) -> io::Result<Self> {
         let settings = crate::settings::Settings::from_environment().map_err(io::Error::other)?;
         Ok(Self {
@@ -112,7 +115,7 @@ impl Start {
         })
     }
 
-    /// The number of ranks.
+    /// Returns the number of ranks.
     pub fn size(&self) -> u32 {
         self.hosts.iter().map(|host| host.ranks).sum()
     }
@@ -135,33 +138,34 @@ impl Start {
 }
 
 impl Host {
-    /// This machine, with `ranks` ranks that listen at its loopback address.
+    /// Returns this machine as a host, with `ranks` ranks that listen at its loopback address.
     pub fn here(ranks: u32) -> Self {
         let bind = Ipv4Addr::LOCALHOST.to_string();
         Self { name: "localhost".into(), ranks, bind, remote: Vec::new(), pretended: false }
     }
 }
 
-/// The remote command of another host, through which the launcher talks to `fencepost host` there.
+/// The remote command of another host, through which the launcher exchanges messages with
+/// `fencepost host` there.
 struct RemoteHost {
     ranks: Range<u32>,
     command: String,
     child: Child,
     process: OwnedFd,
     channel: Channel,
-    /// When the last message from the host arrived.
+    /// The time at which the last message from the host arrived.
     last_message: Instant,
     /// Whether the host has ever sent a message.
     answered: bool,
-    /// The exit of the host's ranks, if the launcher has given the host up.
+    /// The exit of the host's ranks if the launcher has given the host up.
     given_up: Option<Exit>,
-    /// When the launcher kills the command, if it has not ended by itself.
+    /// The time at which the launcher kills the command if it has not ended by itself.
     kill_deadline: Option<Instant>,
-    /// Whether the host was sent the message that the job is over.
+    /// Whether the launcher has sent the host the message that the job is over.
     stop_sent: bool,
-    /// Whether rank 0, on this host, has not taken the last piece of its input.
+    /// Whether rank 0 is on this host and has not yet taken the last piece of its input.
     input_given: bool,
-    /// Whether it reads no more.
+    /// Whether rank 0 reads no more input.
     input_closed: bool,
 }
 
@@ -182,15 +186,15 @@ struct RunningJob {
     next_beat: Instant,
     turns: Turns,
     verbose: bool,
-    /// When the launcher warns that a rank has not joined although others have.
+    /// The warning that a rank has not joined although others have.
     late_warning: LateWarning,
-    /// Whether hosts were asked to pause the output of their ranks.
+    /// Whether the launcher has asked the hosts to pause the output of their ranks.
     output_paused: bool,
     input: InputSource,
 }
 
-/// The warning about ranks that do not join. A rank sends nothing before it joins, and a program may legitimately
-/// take long until then: the launcher warns once, and kills no rank.
+/// The state of the warning about ranks that do not join. A rank sends nothing before it joins, and
+/// a program may legitimately take long until then. So the launcher warns once, and kills no rank.
 #[derive(Clone, Copy)]
 enum LateWarning {
     NoneJoined,
@@ -201,7 +205,7 @@ enum LateWarning {
 #[derive(Clone, Copy)]
 enum Key {
     Signal,
-    /// The launcher's own output accepts more bytes.
+    /// The launcher's own output has room for more bytes.
     Output,
     /// There is standard input for rank 0.
     Input,
@@ -231,7 +235,6 @@ impl RunningJob {
         }
         let now = Instant::now();
         let timeout = start.timeout.map(|time| now + time);
-        // On this host, rank 0 inherits an input that is no terminal.
         let is_far = start.hosts.first().is_some_and(|host| !host.remote.is_empty());
         Ok(Self {
             job_state: StateMachine::new(start.size(), start.reach, start.grace, timeout),
@@ -255,7 +258,7 @@ impl RunningJob {
                 LateWarning::NoneJoined
             },
             output_paused: false,
-            // On this host, rank 0 inherits an input that is no terminal.
+            // On this host, rank 0 inherits an input that is not a terminal.
             input: InputSource::new(start.input && (is_terminal() || is_far)),
         })
     }
@@ -280,7 +283,7 @@ impl RunningJob {
             sealed: start.sealed,
             limits: start.limits,
         };
-        // Read once, and before a host waits for heartbeats: programs may be large.
+        // Read only once, since programs may be large, and before a host waits for heartbeats.
         let is_sent = start.hosts.iter().any(|host| !host.remote.is_empty());
         let digest = is_sent.then(|| crate::digest(&start.program).ok()).flatten();
         let mut first = 0;
@@ -297,7 +300,8 @@ impl RunningJob {
             let started = if host.remote.is_empty() {
                 self.start_here(start, host, &mut job, ranks.clone(), local_index)
             } else {
-                // Ranks of several hosts that are one machine are pinned to its cores in turn.
+                // If several hosts are this one machine, their ranks are pinned to successive cores
+                // of it.
                 let first_core = if host.pretended { local_index } else { 0 };
                 self.start_there(start, host, (&job, digest), ranks.clone(), first_core)
             };
@@ -376,7 +380,7 @@ impl RunningJob {
         let mut remote = RemoteHost::new(host, &start.fencepost, ranks.clone(), &frame)
             .map_err(|error| failed(format!("{}: {error}", command_line(host, &start.fencepost))))?;
         if !start.input && ranks.contains(&0) {
-            remote.send(&Message::Input(Vec::new())); // its end
+            remote.send(&Message::Input(Vec::new())); // the end of the input
         }
         self.remotes.push(remote);
         Ok(())
@@ -394,7 +398,8 @@ impl RunningJob {
     fn watch(&mut self) {
         self.turns.next();
         while !self.job_state.is_over() || !self.remotes.is_empty() {
-            // What was sent before is seen, however long it takes to handle it: on loaded machines, longer than the limit.
+            // The silence limit compares with the time before `poll`: everything that was sent by
+            // then is handled first, and on a loaded machine that can take longer than the limit.
             let looked = Instant::now();
             let ready = self.wait();
             if let Some(time) = self.turns.next() {
@@ -402,7 +407,7 @@ impl RunningJob {
             }
             self.handle_ready(&ready, looked);
             if self.job_state.is_over() {
-                // A host whose ranks have ended ends by itself when the launcher sends it nothing more.
+                // A host whose ranks have ended ends by itself after the launcher's last message.
                 self.remotes.iter_mut().for_each(RemoteHost::send_stop);
             }
         }
@@ -440,7 +445,7 @@ impl RunningJob {
             [self.job_state.deadline(), self.children.deadline(), beat, kill_deadline, late, input, output];
         let deadline = deadlines.into_iter().flatten().min();
         let timeout = self.turns.timeout(deadline);
-        // When a signal interrupts `poll`, nothing is ready, and the caller calls again.
+        // If a signal interrupts `poll`, nothing is ready, and the caller calls again.
         let _: rustix::io::Result<usize> = poll(&mut fds, timeout.as_ref());
         let ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
         fds.iter().zip(keys).filter(|(fd, _)| ready(fd)).map(|(_, key)| key).collect()
@@ -454,13 +459,13 @@ impl RunningJob {
                     let caught = self.signals.take();
                     for &signal in &caught {
                         match signal {
-                            // Where both have come, the job is to go on.
+                            // If both signals have arrived, the job continues.
                             SIGTSTP if caught.contains(&SIGCONT) => continue,
                             SIGTSTP => {
                                 self.suspend(SIGTSTP);
                                 continue;
                             }
-                            SIGCONT => continue, // the terminal may be read now
+                            SIGCONT => continue, // the terminal may be readable now
                             _ => {}
                         }
                         if self.verbose {
@@ -500,20 +505,20 @@ impl RunningJob {
         }
     }
 
-    /// Writes as much output as can be written without blocking. Where the terminal stops writers
-    /// of the background, the job is suspended before it writes, as one process would be.
+    /// Writes as much output as is possible without blocking. If the terminal stops background
+    /// writers, the job is suspended before it writes, as a single process would be.
     fn flush_output(&mut self) {
         if self.signals.stops_by_terminal() && self.relay.is_stopped_by_terminal() {
             self.suspend(SIGTTOU);
             if self.signals.stops_by_terminal() && self.relay.is_stopped_by_terminal() {
-                return; // the shell lets it go on in the background
+                return; // the shell continues the job in the background
             }
         }
         self.relay.flush();
     }
 
-    /// Stops the ranks and then this process by `signal`, as Ctrl-Z does to a program that is one
-    /// process. Returns when the shell lets the job go on; the time in between does not count.
+    /// Stops the ranks and then this process with `signal`, as Ctrl-Z does to a program of one
+    /// process. Returns when the shell continues the job. The time in between does not count.
     fn suspend(&mut self, signal: i32) {
         let began = Instant::now();
         self.children.suspend(true);
@@ -529,7 +534,7 @@ impl RunningJob {
         self.pass_over(began.elapsed());
     }
 
-    /// This time, which has just passed, counts for no limit.
+    /// Extends all limits by `time`, which has just passed and does not count.
     fn pass_over(&mut self, time: Duration) {
         let now = Instant::now();
         self.children.restart_silence();
@@ -556,7 +561,8 @@ impl RunningJob {
         }
     }
 
-    /// Returns whether rank 0 takes more input, once it has taken what it was given.
+    /// Returns whether rank 0 takes more input, or `None` while it has not taken all that it was
+    /// given.
     fn input_is_taken(&mut self) -> Option<bool> {
         match self.remote_of(0) {
             None => self.children.has_taken_input().then(|| self.children.takes_input()),
@@ -588,7 +594,7 @@ impl RunningJob {
     fn execute(&mut self, commands: &[RankCommand]) {
         for command in commands {
             match command {
-                // Once to each host, which hands it on to each of its ranks.
+                // Sent once to each host, which forwards it to each of its ranks.
                 RankCommand::NotifyAll(message) => {
                     let frame = message.to_frame();
                     self.children.notify_all(&frame);
@@ -600,7 +606,8 @@ impl RunningJob {
                     let of_user = self.job_state.is_user_signal(signal);
                     match self.remote_of(rank) {
                         None => self.children.signal(rank, signal),
-                        // `fencepost host` does not run there yet to forward the signal, and perhaps never will.
+                        // `fencepost host` does not run there yet and cannot forward the signal;
+                        // perhaps it never will.
                         Some(remote) if !remote.answered && !of_user => {
                             remote.give_up(Exit::Signal(signal as u8));
                         }
@@ -618,7 +625,7 @@ impl RunningJob {
         }
     }
 
-    /// The host of a rank that runs on another one.
+    /// Returns the host of `rank` if that is not this host.
     fn remote_of(&mut self, rank: u32) -> Option<&mut RemoteHost> {
         self.remotes.iter_mut().find(|remote| remote.ranks.contains(&rank))
     }
@@ -644,7 +651,7 @@ impl RunningJob {
         };
     }
 
-    /// Sends heartbeats to the hosts; a host that sent none for the silence limit is lost.
+    /// Sends heartbeats to the hosts. A host that has sent none for the silence limit is lost.
     fn exchange_heartbeats(&mut self, now: Instant, looked: Instant) {
         if self.remotes.is_empty() || now < self.next_beat {
             return;
@@ -670,7 +677,7 @@ impl RunningJob {
         if ended {
             let mut remote = self.remotes.swap_remove(at);
             let exit = remote.reap();
-            // The state machine ignores a second exit of those ranks that have ended before.
+            // The state machine ignores a second exit of ranks that have ended before.
             events.extend(remote.ranks.clone().map(|rank| Event::Exited(rank, exit.clone())));
         }
     }
@@ -684,7 +691,7 @@ impl RunningJob {
         format!("rank {rank} on host {}", host.map_or("?", |host| &host.name))
     }
 
-    /// Reports what failed.
+    /// Reports the failure of the job.
     fn report(&mut self) {
         let failures = self.job_state.failures();
         let primary: Vec<_> = failures.iter().filter(|failure| failure.primary).collect();
@@ -700,7 +707,8 @@ impl RunningJob {
         }
     }
 
-    /// Writes the ranks' remaining output until its deadline or a signal, and returns the exit code.
+    /// Writes the ranks' remaining output until its deadline or a signal, and returns the exit
+    /// code.
     fn drain_output(mut self) -> u8 {
         let mut limit = self.job_state.output_deadline(Instant::now());
         let (mut code, mut reported) = (self.job_state.code(), false);
@@ -708,7 +716,7 @@ impl RunningJob {
             let began = Instant::now();
             self.flush_output();
             limit = limit.map(|limit| limit + began.elapsed());
-            // A job whose output was lost does not succeed.
+            // A job whose output is lost does not succeed.
             if !reported && let Some(error) = self.relay.write_error() {
                 self.relay.report(&format!("some output of the ranks was lost: {error}"));
                 (code, reported) = (if code == 0 { FAILED } else { code }, true);
@@ -752,7 +760,8 @@ impl RemoteHost {
         let mut command = Command::new(program);
         command.args(arguments).arg(fencepost).arg("host").process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // SAFETY: system calls alone, made directly; nothing is allocated or locked between fork and exec.
+        // SAFETY: the closure makes only direct system calls; nothing is allocated or locked
+        // between fork and exec.
         unsafe {
             command.pre_exec(|| {
                 crate::signals::ignore_stops_by_terminal();
@@ -774,7 +783,7 @@ impl RemoteHost {
                 return Err(error);
             }
         };
-        // If the command has ended already, its exit is reported when the process is reaped.
+        // If the command has already ended, its exit is reported when the process is reaped.
         let _: Result<(), ChannelError> = channel.send(frame);
         Ok(Self {
             ranks,
@@ -793,11 +802,12 @@ impl RemoteHost {
     }
 
     fn send(&mut self, message: &Message) {
-        // An error needs no handling here: the end of a lost host's command is noticed by its process descriptor.
+        // An error needs no handling here: if the host is lost, its command ends, and the process
+        // descriptor reports that.
         let _: Result<(), ChannelError> = self.channel.send(message);
     }
 
-    /// Sends what is not sent yet, until this time.
+    /// Sends the bytes that are not sent yet, until `limit` at most.
     fn flush_before(&mut self, limit: Instant) {
         while self.channel.flush().is_ok() && self.channel.unsent() > 0 && Instant::now() < limit {
             let mut fds = [PollFd::from_borrowed_fd(self.channel.sink(), PollFlags::OUT)];
@@ -805,7 +815,7 @@ impl RemoteHost {
         }
     }
 
-    /// Handles all messages that have arrived; returns whether more may come.
+    /// Handles all messages that have arrived, and returns whether more may arrive.
     fn receive_all(&mut self, events: &mut Vec<Event>) -> bool {
         let _: Result<(), ChannelError> = self.channel.flush();
         loop {
@@ -827,8 +837,8 @@ impl RemoteHost {
         }
     }
 
-    /// The command has ended: reaps it and returns the exit of its ranks. `fencepost host` sees the end of its input
-    /// and ends.
+    /// Reaps the command, which has ended, and returns the exit of its ranks. `fencepost host`
+    /// notices the end of its input and ends, too.
     fn reap(&mut self) -> Exit {
         let _: rustix::io::Result<()> = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         let status = self.child.wait();
@@ -882,7 +892,7 @@ impl RemoteHost {
         }
     }
 
-    /// Sends the host the message that the job is over.
+    /// Sends the host the message that the job is over, once.
     fn send_stop(&mut self) {
         if !std::mem::replace(&mut self.stop_sent, true) {
             self.send(&Message::Stop);
@@ -896,7 +906,7 @@ impl RemoteHost {
 
     /// Sends a signal to the command and to the processes that it has started on this machine.
     fn signal(&self, signal: Signal) {
-        // The command may have ended: until it is reaped, no other process has its process id.
+        // The command may have ended, but until it is reaped no other process has its process id.
         let _: rustix::io::Result<()> = pidfd_send_signal(&self.process, signal);
         let _: rustix::io::Result<()> = kill_process_group(Pid::from_child(&self.child), signal);
     }

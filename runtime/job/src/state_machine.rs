@@ -1,6 +1,7 @@
 //! [`StateMachine`]: the state of a job, and what the launcher does when a rank reports or ends.
 //!
-//! It is pure: it touches no process and reads no clock. It takes events and times, and returns commands.
+//! It is pure: it touches no process and reads no clock. It takes events and times, and returns
+//! commands.
 
 use crate::control::{Ending, Message};
 use crate::description::Reach;
@@ -9,28 +10,28 @@ use signal_hook::consts::{SIGTERM, SIGUSR1, SIGUSR2};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// How a program ended that has never joined its job.
+/// How a program ended that never joined its job.
 const NOT_JOINED: &str =
     "ended without joining the job: the program must start a world of Fencepost (`fencepost::run`)";
 
-/// How a rank has failed whose process ended inside a wrapper that worked on.
+/// How a rank failed whose process ended inside a wrapper that continued.
 pub(crate) const VANISHED: &str =
     "ended without leaving the job, inside the command that was started, which went on";
 
-/// What the launcher shall do to one rank, or to all.
+/// A command for the launcher to carry out on one rank, or on all.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum RankCommand {
-    /// Sends a message to all ranks that run.
+    /// Send a message to all ranks that run.
     NotifyAll(Message),
     Signal(u32, i32),
     Kill(u32),
 }
 
-/// What is known of one rank.
+/// The state of one rank, as reported to the launcher.
 #[derive(Default)]
 struct RankState {
     joined: bool,
-    /// Where it listens.
+    /// The address at which the rank listens.
     address: Option<SocketAddr>,
     /// Why the rank could not join.
     join_error: Option<String>,
@@ -38,15 +39,17 @@ struct RankState {
     in_world: bool,
     /// How the rank left its last world.
     last_ending: Option<Ending>,
-    /// Whether its process ended without leaving, inside a wrapper that worked on.
+    /// Whether the rank's process ended without leaving the job, inside a wrapper that continued.
     vanished: bool,
-    /// Whether the launcher killed the rank because it had not ended in time after a failure or a signal.
+    /// Whether the launcher killed the rank because it had not ended in time after a failure or a
+    /// signal.
     killed: bool,
     exit: Option<Exit>,
 }
 
 impl RankState {
-    /// Whether its failure does not follow from that of another rank, as far as it says itself.
+    /// Returns whether the rank's failure is primary. It is secondary if the rank itself reported
+    /// that its failure follows from that of another rank.
     fn is_primary(&self) -> bool {
         self.last_ending != Some(Ending::SecondaryFailure) || self.in_world
     }
@@ -57,27 +60,28 @@ pub(crate) struct StateMachine {
     ranks: Vec<RankState>,
     reach: Reach,
     grace: Duration,
-    /// When the launcher kills the ranks that have not ended.
+    /// The time at which the launcher kills the ranks that have not ended.
     kill_deadline: Option<Instant>,
-    /// When the job exceeds its time limit.
+    /// The time at which the job exceeds its time limit.
     timeout: Option<Instant>,
     timed_out: bool,
     signals: u32,
     table_sent: bool,
-    /// How the first primary failure ended.
+    /// How the rank with the first primary failure ended.
     first_failure: Option<String>,
 }
 
-/// One rank that failed.
+/// The failure of one rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
-    /// Which rank.
+    /// The rank that failed.
     pub rank: u32,
-    /// How it ended, as in `was killed by signal 9 (SIGKILL)`.
+    /// How the rank ended, as in `was killed by signal 9 (SIGKILL)`.
     pub how: String,
-    /// The exit code that stands for it.
+    /// The exit code of the job if this failure determines it.
     pub code: u8,
-    /// Whether this is a primary failure; a secondary failure follows from the failure of another rank.
+    /// Whether this is a primary failure; a secondary failure follows from the failure of another
+    /// rank.
     pub primary: bool,
 }
 
@@ -96,7 +100,7 @@ impl StateMachine {
         }
     }
 
-    /// A rank has sent a message.
+    /// Handles a message from a rank.
     pub(crate) fn on_message(
         &mut self,
         rank: u32,
@@ -131,8 +135,8 @@ impl StateMachine {
         }
     }
 
-    /// The process of a rank has ended. The other ranks are notified at once; if the rank failed, they have the grace
-    /// period to end by themselves.
+    /// Handles the end of a rank's process. The other ranks are notified at once. If the rank
+    /// failed, they have the grace period to end by themselves.
     pub(crate) fn on_exit(&mut self, rank: u32, exit: Exit, now: Instant, commands: &mut Vec<RankCommand>) {
         let Some(state) = self.ranks.get_mut(rank as usize) else { return };
         if state.exit.is_some() {
@@ -140,7 +144,7 @@ impl StateMachine {
         }
         let how = exit.describe(rank);
         state.exit = Some(exit);
-        // Where it vanished before, they were notified of that.
+        // If the rank vanished earlier, the other ranks were notified then.
         if !state.vanished {
             self.notify_of_end(rank, how, now, commands);
         }
@@ -150,7 +154,8 @@ impl StateMachine {
         let failure = self.failure(rank);
         let mut failed = failure.is_some();
         if !failed && self.ranks[rank as usize].last_ending == Some(Ending::Failed) {
-            // Its program has taken that for a success. Who waits for it in that world learns the error all the same.
+            // The rank's program has treated the error as a success. Ranks that wait for this rank
+            // in that world receive the error all the same.
             (failed, how) = (true, format!("{how} after it had left its last world with an error"));
         }
         if let Some(failure) = failure {
@@ -164,7 +169,8 @@ impl StateMachine {
         commands.push(RankCommand::NotifyAll(Message::Died { rank, how, failed }));
     }
 
-    /// The launcher has received a signal. It forwards the first one to the ranks; at a second one it kills them.
+    /// Handles a signal to the launcher: forwards the first one to the ranks, and kills them at a
+    /// second one.
     pub(crate) fn on_signal(&mut self, signal: i32, now: Instant, commands: &mut Vec<RankCommand>) {
         if self.is_user_signal(signal) {
             return commands.extend(self.running().map(|rank| RankCommand::Signal(rank, signal)));
@@ -177,25 +183,27 @@ impl StateMachine {
         self.kill_deadline.get_or_insert(now + self.grace);
     }
 
-    /// Returns whether this is a signal for the program's own use (SIGUSR1, SIGUSR2), which is forwarded and ends nothing.
+    /// Returns whether `signal` is for the program's own use (SIGUSR1, SIGUSR2): it is forwarded
+    /// and ends nothing.
     pub(crate) fn is_user_signal(&self, signal: i32) -> bool {
         [SIGUSR1, SIGUSR2].contains(&signal)
     }
 
-    /// Until when the launcher writes the ranks' remaining output once all of them have ended. After a timeout or a
-    /// signal this is the grace period: a user who ended the job does not wait for a reader that has stopped.
+    /// Returns the time until which the launcher writes the ranks' remaining output after all ranks
+    /// have ended. After a timeout or a signal this is the grace period: a user who ended the job
+    /// should not wait for a reader that has stopped.
     pub(crate) fn output_deadline(&self, now: Instant) -> Option<Instant> {
         if self.timed_out || self.signals > 0 { Some(now + self.grace) } else { self.timeout }
     }
 
-    /// This time, which has just passed, counts for no limit.
+    /// Extends all limits by `time`, which has just passed and does not count.
     pub(crate) fn pass_over(&mut self, time: Duration) {
         for deadline in [&mut self.kill_deadline, &mut self.timeout].into_iter().flatten() {
             *deadline += time;
         }
     }
 
-    /// When [`expire`](Self::expire) has something to do at the earliest.
+    /// Returns the earliest time at which [`expire`](Self::expire) has something to do.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         [self.kill_deadline, self.timeout].into_iter().flatten().min()
     }
@@ -227,8 +235,8 @@ impl StateMachine {
         (0_u32..).zip(&self.ranks).filter(|(_, state)| state.exit.is_none()).map(|(rank, _)| rank)
     }
 
-    /// The running ranks that have not joined although another rank has: their number and the first of them. `None`
-    /// while no rank has joined.
+    /// Returns the number of running ranks that have not joined, and the first of them. Returns
+    /// `None` while no rank has joined.
     pub(crate) fn not_joined(&self) -> Option<(usize, Option<u32>)> {
         let joined = |rank: u32| self.ranks[rank as usize].joined;
         self.ranks.iter().any(|state| state.joined).then(|| {
@@ -247,7 +255,7 @@ impl StateMachine {
         self.timed_out
     }
 
-    /// How a rank failed; `None` if it still runs or has succeeded.
+    /// Returns how a rank failed, or `None` if it still runs or has succeeded.
     fn failure(&self, rank: u32) -> Option<Failure> {
         let state = &self.ranks[rank as usize];
         let Some(exit) = &state.exit else {
@@ -271,13 +279,13 @@ impl StateMachine {
         Some(Failure { rank, how, code, primary })
     }
 
-    /// All failures, by rank.
+    /// Returns all failures, by rank.
     pub(crate) fn failures(&self) -> Vec<Failure> {
         (0..self.ranks.len() as u32).filter_map(|rank| self.failure(rank)).collect()
     }
 
-    /// The job's exit code: that of the lowest rank with a primary failure; without one, of the lowest rank that
-    /// failed.
+    /// Returns the job's exit code: that of the lowest rank with a primary failure. Without a
+    /// primary failure it is that of the lowest rank that failed.
     pub(crate) fn code(&self) -> u8 {
         if self.timed_out {
             return TIMED_OUT;
@@ -305,7 +313,7 @@ mod tests {
             Self { state_machine: StateMachine::new(size, reach, GRACE, Some(now + 10 * GRACE)), now }
         }
 
-        /// A job of which all ranks have joined and entered a world.
+        /// Returns a job whose ranks have all joined and entered a world.
         fn running(size: u32) -> Self {
             let mut job = Self::of(size, Reach::Shm);
             for rank in 0..size {

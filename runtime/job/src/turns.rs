@@ -1,8 +1,10 @@
-//! [`Turns`]: the turns of a loop that waits in `poll`, and whether this process was stopped meanwhile.
+//! [`Turns`]: the turns of a loop that waits in `poll`, and whether this process was stopped
+//! meanwhile.
 //!
-//! A batch system may suspend all processes of a job, and so may its machine. That time counts for no
-//! limit, since ranks that do not run cannot send heartbeats. A process is not notified that it was
-//! stopped. But this loop never waits long, so a turn that takes much longer shows it.
+//! A batch system may suspend all processes of a job, and a machine may be suspended as a whole.
+//! That time counts for no limit, since ranks that do not run cannot send heartbeats. A process is
+//! not notified that it was stopped. But this loop never waits long, so a turn that takes much
+//! longer reveals it.
 
 use crate::description::Limits;
 use rustix::event::Timespec;
@@ -11,14 +13,14 @@ use std::time::{Duration, Instant};
 pub(crate) struct Turns {
     /// The longest time that a turn waits.
     longest: Duration,
-    /// A turn that takes this much longer was not running for a part of it.
+    /// The excess over `longest` from which this process counts as stopped for a part of the turn.
     lapse: Duration,
-    /// When the last turn began.
+    /// The time at which the last turn began.
     began: Instant,
 }
 
 impl Turns {
-    /// Begins a turn, of a process that sends or receives heartbeats.
+    /// Begins the first turn of a process that sends or receives heartbeats.
     pub(crate) fn new(limits: Limits) -> Self {
         const SECOND: Duration = Duration::from_secs(1);
         let silence = if limits.silence.is_zero() { 2 * SECOND } else { limits.silence };
@@ -26,14 +28,15 @@ impl Turns {
         Self { longest, lapse, began: Instant::now() }
     }
 
-    /// Returns the timeout of the `poll` of this turn, if nothing is to be done before `deadline`.
+    /// Returns the timeout for the `poll` of this turn, if there is nothing to do before
+    /// `deadline`.
     pub(crate) fn timeout(&self, deadline: Option<Instant>) -> Option<Timespec> {
         let end = Instant::now() + self.longest;
         timeout_until(Some(deadline.map_or(end, |deadline| deadline.min(end))))
     }
 
-    /// Begins the next turn. Returns the time of the last one if this process was not running for a part of it: that
-    /// time does not count.
+    /// Begins the next turn. If this process was stopped for a part of the last turn, returns the
+    /// length of that turn, which does not count.
     pub(crate) fn next(&mut self) -> Option<Duration> {
         let now = Instant::now();
         let took = now - std::mem::replace(&mut self.began, now);
@@ -41,7 +44,7 @@ impl Turns {
     }
 }
 
-/// The timeout of `poll` that ends at `deadline`; `None` is no timeout.
+/// Returns the timeout for a `poll` that ends at `deadline`; `None` is no timeout.
 pub(crate) fn timeout_until(deadline: Option<Instant>) -> Option<Timespec> {
     let left = deadline?.saturating_duration_since(Instant::now());
     let left = left.min(Duration::from_secs(1 << 30));

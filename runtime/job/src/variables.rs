@@ -1,5 +1,5 @@
-//! [`VARIABLES`]: every environment variable that a program or the command reads. The page of the
-//! documentation, `fencepost env` and the report of unknown names come from this table.
+//! [`VARIABLES`]: every environment variable that a program or the command reads. This table is the
+//! source of the documentation page, of `fencepost env` and of the report of unknown names.
 
 use std::ffi::OsString;
 
@@ -10,11 +10,12 @@ pub struct Variable {
     pub name: &'static str,
     /// The values that are allowed.
     pub values: &'static str,
-    /// The value that holds if the variable is not set.
+    /// The value if the variable is not set.
     pub default: &'static str,
-    /// The effect, in sentences of which the last has no full stop.
+    /// The effect, in sentences; the last one has no full stop.
     pub meaning: &'static str,
-    /// The values that have a meaning of their own, each with it, in sentences of the same kind.
+    /// The values that have a meaning of their own, each with that meaning in sentences of the same
+    /// form.
     pub by_value: &'static [(&'static str, &'static str)],
     /// The part of a job that reads the variable.
     pub reader: Reader,
@@ -216,12 +217,13 @@ pub const VARIABLES: [Variable; 26] = [
 /// The prefix that all names have.
 const PREFIX: &str = "FENCEPOST_";
 
-/// The rest of the names that tests of this project read, and the beginnings of such rests.
+/// The names that tests of this project read, without the prefix; then the beginnings of such
+/// names.
 const OF_TESTS: [&str; 3] = ["CASES", "BLESS", "SAMPLE"];
 const BEGINNINGS_OF_TESTS: [&str; 3] = ["TEST_", "BENCH_", "FUZZ_"];
 
-/// Returns the names that begin with `FENCEPOST_` and that nothing reads, in ascending order, each
-/// with the variable whose name is nearest, if one is near.
+/// Returns the names that begin with `FENCEPOST_` and that nothing reads, in ascending order. Each
+/// comes with the variable whose name is nearest, if one is near.
 pub fn unknown(names: impl IntoIterator<Item = OsString>) -> Vec<(String, Option<&'static str>)> {
     let unknown = |name: OsString| {
         let name = name.into_string().ok()?;
@@ -240,7 +242,7 @@ pub fn unknown(names: impl IntoIterator<Item = OsString>) -> Vec<(String, Option
     found.into_iter().map(with_nearest).collect()
 }
 
-/// Returns the variable whose name is nearest, if at most three letters have to be added, removed,
+/// Returns the variable whose name is nearest, if at most three letters must be added, removed,
 /// changed or exchanged.
 fn nearest(name: &str) -> Option<&'static str> {
     let distance = |variable: &Variable| (strsim::osa_distance(name, variable.name), variable.name);

@@ -1,9 +1,9 @@
-//! [`quicker`]: whether bytes go over TCP or over MPI between ranks that share no memory, where
-//! nobody has chosen. Both ways are timed, once.
+//! [`quicker`]: whether ranks that share no memory exchange bytes over TCP or over MPI, if the user
+//! has chosen neither. Both are timed once.
 //!
-//! Rank 0 and the lowest rank that shares no memory with it send short and long messages there and
-//! back, over MPI and over a connection, and every rank uses what was quicker. The least of some
-//! times counts, since other ranks spin in MPI meanwhile.
+//! Rank 0 and the lowest rank that shares no memory with it send short and long messages back and
+//! forth, over MPI and over a connection. Every rank then uses the faster of the two. The shortest
+//! of several times counts, since other ranks spin in MPI meanwhile.
 
 use fencepost_transport::auth::Secret;
 use fencepost_transport::mpi::{Group, Session};
@@ -11,10 +11,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// The way by which bytes go between ranks that share no memory.
+/// How bytes travel between ranks that share no memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wire {
-    /// Connections.
+    /// TCP connections.
     Tcp,
     /// Messages of MPI.
     Mpi,
@@ -23,17 +23,18 @@ pub enum Wire {
 /// The lengths of the messages that are timed, in bytes.
 const LENGTHS: [usize; 2] = [8, 64 << 10];
 
-/// How often each is sent there and back.
+/// How often a message of each length is sent back and forth.
 const ROUNDS: u32 = 16;
 
-/// How long a rank waits for the other one's connection, or for bytes of it.
+/// How long a rank waits for the other rank's connection, or for bytes from it.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// The least times there and back, by [`LENGTHS`].
+/// The shortest round-trip time for each of [`LENGTHS`].
 type Times = [Duration; LENGTHS.len()];
 
-/// Returns what is quicker between rank 0 and the first rank that shares no memory with it, whose
-/// hosts have the lowest ranks `first_of`. Every rank calls it, and gets the same.
+/// Returns which is faster between rank 0 and the first rank that shares no memory with it.
+/// `first_of` has, for each rank, the lowest rank of its host. Every rank must call it, and gets
+/// the same result.
 ///
 /// # Errors
 /// MPI has failed.
@@ -45,7 +46,7 @@ pub(crate) fn quicker(
 ) -> Result<Wire, String> {
     let Some(other) = first_of.iter().position(|first| *first != first_of[0]) else { return Ok(Wire::Tcp) };
     let rank = session.rank();
-    // One connection, from a rank that knows the secret.
+    // Only one connection is accepted, from a rank that knows the secret.
     let listener = address.filter(|_| rank == 0).and_then(|ip| TcpListener::bind((ip, 0)).ok());
     let mine = listener.as_ref().and_then(|listener| listener.local_addr().ok());
     let given = mine.map(|address| address.to_string()).unwrap_or_default();
@@ -58,7 +59,7 @@ pub(crate) fn quicker(
     } else {
         if rank == other {
             let stream = of_rank_0.and_then(|address| connect(address, secret));
-            // Rank 0 decides, and finds out by itself that it has no connection.
+            // Rank 0 decides, and notices a missing connection by itself.
             let _: Option<Times> = stream.and_then(|stream| over_tcp(stream, false));
             over_mpi(session, 0, false)?;
         }
@@ -68,13 +69,13 @@ pub(crate) fn quicker(
     Ok(if all[0] == [1] { Wire::Mpi } else { Wire::Tcp })
 }
 
-/// Returns what is quicker, in the geometric mean of all lengths.
+/// Returns which is faster, by the geometric mean of all lengths.
 fn choice(mpi: Times, tcp: Option<Times>) -> Wire {
     let product = |times: Times| times.iter().map(|time| time.as_secs_f64()).product::<f64>();
     if tcp.is_some_and(|tcp| product(tcp) <= product(mpi)) { Wire::Tcp } else { Wire::Mpi }
 }
 
-/// The least times of messages to `other` and back over MPI.
+/// Returns the shortest round-trip times of messages to `other` over MPI.
 ///
 /// # Errors
 /// MPI has failed.
@@ -97,7 +98,8 @@ fn over_mpi(session: &Session, other: usize, begins: bool) -> Result<Times, Stri
     Ok(times)
 }
 
-/// The least times of messages there and back over a connection, if all of them arrive in time.
+/// Returns the shortest round-trip times over a connection, or `None` if a message does not arrive
+/// in time.
 fn over_tcp(mut stream: TcpStream, begins: bool) -> Option<Times> {
     let mut times = [Duration::MAX; LENGTHS.len()];
     for (time, len) in times.iter_mut().zip(LENGTHS) {
@@ -117,7 +119,7 @@ fn over_tcp(mut stream: TcpStream, begins: bool) -> Option<Times> {
     Some(times)
 }
 
-/// Returns the bytes by which a rank shows that it is one of the job.
+/// Returns the bytes with which a rank proves that it belongs to the job.
 fn proof(secret: &Secret) -> [u8; 32] {
     blake3::derive_key("fencepost 1 connection that is timed", secret.as_bytes())
 }
@@ -148,7 +150,7 @@ fn accept(listener: &TcpListener, secret: &Secret) -> Option<TcpStream> {
     None
 }
 
-/// Lets reads and writes return at once: a rank looks again and again, as the transports do.
+/// Makes reads and writes nonblocking: a rank polls, as the transports do.
 fn prepare(stream: &TcpStream) -> Option<()> {
     stream.set_nodelay(true).and_then(|()| stream.set_nonblocking(true)).ok()
 }
@@ -170,7 +172,7 @@ fn receive(stream: &mut TcpStream, mut room: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// How many bytes were moved, if the connection goes on.
+/// Returns how many bytes were moved, or `None` if the connection has ended.
 fn moved(result: std::io::Result<usize>, begun: Instant) -> Option<usize> {
     match result {
         Ok(0) => None,
