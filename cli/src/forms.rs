@@ -4,8 +4,8 @@
 use clap::{Arg, Command};
 use std::ffi::OsString;
 
-/// Gives long options of `fencepost run` that have a single dash a second one, up to the program,
-/// and separates the program from them.
+/// Rewrites the options of `fencepost run` up to the program: adds a second dash to long options
+/// that have a single one, and separates the program from the options with `--`.
 pub fn normalised(mut words: Vec<OsString>, run: &Command) -> Vec<OsString> {
     if words.get(1).is_none_or(|word| word != "run") {
         return words;
@@ -18,7 +18,7 @@ pub fn normalised(mut words: Vec<OsString>, run: &Command) -> Vec<OsString> {
         let Some(short) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) else { break };
         let name = short.trim_start_matches('-').split('=').next().unwrap_or_default();
         let long = run.get_arguments().find(|arg| is_named(arg, name));
-        // One letter is a short option, and its value may follow without a space.
+        // A single letter is a short option, and its value may follow without a space.
         let arg = if long.is_some() && name.len() > 1 {
             if !short.starts_with('-') {
                 words[at] = format!("-{word}").into();
@@ -29,7 +29,7 @@ pub fn normalised(mut words: Vec<OsString>, run: &Command) -> Vec<OsString> {
         } else if let Some(last) = cluster(run, short) {
             last
         } else {
-            // A wrong word of several letters is taken for a long option.
+            // A wrong word of several letters is treated as a long option.
             if name.chars().nth(1).is_some() {
                 words[at] = format!("-{word}").into();
             }
@@ -37,7 +37,7 @@ pub fn normalised(mut words: Vec<OsString>, run: &Command) -> Vec<OsString> {
         };
         at += if arg.is_some_and(|arg| arg.get_action().takes_values()) { 2 } else { 1 };
     }
-    // What follows the program is its own.
+    // The words after the program belong to the program.
     if at < words.len() {
         words.insert(at, "--".into());
     }
@@ -48,8 +48,9 @@ fn is_named(arg: &Arg, name: &str) -> bool {
     arg.get_long() == Some(name) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&name))
 }
 
-/// Reads letters as short options; returns the one that takes the next word as its value, if one
-/// does: as in `-vn 4`, and not in `-n4`. Returns `None` if a letter is no option.
+/// Reads letters as short options. Returns the option that takes the next word as its value, if
+/// there is one: there is in `-vn 4`, but not in `-n4`. Returns `None` if a letter is not an
+/// option.
 fn cluster<'a>(run: &'a Command, letters: &str) -> Option<Option<&'a Arg>> {
     let mut left = letters.chars();
     while let Some(letter) = left.next() {

@@ -2,12 +2,12 @@
 
 use std::net::Ipv6Addr;
 
-/// A host as the user names it.
+/// A host as named by the user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Named {
     /// The name that is passed to the remote command.
     pub name: String,
-    /// The address or interface that the host's ranks listen at, if the user named one.
+    /// The address or interface at which the host's ranks listen, if the user named one.
     pub address: Option<String>,
     /// The number of ranks that the host can take, if the user gave one.
     pub ranks: Option<u32>,
@@ -20,7 +20,8 @@ pub fn list(text: &str) -> Result<Vec<Named>, String> {
 
 fn one(word: &str) -> Result<Named, String> {
     let bad = || format!("`{word}` is not a host: give NAME, NAME:RANKS, NAME=ADDRESS or NAME=ADDRESS:RANKS");
-    // An IPv6 address contains colons itself: a number of ranks can follow it only if it is in brackets.
+    // An IPv6 address contains colons itself, so a number of ranks can follow it only if it is in
+    // brackets.
     let alone = word.split_once('=').is_some_and(|(_, address)| address.parse::<Ipv6Addr>().is_ok());
     let (rest, ranks) = match word.rsplit_once(':') {
         _ if alone => (word, None),
@@ -43,7 +44,8 @@ fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|&number| number > 0)
 }
 
-/// Parses a host file: one host a line, as in [`list`] or as `NAME slots=RANKS address=ADDRESS`; `#` starts a comment.
+/// Parses a host file with one host a line, as in [`list`] or as `NAME slots=RANKS
+/// address=ADDRESS`; `#` starts a comment.
 pub fn file(text: &str) -> Result<Vec<Named>, String> {
     let mut hosts = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -70,10 +72,11 @@ pub fn file(text: &str) -> Result<Vec<Named>, String> {
     if hosts.is_empty() { Err("the file names no host".into()) } else { Ok(hosts) }
 }
 
-/// Returns the number of ranks of each host, in the order given: `ranks` in total, or as many as the hosts can take.
+/// Returns the number of ranks of each host, in the order given. The total is `ranks`, or as many
+/// as the hosts can take.
 ///
-/// If no host has a number of its own, the hosts share the ranks evenly, and the first hosts get one more. Otherwise
-/// a host without a number takes one rank.
+/// If no host has a number of its own, the hosts share the ranks evenly, and the first hosts get
+/// one more. Otherwise a host without a number takes one rank.
 pub fn share(hosts: &[Named], ranks: Option<u32>) -> Result<Vec<u32>, String> {
     if let (Some(ranks), true) = (ranks, hosts.iter().all(|host| host.ranks.is_none())) {
         let (each, more) = (ranks / hosts.len() as u32, ranks % hosts.len() as u32);
@@ -91,7 +94,7 @@ pub fn share(hosts: &[Named], ranks: Option<u32>) -> Result<Vec<u32>, String> {
     Ok(room
         .into_iter()
         .map(|room| {
-            // At most the room, which is of 32 bits.
+            // At most the room, which is 32 bits wide.
             let here = u64::from(room).min(left) as u32;
             left -= u64::from(here);
             here

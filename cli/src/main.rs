@@ -1,6 +1,6 @@
 //! `fencepost`: starts programs as jobs of processes, on this machine or on several.
 //!
-//! Running a job is deliberately absent: that is the part of the crate `fencepost-job`. This crate has the
+//! Running a job is deliberately absent: the crate `fencepost-job` does that. This crate has the
 //! command line, the lists of hosts, and the assignment of ranks to hosts.
 
 mod forms;
@@ -31,7 +31,7 @@ enum Command {
     Host,
     /// List the environment variables that programs and this command read, with what is set
     Env,
-    /// Show the library of MPI by which ranks meet that mpirun, mpiexec or srun starts
+    /// Show the MPI library over which ranks meet that mpirun, mpiexec or srun starts
     Mpi,
     /// Print a completion script for a shell
     Completions {
@@ -40,7 +40,8 @@ enum Command {
     },
     /// Print the manual page of this command, or of one of its subcommands
     Man {
-        /// The subcommand: run, env, mpi, completions or man [default: the page of fencepost itself]
+        /// The subcommand: run, env, mpi, completions or man [default: the page of fencepost
+        /// itself]
         subcommand: Option<String>,
     },
 }
@@ -99,7 +100,7 @@ fn man(subcommand: Option<&str>) -> ExitCode {
     }
 }
 
-/// Prints `text`; a reader that closes the output early is not an error.
+/// Prints `text`. A reader that closes the output early is not an error.
 fn print(text: &[u8]) -> ExitCode {
     match io::stdout().write_all(text).and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => usage(&error.to_string()),

@@ -1,15 +1,14 @@
-//! `fencepost mpi`: the MPI library over which ranks of another launcher meet, and the libraries that
-//! the search has passed over before it.
+//! `fencepost mpi`: shows the MPI library over which ranks of another launcher meet, and the
+//! libraries that the search has passed over before it.
 
 use fencepost_transport::mpi::{Look, Search, search};
 use std::fmt::Write;
 use std::path::Path;
 
-/// Returns what was found, in lines, and whether anything was.
+/// Returns lines that describe what was found, and whether a library was found.
 pub fn listed(named: Option<&Path>) -> (String, bool) {
     let Search { found, passed_over } = search(named, fencepost_job::interfaces_of_launcher());
     let mut text = String::new();
-    // Writing to a string does not fail.
     let _ = match &found {
         Some((source, mpi)) => writeln!(
             text,

@@ -23,24 +23,26 @@ pub struct Run {
     /// A file that lists the hosts, one a line: NAME [slots=RANKS] [address=ADDRESS]
     #[arg(short = 'f', long, visible_alias = "machinefile", value_name = "FILE", value_hint = ValueHint::FilePath)]
     hostfile: Option<PathBuf>,
-    /// Try a job of several hosts on this machine: as many pretended hosts as COUNT says share the ranks evenly. Each has a
-    /// loopback address of its own; ranks of different ones share no memory
+    /// Try a job of several hosts on this machine: COUNT pretended hosts share the ranks evenly.
+    /// Each has a loopback address of its own; ranks of different hosts share no memory
     #[arg(long, value_name = "COUNT", conflicts_with_all = ["hosts", "hostfile", "bind"], value_parser = clap::value_parser!(u32).range(2..=PRETENDED_MAX))]
     pretend_hosts: Option<u32>,
     /// How ranks communicate: shm or tcp [default: shm within a host, tcp between hosts]
     #[arg(long, value_name = "TRANSPORT", env = "FENCEPOST_TRANSPORT", value_parser = reach, hide_env_values = true)]
     transport: Option<Reach>,
-    /// The address or network interface that ranks listen at [default: loopback; with --hosts, the address of the
-    /// host's name]
+    /// The address or network interface at which ranks listen [default: loopback; with --hosts, the
+    /// address of the host's name]
     #[arg(long, value_name = "ADDRESS")]
     bind: Option<String>,
-    /// The time limit, such as 90s, 15m, 2h or off; a job that exceeds it is ended with exit code 124
+    /// The time limit, such as 90s, 15m, 2h or off; a job that exceeds it is ended with exit code
+    /// 124
     #[arg(long, value_name = "TIME", value_parser = fencepost_job::duration)]
     timeout: Option<Duration>,
     /// Set an environment variable for the ranks: NAME=VALUE, or NAME to pass on its value here
     #[arg(short = 'x', long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// The working directory of the ranks, not of the search for the program [default: the one here]
+    /// The working directory of the ranks, not of the search for the program [default: the one
+    /// here]
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     wdir: Option<PathBuf>,
     /// Write the rank in front of each line of its output
@@ -55,8 +57,9 @@ pub struct Run {
     /// The same as --pin if it is core; none is the default
     #[arg(long, value_name = "WHAT", value_parser = ["core", "none"], conflicts_with = "pin")]
     bind_to: Option<String>,
-    /// The command that runs a program on a host, and never asks for a password; {host} stands for
-    /// the host's name, which is appended if {host} is absent [default: ssh with BatchMode]
+    /// The command that runs a program on a host, without ever asking for a password; {host} in it
+    /// is replaced by the host's name, which is appended if {host} is absent [default: ssh with
+    /// BatchMode]
     #[arg(long, value_name = "COMMAND", env = "FENCEPOST_SSH", hide_env_values = true, value_hint = ValueHint::CommandString)]
     remote_command: Option<String>,
     /// The path of fencepost on the other hosts [default: its path here]
@@ -76,7 +79,8 @@ pub struct Run {
     arguments: Vec<OsString>,
 }
 
-// `\` joins the lines of a paragraph, since clap wraps text but keeps line breaks. The lines of lists fit into 80 columns.
+// `\` joins the lines of a paragraph, since clap wraps text but keeps line breaks. The lines of
+// lists fit into 80 columns.
 const AFTER: &str = "\
 The hosts get consecutive ranks, in the order given. The program and fencepost must have the same path on each host as \
 here. The ranks get all environment variables whose names begin with FENCEPOST_. The launcher forwards the output of \
@@ -118,13 +122,13 @@ Examples:
   fencepost run --hosts a:4,b:4 --bind ib0 --timeout 2h ./hillslope
   fencepost run --hosts a,b --remote-command 'ip netns exec {host}' ./heat2d";
 
-/// The default remote command: it detects broken connections, and never asks for a password.
+/// The default remote command. It detects broken connections, and never asks for a password.
 const SSH: &str = "ssh -o BatchMode=yes -o ServerAliveInterval=5 -o ServerAliveCountMax=2";
 
-/// The most hosts that may be pretended: as many as have an address from 127.0.0.2 on.
+/// The largest number of pretended hosts, which have addresses from 127.0.0.2 on.
 const PRETENDED_MAX: i64 = 250;
 
-/// The remote command of a pretended host: it only runs its arguments.
+/// The remote command of a pretended host, which only runs its arguments.
 const ENV: &str = "env";
 
 /// The reason why no job is started, and the exit code for it.
@@ -235,7 +239,7 @@ impl Run {
         }
     }
 
-    /// The hosts, the number of ranks of each, and how each is reached.
+    /// Returns the hosts, the number of ranks of each, and how each is reached.
     fn hosts_with_ranks(&self) -> Result<Vec<Host>, NotStarted> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as u32;
         let mut ranks = self.ranks.map(NonZeroU32::get);
@@ -282,7 +286,8 @@ impl Run {
         Ok(hosts)
     }
 
-    /// The words in front of a command that shall run on a host; none if the host is this machine.
+    /// Returns the words before a command that should run on a host. There are none if the host is
+    /// this machine.
     fn remote(&self, host: &str) -> Vec<OsString> {
         if self.pretend_hosts.is_some() {
             return vec![ENV.into()];
@@ -328,10 +333,11 @@ impl Run {
     }
 }
 
-/// Returns the absolute path of a program: as given if it has a slash, otherwise from the folders of PATH.
+/// Returns the absolute path of a program: that of the given path if it has a slash, otherwise the
+/// one found in the folders of PATH.
 ///
 /// # Errors
-/// It is a name that no folder of PATH has, but this folder.
+/// The program is a name that no folder of PATH has, although the current folder has it.
 fn find(program: &Path) -> Result<PathBuf, String> {
     let is_file = |path: &PathBuf| path.is_file();
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);

@@ -1,4 +1,4 @@
-//! `fencepost env`: the environment variables that are read, with what is set.
+//! `fencepost env`: lists the environment variables that are read, with their current values.
 
 use fencepost_job::variables::{Reader, VARIABLES, Variable, reported, unknown};
 use std::ffi::OsString;
@@ -11,7 +11,6 @@ pub fn listed(environment: &[(OsString, OsString)]) -> String {
         (Reader::Program, "Programs read these when they enter a world:"),
         (Reader::Job, "Launchers of processes, and ranks that join a job, read these:"),
     ] {
-        // Writing to a text cannot fail.
         let _ = writeln!(text, "{heading}\n");
         for variable in VARIABLES.iter().filter(|variable| variable.reader == reader) {
             let set = environment.iter().find(|(name, _)| name == variable.name);
@@ -28,7 +27,7 @@ pub fn listed(environment: &[(OsString, OsString)]) -> String {
 /// The number of columns of a line.
 const COLUMNS: usize = 100;
 
-/// The indentation of a meaning.
+/// The indentation of the text below a variable.
 const INDENT: &str = "      ";
 
 fn list(text: &mut String, variable: &Variable, set: Option<String>) {

@@ -1,4 +1,4 @@
-//! Calls on windows, recognised by how they are written: operation chains, fences, queries.
+//! Calls on windows, recognised by their syntax: operation chains, fences, queries.
 
 use crate::exprs::{name_of, strip};
 use crate::parse::{ParamKind, Superstep};
@@ -7,25 +7,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 use syn::{Expr, ExprMethodCall, Local, Pat, UnOp};
 
-/// The names of the body, and what each stands for.
+/// The names of the body, and what each denotes.
 #[derive(Debug)]
 pub struct Scope {
-    /// Windows that take part, and other names for them (`let w = &u`), by the window's number.
+    /// The windows that take part, and other names for them (`let w = &u`), with the window's
+    /// number.
     pub windows: BTreeMap<String, usize>,
     /// The number of windows that take part.
     pub count: usize,
-    /// `&Window` parameters.
+    /// The `&Window` parameters.
     pub shared: BTreeSet<String>,
-    /// `&World` parameters.
+    /// The `&World` parameters.
     pub worlds: BTreeSet<String>,
-    /// Other parameters.
+    /// The other parameters.
     pub arguments: BTreeSet<String>,
-    /// The place where one of the windows' names is given to something else.
+    /// The place where a name of a window is bound to something else.
     pub shadowed: Option<Span>,
 }
 
 impl Scope {
-    /// The names of a superstep's parameters, and the other names that its body gives its windows.
+    /// Returns the names of a superstep's parameters, and the other names that its body gives its
+    /// windows.
     pub fn of(superstep: &Superstep) -> Self {
         let mut scope = Scope {
             windows: BTreeMap::new(),
@@ -52,12 +54,13 @@ impl Scope {
         scope
     }
 
-    /// The window that a name is.
+    /// Returns the window that a name denotes.
     pub fn window(&self, name: &Ident) -> Option<usize> {
         self.windows.get(&name.to_string()).copied()
     }
 
-    /// The window that an expression is, behind `&`, `*` and parentheses, unless it is `&mut`.
+    /// Returns the window that an expression denotes, behind `&`, `*` and parentheses, but not
+    /// behind `&mut`.
     pub fn window_of(&self, expr: &Expr) -> Option<usize> {
         match strip(expr) {
             Expr::Reference(reference) if reference.mutability.is_none() => self.window_of(&reference.expr),
@@ -66,12 +69,12 @@ impl Scope {
         }
     }
 
-    /// Returns whether a name is a window, taking part or not.
+    /// Returns whether a name is a window, whether or not it takes part.
     pub fn is_any_window(&self, name: &str) -> bool {
         self.windows.contains_key(name) || self.shared.contains(name)
     }
 
-    /// The window that `let name = &u;` gives another name to.
+    /// Returns the new name and the window of `let name = &u;`.
     pub fn aliased(&self, local: &Local) -> Option<(Ident, usize)> {
         let (pat, slice) = match &local.pat {
             Pat::Type(typed) => (&*typed.pat, is_slice_reference(&typed.ty)),
@@ -84,19 +87,20 @@ impl Scope {
         }
         match strip(&init.expr) {
             Expr::Reference(_) => Some((pat.ident.clone(), self.window_of(&init.expr)?)),
-            // `let x = w;` of something that is itself only `&u` is the same once more.
+            // `let x = w;`, where `w` is only `&u` itself, adds nothing new.
             _ => None,
         }
     }
 }
 
-/// Returns whether a type is `&[T]` or `&mut [T]`: with it a window's name becomes its elements.
+/// Returns whether a type is `&[T]` or `&mut [T]`: with such a type a window's name becomes its
+/// elements.
 pub fn is_slice_reference(ty: &syn::Type) -> bool {
     matches!(crate::types::strip_type(ty), syn::Type::Reference(reference)
         if matches!(crate::types::strip_type(&reference.elem), syn::Type::Slice(_)))
 }
 
-/// Finds `let w = &u`, and windows' names given to something else.
+/// Finds `let w = &u`, and names of windows that are bound to something else.
 struct Aliases<'s> {
     scope: &'s mut Scope,
 }
@@ -136,7 +140,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// The method's name.
+    /// Returns the name of the method.
     pub fn name(self) -> &'static str {
         match self {
             Verb::Put => "put",
@@ -147,25 +151,25 @@ impl Verb {
     }
 }
 
-/// A whole operation: `u.put(source).mode(m).to(target, place)`.
+/// A complete operation: `u.put(source).mode(m).to(target, place)`.
 #[derive(Clone, Debug)]
 pub struct Chain<'a> {
     pub verb: Verb,
     pub window: usize,
     pub receiver: &'a Expr,
-    /// Source, section, or nothing for a fetch.
+    /// The source or section; `None` for a fetch.
     pub local: Option<&'a Expr>,
     pub op: Option<&'a Expr>,
     pub modes: Vec<&'a Expr>,
     pub target: &'a Expr,
     pub place: &'a Expr,
-    /// The verb as written.
+    /// The verb in the source.
     pub method: &'a Ident,
     /// The last call of the chain.
     pub end: &'a ExprMethodCall,
 }
 
-/// The operation that an expression is, on any receiver that `receiver` accepts.
+/// Returns the operation that an expression is, on any receiver that `receiver` accepts.
 pub fn chain_on<'a>(expr: &'a Expr, receiver: impl Fn(&Expr) -> Option<usize>) -> Option<Chain<'a>> {
     let Expr::MethodCall(end) = strip(expr) else { return None };
     if end.args.len() != 2 {
@@ -222,12 +226,12 @@ pub fn chain_on<'a>(expr: &'a Expr, receiver: impl Fn(&Expr) -> Option<usize>) -
 }
 
 impl Scope {
-    /// The operation on a window that an expression is.
+    /// Returns the operation on a window that an expression is.
     pub fn chain<'a>(&self, expr: &'a Expr) -> Option<Chain<'a>> {
         chain_on(expr, |receiver| self.window_of(receiver))
     }
 
-    /// The fence that an expression is.
+    /// Returns the fence that an expression is.
     pub fn fence<'a>(&self, expr: &'a Expr) -> Option<Fence<'a>> {
         let Expr::MethodCall(call) = strip(expr) else { return None };
         let asserting = call.method == "fence_with";
@@ -251,7 +255,7 @@ impl Scope {
         Some(Fence { windows, call, asserting })
     }
 
-    /// The window in `&mut u`, `u` or `&mut *u`.
+    /// Returns the window in `&mut u`, `u` or `&mut *u`.
     fn fenced(&self, expr: &Expr) -> Option<usize> {
         match strip(expr) {
             Expr::Reference(reference) => self.fenced(&reference.expr),
@@ -260,7 +264,7 @@ impl Scope {
         }
     }
 
-    /// `u.section(elements)` of a window that takes part.
+    /// Returns the window and the call of `u.section(elements)`, if the window takes part.
     pub fn section<'a>(&self, expr: &'a Expr) -> Option<(usize, &'a ExprMethodCall)> {
         match strip(expr) {
             Expr::MethodCall(call) if call.method == "section" && call.args.len() == 1 => {
@@ -271,11 +275,11 @@ impl Scope {
     }
 }
 
-/// A fence as written.
+/// A fence in the source.
 #[derive(Clone, Debug)]
 pub struct Fence<'a> {
     pub windows: Vec<usize>,
     pub call: &'a ExprMethodCall,
-    /// Whether the user gave assertions.
+    /// Whether the fence has assertions.
     pub asserting: bool,
 }

@@ -1,4 +1,4 @@
-//! The refusals of supersteps that follow from the text, at the span that it concerns.
+//! Refuses supersteps whose syntax shows that they cannot work, at the span concerned.
 
 use crate::chain::Verb;
 use crate::collect::{Body, Flow, Jump, Operation};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 use syn::{Error, Expr, Lit, Pat, Result};
 
-/// Refuse what cannot work.
+/// Refuses what cannot work.
 pub fn check(superstep: &Superstep, body: &Body) -> Result<()> {
     if let Some(odd) = body.odd.first() {
         return Err(Error::new(odd.span, format!("`{}` {}", odd.text, odd.message)));
@@ -26,7 +26,7 @@ pub fn check(superstep: &Superstep, body: &Body) -> Result<()> {
     conflicts(&body.flow, &Stable::of(superstep))
 }
 
-/// Returns whether there is a fence anywhere in it.
+/// Returns whether there is a fence anywhere in `flow`.
 pub fn fenced(flow: &[Flow]) -> bool {
     flow.iter().any(|step| match step {
         Flow::Fence { .. } => true,
@@ -36,7 +36,7 @@ pub fn fenced(flow: &[Flow]) -> bool {
     })
 }
 
-/// Returns whether there is an operation anywhere in it.
+/// Returns whether there is an operation anywhere in `flow`.
 fn operates(flow: &[Flow]) -> bool {
     flow.iter().any(|step| match step {
         Flow::Operation(_) => true,
@@ -46,13 +46,14 @@ fn operates(flow: &[Flow]) -> bool {
     })
 }
 
-/// A loop around a step.
+/// A loop that encloses a step.
 struct Around {
     label: Option<String>,
     fenced: bool,
 }
 
-/// Every fence is reached by all ranks equally often: nothing non-uniform decides about it.
+/// Checks that all ranks reach every fence equally often: only uniform conditions may decide about
+/// it.
 fn fences_reach_all<'f>(flow: &'f [Flow], cause: Option<&'f Cause>, loops: &mut Vec<Around>) -> Result<()> {
     let complain = |span: Span, what: &str, cause: &Cause| {
         let line = cause.span.start().line;
@@ -92,7 +93,7 @@ fn fences_reach_all<'f>(flow: &'f [Flow], cause: Option<&'f Cause>, loops: &mut 
     Ok(())
 }
 
-/// No `return` but of an error comes before a fence.
+/// Checks that no `return` comes before a fence, except that of an error.
 fn returns_leave_no_fence(flow: &[Flow], fence_follows: bool) -> Result<()> {
     for (i, step) in flow.iter().enumerate() {
         let follows = fence_follows || fenced(&flow[i + 1..]);
@@ -113,9 +114,10 @@ fn returns_leave_no_fence(flow: &[Flow], fence_follows: bool) -> Result<()> {
 /// The operations and sections that wait for a fence.
 #[derive(Clone, Default)]
 struct Open {
-    /// The first operation that waits, by window.
+    /// The first waiting operation of each window.
     operations: BTreeMap<usize, (Span, Verb)>,
-    /// Sections of other windows that wait: the operation's window, the section's window, the span.
+    /// The spans of waiting operations with sections of other windows, by the operation's window
+    /// and the section's window.
     sections: BTreeMap<(usize, usize), Span>,
 }
 
@@ -138,14 +140,14 @@ fn either(a: Option<Open>, b: Option<Open>) -> Option<Open> {
     }
 }
 
-/// A loop being walked, and what is open where it is left and begun again.
+/// A loop that is being visited, and what is open at its `break`s and `continue`s.
 struct Frame {
     label: Option<String>,
     breaks: Option<Open>,
     continues: Option<Open>,
 }
 
-/// A body with fences ends in one: nothing is open at its end, nor where it returns.
+/// Checks that a body with fences ends in one: nothing is open at its end, or where it returns.
 fn ends_fenced(flow: &[Flow]) -> Result<()> {
     let end = open_after(flow, Open::default(), &mut Vec::new())?;
     nothing_open(end.as_ref())
@@ -158,7 +160,8 @@ fn nothing_open(open: Option<&Open>) -> Result<()> {
     }
 }
 
-/// Returns the operations and sections that are open after `flow`; `None` where its end is not reached.
+/// Returns the operations and sections that are open after `flow`, or `None` if its end is not
+/// reached.
 fn open_after(flow: &[Flow], mut open: Open, frames: &mut Vec<Frame>) -> Result<Option<Open>> {
     for step in flow {
         match step {
@@ -194,7 +197,8 @@ fn open_after(flow: &[Flow], mut open: Open, frames: &mut Vec<Frame>) -> Result<
             Flow::Loop { label, endless, body, .. } => {
                 frames.push(Frame { label: label.clone(), breaks: None, continues: None });
                 let mut entry = open.clone();
-                // Twice: what the first time leaves open is open when the second begins.
+                // Visited twice: an operation that the first turn leaves open is open when the
+                // second turn begins.
                 for _ in 0..2 {
                     let end = open_after(body, entry.clone(), frames)?;
                     let continues = frames.last_mut().and_then(|frame| frame.continues.take());
@@ -225,8 +229,9 @@ fn open_after(flow: &[Flow], mut open: Open, frames: &mut Vec<Frame>) -> Result<
     Ok(Some(open))
 }
 
-/// Fences, by where they stand, that order nothing: in straight line, with no operation since the one before or since
-/// the beginning, and followed by another. None are known where calls may hide.
+/// Returns the spans of fences that order nothing. Such a fence is in straight-line code and is
+/// followed by another fence, and no operation comes between the previous fence, or the beginning,
+/// and this one. Returns no spans if there may be hidden calls.
 pub fn idle_fences(body: &Body) -> Vec<Span> {
     let mut idle = Vec::new();
     if body.hidden.is_some() {
@@ -254,14 +259,16 @@ pub fn idle_fences(body: &Body) -> Vec<Span> {
     idle
 }
 
-/// Returns whether the first thing that the body does with its windows is a fence that orders nothing.
+/// Returns whether the first thing that the body does with its windows is a fence that orders
+/// nothing.
 pub fn opens(body: &Body) -> bool {
     let mut steps = body.flow.iter().filter(|step| !matches!(step, Flow::Branch { .. } | Flow::Loop { .. }));
     let Some(Flow::Fence { span, .. }) = steps.next() else { return false };
     idle_fences(body).first().is_some_and(|idle| place_of(*idle) == place_of(*span))
 }
 
-/// Two operations of one epoch, in straight line, that are seen to touch the same elements.
+/// Refuses two operations of one epoch, in straight-line code, whose syntax shows that they touch
+/// the same elements.
 fn conflicts(flow: &[Flow], stable: &Stable) -> Result<()> {
     let mut epoch: Vec<&Operation> = Vec::new();
     for step in flow {
@@ -320,7 +327,8 @@ fn clash(a: &Operation, b: &Operation, stable: &Stable) -> bool {
     }
 }
 
-/// The elements that an operation touches at its target, where the text says so in numbers.
+/// Returns the elements that an operation touches at its target, if the source gives them as
+/// numbers.
 fn interval(operation: &Operation) -> Option<(u64, u64)> {
     match strip(&operation.place) {
         Expr::Range(range) if matches!(range.limits, syn::RangeLimits::HalfOpen(_)) => {
@@ -359,7 +367,8 @@ fn count(local: &Expr) -> Option<u64> {
     }
 }
 
-/// Names that mean one value throughout: bound once and not `mut`.
+/// The names that may change. Any other name is bound once and is not `mut`, so it has one value
+/// throughout.
 struct Stable {
     changing: BTreeSet<String>,
 }
@@ -380,7 +389,7 @@ impl Stable {
             bindings.visit_pat(&param.pat);
             if matches!(crate::types::strip_type(&param.ty), syn::Type::Reference(r) if crate::types::is_mut(r))
             {
-                // A window's rank and size stay; what another `&mut` leads to may not.
+                // A window's rank and size stay the same; the value behind another `&mut` may not.
                 if matches!(param.kind, crate::parse::ParamKind::Argument) {
                     bindings.visit_pat(&param.pat);
                 }
@@ -391,7 +400,7 @@ impl Stable {
         Self { changing: changing.map(|(name, _)| name).collect() }
     }
 
-    /// Returns whether two expressions have the same text and mean the same.
+    /// Returns whether two expressions have the same text and the same value.
     fn same(&self, a: &Expr, b: &Expr) -> bool {
         struct Constant<'s>(&'s Stable, bool);
         impl<'a> Visit<'a> for Constant<'_> {

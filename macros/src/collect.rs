@@ -1,4 +1,4 @@
-//! [`Body`]: what happens to the windows, in order, and the first thing that hides it from view.
+//! [`Body`]: what happens to the windows, in order, and the first use that cannot be followed.
 
 use crate::chain::{Scope, Verb, chain_on, is_slice_reference};
 use crate::exprs::{children, in_tokens, is_err, name_of, root_of, strip};
@@ -39,7 +39,7 @@ impl Reason {
     }
 }
 
-/// A use of a window that is refused wherever it stands.
+/// A use of a window that is refused at any place.
 #[derive(Debug)]
 pub struct Oddity {
     pub span: Span,
@@ -54,12 +54,12 @@ pub enum Flow {
     Fence {
         windows: Vec<usize>,
         span: Span,
-        /// The call as written, to find it again.
+        /// Whether the fence has assertions.
         asserting: bool,
     },
     /// A read or a write of a window's elements.
     Data,
-    /// One of several paths, chosen by something that is uniform or not.
+    /// One of several paths, chosen by a condition that is uniform if `cause` is `None`.
     Branch {
         cause: Option<Cause>,
         paths: Vec<Vec<Flow>>,
@@ -67,7 +67,7 @@ pub enum Flow {
     Loop {
         cause: Option<Cause>,
         label: Option<String>,
-        /// `loop`: left by `break` only.
+        /// Whether this is a `loop`, which only `break` leaves.
         endless: bool,
         body: Vec<Flow>,
     },
@@ -88,7 +88,7 @@ pub enum Jump {
     Return,
 }
 
-/// An operation, as far as text can say.
+/// An operation, as far as its syntax shows it.
 #[derive(Clone, Debug)]
 pub struct Operation {
     pub verb: Verb,
@@ -98,11 +98,11 @@ pub struct Operation {
     pub op: Option<String>,
     pub target: Expr,
     pub place: Expr,
-    /// Windows that sections in it are of.
+    /// The windows of the sections in the operation.
     pub sections: Vec<usize>,
 }
 
-/// Walk the body once.
+/// Collects the facts about a body in one walk over it.
 pub fn collect(superstep: &Superstep) -> Body {
     let scope = Scope::of(superstep);
     let uniform = Uniform::of(superstep, &scope);
@@ -123,7 +123,7 @@ pub fn collect(superstep: &Superstep) -> Body {
     Body { scope, flow, hidden, odd }
 }
 
-/// Finds what is compiled or not by a condition that is known to the compiler only.
+/// Finds code that is compiled conditionally, by a condition that only the compiler knows.
 struct Conditional(Option<Reason>);
 
 impl<'a> Visit<'a> for Conditional {
@@ -136,7 +136,7 @@ impl<'a> Visit<'a> for Conditional {
     }
 }
 
-/// The construct that the walk is inside of.
+/// The construct around the current place of the walk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Body,
@@ -266,7 +266,7 @@ impl Walk<'_> {
         self.other(expr, out);
     }
 
-    /// An expression that is neither an operation nor a fence.
+    /// Handles an expression that is neither an operation nor a fence.
     fn other(&mut self, expr: &Expr, out: &mut Vec<Flow>) {
         match expr {
             Expr::MethodCall(call) => self.method(call, out),
@@ -404,7 +404,7 @@ impl Walk<'_> {
     }
 
     fn jump(&self, kind: Jump, span: Span, out: &mut Vec<Flow>) {
-        // In a closure a `return` leaves the closure only.
+        // In a closure a `return` leaves only the closure.
         if self.inside == Inside::Body {
             out.push(Flow::Jump { kind, span });
         }
@@ -466,7 +466,7 @@ impl Walk<'_> {
         }
     }
 
-    /// An argument of a call.
+    /// Handles an argument of a call.
     fn argument(&mut self, arg: &Expr, call: &impl ToTokens, out: &mut Vec<Flow>) {
         if self.bare_window(arg) {
             self.hide(call, "hands the window to a function, which may call anything on it");
@@ -494,7 +494,7 @@ impl Walk<'_> {
         self.inside = outside;
     }
 
-    /// Returns whether an expression is a window and nothing else, behind any `&`, `&mut` and `*`.
+    /// Returns whether an expression is only a window, behind any `&`, `&mut` and `*`.
     fn bare_window(&self, expr: &Expr) -> bool {
         match strip(expr) {
             Expr::Reference(reference) => self.bare_window(&reference.expr),

@@ -10,14 +10,14 @@ use std::fmt::Write as _;
 /// The number of bodies in the file.
 const IN_FILE: u64 = 80;
 
-/// One body being drawn.
+/// A body that is being drawn.
 struct Draw {
     state: u64,
     out: String,
     depth: usize,
-    /// Operations so far, and names so far.
+    /// The number of operations and names so far.
     number: usize,
-    /// Loops around, by their labels.
+    /// The labels of the loops around the current place.
     loops: Vec<String>,
 }
 
@@ -36,7 +36,8 @@ impl Draw {
         self.number
     }
 
-    /// A number below 250; `all` and `u` say whether it may use the list and the window.
+    /// Returns an expression for a number below 250; `all` and `u` are whether it may use the list
+    /// and the window.
     fn value(&mut self, deep: usize, all: bool, u: bool) -> String {
         let most = if deep == 0 { 9 } else { 17 };
         match self.below(most) {
@@ -58,7 +59,7 @@ impl Draw {
             13 => format!("by({})", self.value(deep - 1, all, u)),
             14 => format!("({{ a = (a + {}) % 9; a }})", 1 + self.below(3)),
             15 => format!("small({})?", self.value(deep - 1, all, u)),
-            // An element, seldom: most bodies are to have a pattern.
+            // An element, but rarely, since most bodies should have a pattern.
             _ if u && self.below(12) == 0 => format!("u[{}] as usize", self.below(24)),
             _ => format!("by({})", self.value(deep - 1, all, u)),
         }
@@ -229,7 +230,7 @@ impl Draw {
     }
 }
 
-/// The statements of the body that a seed decides about.
+/// Returns the statements of the body that a seed determines.
 fn body(seed: u64) -> String {
     let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2545_f491_4f6c_dd1d;
     let mut draw = Draw { state, out: String::new(), depth: 0, number: 0, loops: Vec::new() };

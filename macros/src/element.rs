@@ -1,7 +1,8 @@
-//! `#[derive(Element)]`: a struct of numbers may live in a window.
+//! `#[derive(Element)]`: makes a struct of numbers an element of windows.
 //!
-//! This file refuses the structs whose syntax shows that they are no elements. The compiler checks the rest in code that
-//! the derive emits: each field is an element, and there is no padding between the fields.
+//! This file refuses structs whose syntax shows that they are not elements. Code that the derive
+//! emits makes the compiler check the rest: each field is an element, and there is no padding
+//! between the fields.
 
 use crate::messages::*;
 use proc_macro2::TokenStream;
@@ -10,7 +11,8 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Attribute, Data, DeriveInput, Error, Fields, Path, Result, Token, Type};
 
-/// The implementations for a struct; a refusal, and nothing else, for what cannot be an element.
+/// Returns the implementations for a struct, or only a compile error if the item cannot be an
+/// element.
 pub fn derive(item: TokenStream) -> TokenStream {
     syn::parse2(item).and_then(|input| implementations(&input)).unwrap_or_else(Error::into_compile_error)
 }
@@ -30,13 +32,13 @@ fn implementations(input: &DeriveInput) -> Result<TokenStream> {
         };
         // SAFETY: every field is an element, for which all bits zero are a value.
         unsafe impl ::fencepost::__private::Zeroable for #name {}
-        // SAFETY: every field is an element, their order is fixed, and there is no padding between them, as is asserted
-        // above: every bit pattern of the whole is a value.
+        // SAFETY: every field is an element, their order is fixed, and there is no padding between
+        // them, as is asserted above: every bit pattern of the whole is a value.
         unsafe impl ::fencepost::__private::Pod for #name {}
     })
 }
 
-/// The types of the fields of a struct whose layout is fixed.
+/// Returns the types of the fields of a struct whose layout is fixed.
 fn fields(input: &DeriveInput) -> Result<Vec<&Type>> {
     let fields = match &input.data {
         Data::Struct(of) => &of.fields,
@@ -55,7 +57,7 @@ fn fields(input: &DeriveInput) -> Result<Vec<&Type>> {
     Ok(fields.iter().map(|field| &field.ty).collect())
 }
 
-/// Whether the attributes fix the order of the fields.
+/// Returns whether the attributes fix the order of the fields.
 fn fixed(attrs: &[Attribute]) -> Result<bool> {
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("repr")) {
         let words = attr.parse_args_with(Punctuated::<syn::Meta, Token![,]>::parse_terminated)?;

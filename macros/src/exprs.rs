@@ -1,11 +1,11 @@
-//! Expressions, by how they are built, and the names in them.
+//! Helpers for expressions and the names in them, by syntax.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use std::collections::BTreeSet;
 use syn::visit::{self, Visit};
 use syn::{BinOp, Expr, Pat, UnOp};
 
-/// An expression without parentheses around it.
+/// Returns an expression without the parentheses around it.
 pub fn strip(expr: &Expr) -> &Expr {
     match expr {
         Expr::Paren(paren) => strip(&paren.expr),
@@ -14,7 +14,7 @@ pub fn strip(expr: &Expr) -> &Expr {
     }
 }
 
-/// Returns whether an expression is an `Err(..)`, or something with `?` after one.
+/// Returns whether an expression is an `Err(..)`, or one with `?` after it.
 pub fn is_err(expr: &Expr) -> bool {
     match strip(expr) {
         Expr::Call(call) => matches!(strip(&call.func), Expr::Path(path)
@@ -24,7 +24,8 @@ pub fn is_err(expr: &Expr) -> bool {
     }
 }
 
-/// The direct parts of an expression that evaluates all of them, in order; `None` for one that may not.
+/// Returns the direct parts of an expression that evaluates all of them, in order. Returns `None`
+/// for an expression that may skip some.
 pub fn children(expr: &Expr) -> Option<Vec<&Expr>> {
     Some(match expr {
         Expr::Array(array) => array.elems.iter().collect(),
@@ -58,7 +59,7 @@ pub fn is_ok(func: &Expr) -> bool {
     matches!(strip(func), Expr::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Ok"))
 }
 
-/// `+=` and its like.
+/// Returns whether an operator is `+=` or another compound assignment.
 pub fn is_compound(op: &BinOp) -> bool {
     matches!(
         op,
@@ -75,7 +76,7 @@ pub fn is_compound(op: &BinOp) -> bool {
     )
 }
 
-/// The name, if the expression is one.
+/// Returns the name, if the expression is only a name.
 pub fn name_of(expr: &Expr) -> Option<&Ident> {
     match strip(expr) {
         Expr::Path(path) if path.qself.is_none() => path.path.get_ident(),
@@ -83,7 +84,7 @@ pub fn name_of(expr: &Expr) -> Option<&Ident> {
     }
 }
 
-/// The name that a place expression is part of: `x` of `x.field[3]` and `*x`.
+/// Returns the name to which a place expression belongs: `x` for `x.field[3]` and `*x`.
 pub fn root_of(expr: &Expr) -> Option<&Ident> {
     match strip(expr) {
         Expr::Field(field) => root_of(&field.base),
@@ -93,7 +94,8 @@ pub fn root_of(expr: &Expr) -> Option<&Ident> {
     }
 }
 
-/// The names that places are parts of: the one of a place, and each of those that `(a, b.c) = ..` takes a value apart into.
+/// Returns the names to which place expressions belong. A destructuring assignment such as `(a,
+/// b.c) = ..` has one for each of its places.
 pub fn roots_of(places: &Expr) -> Vec<&Ident> {
     match strip(places) {
         Expr::Tuple(tuple) => tuple.elems.iter().flat_map(roots_of).collect(),
@@ -110,12 +112,13 @@ pub struct Bound {
     pub mutable: bool,
 }
 
-/// The names that a pattern binds.
+/// Returns the names that a pattern binds.
 pub fn bound_by(pat: &Pat) -> Vec<Bound> {
     struct Binder(Vec<Bound>);
     impl<'a> Visit<'a> for Binder {
         fn visit_pat_ident(&mut self, pat: &'a syn::PatIdent) {
-            // `None` and other constants look like bindings; by convention they begin with a capital.
+            // `None` and other constants look like bindings; by convention they begin with a
+            // capital.
             if !is_constant(&pat.ident) {
                 let by_mut_ref = pat.by_ref.is_some() && pat.mutability.is_some();
                 self.0
@@ -130,12 +133,12 @@ pub fn bound_by(pat: &Pat) -> Vec<Bound> {
     binder.0
 }
 
-/// Returns whether a name is a constant's, by its case.
+/// Returns whether a name is that of a constant, by its case.
 pub fn is_constant(name: &Ident) -> bool {
     name.to_string().trim_start_matches('_').starts_with(|c: char| c.is_ascii_uppercase())
 }
 
-/// Every identifier in tokens, those captured by format strings included.
+/// Collects every identifier in tokens, including those that format strings capture.
 pub fn in_tokens(tokens: TokenStream, into: &mut BTreeSet<String>) {
     for token in tokens {
         match token {
@@ -149,7 +152,7 @@ pub fn in_tokens(tokens: TokenStream, into: &mut BTreeSet<String>) {
     }
 }
 
-/// The names in the braces of a format string.
+/// Collects the names in the braces of a format string.
 fn captured(text: &str, into: &mut BTreeSet<String>) {
     if !text.contains('"') {
         return;
@@ -162,7 +165,7 @@ fn captured(text: &str, into: &mut BTreeSet<String>) {
     }
 }
 
-/// Every name that an expression mentions, macros' tokens included.
+/// Returns every name that an expression mentions, including those in the tokens of macros.
 pub fn mentioned(expr: &Expr) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     in_tokens(quote::quote!(#expr), &mut all);

@@ -1,4 +1,5 @@
-//! Well-known methods and macros, by name: what they do to what they are called on, and what their tokens are.
+//! Well-known methods and macros, by name: the effect of methods on their receivers, and the
+//! meaning of the macros' tokens.
 
 use proc_macro2::Ident;
 use syn::{Expr, ExprMethodCall, Macro};
@@ -114,11 +115,11 @@ const PURE: &[&str] = &[
     "zip",
 ];
 
-/// Methods that take something out of a receiver that is a plain name, an iterator or an `Option`, and would so again;
-/// what they are called on else is new each time.
+/// Methods that take something out of a receiver that is a plain name, an iterator or an `Option`,
+/// and would take something again if repeated. Any other receiver is new each time.
 const ADVANCE: &[&str] = &["all", "any", "find", "take"];
 
-/// Methods that change elements of their receiver, never how many there are.
+/// Methods that change elements of their receiver but cannot change the length.
 const REARRANGE: &[&str] = &[
     "copy_from_slice",
     "clone_from_slice",
@@ -138,7 +139,8 @@ const REARRANGE: &[&str] = &[
     "swap_with_slice",
 ];
 
-/// Methods of the standard collections and iterators that change their receiver in a way that running them again repeats.
+/// Methods of the standard collections and iterators that change their receiver, and change it
+/// again if they are repeated.
 const MUTATE: &[&str] = &[
     "append",
     "clear",
@@ -166,7 +168,7 @@ const MUTATE: &[&str] = &[
     "truncate",
 ];
 
-/// Methods that hand out a way to change elements, never how many there are.
+/// Methods that return `&mut` to elements but cannot change the length.
 const ITERATE_MUT: &[&str] = &[
     "iter_mut",
     "chunks_mut",
@@ -178,7 +180,7 @@ const ITERATE_MUT: &[&str] = &[
     "split_at_mut",
 ];
 
-/// Methods that change what looks immutable.
+/// Methods that change a receiver that looks immutable.
 const INTERIOR: &[&str] = &[
     "borrow_mut",
     "call_once",
@@ -291,15 +293,15 @@ fn among(list: &[&str], name: &Ident) -> bool {
 pub enum Effect {
     /// No effect.
     Pure,
-    /// Its elements change, their number does not.
+    /// The elements of the receiver change, but their number does not.
     Rearrange,
-    /// Its elements can be changed through what it returns, their number cannot.
+    /// The elements of the receiver can be changed through the result, but their number cannot.
     IterateMut,
-    /// It changes, and would change so again if run again.
+    /// The receiver changes, and would change again if the call were repeated.
     Mutate,
-    /// The same, where it is a name and not made for this call.
+    /// The same, if the receiver is a name and not made for this call.
     Advance,
-    /// Not known.
+    /// The effect is not known.
     Unknown,
 }
 
@@ -315,11 +317,11 @@ pub fn effect(method: &Ident) -> Effect {
     }
 }
 
-/// Returns whether a call may change what it is called on even if that is not `mut`.
+/// Returns whether a call may change its receiver even if that is not `mut`.
 pub fn changes_inside(call: &ExprMethodCall) -> bool {
     let method = &call.method;
     match (method.to_string().as_str(), call.args.len()) {
-        // Of a string it makes another one, and of an iterator as well.
+        // On a string or an iterator this returns a new one.
         ("replace", 2) | ("take", 1) => false,
         ("take", _) => true,
         // Methods of this name that need no `mut` are not those of iterators.
@@ -328,14 +330,15 @@ pub fn changes_inside(call: &ExprMethodCall) -> bool {
     }
 }
 
-/// Returns whether a call reads what others may change meanwhile: an atomic, a lock, a cell, a channel, a clock.
+/// Returns whether a call reads state that others may change meanwhile: an atomic, a lock, a cell,
+/// a channel, a clock.
 pub fn reads_state(call: &ExprMethodCall) -> bool {
     const OF_ANY: [&str; 9] =
         ["load", "lock", "try_lock", "try_borrow", "try_read", "recv", "try_recv", "recv_timeout", "elapsed"];
     among(&OF_ANY, &call.method) || (among(&["borrow", "read"], &call.method) && call.args.is_empty())
 }
 
-/// Returns whether a type of this name changes without being assigned, as far as names tell.
+/// Returns whether a type of this name changes without being assigned, as far as its name shows.
 pub fn state_type(name: &str) -> bool {
     const TYPES: [&str; 13] = [
         "Cell",
@@ -355,7 +358,7 @@ pub fn state_type(name: &str) -> bool {
     TYPES.contains(&name) || name.strip_prefix("Atomic").is_some_and(|of| !of.is_empty())
 }
 
-/// Returns whether a method goes through all of a map or set.
+/// Returns whether a method iterates over a whole map or set.
 pub fn iterates(method: &Ident) -> bool {
     const METHODS: [&str; 10] = [
         "drain",
@@ -372,12 +375,12 @@ pub fn iterates(method: &Ident) -> bool {
     among(&METHODS, method)
 }
 
-/// Returns whether `method` is one of slices, that a window has only through `Deref`.
+/// Returns whether `method` is a method of slices, which a window has only through `Deref`.
 pub fn is_slice_method(method: &Ident) -> bool {
     among(SLICE, method) || among(REARRANGE, method)
 }
 
-/// The arguments of a macro whose tokens are known to be expressions.
+/// Returns the arguments of a macro whose tokens are known to be expressions.
 pub fn macro_arguments(mac: &Macro) -> Option<Vec<Expr>> {
     let name = &mac.path.segments.last()?.ident;
     if !among(EXPRESSION_MACROS, name) {

@@ -1,8 +1,8 @@
 //! Lists of windows: `fields: &mut [Window<f64>; 7]` is seven windows, and a loop over it is seven
 //! blocks.
 //!
-//! All that follows sees windows with names of their own, as if each were a parameter. So a list is
-//! used in the ways that can be written without it: `for field in fields`, with or without
+//! All later stages see windows with names of their own, as if each were a parameter. So only uses
+//! of a list are accepted that can be written without it: `for field in fields`, with or without
 //! `.iter_mut()` and `.enumerate()`; `fields[3]`; `fields.len()`.
 
 use crate::exprs::{in_tokens, name_of, strip};
@@ -15,7 +15,7 @@ use syn::visit::{self, Visit};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Error, Expr, ExprForLoop, GenericArgument, Lit, Pat, PathArguments, Result, Type};
 
-/// The largest length of a list: a block is written for each window of it.
+/// The largest length of a list, since each of its windows gets a block.
 const MOST: usize = 64;
 /// The largest number of blocks that are written for the loops of a body.
 const MOST_BLOCKS: usize = 4096;
@@ -30,11 +30,11 @@ pub struct List {
     pub windows: Vec<Ident>,
 }
 
-/// The list of windows that a parameter is, by its name and its type as written; `None` if it is
-/// none.
+/// Returns the list of windows that a parameter declares, by its name and its type as written.
+/// Returns `None` if the parameter is not a list.
 ///
 /// # Errors
-/// The length is not part of the type, as a number, or there are too many windows.
+/// The type does not contain the length as a number, or there are too many windows.
 pub fn list(name: Option<&Ident>, ty: &Type) -> Result<Option<List>> {
     let Type::Reference(reference) = strip_type(ty) else { return Ok(None) };
     let (item, len) = match strip_type(&reference.elem) {
@@ -49,7 +49,7 @@ pub fn list(name: Option<&Ident>, ty: &Type) -> Result<Option<List>> {
     Ok(Some(List { name: name.clone(), element, windows }))
 }
 
-/// The element type of `Window<T>`.
+/// Returns the element type of `Window<T>`.
 fn element_of_window(ty: &Type) -> Option<Type> {
     let Type::Path(path) = strip_type(ty) else { return None };
     let last = path.path.segments.last().filter(|last| last.ident == "Window")?;
@@ -60,7 +60,7 @@ fn element_of_window(ty: &Type) -> Option<Type> {
     })
 }
 
-/// The number that a literal is.
+/// Returns the number that a literal denotes.
 fn number(expr: &Expr) -> Option<usize> {
     match strip(expr) {
         Expr::Lit(literal) => match &literal.lit {
@@ -71,7 +71,7 @@ fn number(expr: &Expr) -> Option<usize> {
     }
 }
 
-/// Writes the body with the windows of lists in the place of the lists.
+/// Rewrites the body so that it uses the windows of lists instead of the lists.
 ///
 /// # Errors
 /// A list is used in another way.
@@ -91,7 +91,7 @@ pub fn unroll(block: &mut Block, lists: &[List]) -> Result<()> {
 
 struct Unroll<'l> {
     lists: &'l [List],
-    /// The number of blocks that were written.
+    /// The number of blocks that are written so far.
     blocks: usize,
     refused: Option<Error>,
 }
@@ -104,7 +104,7 @@ impl Unroll<'_> {
         }
     }
 
-    /// The list that the head of a loop goes over, and whether it counts.
+    /// Returns the list that the head of a loop iterates over, and whether the loop enumerates it.
     fn iterated(&self, head: &Expr) -> Option<(&List, bool)> {
         let Expr::MethodCall(call) = strip(head) else { return Some((self.list(head)?, false)) };
         match call.method.to_string().as_str() {
@@ -119,7 +119,7 @@ impl Unroll<'_> {
         }
     }
 
-    /// The window that `fields[0]` is.
+    /// Returns the window that `fields[0]` denotes.
     fn indexed(&self, index: &syn::ExprIndex) -> Result<Option<Ident>> {
         let Some(list) = self.list(&index.expr) else { return Ok(None) };
         match number(&index.index).and_then(|at| list.windows.get(at)) {
@@ -130,7 +130,7 @@ impl Unroll<'_> {
         }
     }
 
-    /// Returns what is written in the place of an expression that uses a list.
+    /// Returns what replaces an expression that uses a list.
     fn other(&mut self, expr: &Expr) -> Result<Option<Expr>> {
         match expr {
             Expr::ForLoop(each) => {
@@ -142,7 +142,8 @@ impl Unroll<'_> {
                 }
                 Ok(Some(copies))
             }
-            // `&mut fields[0]` is not `&mut` of a name, which is a `&mut` itself.
+            // `fields[0]` becomes a name that is a `&mut` already, so `&mut fields[0]` must not
+            // become `&mut` of that name.
             Expr::Reference(reference) if reference.mutability.is_some() => match strip(&reference.expr) {
                 Expr::Index(index) => Ok(self.indexed(index)?.map(|window| syn::parse_quote!(&mut *#window))),
                 _ => Ok(None),
@@ -172,14 +173,14 @@ impl VisitMut for Unroll<'_> {
     }
 }
 
-/// A window's name in another place.
+/// Returns the name of a window with another place in the source.
 fn renamed(window: &Ident, place: Span) -> Ident {
     let mut window = window.clone();
     window.set_span(window.span().located_at(place));
     window
 }
 
-/// The name that a pattern is and nothing else.
+/// Returns the name in a pattern that is nothing but a name.
 fn only_name(pat: &Pat) -> Option<&Ident> {
     match pat {
         Pat::Ident(pat) if pat.by_ref.is_none() && pat.mutability.is_none() && pat.subpat.is_none() => {
@@ -189,7 +190,7 @@ fn only_name(pat: &Pat) -> Option<&Ident> {
     }
 }
 
-/// A block for each window of a list, in the place of a loop over it.
+/// Returns a block for each window of a list, in place of a loop over it.
 fn copies(list: &List, counts: bool, each: &ExprForLoop) -> Result<Expr> {
     let named = match (&*each.pat, counts) {
         (Pat::Tuple(tuple), true) if tuple.elems.len() == 2 => {
@@ -225,11 +226,11 @@ fn copies(list: &List, counts: bool, each: &ExprForLoop) -> Result<Expr> {
     Ok(Expr::Block(all))
 }
 
-/// Finds a `break` or `continue` of the loop itself, and fences: what is the same place of the
-/// program in all copies cannot be told apart, and whether a fence orders anything may differ from
-/// copy to copy.
+/// Finds a `break` or `continue` of the loop itself, and fences. A fence is refused for two
+/// reasons: its copies have one place in the program and could not be distinguished, and whether a
+/// fence orders anything may differ from copy to copy.
 struct Leaves {
-    /// The number of loops around what is visited.
+    /// The number of loops around the current place.
     inside: usize,
     found: Option<Span>,
     fences: Option<Span>,
@@ -284,11 +285,11 @@ impl<'a> Visit<'a> for Leaves {
     fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
-/// Gives a window its own name.
+/// Replaces the name of the loop by the name of a window.
 struct Rename<'n> {
     from: &'n Ident,
     to: &'n Ident,
-    /// The first place where the name stands for something else, with the message.
+    /// The first place where the name denotes something else, with the message.
     refused: Option<(Span, &'static str)>,
 }
 
@@ -297,8 +298,8 @@ impl Rename<'_> {
         self.refused.get_or_insert((span, why));
     }
 
-    /// The tokens of a macro with the name of the window, where it can be nothing else: neither a
-    /// member, nor a part of a path, nor a name that is given to something.
+    /// Replaces the name in the tokens of a macro where it can only be the window. It can not be
+    /// one as a member, as part of a path, or as a name that is bound to something.
     fn tokens(&mut self, tokens: TokenStream) -> TokenStream {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let is = |at: Option<usize>, c: char| {
@@ -362,7 +363,7 @@ impl VisitMut for Rename<'_> {
         visit_mut::visit_pat_ident_mut(self, pat);
     }
     fn visit_local_mut(&mut self, local: &mut syn::Local) {
-        // It would be another window's in each copy.
+        // The alias would denote another window in each copy.
         if let Some(init) = &local.init
             && let Expr::Reference(reference) = strip(&init.expr)
             && name_of(&reference.expr) == Some(self.from)
@@ -377,7 +378,7 @@ impl VisitMut for Rename<'_> {
     fn visit_item_mut(&mut self, _: &mut syn::Item) {}
 }
 
-/// Finds what is left of a list.
+/// Finds remaining uses of a list.
 struct Left<'l> {
     lists: &'l [List],
     found: Option<Span>,
@@ -407,7 +408,7 @@ impl<'a> Visit<'a> for Left<'_> {
     fn visit_item(&mut self, _: &'a syn::Item) {}
 }
 
-/// `let [__fields_0, ..] = fields;`, each of them `&mut`.
+/// Returns `let [__fields_0, ..] = fields;`, where each binding is a `&mut`.
 pub fn taken_apart(windows: &[Ident], list: &TokenStream) -> TokenStream {
     quote!(let [#(#windows),*] = #list;)
 }

@@ -1,4 +1,4 @@
-//! Tokens to our tree: [`Superstep`], the function with its parameters told apart.
+//! Parses tokens into our tree: [`Superstep`], the function with its parameters by role.
 
 use crate::list::{List, list, unroll};
 use crate::messages::*;
@@ -15,26 +15,27 @@ use syn::{
 pub struct Superstep {
     /// The path of the facade.
     pub facade: Path,
-    /// The name of the prepared superstep's type, if the user gives one.
+    /// The name of the prepared superstep's type, if the user has given one.
     pub prepared: Option<Ident>,
-    /// The mode that its operations prefer, as `Mode` names it.
+    /// The mode that its operations prefer, as a variant of `Mode`.
     pub mode: Option<Ident>,
-    /// How it synchronises where it is prepared, as `Sync` names it.
+    /// How the prepared superstep synchronises, as a variant of `Sync`.
     pub sync: Ident,
     pub attrs: Vec<Attribute>,
     pub vis: Visibility,
-    /// As written, without `#[uniform]`.
+    /// The signature as the user wrote it, without `#[uniform]`.
     pub sig: Signature,
     pub body: Block,
-    /// In the order written; a list of windows is a parameter for each.
+    /// The parameters in the order of the source; a list of windows has one parameter for each
+    /// window.
     pub params: Vec<Param>,
-    /// The lists of windows, in the order written.
+    /// The lists of windows, in the order of the source.
     pub lists: Vec<List>,
     /// The whole return type.
     pub returns: Type,
-    /// The type that `Ok` holds in it.
+    /// The type that `Ok` holds in the return type.
     pub value: Type,
-    /// Whether it returns nothing but success.
+    /// Whether `Ok` holds `()`.
     pub returns_unit: bool,
 }
 
@@ -42,21 +43,21 @@ pub struct Superstep {
 #[derive(Debug)]
 pub struct Param {
     pub pat: Pat,
-    /// Its name, where it is a plain one.
+    /// The name, if the pattern is a plain name.
     pub name: Option<Ident>,
     pub kind: ParamKind,
     pub ty: Type,
     pub uniform: bool,
-    /// The list that the window is in.
+    /// The index of the list to which the window belongs.
     pub list: Option<usize>,
 }
 
-/// The role of a parameter, by its type as written.
+/// The role of a parameter, by the syntax of its type.
 #[derive(Debug)]
 pub enum ParamKind {
-    /// `&mut Window<element>`: takes part.
+    /// `&mut Window<element>`, a window that takes part.
     Window { element: Box<Type> },
-    /// `&Window<T>`: data to read.
+    /// `&Window<T>`, data to read.
     SharedWindow,
     /// `&World`.
     World,
@@ -64,16 +65,16 @@ pub enum ParamKind {
     Argument,
 }
 
-/// A parameter as written, with its place among the [`params`](Superstep::params).
+/// A parameter as the user wrote it, with its index among the [`params`](Superstep::params).
 #[derive(Clone, Copy)]
 pub enum Written<'s> {
     Param(usize, &'s Param),
-    /// A list of windows, whose first one has this place.
+    /// A list of windows, with the index of its first window.
     List(usize, &'s List),
 }
 
 impl Superstep {
-    /// The windows that take part, in order: name and element type.
+    /// Returns the name and the element type of the windows that take part, in order.
     pub fn windows(&self) -> impl Iterator<Item = (&Ident, &Type)> {
         self.params.iter().filter_map(|param| match (&param.kind, &param.name) {
             (ParamKind::Window { element }, Some(name)) => Some((name, &**element)),
@@ -81,7 +82,7 @@ impl Superstep {
         })
     }
 
-    /// The parameters as written.
+    /// Returns the parameters as the user wrote them.
     pub fn written(&self) -> impl Iterator<Item = Written<'_>> {
         self.params.iter().enumerate().filter_map(|(at, param)| match param.list {
             None => Some(Written::Param(at, param)),
@@ -92,7 +93,7 @@ impl Superstep {
         })
     }
 
-    /// The return type, with something else for what `Ok` holds.
+    /// Returns the return type with another type in `Ok`.
     pub fn returns_with(&self, value: Type) -> Type {
         let mut returns = strip_type(&self.returns).clone();
         if let Some(held) = held_by_ok(&mut returns) {
@@ -101,18 +102,19 @@ impl Superstep {
         returns
     }
 
-    /// The parameters that are neither windows nor a world.
+    /// Returns the parameters that are neither windows nor a world.
     pub fn arguments(&self) -> impl Iterator<Item = &Param> {
         self.params.iter().filter(|param| matches!(param.kind, ParamKind::Argument))
     }
 }
 
-/// As many parameters may be windows or lists of them.
+/// The largest number of parameters that are windows or lists of them.
 const WINDOWS_MAX: usize = 6;
-/// As many windows may be fenced together: plans name them by the bits of a word.
+/// The largest number of windows that are fenced together, since plans name them by the bits of a
+/// word.
 const ALL_WINDOWS_MAX: usize = 64;
 
-/// Read the attribute's options and the function under it.
+/// Reads the attribute's options and the function under it.
 pub fn parse(options: TokenStream, item: TokenStream) -> Result<Superstep> {
     let options = read_options(options)?;
     let ItemFn { attrs, vis, mut sig, block, .. } = match syn::parse2::<Item>(item)? {
@@ -201,7 +203,7 @@ fn read_options(tokens: TokenStream) -> Result<Options> {
     Ok(options)
 }
 
-/// The variant of `Mode` that `#[superstep(mode = word)]` means.
+/// Returns the variant of `Mode` that `#[superstep(mode = word)]` denotes.
 fn mode(word: &Ident) -> Result<Ident> {
     let variant = match word.to_string().as_str() {
         "aggressive" => "Aggressive",
@@ -213,7 +215,7 @@ fn mode(word: &Ident) -> Result<Ident> {
     Ok(Ident::new(variant, word.span()))
 }
 
-/// The variant of `Sync` that `#[superstep(sync = word)]` means.
+/// Returns the variant of `Sync` that `#[superstep(sync = word)]` denotes.
 fn sync(word: &Ident) -> Result<Ident> {
     let variant = match word.to_string().as_str() {
         "fence" => "Fence",
@@ -273,7 +275,7 @@ fn param(typed: &syn::PatType, uniform: bool) -> Result<Param> {
     Ok(Param { pat: (*typed.pat).clone(), name, kind, ty: (*typed.ty).clone(), uniform, list: None })
 }
 
-/// The name that a pattern is.
+/// Returns the name, if a pattern is a plain name.
 fn plain_name(pat: &Pat) -> Option<Ident> {
     match pat {
         Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => Some(pat.ident.clone()),
@@ -281,13 +283,13 @@ fn plain_name(pat: &Pat) -> Option<Ident> {
     }
 }
 
-/// The windows of a list as parameters.
+/// Returns the windows of a list as parameters.
 fn params_of(list: &List, number: usize) -> impl Iterator<Item = Param> {
     list.windows.iter().map(move |name| Param {
         pat: syn::parse_quote!(#name),
         name: Some(name.clone()),
         kind: ParamKind::Window { element: Box::new(list.element.clone()) },
-        ty: Type::Verbatim(TokenStream::new()), // the list has one
+        ty: Type::Verbatim(TokenStream::new()), // the list has the type
         uniform: false,
         list: Some(number),
     })
@@ -321,7 +323,7 @@ fn kind_of(ty: &Type) -> ParamKind {
     }
 }
 
-/// The return type, and what `Ok` holds in it.
+/// Returns the return type, and the type that `Ok` holds in it.
 fn result_type(sig: &Signature) -> Result<(Type, Type)> {
     let ReturnType::Type(_, ty) = &sig.output else {
         return Err(Error::new_spanned(&sig.ident, NO_RESULT));
@@ -336,7 +338,7 @@ fn result_type(sig: &Signature) -> Result<(Type, Type)> {
     Ok(((**ty).clone(), value.clone()))
 }
 
-/// Returns the type that `Ok` holds, of a type that is written as a `Result`.
+/// Returns the type that `Ok` holds, if the type is written as a `Result`.
 fn held_by_ok(ty: &mut Type) -> Option<&mut Type> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last_mut().filter(|last| last.ident == "Result")?;
@@ -347,10 +349,10 @@ fn held_by_ok(ty: &mut Type) -> Option<&mut Type> {
     }
 }
 
-/// The first tokens of an item that say what it is.
+/// Returns the first token of an item that shows what kind of item it is.
 fn first_token(item: &Item) -> TokenStream {
     quote::quote!(#item).into_iter().find(|token| matches!(token, TokenTree::Ident(_))).into_iter().collect()
 }
 
-/// Expressions separated by commas.
+/// A list of expressions separated by commas.
 pub type Exprs = Punctuated<syn::Expr, Token![,]>;

@@ -1,14 +1,14 @@
-//! The place of tokens in the source, and their text there.
+//! Positions of tokens in the source, and their text there.
 
 use proc_macro2::{Delimiter, LineColumn, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 
-/// A span as something that can be compared.
+/// Returns the start of a span as a value that can be compared.
 pub fn place_of(span: Span) -> (usize, usize) {
     (span.start().line, span.start().column)
 }
 
-/// Returns the text of tokens in the source, on one line and not too long.
+/// Returns the text of tokens in the source, on one line and shortened to 70 characters.
 pub fn text_of(tokens: &impl ToTokens) -> String {
     let mut line = String::new();
     write_tokens(tokens.to_token_stream(), &mut line, &mut None);
@@ -19,7 +19,8 @@ pub fn text_of(tokens: &impl ToTokens) -> String {
     line
 }
 
-/// Tokens with a space where the source has one or more; `end` is where the last one ended.
+/// Writes tokens with one space where the source has one or more; `end` is where the last token
+/// ended.
 fn write_tokens(tokens: TokenStream, line: &mut String, end: &mut Option<LineColumn>) {
     fn write(text: &str, from: LineColumn, to: LineColumn, line: &mut String, end: &mut Option<LineColumn>) {
         if end.is_some_and(|end| end != from) {
@@ -43,7 +44,8 @@ fn write_tokens(tokens: TokenStream, line: &mut String, end: &mut Option<LineCol
                 continue;
             }
         };
-        // A group that was parsed and printed has one span for both its delimiters: the whole.
+        // A group that was parsed and printed has one span for both of its delimiters: that of the
+        // whole group.
         write(open, from, LineColumn { column: from.column + 1, ..from }, line, end);
         write_tokens(group.stream(), line, end);
         write(close, LineColumn { column: to.column.saturating_sub(1), ..to }, to, line, end);

@@ -1,4 +1,5 @@
-//! Functions, expanded: what is refused, what is dynamic and why, and what the slice of the others is.
+//! Expansions of functions: which are refused, which are dynamic and why, and the slice of all
+//! others.
 
 use crate::slice::Outcome;
 use crate::{attribute, understand};
@@ -8,7 +9,7 @@ fn tokens(source: &str) -> TokenStream {
     source.parse().expect("tokens of a test")
 }
 
-/// The message that a function is refused with.
+/// Returns the message with which a function is refused.
 #[track_caller]
 fn refusal(source: &str) -> String {
     match understand(TokenStream::new(), tokens(source)) {
@@ -36,7 +37,7 @@ fn dynamic(source: &str) -> String {
     }
 }
 
-/// The body of a function's pattern, printed.
+/// Returns the body of a function's pattern, printed.
 #[track_caller]
 fn pattern(source: &str) -> String {
     match outcome(source) {
@@ -61,7 +62,7 @@ fn pretty(statements: TokenStream) -> String {
     body[1..body.len() - 1].join("\n")
 }
 
-/// A function with one window, a block and a list.
+/// Returns a function with one window, a block and a list.
 fn with_body(body: &str) -> String {
     format!(
         "fn f(u: &mut Window<f64>, block: &Block<2>, list: &[usize], n: usize) -> Result<()> {{\n{body}\n}}"
@@ -90,7 +91,7 @@ const HALO: &str = "
     }
     Ok(())";
 
-// What is sliced.
+// Slices.
 
 #[test]
 fn a_body_of_operations_is_its_own_pattern() {
@@ -103,7 +104,7 @@ fn a_body_of_operations_is_its_own_pattern() {
     assert!(replays(&with_body(HALO)));
 }
 
-/// Of a source whose type the caller chooses: a section is in the plan, and values are not.
+/// The caller chooses the type of the source: a section is in the plan, and values are not.
 #[test]
 fn a_generic_source_is_replayed_and_begun_with_its_arguments() {
     let body = "(u: &mut Window<f64>, from: S, to: usize) -> Result<()> { u.put(from).to(to, 0) }";
@@ -417,7 +418,7 @@ fn assigned_names_that_feed_targets_are_followed() {
     );
 }
 
-// What is dynamic: each form, and the line that it is told by.
+// Dynamic functions: each form, and the line that the reason names.
 
 #[test]
 fn a_helper_that_is_handed_the_window_makes_it_dynamic() {
@@ -711,7 +712,7 @@ fn no_fence_is_left_out_where_calls_may_hide() {
     assert!(!whole.contains("orders_nothing"), "{whole}");
 }
 
-// What is refused.
+// Refusals.
 
 #[test]
 fn signatures_that_cannot_be_supersteps_are_refused() {
@@ -878,7 +879,7 @@ fn a_conflict_that_can_be_seen_is_refused() {
     }
 }
 
-// The expansion.
+// Expansions.
 
 #[test]
 fn an_error_leaves_the_function_and_one_message() {
@@ -909,7 +910,7 @@ fn the_facade_is_where_the_option_says() {
     assert!(whole.contains("struct Halo"), "{whole}");
 }
 
-/// A function with a list of two windows.
+/// Returns a function with a list of two windows.
 fn with_list(body: &str) -> String {
     format!("fn f(fields: &mut [Window<f64>; 2], n: usize) -> Result<()> {{\n{body}\n}}")
 }
@@ -997,7 +998,7 @@ fn a_list_of_windows_is_refused_where_it_cannot_be_written_out() {
         world.fence((&mut fields[0], &mut fields[1]))
     }";
     assert!(pattern(both).contains("__fields_0.fence_with_others(&[__fields_1.id()])"), "{}", pattern(both));
-    // A loop in the loop may be left, and a member may have the same name.
+    // An inner loop may be left, and a member may have the same name.
     let body = "for field in fields { loop { break; } field.put(n.field..2).to(0, 1)?; } Ok(())";
     assert!(pattern(&with_list(body)).contains("__fields_1.put(n.field..2)"));
 }

@@ -1,4 +1,4 @@
-//! Types, and identifiers in tokens, by how they are written.
+//! Helpers for types, and for identifiers in tokens, by syntax.
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::Type;
@@ -8,7 +8,7 @@ pub fn is_mut(reference: &syn::TypeReference) -> bool {
     reference.mutability.is_some()
 }
 
-/// A type without parentheses around it.
+/// Returns a type without the parentheses around it.
 pub fn strip_type(ty: &Type) -> &Type {
     match ty {
         Type::Paren(paren) => strip_type(&paren.elem),
@@ -17,7 +17,7 @@ pub fn strip_type(ty: &Type) -> &Type {
     }
 }
 
-/// Returns the first place of an identifier or keyword in tokens.
+/// Returns the span of the first occurrence of an identifier or keyword in tokens.
 pub fn find_ident(tokens: TokenStream, name: &str) -> Option<Span> {
     tokens.into_iter().find_map(|token| match token {
         TokenTree::Ident(ident) if ident == name => Some(ident.span()),

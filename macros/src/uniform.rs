@@ -1,5 +1,5 @@
-//! Expressions that are the same on all ranks, by how they are written: literals, constants, `size()`, `#[uniform]`
-//! parameters, and locals made of these alone.
+//! Expressions whose syntax shows that they are the same on all ranks: literals, constants,
+//! `size()`, `#[uniform]` parameters, and locals made only of these.
 
 use crate::chain::Scope;
 use crate::exprs::{bound_by, children, is_compound, is_constant, name_of, root_of, roots_of, strip};
@@ -19,7 +19,7 @@ pub struct Cause {
     pub text: String,
 }
 
-/// The names that have one value on all ranks, wherever they are bound.
+/// The names that have one value on all ranks, at every place where they are bound.
 #[derive(Debug)]
 pub struct Uniform {
     names: BTreeSet<String>,
@@ -27,7 +27,7 @@ pub struct Uniform {
 }
 
 impl Uniform {
-    /// The greatest set of names that are made of uniform things only.
+    /// Returns the greatest set of names that are made only of uniform values.
     pub fn of(superstep: &Superstep, scope: &Scope) -> Self {
         let mut names = BTreeSet::new();
         let mut locals = Locals(BTreeSet::new());
@@ -35,7 +35,8 @@ impl Uniform {
         names.extend(locals.0);
         for param in &superstep.params {
             for bound in bound_by(&param.pat) {
-                // A parameter's value is as it is; one that a local shadows is judged by both.
+                // A parameter is uniform if it is marked so. If a local shadows a parameter, both
+                // must be uniform.
                 if param.uniform {
                     names.insert(bound.name.to_string());
                 } else {
@@ -80,7 +81,8 @@ impl Uniform {
                 }
                 self.cause(&call.receiver).or_else(|| call.args.iter().find_map(|arg| self.cause(arg)))
             }
-            // A constructor is written with a capital (`Some(3)`); any other function may know its rank.
+            // A constructor begins with a capital (`Some(3)`); any other function may depend on its
+            // rank.
             Expr::Call(call) => {
                 let constructor = matches!(strip(&call.func), Expr::Path(path)
                     if path.path.segments.last().is_some_and(|last| is_constant(&last.ident)));
@@ -95,7 +97,7 @@ impl Uniform {
     }
 }
 
-/// All names that patterns in the body bind.
+/// Collects all names that patterns in the body bind.
 struct Locals(BTreeSet<String>);
 
 impl<'a> Visit<'a> for Locals {
@@ -104,10 +106,10 @@ impl<'a> Visit<'a> for Locals {
     }
 }
 
-/// Finds the names that are given something that may differ.
+/// Finds the names that are bound or assigned to something that may differ between ranks.
 struct Judge<'u> {
     uniform: &'u Uniform,
-    /// Whether all ranks come here.
+    /// Whether all ranks reach the current place.
     here: bool,
     out: BTreeSet<String>,
 }
@@ -117,7 +119,7 @@ impl Judge<'_> {
         self.out.extend(bound_by(pat).into_iter().map(|bound| bound.name.to_string()));
     }
 
-    /// A pattern is given a value: part by part, where both are written as tuples.
+    /// Handles a pattern that is bound to a value, element by element if both are tuples.
     fn given(&mut self, pat: &Pat, value: &Expr) {
         match (pat, strip(value)) {
             (Pat::Tuple(pats), Expr::Tuple(values)) if pats.elems.len() == values.elems.len() => {
@@ -199,7 +201,8 @@ impl<'a> Visit<'a> for Judge<'_> {
     }
 
     fn visit_macro(&mut self, mac: &'a syn::Macro) {
-        // Whatever a macro may assign is not known to be uniform; those of the standard library assign nothing.
+        // Every name in a macro that may assign it is not known to be uniform. Macros of the
+        // standard library assign nothing.
         if macro_arguments(mac).is_none() {
             crate::exprs::in_tokens(mac.tokens.clone(), &mut self.out);
         }
@@ -253,7 +256,7 @@ impl<'a> Visit<'a> for Judge<'_> {
     }
 }
 
-/// Returns whether a loop's body has a jump under a condition that may differ.
+/// Returns whether a loop's body has a jump under a condition that may differ between ranks.
 fn leaves_unevenly(uniform: &Uniform, body: &syn::Block) -> bool {
     struct Jumps<'u>(&'u Uniform, bool, bool);
     impl<'a> Visit<'a> for Jumps<'_> {

@@ -1,4 +1,4 @@
-//! Arguments and generic parameters, as they are declared, owned and passed on; and names of our own.
+//! Arguments and generic parameters, in their declared, owned and passed forms; and hidden names.
 
 use crate::list::{List, taken_apart};
 use crate::parse::{Param, ParamKind, Superstep, Written};
@@ -7,12 +7,12 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{GenericParam, Type};
 
-/// An identifier that no user's code can see.
+/// Returns an identifier that user code cannot see.
 pub(super) fn hidden(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }
 
-/// `pattern::<T>(&recording.window::<f64>(0), argument, ..)`, with the arguments given.
+/// Returns `pattern::<T>(&recording.window::<f64>(0), argument, ..)`, with the given arguments.
 pub(super) fn call_pattern(
     superstep: &Superstep,
     recording: &Ident,
@@ -33,13 +33,14 @@ pub(super) fn call_pattern(
     quote!(pattern #turbofish (#(#inputs),*))
 }
 
-/// The type and const parameters, as given at a call.
+/// Returns the type and const parameters in the form of a call.
 pub(super) fn turbofish(superstep: &Superstep) -> TokenStream {
     let names = generic_names(superstep);
     if names.is_empty() { TokenStream::new() } else { quote!(::<#(#names),*>) }
 }
 
-/// Types of numbers and the like: copied, and the same each time.
+/// Returns whether a type is a number or another type that is copied and has the same value each
+/// time.
 pub(super) fn is_plain(ty: &Type) -> bool {
     const PLAIN: [&str; 16] = [
         "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64",
@@ -55,7 +56,7 @@ pub(super) fn is_plain(ty: &Type) -> bool {
     }
 }
 
-/// The owned form of an argument's type.
+/// Returns the owned form of an argument's type.
 fn owned(ty: &Type) -> TokenStream {
     let Type::Reference(reference) = strip_type(ty) else { return ty.to_token_stream() };
     match strip_type(&reference.elem) {
@@ -71,7 +72,7 @@ fn owned(ty: &Type) -> TokenStream {
     }
 }
 
-/// All arguments in one type: one as it is, several as a tuple, none as `()`.
+/// Returns one type for all arguments: a single one unchanged, several as a tuple, none as `()`.
 pub(super) fn bundle(superstep: &Superstep) -> TokenStream {
     let types: Vec<TokenStream> = superstep.arguments().map(|param| owned(&param.ty)).collect();
     match &types[..] {
@@ -80,19 +81,19 @@ pub(super) fn bundle(superstep: &Superstep) -> TokenStream {
     }
 }
 
-/// A parameter as written.
+/// Returns a parameter as the user wrote it.
 pub(super) fn input(param: &Param) -> TokenStream {
     let (pat, ty) = (&param.pat, &param.ty);
     quote!(#pat: #ty)
 }
 
-/// A parameter under a name of ours.
+/// Returns a parameter under a hidden name.
 pub(super) fn plain_input((index, param): (usize, &Param)) -> TokenStream {
     let (name, ty) = (hidden(&format!("argument{index}")), &param.ty);
     quote!(#name: #ty)
 }
 
-/// A parameter as written, under a name of ours.
+/// Returns a parameter or a list under a hidden name.
 pub(super) fn written_input(superstep: &Superstep, written: Written<'_>) -> TokenStream {
     match written {
         Written::Param(index, param) => plain_input((index, param)),
@@ -103,14 +104,15 @@ pub(super) fn written_input(superstep: &Superstep, written: Written<'_>) -> Toke
     }
 }
 
-/// `[Window<f64>; 7]`.
+/// Returns a type such as `[Window<f64>; 7]`.
 pub(super) fn list_type(superstep: &Superstep, list: &List) -> TokenStream {
     let (facade, element, len) = (&superstep.facade, &list.element, list.windows.len());
     quote!([#facade::Window<#element>; #len])
 }
 
-/// Returns the statements that give the windows of lists their names, and all windows as a fence
-/// takes them. `name` returns the name of a parameter, by its place and the name that the user gave.
+/// Returns the statements that bind the windows of lists to their names, and all windows in the
+/// form that a fence takes. `name` returns the name of a parameter from its index and the name that
+/// the user gave.
 pub(super) fn gathered(
     superstep: &Superstep,
     name: impl Fn(usize, &Ident) -> TokenStream,
@@ -138,13 +140,13 @@ pub(super) fn gathered(
     (apart, all)
 }
 
-/// `<T, N>`, or nothing.
+/// Returns `<T, N>`, or nothing.
 pub(super) fn type_names(superstep: &Superstep) -> TokenStream {
     let names = generic_names(superstep);
     if names.is_empty() { TokenStream::new() } else { quote!(<#(#names),*>) }
 }
 
-/// The names of the type and const parameters.
+/// Returns the names of the type and const parameters.
 fn generic_names(superstep: &Superstep) -> Vec<&Ident> {
     let params = superstep.sig.generics.params.iter().filter_map(|param| match param {
         GenericParam::Type(param) => Some(&param.ident),

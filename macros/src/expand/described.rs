@@ -1,4 +1,4 @@
-//! The items that are emitted with a superstep whose pattern can be had.
+//! The items that are emitted with a superstep whose pattern is available.
 
 use super::arguments::{bundle, call_pattern, hidden, input, is_plain, plain_input, type_names};
 use super::prepared::{Halves, prepared_name, prepared_type};
@@ -10,7 +10,8 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Attribute, Type};
 
-/// `pattern`, `compile`, `prepare`, `load` and the prepared superstep of one whose pattern can be had.
+/// Returns `pattern`, `compile`, `prepare`, `load` and the prepared superstep of a superstep whose
+/// pattern is available.
 pub(super) fn described(
     superstep: &Superstep,
     body: &Body,
@@ -71,15 +72,17 @@ pub(super) fn described(
         #(#cfgs)*
         #[allow(unused, unreachable_code, clippy::all, clippy::pedantic)]
         impl #name {
-            /// Records the calls of this superstep on recorders in the place of its windows: needs no world.
+            /// Records the calls of this superstep on recorders in place of its windows; needs no
+            /// world.
             pub fn pattern #generics (#(#inputs),*) -> #pattern_returns #clause {
                 #statements
                 ::core::result::Result::Ok(())
             }
 
-            /// Compiles this superstep for `ranks` ranks that share memory, of which `arguments` returns each one's arguments, on
-            /// the default machine model: needs no world. `Compiled::with` compiles it for another placement, such as that of
-            /// `World::placement`, and another machine.
+            /// Compiles this superstep for `ranks` ranks that share memory, on the default machine
+            /// model; needs no world. `arguments` returns the arguments of each rank.
+            /// `Compiled::with` compiles for another placement, such as that of `World::placement`,
+            /// and for another machine.
             ///
             /// # Errors
             /// Those of `arguments` and of the calls, with the rank.
@@ -105,7 +108,7 @@ pub(super) fn described(
             /// Prepares this superstep: all ranks describe it, agree on its plan, and compile it.
             ///
             /// # Errors
-            /// Those of the calls, and of ranks that do not agree.
+            /// Those of the calls, and an error if ranks do not agree.
             #[track_caller]
             pub fn prepare #generics (
                 world: &#facade::World
@@ -120,10 +123,12 @@ pub(super) fn described(
                 ::core::result::Result::Ok(#prepared { core, types: ::core::marker::PhantomData })
             }
 
-            /// Prepares this superstep from the plan in a file, after comparing it with this rank's own pattern.
+            /// Prepares this superstep from the plan in a file, after comparing it with this rank's
+            /// own pattern.
             ///
             /// # Errors
-            /// As `prepare`; and `FILE` or `PLAN` for a file that is not a plan, or not one for these calls.
+            /// As `prepare`; and `FILE` or `PLAN` for a file that is not a plan, or not one for
+            /// these calls.
             #[track_caller]
             pub fn load #generics (
                 world: &#facade::World,

@@ -1,4 +1,4 @@
-//! The items that are emitted with a superstep whose pattern cannot be had.
+//! The items that are emitted with a dynamic superstep, whose pattern is not available.
 
 use super::arguments::{bundle, type_names};
 use super::prepared::{Halves, prepared_name, prepared_type};
@@ -8,12 +8,13 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::Attribute;
 
-/// The line that made a superstep dynamic, and why.
+/// Returns the line that made a superstep dynamic, and why.
 pub(super) fn because(reason: &Reason) -> String {
     format!("line {}: `{}` {}", reason.span.start().line, reason.text, reason.why)
 }
 
-/// The same names of one whose pattern cannot be had: asking for it is an error that shows why.
+/// Returns the same names for a superstep whose pattern is not available. Using one of them is a
+/// compile error that shows why.
 pub(super) fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute]) -> TokenStream {
     let Superstep { facade, sig, .. } = superstep;
     let name = &sig.ident;
@@ -66,19 +67,19 @@ pub(super) fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute
 
             #[allow(unused, clippy::all, clippy::pedantic)]
             impl #name {
-                /// Not to be had: this superstep is planned at run time.
+                /// Not available: this superstep is planned at run time.
                 pub fn pattern #generics (#(#inputs),*) -> #facade::Result<()> #clause {
                     match window.never() {}
                 }
-                /// Not to be had: this superstep is planned at run time.
+                /// Not available: this superstep is planned at run time.
                 pub fn compile #generics (ranks: usize, arguments: #closure) -> #facade::Result<#facade::Compiled> #clause {
                     match arguments.never() {}
                 }
-                /// Not to be had: this superstep is planned at run time.
+                /// Not available: this superstep is planned at run time.
                 pub fn prepare #generics (world: &(impl #bound + ?Sized) #(, #arguments)*) -> #facade::Result<#prepared #prepared_generics> #clause {
                     match world.never() {}
                 }
-                /// Not to be had: this superstep is planned at run time.
+                /// Not available: this superstep is planned at run time.
                 pub fn load #generics (world: &(impl #bound + ?Sized), path: impl ::core::convert::AsRef<::std::path::Path> #(, #arguments)*) -> #facade::Result<#prepared #prepared_generics> #clause {
                     match world.never() {}
                 }

@@ -15,7 +15,7 @@ use syn::visit::{self, Visit};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Expr, FnArg, Stmt, Type};
 
-/// The function itself.
+/// Returns the function itself.
 pub(super) fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
     let Superstep { facade, attrs, vis, sig, returns, .. } = superstep;
     let name = &superstep.sig.ident;
@@ -29,7 +29,7 @@ pub(super) fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) ->
         _ => None,
     });
     let statements = statements(superstep, body, &scope);
-    // The window that the body has is a reborrow, and that one is `mut` where the user says so.
+    // The body sees a reborrow of each window, and that one is `mut` if the user wrote `mut`.
     let mut sig = sig.clone();
     for input in &mut sig.inputs {
         if let FnArg::Typed(typed) = input
@@ -63,7 +63,8 @@ pub(super) fn function(superstep: &Superstep, body: &Body, outcome: &Outcome) ->
     }
 }
 
-/// The body, without fences that order nothing, and with a note after the last one.
+/// Returns the body, without fences that order nothing, and with a call of `ended` after the last
+/// fence.
 fn statements(superstep: &Superstep, body: &Body, scope: &Ident) -> TokenStream {
     let mut block = superstep.body.clone();
     let idle = idle_fences(body).into_iter().map(place_of).collect();
@@ -76,7 +77,8 @@ fn statements(superstep: &Superstep, body: &Body, scope: &Ident) -> TokenStream 
     quote!(#(#statements)*)
 }
 
-/// The statement that holds the last fence; not known where calls may hide.
+/// Returns the index of the statement that contains the last fence. Returns `None` if there may be
+/// hidden calls.
 fn last_fence(block: &Block, body: &Body) -> Option<usize> {
     if body.hidden.is_some() {
         return None;
@@ -95,9 +97,9 @@ fn last_fence(block: &Block, body: &Body) -> Option<usize> {
     })
 }
 
-/// Returns whether the body ends in its last fence, or in that of all its windows which follows it: what comes after is at
-/// most an
-/// `Ok` of names and literals, so it does not matter whether that is evaluated before the fence or after it.
+/// Returns whether the body ends in its last fence, or in the implicit fence of all its windows.
+/// After that fence there is at most an `Ok` of names and literals, so it does not matter whether
+/// that is evaluated before or after the fence.
 pub(super) fn ends_in_fence(superstep: &Superstep, body: &Body) -> bool {
     let Some(last) = last_fence(&superstep.body, body) else { return !fenced(&body.flow) };
     let statements = &superstep.body.stmts;
@@ -107,7 +109,7 @@ pub(super) fn ends_in_fence(superstep: &Superstep, body: &Body) -> bool {
                 Expr::Try(inner) => body.scope.fence(&inner.expr),
                 inner => body.scope.fence(inner),
             };
-            // What it asserts of the time after it holds from here on.
+            // An assertion about the time after the fence would hold from here on.
             fence.is_some_and(|fence| !fence.asserting)
         }
         _ => false,
@@ -122,7 +124,8 @@ pub(super) fn ends_in_fence(superstep: &Superstep, body: &Body) -> bool {
     is_fence && statements[last + 1..].iter().all(is_over)
 }
 
-/// Returns whether a value is there without evaluating anything: names, but for those of windows, and literals.
+/// Returns whether a value is available without evaluating anything: names, except those of
+/// windows, and literals.
 fn is_there(value: &Expr, body: &Body) -> bool {
     match strip(value) {
         Expr::Tuple(tuple) => tuple.elems.iter().all(|value| is_there(value, body)),
@@ -149,7 +152,7 @@ impl VisitMut for LeaveOut<'_> {
     }
 }
 
-/// A hash of what must be equal on all ranks.
+/// Returns a hash of the values that must be equal on all ranks.
 fn uniform(superstep: &Superstep) -> TokenStream {
     let facade = &superstep.facade;
     let params =
@@ -166,7 +169,8 @@ fn uniform(superstep: &Superstep) -> TokenStream {
     quote!(#facade::__private::UniformHash::new() #(#with)* .word())
 }
 
-/// The pattern that the calls are compared with, where all arguments can be lent for it.
+/// Returns the pattern with which the calls are compared, if all arguments can be borrowed or
+/// copied for it.
 fn claim(superstep: &Superstep) -> TokenStream {
     let (facade, name) = (&superstep.facade, &superstep.sig.ident);
     let lent: Option<Vec<TokenStream>> = superstep

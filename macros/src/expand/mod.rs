@@ -1,7 +1,8 @@
-//! Our tree to tokens. Nothing here can fail.
+//! Translates our tree to tokens. Nothing here can fail.
 //!
-//! The function keeps its signature; its body runs between `enter` and `leave`. The expansion also has an empty enum of its
-//! name, which holds `pattern`, `compile`, `prepare` and `load`, and the type of the prepared superstep.
+//! The function keeps its signature; its body runs between `enter` and `leave`. The expansion also
+//! has an empty enum of the same name, which holds `pattern`, `compile`, `prepare` and `load`, and
+//! the type of the prepared superstep.
 
 mod arguments;
 mod described;
@@ -21,7 +22,7 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{Attribute, FnArg, Item, ReturnType, Type};
 
-/// The whole expansion.
+/// Returns the whole expansion.
 pub fn expand(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
     let function = function(superstep, body, outcome);
     let (vis, name) = (&superstep.vis, &superstep.sig.ident);
@@ -50,7 +51,7 @@ pub fn expand(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStr
     }
 }
 
-/// On an error: the diagnostic, and the function as it was, where that compiles.
+/// Returns the diagnostic for an error, and the unchanged function if it compiles.
 pub fn harmless(item: TokenStream, error: &syn::Error) -> TokenStream {
     let complaint = error.to_compile_error();
     let Ok(Item::Fn(mut function)) = syn::parse2::<Item>(item.clone()) else {
@@ -65,7 +66,7 @@ pub fn harmless(item: TokenStream, error: &syn::Error) -> TokenStream {
         if matches!(&**ty, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Result")));
     let missing = error.to_string().contains(OTHER_MODE);
     if !returns_result || function.sig.constness.is_some() || missing {
-        // Its `?`, or its calls of what there is not, would be errors of their own.
+        // The `?` of the body, or its calls of missing methods, would be errors of their own.
         function.sig.constness = None;
         function.block = syn::parse_quote!({ loop {} });
     }
@@ -76,7 +77,7 @@ pub fn harmless(item: TokenStream, error: &syn::Error) -> TokenStream {
     }
 }
 
-/// The description of a superstep for the runtime.
+/// Returns the description of a superstep for the runtime.
 fn about(superstep: &Superstep, body: &Body, outcome: &Outcome) -> TokenStream {
     let facade = &superstep.facade;
     let ident = &superstep.sig.ident;

@@ -9,7 +9,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use syn::{Attribute, GenericParam, Type};
 
-/// The prepared superstep's name.
+/// Returns the name of the prepared superstep's type.
 pub(super) fn prepared_name(superstep: &Superstep) -> Ident {
     superstep.prepared.clone().unwrap_or_else(|| format_ident!("{}_prepared", superstep.sig.ident))
 }
@@ -17,16 +17,16 @@ pub(super) fn prepared_name(superstep: &Superstep) -> Ident {
 /// The two halves of a prepared superstep.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Halves {
-    /// Those of a replay: its body is not run.
+    /// The halves of a replay, which does not run the body.
     Replayed,
-    /// The body, up to its last fence; and that fence.
+    /// The body up to its last fence, then that fence.
     Body,
-    /// All of it, since the body goes on after its last fence; and nothing.
+    /// The whole superstep, since the body continues after its last fence; then nothing.
     Whole,
 }
 
 impl Halves {
-    /// Those of a superstep that can be described.
+    /// Returns the halves of a superstep that can be described.
     pub(super) fn of(superstep: &Superstep, body: &Body, slice: &Slice) -> Self {
         if slice.replays && !slice.generic {
             Self::Replayed
@@ -38,7 +38,7 @@ impl Halves {
     }
 }
 
-/// The type that `prepare` and `load` give.
+/// Returns the type that `prepare` and `load` return.
 pub(super) fn prepared_type(
     superstep: &Superstep,
     (replays, halves): (bool, Halves),
@@ -53,7 +53,7 @@ pub(super) fn prepared_type(
     let turbofish = turbofish(superstep);
     let clause = &sig.generics.where_clause;
     let doc = format!("The superstep [`{name}`](fn@{name}), prepared: all ranks have agreed on its plan.");
-    // Under names of ours, since a parameter may be named as the function is.
+    // Under hidden names, since a parameter may have the name of the function.
     let inputs = superstep.written().map(|written| written_input(superstep, written));
     let passed = superstep.written().map(|written| argument(place_of(written)));
     let (apart, all) = gathered(superstep, |index, _| argument(index).to_token_stream());
@@ -75,11 +75,12 @@ pub(super) fn prepared_type(
         #(#cfgs)*
         #[allow(dead_code, clippy::all, clippy::pedantic)]
         impl <#(#types),*> #prepared #names {
-            /// Runs it once: takes the parameters of the superstep's function, and returns what that returns. The body is run,
-            /// and its calls are matched with the plan's, one by one.
+            /// Runs it once: takes the parameters of the superstep's function, and returns what
+            /// that returns. Runs the body, and matches its calls with those of the plan, one by
+            /// one.
             ///
             /// # Errors
-            /// `PLAN` at the first call that is not the plan's; otherwise as the superstep.
+            /// `PLAN` at the first call that is not in the plan; otherwise as the superstep.
             #[track_caller]
             pub fn run <#(#lifetimes),*> (&mut self, #(#inputs),*) -> #returns #clause {
                 let #bound = {
@@ -93,15 +94,16 @@ pub(super) fn prepared_type(
 
             #begin
 
-            /// Operations of all ranks that touch the same elements in ways whose order matters. Where one rank has
-            /// planned for all processes, since their calls are many and all different, each other rank has those on its
-            /// own windows.
+            /// Returns the operations of all ranks that touch the same elements in ways whose order
+            /// matters. If one rank has planned for all processes, since their calls are numerous
+            /// and all different, each other rank returns those on its own windows.
             pub fn conflicts(&self) -> ::std::vec::Vec<#facade::Conflict> {
                 self.core.conflicts()
             }
 
-            /// For each operation of all ranks where it goes and why, and which conflict. Where one rank has planned for
-            /// all processes, each other rank has its own operations.
+            /// Returns, for each operation of all ranks, where it goes and why, and which
+            /// operations conflict. If one rank has planned for all processes, each other rank
+            /// returns its own operations.
             pub fn explain(&self) -> ::std::string::String {
                 self.core.explain()
             }
@@ -116,7 +118,7 @@ pub(super) fn prepared_type(
     }
 }
 
-/// The name of ours of the parameter with this place.
+/// Returns the hidden name of the parameter with this index.
 fn argument(index: usize) -> Ident {
     hidden(&format!("argument{index}"))
 }
@@ -127,7 +129,8 @@ fn place_of(written: Written<'_>) -> usize {
     }
 }
 
-/// The parameters that are windows, or lists of them: place, name and type without its `&mut`.
+/// Returns the parameters that are windows or lists of them: index, name and type without its
+/// `&mut`.
 fn window_params(superstep: &Superstep) -> impl Iterator<Item = (usize, &Ident, TokenStream)> {
     let facade = &superstep.facade;
     superstep.written().filter_map(move |written| match written {
@@ -139,18 +142,18 @@ fn window_params(superstep: &Superstep) -> impl Iterator<Item = (usize, &Ident, 
     })
 }
 
-/// `replay`, of a superstep that is nothing but operations between sections.
+/// Returns `replay` of a superstep that consists only of operations between sections.
 fn replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
     let (facade, clause) = (&superstep.facade, &superstep.sig.generics.where_clause);
     let inputs = window_params(superstep).map(|(_, name, ty)| quote!(#name: &mut #ty));
     let (apart, all) = gathered(superstep, |_, name| name.to_token_stream());
     quote! {
-        /// Runs the plan once, without the body: takes the windows alone. Operations go where the arguments of `prepare` or
-        /// `load` said. Nothing is counted, described or planned.
+        /// Runs the plan once, without the body: takes only the windows. Operations go where the
+        /// arguments of `prepare` or `load` sent them. Nothing is counted, described or planned.
         ///
         /// # Errors
-        /// `SIZE` for a window shorter than the plan needs; `PLAN`, with nothing moved, where a call takes its elements from
-        /// values, which are not in a plan; otherwise as a fence.
+        /// `SIZE` for a window shorter than the plan needs; `PLAN`, with nothing moved, if a call
+        /// takes its elements from values, which are not in a plan; otherwise as a fence.
         #[track_caller]
         pub fn replay <#(#lifetimes),*> (&mut self, #(#inputs),*) -> #facade::Result<()> #clause {
             #apart
@@ -159,12 +162,13 @@ fn replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
     }
 }
 
-/// `replay`, of one whose body does more: asking for it is an error that says so.
+/// Returns `replay` of a superstep whose body does more: using it is a compile error that explains
+/// this.
 fn no_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
     let (facade, clause) = (&superstep.facade, &superstep.sig.generics.where_clause);
     let inputs = window_params(superstep).skip(1).map(|(_, _, ty)| quote!(, _: &mut #ty));
     quote! {
-        /// Not to be had: the body of this superstep has to run.
+        /// Not available: the body of this superstep must run.
         pub fn replay <#(#lifetimes),*> (
             &mut self,
             window: &mut (impl #facade::__private::Replays + ?Sized)
@@ -175,7 +179,8 @@ fn no_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream 
     }
 }
 
-/// The windows that are begun, and their type: one as it is, several as a tuple.
+/// Returns the windows that `begin` takes, and their type: a single one unchanged, several as a
+/// tuple.
 fn taken(superstep: &Superstep, names: &[Ident]) -> (TokenStream, TokenStream) {
     let types: Vec<_> = window_params(superstep).map(|(_, _, ty)| ty).collect();
     match (names, &types[..]) {
@@ -184,25 +189,26 @@ fn taken(superstep: &Superstep, names: &[Ident]) -> (TokenStream, TokenStream) {
     }
 }
 
-/// `begin`, of a superstep that is replayed.
+/// Returns `begin` of a superstep that is replayed.
 fn begin_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStream {
     let (facade, clause) = (&superstep.facade, &superstep.sig.generics.where_clause);
     let inputs = window_params(superstep).map(|(_, name, ty)| quote!(#name: #ty));
     let names: Vec<Ident> = window_params(superstep).map(|(_, name, _)| name.clone()).collect();
     let (windows, types) = taken(superstep, &names);
     quote! {
-        /// Begins a `replay`: takes the windows themselves, whose elements are as they are now for all that the superstep
-        /// reads, and returns without having waited for another rank; only epochs before the last one are run whole.
-        /// `finish` of what it returns ends the superstep and returns the windows; until then this rank may compute.
+        /// Begins a `replay`: takes the windows by value, and returns without waiting for another
+        /// rank. All that the superstep reads are the elements as they are now. Only epochs before
+        /// the last one are run whole. `finish` of the result ends the superstep and returns the
+        /// windows; until then this rank may compute.
         ///
         /// # Errors
-        /// `RMA_SYNC` where a superstep of the world (by posts and starts: a run of this plan) was begun and is not finished;
-        /// otherwise as `replay`. The windows are
-        /// dropped.
+        /// `RMA_SYNC` if a superstep of the world (by posts and starts: a run of this plan) was
+        /// begun and is not finished; otherwise as `replay`. The windows are dropped.
         ///
         /// # Cost
-        /// That of this rank's packs and sends, which is all that other ranks wait for. The first time also the elements that
-        /// the rank keeps are found, and the verifier shows that the schedule leaves them alone.
+        /// That of this rank's packs and sends, which is all that other ranks wait for. The first
+        /// call also determines the elements that the rank keeps, and the verifier proves that the
+        /// schedule leaves them alone.
         #[track_caller]
         pub fn begin <#(#lifetimes),*> (&mut self, #(#inputs),*) -> #facade::Result<#facade::Running<#types>> #clause {
             self.core.begin(#windows)
@@ -210,7 +216,7 @@ fn begin_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStre
     }
 }
 
-/// `begin`, of a superstep whose body has to run.
+/// Returns `begin` of a superstep whose body must run.
 fn begin_body(superstep: &Superstep, lifetimes: &[&GenericParam], halves: Halves) -> TokenStream {
     let Superstep { facade, sig, value, returns_unit, .. } = superstep;
     let (name, turbofish, clause) = (&sig.ident, turbofish(superstep), &sig.generics.where_clause);
@@ -266,11 +272,8 @@ fn begin_body(superstep: &Superstep, lifetimes: &[&GenericParam], halves: Halves
     };
     quote! {
         #[doc = #does]
-        ///
-        /// # Errors
-        /// `RMA_SYNC` where a superstep of the world (by posts and starts: a run of this plan) was begun and is not finished;
-        /// otherwise as `run`. The windows are
-        /// dropped.
+        /// `RMA_SYNC` if a superstep of the world (by posts and starts: a run of this plan) was
+        /// begun and is not finished; otherwise as `run`. The windows are dropped.
         ///
         /// # Cost
         #[doc = #cost]

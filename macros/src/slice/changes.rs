@@ -13,8 +13,8 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Expr, Macro, Pat, Type};
 
-/// A needed name is changed only in ways that the slice repeats: by assignments and by the standard collections' own
-/// methods. Anything else is unknown.
+/// Checks that needed names change only in ways that the slice repeats: by assignments and by the
+/// standard collections' own methods. Any other change is unknown.
 pub fn unknown_changes(superstep: &Superstep, needs: &BTreeMap<String, Need>) -> Result<(), Reason> {
     let mut mutable = Mutable(BTreeSet::new());
     for param in &superstep.params {
@@ -44,7 +44,7 @@ pub fn unknown_changes(superstep: &Superstep, needs: &BTreeMap<String, Need>) ->
     changes.found.map_or(Ok(()), Err)
 }
 
-/// Names that may be changed.
+/// The names that may be changed.
 struct Mutable(BTreeSet<String>);
 
 impl<'a> Visit<'a> for Mutable {
@@ -53,11 +53,11 @@ impl<'a> Visit<'a> for Mutable {
     }
 }
 
-/// The names that a pattern gives to parts of a value.
+/// The bindings of a pattern to parts of a value.
 struct Parts {
-    /// Whether one is `ref mut`.
+    /// Whether one of them is `ref mut`.
     by_mut: bool,
-    /// Whether there is one.
+    /// Whether there are any.
     bind: bool,
 }
 
@@ -73,11 +73,11 @@ impl<'a> Visit<'a> for Parts {
 struct Changes<'s> {
     needs: &'s BTreeMap<String, Need>,
     mutable: &'s BTreeSet<String>,
-    /// Arguments that are `&mut` themselves: handing one on lets it be changed.
+    /// The arguments that are `&mut` themselves: a function to which one is passed can change it.
     references: &'s BTreeSet<String>,
-    /// In a closure or a macro, where the slice does not look.
+    /// Whether the visit is in a closure or a macro, which the slice does not examine.
     inside: bool,
-    /// In the head of a `for` loop.
+    /// Whether the visit is in the head of a `for` loop.
     iterated: bool,
     found: Option<Reason>,
 }
@@ -88,7 +88,7 @@ impl Changes<'_> {
         self.needs.get(&root).map(|need| (root, *need))
     }
 
-    /// Something is given to `places` where the slice does not look.
+    /// Handles an assignment to `places`. It is an unknown change where the slice does not look.
     fn assigned(&mut self, places: &Expr, at: &impl ToTokens) {
         let value = |root: &&syn::Ident| self.needs.get(&root.to_string()) == Some(&Need::Value);
         if self.inside
@@ -98,14 +98,15 @@ impl Changes<'_> {
         }
     }
 
-    /// A pattern is given `value`: what it binds may be another name for a part of it, which may change it.
+    /// Handles a pattern that is bound to `value`. A binding may be another name for a part of the
+    /// value, and may change it.
     fn bound(&mut self, pat: &Pat, value: &Expr) {
         let Some((name, _)) = self.need(value) else { return };
         let mut parts = Parts { by_mut: false, bind: false };
         parts.visit_pat(pat);
         let reference = matches!(pat, Pat::Type(typed)
             if matches!(strip_type(&typed.ty), Type::Reference(reference) if is_mut(reference)));
-        // What is behind a `&mut` is not copied when it is taken apart.
+        // Destructuring does not copy the value behind a `&mut`.
         let plain = matches!(pat, Pat::Ident(_) | Pat::Type(_) | Pat::Wild(_));
         let apart = !plain && parts.bind && name_of(value).is_some() && self.references.contains(&name);
         if parts.by_mut || reference || apart {
@@ -157,7 +158,7 @@ impl<'a> Visit<'a> for Changes<'_> {
     }
 
     fn visit_expr_call(&mut self, call: &'a syn::ExprCall) {
-        // A closure that is `mut`, or a `&mut` to one, changes what it has captured.
+        // A closure that is `mut`, or a `&mut` to one, changes the variables that it has captured.
         if let Some(name) = name_of(&call.func).map(ToString::to_string)
             && (self.mutable.contains(&name) || self.references.contains(&name))
             && self.needs.contains_key(&name)

@@ -1,7 +1,9 @@
-//! [`Exit`]: where the body may leave early with an error, and which of these exits a pattern can have.
+//! [`Exit`]: where the body may leave early with an error, and which of these exits a pattern can
+//! have.
 //!
-//! A pattern is what an execution that succeeds does, so an exit may be left out where the pattern cannot have what it
-//! asks. It stays wherever it can: what follows may rely on it, an index, the end of a loop, the size of a buffer.
+//! A pattern is what a successful execution does, so an exit may be left out if the pattern cannot
+//! evaluate its condition. It stays whenever it can, since the code after it may rely on it: an
+//! index, the end of a loop, the size of a buffer.
 
 use super::keepers::{Found, Keepers};
 use super::need::{Known, Need};
@@ -19,14 +21,16 @@ pub type ExitPosition = (usize, usize);
 /// A place where the body may leave with an error.
 pub struct Exit<'a> {
     pub position: ExitPosition,
-    /// The expression that a `?` asks; `None` for a `return Err(..)` or an `Err(..)?`.
+    /// The expression before a `?`; `None` for a `return Err(..)` or an `Err(..)?`.
     asked: Option<&'a Expr>,
 }
 
 impl Exit<'_> {
-    /// Returns whether it may guard something in a pattern that needs `needs`, and can be evaluated as often as one likes.
+    /// Returns whether the exit may guard something in a pattern that needs `needs`, and can be
+    /// evaluated any number of times.
     ///
-    /// A call that has nothing to do with where operations go guards nothing, and may have effects of its own.
+    /// A call that is unrelated to where operations go guards nothing, and may have effects of its
+    /// own.
     pub fn guards(&self, needs: &BTreeMap<String, Need>) -> bool {
         let Some(asked) = self.asked else { return true };
         let mut asks = Asks { needs, plainly: true };
@@ -35,7 +39,7 @@ impl Exit<'_> {
     }
 }
 
-/// All exits of the body itself, in program order, but for the `?` of operations and fences.
+/// Returns all exits of the body itself, in program order, except the `?` of operations and fences.
 pub fn exits<'s>(superstep: &'s Superstep, known: Known<'_>) -> Vec<Exit<'s>> {
     struct Finds<'a, 'k> {
         known: Known<'k>,
@@ -65,7 +69,8 @@ pub fn exits<'s>(superstep: &'s Superstep, known: Known<'_>) -> Vec<Exit<'s>> {
     finds.found
 }
 
-/// Whether what is asked is asked of functions and of needed values, without changing anything that is seen.
+/// Finds whether an expression only calls functions and uses needed values, without visibly
+/// changing anything.
 struct Asks<'s> {
     needs: &'s BTreeMap<String, Need>,
     plainly: bool,

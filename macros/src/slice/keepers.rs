@@ -1,4 +1,5 @@
-//! The parts of an expression that have to stay in the slice: operations, exits, and changes of what is needed.
+//! The parts of an expression that must stay in the slice: operations, exits, and changes of needed
+//! names.
 
 use super::need::{Known, Need};
 use crate::exprs::{is_compound, is_err, name_of, root_of, roots_of};
@@ -8,14 +9,14 @@ use proc_macro2::Span;
 use syn::visit::{self, Visit};
 use syn::{Expr, Macro};
 
-/// The kinds of parts of an expression that have to stay.
+/// The kinds of parts of an expression that must stay.
 #[derive(Default, Clone, Copy)]
 pub struct Found {
     /// An operation or a fence.
     pub operation: bool,
-    /// An exit, but for exits by errors that are left out.
+    /// An exit, except exits by errors that are left out.
     pub jump: bool,
-    /// A change of something needed, or a macro that may be one.
+    /// A change of a needed name, or a macro that may make one.
     pub changes: bool,
     /// An operation on the right of `&&` or `||`.
     pub in_short_circuit: bool,
@@ -28,17 +29,17 @@ impl Found {
     }
 }
 
-/// Looks for it.
+/// Finds the parts of an expression that must stay.
 pub struct Keepers<'s> {
     known: Known<'s>,
     found: Found,
-    /// Labels of the loops inside the expression that are being visited.
+    /// The labels of the loops inside the expression around the current place.
     loops: Vec<Option<String>>,
     closure: bool,
 }
 
 impl<'s> Keepers<'s> {
-    /// Returns the kinds of parts of `expr` that have to stay.
+    /// Returns the kinds of parts of `expr` that must stay.
     pub fn of(known: Known<'s>, expr: &Expr) -> Found {
         let mut keepers = Keepers { known, found: Found::default(), loops: Vec::new(), closure: false };
         keepers.visit_expr(expr);
@@ -58,7 +59,8 @@ impl<'s> Keepers<'s> {
         self.known.exits.contains(&place_of(span))
     }
 
-    /// `places` are given something; a part of what is needed for its shape may be.
+    /// Handles an assignment to `places`. If a name is needed only for its shape, assigning a part
+    /// of it does not count.
     fn assigned(&mut self, places: &Expr) {
         let whole = root_of(places).is_none() || name_of(places).is_some();
         roots_of(places).into_iter().for_each(|root| self.changed(root, whole));

@@ -1,12 +1,14 @@
-//! [`Slice`]: the part of the body that the operations' targets and datatypes depend on.
+//! [`Slice`]: the part of the body on which the operations' targets and datatypes depend.
 //!
-//! A backward slice by name: an operation needs the names in its target, its place and its section, a kept condition
-//! or loop needs those in its head, and a needed name keeps every statement that gives it a value, until nothing is
-//! added. All bindings of one name are taken together, which keeps more than it must and never less. Of a slice that is
-//! put only the *shape* is needed, so what fills a buffer can go while what sizes it stays.
+//! This is a backward slice by name. An operation needs the names in its target, its place and its
+//! section. A kept condition or loop needs those in its head. A needed name keeps every statement
+//! that gives it a value. This repeats until nothing is added. All bindings of one name are taken
+//! together, which keeps more than necessary and never less. Of a slice that is put only the
+//! *shape* is needed, so the code that fills a buffer can go while the code that sizes it stays.
 //!
-//! Code that cannot be followed makes the superstep dynamic, with the line as the [`Reason`]. Assumptions about code that is
-//! not seen are written in `state`, and compared with the body's calls the first time, and each time under `FENCEPOST_CHECK`.
+//! Code that cannot be followed makes the superstep dynamic, with the line as the [`Reason`].
+//! Assumptions about unseen code are listed in `state`. They are compared with the body's calls the
+//! first time, and each time under `FENCEPOST_CHECK`.
 
 mod changes;
 mod exits;
@@ -36,9 +38,9 @@ use syn::visit::{self, Visit};
 /// The result of slicing a body.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Its pattern can be had without running it.
+    /// The pattern is available without running the body.
     Described(Slice),
-    /// Its pattern cannot be had, and why.
+    /// The pattern is not available, for this reason.
     Dynamic(Reason),
 }
 
@@ -46,18 +48,20 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct Slice {
     pub statements: TokenStream,
-    /// Whether the body is nothing but operations between sections, as far as syntax shows: replaying needs no body.
+    /// Whether the body consists only of operations between sections, as far as syntax shows. A
+    /// replay then needs no body.
     pub replays: bool,
-    /// Whether a source is of a type that the caller chooses, so that it may be values, for which the body has to run.
+    /// Whether a source is of a type that the caller chooses. It may then be values, for which the
+    /// body must run.
     pub generic: bool,
 }
 
-/// Slice the body, or say which line keeps it from being sliced.
+/// Slices the body, or returns the line that prevents this.
 ///
-/// A pattern is what an execution that succeeds does. An exit by error stays where the slice can have what it asks, each
-/// by itself: a later index or the end of a loop may rely on it. One that asks for elements is left out, and the
-/// pattern goes on behind it; that is why evaluating a pattern is bounded, why a panic in it is no claim, and why there is
-/// no unsafe code in it.
+/// A pattern is what a successful execution does. Each exit by error stays if the slice can
+/// evaluate its condition, since a later index or the end of a loop may rely on it. An exit that
+/// needs elements is left out, and the pattern continues behind it. For this reason the evaluation
+/// of a pattern is bounded, a panic in it claims nothing, and it contains no unsafe code.
 pub fn slice(superstep: &Superstep, body: &Body) -> Outcome {
     match described(superstep, body) {
         Ok(slice) => Outcome::Described(slice),
@@ -102,14 +106,14 @@ fn described(superstep: &Superstep, body: &Body) -> Result<Slice, Reason> {
                 }
             }
         });
-        // One that stays may need names that another one guards.
+        // An exit that stays may need names that another exit guards.
         if stay.len() == before {
             return Ok(slice);
         }
     }
 }
 
-/// The slice with the exits that `stay`, and what it needs.
+/// Returns the slice with the exits in `stay`, and the needs of that slice.
 fn describe(
     superstep: &Superstep,
     body: &Body,

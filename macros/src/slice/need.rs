@@ -14,7 +14,7 @@ pub enum Need {
     Value,
 }
 
-/// The needs of the slice, and what the names stand for.
+/// The needs of the slice, and what the names denote.
 #[derive(Clone, Copy)]
 pub struct Known<'s> {
     pub scope: &'s Scope,
@@ -22,9 +22,9 @@ pub struct Known<'s> {
     pub needs: &'s BTreeMap<String, Need>,
     /// The exits by error that stay.
     pub exits: &'s BTreeSet<ExitPosition>,
-    /// Names that are lists of values, as far as syntax shows: only how many there are matters.
+    /// The names that are lists of values, as far as syntax shows: only their lengths matter.
     pub lists: &'s BTreeSet<String>,
-    /// The bindings that tell which expressions may have another value the next time.
+    /// The bindings that determine which expressions may have another value the next time.
     pub states: &'s States,
 }
 

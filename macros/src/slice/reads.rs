@@ -1,4 +1,5 @@
-//! The parts of an expression that a slice may not read, and the replacements of those that it may.
+//! The parts of an expression that a slice must not read, and the replacements of those that it may
+//! read.
 
 use crate::chain::Scope;
 use crate::collect::Reason;
@@ -11,7 +12,8 @@ use syn::visit::{self, Visit};
 use syn::visit_mut::{self, VisitMut};
 use syn::{Block, Expr, Macro, Stmt};
 
-/// Finds what the slice cannot have: elements of windows, the world, operations, lengths in closures.
+/// Finds what is not available to the slice: elements of windows, the world, operations, lengths in
+/// closures.
 pub struct Reads<'s> {
     scope: &'s Scope,
     closure: bool,
@@ -19,7 +21,7 @@ pub struct Reads<'s> {
 }
 
 impl Reads<'_> {
-    /// The first thing in an expression that the slice cannot have.
+    /// Returns the first part of an expression that is not available to the slice.
     pub fn first(scope: &Scope, expr: &Expr) -> Option<Reason> {
         let mut reads = Reads { scope, closure: false, found: None };
         reads.visit_expr(expr);
@@ -88,7 +90,7 @@ impl<'a> Visit<'a> for Reads<'_> {
             let mut inner = Reads { scope: self.scope, closure: true, found: None };
             inner.visit_expr(&arg);
             if inner.found.is_some() && self.found.is_none() {
-                // The argument was parsed again: the macro itself has the position.
+                // The argument was parsed again, so only the macro itself has the position.
                 self.found = Some(Reason::new(mac, READ));
             }
         }
@@ -102,14 +104,15 @@ impl<'a> Visit<'a> for Reads<'_> {
     }
 }
 
-/// Turns what a window is asked into what a recorder answers, and lets loops be counted.
+/// Replaces queries of a window by queries of a recorder, and makes loops count their turns.
 pub struct Ahead<'s> {
     pub scope: &'s Scope,
-    /// The recorder that counts.
+    /// The recorder that counts the turns.
     pub counts: &'s Ident,
 }
 
-/// A loop begins its body: a pattern is bounded, though the body may end its loops by what a pattern does not have.
+/// Returns the statement that counts one turn at the start of a loop's body. It bounds a pattern
+/// whose body may end its loops by something that a pattern does not have.
 pub fn turn(counts: &Ident, span: Span) -> TokenStream {
     quote_spanned!(span=> #counts.turn()?;)
 }

@@ -1,4 +1,4 @@
-//! One round of slicing: which statements stay, given what is needed, and what these need.
+//! One round of slicing: which statements stay, given the needs, and what these statements need.
 
 use super::changes::unknown_changes;
 use super::keepers::Keepers;
@@ -29,15 +29,15 @@ type Sliced = Result<TokenStream, Reason>;
 pub struct Round {
     /// The statements that stay.
     pub statements: TokenStream,
-    /// The needs, those of these statements included.
+    /// The needs, including those of these statements.
     pub found: BTreeMap<String, Need>,
-    /// Nothing was left out, and no operation has a buffer of its own.
+    /// Whether nothing was left out, and no operation has a buffer of its own.
     pub whole: bool,
-    /// A source is of a type that the caller chooses.
+    /// Whether a source is of a type that the caller chooses.
     pub generic: bool,
 }
 
-/// Slice the body once; fences at the places `idle` are left out.
+/// Slices the body once, without the fences at the places `idle`.
 pub fn round(superstep: &Superstep, idle: &[(usize, usize)], known: Known<'_>) -> Result<Round, Reason> {
     let whole = superstep.returns_unit;
     let mut slicer = Slicer { superstep, idle, known, found: known.needs.clone(), whole, generic: false };
@@ -49,11 +49,11 @@ struct Slicer<'s> {
     superstep: &'s Superstep,
     idle: &'s [(usize, usize)],
     known: Known<'s>,
-    /// The needs that this round has found.
+    /// The needs that this round has found so far.
     found: BTreeMap<String, Need>,
-    /// Nothing was left out, and no operation has a buffer of its own.
+    /// Whether nothing was left out, and no operation has a buffer of its own.
     whole: bool,
-    /// A source is of a type that the caller chooses.
+    /// Whether a source is of a type that the caller chooses.
     generic: bool,
 }
 
@@ -70,7 +70,7 @@ impl Slicer<'_> {
         TokenStream::new()
     }
 
-    /// An expression as it is, once it is sure that it reads nothing but arguments and locals.
+    /// Keeps an expression, after checking that it reads only arguments and locals.
     fn keep(&mut self, expr: &Expr) -> Sliced {
         let reason = Reads::first(self.known.scope, expr).or_else(|| self.known.states.first(expr));
         if let Some(reason) = reason {
@@ -86,7 +86,7 @@ impl Slicer<'_> {
         Ok(kept.to_token_stream())
     }
 
-    /// The recorder that counts how often loops begin their bodies.
+    /// Returns the recorder that counts the turns of loops.
     fn counts(&self) -> Option<&Ident> {
         self.superstep.windows().next().map(|(name, _)| name)
     }
@@ -96,7 +96,7 @@ impl Slicer<'_> {
     }
 
     fn shape<'a>(&mut self, expr: &'a Expr) -> Result<Option<Shape<'a>>, Reason> {
-        // What it is made of may change something that is needed.
+        // A part of the expression may change something that is needed.
         if Keepers::of(self.known, expr).any() {
             return Ok(None);
         }
@@ -158,14 +158,16 @@ impl Slicer<'_> {
         Ok(match &init.diverge {
             Some((_, diverge)) => {
                 let diverge = self.inside(diverge, false)?;
-                // It may have ended in what the slice leaves out, a panic for one.
+                // The `else` block may have ended in code that the slice leaves out, such as a
+                // panic.
                 quote!(let #pat = #value else { #diverge ::core::unreachable!() };)
             }
             None => quote!(let #pat = #value;),
         })
     }
 
-    /// The statements that an expression becomes; `passes` where its `Result` is passed on.
+    /// Returns the statements that an expression becomes. `passes` is whether its `Result` is
+    /// passed on.
     fn expr(&mut self, expr: &Expr, passes: bool) -> Sliced {
         if let Some(chain) = self.known.scope.chain(expr) {
             return if passes {
@@ -187,7 +189,7 @@ impl Slicer<'_> {
         let keepers = Keepers::of(self.known, expr);
         match strip(expr) {
             Expr::Try(inner) if self.known.exits.contains(&place_of(inner.question_token.span)) => {
-                // The body runs in a replay, too: what is asked may be more than a check.
+                // A replay must run the body, too, since the expression may be more than a check.
                 self.whole = false;
                 if is_err(&inner.expr) && mentioned(&inner.expr).iter().any(|name| self.is_local(name)) {
                     return Ok(self.left(inner.question_token.span));
@@ -328,7 +330,7 @@ impl Slicer<'_> {
         }
     }
 
-    /// The statements of an expression that gets braces of its own.
+    /// Returns the statements of an expression that gets braces of its own.
     fn inside(&mut self, expr: &Expr, passes: bool) -> Sliced {
         match expr {
             Expr::Block(block) if block.label.is_none() => self.block(&block.block, passes),
@@ -336,7 +338,7 @@ impl Slicer<'_> {
         }
     }
 
-    /// The head of a condition or a loop has no operation in it.
+    /// Checks that the head of a condition or a loop contains no operation.
     fn plain(&self, head: &Expr) -> Result<(), Reason> {
         if Keepers::of(self.known, head).operation {
             return Err(Reason::new(head, "has an operation in a condition"));
@@ -374,13 +376,14 @@ impl Slicer<'_> {
         }
     }
 
-    /// A generated error in the place of the user's, which says something that the slice does not know.
+    /// Returns a generated error in place of the user's, which mentions something that the slice
+    /// does not know.
     fn left(&self, span: Span) -> TokenStream {
         let (facade, line) = (&self.superstep.facade, span.start().line as u32);
         quote_spanned!(span=> return ::core::result::Result::Err(::core::convert::From::from(#facade::__private::left(#line)));)
     }
 
-    /// `return value`.
+    /// Returns the statements of `return value`.
     fn leave(&mut self, value: Option<&Expr>, span: Span) -> Sliced {
         let out = quote_spanned!(span=> return ::core::result::Result::Ok(()););
         let Some(value) = value else { return Ok(out) };
@@ -391,7 +394,8 @@ impl Slicer<'_> {
                     || self.known.scope.worlds.contains(name)
                     || self.is_local(name)
             });
-            // The user's own error where it says nothing that the slice does not know; else one that says where.
+            // The user's own error, unless it mentions something that the slice does not know;
+            // otherwise one that names the line.
             return Ok(if locals || self.known.states.first(value).is_some() {
                 self.left(span)
             } else {
@@ -411,7 +415,7 @@ impl Slicer<'_> {
         Ok(quote_spanned!(span=> return (#kept).map(|_| ());))
     }
 
-    /// Whether a name is a local that is not needed so far.
+    /// Returns whether a name is a local that is not needed so far.
     fn is_local(&self, name: &str) -> bool {
         struct Finds<'n>(&'n str, bool);
         impl<'a> Visit<'a> for Finds<'_> {
@@ -429,7 +433,7 @@ impl Slicer<'_> {
         let (target, place) = (self.keep(chain.target)?, self.keep(chain.place)?);
         let (method, end) = (chain.method, &chain.end.method);
         let turbofish = &chain.end.turbofish;
-        // The recorder's `Location::caller` is where the call's parentheses are said to be.
+        // The recorder's `Location::caller` is the position of the call's parentheses.
         let span = end.span();
         let Some(local) = chain.local else {
             self.whole = false;
@@ -451,7 +455,8 @@ impl Slicer<'_> {
         Ok(quote_spanned!(span=> #receiver.#method(#local #op) #modes .#end #turbofish (#target, #place)?;))
     }
 
-    /// The origin's side of an operation: a section as it is, of a slice only the shape.
+    /// Returns the origin's side of an operation: a section unchanged, and of a slice only the
+    /// shape.
     fn source(&mut self, verb: Verb, local: &Expr) -> Sliced {
         if let Some((_, call)) = self.known.scope.section(local) {
             let (receiver, elements) = (&call.receiver, self.keep(&call.args[0])?);
@@ -461,7 +466,7 @@ impl Slicer<'_> {
         if verb == Verb::Get {
             return self.keep(local);
         }
-        // Of a part of a slice the pattern has as many elements as its datatype names.
+        // For a part of a slice, the pattern has as many elements as its datatype names.
         if let Expr::Tuple(pair) = strip(local)
             && pair.elems.len() == 2
         {
@@ -485,14 +490,15 @@ impl Slicer<'_> {
                     return Ok(local.to_token_stream());
                 }
                 self.generic |= self.is_generic(name);
-                // It may be a range or a datatype: which elements it names is more than how many.
+                // It may be a range or a datatype, for which the named elements matter and not only
+                // their number.
                 self.keep(local)
             }
             None => self.keep(local),
         }
     }
 
-    /// Whether this is an argument of a type that the caller chooses.
+    /// Returns whether `name` is an argument of a type that the caller chooses.
     fn is_generic(&self, name: &Ident) -> bool {
         let superstep = self.superstep;
         let chosen = |ty: &Type| match strip_type(ty) {
@@ -510,13 +516,13 @@ impl Slicer<'_> {
             return Ok(self.dropped());
         }
         if !self.superstep.returns_unit {
-            // In the pattern a `return` in it would have the wrong type.
+            // In the pattern a `return` in the macro would have the wrong type.
             return Err(Reason::new(mac, "is a macro that nothing is known about and that may return"));
         }
         if !is_safe(mac.tokens.clone()) {
             return Err(Reason::new(mac, UNSAFE));
         }
-        // It may jump or assign: it stays, with all it names.
+        // The macro may jump or assign, so it stays, with everything that it names.
         let mut names = BTreeSet::new();
         in_tokens(mac.tokens.clone(), &mut names);
         for name in names {

@@ -1,4 +1,5 @@
-//! The number of a value's elements, without the elements: what the pattern needs to know of a slice that is put.
+//! The number of a value's elements, without the elements: all that the pattern needs to know of a
+//! slice that is put.
 
 use crate::chain::Scope;
 use crate::collect::Reason;
@@ -14,9 +15,9 @@ use syn::{Expr, Item, Local, Pat, Path, RangeLimits, Type};
 
 /// A value with as many elements as the original.
 pub enum Shape<'a> {
-    /// This expression in its place.
+    /// This expression replaces the original.
     Value(TokenStream),
-    /// As many as this name has: only its own shape is needed.
+    /// It has as many elements as this name, so only the shape of the name is needed.
     Name(&'a syn::Ident),
 }
 
@@ -30,7 +31,8 @@ fn is_list(ty: &Type) -> bool {
     }
 }
 
-/// Names that are lists of values wherever they are bound. Any other name that is put may be a range or a datatype.
+/// Returns the names that are lists of values wherever they are bound. Any other name that is put
+/// may be a range or a datatype.
 pub fn lists(superstep: &Superstep) -> BTreeSet<String> {
     let mut bindings = Bindings::default();
     for param in &superstep.params {
@@ -55,11 +57,11 @@ pub fn lists(superstep: &Superstep) -> BTreeSet<String> {
 
 #[derive(Default)]
 struct Bindings {
-    /// Bound to a list somewhere, by its type.
+    /// The names that are bound to a list somewhere, by its type.
     lists: BTreeSet<String>,
-    /// Bound to a value of no given type.
+    /// The names that are bound to a value without a declared type, and the value.
     values: Vec<(Vec<String>, Expr)>,
-    /// Bound somewhere to what is not seen to be a list.
+    /// The names that are bound somewhere to something that is not visibly a list.
     others: BTreeSet<String>,
 }
 
@@ -109,10 +111,11 @@ pub fn is_values(expr: &Expr, lists: &BTreeSet<String>) -> bool {
     }
 }
 
-/// Makes an expression part of the slice as it is.
+/// A function that makes an expression part of the slice unchanged.
 pub type Keep<'k> = &'k mut dyn FnMut(&Expr) -> Result<TokenStream, Reason>;
 
-/// The shape of a source, or of what a local buffer is made from, where the syntax shows one.
+/// Returns the shape of a source, or of the value from which a local buffer is made, if the syntax
+/// shows one.
 pub fn shape<'a>(
     expr: &'a Expr,
     scope: &Scope,
@@ -139,13 +142,14 @@ pub fn shape<'a>(
                 }
                 Ok(Expr::Repeat(repeat)) => {
                     let len = keep(&repeat.len)?;
-                    // As many as the argument says, which may not be checked yet: that panics, and does not abort.
+                    // The argument gives the length, and it may not be checked yet: `zeros` panics
+                    // for it, and does not abort.
                     value(quote_spanned!(expr.span()=> #facade::__private::zeros(0..(#len))))
                 }
                 _ => Ok(None),
             }
         }
-        // Elements of a window: as many as the range says.
+        // Elements of a window: as many as the range names.
         Expr::Index(index) if scope.window_of(&index.expr).is_some() => {
             let Expr::Range(range) = strip(&index.index) else { return Ok(None) };
             let start = range.start.as_deref().map_or(Ok(quote!(0)), &mut *keep)?;

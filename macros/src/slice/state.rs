@@ -1,10 +1,11 @@
-//! State that a pattern may not rely on, though it is neither an element nor the world: values that may differ the next
-//! time.
+//! State on which a pattern must not rely, although it is neither an element nor the world: values
+//! that may differ the next time.
 //!
-//! A pattern is evaluated when a superstep is entered or prepared, its body runs later, and a replay later still. So what
-//! decides where operations go is made of arguments, locals and constants. Statics, clocks, cells and the order of a hash
-//! map are seen here by how they are written. What cannot be seen is believed: a function or a method that is called with
-//! arguments returns the same for the same arguments, and a type that hides a cell is not changed meanwhile.
+//! A pattern is evaluated when a superstep is entered or prepared, its body runs later, and a
+//! replay later still. So only arguments, locals and constants may decide where operations go.
+//! Statics, clocks, cells and the order of a hash map are recognised here by their syntax. Two
+//! things that syntax cannot show are assumed: a function or a method that is called with arguments
+//! returns the same for the same arguments, and a type that hides a cell is not changed meanwhile.
 
 use super::need::Need;
 use crate::collect::Reason;
@@ -17,19 +18,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 use syn::{Expr, Item, Local, Macro, Pat, Stmt, Type, UnOp};
 
-/// The bindings of the names of a body, as far as they tell whether the names may have a state.
+/// The bindings of the names of a body that determine whether a name may have a state.
 #[derive(Debug, Default)]
 pub struct States {
-    /// Parameters, locals, constants and functions of the body.
+    /// The parameters, locals, constants and functions of the body.
     bound: BTreeSet<String>,
-    /// Items of the body that are statics or have one.
+    /// The items of the body that are statics or use one.
     kept: BTreeSet<String>,
     /// An `impl` that a second copy of the body would repeat.
     repeated: Option<Reason>,
 }
 
 impl States {
-    /// Of one superstep.
+    /// Collects the bindings of one superstep.
     pub fn of(superstep: &Superstep) -> Self {
         let mut states = States::default();
         for param in &superstep.params {
@@ -42,7 +43,7 @@ impl States {
         for (name, _) in &items.functions {
             states.bound.insert(name.clone());
         }
-        // A function that names one with a state has it too.
+        // A function that names an item with a state has a state, too.
         loop {
             let more: Vec<String> = items
                 .functions
@@ -75,7 +76,8 @@ impl States {
         reads.found
     }
 
-    /// Returns whether a place is, or is part of, what may be a static: a name in capitals, or one that nothing here binds.
+    /// Returns whether a place is a possible static, or part of one: a name in capitals, or one
+    /// that nothing here binds.
     fn may_be_static(&self, place: &Expr) -> bool {
         match strip(place) {
             Expr::Field(field) => self.may_be_static(&field.base),
@@ -93,7 +95,7 @@ impl States {
                         return false;
                     }
                 }
-                // `Left` is a variant or a struct, `COUNTER` and `counter` may be statics.
+                // `Left` is a variant or a struct; `COUNTER` and `counter` may be statics.
                 !name.chars().any(|c| c.is_uppercase()) || !name.chars().any(|c| c.is_lowercase())
             }
             _ => false,
@@ -164,7 +166,7 @@ fn has_static(tokens: TokenStream) -> bool {
     })
 }
 
-/// Looks for it in an expression.
+/// Looks for possible state in an expression.
 struct Reads<'s> {
     states: &'s States,
     found: Option<Reason>,
@@ -180,7 +182,7 @@ impl Reads<'_> {
         }
     }
 
-    /// `&COUNTER`, handed to something.
+    /// Handles an argument such as `&COUNTER`.
     fn handed(&mut self, arg: &Expr) {
         if let Expr::Reference(reference) = strip(arg)
             && self.states.may_be_static(&reference.expr)
@@ -238,7 +240,7 @@ impl<'a> Visit<'a> for Reads<'_> {
         }
         for arg in macro_arguments(mac).unwrap_or_default() {
             if let Some(reason) = self.states.first(&arg) {
-                // The argument was parsed on its own: the macro itself has the position.
+                // The argument was parsed separately, so only the macro itself has the position.
                 self.found(mac, &reason.why);
             }
         }
@@ -253,7 +255,8 @@ pub fn is_safe(tokens: TokenStream) -> bool {
     !names_any(tokens, &BTreeSet::from(["unsafe".to_owned()]))
 }
 
-/// No needed name is bound to something that changes without being assigned, or is iterated in an order of its own.
+/// Checks that no needed name is bound to something that changes without being assigned, or is
+/// iterated in an unspecified order.
 pub fn no_states(superstep: &Superstep, needs: &BTreeMap<String, Need>) -> Result<(), Reason> {
     let mut bindings = Bindings { needs, found: None, hashed: BTreeSet::new() };
     for param in superstep.params.iter().filter(|param| matches!(param.kind, ParamKind::Argument)) {
@@ -268,7 +271,7 @@ pub fn no_states(superstep: &Superstep, needs: &BTreeMap<String, Need>) -> Resul
 struct Bindings<'s> {
     needs: &'s BTreeMap<String, Need>,
     found: Option<Reason>,
-    /// Needed locals that are hash maps or sets.
+    /// The needed locals that are hash maps or sets.
     hashed: BTreeSet<String>,
 }
 
