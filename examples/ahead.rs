@@ -1,6 +1,6 @@
-//! Ahead-of-time compilation: the exchange of heat2d is compiled without a world, for 4 ranks and for 100,172 ranks,
-//! saved, loaded and run, with the steps that
-//! follow each exchange visited band by band. Plans that do not match the program are refused.
+//! Ahead-of-time compilation. The exchange of heat2d is compiled without a world, for 4 ranks and
+//! for 100,172 ranks, saved, loaded and run. The steps after each exchange are visited band by
+//! band. Plans that do not match the program are refused.
 //!
 //! `cargo run --release --example ahead`; `--transport shm` or `tcp` runs the ranks as processes
 
@@ -69,13 +69,13 @@ impl Plans {
 
 impl Drop for Plans {
     fn drop(&mut self) {
-        // A folder that is left in the system's temporary folder does no harm.
+        // A folder left behind in the system's temporary folder does no harm.
         let _: std::io::Result<()> = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// The windows of all ranks after three exchanges and the steps that follow each, by plan or without one; `None` in processes
-/// other than rank 0's.
+/// Returns the windows of all ranks after three exchanges and the steps that follow each, with or
+/// without a plan. Returns `None` in processes other than rank 0's.
 fn run(job: &Job, plan: Option<&Path>) -> Result<Option<Vec<Vec<f64>>>> {
     let mut left: Vec<_> = job.world().collect(|world| {
         let block = Block::new(world, CELLS)?.halo(GROUP)?;
@@ -98,7 +98,8 @@ fn run(job: &Job, plan: Option<&Path>) -> Result<Option<Vec<Vec<f64>>>> {
     Ok(left.swap_remove(0))
 }
 
-/// Checks that each of the first `ranks` ranks refuses a plan, with a message that contains `because`.
+/// Checks that each of the first `ranks` ranks refuses a plan, with a message that contains
+/// `because`.
 fn refused<T>(
     job: &Job,
     ranks: usize,
@@ -131,7 +132,7 @@ fn report(job: &Job) -> Result<()> {
     let (few, many) = (plans.0.join("few.plan"), plans.0.join("many.plan"));
     let size = job.ranks();
 
-    // Compilation needs no world: no ranks have been started yet.
+    // Compilation needs no world: no ranks have started yet.
     let compiled = exchange::compile(size, |rank| Block::at(rank, size, CELLS)?.halo(GROUP))?;
     let compiled = job.compiled(&compiled, job.placement()?)?;
     compiled.save(&few)?;

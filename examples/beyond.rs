@@ -1,8 +1,11 @@
-//! The cost of a halo exchange on more ranks than there are: prepared, and at a fence, for 1,000 to 100,000 ranks.
+//! Predicts the cost of a halo exchange, prepared and at a fence, for 1,000 to 100,000 ranks that
+//! need not exist.
 //!
-//! First the exchange is run on some dozens of ranks, and the messages of each rank are counted. At a fence a rank sends one
-//! to each neighbour, unless it is so short that it rides in the rounds, and one in each of log2 p rounds; prepared, only those to its neighbours. Then it is compiled for the
-//! numbers of ranks asked for, and the machine model says what these messages cost on three kinds of links:
+//! First the exchange runs on some dozens of ranks, and each rank's messages are counted. At a
+//! fence a rank sends one message in each of log2 p rounds, and one to each neighbour unless it is
+//! short enough to be part of a round. A prepared exchange sends only the messages to neighbours.
+//! Then the exchange is compiled for larger numbers of ranks, and the machine model predicts what
+//! these messages cost on three kinds of links:
 //!
 //! - *prepared*: moving + frames + wire + latency, of the slowest rank;
 //! - *at a fence*: the same with the census in place of the latency, where the census takes longer.
@@ -47,17 +50,18 @@ fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// The frames that one rank sends in an exchange at a fence, in a prepared one, and the number of its neighbours.
+/// The frames that one rank sends in an exchange at a fence and in a prepared one, and the number
+/// of its neighbours.
 type Counts = (u64, u64, u64);
 
-/// Runs the exchange on `size` ranks that only exchange messages, and counts those of each rank.
+/// Runs the exchange on `size` ranks that only exchange messages, and counts each rank's messages.
 fn counted(size: usize, side: usize) -> Result<Vec<Counts>> {
     let world = ranks(size).transport(TransportKind::Sim(SimConfig::default())).census(Census::Sparse);
     world.collect(|world| {
         let block = Block::new(world, grid(size).map(|blocks| blocks * side))?.grid(grid(size))?.halo(1)?;
         let mut u = world.window::<f64>(block.len())?;
         let frames = |world: &World| world.meter().total().frames;
-        exchange(&mut u, &block)?; // describes its operations, which later ones repeat
+        exchange(&mut u, &block)?; // describes its operations; later calls repeat them
         let before = frames(world);
         exchange(&mut u, &block)?;
         let at_fence = frames(world) - before;
@@ -68,7 +72,7 @@ fn counted(size: usize, side: usize) -> Result<Vec<Counts>> {
     })
 }
 
-/// The grid of this many blocks that is nearest to a square.
+/// Returns the grid of this many blocks that is nearest to a square.
 fn grid(ranks: usize) -> [usize; 2] {
     let rows = (1..=ranks.isqrt()).rev().find(|rows| ranks.is_multiple_of(*rows)).unwrap_or(1);
     [rows, ranks / rows]
@@ -81,12 +85,13 @@ fn compiled(size: usize, side: usize) -> Result<Compiled> {
     })
 }
 
-/// The machine models to predict for, with their names.
+/// Returns the machine models to predict for, with their names.
 fn machines(options: &Options) -> Result<Vec<(String, Machine)>> {
     if let Some(file) = &options.machine {
         return Ok(vec![(file.display().to_string(), std::fs::read_to_string(file)?.parse()?)]);
     }
-    // Latency, overhead at each end, and ns a byte: round figures of such links, not of any one product.
+    // Latency, overhead at each end, and ns a byte: round figures of such links, not of a specific
+    // product.
     let links = [("TCP, 10 Gb/s", 15_000.0, 2_000.0, 0.8), ("RDMA, 100 Gb/s", 1_000.0, 200.0, 0.08)];
     let mut machines = vec![("TCP, one machine".to_owned(), Machine::default())];
     for (name, latency, overhead, per_byte) in links {
@@ -112,7 +117,7 @@ fn report(options: &Options) -> Result<()> {
         let rounds = u64::from(size.next_power_of_two().trailing_zeros());
         let counts = counted(size, side)?;
         for (at_fence, prepared, neighbours) in &counts {
-            // Short frames, as of corners, ride in the rounds.
+            // Short frames, such as those of corners, are part of the rounds.
             let dynamic = rounds..=neighbours + rounds;
             assert!(
                 dynamic.contains(at_fence) && prepared == neighbours,

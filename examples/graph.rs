@@ -1,11 +1,14 @@
-//! Connected components of a graph whose vertices are distributed over ranks that know few others.
+//! Connected components of a graph whose vertices are distributed over ranks that have few
+//! neighbours.
 //!
-//! The edges between ranks make a sparse directed graph: rank i sends to rank j if an edge of the problem leads from a vertex
-//! of i to one of j. Each rank posts its labels to those that send to it, starts an access to those that it sends to,
-//! accumulates its labels there with MIN, completes, and waits. Ranks that have no edge in common never hear of each other,
-//! and no fence is made. The result equals that of a serial loop.
+//! The edges between ranks make a sparse directed graph: rank i sends to rank j if an edge of the
+//! problem leads from a vertex of i to one of j. Each rank posts its labels to the ranks that send
+//! to it, and starts an access to those that it sends to. It accumulates its labels there with MIN,
+//! completes, and waits. Ranks without a common edge exchange nothing, and there is no fence. The
+//! result equals that of a serial loop.
 //!
-//! `cargo run --release --example graph -- -n 4`; `--transport shm` or `tcp` runs the ranks as processes
+//! `cargo run --release --example graph -- -n 4`; `--transport shm` or `tcp` runs the ranks as
+//! processes
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
@@ -25,12 +28,13 @@ struct Options {
     /// The number of vertices
     #[arg(long, default_value = "20000")]
     vertices: NonZeroUsize,
-    /// The number of rounds, in each of which a label crosses one edge
+    /// The number of rounds; in each round a label crosses one edge
     #[arg(long, default_value = "60")]
     rounds: usize,
 }
 
-/// The vertices that a vertex has an edge to: its neighbour in a chain of eight, and every third time one not far away.
+/// Returns the vertices to which a vertex has an edge: its neighbour in a chain of eight, and for
+/// every third vertex one not far away.
 fn edges(vertex: usize, vertices: usize) -> Vec<usize> {
     let mut all = Vec::new();
     if vertex % 8 != 7 && vertex + 1 < vertices {
@@ -43,12 +47,13 @@ fn edges(vertex: usize, vertices: usize) -> Vec<usize> {
     all
 }
 
-/// Each edge in both directions, as a list of pairs.
+/// Returns each edge in both directions, as pairs.
 fn pairs(vertices: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..vertices).flat_map(move |a| edges(a, vertices).into_iter().flat_map(move |b| [(a, b), (b, a)]))
 }
 
-/// The smallest label of each vertex's component, as far as it comes in `rounds` rounds, and how many messages a rank sent.
+/// Returns the smallest label that each vertex has seen after `rounds` rounds. Returns `None` in
+/// processes other than rank 0's.
 fn distributed(options: &Options) -> Result<Option<Vec<u32>>> {
     let vertices = options.vertices.get();
     let mut parts: Vec<_> = options.job.world().collect(|world| {
@@ -56,7 +61,7 @@ fn distributed(options: &Options) -> Result<Option<Vec<u32>>> {
         let each = vertices.div_ceil(ranks);
         let mut labels = world.window::<u32>(each)?;
         labels.iter_mut().enumerate().for_each(|(at, label)| *label = (me * each + at) as u32);
-        // For each rank that this one sends to: the vertices here, and those there.
+        // For each rank to which this one sends: the vertices here, and those there.
         let mut out: BTreeMap<usize, (Vec<usize>, Vec<usize>)> = BTreeMap::new();
         let mut sources = BTreeSet::new();
         for (from, to) in pairs(vertices) {
@@ -101,7 +106,7 @@ fn distributed(options: &Options) -> Result<Option<Vec<u32>>> {
     Ok(Some(all))
 }
 
-/// The same labels, computed in a plain loop.
+/// Computes the same labels in a plain loop.
 fn serial(options: &Options) -> Vec<u32> {
     let vertices = options.vertices.get();
     let all: Vec<(usize, usize)> = pairs(vertices).collect();

@@ -1,7 +1,9 @@
-//! Heat conduction in a square plate with cold edges, on one rank for each core (or `FENCEPOST_RANKS` ranks).
+//! Heat conduction in a square plate with cold edges, on one rank for each core (or
+//! `FENCEPOST_RANKS` ranks).
 //!
-//! The initial temperature is sin x sin y, which keeps its shape as the plate cools: each step multiplies it by the
-//! cosine of 180 degrees / (n - 1). So the exact result is known, and the program checks it.
+//! The initial temperature is sin x sin y, which keeps its shape as the plate cools: each step
+//! multiplies it by the cosine of 180 degrees / (n - 1). So the exact result is known, and the
+//! program checks it.
 //!
 //! `cargo run --release --example heat2d`; `FENCEPOST_TRANSPORT=shm` runs the ranks as processes
 
@@ -10,7 +12,7 @@
 use fencepost::{Row, prelude::*};
 
 const CELLS: usize = 512;
-/// The number of steps to an exchange. The halo is as wide.
+/// The number of steps between two exchanges, and the width of the halo.
 pub const GROUP: usize = 8;
 
 /// Each block puts its edges into the halos of the blocks around it.
@@ -37,11 +39,13 @@ pub fn main() -> Result<()> {
         let block = Block::new(world, [CELLS, CELLS])?.halo(GROUP)?;
         let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
         block.fill(&mut u, |[i, j]| wave(i) * wave(j));
-        let tiles = block.tiles(GROUP)?; // all steps pass over some rows before the next ones come
+        // visits the rows band by band: all steps pass over a few rows before the next ones
+        let tiles = block.tiles(GROUP)?;
         for _ in 0..1000 / GROUP {
             exchange(&mut u, &block)?;
             for row in tiles.rows_inside(1) {
-                relax(&row, row.turn([&mut u, &mut v])); // plain slices: a window derefs to its local part
+                // plain slices: a window derefs to its local part
+                relax(&row, row.turn([&mut u, &mut v]));
             }
             [u, v] = tiles.turn([u, v]);
         }

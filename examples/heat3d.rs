@@ -1,10 +1,13 @@
-//! Heat conduction in a cube with cold faces: seven points, and as many steps to an exchange, in such bands, as `Block::advise`
-//! returns for what cells, exchanges and memory cost here.
+//! Heat conduction in a cube with cold faces, with a stencil of seven points. `Block::advise`
+//! chooses the number of steps to an exchange, and the bands of rows, by the costs of cells,
+//! exchanges and memory on this machine.
 //!
-//! The initial temperature is sin x sin y sin z, which keeps its shape as the cube cools, so the exact result is known. It
-//! is compared with that, and with the serial program bit for bit.
+//! The initial temperature is sin x sin y sin z, which keeps its shape as the cube cools, so the
+//! exact result is known. The program compares its result with that, and with the serial program
+//! bit for bit.
 //!
-//! `cargo run --release --example heat3d -- -n 2 --cells 256`; `--transport shm` or `tcp` runs the ranks as processes
+//! `cargo run --release --example heat3d -- -n 2 --cells 256`; `--transport shm` or `tcp` runs the
+//! ranks as processes
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
@@ -31,7 +34,8 @@ struct Options {
     /// The number of steps
     #[arg(long, default_value = "50")]
     steps: u64,
-    /// The number of steps between two exchanges, and the width of the halo [default: the best by the model of the machine]
+    /// The number of steps between two exchanges, and the width of the halo [default: the best by
+    /// the model of the machine]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=64))]
     depth: Option<u64>,
 }
@@ -61,7 +65,8 @@ fn relax(row: &Row<3>, u: &[f64], v: &mut [f64]) {
     }
 }
 
-/// The same for plane `i` of a whole cube of `n` cells a side, as one writes it for one processor.
+/// Computes one step of plane `i` of a whole cube with `n` cells a side, as a program for one
+/// processor would.
 #[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2"))]
 fn flow(n: usize, i: usize, u: &[f64], v: &mut [f64]) {
     let inside = n - 2;
@@ -78,12 +83,13 @@ fn flow(n: usize, i: usize, u: &[f64], v: &mut [f64]) {
     }
 }
 
-/// Half a sine wave across the cube.
+/// Returns the height of half a sine wave across the cube.
 fn wave(at: usize, n: usize) -> f64 {
     (at as f64 * 180.0 / (n - 1) as f64).to_radians().sin()
 }
 
-/// The same, `group` steps to a pass over the cube: plane `i` of one step, then plane `i - 1` of the next one, and so on.
+/// Computes `group` steps in one pass over the cube: plane `i` of one step, then plane `i - 1` of
+/// the next one, and so on.
 fn tiled(n: usize, [u, v]: [&mut [f64]; 2], group: usize) {
     for front in 1..n + group {
         for step in 0..group {
@@ -96,10 +102,10 @@ fn tiled(n: usize, [u, v]: [&mut [f64]; 2], group: usize) {
     }
 }
 
-/// Returns how many steps to an exchange, and which bands, are best by what cells, exchanges and memory cost here: the same on all
-/// ranks.
+/// Returns how many steps to an exchange, and which bands, are best by the costs of cells,
+/// exchanges and memory on this machine. All ranks get the same result.
 fn advice(world: &World, block: &Block<3>) -> Result<Advice<3>> {
-    // A few rows, over and over: their cells are in the core's cache.
+    // Repeats a few rows, so that their cells are in the core's cache.
     const PASSES: usize = 100;
     let (u, mut v) = (vec![0.0; block.len()], vec![0.0; block.len()]);
     let few = || block.rows().take(8);
@@ -118,7 +124,7 @@ fn advice(world: &World, block: &Block<3>) -> Result<Advice<3>> {
     block.advise(Nanos(cell), size, 2 * size, world.placement(), &world.measure_machine()?)
 }
 
-/// The number of steps to an exchange that was used, the time of the slowest rank, and the cells of the cube.
+/// The number of steps to an exchange, the time of the slowest rank, and the cells of the cube.
 type Outcome = (usize, Duration, Vec<f64>);
 
 /// Runs all steps; returns `None` in processes other than rank 0's.
@@ -134,7 +140,8 @@ fn cool(options: &Options) -> Result<Option<Outcome>> {
         block.fill(&mut u, |[i, j, k]| wave(i, n) * wave(j, n) * wave(k, n));
         v.copy_from_slice(&u);
         let mut exchange = exchange::prepare(world, &block)?;
-        exchange.replay(&mut v)?; // the faces of the cube, which no step computes, are read from both fields
+        // no step computes the faces of the cube, and both fields are read there
+        exchange.replay(&mut v)?;
         world.barrier()?;
         let clock = Instant::now();
         let mut left = options.steps as usize;
@@ -166,7 +173,8 @@ fn run(options: &Options, once: bool) -> Result<()> {
             cube = Some((depth, cells));
         }
     }
-    // Ranks that are processes have ended by now: one that waits would take a core from the serial program.
+    // Ranks that are processes have ended by now: a waiting one would take a core from the serial
+    // program.
     let Some((depth, cube)) = cube else { return Ok(()) };
     for _ in 0..race.rounds() {
         let wave: Vec<f64> = (0..n).map(|at| wave(at, n)).collect();

@@ -1,10 +1,11 @@
 //! A histogram that is distributed over all ranks: ten million weights fall into random buckets.
 //!
-//! The fence of each epoch counts, sends and applies its accumulates, with one message from each rank to each other
-//! rank. The result equals a serial histogram bit for bit; then every weight is subtracted again, and all buckets are
-//! zero.
+//! The fence of each epoch counts, sends and applies its accumulates, with one message from each
+//! rank to each other rank. The result equals a serial histogram bit for bit. Then every weight is
+//! subtracted again, and all buckets are zero.
 //!
-//! `cargo run --release --example histogram -- -n 4`; `--transport shm` or `tcp` runs the ranks as processes
+//! `cargo run --release --example histogram -- -n 4`; `--transport shm` or `tcp` runs the ranks as
+//! processes
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
@@ -32,7 +33,8 @@ struct Options {
 /// The number of accumulates of each rank in an epoch.
 const EPOCH: usize = 100_000;
 
-/// Bucket and weight of an update: a hash of its number, so that any rank can compute any update.
+/// Returns the bucket and the weight of an update: a hash of its number, so that any rank can
+/// compute any update.
 fn draw(update: u64, buckets: usize) -> (usize, u64) {
     let mut bits = update.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -41,18 +43,18 @@ fn draw(update: u64, buckets: usize) -> (usize, u64) {
     ((bits % buckets as u64) as usize, bits >> 7)
 }
 
-/// Part number `part` of `things` things that are cut into `parts` parts.
+/// Returns part number `part` of `things` things that are divided into `parts` parts.
 fn share(things: u64, part: usize, parts: usize) -> Range<u64> {
     let cut = |part: usize| (u128::from(things) * part as u128 / parts as u128) as u64;
     cut(part)..cut(part + 1)
 }
 
-/// Adds this rank's share of the updates to the table, or subtracts it; returns the time.
+/// Adds this rank's share of the updates to the table, or subtracts it if `out`. Returns the time.
 fn pour(world: &World, table: &mut Window<u64>, options: &Options, out: bool) -> Result<Duration> {
     let (size, buckets) = (world.size(), options.buckets.get());
     let each = buckets.div_ceil(size);
     let mine = share(options.updates, world.rank(), size);
-    // Every rank fences as often as the one with the largest share.
+    // Every rank fences as often as the rank with the largest share.
     let epochs = options.updates.div_ceil(size as u64).div_ceil(EPOCH as u64);
     let mut updates = mine.clone();
     world.barrier()?;
@@ -68,7 +70,8 @@ fn pour(world: &World, table: &mut Window<u64>, options: &Options, out: bool) ->
     Ok(clock.elapsed())
 }
 
-/// The table after all updates, and the time of the slowest rank; `None` in processes other than rank 0's.
+/// Returns the table after all updates, and the time of the slowest rank. Returns `None` in
+/// processes other than rank 0's.
 fn histogram(options: &Options) -> Result<Option<(Vec<u64>, Duration)>> {
     let mut parts: Vec<_> = options.job.world().collect(|world| {
         let each = options.buckets.get().div_ceil(world.size());
@@ -85,7 +88,7 @@ fn histogram(options: &Options) -> Result<Option<(Vec<u64>, Duration)>> {
     Ok(Some((table, slowest)))
 }
 
-/// The same table, computed in a plain loop.
+/// Computes the same table in a plain loop.
 fn serial(options: &Options) -> Vec<u64> {
     let mut table = vec![0_u64; options.buckets.get()];
     for update in 0..options.updates {

@@ -1,8 +1,9 @@
-//! The machine model of the machine at hand, measured: a text for a file that `FENCEPOST_MACHINE` names, by which `auto`,
-//! collectives and `Block::advise` then go.
+//! Measures the model of this machine, and prints it as the text of a file. If `FENCEPOST_MACHINE`
+//! names that file, `auto`, collectives and `Block::advise` use the model.
 //!
-//! `cargo run --release --example measure -- -n 2 >machine.txt`; `--transport shm` or `tcp` runs the ranks as processes. Figures
-//! of memory and of the network are both in one file where hosts are measured that have several ranks each: `fencepost run --hosts a:2,b:2 measure`
+//! `cargo run --release --example measure -- -n 2 >machine.txt`; `--transport shm` or `tcp` runs
+//! the ranks as processes. To get the figures of memory and of the network in one file, measure
+//! hosts with several ranks each: `fencepost run --hosts a:2,b:2 measure`
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
@@ -21,8 +22,8 @@ struct Options {
     job: Job,
 }
 
-/// Measures; returns the model, and the number of steps to an exchange that it advises for a cube of 64 cells a side, where that
-/// can be cut into as many blocks.
+/// Measures, and returns the model. Also returns the number of steps to an exchange that the model
+/// advises for a cube of 64 cells a side, if that can be cut into enough blocks.
 fn measure(job: &Job) -> Result<(Machine, Option<usize>)> {
     let mut found = job.world().collect(|world| {
         let machine = world.measure_machine()?;
@@ -54,7 +55,7 @@ pub fn main() -> Result<()> {
     report(&options)
 }
 
-/// Runs small cases as a test: what is printed is what a world takes.
+/// Runs small cases as a test: a world accepts the text that is printed.
 pub fn check() -> Result<()> {
     for number in ["1", "3"] {
         let options = Options::parse_from(["measure", "-n", number]);

@@ -1,7 +1,9 @@
-//! Four workloads in every transfer mode: the predicted and the measured time of an epoch, and that of `auto`. Each epoch puts
-//! new values, and looks at what came: a word of each cache line, so that lines change their owner as in a program.
+//! Four workloads in every transfer mode: the predicted and the measured time of an epoch, also for
+//! `auto`. Each epoch puts new values and reads those that arrived, one word of each cache line, so
+//! that lines change their owner as in a real program.
 //!
-//! `cargo run --release --example modes -- -n 2`; `--transport shm` or `tcp` runs the ranks as processes
+//! `cargo run --release --example modes -- -n 2`; `--transport shm` or `tcp` runs the ranks as
+//! processes
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
@@ -36,7 +38,7 @@ fn faces(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// Puts element i to index `places[i]` of the next rank, each element by a put of its own.
+/// Puts element i to index `places[i]` of the next rank, with one put for each element.
 #[superstep]
 fn scatter(u: &mut Window<f64>, next: usize, places: &[usize]) -> Result<()> {
     for (i, &place) in places.iter().enumerate() {
@@ -70,7 +72,7 @@ impl Workload {
     pub const ALL: [Workload; 4] =
         [Workload::RowHalo, Workload::ColumnHalo, Workload::Scattered, Workload::Block];
 
-    /// The name of the workload.
+    /// Returns the name of the workload.
     pub fn name(self) -> &'static str {
         match self {
             Workload::RowHalo => "row halo",
@@ -85,7 +87,8 @@ impl Workload {
         Block::at(rank, ranks, [size, size])?.grid(grid)?.halo(1)
     }
 
-    /// Distinct indices into the second half of the next rank's window, in pseudo-random order.
+    /// Returns distinct indices into the second half of the next rank's window, in pseudo-random
+    /// order.
     fn places(size: usize) -> Vec<usize> {
         let n = size * 10;
         // Multiplication by a number without common factors permutes 0..n.
@@ -109,7 +112,8 @@ impl Workload {
         compiled?.in_mode(mode)
     }
 
-    /// Runs the workload in a world in `mode`; returns the time of an epoch on the slowest rank.
+    /// Runs the workload in a world in `mode`, and returns the time of an epoch on the slowest
+    /// rank.
     pub fn measure(self, world: Ranks, mode: Mode, size: usize, epochs: u32) -> Result<Duration> {
         let times: Vec<Duration> = world.mode(mode).collect(|world| {
             pin(world.rank());
@@ -153,7 +157,7 @@ fn elements_of(datatype: &Datatype) -> Vec<usize> {
     datatype.element_iter().map(|element| element as usize).collect()
 }
 
-/// One of these elements from each cache line that they are in.
+/// Returns one of these elements from each of their cache lines.
 fn lines(elements: impl IntoIterator<Item = usize>) -> Vec<usize> {
     let mut elements: Vec<usize> = elements.into_iter().collect();
     elements.sort_unstable();
@@ -161,8 +165,8 @@ fn lines(elements: impl IntoIterator<Item = usize>) -> Vec<usize> {
     elements
 }
 
-/// Measures the time of an epoch, after a quarter of the epochs to warm up. Each gives the elements `sent` new values, and
-/// looks at those that `came`.
+/// Measures the time of an epoch, after a quarter of the epochs to warm up. Each epoch gives the
+/// elements `sent` new values, and reads the elements `came`.
 fn time(
     world: &World,
     epochs: u32,

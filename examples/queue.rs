@@ -1,8 +1,9 @@
-//! Work stealing: each rank has a queue of tasks of very different length, and takes from the others' when its own is empty.
+//! Work stealing: each rank has a queue of tasks of very different lengths, and takes from the
+//! others when its own is empty.
 //!
-//! A queue is one number, which says how many of its tasks were taken. Taking some is one fetch-and-add on it, under a shared
-//! lock: the rank that owns the queue computes meanwhile and takes no part. Each task is done once, and the results are
-//! those of one rank alone.
+//! A queue is one number, which counts its tasks that have been taken. Taking some is one
+//! fetch-and-add on it, under a shared lock. The rank that owns the queue keeps computing and takes
+//! no part. Each task is done once, and the results are those of one rank alone.
 //!
 //! `cargo run --release --example queue -- -n 4`; `--transport shm` runs the ranks as processes
 
@@ -26,7 +27,8 @@ struct Options {
     take: std::num::NonZeroU64,
 }
 
-/// The work of a task: the steps from a number to 1. The tasks of the last ranks take longer.
+/// Does the work of a task: counts the steps from a number to 1. The tasks of the last ranks take
+/// longer.
 fn steps(task: u64) -> u64 {
     let (mut number, mut steps) = (task.wrapping_mul(task) | 1, 0);
     while number > 1 {
@@ -70,7 +72,7 @@ fn work(world: &World, options: &Options) -> Result<Done> {
             done.steps += tasks.map(steps).sum::<u64>();
         }
     }
-    // All ranks have finished with all queues.
+    // Returns when all ranks have finished with all queues.
     queue.into_window()?;
     Ok(done)
 }

@@ -1,8 +1,10 @@
-//! Five programs that are wrong, and what each is told when it is checked: `FENCEPOST_CHECK=log`, or `Ranks::check`.
+//! Five wrong programs, and the errors that a check reports for them: `FENCEPOST_CHECK=log`, or
+//! `Ranks::check`.
 //!
-//! Each runs to its end without a check, with the same bits every time, since conflicting operations have a meaning; it is
-//! not the one that was meant. Checked, the fence applies nothing and names both lines; an operation that conflicts with one of its
-//! own rank is refused at its call, as the second operator is.
+//! Without a check, each program runs to its end with the same bits every time, since conflicting
+//! operations have a defined meaning. It is just not the intended one. With a check, the fence
+//! applies nothing and names both lines. An operation that conflicts with one of its own rank is
+//! refused at its call, as the second operator is.
 //!
 //! `cargo run --release --example races`; `--transport shm` runs the ranks as processes
 
@@ -13,7 +15,7 @@ use fencepost::{Check, Ranks};
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::Job;
 
-/// Five wrong programs, and what they are told
+/// Run five wrong programs, and print the errors that the check reports
 #[derive(Parser)]
 #[command(after_help = "Example:\n  races --transport tcp")]
 struct Options {
@@ -21,7 +23,8 @@ struct Options {
     job: Job,
 }
 
-/// Rows and columns go to the halo with their ends: a corner of the halo is written from two sides.
+/// Puts rows and columns into the halo including their ends, so that two ranks write a corner of
+/// the halo.
 fn corners(world: &World) -> Result<()> {
     let (me, size) = (world.rank(), world.size());
     let mut u = world.window::<f64>(6 * 6)?;
@@ -31,7 +34,8 @@ fn corners(world: &World) -> Result<()> {
     u.fence()
 }
 
-/// Each rank takes a number from a counter, and puts back the next one: two ranks may have the same.
+/// Takes a number from a counter on each rank, and puts back the next one, so that two ranks may
+/// get the same number.
 fn counter(world: &World) -> Result<()> {
     let mut next = world.window::<u64>(1)?;
     let mine = next.fetch(0, 0)?;
@@ -40,7 +44,7 @@ fn counter(world: &World) -> Result<()> {
     mine.take().map(drop)
 }
 
-/// A matrix is transposed in place: blocks are sent from where others land.
+/// Transposes a matrix in place: blocks are sent from where others arrive.
 fn transpose(world: &World) -> Result<()> {
     let mut a = world.window::<u32>(world.size())?;
     for to in 0..world.size() {
@@ -49,7 +53,7 @@ fn transpose(world: &World) -> Result<()> {
     a.fence()
 }
 
-/// A barrier is taken for the end of an epoch.
+/// Takes a barrier for the end of an epoch.
 fn barrier(world: &World) -> Result<()> {
     let mut u = world.window::<i64>(1)?;
     if world.rank() == 0 {
@@ -61,7 +65,7 @@ fn barrier(world: &World) -> Result<()> {
     answer.map_or(Ok(()), |answer| answer.take().map(drop))
 }
 
-/// The sum and the greatest of all values are made in one element.
+/// Computes the sum and the maximum of all values in one element.
 fn operators(world: &World) -> Result<()> {
     let mut u = world.window::<u64>(2)?;
     let value = world.rank() as u64;
@@ -80,7 +84,8 @@ const PROGRAMS: [(&str, Program); 5] = [
     ("two operators", operators),
 ];
 
-/// Runs a program with and without a check, and returns what rank 0, or this process's rank, is told.
+/// Runs a program with and without a check, and returns the error of rank 0, or of this process's
+/// rank.
 fn told(world: &Ranks, program: Program) -> Result<String> {
     world.clone().check(Check::Off).run(program)?;
     let ends = world.clone().check(Check::Log).collect(|world| Ok(program(world).err()))?;
@@ -89,7 +94,7 @@ fn told(world: &Ranks, program: Program) -> Result<String> {
     Ok(error.message().to_owned())
 }
 
-/// All of them, on ranks that are threads.
+/// Runs all of them as a test, on ranks that are threads.
 #[cfg(test)]
 pub(crate) fn check() -> Result<()> {
     for (name, program) in PROGRAMS {

@@ -1,8 +1,10 @@
 //! A server of many clients that starves none: example 3.17 of the MPI standard.
 //!
-//! Rank 0 serves: it has a receive of each client's next question, and `wait_some` completes all that are complete. All others
-//! ask, first many questions at once, then one more for each answer. When half of all questions are answered, each client
-//! has had the same share, also where one is faster than another; with a receive from any rank a client could have had all of it.
+//! Rank 0 is the server. It has a receive for each client's next question, and `wait_some`
+//! completes all that are ready. All other ranks are clients: each first sends many questions at
+//! once, then one more for each answer. When half of all questions are answered, each client has
+//! had the same share, even if one is faster than another. With a receive from any rank, one client
+//! could have had all of it.
 //!
 //! `cargo run --release --example server -- -n 33`; `--transport shm` runs the ranks as processes
 
@@ -28,23 +30,26 @@ struct Options {
 const QUESTION: u32 = 0;
 const ANSWER: u32 = 1;
 
-/// The questions that a client asks before it has an answer, at most: a half, and no more than the server keeps.
+/// Returns the largest number of questions that a client sends before it has an answer: a half, and
+/// no more than the server keeps.
 fn ahead(questions: u64) -> u64 {
     (questions / 2).min(1000)
 }
 
-/// How many steps it takes from a number to 1, by the rule of Collatz: what is asked.
+/// Returns the answer to a question: how many steps it takes from a number to 1, by the rule of
+/// Collatz.
 fn steps(number: u64) -> u64 {
     let next = |n: &u64| if n.is_multiple_of(2) { n / 2 } else { 3 * n + 1 };
     std::iter::successors(Some(number), |n| (*n > 1).then(|| next(n))).count() as u64 - 1
 }
 
-/// Question number `at` of a client.
+/// Returns question number `at` of a client.
 fn question(client: usize, at: u64) -> u64 {
     1 + at * 64 + client as u64
 }
 
-/// Answers all questions; returns how many of each client were answered when half of all were.
+/// Answers all questions. Returns how many questions of each client were answered when half of all
+/// were.
 fn serve(world: &World, questions: u64) -> Result<Vec<u64>> {
     let clients = world.size() - 1;
     let (mut served, mut half) = (vec![0; clients], None);
@@ -54,7 +59,7 @@ fn serve(world: &World, questions: u64) -> Result<Vec<u64>> {
             receives.push(world.irecv::<u64>(client, QUESTION)?)?;
         }
     }
-    world.barrier()?; // from here on each client has asked
+    world.barrier()?; // from here on each client has sent questions
     while let Some(all) = receives.wait_some()? {
         for came in all {
             let Some(client) = came.status.source else { continue };
@@ -71,7 +76,7 @@ fn serve(world: &World, questions: u64) -> Result<Vec<u64>> {
     Ok(half.unwrap_or(served))
 }
 
-/// Asks all questions of a client, and checks the answers.
+/// Sends all questions of a client, and checks the answers.
 fn ask(world: &World, questions: u64) -> Result<()> {
     let (client, ahead) = (world.rank(), ahead(questions));
     let asked = |at: u64| world.send(0, QUESTION, [question(client, at)]);

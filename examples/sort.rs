@@ -1,9 +1,10 @@
-//! A sample sort of ten million keys, by messages.
+//! A sample sort of ten million keys, with messages.
 //!
-//! Each rank sorts its own keys and sends a sample of them to rank 0, which receives the samples as they come, from any rank, and
-//! sends all ranks the keys that divide the result into equal parts. Then each two ranks exchange the keys of each other's
-//! parts, a pair in each round, and each rank sorts its part. In the end rank 0 receives all parts in order, and they equal
-//! all keys sorted by `sort_unstable`.
+//! Each rank sorts its own keys and sends a sample of them to rank 0. Rank 0 receives the samples
+//! in the order in which they arrive, from any rank. It sends all ranks the keys that divide the
+//! result into equal parts. Then each pair of ranks exchanges the keys of each other's parts, one
+//! pair in each round, and each rank sorts its part. Finally rank 0 receives all parts in order,
+//! and compares them with all keys sorted by `sort_unstable`.
 //!
 //! `cargo run --release --example sort -- -n 4`; `--transport shm` runs the ranks as processes
 
@@ -44,13 +45,14 @@ fn key(number: usize) -> u64 {
     bits ^ bits >> 27
 }
 
-/// Returns `count` of these sorted keys, at equal distances, or all where there are fewer.
+/// Returns `count` of these sorted keys, at equal distances, or all if there are fewer.
 fn spread(keys: &[u64], count: usize) -> Vec<u64> {
     let count = count.min(keys.len());
     (0..count).map(|i| keys[i * keys.len() / count]).collect()
 }
 
-/// Returns the keys that divide the result: the first key of each part but the first, as the samples of all ranks have it.
+/// Returns the keys that divide the result, estimated from the samples of all ranks: the first key
+/// of each part except the first part.
 fn dividers(world: &World, keys: &[u64], samples: usize) -> Result<Vec<u64>> {
     let mut sample = spread(keys, samples);
     if world.rank() > 0 {
@@ -62,7 +64,7 @@ fn dividers(world: &World, keys: &[u64], samples: usize) -> Result<Vec<u64>> {
     }
     sample.sort_unstable();
     let mut dividers = spread(&sample, world.size());
-    // Where there are fewer keys than ranks, the last parts are empty.
+    // If there are fewer keys than ranks, the last parts are empty.
     dividers.resize(world.size(), u64::MAX);
     dividers.remove(0);
     (1..world.size()).try_for_each(|rank| world.send(rank, DIVIDERS, &dividers))?;
@@ -93,7 +95,8 @@ fn sort(world: &World, mut keys: Vec<u64>, samples: usize) -> Result<Vec<u64>> {
     Ok(part)
 }
 
-/// Returns all keys in order, and the time of the slowest rank; `None` in processes other than rank 0's.
+/// Returns all keys in order, and the time of the slowest rank. Returns `None` in processes other
+/// than rank 0's.
 fn sorted(options: &Options) -> Result<Option<(Vec<u64>, Duration)>> {
     let mut all = options.job.world().collect(|world| {
         let keys = (world.rank()..options.keys).step_by(world.size()).map(key).collect();

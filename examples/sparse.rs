@@ -1,10 +1,12 @@
 //! Repeated products of a sparse matrix and a vector, with an irregular halo.
 //!
-//! The rows are distributed over the ranks. The matrix determines which elements of the vector a rank needs from
-//! other ranks: lists of indices. The superstep that fetches them is prepared once, which plans for all ranks, and replayed
-//! in every iteration. The result equals that of a serial loop bit for bit.
+//! The rows are distributed over the ranks. The matrix determines which elements of the vector a
+//! rank needs from other ranks, as lists of indices. The superstep that fetches them is prepared
+//! once, which plans for all ranks, and replayed in every iteration. The result equals that of a
+//! serial loop bit for bit.
 //!
-//! `cargo run --release --example sparse -- -n 4`; `--transport shm` or `tcp` runs the ranks as processes
+//! `cargo run --release --example sparse -- -n 4`; `--transport shm` or `tcp` runs the ranks as
+//! processes
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
@@ -30,8 +32,8 @@ struct Options {
     iterations: usize,
 }
 
-/// The columns of a row, ascending: the row itself, its two neighbours, and three distant ones. All have equal
-/// weights, so that the elements of the vector approach their mean.
+/// Returns the columns of a row, ascending: the row itself, its two neighbours, and three distant
+/// ones. All have equal weights, so the elements of the vector approach their mean.
 fn columns(row: usize, rows: usize) -> Vec<usize> {
     let far =
         |salt: usize| (row + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_usize ^ salt << 7).rotate_right(29) % rows;
@@ -45,22 +47,23 @@ fn start(row: usize) -> f64 {
     (row as f64).sqrt().fract()
 }
 
-/// The rows of a rank.
+/// Returns the rows of a rank.
 fn share(rank: usize, ranks: usize, rows: usize) -> Range<usize> {
     rows * rank / ranks..rows * (rank + 1) / ranks
 }
 
-/// The rank that owns a row.
+/// Returns the rank that owns a row.
 fn owner(row: usize, ranks: usize, rows: usize) -> usize {
     let guess = row * ranks / rows;
     (guess..ranks).find(|&rank| share(rank, ranks, rows).contains(&row)).unwrap_or(guess)
 }
 
-/// Elements that a rank needs from another one: the owner, their first index in the local window, and their indices
-/// at the owner.
+/// The elements that a rank needs from another one: the owner, their first index in the local
+/// window, and their indices at the owner.
 type Need = (usize, usize, Vec<usize>);
 
-/// The needs of a rank by owner, ascending, and each row's columns as local indices: own rows first, then the halo.
+/// Returns the needs of a rank by owner, ascending, and each row's columns as local indices: own
+/// rows first, then the halo.
 fn localise(rank: usize, ranks: usize, rows: usize) -> (Vec<Need>, Vec<Vec<usize>>) {
     let mine = share(rank, ranks, rows);
     let wanted: Vec<usize> =
@@ -90,7 +93,7 @@ fn fetch(x: &mut Window<f64>, needs: &[Need]) -> Result<()> {
     Ok(())
 }
 
-/// The vector after all iterations; `None` in processes other than rank 0's.
+/// Returns the vector after all iterations. Returns `None` in processes other than rank 0's.
 fn distributed(options: &Options) -> Result<Option<Vec<f64>>> {
     let (ranks, rows) = (options.job.ranks(), options.rows.get());
     let mut parts = options.job.world().collect(|world| {
@@ -123,7 +126,7 @@ fn distributed(options: &Options) -> Result<Option<Vec<f64>>> {
     Ok(parts.swap_remove(0))
 }
 
-/// The same vector, computed in plain loops.
+/// Computes the same vector in plain loops.
 fn serial(options: &Options) -> Vec<f64> {
     let rows = options.rows.get();
     let matrix: Vec<Vec<usize>> = (0..rows).map(|row| columns(row, rows)).collect();

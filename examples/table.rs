@@ -1,8 +1,10 @@
-//! A distributed hash table: a million keys, inserted by all ranks at once, without a call of the rank that owns the slot.
+//! A distributed hash table: all ranks insert a million keys at once, without a call by the rank
+//! that owns the slot.
 //!
-//! Each rank has an equal share of the slots. A key is inserted by a compare-and-swap of the first free slot from its hash on,
-//! and counted by an accumulate next to it. Each rank has a lock of all parts, and flushes a batch of operations at a time,
-//! so that a batch is a message where ranks exchange messages. In the end the table equals a `HashMap` of one rank alone.
+//! Each rank has an equal share of the slots. A key is inserted by a compare-and-swap of the first
+//! free slot, starting at its hash, and counted by an accumulate next to it. Each rank has a lock
+//! on all parts, and flushes a batch of operations at a time, so that a batch is one message if
+//! ranks exchange messages. In the end the table equals a `HashMap` of one rank alone.
 //!
 //! `cargo run --release --example table -- -n 4`; `--transport shm` runs the ranks as processes
 
@@ -28,7 +30,8 @@ struct Options {
     batch: std::num::NonZeroUsize,
 }
 
-/// Key number `number`: never 0, which is a free slot. Each is there twice on average.
+/// Returns key number `number`, which is never 0, since 0 is a free slot. Each key occurs twice on
+/// average.
 fn key(number: u64, keys: u64) -> u64 {
     mix(mix(number) % (keys / 2).max(1)) | 1
 }
@@ -55,7 +58,7 @@ fn insert(world: &World, slots: &Slots, options: &Options) -> Result<()> {
         let key = key(number, options.keys);
         (key, mix(key) as usize % slots.all)
     });
-    // The keys that have no slot yet, and the slot that each tries next.
+    // The keys that have no slot yet, and the slot that each of them tries next.
     let mut pending: Vec<(u64, usize)> = Vec::new();
     loop {
         let room = options.batch.get() - pending.len();
@@ -84,10 +87,10 @@ fn insert(world: &World, slots: &Slots, options: &Options) -> Result<()> {
     counts.unlock()
 }
 
-/// The keys and counts of all ranks, and the time of the slowest.
+/// The keys and counts of all ranks, and the time of the slowest rank.
 type Filled = (Vec<u64>, Vec<u64>, Duration);
 
-/// Fills the table; `None` in processes other than rank 0's.
+/// Fills the table. Returns `None` in processes other than rank 0's.
 fn table(options: &Options) -> Result<Option<Filled>> {
     let mut parts = options.job.world().collect(|world| {
         let each = (options.keys as usize).div_ceil(world.size()).max(1);

@@ -1,10 +1,12 @@
-//! Ripples on a pond whose opposite shores are the same: the wave equation, nine points, periodic. Two fields hold three
-//! levels of time, since each step writes over the water before it. Several steps follow one exchange.
+//! Ripples on a pond whose opposite shores coincide: the wave equation with nine points and
+//! periodic boundaries. Two fields hold three levels of time, since each step overwrites the water
+//! of the step before. Several steps follow one exchange.
 //!
-//! Drops fall on still water. The height of the water is drawn each `--every` steps; the result is compared with that of
-//! the serial program bit for bit.
+//! Drops fall on still water. The height of the water is drawn every `--every` steps. The result is
+//! compared with that of the serial program bit for bit.
 //!
-//! `cargo run --release --example wave2d -- -n 2`; `--transport shm` or `tcp` runs the ranks as processes
+//! `cargo run --release --example wave2d -- -n 2`; `--transport shm` or `tcp` runs the ranks as
+//! processes
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
@@ -43,8 +45,9 @@ struct Options {
     out: PathBuf,
 }
 
-/// Each block puts its edges into the halos of the blocks around it, and around the ends of the pond: of the water now, and of
-/// that before, which the first step of a group reads in the halo as well.
+/// Each block puts its edges into the halos of the blocks around it, and around the ends of the
+/// pond. It does so for the water now and for the water before, since the first step of a group
+/// reads both in the halo.
 #[superstep]
 fn exchange(u: &mut Window<f64>, v: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     for n in block.neighbours() {
@@ -54,17 +57,17 @@ fn exchange(u: &mut Window<f64>, v: &mut Window<f64>, block: &Block<2>) -> Resul
     Ok(())
 }
 
-/// The time of a cell where the water is in a cache. It is near enough for the choice of a group, and the same in
-/// each run.
+/// The time for a cell whose water is in a cache. It is accurate enough to choose a group, and the
+/// same in each run.
 const CELL: Nanos = Nanos(0.8);
 
-/// The offsets of the eight cells around one, and of itself.
+/// The offsets of the eight cells around a cell, and of the cell itself.
 const NEAR: [[isize; 2]; 9] = [[-1, -1], [-1, 0], [-1, 1], [0, -1], [0, 0], [0, 1], [1, -1], [1, 0], [1, 1]];
 /// The square of the speed of waves, in cells a step.
 const SPEED: f64 = 0.25;
 
-/// The height of a cell in the next step, from those around it and its own in the step before: central differences in time,
-/// the Laplacian of nine points in space.
+/// Returns the height of a cell in the next step, from the cells around it and its own height in
+/// the step before: central differences in time, and the Laplacian of nine points in space.
 #[inline(always)]
 fn next(near: [f64; 9], before: f64) -> f64 {
     let [a, b, c, d, here, f, g, h, i] = near;
@@ -72,8 +75,8 @@ fn next(near: [f64; 9], before: f64) -> f64 {
     (2.0 * here - before) + SPEED / 6.0 * around
 }
 
-/// Computes one step of a row: `u` is the water now; `v` was the water before, and becomes that of the next step.
-/// With the widest vectors that the processor has.
+/// Computes one step of a row, with the widest vectors that the processor has. `u` is the water
+/// now; `v` is the water before, and becomes the water of the next step.
 #[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2"))]
 fn ripple(row: &Row<2>, u: &[f64], v: &mut [f64]) {
     let [a, b, c, d, e, f, g, h, i] = row.each(u, NEAR);
@@ -83,7 +86,8 @@ fn ripple(row: &Row<2>, u: &[f64], v: &mut [f64]) {
     }
 }
 
-/// The same over a whole pond of `n` by `n` cells with a rim of one cell, as one writes it for one processor.
+/// Computes one step over a whole pond of `n` by `n` cells with a rim of one cell, as a program for
+/// one processor would.
 fn serial(n: usize, u: &mut [f64], v: &mut [f64]) {
     let wide = n + 2;
     for row in 1..=n {
@@ -96,7 +100,7 @@ fn serial(n: usize, u: &mut [f64], v: &mut [f64]) {
     }
 }
 
-/// A row of it.
+/// Computes a row of the pond.
 #[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2"))]
 fn flow(n: usize, row: usize, u: &[f64], v: &mut [f64]) {
     let wide = n + 2;
@@ -111,7 +115,8 @@ fn flow(n: usize, row: usize, u: &[f64], v: &mut [f64]) {
     }
 }
 
-/// The water at rest, and the drops that have just fallen on it.
+/// Returns the height of a cell at the start: still water, and the drops that have just fallen on
+/// it.
 fn drops(n: usize, [row, column]: [usize; 2]) -> f64 {
     let drop = |(y, x, size): (f64, f64, f64)| {
         let (dy, dx) = (row as f64 / n as f64 - y, column as f64 / n as f64 - x);
@@ -120,10 +125,11 @@ fn drops(n: usize, [row, column]: [usize; 2]) -> f64 {
     [(0.3, 0.35, 4.0), (0.65, 0.6, -6.0), (0.8, 0.15, 3.0)].map(drop).iter().sum()
 }
 
-/// The time of the slowest rank, the water at the end, and the pictures' grids.
+/// The time of the slowest rank, the water at the end, and the grids of the pictures.
 type Outcome = (Duration, Vec<f64>, Vec<Grid>);
 
-/// Runs all steps; `None` in processes other than rank 0's. Without pictures the steps are timed.
+/// Runs all steps. Returns `None` in processes other than rank 0's. Steps are timed in a run
+/// without pictures.
 fn simulate(options: &Options, every: u64) -> Result<Option<Outcome>> {
     let n = options.cells as usize;
     let mut outcomes: Vec<Option<Outcome>> = options.job.world().collect(|world| {
@@ -163,7 +169,7 @@ fn simulate(options: &Options, every: u64) -> Result<Option<Outcome>> {
     Ok(outcomes.swap_remove(0))
 }
 
-/// Runs the serial program; returns its time and the water at the end.
+/// Runs the serial program, and returns its time and the water at the end.
 fn alone(n: usize, steps: u64) -> (Duration, Vec<f64>) {
     let wide = n + 2;
     let mut u = vec![0.0; wide * wide];
@@ -183,7 +189,8 @@ fn alone(n: usize, steps: u64) -> (Duration, Vec<f64>) {
     (time, (1..=n).flat_map(|row| u[row * wide + 1..][..n].to_vec()).collect())
 }
 
-/// Runs the ranks and the serial program; returns the digest of the water, or `None` in processes other than rank 0's.
+/// Runs the ranks and the serial program. Returns the digest of the water, or `None` in processes
+/// other than rank 0's.
 fn run(options: &Options, once: bool) -> Result<Option<String>> {
     options.job.start()?;
     let (n, steps) = (options.cells as usize, options.steps);
@@ -205,7 +212,8 @@ fn run(options: &Options, once: bool) -> Result<Option<String>> {
         }
         println!("{}: {} pictures", options.out.display(), grids.len());
     }
-    // Ranks that are processes have ended by now: one that waits would take a core from the serial program.
+    // Ranks that are processes have ended by now: a waiting one would take a core from the serial
+    // program.
     let Some(pond) = pond else { return Ok(None) };
     for _ in 0..race.rounds() {
         let (time, known) = alone(n, steps);

@@ -1,9 +1,10 @@
 //! Fencepost compiles communication schedules for bulk-synchronous programs.
 //!
-//! A program is a number of *ranks* that each hold a part of some *windows*. A *superstep* is local work, then puts,
-//! gets and accumulates, then one *fence*: between two fences nothing moves as far as anybody can see, and after the
-//! fence everything has. What an epoch means is written once, in [its definition](fencepost_planner::reference), and holds bit for bit in every mode
-//! and on every transport.
+//! A program is a number of *ranks*, and each rank holds a part of some *windows*. A *superstep* is
+//! local work, then puts, gets and accumulates, then one *fence*. Between two fences nothing moves
+//! that a program could observe; after the fence everything has moved. What an epoch means is
+//! defined once, in [its definition](fencepost_planner::reference), and holds bit for bit in every
+//! mode and on every transport.
 //!
 //! # A first superstep
 //!
@@ -31,7 +32,8 @@
 //!
 //! # Elements of your own
 //!
-//! Numbers of Rust live in windows as they are; a struct of them does if it says so and has no padding.
+//! Windows hold Rust's numbers directly. They hold a struct of numbers if it derives `Element` and
+//! has no padding.
 //!
 //! ```
 //! use fencepost::prelude::*;
@@ -59,7 +61,7 @@
 //! ```
 //!
 //! Every [`bytemuck::Pod`] type is an element as well. [`bytemuck`] is the crate itself, so a
-//! package that derives `Pod` needs no dependency on it; its derive macros need its path:
+//! package that derives `Pod` needs no dependency on it. The derive macros need its path:
 //!
 //! ```
 //! use fencepost::bytemuck::{Pod, Zeroable};
@@ -88,11 +90,11 @@
 //! ```
 //!
 //! # Compiled ahead
-//!
-//! A superstep whose pattern follows from its arguments is compiled without a world, and for as many ranks as one likes. `compile`
-//! takes a closure that returns each rank's arguments, all in one `Result`: several as a tuple, and those that the function takes by
-//! reference as values. The plan is saved to a file, by one process; every rank loads it, and says its own arguments again, which
-//! are compared with the plan.
+//! A superstep whose pattern follows from its arguments is compiled without a world, for any number
+//! of ranks. `compile` takes a closure that returns each rank's arguments in one `Result`: several
+//! arguments as a tuple, and those that the function takes by reference as values. One process
+//! saves the plan to a file. Every rank loads it and passes its own arguments again, which are
+//! compared with the plan.
 //!
 //! ```
 //! use fencepost::prelude::*;
@@ -122,15 +124,18 @@
 //! }
 //! ```
 //!
-//! Where ranks are processes each of them runs `main`: let one process compile and save, as a step before the job, or rank 0 in the
-//! closure, with a barrier after it. The plan is for ranks that share memory unless [`Compiled::with`] says otherwise, and is compiled
-//! again for the placement at hand where they do not.
+//! If ranks are processes, each of them runs `main`. Let one process compile and save, as a step
+//! before the job, or rank 0 in the closure, with a barrier after it. The plan is for ranks that
+//! share memory, unless [`Compiled::with`] selects another placement. If the ranks do not share
+//! memory, the plan is compiled again for the placement at hand.
 //!
 //! # Computing while data travels
 //!
-//! A prepared superstep can be run in two halves. [`begin`](Running) takes the window, sends what others wait for, and does not
-//! wait; [`Running::finish`] does, and returns the window. In between a rank computes what needs nothing that comes: here
-//! the cells of a block that read no halo, by [`Running::inside`], and then those that do, by [`Block::rows_rest`].
+//! A prepared superstep can run in two halves. [`begin`](Running) takes the window and sends what
+//! other ranks wait for, without waiting itself. [`Running::finish`] waits, and returns the window.
+//! In between, a rank computes what needs no incoming data. Here it first computes the cells of a
+//! block that read no halo, with [`Running::inside`], and later those that do, with
+//! [`Block::rows_rest`].
 //!
 //! ```
 //! use fencepost::prelude::*;
@@ -176,17 +181,21 @@
 //! }
 //! ```
 //!
-//! Where the superstep puts values, or has tickets or a result, `begin` takes what the function takes, and `finish` returns what it
-//! returns as well: `let (u, ticket) = ask.begin(u, from)?.finish()?`.
+//! If the superstep puts values, or has tickets or a result, `begin` takes what the function takes,
+//! and `finish` also returns what the function returns:
+//! `let (u, ticket) = ask.begin(u, from)?.finish()?`.
 //!
-//! What a rank keeps to itself meanwhile is a property of the schedule: whatever else a program asks for by [`Running::kept`] is
-//! refused at the call, with the line of the operation that touches it.
+//! Which elements a rank keeps to itself meanwhile is a property of the schedule. If a program asks
+//! for any others with [`Running::kept`], the call is refused, and the error names the line of the
+//! operation that touches them.
 //!
 //! # Several steps to an exchange
 //!
-//! A block with a halo of `k` cells needs one exchange for `k` steps. [`Block::tiles`] visits the rows of these steps band by
-//! band: each row after those that it reads, and soon after them, so a grid larger than the caches is read from memory once
-//! for `k` steps. Here a residual is summed up over own cells, since two ranks compute the cells of a halo:
+//! A block with a halo of `k` cells needs one exchange for `k` steps. [`Block::tiles`] visits the
+//! rows of these steps band by band. It visits each row after those that the row reads, and soon
+//! after them, so a grid larger than the caches is read from memory once for `k` steps. The
+//! residual here is computed over each rank's own cells, since two ranks compute the cells of a
+//! halo:
 //!
 //! ```
 //! use fencepost::prelude::*;
@@ -230,31 +239,41 @@
 //! }
 //! ```
 //!
-//! The order of visits depends on the bands and on the blocks, and so do the bits of a floating-point sum over visits; a greatest
-//! value does not. [`Block::advise`] returns how many steps, and which bands, cost least by the links and the caches of a
-//! [`Machine`]. Loops over rows have no checks left in them, so they are as wide as the vectors that they are compiled for: for
-//! the processor at hand with `RUSTFLAGS="-C target-cpu=native"`, or by a choice at run time with the crate `multiversion`.
+//! The order of visits depends on the bands and on the blocks, and so do the bits of a
+//! floating-point sum over visits; a maximum does not. [`Block::advise`] returns how many steps,
+//! and which bands, cost least with the links and the caches of a [`Machine`]. Loops over rows
+//! contain no checks, so they are as wide as the vectors for which they are compiled: for the
+//! processor at hand with `RUSTFLAGS="-C target-cpu=native"`, or by a choice at run time with the
+//! crate `multiversion`.
 //!
 //! # The tour
 //!
-//! - **Enter a world**: [`run()`], [`collect`] where each rank returns a value, and [`ranks`]; a [`World`] makes windows, divides itself and has the
-//!   collectives ([`World::allreduce`], [`World::gather_block`], ..).
-//! - **A window** derefs to a slice of its local part; [`Window::put`], [`Window::accumulate`], [`Window::get`] and
-//!   [`Window::fetch`] say what the next [`Window::fence`] does. Without any attribute they are scheduled at run time.
-//! - **Messages** go from rank to rank ([`World::send`], [`World::recv`]); a [`Request`] is a send or a receive that was begun
-//!   ([`World::isend`], [`World::irecv`]), and a [`RequestSet`] completes several in any order.
-//! - **Which elements** is a [`Datatype`]; for blocks of a grid, [`Block`] has them all: halos, faces, edges and corners.
-//! - **`#[superstep]`** ([`macro@superstep`]) makes a function compilable: `name::compile(ranks, |rank| ..)` with no world at all,
-//!   `name::prepare(world, ..)` and `name::load(world, path, ..)` for replay with no counting, no descriptions, no planning. Several
-//!   windows of one type are a list: `fields: &mut [Window<f64>; 7]`.
-//! - **A [`Mode`]** is how bytes travel; `auto` chooses by the [`Machine`] model, and the result has the same bits in each.
-//! - **An [`Error`]** has MPI's [`ErrorClass`], says what was given and what was allowed, where, and what [`State`] is left. A world or
-//!   a window may have an [`ErrorHandler`], which sees it first.
+//! - **Enter a world**: [`run()`], [`collect`] if each rank returns a value, and [`ranks`]. A
+//!   [`World`] creates windows, splits itself, and has the collectives ([`World::allreduce`],
+//!   [`World::gather_block`], ..).
+//! - **A window** derefs to a slice of its local part. [`Window::put`], [`Window::accumulate`],
+//!   [`Window::get`] and [`Window::fetch`] determine what the next [`Window::fence`] does. Without
+//!   any attribute they are scheduled at run time.
+//! - **Messages** go from rank to rank ([`World::send`], [`World::recv`]). A [`Request`] is a send
+//!   or a receive that was begun ([`World::isend`], [`World::irecv`]), and a [`RequestSet`]
+//!   completes several in any order.
+//! - **A [`Datatype`]** selects elements. For blocks of a grid, [`Block`] has all of them: halos,
+//!   faces, edges and corners.
+//! - **`#[superstep]`** ([`macro@superstep`]) makes a function compilable:
+//!   `name::compile(ranks, |rank| ..)` with no world at all, `name::prepare(world, ..)` and
+//!   `name::load(world, path, ..)` for replay with no counting, no descriptions, no planning.
+//!   Several windows of one type are a list: `fields: &mut [Window<f64>; 7]`.
+//! - **A [`Mode`]** is how bytes travel. `auto` chooses by the [`Machine`] model, and the result
+//!   has the same bits in every mode.
+//! - **An [`Error`]** has MPI's [`ErrorClass`], and states what was given, what is allowed, where
+//!   it happened, and which [`State`] is left. A world or a window may have an [`ErrorHandler`],
+//!   which receives it first.
 //!
 //! # From MPI
 //!
-//! The search of these pages finds MPI's names. What a window's operations mean differs in one respect: they take effect at the
-//! fence, in the order of ranks and then of calls, so overlapping puts are no error and have one result.
+//! The search of these pages finds MPI's names. The meaning of a window's operations differs in one
+//! respect. They take effect at the fence, in the order of ranks and then of calls, so overlapping
+//! puts are not an error and have one result.
 //!
 #![doc = include_str!("mpi.md")]
 //!
@@ -264,43 +283,48 @@
 //!
 //! # Classes of errors
 //!
-//! Every class, with some of the calls that return it; what a call returns in all is in its documentation. Other classes of MPI
-//! are about values that do not exist here: a tag, a count and a lock type are never out of range (TAG, COUNT, LOCKTYPE), a window
-//! has no base address of the program's (BASE), and a world or a request cannot be one that was freed (COMM, REQUEST).
+//! This table has every class, with some of the calls that return it. The documentation of a call
+//! lists all the classes that it returns. Other classes of MPI concern values that do not exist
+//! here: a tag, a count and a lock type are never out of range (TAG, COUNT, LOCKTYPE), a program
+//! does not choose the base address of a window (BASE), and a world or a request cannot be one that
+//! was freed (COMM, REQUEST).
 //!
 #![doc = include_str!("classes.md")]
 //!
 //! # What a check reports
 //!
-//! With [`Check`] (`FENCEPOST_CHECK`) a program that means something else than it says is told so while it runs. These are the reports
-//! of five small programs, on two ranks.
+//! With [`Check`] (`FENCEPOST_CHECK`), a program is checked while it runs, and mistakes in its
+//! communication are reported. These are the reports of five small programs, on two ranks.
 //!
 #![doc = include_str!("reports.md")]
 //!
 //! # Environment variables
 //!
-//! `fencepost env` lists them with what is set. A program reports a name that begins with `FENCEPOST_` and that nothing reads.
+//! `fencepost env` lists them with their current values. A program reports a name that begins with
+//! `FENCEPOST_` and that nothing reads.
 //!
 #![doc = include_str!("variables.md")]
 //!
 //! # What is stable
 //!
-//! `src/surface.txt` lists each item that a program can reach, as it is declared; a change of the list is a change of the
-//! interface, and CI compares the two. Until 1.0 a minor release (0.2) may change what is listed, and says so in `CHANGELOG.md`;
-//! a patch release (0.1.1) adds only. What an epoch means ([its definition](fencepost_planner::reference)), the bits that it leaves, and the names and
-//! values of the `FENCEPOST_` variables follow the same rule. A plan file names the version of its format, and a release
-//! that cannot read a version says so when it loads one.
+//! `src/surface.txt` lists each item that a program can reach, with its declaration. A change of
+//! the list is a change of the interface, and CI compares the two. Until 1.0 a minor release (0.2)
+//! may change listed items, and `CHANGELOG.md` then mentions it; a patch release (0.1.1) only adds
+//! items. The same rule holds for what an epoch means
+//! ([its definition](fencepost_planner::reference)), for the bits that it leaves, and for the names
+//! and values of the `FENCEPOST_` variables. A plan file names the version of its format, and a
+//! release that cannot read a version reports that when it loads one.
 //!
-//! Not stable, in any release: items that the documentation hides, the text of errors and reports (an error's
-//! [`ErrorClass`] and [`State`] are stable), the schedule that is chosen and the order in which it moves bytes, the crates below
-//! this one, and what [`transport`] counts.
+//! Not stable, in any release: items that the documentation hides, the text of errors and reports
+//! (an error's [`ErrorClass`] and [`State`] are stable), the schedule that is chosen and the order
+//! in which it moves bytes, the crates below this one, and the counts in [`transport`].
 //!
 //! # The map
 //!
-//! This package re-exports three: `fencepost-macros` reads syntax and writes calls; `fencepost-planner` is a pure function from
-//! patterns to a verified schedule; `fencepost-runtime` has worlds, windows and the executor, above `fencepost-transport` and
-//! `fencepost-job`, which programs do not reach.
-//! `ARCHITECTURE.md` says where each rule is kept.
+//! This package re-exports three others. `fencepost-macros` reads syntax and writes calls.
+//! `fencepost-planner` is a pure function from patterns to a verified schedule. `fencepost-runtime`
+//! has worlds, windows and the executor. It is built on `fencepost-transport` and `fencepost-job`,
+//! which programs do not reach. `ARCHITECTURE.md` names the place where each rule is kept.
 
 extern crate self as fencepost;
 
@@ -327,20 +351,22 @@ pub use fencepost_runtime::{
     ranks, run,
 };
 
-/// Epochs whose operations borrow their buffers: see [`Window::epoch`] and [`Window::epoch_between`].
+/// Epochs whose operations borrow their buffers: see [`Window::epoch`] and
+/// [`Window::epoch_between`].
 pub mod scoped {
     pub use fencepost_runtime::scoped::{BorrowingGet, Destination, Epoch};
     pub use fencepost_runtime::{Between, Borrowed};
 }
 
-/// The parts of transports that a program may set and read: the simulated network, its faults, and counts of what was sent.
+/// The parts of transports that a program may set and read: the simulated network, its faults, and
+/// counts of what was sent.
 pub mod transport {
     #[doc(hidden)]
     pub use fencepost_runtime::Route;
     pub use fencepost_runtime::{Count, Fault, FaultKind, Lose, Meter, SimConfig};
 }
 
-/// All that most programs name.
+/// The items that most programs use.
 pub mod prelude {
     pub use crate::{
         Block, Datatype, Element, Error, ErrorClass, LockType, LockWindow, Mode, Op, Result, Row, Ticket,

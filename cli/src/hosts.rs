@@ -44,8 +44,8 @@ fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|&number| number > 0)
 }
 
-/// Parses a host file with one host a line, as in [`list`] or as `NAME slots=RANKS
-/// address=ADDRESS`; `#` starts a comment.
+/// Parses a host file with one host a line, as in [`list`] or as
+/// `NAME slots=RANKS address=ADDRESS`; `#` starts a comment.
 pub fn file(text: &str) -> Result<Vec<Named>, String> {
     let mut hosts = Vec::new();
     for (at, line) in text.lines().enumerate() {

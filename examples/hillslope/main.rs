@@ -1,11 +1,13 @@
 //! Ten million years of soil creep on real terrain: the elevation model in `data/`, or another one.
 //!
-//! The terrain is cut into one block for each rank. Before each group of steps every block puts its edges into its
-//! neighbours' halos, which are as wide as the group has steps; that superstep is prepared once and replayed. All steps of
-//! the group pass over a few rows before the next rows come, so that a large terrain is read from memory once a group. For
-//! every number of ranks and every transfer mode the result equals that of the serial program (`serial.rs`) bit for bit.
+//! The terrain is cut into one block for each rank. Before each group of steps every block puts its
+//! edges into its neighbours' halos, which are as wide as the group has steps. That superstep is
+//! prepared once and replayed. All steps of the group pass over a few rows before the next rows, so
+//! a large terrain is read from memory once for each group. For every number of ranks and every
+//! transfer mode the result equals that of the serial program (`serial.rs`) bit for bit.
 //!
-//! `cargo run --release --example hillslope -- -n 4`; `--transport shm` or `tcp` runs the ranks as processes
+//! `cargo run --release --example hillslope -- -n 4`; `--transport shm` or `tcp` runs the ranks as
+//! processes
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
@@ -45,11 +47,11 @@ struct Options {
     group: Option<NonZeroUsize>,
 }
 
-/// The time of a cell where its heights are in a cache. It is near enough for the choice of a group, and the same in
-/// each run.
+/// The time for a cell whose heights are in a cache. It is accurate enough to choose a group, and
+/// the same in each run.
 const CELL: Nanos = Nanos(0.5);
 
-/// How many steps follow an exchange, and in which bands they are visited.
+/// How many steps follow an exchange, and the bands in which they are visited.
 #[derive(Clone, Copy)]
 struct Group {
     steps: usize,
@@ -57,7 +59,8 @@ struct Group {
 }
 
 impl Group {
-    /// Returns those of the options, or those that take least by the model of a machine.
+    /// Returns the group of the options, or the one that takes the least time by the model of a
+    /// machine.
     fn of(Options { job, group, .. }: &Options, before: &Grid, placement: Placement) -> Result<Self> {
         let block = Block::at(0, job.ranks(), [before.rows, before.columns])?.halo(1)?;
         let height = size_of::<f64>();
@@ -108,7 +111,8 @@ fn erode(before: &Grid, steps: &Steps, group: Group, job: &Job) -> Result<Option
             block.fill(field, |[i, j]| before.cells[i * columns + j]);
         }
         let mut exchange = exchange::prepare(world, &block)?;
-        exchange.replay(&mut next)?; // cells at the edge of the terrain keep their heights, which later steps read here
+        // cells at the edge of the terrain keep their heights, which later steps read here
+        exchange.replay(&mut next)?;
         world.barrier()?;
         let (clock, frames) = (Instant::now(), world.meter().total().frames);
         let mut left = steps.count as usize;
@@ -153,18 +157,19 @@ fn input(terrain: &Terrain) -> Result<Grid> {
     }
 }
 
-/// The number of bytes that all ranks put in one exchange.
+/// Returns the number of bytes that all ranks put in one exchange.
 fn bytes(compiled: &fencepost::Compiled) -> usize {
     let patterns = &compiled.patterns()[0];
     let puts = patterns.class_of.iter().flat_map(|&class| patterns.classes[class].operations.values());
     puts.map(|put| put.remote.size() * size_of::<f64>()).sum()
 }
 
-/// The number of steps to a pass of the serial program over the terrain, where it has several.
+/// The number of steps in one pass of the serial program over the terrain, when it runs in groups.
 const SERIAL_GROUP: usize = 16;
 
-/// Runs the job, the serial program, step by step and in groups, and plain threads, compares the results, and adds how long
-/// each took. Returns the resulting terrain and the number of frames; `None` in processes other than rank 0's.
+/// Runs the job, the serial program (step by step and in groups) and plain threads, compares the
+/// results, and adds the time of each to `race`. Returns the resulting terrain and the number of
+/// frames, or `None` in processes other than rank 0's.
 fn contest(
     before: &Grid,
     steps: &Steps,
@@ -202,7 +207,8 @@ fn contest(
             result = Some((heights, frames));
         }
     }
-    // A rank that is a process, and waits, would take a core from what is compared with it: they have ended by now.
+    // A rank that is a process would take a core from the other programs while it waits, but all of
+    // them have ended by now.
     if let Some((heights, _)) = &result
         && !job.is_one_process()
     {
@@ -211,8 +217,9 @@ fn contest(
     Ok(result)
 }
 
-/// Runs the job and the serial program. Returns the terrain before and after, and the explanation of the transfer mode;
-/// `None` in processes other than rank 0's. What takes a moment is repeated, or run `once`.
+/// Runs the job and the serial program. Returns the terrain before and after, and the explanation
+/// of the transfer mode, or `None` in processes other than rank 0's. Short runs are repeated,
+/// unless `once`.
 fn compare(options: &Options, once: bool) -> Result<Option<(Grid, Grid, String)>> {
     let Options { job, terrain, scale, .. } = options;
     let before = input(terrain)?.repeated(scale.get());
@@ -285,7 +292,7 @@ pub fn main() -> Result<()> {
     run(&Options::parse())
 }
 
-/// Prints the digest for these options, and nothing is written: what tests of jobs run.
+/// Prints the digest for these options and writes nothing; for tests of jobs.
 pub fn with(words: &[&str]) -> Result<()> {
     let words = [&["hillslope"], words].concat();
     let options =
@@ -305,7 +312,8 @@ fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the digest is the same for every number of ranks and every mode, and that invalid input is refused.
+/// Checks that the digest is the same for every number of ranks and every mode, and that invalid
+/// input is refused.
 pub fn check() -> Result<()> {
     let out = std::env::temp_dir().join(format!("fencepost-hillslope-{}", std::process::id()));
     let parse = |words: &[&str]| Options::try_parse_from([&["hillslope", "--years", "1e6"], words].concat());

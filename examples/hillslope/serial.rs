@@ -1,18 +1,19 @@
 //! Hillslope diffusion on one processor, in plain loops: dz/dt = k (d2z/dx2 + d2z/dy2).
 //!
-//! Soil creeps downhill in proportion to the slope, so over time ridges are worn down and hollows filled. The method
-//! has explicit steps, central differences and double precision; cells on the boundary keep their heights.
+//! Soil creeps downhill in proportion to the slope, so ridges wear down and hollows fill over time.
+//! The method has explicit steps, central differences and double precision. Cells on the boundary
+//! keep their heights.
 
 use multiversion::multiversion;
 
 /// The diffusivity of the soil, and the spacing of the cells.
 #[derive(Clone, Copy, Debug)]
 pub struct Slope {
-    /// In square metres a year.
+    /// The diffusivity in square metres a year.
     pub diffusivity: f64,
-    /// The distance of two rows in metres.
+    /// The distance between two rows in metres.
     pub north_south: f64,
-    /// The distance of two columns in metres.
+    /// The distance between two columns in metres.
     pub east_west: f64,
 }
 
@@ -29,12 +30,13 @@ pub struct Steps {
 }
 
 impl Slope {
-    /// The longest stable step: 1 / (2 k (1/dy2 + 1/dx2)) years; longer steps make ripples grow.
+    /// Returns the longest stable step: 1 / (2 k (1/dy2 + 1/dx2)) years. Longer steps make ripples
+    /// grow.
     pub fn stability_bound(&self) -> f64 {
         0.5 / (self.diffusivity * (self.north_south.powi(-2) + self.east_west.powi(-2)))
     }
 
-    /// The longest step of 1, 2 or 5 times a power of ten years within the bound.
+    /// Returns the longest step of 1, 2 or 5 times a power of ten years within the bound.
     pub fn round_step(&self) -> f64 {
         let bound = self.stability_bound();
         let unit = 10_f64.powf(bound.log10().floor());
@@ -45,7 +47,8 @@ impl Slope {
             .unwrap_or(unit / 2.0)
     }
 
-    /// The fewest steps of equal length that cover `years`, none longer than the round step.
+    /// Returns the fewest steps of equal length that cover `years`, with none longer than the round
+    /// step.
     pub fn steps(&self, years: f64) -> Steps {
         let count = (years / self.round_step()).ceil();
         let step = if count > 0.0 { years / count } else { 0.0 };
@@ -60,8 +63,9 @@ impl Slope {
 }
 
 impl Steps {
-    /// The height of a cell after a step, from its own and its four neighbours' heights. The result depends on these
-    /// five values only, evaluated in this order, so every rank that computes the cell finds the same bits.
+    /// Returns the height of a cell after a step, from its own and its four neighbours' heights.
+    /// The result depends only on these five values, evaluated in this order, so every rank that
+    /// computes the cell gets the same bits.
     #[inline(always)]
     pub fn cell(&self, here: f64, north: f64, south: f64, west: f64, east: f64) -> f64 {
         let down = (north - here) + (south - here);
@@ -81,8 +85,9 @@ impl Steps {
         }
     }
 
-    /// As [`run`](Self::run), with `group` steps to a pass over the grid: row `r` of one step, then row `r - 1` of the next one,
-    /// and so on. What they read and write stays in a cache.
+    /// Runs all steps like [`run`](Self::run), with `group` steps in one pass over the grid: row
+    /// `r` of one step, then row `r - 1` of the next one, and so on. The rows that they read and
+    /// write stay in a cache.
     pub fn run_tiled(&self, heights: &mut Vec<f64>, rows: usize, columns: usize, group: usize) {
         let mut next = heights.clone();
         let mut left = self.count as usize;
@@ -107,8 +112,9 @@ impl Steps {
     }
 }
 
-/// Computes the cells of one row but the first and the last, from the row and those north and south of it, with the widest
-/// vectors that the processor has. A plain loop over slices of one length: the compiler makes packed instructions of it.
+/// Computes the cells of one row except the first and the last, from the row and those north and
+/// south of it, with the widest vectors that the processor has. This is a plain loop over slices of
+/// one length, from which the compiler makes packed instructions.
 #[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2"))]
 pub fn row(steps: &Steps, [north, here, south]: [&[f64]; 3], next: &mut [f64]) {
     let inside = here.len() - 2;

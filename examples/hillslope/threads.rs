@@ -1,5 +1,6 @@
-//! The same by hand, for comparison: threads that share the grid, take some rows each, and meet at a barrier after each
-//! step. No program that cuts the terrain between cores can be much faster; this one runs in one process only.
+//! The same simulation by hand, for comparison: threads that share the grid, compute some rows
+//! each, and meet at a barrier after each step. No program that divides the terrain among cores can
+//! be much faster. This one runs in one process only.
 
 use super::serial::Steps;
 use fencepost_examples_support::pin;
@@ -7,22 +8,23 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Two grids in turn: each step reads one and writes the other.
+/// Two grids that alternate: each step reads one and writes the other.
 struct Grids {
     cells: [*mut f64; 2],
     len: usize,
     columns: usize,
 }
 
-// SAFETY: threads write rows of their own only, and read rows of others only in steps in which nobody writes them: see `run`.
+// SAFETY: a thread writes only its own rows, and reads rows of other threads only in steps in which
+// no thread writes them: see `run`.
 unsafe impl Sync for Grids {}
 
 impl Grids {
     /// # Safety
-    /// Nobody writes these rows while the slice lives.
+    /// No thread writes these rows while the slice lives.
     unsafe fn rows(&self, grid: usize, rows: Range<usize>) -> &[f64] {
         assert!(rows.end * self.columns <= self.len);
-        // SAFETY: the rows are in the grid, and by the caller nobody writes them.
+        // SAFETY: the rows are in the grid, and the caller guarantees that no thread writes them.
         unsafe {
             let first = self.cells[grid].add(rows.start * self.columns);
             std::slice::from_raw_parts(first, rows.len() * self.columns)
@@ -30,11 +32,11 @@ impl Grids {
     }
 
     /// # Safety
-    /// Nobody else reads or writes this row while the slice lives.
+    /// No other code reads or writes this row while the slice lives.
     #[expect(clippy::mut_from_ref, reason = "threads share the grids; each writes rows of its own")]
     unsafe fn row_mut(&self, grid: usize, row: usize) -> &mut [f64] {
         assert!((row + 1) * self.columns <= self.len);
-        // SAFETY: the row is in the grid, and by the caller it is this thread's.
+        // SAFETY: the row is in the grid, and the caller guarantees that only this thread uses it.
         unsafe {
             let first = self.cells[grid].add(row * self.columns);
             std::slice::from_raw_parts_mut(first, self.columns)
@@ -42,16 +44,18 @@ impl Grids {
     }
 }
 
-/// A barrier of threads that spin for a moment, then yield: where there are more threads than cores, the others need them.
+/// A barrier of threads that spin for a moment, then yield: if there are more threads than cores,
+/// the other threads need the cores.
 struct Barrier {
     threads: usize,
     arrived: AtomicUsize,
 }
 
 impl Barrier {
-    /// Waits for the `round`th time, from 1, until all threads have come.
+    /// Waits for the `round`th time, counted from 1, until all threads have arrived.
     fn wait(&self, round: usize) {
-        // What a thread wrote before it comes is seen by all that leave (AcqRel, Acquire).
+        // Everything that a thread wrote before it arrived is visible to all threads that leave
+        // (AcqRel, Acquire).
         self.arrived.fetch_add(1, Ordering::AcqRel);
         let mut spins = 0;
         while self.arrived.load(Ordering::Acquire) < round * self.threads {
@@ -61,12 +65,13 @@ impl Barrier {
     }
 }
 
-/// Runs all steps over a grid of `rows` by `columns`, each at least 2, on `threads` threads; returns the time of the slowest.
+/// Runs all steps over a grid of `rows` by `columns`, each at least 2, on `threads` threads.
+/// Returns the time of the slowest thread.
 pub fn run(steps: &Steps, heights: &mut Vec<f64>, rows: usize, columns: usize, threads: usize) -> Duration {
     let mut next = heights.clone();
     let grids = Grids { cells: [heights.as_mut_ptr(), next.as_mut_ptr()], len: heights.len(), columns };
     let barrier = Barrier { threads, arrived: AtomicUsize::new(0) };
-    // From the outside of the terrain's edge: thread t computes rows first(t)..first(t + 1).
+    // Without the terrain's edge, thread t computes rows first(t)..first(t + 1).
     let first = |thread: usize| 1 + (rows - 2) * thread / threads;
     let work = |thread: usize| {
         pin(thread);
@@ -75,8 +80,8 @@ pub fn run(steps: &Steps, heights: &mut Vec<f64>, rows: usize, columns: usize, t
         for step in 0..steps.count as usize {
             let (from, to) = (step % 2, (step + 1) % 2);
             for row in first(thread)..first(thread + 1) {
-                // SAFETY: in this step all threads only read grid `from`, and this row of grid `to` is this thread's alone;
-                // the barrier is between this step and the others.
+                // SAFETY: in this step all threads only read grid `from`, and only this thread uses
+                // this row of grid `to`. The barrier separates this step from the others.
                 unsafe {
                     let near = [row - 1, row, row + 1].map(|row| grids.rows(from, row..row + 1));
                     super::serial::row(steps, near, grids.row_mut(to, row));

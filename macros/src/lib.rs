@@ -36,21 +36,21 @@ mod uniform;
 
 use proc_macro2::TokenStream;
 
-/// Make a function a superstep: its puts, gets and accumulates happen at a fence, and their pattern
-/// is known.
+/// Makes a function a superstep: its puts, gets and accumulates happen at a fence, and their
+/// pattern is known.
 ///
-/// The function takes its windows as `&mut Window<T>`, or several of one type as `&mut [Window<T>;
-/// 7]`, and returns a `Result`. A body without a fence gets one at its end, over all its windows. A
-/// body with fences must end in one. An error, or a panic, discards the operations that were
-/// collected.
+/// The function takes its windows as `&mut Window<T>`, or several of one type as
+/// `&mut [Window<T>; 7]`, and returns a `Result`. A body without a fence gets one at its end, over
+/// all its windows. A body with fences must end in one. An error, or a panic, discards the
+/// operations that were collected.
 ///
 /// A list, `fields: &mut [Window<T>; 7]`, holds as many windows of one type, at most 64. The
 /// function uses it as `for field in fields` (or `fields.iter_mut()`, with or without
 /// `.enumerate()`), `fields[0]` and `fields.len()`. The attribute writes a block for each window,
 /// so such a loop has no fence, no `break` and no `continue`. If the number of windows is known
-/// only at run time, use a function without the attribute that puts and calls `world.fence(&mut
-/// fields)`. `run` and `replay` take the list as the function does, `begin` takes it by value, and
-/// `pattern` takes a recorder for each of its windows.
+/// only at run time, use a function without the attribute that puts and calls
+/// `world.fence(&mut fields)`. `run` and `replay` take the list as the function does, `begin` takes
+/// it by value, and `pattern` takes a recorder for each of its windows.
 ///
 /// The attribute also declares an empty enum of the same name, for everything that does not call
 /// the function:
