@@ -15,7 +15,7 @@ const CELLS: usize = 512;
 /// The number of steps between two exchanges, and the width of the halo.
 pub const GROUP: usize = 8;
 
-/// Each block puts its edges into the halos of the blocks around it.
+/// Puts the edges of each block into the halos of the blocks around it.
 #[superstep]
 pub fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     for n in block.neighbours() {

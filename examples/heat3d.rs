@@ -40,7 +40,7 @@ struct Options {
     depth: Option<u64>,
 }
 
-/// Each block puts its edges into the halos of the blocks around it.
+/// Puts the edges of each block into the halos of the blocks around it.
 #[superstep]
 fn exchange(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
     for n in block.neighbours() {

@@ -29,7 +29,7 @@ struct Options {
     size: usize,
 }
 
-/// Each block puts the cells next to each face into the halo of the block behind it.
+/// Puts the cells next to each face of a block into the halo of the block behind that face.
 #[superstep]
 fn faces(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     for n in block.faces() {

@@ -45,8 +45,8 @@ struct Options {
     out: PathBuf,
 }
 
-/// Each block puts its edges into the halos of the blocks around it, and around the ends of the
-/// pond. It does so for the water now and for the water before, since the first step of a group
+/// Puts the edges of each block into the halos of the blocks around it, and around the ends of the
+/// pond. This is done for the water now and for the water before, since the first step of a group
 /// reads both in the halo.
 #[superstep]
 fn exchange(u: &mut Window<f64>, v: &mut Window<f64>, block: &Block<2>) -> Result<()> {

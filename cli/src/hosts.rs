@@ -94,7 +94,7 @@ pub fn share(hosts: &[Named], ranks: Option<u32>) -> Result<Vec<u32>, String> {
     Ok(room
         .into_iter()
         .map(|room| {
-            // At most the room, which is 32 bits wide.
+            // At most `room`, which has 32 bits.
             let here = u64::from(room).min(left) as u32;
             left -= u64::from(here);
             here

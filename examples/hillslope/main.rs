@@ -39,7 +39,7 @@ struct Options {
     job: Job,
     #[command(flatten)]
     terrain: Terrain,
-    /// Lay as many copies of the terrain next to each other, in both directions
+    /// Lay this many copies of the terrain next to each other, in both directions
     #[arg(long, value_name = "TIMES", default_value = "1")]
     scale: NonZeroUsize,
     /// The number of steps between two exchanges [default: the best by the model of a machine]
@@ -70,7 +70,7 @@ impl Group {
     }
 }
 
-/// Each block puts its edges into the halos of the blocks around it.
+/// Puts the edges of each block into the halos of the blocks around it.
 #[superstep]
 fn exchange(heights: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     for n in block.neighbours() {

@@ -229,8 +229,8 @@ pub(crate) const LIMIT_MIN: Duration = Duration::from_millis(500);
 fn fabric(job: &Description, deaths_reported: bool) -> std::io::Result<TcpFabric> {
     let Limits { heartbeat, silence } = job.limits;
     let settings = Settings::default();
-    // Half of the descriptors: even with twice as many ranks all connections would stay open, and
-    // the program has descriptors for other things.
+    // All connections of a job of twice as many ranks stay open, and other things of the program
+    // are open as well.
     let open = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let most = usize::try_from(open.saturating_sub(OTHERS) / 2).unwrap_or(usize::MAX);
     let settings = Settings {

@@ -1,6 +1,6 @@
 //! [`share`]: memory shared by ranks that another launcher has started on one host. The lowest rank
-//! creates the segment, and the others open it through `/proc`. This library cannot reap the
-//! processes of other ranks here, so each rank watches the processes of its host ([`Neighbours`]).
+//! creates the segment, and the others open it through `/proc`. No rank can reap the processes of
+//! the other ranks, so each rank watches the processes of its host ([`Neighbours`]).
 
 use crate::description::Limits;
 use crate::turns::timeout_until;
