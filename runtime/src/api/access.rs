@@ -27,33 +27,38 @@ type Site = &'static Location<'static>;
 
 /// An access to the windows of some ranks, which [`complete`](Self::complete) carries out.
 ///
-/// It holds nothing of the window's own elements: what it puts is read at the call, and what it gets lands in tickets. It
-/// may overlap with exposures of this rank in any order, and with other accesses to other ranks.
+/// An access borrows none of the window's own elements: puts read their source at the call, and
+/// gets land in tickets. It may overlap with exposures of this rank in any order, and with other
+/// accesses to other ranks.
 ///
-/// An access that is dropped is carried out nowhere: the wait of each of its targets fails with `RMA_SYNC` and the line of
-/// its start, and so do its tickets. One that is leaked stays open: its targets wait, which is reported as a stall.
+/// An access that is dropped is carried out nowhere: the wait of each of its targets fails with
+/// `RMA_SYNC` and the line of its start, and so do its tickets. An access that is leaked stays
+/// open: its targets wait, which is reported as a stall.
 ///
 /// # Source
 /// MPI 4.1, section 12.5.2 (MPI_WIN_START, MPI_WIN_COMPLETE).
 #[must_use = "an access that is dropped fails the waits of its targets: `complete` it"]
 pub struct Access<T: Element> {
     core: Rc<WindowCore>,
-    /// `None` once it has ended.
+    /// `None` once the access has ended.
     opened: RefCell<Option<Box<Opened>>>,
     element: PhantomData<fn(T)>,
 }
 
 impl<T: Element> Window<T> {
-    /// Opens an access to the windows of these ranks. Each of them [posts](Self::post) its window to this rank, before or
-    /// after: the n-th start that names a rank belongs to its n-th post that names this one. Never waits.
+    /// Opens an access to the windows of these ranks, and never waits.
     ///
-    /// Until the access has ended, no operations can be collected for a fence of the window, and no other access be started
-    /// to any of its targets: the order of two lines would decide what happens.
+    /// Each of these ranks [posts](Self::post) its window to this rank, before or after: the n-th
+    /// start that names a rank belongs to its n-th post that names this one.
+    ///
+    /// Until the access has ended, no operations can be collected for a fence of the window, and no
+    /// other access can be started to any of its targets. Otherwise the order of two lines would
+    /// decide the result.
     ///
     /// # Errors
-    /// `ARG` for a group of another world; `RMA_SYNC` where operations on the window wait for its fence, where an access to
-    /// one of these ranks is open, or where the window takes part in a prepared superstep that is running; `PROC_FAILED`
-    /// where the world has ended.
+    /// `ARG` for a group of another world. `RMA_SYNC` if operations on the window wait for its
+    /// fence, if an access to one of these ranks is open, or if the window takes part in a prepared
+    /// superstep that is running. `PROC_FAILED` if the world has ended.
     ///
     /// # Source
     /// MPI 4.1, section 12.5.2 (MPI_WIN_START).
@@ -63,14 +68,15 @@ impl<T: Element> Window<T> {
         started(self, targets, Location::caller())
     }
 
-    /// Names elements of this rank's part as a source that is read at the call: `access.put(u.packed(&column)).to(1, 0)?`.
+    /// Names elements of this rank's part as a source that is read at the call:
+    /// `access.put(u.packed(&column)).to(1, 0)?`.
     pub fn packed(&self, elements: impl Into<Datatype>) -> (&[T], Datatype) {
         (self, elements.into())
     }
 }
 
 impl<T: Element, L> Exposed<T, L> {
-    /// [`Window::start`], while this rank's own part is exposed.
+    /// Opens an access as [`Window::start`] does, while this rank's own part is exposed.
     ///
     /// # Errors
     /// As [`Window::start`].
@@ -88,25 +94,32 @@ pub(super) fn started<T: Element>(window: &Window<T>, targets: &Group, site: Sit
 }
 
 impl<T: Element> Access<T> {
-    /// Put `source` somewhere: `access.put(&values).to(target, region)?`. The elements are read at the call.
+    /// Puts `source` into elements of a target: `access.put(&values).to(target, region)?`.
     ///
-    /// At the target they are replaced by its `wait`. [`Put::to`] is `RMA_SYNC` for a target that the start did not name.
+    /// The source is read at the call.
+    ///
+    /// The target's `wait` replaces the elements there. [`Put::to`] is `RMA_SYNC` for a target that
+    /// the start did not name.
     #[inline]
     pub fn put<S: SliceSource<T>>(&self, source: S) -> Put<'_, Self, S> {
         Put::new(self, source)
     }
 
-    /// Combine `source` into elements of a target: `access.accumulate([1.0], Op::Sum).to(target, region)?`.
+    /// Combines `source` into elements of a target: `access.accumulate([1.0], Op::Sum).to(target,
+    /// region)?`.
     ///
-    /// A `wait` applies what its sources put and accumulated by source, then program order, so floating-point sums come out
-    /// the same on every run and transport.
+    /// A `wait` applies the puts and accumulates of its sources by source, then in program order.
+    /// So floating-point sums have the same result in every run and transport.
     #[inline]
     pub fn accumulate<S: SliceSource<T>>(&self, source: S, op: Op) -> Put<'_, Self, S> {
         Put::accumulate(self, source, op)
     }
 
-    /// Get elements of a target into a ticket: those of a range or a datatype, or the one at a displacement. The ticket holds
-    /// what the target's window held at its post, once [`complete`](Self::complete) has returned.
+    /// Gets elements of a target into a ticket: those of a range or a datatype, or the one at a
+    /// displacement.
+    ///
+    /// Once [`complete`](Self::complete) has returned, the ticket holds what the target's window
+    /// held at its post.
     ///
     /// # Errors
     /// As [`Put::to`], and `RMA_SYNC` for a target that the start did not name.
@@ -120,26 +133,29 @@ impl<T: Element> Access<T> {
         self.core.handler.report(fetched)
     }
 
-    /// Ends the access, and carries it out: gets have their elements when it returns, puts and accumulates are applied when
-    /// their targets wait.
+    /// Ends the access, and carries it out.
     ///
-    /// It waits for the posts of the targets that it gets from; of others for the post before only, so one access is queued
-    /// at a target at most.
+    /// When it returns, gets have their elements. Puts and accumulates are applied when their
+    /// targets wait.
+    ///
+    /// The call waits for the posts of the targets that it gets from. Of other targets it waits
+    /// only for the post before, so at most one access is queued at a target.
     ///
     /// # Errors
-    /// `DISP` or `ASSERT` where an operation of the access asked for what its target has not lent, with the line of the
-    /// post: that target applies nothing of any source, and all other operations of the access are carried out. Where the
-    /// post has not come yet, the next `complete` of an access to that target reports it, and carries its own access out.
-    /// `NO_MEM` where there is no memory for what was asked for; `SIZE` where that is more than 256 times all of a target's window, and
-    /// than 16 MiB, and the target's memory is not reached. `PROC_FAILED` where a target that is waited for has left or
-    /// died, or the world has ended.
-    ///
-    /// `RMA_SYNC` where it would wait for a post of this rank: nobody else can make it, so the call
-    /// is refused at once, and the world ends.
+    /// - `DISP` or `ASSERT`, with the line of the post, if an operation of the access asked for
+    ///   what its target has not exposed. That target applies nothing of any source, and all other
+    ///   operations of the access are carried out. If the post has not come yet, the next
+    ///   `complete` of an access to that target reports the error, and carries its own access out.
+    /// - `NO_MEM` if there is no memory for what was asked for.
+    /// - `SIZE` if the gets from a target whose memory is not reached exceed both 256 times the
+    ///   whole of its window and 16 MiB.
+    /// - `PROC_FAILED` if an awaited target has left or died, or the world has ended.
+    /// - `RMA_SYNC` if the call would wait for a post of this rank. No other rank can make that
+    ///   post, so the call is refused at once, and the world ends.
     ///
     /// # Cost
-    /// A message for each target, with its elements; where memory is reached they are read where they were collected. Gets
-    /// read in place, or take a message each way.
+    /// A message for each target, with its elements; where memory is reached, the target reads them
+    /// where they were collected. Gets read in place, or take a message each way.
     ///
     /// # Source
     /// MPI 4.1, section 12.5.2 (MPI_WIN_COMPLETE).
@@ -254,7 +270,7 @@ impl<T: Element> Access<T> {
     }
 }
 
-/// The value of a record with these bytes, eight at most.
+/// Returns the value of a record with these bytes, at most eight.
 #[inline(always)]
 fn bits(bytes: &[u8]) -> u64 {
     let mut bits = [0u8; 8];

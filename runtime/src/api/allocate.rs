@@ -1,4 +1,5 @@
-//! Makes a window: each rank allocates its part, and every rank learns of every part.
+//! Makes a window: each rank allocates its part, and every rank receives the description of every
+//! part.
 
 use crate::api::refused::Refused;
 use crate::collect::checked::Checked;
@@ -30,22 +31,27 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 impl World {
-    /// Make a window: `len` zeroed elements on this rank. Every rank calls it; lengths may differ.
+    /// Makes a window with `len` zeroed elements on this rank.
+    ///
+    /// Every rank calls this; lengths may differ.
     ///
     /// # Errors
-    /// `TYPE` where ranks ask for different element types, also of one size, `NO_MEM` where some rank cannot allocate its
-    /// part; no rank has the window then. `RMA_SYNC` where another rank is in another call. `NO_MEM` where the world
-    /// has made 2^32 - 1 windows and splits before.
+    /// No rank has the window after an error:
+    ///
+    /// - `TYPE` if ranks ask for different element types, even of the same size.
+    /// - `NO_MEM` if some rank cannot allocate its part, or if the world has already made 2^32 - 1
+    ///   windows and splits.
+    /// - `RMA_SYNC` if another rank is in another call.
     ///
     /// # Cost
-    /// A part of 2 MiB or more is backed by large pages, of which a sweep over it needs fewer,
-    /// where the kernel has them: for threads and over TCP where
-    /// `/sys/kernel/mm/transparent_hugepage/enabled` is not `never`, for processes that share
-    /// memory since Linux 6.1 where `shmem_enabled` next to it is not `deny`. There the kernel
-    /// copies each page as the window is made: 7 to 50 ms for 16 MiB. For threads and over TCP such
-    /// a part takes no memory until it is touched. It is `NO_MEM` all the same if it exceeds what
-    /// the machine and the control groups of the process leave; several parts that fit one by one
-    /// may exceed it together.
+    /// A part of 2 MiB or more is backed by large pages if the kernel has them, since a sweep over
+    /// it then needs fewer pages. For threads and over TCP this requires that
+    /// `/sys/kernel/mm/transparent_hugepage/enabled` is not `never`. For processes that share
+    /// memory it requires Linux 6.1 and that `shmem_enabled` next to it is not `deny`; there the
+    /// kernel copies each page as the window is made, which takes 7 to 50 ms for 16 MiB. For
+    /// threads and over TCP such a part takes no memory until it is touched. It is `NO_MEM`
+    /// nevertheless if it exceeds what the machine and the control groups of the process leave.
+    /// Several parts that each fit may exceed that limit together.
     ///
     /// # Source
     /// MPI 4.1, section 12.2.2 (MPI_WIN_ALLOCATE).
@@ -58,10 +64,12 @@ impl World {
         self.core().handler.report(made).map(|window| self.handed(window))
     }
 
-    /// [`window`](Self::window), with what the program promises of it, and expects.
+    /// Makes a window as [`window`](Self::window) does, with hints: what the program promises of it
+    /// and expects.
     ///
     /// # Errors
-    /// As [`window`](Self::window); `ARG` where ranks give different hints, or one gives hints that cannot be.
+    /// As [`window`](Self::window); also `ARG` if ranks give different hints, or if one gives an
+    /// impossible combination.
     #[track_caller]
     pub fn window_with<T: Element>(&self, len: usize, hints: Hints) -> Result<Window<T>> {
         let call = Call::named(0x10f, "World::window_with");
@@ -70,11 +78,14 @@ impl World {
         self.core().handler.report(made).map(|window| self.handed(window))
     }
 
-    /// Make a window whose part on this rank has the elements of a vector. Every rank calls it; lengths may differ.
+    /// Makes a window whose part on this rank holds the elements of a vector.
     ///
-    /// Where ranks do not reach this rank's memory, or are threads of one process, the elements stay where they are. They are copied
-    /// where processes share memory, which has to be of a segment of theirs, and where the vector's memory is not aligned to
-    /// 16 bytes. [`Window::into_vec`] is the way back.
+    /// Every rank calls this; lengths may differ.
+    ///
+    /// Where ranks do not reach this rank's memory, or are threads of one process, the elements
+    /// stay in the vector's memory. They are copied if its memory is not aligned to 16 bytes, and
+    /// where processes share memory, since a window's memory must then belong to one of their
+    /// segments. [`Window::into_vec`] returns a vector again.
     ///
     /// ```
     /// # fencepost_runtime::ranks(2).run(|world| {
@@ -86,7 +97,7 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// As [`window`](Self::window). The vector is given back.
+    /// As [`window`](Self::window). The error returns the vector.
     ///
     /// # Source
     /// MPI 4.1, section 12.2.1 (MPI_WIN_CREATE).
@@ -99,21 +110,23 @@ impl World {
         window.map(|window| self.handed(window)).map_err(|refused| refused.reported(&self.core().handler))
     }
 
-    /// A window that was made by a call of the program.
+    /// Prepares a window that a call of the program has made: sets its handler and begins its
+    /// checks.
     fn handed<T: Element>(&self, window: Window<T>) -> Window<T> {
         window.on_error(self.core().handler.get());
         window.core().begin_checks(window.core().since.get());
         window
     }
 
-    /// Make a window as a part of `call`.
+    /// Makes a window as a part of `call`.
     pub(crate) fn window_in<T: Element>(&self, len: usize, call: &Call) -> Result<Window<T>> {
         window_of(self.core(), len, call)
     }
 }
 
 impl WindowCore {
-    /// The program has the window from the call at this line on: its epochs are checked, if those of the world are.
+    /// Starts to check the window's epochs, if those of the world are checked; the program has the
+    /// window from `site` on.
     pub(super) fn begin_checks(&self, site: &'static Location<'static>) {
         if !self.world.checks.is_on() {
             return;
@@ -127,12 +140,13 @@ impl WindowCore {
     }
 }
 
-/// Make a window in this world as a part of `call`.
+/// Makes a window in this world as a part of `call`.
 pub(super) fn window_of<T: Element>(core: &Rc<WorldCore>, len: usize, call: &Call) -> Result<Window<T>> {
     zeroed(core, len, Hints::new(), (0, false), call)
 }
 
-/// The same, by these hints, with room for `room` operations for each target, and to be lent to the program, or not.
+/// Makes a window with these hints and with room for `room` operations for each target. `is_lent`
+/// is whether the program will access its elements.
 pub(super) fn zeroed<T: Element>(
     core: &Rc<WorldCore>,
     len: usize,
@@ -144,7 +158,7 @@ pub(super) fn zeroed<T: Element>(
     let region =
         if is_lent { lent_region::<T>(len, core, &memory) } else { region_of::<T>(len, core, &memory) };
     let region = region.and_then(|region| {
-        // SAFETY: nobody has the region yet.
+        // SAFETY: no other reference to the region exists yet.
         let has_room = room == 0 || unsafe { region.reserve(room) };
         let what = || io::Error::other(format!("nor for {room} operations on each rank"));
         if has_room { Ok(region) } else { Err(what()) }
@@ -152,7 +166,8 @@ pub(super) fn zeroed<T: Element>(
     allocate::<T>(core, len, region.map(Arc::new), hints, call)
 }
 
-/// Makes a window of words, unless there is a reason of this rank to refuse it: then no rank has it.
+/// Makes a window of words, unless this rank has a reason to refuse it: in that case no rank has
+/// it.
 pub(super) fn words_of(
     core: &Rc<WorldCore>,
     len: usize,
@@ -181,7 +196,8 @@ fn filled<T: Element>(
         Err(elements) => {
             let region = lent_region::<T>(len, core, &memory);
             if let Ok(region) = &region {
-                // SAFETY: there are as many elements, and nobody has the region yet.
+                // SAFETY: the region has room for exactly these elements, and no other reference to
+                // it exists yet.
                 unsafe { region.base().cast::<T>().copy_from_nonoverlapping(elements.as_ptr(), len) };
             }
             (region, Some(elements))
@@ -190,18 +206,20 @@ fn filled<T: Element>(
     let region = region.map(Arc::new);
     let own = region.as_ref().ok().filter(|_| copied.is_none()).cloned();
     allocate::<T>(core, len, region, Hints::new(), call).map_err(|error| {
-        // SAFETY: the window was not made on this rank, so this rank never enters a call in which others would access it.
+        // SAFETY: the window was not made on this rank, so this rank never enters a call in which
+        // others would access it.
         let adopted = || own.and_then(|region| unsafe { region.take_vec() });
         Refused::new(copied.or_else(adopted).unwrap_or_default(), error)
     })
 }
 
-/// Memory for `len` elements.
+/// Allocates memory for `len` elements.
 fn region_of<T: Element>(len: usize, core: &WorldCore, memory: &Memory) -> io::Result<Region> {
     Region::new(bytes_of::<T>(len)?, core.made.get(), core.size, memory)
 }
 
-/// The same, to be lent to the program, whose loads can be watched where that is asked for and the system allows.
+/// Allocates memory for `len` elements that the program will access. Its loads can be watched if
+/// that is asked for and the system allows it.
 fn lent_region<T: Element>(len: usize, core: &WorldCore, memory: &Memory) -> io::Result<Region> {
     if !core.checks.checking.borrow().sees_loads() {
         return region_of::<T>(len, core, memory);
@@ -214,7 +232,8 @@ fn bytes_of<T: Element>(len: usize) -> io::Result<usize> {
     bytes.ok_or_else(|| io::ErrorKind::OutOfMemory.into())
 }
 
-/// Makes a window of elements of this type in this memory, if there is some, together with all ranks.
+/// Makes, together with all ranks, a window of elements of this type in this memory, if it was
+/// allocated.
 fn allocate<T: Element>(
     core: &Rc<WorldCore>,
     len: usize,
@@ -226,7 +245,7 @@ fn allocate<T: Element>(
     made(core, (len, element, name), region, hints, call).map(Window::new)
 }
 
-/// A window of elements of this type, which has this name.
+/// Makes a window of elements of this type, whose name is `name`.
 fn made(
     core: &Rc<WorldCore>,
     (len, element, name): (usize, ElementType, &'static str),
@@ -235,8 +254,8 @@ fn made(
     call: &Call,
 ) -> Result<Rc<WindowCore>> {
     let site = call.site;
-    // Both are equal on all ranks: the window's number, and the position of the call, which tells apart two
-    // attempts at one number.
+    // Both are equal on all ranks: the window's number, and the position of the call, which
+    // distinguishes two attempts at one number.
     let number = core.next_made(call)?;
     let attempt = (core.id, core.calls.position(), number);
     let key = WindowKey { world: core.id, window: number };
@@ -252,7 +271,8 @@ fn made(
         core.registry.give(attempt, core.rank, core.size, region.clone());
     }
     let call = Call { hash: call.hash ^ 0x77 ^ u64::from(number) << 8, ..*call };
-    // Known from here on: ranks that leave this call sooner may send it operations at once.
+    // The window is known from here on: ranks that leave this call sooner may send it operations at
+    // once.
     core.windows.borrow_mut().insert(number, (len, element));
     let unmade = Unmade(core, number);
     let all = match core.meet(&call, &mine) {
@@ -377,8 +397,9 @@ fn made(
     Ok(made)
 }
 
-/// This rank could not make the window. Where the world has ended meanwhile, others may have made it, and reach this rank's
-/// part: so the part stays, in the registry or until all have left the world.
+/// Cleans up on a rank that could not make the window. If the world has ended meanwhile, other
+/// ranks may have made it and may reach this rank's part. So the part stays, in the registry or
+/// until all ranks have left the world.
 fn unmake(core: &WorldCore, attempt: Attempt, region: Option<Arc<Region>>) {
     if core.alive().is_ok() {
         return core.registry.withdraw(attempt); // all ranks have seen the same error
@@ -412,13 +433,13 @@ struct Description {
     len: u64,
     element: ElementType,
     made: bool,
-    /// Where its elements begin; 0 where they were not made.
+    /// The address of the rank's elements; 0 if they were not allocated.
     base: u64,
-    /// The [hints](Hints::word) of this rank, which are the same on all.
+    /// The [hints](Hints::word) of this rank, which must be the same on all ranks.
     hints: u64,
 }
 
-/// The bytes of a [`Description`].
+/// The length of an encoded [`Description`] in bytes.
 const DESCRIBED: usize = 32;
 
 impl Description {
@@ -437,7 +458,8 @@ impl Description {
         bytes
     }
 
-    /// A description, and what follows it: the name of the element's type, and why the part was not made.
+    /// Decodes a description and what follows it: the name of the element's type, and the reason
+    /// why the part was not made.
     fn from_bytes(bytes: &[u8]) -> Option<(Self, &[u8], &[u8])> {
         use fencepost_planner::element::Scalar;
         let (bytes, rest) = bytes.split_first_chunk::<DESCRIBED>()?;
@@ -472,7 +494,8 @@ mod tests {
     use fencepost_planner::Result;
     use fencepost_transport::{Cause, Channels, Liveness};
 
-    /// The others may have made the window, and then write into its memory that they have let go of it.
+    /// The other ranks may have made the window, and then write into its memory that they have
+    /// released it.
     #[test]
     fn a_part_of_a_window_that_only_others_may_have_made_is_not_used_again() -> Result<()> {
         const LEN: usize = 100_000;

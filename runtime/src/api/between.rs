@@ -16,8 +16,8 @@ use std::ops::Deref;
 use std::panic::Location;
 use std::rc::Rc;
 
-/// An epoch that ends when its closure does: see [`Window::epoch_between`]. It derefs to its access, so that all its operations
-/// are here too.
+/// An epoch that ends when its closure does: see [`Window::epoch_between`]. It derefs to its
+/// access, so it has all the operations of one.
 pub struct Between<'scope, 'env: 'scope, T: Element> {
     window: &'env Window<T>,
     access: Access<T>,
@@ -25,7 +25,7 @@ pub struct Between<'scope, 'env: 'scope, T: Element> {
     scope: PhantomData<Cell<&'scope ()>>,
 }
 
-/// A ticket, and where its elements go.
+/// A ticket, and the buffer for its elements.
 type Landing<'env, T> = (Ticket<T>, &'env mut [T]);
 
 /// A get into a borrowed buffer.
@@ -36,10 +36,13 @@ pub struct Borrowed<'scope, 'env: 'scope, T: Element> {
 }
 
 impl<T: Element> Window<T> {
-    /// An epoch between some ranks, in one call: starts an access to `targets`, runs the closure, posts the window to
-    /// `sources`, completes the access, and waits. Its gets may land in buffers that the epoch borrows.
+    /// Runs an epoch between some ranks, in one call.
     ///
-    /// *M*, which the sources get, is what the window holds when the closure is over; the closure only reads it.
+    /// The call starts an access to `targets`, runs the closure, posts the window to `sources`,
+    /// completes the access, and waits. Its gets may land in buffers that the epoch borrows.
+    ///
+    /// *M*, which the sources get, is what the window holds when the closure has returned; the
+    /// closure only reads it.
     ///
     /// ```
     /// # fencepost_runtime::ranks(3).run(|world| {
@@ -57,8 +60,9 @@ impl<T: Element> Window<T> {
     /// ```
     ///
     /// # Errors
-    /// The error that the closure returns: its access is dropped then, which fails the waits of its targets. Else as
-    /// [`Window::start`], [`Window::post`], [`Access::complete`] and [`Exposed::wait`](crate::Exposed::wait).
+    /// The error that the closure returns: its access is then dropped, which fails the waits of its
+    /// targets. Otherwise as [`Window::start`], [`Window::post`], [`Access::complete`] and
+    /// [`Exposed::wait`](crate::Exposed::wait).
     #[track_caller]
     pub fn epoch_between<'env, R>(
         &'env mut self,
@@ -85,7 +89,7 @@ impl<T: Element> Window<T> {
         };
         posted?;
         let waited = exchange::wait(core, &call);
-        // A handler may unwind: the window is not posted any more.
+        // A handler may unwind, so this comes after the wait: the window is no longer posted.
         let completed = core.handler.report(completed);
         let waited = core.handler.report(waited);
         let value = result?;
@@ -104,18 +108,18 @@ impl<'scope, 'env, T: Element> Between<'scope, 'env, T> {
         self.window
     }
 
-    /// Get elements into a buffer, which the epoch borrows until it is over: `epoch.get_into(&mut values)`. They are there
-    /// when the epoch has ended.
+    /// Gets elements into a buffer, which the epoch borrows until it is over: `epoch.get_into(&mut
+    /// values)`. The buffer holds them when the epoch has ended.
     pub fn get_into(&'scope self, into: &'env mut [T]) -> Borrowed<'scope, 'env, T> {
         Borrowed { epoch: self, into }
     }
 }
 
 impl<T: Element> Borrowed<'_, '_, T> {
-    /// From these elements of the target's window.
+    /// Gets these elements of the target's window.
     ///
     /// # Errors
-    /// As [`Access::fetch`], and `SIZE` for more or fewer elements than the buffer has.
+    /// As [`Access::fetch`]; also `SIZE` for more or fewer elements than the buffer has.
     #[track_caller]
     pub fn from(self, target: impl Into<Option<usize>>, region: impl Into<TargetRegion>) -> Result<()> {
         let site = Location::caller();
@@ -139,8 +143,8 @@ impl<T: Element> Deref for Between<'_, '_, T> {
     }
 }
 
-/// A closure that unwinds: this rank still makes its post, since the posts of a pair are counted. Its access is dropped, and its
-/// error is for the others.
+/// Completes the calls of an epoch whose closure unwinds. This rank still makes its post, since the
+/// posts of a pair are counted. Its access is dropped, and other ranks get the error.
 struct Unwound<'w, T: Element> {
     access: &'w Access<T>,
     core: &'w WindowCore,
@@ -152,7 +156,8 @@ impl<T: Element> Drop for Unwound<'_, T> {
     fn drop(&mut self) {
         let Self { access, core, ranks, call } = self;
         let posted = exchange::post(core, ranks, Lent::Whole, call.site);
-        // Before the wait: ranks that unwind together wait for the accesses of each other.
+        // This comes before the wait: ranks that unwind together wait for the accesses of each
+        // other.
         access.give_up();
         if posted.is_ok() {
             drop(exchange::wait(core, call));

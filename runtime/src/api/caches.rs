@@ -1,4 +1,5 @@
-//! The caches of the machine that a program runs on: their sizes as the system has them, and what a byte out of them takes.
+//! The caches of the machine that a program runs on: their sizes as the system reports them, and
+//! the time that a byte takes when it comes from them or from memory.
 
 use crate::state::world::World;
 use fencepost_planner::Result;
@@ -9,19 +10,20 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
 
-/// The least and the most bytes that a rank passes over to time memory.
+/// The minimum and the maximum number of bytes that a rank sweeps to time memory.
 const LEAST: f64 = 16_777_216.0;
 const MOST: f64 = 67_108_864.0;
 
-/// The size of the fields by which shared caches are timed, as a multiple of a core's own cache.
-/// Larger fields would time memory where other machines share these caches as well.
+/// The size of the fields that time shared caches, as a multiple of a core's own cache. Larger
+/// fields would time memory if other machines share these caches as well.
 const NEAR: f64 = 4.0;
 
-/// How often the fields are passed over; the least time counts.
+/// The number of sweeps over the fields; the least time counts.
 const TIMES: usize = 4;
 
-/// Returns the caches of the host that has least of them, as all ranks see them, with the figures of `known` where the system
-/// does not say.
+/// Returns the caches of the host that has least of them, the same on all ranks.
+///
+/// Where the system does not report a size, the figures are those of `known`.
 ///
 /// # Errors
 /// As [`World::allreduce`].
@@ -46,8 +48,9 @@ pub(super) fn measured(world: &World, known: &Caches) -> Result<Caches> {
     Ok(caches)
 }
 
-/// Returns the bytes of the largest cache that a core has for itself, and those of the largest caches of all cores together. A
-/// cache that no other core shares is the core's own; threads of one core count as it.
+/// Returns the size of the largest cache that a core has for itself, and the total size of the
+/// last-level caches of all cores. A cache is a core's own if no other core shares it; the threads
+/// of one core count as that core.
 fn sizes(cpus: &Path) -> Option<(u64, u64)> {
     let read = |path: &Path| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     let (mut core, mut all) = (0, BTreeSet::new());
@@ -71,7 +74,7 @@ fn sizes(cpus: &Path) -> Option<(u64, u64)> {
     }
     let last = all.last()?.0.clone();
     let host = all.iter().filter(|(level, ..)| *level == last).map(|(.., size)| size).sum();
-    // Where all caches are shared, a core has none of its own.
+    // If all caches are shared, a core has none of its own.
     Some((if core == 0 { host } else { core }, host))
 }
 
@@ -86,8 +89,9 @@ fn bytes(text: &str) -> Option<u64> {
     text.trim_end_matches(['K', 'M', 'G']).parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// Returns the nanoseconds that a byte of two fields of `bytes` bytes together takes, on the slowest rank, where one field is
-/// computed from the other one and all ranks do so at once; `None` where a rank has no memory for them.
+/// Returns the nanoseconds for each byte of two fields of `bytes` bytes together, on the slowest
+/// rank, while all ranks at once compute one field from the other. Returns `None` if a rank has no
+/// memory for them.
 #[track_caller]
 fn swept(world: &World, bytes: f64) -> Result<Option<f64>> {
     let cells = bytes as usize / (2 * size_of::<f64>());
@@ -143,7 +147,8 @@ mod tests {
             std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
             std::fs::write(path, format!("{text}\n")).expect("a file");
         };
-        // Two pairs of threads, each with 48K and 1M; with other cores one has 16M and the other one 8M.
+        // Two pairs of threads. Each pair has 48K and 1M of its own; together with other cores, one
+        // pair has 16M and the other one 8M.
         for cpu in 0..4 {
             let pair = if cpu < 2 { "0-1" } else { "2-3" };
             write(format!("cpu{cpu}/topology/thread_siblings_list"), pair);

@@ -1,4 +1,4 @@
-//! [`Exposed`]: a window that some ranks may access, until its owner waits for them.
+//! [`Exposed`]: a window that some ranks may access until its owner waits for them.
 
 use crate::api::group::Group;
 use crate::api::refused::Refused;
@@ -16,27 +16,28 @@ use std::sync::Arc;
 
 type Site = &'static Location<'static>;
 
-/// The kinds of what an [`Exposed`] window lends, as a part of its type.
+/// What an [`Exposed`] window exposes, as a part of its type.
 pub mod lends {
     /// The whole window.
     #[derive(Debug)]
     pub struct Whole(pub(super) ());
-    /// Some elements of it; the others can be borrowed meanwhile.
+    /// Some elements of the window; the others can be borrowed meanwhile.
     #[derive(Debug)]
     pub struct Part(pub(super) std::sync::Arc<crate::collect::lent::Part>);
-    /// The whole window, to gets only; it can be read meanwhile.
+    /// The whole window, for gets only; it can be read meanwhile.
     #[derive(Debug)]
     pub struct ReadOnly(pub(super) ());
 }
 
-/// A window that was posted: its sources may access it, until [`wait`](Self::wait) gives it back.
+/// A window that was posted: its sources may access it until [`wait`](Self::wait) returns it.
 ///
-/// *M*, which the gets of its sources read, is what the window holds at the post. Nothing changes it before the wait, which
-/// applies what the sources put and accumulated, by source, ascending, then program order: the same bits in every run and
-/// on every transport. Gets are served without this rank, whatever it does meanwhile.
+/// *M*, which the gets of its sources read, is what the window holds at the post. Nothing changes
+/// it before the wait. The wait applies the puts and accumulates of the sources by source,
+/// ascending, then in program order: the bits are the same in every run and on every transport.
+/// Gets are served without this rank, whatever it does meanwhile.
 ///
-/// An exposure that is dropped is a dropped window: its elements are lost, gets of its sources still read M. One that is
-/// leaked is never waited for.
+/// An exposure that is dropped is a dropped window: its elements are lost, and gets of its sources
+/// still read M. An exposure that is leaked is never waited for.
 ///
 /// ```
 /// # use fencepost_planner::element::Op;
@@ -68,18 +69,21 @@ pub struct Exposed<T: Element, L = lends::Whole> {
 pub enum Tested<T: Element, L = lends::Whole> {
     /// The exposure is over.
     Done(Window<T>),
-    /// Some sources have not ended their accesses: nothing has happened.
+    /// Some sources have not ended their accesses; nothing has happened.
     Open(Exposed<T, L>),
 }
 
 impl<T: Element> Window<T> {
-    /// Exposes the window to these ranks until [`Exposed::wait`] gives it back. Each of them starts an access to this rank
-    /// once: their n-th [start](Self::start) that names this rank belongs to the n-th post of this window that names them,
-    /// whichever is called first. Never waits.
+    /// Exposes the window to these ranks until [`Exposed::wait`] returns it, and never waits.
+    ///
+    /// Each of these ranks starts an access to this rank once: its n-th [start](Self::start) that
+    /// names this rank belongs to the n-th post of this window that names it, whichever is called
+    /// first.
     ///
     /// # Errors
-    /// `ARG` for a group of another world; `RMA_SYNC` where operations on the window wait for its fence, or it takes part in
-    /// a prepared superstep that is running; `PROC_FAILED` where the world has ended. The window is given back.
+    /// `ARG` for a group of another world. `RMA_SYNC` if operations on the window wait for its
+    /// fence, or if it takes part in a prepared superstep that is running. `PROC_FAILED` if the
+    /// world has ended. The error returns the window.
     ///
     /// # Cost
     /// A message for each source, which carries no elements.
@@ -92,13 +96,15 @@ impl<T: Element> Window<T> {
         self.posted(sources, Ok((Lent::Whole, lends::Whole(()))), Location::caller())
     }
 
-    /// [`post`](Self::post), of these elements only. The rank keeps the others, and may [read](Exposed::kept) and
-    /// [write](Exposed::kept_mut) them meanwhile. An operation on them is `DISP`, for this rank and for the one that calls
-    /// it. An element that the datatype names many times is lent once.
+    /// Exposes these elements of the window only; otherwise as [`post`](Self::post).
+    ///
+    /// The rank keeps the other elements, and may [read](Exposed::kept) and
+    /// [write](Exposed::kept_mut) them meanwhile. An operation on them is `DISP`, for this rank and
+    /// for the rank that calls it. An element that the datatype names many times is exposed once.
     ///
     /// # Errors
-    /// As [`post`](Self::post), `DISP` for elements that the window does not have, and `NO_MEM`: the
-    /// exposure keeps 16 bytes for each run of elements.
+    /// As [`post`](Self::post). Also `DISP` for elements that the window does not have, and
+    /// `NO_MEM`, since the exposure keeps 16 bytes for each run of elements.
     #[track_caller]
     pub fn post_part(
         self,
@@ -115,8 +121,10 @@ impl<T: Element> Window<T> {
         self.posted(sources, lent, site)
     }
 
-    /// [`post`](Self::post), to gets only: the exposure derefs to the window's elements, which nobody changes. A put or an
-    /// accumulate is `ASSERT`, for this rank and for the one that calls it.
+    /// Exposes the window to gets only; otherwise as [`post`](Self::post).
+    ///
+    /// The exposure derefs to the window's elements, which no rank changes. A put or an accumulate
+    /// is `ASSERT`, for this rank and for the rank that calls it.
     ///
     /// # Errors
     /// As [`post`](Self::post).
@@ -147,16 +155,19 @@ impl<T: Element> Window<T> {
 }
 
 impl<T: Element, L> Exposed<T, L> {
-    /// Waits until each source has completed or dropped its access, and applies what they put and accumulated: by source,
-    /// ascending, then program order, then typemap order. Returns the window.
+    /// Waits until each source has completed or dropped its access, applies their puts and
+    /// accumulates, and returns the window.
+    ///
+    /// They are applied by source, ascending, then in program order, then in typemap order.
     ///
     /// # Errors
-    /// `RMA_SYNC` where a source has dropped its access, `DISP` and `ASSERT` where one has asked for what was not lent: the
-    /// error names the lowest such source and its line, and nothing was applied. `PROC_FAILED` where a source has left or
-    /// died, or the world has ended. The window is given back as it was at its post.
+    /// `RMA_SYNC` if a source has dropped its access; `DISP` or `ASSERT` if one has asked for
+    /// elements that were not exposed to it. The error names the lowest such source and its line,
+    /// and nothing was applied. `PROC_FAILED` if a source has left or died, or the world has ended.
+    /// The error returns the window as it was at its post.
     ///
-    /// `RMA_SYNC` also where this rank is a source and has not ended its access: nobody else can
-    /// end it, so the wait is refused at once, and the world ends.
+    /// `RMA_SYNC` also if this rank is a source and has not ended its access. No other rank can end
+    /// it, so the wait is refused at once, and the world ends.
     ///
     /// # Cost
     /// The time of the slowest source, and no message.
@@ -174,7 +185,7 @@ impl<T: Element, L> Exposed<T, L> {
         }
     }
 
-    /// Does what [`wait`](Self::wait) does if that would not wait, and otherwise nothing.
+    /// Does what [`wait`](Self::wait) does if that would not wait; otherwise does nothing.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
@@ -193,17 +204,17 @@ impl<T: Element, L> Exposed<T, L> {
         }
     }
 
-    /// This rank.
+    /// Returns this rank.
     pub fn rank(&self) -> usize {
         self.window.rank()
     }
 
-    /// Returns the number of elements of this rank's part, lent or not.
+    /// Returns the number of elements of this rank's part, exposed or not.
     pub fn len(&self) -> usize {
         self.window.len()
     }
 
-    /// Whether this rank's part has no elements.
+    /// Returns whether this rank's part has no elements.
     pub fn is_empty(&self) -> bool {
         self.window.is_empty()
     }
@@ -218,26 +229,27 @@ impl<T: Element, L> Exposed<T, L> {
 }
 
 impl<T: Element> Exposed<T, lends::Part> {
-    /// Returns elements that are not lent.
+    /// Returns elements that are not exposed.
     ///
     /// # Errors
-    /// `DISP` for elements that the window does not have, `RMA_CONFLICT` for those that are lent.
+    /// `DISP` for elements that the window does not have, `RMA_CONFLICT` for those that are
+    /// exposed.
     #[track_caller]
     pub fn kept(&self, elements: Range<usize>) -> Result<&[T]> {
         self.keeps(&elements, Location::caller())?;
-        // SAFETY: the elements are in the window, and are not lent: nobody else accesses them before the wait, which takes
-        // `self`.
+        // SAFETY: the elements are in the window, and are not exposed: no other rank accesses them
+        // before the wait, which takes `self`.
         Ok(unsafe { std::slice::from_raw_parts(self.window.data.add(elements.start), elements.len()) })
     }
 
-    /// Returns elements that are not lent, to be written.
+    /// Returns elements that are not exposed, for writing.
     ///
     /// # Errors
     /// As [`kept`](Self::kept).
     #[track_caller]
     pub fn kept_mut(&mut self, elements: Range<usize>) -> Result<&mut [T]> {
         self.keeps(&elements, Location::caller())?;
-        // SAFETY: as in `kept`, and `&mut self` is the only way to them.
+        // SAFETY: as in `kept`; and `&mut self` is the only access to them.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.window.data.add(elements.start), elements.len()) })
     }
 

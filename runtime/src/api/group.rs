@@ -1,4 +1,4 @@
-//! [`Group`]: some ranks of a world, whom a post or a start names.
+//! [`Group`]: ranks of a world, which a post or a start names.
 
 use crate::state::window::WindowCore;
 use crate::state::world::World;
@@ -7,18 +7,22 @@ use std::fmt;
 use std::panic::Location;
 use std::rc::Rc;
 
-/// Some ranks of a world: the sources of a [post](crate::Window::post), or the targets of a [start](crate::Window::start).
+/// Some ranks of a world: the sources of a [post](crate::Window::post), or the targets of a
+/// [start](crate::Window::start).
 ///
-/// It is a set: it may be empty, and hold the rank itself. A clone refers to the same ranks.
+/// A group is a set: it may be empty, and may contain the rank itself. A clone refers to the same
+/// ranks.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Group {
     world: u64,
-    /// Ascending, each once.
+    /// Ascending and without repetitions.
     ranks: Rc<[usize]>,
 }
 
 impl World {
-    /// Returns the group of these ranks. Order and repetition do not matter; no other rank has to call it.
+    /// Returns the group of these ranks.
+    ///
+    /// Order and repetition do not matter, and no other rank has to make this call.
     ///
     /// # Errors
     /// `RANK` for a rank that the world does not have.
@@ -53,7 +57,7 @@ impl Group {
         &self.ranks
     }
 
-    /// The ranks, for a window of their world.
+    /// Returns the ranks, for a window of their world.
     ///
     /// # Errors
     /// `ARG` for a window of another world.

@@ -1,4 +1,5 @@
-//! The end of a window, which returns its elements to the program, and attributes that a program keeps with it.
+//! The end of a window, which returns its elements to the program, and the attributes that a
+//! program keeps with it.
 
 use crate::api::locks::{LockWindow, agree};
 use crate::api::refused::Refused;
@@ -10,15 +11,17 @@ use std::panic::Location;
 use std::rc::Rc;
 
 impl<T: Element> Window<T> {
-    /// Drops the window, and returns the elements of this rank's part. Other ranks need not call it: like a drop, it waits for
-    /// nothing.
+    /// Drops the window, and returns the elements of this rank's part.
     ///
-    /// A window that was [made of a vector](crate::World::window_from), and not copied then, gives that vector back. All others are
-    /// copied, since their memory is not a vector's.
+    /// Other ranks need not call it: like a drop, it waits for nothing.
+    ///
+    /// A window that was [made of a vector](crate::World::window_from) without a copy returns that
+    /// vector. The elements of all others are copied, since their memory is not a vector's.
     ///
     /// # Errors
-    /// `RMA_SYNC` if operations were collected for its next fence, or an access to it is open; `NO_MEM` where the elements have to be
-    /// copied and there is no memory. The window is given back.
+    /// `RMA_SYNC` if operations were collected for its next fence, or if an access to it is open.
+    /// `NO_MEM` if the elements have to be copied and there is no memory. The error returns the
+    /// window.
     #[track_caller]
     pub fn into_vec(self) -> Result<Vec<T>, Refused<Self>> {
         let (core, site) = (self.core().clone(), Location::caller());
@@ -28,8 +31,9 @@ impl<T: Element> Window<T> {
         if let Some(open) = core.still_open() {
             return refuse(self, ErrorClass::RmaSync, format!("this rank {open}"));
         }
-        // SAFETY: this rank owns the part, and drops the window below. Others access it only while this rank is in a call that has
-        // the window, or has posted it, or begun a superstep on it, for which it is given away.
+        // SAFETY: this rank owns the part, and drops the window below. Others access it only while
+        // this rank is in a call that has the window, or has posted it, or has begun a superstep on
+        // it; for the latter two the window is given away.
         if let Some(vec) = unsafe { core.region.take_vec() } {
             return Ok(vec);
         }
@@ -42,12 +46,15 @@ impl<T: Element> Window<T> {
         Ok(copy)
     }
 
-    /// Drops the window, together with all ranks. A drop waits for nothing and reports nothing; this call says, on every rank,
-    /// whether some rank has still something open on the window.
+    /// Drops the window, together with all ranks.
+    ///
+    /// A drop waits for nothing and reports nothing. This call reports, on every rank, whether some
+    /// rank still has something open on the window.
     ///
     /// # Errors
-    /// `RMA_SYNC` on all ranks if operations were collected for its next fence on any, if an access to it is open on any, or if
-    /// another rank is in another call; `PROC_FAILED` if the world has ended. The window is given back.
+    /// `RMA_SYNC` on all ranks if on any rank operations were collected for its next fence or an
+    /// access to it is open, or if another rank is in another call. `PROC_FAILED` if the world has
+    /// ended. The error returns the window.
     ///
     /// # Source
     /// MPI 4.1, section 12.2.5 (MPI_WIN_FREE).
@@ -61,8 +68,11 @@ impl<T: Element> Window<T> {
         core.handler.report(agreed).map_err(|error| Refused::new(self, error))
     }
 
-    /// Keeps a value with the window until it is dropped, also while it is posted, locked or in a superstep; returns the
-    /// value of this type that was kept before. It is of this rank: others do not see it.
+    /// Keeps a value with the window until the window is dropped, and returns the value of this
+    /// type that was kept before.
+    ///
+    /// The value stays while the window is posted, locked or in a superstep. It belongs to this
+    /// rank: others do not see it.
     ///
     /// ```
     /// # fencepost_runtime::ranks(1).run(|world| {
@@ -74,8 +84,8 @@ impl<T: Element> Window<T> {
     /// ```
     ///
     /// # Source
-    /// MPI 4.1, section 7.7.3 (MPI_WIN_SET_ATTR). Different here: the type of the value is the key, and its drop is what
-    /// is called when the window goes.
+    /// MPI 4.1, section 7.7.3 (MPI_WIN_SET_ATTR). One difference: the type of the value is the key,
+    /// and its drop is what is called when the window goes.
     #[doc(alias = "MPI_Win_set_attr")]
     pub fn set_attribute<A: 'static>(&self, value: A) -> Option<Rc<A>> {
         self.core().attributes.set(value)
@@ -95,11 +105,13 @@ impl<T: Element> Window<T> {
 }
 
 impl<T: Element> LockWindow<T> {
-    /// Drops the window, together with all ranks. What was done under locks is over then.
+    /// Drops the window, together with all ranks.
+    ///
+    /// All that was done under locks is then over.
     ///
     /// # Errors
-    /// `RMA_SYNC` on all ranks if any has a lock that is not unlocked (which was leaked), or if another rank is in another call;
-    /// `PROC_FAILED` if the world has ended. The window is given back.
+    /// `RMA_SYNC` on all ranks if any has a lock that is not unlocked (a leaked one), or if another
+    /// rank is in another call. `PROC_FAILED` if the world has ended. The error returns the window.
     ///
     /// # Source
     /// MPI 4.1, section 12.2.5 (MPI_WIN_FREE).
@@ -112,7 +124,8 @@ impl<T: Element> LockWindow<T> {
         core.handler.report(agreed).map_err(|error| Refused::new(self, error))
     }
 
-    /// Keeps a value with the window, as [`Window::set_attribute`] does: a window that is changed over keeps its values.
+    /// Keeps a value with the window, as [`Window::set_attribute`] does. A window that is changed
+    /// over keeps its values.
     pub fn set_attribute<A: 'static>(&self, value: A) -> Option<Rc<A>> {
         self.data().attributes.set(value)
     }

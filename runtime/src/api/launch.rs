@@ -4,23 +4,27 @@ use crate::state::transport_kind::TransportKind;
 use fencepost_planner::ir::schedule::Placement;
 use fencepost_planner::{Error, ErrorClass, Result};
 
-/// The rank that this process is in a job of processes; see [`process`].
+/// The place of this process in a job of processes; see [`process`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Process {
-    /// This rank.
+    /// The rank of this process.
     pub rank: usize,
-    /// How many there are.
+    /// The number of ranks.
     pub ranks: usize,
-    /// Which of them share memory: what a plan that is made ahead must be compiled for.
+    /// Which of the ranks share memory; a plan that is made ahead must be compiled for this
+    /// placement.
     pub placement: Placement,
 }
 
-/// What this process is in the job that it was started for, by `fencepost run` or by [`launch`]; none, where it is a
-/// program that was started by itself. The first call joins the job, which may wait for the other ranks.
+/// Returns the place of this process in the job that it was started for, by `fencepost run` or by
+/// [`launch`].
+///
+/// Returns `None` if the program was started by itself. The first call joins the job, which may
+/// wait for the other ranks.
 ///
 /// # Errors
-/// `PROC_FAILED` where this process was started as a rank and cannot join; `ARG` where its environment is that of
-/// another launcher, and is not enough to join.
+/// `PROC_FAILED` if this process was started as a rank and cannot join. `ARG` if its environment is
+/// that of another launcher and is not enough to join.
 pub fn process() -> Result<Option<Process>> {
     if let Some(member) = member()? {
         let job = member.job();
@@ -34,30 +38,39 @@ pub fn process() -> Result<Option<Process>> {
     Ok(None)
 }
 
-/// What this process is in its job; the first call joins.
+/// Returns this process's membership of its job; the first call joins.
 pub(crate) fn member() -> Result<Option<&'static fencepost_job::Member>> {
     fencepost_job::member()
         .map_err(|why| Error::new(ErrorClass::ProcFailed, format!("this rank cannot join its job: {why}")))
 }
 
-/// Become a job: start `ranks` processes of this program, with the same arguments, that reach each other by `transport`,
-/// wait until they have ended, and exit with the job's code. Returns at once in such a process, and where the ranks are
-/// to be threads.
+/// Turns the program into a job: starts `ranks` processes of it, waits until they have ended, and
+/// exits with the job's code.
 ///
-/// Whatever a program does before it calls this is done once more by each rank: call it first, or let
+/// The processes get the same arguments and reach each other by `transport`. In such a process, and
+/// where the ranks are to be threads, the call returns at once.
+///
+/// Each rank repeats everything that the program does before this call. So call it first, or let
 /// [`Ranks::run`](crate::Ranks::run) call it.
 ///
-/// The exit code is that of the lowest rank that failed by itself: 128 plus the signal that killed it, or its own,
-/// which is 101 after a panic; 124 if the job took longer than `FENCEPOST_TIMEOUT`; 125 if it could not be carried out.
-/// Settings in the environment, each a time such as `250ms`, `30s`, `1.5m` or `2h`, in seconds without a unit:
-/// `FENCEPOST_HEARTBEAT` and `FENCEPOST_SILENCE` (a rank from which nothing is heard for that long is killed; a
-/// connection between ranks on which nothing arrives for that long and one heartbeat more is given up, and ranks that
-/// wait for it are told two seconds later at most), `FENCEPOST_GRACE` (how long the others may go on after one has
-/// failed). `FENCEPOST_SILENCE` and `FENCEPOST_TIMEOUT` may be `off`.
+/// The exit code is that of the lowest rank that failed by itself: 128 plus the signal that killed
+/// it, or its own code, which is 101 after a panic. It is 124 if the job took longer than
+/// `FENCEPOST_TIMEOUT`, and 125 if the job could not be carried out.
+///
+/// These environment variables each hold a time such as `250ms`, `30s`, `1.5m` or `2h`; without a
+/// unit it is in seconds:
+///
+/// - `FENCEPOST_HEARTBEAT` and `FENCEPOST_SILENCE`: a rank that has been silent for
+///   `FENCEPOST_SILENCE` is killed. A connection between ranks on which nothing has arrived for
+///   that time plus one heartbeat is given up, and the ranks that wait for it are notified at most
+///   two seconds later.
+/// - `FENCEPOST_GRACE`: how long the other ranks may continue after one has failed.
+///
+/// `FENCEPOST_SILENCE` and `FENCEPOST_TIMEOUT` may be `off`.
 ///
 /// # Errors
-/// `ARG` where this process is a rank of a job that has another number of them, or a setting is not valid; else as
-/// [`process`].
+/// `ARG` if this process is a rank of a job with another number of ranks, or if a setting is not
+/// valid; otherwise as [`process`].
 pub fn launch(ranks: usize, transport: &TransportKind) -> Result<()> {
     if !transport.is_of_processes() {
         return Ok(());
@@ -69,7 +82,7 @@ pub fn launch(ranks: usize, transport: &TransportKind) -> Result<()> {
 }
 
 impl Process {
-    /// Whether the program, or else the variable, asks for as many ranks as there are.
+    /// Checks that the program, or else the variable, asks for as many ranks as there are.
     ///
     /// # Errors
     /// `ARG`, naming both numbers.

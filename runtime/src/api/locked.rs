@@ -15,8 +15,8 @@ use std::rc::Rc;
 
 /// The operations on the part of one rank that is locked.
 ///
-/// They are collected in program order, and sources are copied at the call. Nothing is visible to others before the epoch
-/// ends or is flushed, and tickets are empty until then.
+/// Operations are collected in program order, and sources are copied at the call. Nothing is
+/// visible to others before the epoch ends or is flushed, and tickets are empty until then.
 pub struct Locked<'w, T: Element> {
     pub(super) core: &'w Rc<LockCore>,
     pub(super) target: usize,
@@ -33,12 +33,17 @@ impl<'w, T: Element> Locked<'w, T> {
         self.target
     }
 
-    /// Puts elements into the part: `lock.put(&values, 3)?` from displacement 3 on, or into a range or a datatype.
+    /// Puts elements into the part: `lock.put(&values, 3)?` from displacement 3 on, or into a range
+    /// or a datatype.
     ///
     /// # Errors
-    /// `DISP` for elements out of the part, or out of the slice of a part of one; `SIZE` for lengths that do not match;
-    /// `ARG` for a source that is a section of a window, which is read by [`LockWindow::local`](crate::LockWindow::local) or by a get; `NO_MEM` where
-    /// there is no memory to keep the elements. The operation is then no part of the epoch. The same holds for the other
+    /// - `DISP` for elements outside the part, or outside the slice of which a part is the source.
+    /// - `SIZE` for lengths that do not match.
+    /// - `ARG` for a source that is a section of a window, which is read by
+    ///   [`LockWindow::local`](crate::LockWindow::local) or by a get.
+    /// - `NO_MEM` if there is no memory to keep the elements.
+    ///
+    /// After an error the operation is no part of the epoch. The same holds for the other
     /// operations.
     #[track_caller]
     #[inline(always)]
@@ -49,15 +54,16 @@ impl<'w, T: Element> Locked<'w, T> {
     /// Combines elements into the part.
     ///
     /// # Errors
-    /// As [`put`](Self::put); `OP` for an operator that the element type does not have.
+    /// As [`put`](Self::put); also `OP` for an operator that the element type does not have.
     #[track_caller]
     #[inline(always)]
     pub fn accumulate<S: Source<T>>(&self, source: S, op: Op, region: impl Into<TargetRegion>) -> Result<()> {
         self.send(Action::Accumulate(op), source, region.into(), Location::caller())
     }
 
-    /// Gets elements of the part: those of a range or a datatype, or the one at a displacement. They are as the operations
-    /// of this epoch before the get have left them.
+    /// Gets elements of the part: those of a range or a datatype, or the one at a displacement.
+    ///
+    /// The get sees the results of the operations of this epoch before it.
     ///
     /// # Errors
     /// As [`put`](Self::put).
@@ -71,8 +77,10 @@ impl<'w, T: Element> Locked<'w, T> {
         data.handler.report(got).map(|slot| Ticket::new(slot, remote.size(), site))
     }
 
-    /// Combines elements into the part, and gets what they were before. With `Op::NoOp` the elements only have to be as many, and
-    /// the part stays as it is.
+    /// Combines elements into the part, and gets their previous values.
+    ///
+    /// With `Op::NoOp` the source only needs the right number of elements, and the part stays as it
+    /// is.
     ///
     /// # Errors
     /// As [`accumulate`](Self::accumulate).
@@ -87,8 +95,10 @@ impl<'w, T: Element> Locked<'w, T> {
         self.fetch(op, source, region.into(), Location::caller())
     }
 
-    /// Combines a value into one element, and gets what it was before. With `Op::NoOp`, which reads the element whatever the value,
-    /// a program waits for a flag that another rank raises by an accumulate: see [`Op::NoOp`].
+    /// Combines a value into one element, and gets its previous value.
+    ///
+    /// `Op::NoOp` reads the element, whatever the value. A program can wait with it for a flag that
+    /// another rank raises by an accumulate: see [`Op::NoOp`].
     ///
     /// # Errors
     /// As [`accumulate`](Self::accumulate).
@@ -99,7 +109,8 @@ impl<'w, T: Element> Locked<'w, T> {
         self.fetch(op, [value], at.into(), Location::caller())
     }
 
-    /// Replaces one element by `value` if it has the bits of `expected`, and gets what it was before.
+    /// Replaces one element by `value` if it has the bits of `expected`, and gets its previous
+    /// value.
     ///
     /// # Errors
     /// As [`put`](Self::put).
@@ -121,13 +132,14 @@ impl<'w, T: Element> Locked<'w, T> {
 
     /// Carries out what was collected, and waits until it is done: tickets hold their elements.
     ///
-    /// What a shared epoch did is then over: it happens before all that this rank calls later. An
-    /// exclusive epoch happens as a whole when it ends. From its first flush that carries something
-    /// out, an epoch holds the whole part, so exclusive epochs of others wait until it ends. A
-    /// flush that finds nothing collected does nothing, and nobody waits for it.
+    /// All that a shared epoch did is then over: it happens before all that this rank calls later.
+    /// An exclusive epoch happens as a whole when it ends. From its first flush that carries
+    /// something out, an epoch holds the whole part, so exclusive epochs of others wait until it
+    /// ends. A flush that finds nothing collected does nothing, and nobody waits for it.
     ///
     /// # Errors
-    /// As [`Lock::unlock`](crate::Lock::unlock); what was collected is discarded then, and after `RMA_SYNC` the epoch goes on.
+    /// As [`Lock::unlock`](crate::Lock::unlock). What was collected is discarded then, and after
+    /// `RMA_SYNC` the epoch goes on.
     #[doc(alias = "MPI_Win_flush")]
     #[track_caller]
     #[inline]
@@ -138,8 +150,9 @@ impl<'w, T: Element> Locked<'w, T> {
         self.core.finish(self.target, false, "Locked::flush")
     }
 
-    /// Waits until the tickets of this epoch hold their elements. It orders nothing, though here it does what
-    /// [`flush`](Self::flush) does.
+    /// Waits until the tickets of this epoch hold their elements.
+    ///
+    /// It orders nothing, although in this implementation it does what [`flush`](Self::flush) does.
     ///
     /// # Errors
     /// As [`flush`](Self::flush).
@@ -149,7 +162,7 @@ impl<'w, T: Element> Locked<'w, T> {
         self.core.finish(self.target, false, "Locked::flush_local")
     }
 
-    /// Collects an operation that has a source, and finds nothing.
+    /// Collects an operation that has a source and returns no elements.
     #[inline(always)]
     fn send<S: Source<T>>(
         &self,
@@ -168,7 +181,7 @@ impl<'w, T: Element> Locked<'w, T> {
         sent.map(drop)
     }
 
-    /// Collects an operation that has a source, and finds what was there.
+    /// Collects an operation that has a source and returns the previous elements.
     #[inline]
     fn fetch<S: Source<T>>(
         &self,
@@ -186,7 +199,8 @@ impl<'w, T: Element> Locked<'w, T> {
         sent.map(|(slot, len)| Ticket::new(slot, len, site))
     }
 
-    /// Returns the bits and the displacement of an operation on one small element, if it is one and nothing is wrong with it.
+    /// Returns the bits and the displacement of an operation on one small element, if it is one and
+    /// has no error.
     #[inline(always)]
     fn one<S: Source<T>>(&self, action: Action, source: &S, region: &TargetRegion) -> Option<(u64, usize)> {
         let takes = match action {
@@ -260,7 +274,7 @@ impl<'w, T: Element> Locked<'w, T> {
     }
 }
 
-/// The bits of an element, in the first bytes of a word.
+/// Returns the bits of an element, in the first bytes of a word.
 #[inline(always)]
 fn bits_of<T: Element>(value: &[T; 1]) -> u64 {
     let mut bits = [0; 8];

@@ -19,16 +19,18 @@ use std::ops::Deref;
 use std::panic::Location;
 use std::rc::Rc;
 
-/// A window that ranks lock: one rank accesses the part of another one, which computes and takes no part at all.
+/// A window that ranks lock: one rank accesses the part of another one, which need not take part.
 ///
-/// A lock opens an *epoch* on the part of one rank. Its operations are collected, and carried out when the epoch ends, or is
-/// flushed. An exclusive epoch happens at one moment; under shared locks each access to an element does, whatever its size.
-/// Which of two epochs is first is open, and with it the last bits of sums of floats.
+/// A lock opens an *epoch* on the part of one rank. Its operations are collected, and carried out
+/// when the epoch ends or is flushed. An exclusive epoch happens at one moment. Under shared locks
+/// each access to an element does, whatever its size. The order of two epochs is open, and with it
+/// the last bits of sums of floats.
 ///
-/// It does not deref to its part, since other ranks may access that at any time: [`local`](Self::local) and
-/// [`local_mut`](Self::local_mut) are epochs of the owner. All ranks change a [`Window`] over to locks, and back, together.
-/// A rank that drops its window ends what others may do to its part, which is `RMA_SYNC` for them: let all ranks meet first,
-/// by [`into_window`](Self::into_window) or a barrier.
+/// A lock window does not deref to its part, since other ranks may access that at any time:
+/// [`local`](Self::local) and [`local_mut`](Self::local_mut) are epochs of the owner. All ranks
+/// change a [`Window`] over to locks, and back, together. A rank that drops its window ends what
+/// others may do to its part, which is `RMA_SYNC` for them. So let all ranks meet first, by
+/// [`into_window`](Self::into_window) or a barrier.
 ///
 /// ```
 /// # use fencepost_planner::{element::Op, reference::LockType};
@@ -46,30 +48,32 @@ use std::rc::Rc;
 /// # Source
 /// MPI 4.1, section 12.5.3 (lock, unlock) and 12.5.4 (flush).
 pub struct LockWindow<T: Element> {
-    /// Requests know it while it is there.
+    /// Shared with requests, as long as it exists.
     core: Rc<LockCore>,
-    /// The window; `None` only while it is handed back.
+    /// The window; `None` only while it is returned.
     window: Option<Window<T>>,
     /// The words of the locks.
     words: Option<Window<u64>>,
 }
 
-/// A lock of one rank's part of a [`LockWindow`]: an epoch, which [`unlock`](Self::unlock) ends, or its drop. Operations
-/// are those of [`Locked`].
+/// A lock of one rank's part of a [`LockWindow`]: an epoch that ends with [`unlock`](Self::unlock)
+/// or with a drop.
 ///
-/// A lock that is dropped is unlocked, and what goes wrong then is told to the window's [error
-/// handler](LockWindow::on_error) only. If its thread panics, what was not carried out is discarded.
+/// Its operations are those of [`Locked`].
 ///
-/// A lock that is leaked may have done any of what it collected since its last flush, and other ranks wait for what it
-/// holds until the window is dropped.
+/// A lock that is dropped is unlocked, and an error is then reported only to the window's [error
+/// handler](LockWindow::on_error). If its thread panics, what was not carried out is discarded.
+///
+/// A lock that is leaked may have carried out any of what it collected since its last flush. Other
+/// ranks wait for what it holds until the window is dropped.
 #[must_use = "a lock that is dropped is unlocked at once"]
 pub struct Lock<'w, T: Element> {
     locked: Locked<'w, T>,
     site: &'static Location<'static>,
 }
 
-/// A shared lock of every rank's part of a [`LockWindow`]: an epoch at each, which [`unlock`](Self::unlock) ends, or its
-/// drop, as for [`Lock`].
+/// A shared lock of every rank's part of a [`LockWindow`]: an epoch at each, which ends with
+/// [`unlock`](Self::unlock) or with a drop, as for [`Lock`].
 #[must_use = "a lock that is dropped is unlocked at once"]
 pub struct LockAll<'w, T: Element> {
     window: &'w LockWindow<T>,
@@ -83,23 +87,27 @@ pub struct LocalPart<'w, T: Element> {
 }
 
 impl World {
-    /// Make a window for locks: `len` zeroed elements on this rank. Every rank calls it; lengths may differ.
+    /// Makes a window for locks with `len` zeroed elements on this rank.
+    ///
+    /// Every rank calls this; lengths may differ.
     ///
     /// # Errors
     /// As [`window`](Self::window).
     ///
     /// # Cost
-    /// Twice that of [`window`](Self::window): the locks are words of a window of their own, of 64 bytes for each rank, and as
-    /// much again for up to 16 regions of the part.
+    /// Twice that of [`window`](Self::window): the locks are words of a window of their own, with
+    /// 64 bytes for each rank, and as much again for up to 16 regions of the part.
     #[track_caller]
     pub fn lock_window<T: Element>(&self, len: usize) -> Result<LockWindow<T>> {
         self.locks_in(len, Hints::new(), &Call::named(0x10c, "World::lock_window"))
     }
 
-    /// [`lock_window`](Self::lock_window), with what the program promises of it, and expects.
+    /// Makes a window as [`lock_window`](Self::lock_window) does, with hints: what the program
+    /// promises of it and expects.
     ///
     /// # Errors
-    /// As [`lock_window`](Self::lock_window); `ARG` where ranks give different hints, or one gives hints that cannot be.
+    /// As [`lock_window`](Self::lock_window); also `ARG` if ranks give different hints, or if one
+    /// gives an impossible combination.
     #[track_caller]
     pub fn lock_window_with<T: Element>(&self, len: usize, hints: Hints) -> Result<LockWindow<T>> {
         self.locks_in(len, hints, &Call::named(0x111, "World::lock_window_with"))
@@ -119,8 +127,8 @@ impl World {
 /// Makes the locks of a window, as a part of `call`.
 ///
 /// # Errors
-/// Some rank has no memory for the locks; or the world has ended: other ranks may have made the locks then, but nobody has
-/// accessed this rank's part.
+/// Some rank has no memory for the locks, or the world has ended. In the second case other ranks
+/// may have made the locks, but nobody has accessed this rank's part.
 fn locked<T: Element>(window: Window<T>, call: &Call) -> Result<LockWindow<T>, Refused<Window<T>>> {
     let data = window.core();
     let (len, rooms) = (LockCore::words(data, window.len()), LockCore::rooms(data));
@@ -136,13 +144,13 @@ fn locked<T: Element>(window: Window<T>, call: &Call) -> Result<LockWindow<T>, R
         Err(error) => return Err(Refused::new(window, error)),
     };
     let world = data.world.clone();
-    // From here on its drop has the attendant forget it.
+    // From here on, its drop makes the attendant forget it.
     let mut made = LockWindow { core, window: Some(window), words: Some(words) };
-    // Each attendant serves the window, before others ask it.
+    // Each attendant must serve the window before others send it requests.
     let met = if world.reaches_all { Ok(()) } else { world.meet(call, &[]).map(drop) };
     match (met, made.window.take()) {
         (Err(error), Some(window)) => {
-            drop(made); // nobody has accessed this rank's part, and nobody does from here on
+            drop(made); // nobody has accessed this rank's part, and nobody will
             Err(Refused::new(window, error))
         }
         (_, window) => {
@@ -153,7 +161,7 @@ fn locked<T: Element>(window: Window<T>, call: &Call) -> Result<LockWindow<T>, R
     }
 }
 
-/// All ranks say whether something of theirs is in the way of `call`, and what.
+/// Exchanges with all ranks whether something of theirs is in the way of `call`, and fails if so.
 pub(super) fn agree(world: &WorldCore, call: &Call, mine: Option<String>) -> Result<()> {
     let all = world.meet(call, mine.as_deref().unwrap_or_default().as_bytes())?;
     match all.iter().position(|why| !why.is_empty()) {
@@ -166,12 +174,12 @@ pub(super) fn agree(world: &WorldCore, call: &Call, mine: Option<String>) -> Res
 }
 
 impl<T: Element> Window<T> {
-    /// Changes the window over to locks, together with all ranks. What it holds stays.
+    /// Changes the window over to locks, together with all ranks. The window keeps its elements.
     ///
     /// # Errors
-    /// `RMA_SYNC` on all ranks if operations were collected for its next fence on any, if an access to it is open on any, or if
-    /// another rank is in another call; `NO_MEM` where some rank has no memory for the locks; `PROC_FAILED` if the world has ended.
-    /// The window is given back.
+    /// `RMA_SYNC` on all ranks if on any rank operations were collected for its next fence or an
+    /// access to it is open, or if another rank is in another call. `NO_MEM` if some rank has no
+    /// memory for the locks. `PROC_FAILED` if the world has ended. The error returns the window.
     #[track_caller]
     pub fn into_locked(self) -> Result<LockWindow<T>, Refused<Self>> {
         let call = Call::named(0x10d ^ u64::from(self.core().key.window) << 16, "Window::into_locked");
@@ -187,11 +195,13 @@ impl<T: Element> Window<T> {
 }
 
 impl<T: Element> LockWindow<T> {
-    /// Changes the window back, together with all ranks. What was done under locks is in it.
+    /// Changes the window back, together with all ranks. It holds the results of what was done
+    /// under locks.
     ///
     /// # Errors
-    /// `RMA_SYNC` on all ranks if any has a lock that is not unlocked (which was leaked), or if another rank is in another
-    /// call; `PROC_FAILED` if the world has ended. The window is given back; after `PROC_FAILED` it can be dropped only.
+    /// `RMA_SYNC` on all ranks if any has a lock that is not unlocked (a leaked one), or if another
+    /// rank is in another call. `PROC_FAILED` if the world has ended. The error returns the window;
+    /// after `PROC_FAILED` it can only be dropped.
     #[track_caller]
     pub fn into_window(mut self) -> Result<Window<T>, Refused<Self>> {
         let data = self.core.data.clone();
@@ -201,12 +211,13 @@ impl<T: Element> LockWindow<T> {
         if let Err(error) = data.handler.report(agreed) {
             return Err(Refused::new(self, error));
         }
-        // All ranks have given up their locks, and those that have returned from this call may use their parts.
+        // All ranks have released their locks, and those that have returned from this call may use
+        // their parts.
         data.begin_checks(call.site);
         Ok(self.window.take().expect("it is taken here only"))
     }
 
-    /// The lock of this rank that is in the way of a call of all, if one is, in words.
+    /// Describes the lock of this rank that prevents a call of all ranks, if there is one.
     pub(super) fn still_open(&self) -> Option<String> {
         let since = |(target, site)| {
             format!("has locked the part of rank {target} since {} and has not unlocked it", site_text(site))
@@ -214,7 +225,7 @@ impl<T: Element> LockWindow<T> {
         self.core.first_open().map(since)
     }
 
-    /// This rank.
+    /// Returns this rank.
     #[inline]
     pub fn rank(&self) -> usize {
         self.data().world.rank
@@ -232,7 +243,7 @@ impl<T: Element> LockWindow<T> {
         self.core.len(self.rank())
     }
 
-    /// Whether this rank's part has no elements.
+    /// Returns whether this rank's part has no elements.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -243,7 +254,8 @@ impl<T: Element> LockWindow<T> {
         self.data().peers.get(rank).map(|peer| peer.len)
     }
 
-    /// Sets what is done with an error of this window's calls before the call returns it, as [`Window::on_error`] does.
+    /// Sets what is done with an error of this window's calls before the call returns it, as
+    /// [`Window::on_error`] does.
     pub fn on_error(&self, handler: ErrorHandler) {
         self.data().handler.set(handler);
     }
@@ -252,11 +264,13 @@ impl<T: Element> LockWindow<T> {
         &self.core.data
     }
 
-    /// Locks the part of `target`, which may be this rank. Waits for nothing: the epoch is carried out later.
+    /// Locks the part of `target`, which may be this rank.
+    ///
+    /// The call waits for nothing: the epoch is carried out later.
     ///
     /// # Errors
-    /// `RANK` for a target out of range; `RMA_SYNC` if this rank has locked that part, or is in [`local`](Self::local) of
-    /// it; `PROC_FAILED` if the world has ended.
+    /// `RANK` for a target out of range. `RMA_SYNC` if this rank has locked that part, or is in
+    /// [`local`](Self::local) of it. `PROC_FAILED` if the world has ended.
     #[doc(alias = "MPI_Win_lock")]
     #[track_caller]
     #[inline]
@@ -266,11 +280,13 @@ impl<T: Element> LockWindow<T> {
         Ok(Lock { locked: self.locked(target), site })
     }
 
-    /// Takes a shared lock of the part of every rank, this one included. Waits for nothing; the
-    /// first flush that carries something out holds the parts of all ranks, one after the other.
+    /// Takes a shared lock of the part of every rank, this one included.
+    ///
+    /// The call waits for nothing. The first flush that carries something out holds the parts of
+    /// all ranks, one after the other.
     ///
     /// # Errors
-    /// As [`lock`](Self::lock); no part is locked then.
+    /// As [`lock`](Self::lock); in that case no part is locked.
     #[doc(alias = "MPI_Win_lock_all")]
     #[track_caller]
     pub fn lock_all(&self) -> Result<LockAll<'_, T>> {
@@ -289,12 +305,14 @@ impl<T: Element> LockWindow<T> {
         Locked::new(&self.core, target)
     }
 
-    /// Reads this rank's part under a shared lock: elements are loaded one by one, and others may access them meanwhile.
-    /// Returns what `read` returns.
+    /// Runs `read` on this rank's part under a shared lock, and returns its result.
+    ///
+    /// Elements are loaded one by one, and others may access them meanwhile.
     ///
     /// # Errors
-    /// `RMA_SYNC` if this rank has locked its own part, or is in this call already; `PROC_FAILED` if a rank that holds the
-    /// part has died, or the world has ended; the error that `read` returns.
+    /// `RMA_SYNC` if this rank has locked its own part, or is in this call already. `PROC_FAILED`
+    /// if a rank that holds the part has died, or the world has ended. Otherwise the error that
+    /// `read` returns.
     #[track_caller]
     pub fn local<R>(&self, read: impl FnOnce(&LocalPart<'_, T>) -> Result<R>) -> Result<R> {
         let call = Call::named(0, "LockWindow::local");
@@ -302,8 +320,10 @@ impl<T: Element> LockWindow<T> {
         self.data().handler.report(self.core.owned(LockType::Shared, &call, |_| read(&part)))
     }
 
-    /// Gives this rank's part to `write` under an exclusive lock: nobody else accesses it meanwhile. Returns what `write`
-    /// returns. What `write` stored is visible to each rank that locks the part later, also if it panics or returns an error.
+    /// Runs `write` on this rank's part under an exclusive lock, and returns its result.
+    ///
+    /// No other rank accesses the part meanwhile. What `write` stored is visible to each rank that
+    /// locks the part later, even if `write` panics or returns an error.
     ///
     /// # Errors
     /// As [`local`](Self::local).
@@ -312,8 +332,9 @@ impl<T: Element> LockWindow<T> {
         let call = Call::named(0, "LockWindow::local_mut");
         let len = self.len();
         let result = self.core.owned(LockType::Exclusive, &call, |base| {
-            // SAFETY: this rank's elements, initialised and aligned, while it holds exclusive locks of all regions; no other
-            // reference to them is made, since this rank has one epoch of its own part at a time.
+            // SAFETY: these are this rank's elements, initialised and aligned, while it holds
+            // exclusive locks of all regions; no other reference to them is made, since this rank
+            // has one epoch of its own part at a time.
             write(unsafe { std::slice::from_raw_parts_mut(base.cast(), len) })
         });
         self.data().handler.report(result)
@@ -332,16 +353,21 @@ impl<T: Element> Drop for LockWindow<T> {
 }
 
 impl<T: Element> Lock<'_, T> {
-    /// Ends the epoch: carries out what was collected since the last flush, and waits until it is done. All of the
-    /// epoch is then visible to each rank that locks the part later, and tickets hold their elements.
+    /// Ends the epoch: carries out what was collected since the last flush, and waits until it is
+    /// done.
+    ///
+    /// All of the epoch is then visible to each rank that locks the part later, and tickets hold
+    /// their elements.
     ///
     /// # Errors
-    /// `RMA_SYNC` if the target has dropped its part (nothing was done there); `PROC_FAILED` if a rank died while it held
-    /// the part, which is then mixed, or if the world has ended. The epoch is over all the same.
+    /// `RMA_SYNC` if the target has dropped its part (nothing was done there). `PROC_FAILED` if a
+    /// rank died while it held the part, which is then mixed, or if the world has ended. The epoch
+    /// is over in any case.
     ///
     /// # Cost
-    /// Where the target's memory is reached, no call of it and no message: an atomic operation to take and one to leave the
-    /// lock of each region that was touched, of 16 in a part at most, and the operations.
+    /// Where the target's memory is reached, the target makes no call and there is no message. The
+    /// cost is that of the operations, and of two atomic operations, to take and to release the
+    /// lock, for each region that was touched; a part has at most 16 regions.
     #[doc(alias = "MPI_Win_unlock")]
     #[track_caller]
     #[inline]
@@ -386,7 +412,7 @@ impl<T: Element> LockAll<'_, T> {
     /// Flushes every part, as [`Locked::flush`] does.
     ///
     /// # Errors
-    /// The first that [`Locked::flush`] finds; the other parts are flushed all the same.
+    /// The first error that [`Locked::flush`] finds; the other parts are flushed nevertheless.
     #[doc(alias = "MPI_Win_flush_all")]
     #[track_caller]
     pub fn flush(&self) -> Result<()> {
@@ -399,7 +425,8 @@ impl<T: Element> LockAll<'_, T> {
     /// Ends the epoch of each part, as [`Lock::unlock`] does.
     ///
     /// # Errors
-    /// The first that [`Lock::unlock`] finds; the epochs of the other parts are ended all the same.
+    /// The first error that [`Lock::unlock`] finds; the epochs of the other parts are ended
+    /// nevertheless.
     #[doc(alias = "MPI_Win_unlock_all")]
     #[track_caller]
     pub fn unlock(self) -> Result<()> {
@@ -411,13 +438,15 @@ impl<T: Element> LockAll<'_, T> {
     }
 }
 
-/// Returns all targets, first those that were flushed: they are held, and so this rank waits for no lock while it holds others.
+/// Returns all targets, those that were flushed first. They are held, so this order keeps the rank
+/// from waiting for a lock while it holds others.
 fn held_first(core: &LockCore) -> impl Iterator<Item = usize> {
     let held = (0..core.data.world.size).filter(|&target| core.holds(target));
     held.chain((0..core.data.world.size).filter(|&target| !core.holds(target)))
 }
 
-/// Ends epochs whose lock is dropped, all of them before the handler sees what went wrong: it may panic.
+/// Ends epochs whose lock is dropped. All of them end before the handler sees the errors, since it
+/// may panic.
 fn drop_epochs(core: &LockCore, targets: impl Iterator<Item = usize>, call: &Call) {
     if core.is_in_call() {
         return; // nothing can be sent: as if the lock were leaked
@@ -429,7 +458,7 @@ fn drop_epochs(core: &LockCore, targets: impl Iterator<Item = usize>, call: &Cal
     errors.into_iter().for_each(|error| drop(core.data.handler.reported(error)));
 }
 
-/// Returns the first error of all these, each of which is carried out.
+/// Runs all of these, and returns the first error.
 fn first_error(results: impl Iterator<Item = Result<()>>) -> Result<()> {
     let mut first = Ok(());
     for result in results {
@@ -452,7 +481,7 @@ impl<T: Element> LocalPart<'_, T> {
         self.core.len(self.core.data.world.rank)
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -460,8 +489,8 @@ impl<T: Element> LocalPart<'_, T> {
     /// Returns the element at `at`, as it is now.
     ///
     /// # Errors
-    /// `DISP` for an element out of the part; `PROC_FAILED` if a rank died while it changed the element, or the world has
-    /// ended.
+    /// `DISP` for an element outside the part. `PROC_FAILED` if a rank died while it changed the
+    /// element, or the world has ended.
     #[track_caller]
     pub fn get(&self, at: usize) -> Result<T> {
         let mut value = T::zeroed();

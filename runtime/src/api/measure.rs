@@ -29,31 +29,37 @@ static PROBE: Superstep = Superstep {
     known: Known::new(),
 };
 
-/// How long the exchanges of one loop take together at least, and how often all loops are timed. Ranks that begin may share a core
-/// for a tenth of a second where another is idle, so the least counts, of times that are far from each other.
+/// The minimum time that the exchanges of one loop take together, and the number of times that all
+/// loops are timed. At first, ranks may share a core for a tenth of a second while another core is
+/// idle. So times vary widely, and only the least counts.
 const LONG: Duration = Duration::from_millis(2);
 const TIMES: usize = 7;
 
-/// How long all loops may take together before they are timed again.
+/// The time that all loops may take together before they are timed again.
 const ENOUGH: Duration = Duration::from_millis(300);
 
 impl World {
-    /// Measure what communication costs between the ranks of this world, as it is now: with as many ranks to a core as it has, over
-    /// the transport that it has; and what memory costs. All ranks call it, and get the same figures.
+    /// Measures what communication between the ranks of this world costs, and what memory costs.
     ///
-    /// For [`Block::advise`](fencepost_planner::grid::Block::advise), and to compile for the machine at hand, by
-    /// [`Compiled::with`](crate::Compiled::with). This world goes on with the model that it was given. Printed, the figures are a
-    /// text for a file, which `FENCEPOST_MACHINE` and [`Ranks::machine`](crate::Ranks::machine) take: then `auto` goes by them
-    /// too, and a program makes the same choices in each run, which it need not where it measures.
+    /// The measurement is of the present state: with as many ranks to a core as the world has, over
+    /// its transport. All ranks call this, and get the same figures.
     ///
-    /// Messages of 8 bytes, sections of 64 KiB and columns of 1,024 elements are exchanged by prepared supersteps, packed and, where
-    /// memory is shared, copied straight; each with values that are new, which are read after it. A figure that no exchange
-    /// of this world shows stays as this world's model has it: those of the network where all ranks share memory, all of them
-    /// where there is one rank.
+    /// The result serves [`Block::advise`](fencepost_planner::grid::Block::advise), and
+    /// [`Compiled::with`](crate::Compiled::with), which compiles for the machine at hand. This
+    /// world keeps the model that it was given. When printed, the figures are the text of a file
+    /// that `FENCEPOST_MACHINE` and [`Ranks::machine`](crate::Ranks::machine) accept. Then `auto`
+    /// follows them too, and a program makes the same choices in each run, which is not certain if
+    /// it measures in each run.
     ///
-    /// The sizes of the caches are those that the system's files say, of the host that has least; where there are no such files,
-    /// they stay as this world's model has them. All ranks pass over fields at once that fit in the caches they share, then over
-    /// fields that do not.
+    /// Prepared supersteps exchange messages of 8 bytes, sections of 64 KiB and columns of 1,024
+    /// elements, packed and, where memory is shared, copied directly. Each exchange has new values,
+    /// which are read after it. A figure that no exchange of this world shows stays as in this
+    /// world's model: those of the network if all ranks share memory, and all figures if there is
+    /// one rank.
+    ///
+    /// The sizes of the caches come from the system's files, for the host that has least. If there
+    /// are no such files, they stay as in this world's model. All ranks at once sweep over fields
+    /// that fit in the caches they share, then over fields that do not.
     ///
     /// ```
     /// # mod fencepost {
@@ -67,11 +73,13 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// As [`Window::fence`](crate::Window::fence); `NO_MEM` where there is no memory for the window.
+    /// As [`Window::fence`](crate::Window::fence); also `NO_MEM` if there is no memory for the
+    /// window.
     ///
     /// # Cost
-    /// Some 30 ms for each of up to 9 exchanges; where they take long, two exchanges of each, and three barriers and allreduces.
-    /// Each rank compiles the exchanges, and has a window of 0.9 MiB. Some 50 ms for memory, with fields of up to 64 MiB.
+    /// Some 30 ms for each of up to 9 exchanges. If they take long, two exchanges of each, and
+    /// three barriers and allreduces. Each rank compiles the exchanges, and has a window of 0.9
+    /// MiB. Memory takes some 50 ms, with fields of up to 64 MiB.
     #[track_caller]
     pub fn measure_machine(&self) -> Result<Machine> {
         let core = self.core();
@@ -105,14 +113,14 @@ impl World {
 struct Timed {
     probe: Probe,
     exchange: Prepared,
-    /// How often each loop exchanges.
+    /// The number of exchanges in each loop.
     rounds: u32,
     with: Duration,
     without: Duration,
 }
 
 impl Timed {
-    /// Prepares the exchange of a probe, and finds how many of them take long enough.
+    /// Prepares the exchange of a probe, and finds how many exchanges take long enough.
     #[track_caller]
     fn of(probe: Probe, world: &World, u: &mut Window<u64>) -> Result<Self> {
         let exchange = adopt(&PROBE, world, [Arc::new(probe.schedule().clone())])?;
@@ -123,7 +131,7 @@ impl Timed {
         Ok(timed)
     }
 
-    /// Times both loops once more, and returns what they took.
+    /// Times both loops once more, and returns the time that they took.
     #[track_caller]
     fn again(&mut self, world: &World, u: &mut Window<u64>) -> Result<Duration> {
         let with = self.slowest(world, u, true)?;
@@ -137,8 +145,8 @@ impl Timed {
         Nanos(self.with.saturating_sub(self.without).as_nanos() as f64 / f64::from(self.rounds))
     }
 
-    /// Returns how long the slowest rank takes to write elements, exchange them if it `exchanges`, and read those that came, `rounds`
-    /// times.
+    /// Returns how long the slowest rank takes to do this `rounds` times: write elements, exchange
+    /// them if `exchanges`, and read those that came.
     #[track_caller]
     fn slowest(&mut self, world: &World, u: &mut Window<u64>, exchanges: bool) -> Result<Duration> {
         world.barrier()?;

@@ -14,20 +14,27 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::reference::SendMode;
 use fencepost_planner::{ErrorClass, Result};
 
-/// Messages between two ranks, outside all windows. What they mean is in `planner/README.md`, paragraphs 24 to 27.
+/// Messages between two ranks, outside all windows. `planner/README.md` defines them in paragraphs
+/// 24 to 27.
 ///
-/// Those of one rank to another are received in the order in which they were sent, as far as receives name them; a receive
-/// takes the first one that it names, by sender and tag. They are neither ordered with nor mixed with the operations on any
-/// window, nor with the messages of another world.
+/// Messages of one rank to another are received in the order in which they were sent, as far as
+/// receives name them: a receive takes the first message that it names, by sender and tag. They are
+/// neither ordered with nor mixed with the operations on any window, nor with the messages of
+/// another world.
 impl World {
-    /// Sends elements to a rank: a slice, or a pair of one and a range or [`Datatype`] that names elements of it. They are read
-    /// at the call, and free when it returns. A send to `None` does nothing.
+    /// Sends elements to a rank: a slice, or a pair of a slice and a range or [`Datatype`] that
+    /// names elements of it.
     ///
-    /// It returns at some time between the call and the receive. A rank keeps [some messages](crate::Ranks::unexpected) that it
-    /// has not received; when it keeps as many as it may, or where a message is longer than is sent
-    /// [at once](crate::Ranks::eager), the send waits until a receive takes the message. A program that ends where each send
-    /// is an [`ssend`](Self::ssend) does not depend on that. With [`Check::Mpi`](crate::Check::Mpi) (`FENCEPOST_CHECK=mpi`) each send
-    /// waits until a receive takes the message, as an `ssend` does, so that a program which depends on it is told.
+    /// The elements are read at the call and can be reused when it returns. A send to `None` does
+    /// nothing.
+    ///
+    /// The call returns at some time between its start and the receive. A rank keeps [some
+    /// messages](crate::Ranks::unexpected) that it has not received. If it keeps as many as it may,
+    /// or if a message is longer than those that are sent [at once](crate::Ranks::eager), the send
+    /// waits until a receive takes the message. A program that also ends with an
+    /// [`ssend`](Self::ssend) in place of each send does not depend on that. With
+    /// [`Check::Mpi`](crate::Check::Mpi) (`FENCEPOST_CHECK=mpi`) each send waits until a receive
+    /// takes the message, as an `ssend` does, so a program that depends on it gets an error.
     ///
     /// ```
     /// # use fencepost_runtime as fencepost;
@@ -48,12 +55,13 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// `RANK` for a rank that the world does not have, `DISP` for elements that the slice does not have: nothing was sent.
-    /// `NO_MEM` where there is no memory for a copy. `PROC_FAILED` where the receiver has left or died, or the world has ended.
+    /// `RANK` for a rank that the world does not have, and `DISP` for elements that the slice does
+    /// not have: nothing was sent. `NO_MEM` if there is no memory for a copy. `PROC_FAILED` if the
+    /// receiver has left or died, or the world has ended.
     ///
     /// # Cost
-    /// One message with two copies of the elements. A long one is an envelope, and a copy where memory is reached; else two
-    /// more messages for each 256 KiB.
+    /// One message with two copies of the elements. A long one takes an envelope, and then a copy
+    /// where memory is reached, otherwise two more messages for each 256 KiB.
     ///
     /// # Source
     /// MPI 4.1, section 3.2.1 (MPI_SEND).
@@ -69,7 +77,7 @@ impl World {
         self.sent(SendMode::Standard, to.into(), tag, elements, &call)
     }
 
-    /// [`send`](Self::send), which returns when a receive has taken the message.
+    /// Sends as [`send`](Self::send) does, and returns when a receive has taken the message.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -88,13 +96,15 @@ impl World {
         self.sent(SendMode::Synchronous, to.into(), tag, elements, &call)
     }
 
-    /// [`send`](Self::send), which never waits: the elements are copied, and may count against the buffer that was
-    /// [attached](Self::attach_buffer) until this rank has heard that the message was received. The message can be received
-    /// after this rank has left as well.
+    /// Sends as [`send`](Self::send) does, but never waits.
+    ///
+    /// The elements are copied. They may count against the buffer that was
+    /// [attached](Self::attach_buffer) until this rank has been notified that the message was
+    /// received. The message can still be received after this rank has left.
     ///
     /// # Errors
-    /// As [`send`](Self::send), and `BUFFER` where no buffer is attached, or it has no room: nothing was sent. A buffer has room
-    /// for 65,536 messages at most.
+    /// As [`send`](Self::send). Also `BUFFER` if no buffer is attached or it has no room: nothing
+    /// was sent. A buffer has room for at most 65,536 messages.
     ///
     /// # Source
     /// MPI 4.1, section 3.4 (MPI_BSEND).
@@ -110,8 +120,10 @@ impl World {
         self.sent(SendMode::Buffered, to.into(), tag, elements, &call)
     }
 
-    /// [`send`](Self::send), which promises that a receive waits for the message. If none does when it arrives, the receive that
-    /// takes it is `ASSERT`, and the message is lost; the send does not know of that.
+    /// Sends as [`send`](Self::send) does, and promises that a receive waits for the message.
+    ///
+    /// If none waits when it arrives, the receive that takes it is `ASSERT`, and the message is
+    /// lost; the send does not report that.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -130,14 +142,17 @@ impl World {
         self.sent(SendMode::Ready, to.into(), tag, elements, &call)
     }
 
-    /// Waits for a message from this rank, or from [`Any`](crate::Any), with this tag, or any; returns its elements, however many
-    /// they are. A receive from `None` returns at once, with nothing.
+    /// Waits for a message from this rank, or from [`Any`](crate::Any), with this tag, or any, and
+    /// returns all its elements.
+    ///
+    /// A receive from `None` returns at once, with nothing.
     ///
     /// # Errors
-    /// `RANK` for a rank that the world does not have. `TYPE` where the message has elements of another type, `ASSERT` where it
-    /// was sent by an [`rsend`](Self::rsend) too early, `NO_MEM` where there is no memory for it: the message is lost.
-    /// `PROC_FAILED` where the sender has left or died; where no other rank is left or one has failed, for a receive from any;
-    /// or where the world has ended.
+    /// `RANK` for a rank that the world does not have. In these three cases the message is lost:
+    /// `TYPE` if it has elements of another type, `ASSERT` if it was sent by an
+    /// [`rsend`](Self::rsend) too early, and `NO_MEM` if there is no memory for it. `PROC_FAILED`
+    /// if the sender has left or died, or the world has ended; for a receive from any, if no other
+    /// rank is left or one has failed.
     ///
     /// # Source
     /// MPI 4.1, section 3.2.4 (MPI_RECV).
@@ -156,13 +171,15 @@ impl World {
         Ok((elements, self.core().handler.report(received)?))
     }
 
-    /// [`recv`](Self::recv) into a slice, or into a pair of one and a range or [`Datatype`] that names elements of it. A message
-    /// of fewer elements leaves the others as they were.
+    /// Receives as [`recv`](Self::recv) does, into a slice, or into a pair of a slice and a range
+    /// or [`Datatype`] that names elements of it.
+    ///
+    /// A message of fewer elements leaves the others as they were.
     ///
     /// # Errors
-    /// As [`recv`](Self::recv), `DISP` for elements that the slice does not have, and `TRUNCATE` where the message has more
-    /// elements than there is room for: it is lost, and the room is as it was. If the world ends while the elements arrive, the
-    /// room has some of them.
+    /// As [`recv`](Self::recv). Also `DISP` for elements that the slice does not have, and
+    /// `TRUNCATE` if the message has more elements than there is room for: it is lost, and the room
+    /// is as it was. If the world ends while the elements arrive, the room has some of them.
     ///
     /// # Source
     /// MPI 4.1, section 3.2.4 (MPI_RECV).
@@ -182,11 +199,13 @@ impl World {
         self.core().handler.report(received)
     }
 
-    /// Sends as [`send`](Self::send) does and receives as [`recv_into`](Self::recv_into) does, in whichever order the messages
-    /// come: ranks that all call it do not wait for each other in a circle.
+    /// Sends as [`send`](Self::send) does and receives as [`recv_into`](Self::recv_into) does, in
+    /// whichever order the messages come.
+    ///
+    /// Ranks that all call it do not wait for each other in a cycle.
     ///
     /// # Errors
-    /// As both.
+    /// As [`send`](Self::send) and [`recv_into`](Self::recv_into).
     ///
     /// # Source
     /// MPI 4.1, section 3.10 (MPI_SENDRECV).
@@ -214,8 +233,10 @@ impl World {
         self.core().handler.report(received)
     }
 
-    /// Waits until there is a message that a receive would take, and returns its sender, its tag and its length. A receive from
-    /// that sender and with that tag takes this message.
+    /// Waits until there is a message that a receive would take, and returns its sender, its tag
+    /// and its length.
+    ///
+    /// A receive from that sender and with that tag takes this message.
     ///
     /// # Errors
     /// `RANK` and `PROC_FAILED` as [`recv`](Self::recv).
@@ -230,7 +251,7 @@ impl World {
         Ok(self.core().handler.report(found)?.unwrap_or_default())
     }
 
-    /// Does what [`probe`](Self::probe) does if that would not wait; else returns `None`.
+    /// Does what [`probe`](Self::probe) does if that would not wait; otherwise returns `None`.
     ///
     /// # Errors
     /// As [`probe`](Self::probe).
@@ -245,11 +266,12 @@ impl World {
         self.core().handler.report(found)
     }
 
-    /// Attaches a buffer of this number of bytes for [buffered sends](Self::bsend) in this world. Memory is allocated as it is
-    /// used.
+    /// Attaches a buffer of this number of bytes for [buffered sends](Self::bsend) in this world.
+    ///
+    /// Memory is allocated as it is used.
     ///
     /// # Errors
-    /// `BUFFER` where one is attached.
+    /// `BUFFER` if a buffer is attached already.
     ///
     /// # Source
     /// MPI 4.1, section 3.6 (MPI_BUFFER_ATTACH).
@@ -260,10 +282,12 @@ impl World {
         self.core().handler.report(messages::attach(self.core(), bytes, &call))
     }
 
-    /// Waits until no message counts against the buffer any more, detaches it, and returns its size.
+    /// Waits until no message counts against the buffer any more, detaches it, and returns its
+    /// size.
     ///
     /// # Errors
-    /// `BUFFER` where none is attached; `PROC_FAILED` where a receiver has left or died, or the world has ended.
+    /// `BUFFER` if no buffer is attached. `PROC_FAILED` if a receiver has left or died, or the
+    /// world has ended.
     ///
     /// # Source
     /// MPI 4.1, section 3.6 (MPI_BUFFER_DETACH).
@@ -294,7 +318,7 @@ impl World {
         self.core().handler.report(sent)
     }
 
-    /// The bytes of the elements that are sent, one after another.
+    /// Returns the bytes of the elements to send, one after another.
     pub(super) fn bytes<'a>(
         &self,
         source: SourceData<'a, u8>,
@@ -330,7 +354,7 @@ impl World {
         }
     }
 
-    /// The room for elements that are received.
+    /// Returns the room for the elements to receive.
     pub(super) fn room<'a, T: Element>(&self, into: impl Destination<'a, T>, call: &Call) -> Result<Room> {
         let (buffer, elements) = into.buffer();
         let elements = elements.unwrap_or_else(|| Datatype::run(0..buffer.len()));

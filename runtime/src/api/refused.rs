@@ -1,10 +1,12 @@
-//! [`Refused`]: the error of a call that took a value, and the value.
+//! [`Refused`]: the error of a call that took a value, together with that value.
 
 use crate::state::handler::Handler;
 use fencepost_planner::Error;
 use std::fmt;
 
-/// The error of a call that has taken a value, which it gives back. `?` makes an [`Error`] of it, and drops the value.
+/// The error of a call that has taken a value, which the error returns.
+///
+/// `?` converts it to an [`Error`], and drops the value.
 ///
 /// ```
 /// # use fencepost_planner::{ErrorClass, datatype::Datatype};
@@ -17,7 +19,7 @@ use std::fmt;
 /// # Ok(()) }).unwrap();
 /// ```
 pub struct Refused<W> {
-    /// A window is large, and most calls are not refused.
+    /// Boxed, since a window is large and most calls are not refused.
     value: Box<W>,
     error: Error,
 }
@@ -27,7 +29,7 @@ impl<W> Refused<W> {
         Self { value: Box::new(value), error }
     }
 
-    /// Has the handler see the error.
+    /// Passes the error to the handler.
     pub(crate) fn reported(self, handler: &Handler) -> Self {
         Self { value: self.value, error: handler.reported(self.error) }
     }

@@ -1,4 +1,4 @@
-//! [`run()`], [`collect`] and [`ranks`]: enter a world.
+//! [`run()`], [`collect`] and [`ranks`]: how a program enters a world.
 
 use crate::api::launch::{launch, process};
 use crate::state::check::{Check, Checking, Report};
@@ -23,9 +23,9 @@ use std::time::Duration;
 
 /// A world to be entered; see [`ranks`].
 ///
-/// A setting that the program leaves open is read from the environment when the world is entered,
-/// and has its default where no variable is set.
-/// A variable that says something else than what is set here is reported once, on standard error.
+/// A setting that the program leaves open is read from the environment when the world is entered.
+/// Without a variable it has its default. If a variable contradicts what the program sets, this is
+/// reported once, on standard error.
 #[derive(Clone, Debug, Default)]
 #[must_use = "nothing runs until `.run(..)` or `.collect(..)`"]
 pub struct Ranks {
@@ -45,11 +45,11 @@ pub struct Ranks {
     end_deadlocks: Option<bool>,
     eager: Option<usize>,
     unexpected: Option<usize>,
-    /// How many supersteps and windows each world of it has had before the first.
+    /// The numbers of supersteps and windows that each world counts as made before its first.
     before: (u32, u32),
 }
 
-/// The settings of a world, complete.
+/// The complete settings of a world.
 struct Entry {
     size: usize,
     transport: TransportKind,
@@ -59,29 +59,34 @@ struct Entry {
     checking: Checking,
     plan: bool,
     explain: bool,
-    /// Whether rank 0 prints what it has done when its program ends.
+    /// Whether rank 0 prints what its epochs did when its program ends.
     explain_all: bool,
     stalls: Arc<Settings>,
     limits: Limits,
     before: (u32, u32),
 }
 
-/// How far worlds are checked unless something else is asked for.
+/// The default level of checking.
 const DEFAULT: Check = if cfg!(debug_assertions) { Check::Calls } else { Check::Off };
 
-/// A world of `size` ranks: `ranks(5).run(|world| ..)?`, or `ranks(5).collect(|world| ..)?` for a value of each rank.
+/// Returns the settings of a world of `size` ranks.
 ///
-/// In a job of processes these are the ranks of the job, which has to have as many; else they are threads, of which there
-/// are at most 2048, or what `FENCEPOST_TRANSPORT` says. A program that wants threads wherever it is started says so:
-/// `ranks(5).transport(TransportKind::Local)`.
+/// `ranks(5).run(|world| ..)?` runs a program on each rank, and `ranks(5).collect(|world| ..)?`
+/// also returns a value of each.
+///
+/// In a job of processes these are the ranks of the job, which must have exactly `size`. Otherwise
+/// they are threads, at most 2048, or whatever `FENCEPOST_TRANSPORT` selects. A program that wants
+/// threads wherever it is started asks for them: `ranks(5).transport(TransportKind::Local)`.
 pub fn ranks(size: usize) -> Ranks {
     Ranks { size: Some(size), ..Ranks::default() }
 }
 
-/// Run `program` on every rank of a world: in a job of processes, the ranks of the job; else as many ranks as
-/// `FENCEPOST_RANKS` says, or as there are cores.
+/// Runs `program` on every rank of a world.
 ///
-/// The program returns nothing but success or an error; [`collect`] is the same for one that returns a value.
+/// In a job of processes these are the ranks of the job. Otherwise there are `FENCEPOST_RANKS`
+/// ranks, or one for each core.
+///
+/// The program returns only success or an error; [`collect`] takes one that returns a value.
 ///
 /// ```
 /// # mod fencepost {
@@ -97,28 +102,35 @@ pub fn ranks(size: usize) -> Ranks {
 /// }
 /// ```
 ///
-/// Environment variables whose names begin with `FENCEPOST_` set the rest, as the methods of [`Ranks`]
-/// do for one world: `fencepost env` lists them. With `FENCEPOST_TRANSPORT=shm` or `tcp` the program
-/// starts processes: see [`launch`](crate::launch()). A name that nothing reads is reported on
-/// standard error with the nearest name, once in a process; in a job, rank 0 reports it.
+/// Environment variables whose names begin with `FENCEPOST_` set the rest, as the methods of
+/// [`Ranks`] do for one world: `fencepost env` lists them. With `FENCEPOST_TRANSPORT=shm` or `tcp`
+/// the program starts processes: see [`launch`](crate::launch()). A variable with an unknown name
+/// is reported on standard error together with the nearest known name, once in a process; in a job,
+/// rank 0 reports it.
 ///
-/// A program may run several worlds one after another, and one in another by the same thread. In a job of processes the
-/// worlds of the processes are paired by the order in which each process enters them. So one thread of a process may be in
-/// `run` at a time: a second thread's `run` is refused with `ARG`, and the first one's returns `ARG` as well, since its
-/// world may have been paired with another one. A job has as many worlds in a row as it likes; where ranks share memory, a
-/// rank may be 16,384 of them ahead of another one, and is refused with `IO` when it would be further ahead.
+/// A program may run several worlds one after another, and one inside another on the same thread.
+/// In a job of processes, the worlds of the processes are paired by the order in which each process
+/// enters them. So only one thread of a process may be in `run` at a time. A second thread's `run`
+/// is refused with `ARG`. The first thread's `run` returns `ARG` as well, since its world may have
+/// been paired with the wrong one. A job may enter any number of worlds in a row. Where ranks share
+/// memory, a rank may be up to 16,384 worlds ahead of another one; going further ahead is refused
+/// with `IO`.
 ///
 /// # Errors
-/// That of the lowest rank that failed by itself; `ARG` for an environment value that is not one of those allowed,
-/// and for a machine model that cannot be read; `FILE` for a file that is not a machine model, naming its line.
+/// Returns the error of the lowest rank that failed by itself. Returns `ARG` for an environment
+/// value that is not allowed and for a machine model that cannot be read, and `FILE`, with the
+/// line, for a file that is not a machine model.
 #[doc(alias = "MPI_Init")]
 #[doc(alias = "MPI_Finalize")]
 pub fn run(program: impl Fn(&World) -> Result<()> + Sync) -> Result<()> {
     Ranks::default().run(program)
 }
 
-/// As [`run()`], for a program that returns a value: returns those of this process's ranks, in the order of ranks. Where ranks
-/// are threads, these are all of them; where ranks are processes, it is the one of this process.
+/// Runs `program` as [`run()`] does, and returns the values of this process's ranks, in the order
+/// of ranks.
+///
+/// Where ranks are threads, these are the values of all ranks; where ranks are processes, it is the
+/// value of this one.
 ///
 /// # Errors
 /// As [`run()`].
@@ -126,14 +138,15 @@ pub fn collect<R: Send>(program: impl Fn(&World) -> Result<R> + Sync) -> Result<
     Ranks::default().collect(program)
 }
 
-/// Ranks that are threads of one process, at most: each two of them have some memory together, 2 KiB or so.
+/// The maximum number of ranks that are threads of one process: each pair of them shares some
+/// memory, about 2 KiB.
 const THREADS: usize = 2048;
 
 /// How one rank ended.
 enum End<R> {
     Value(R),
     Error(Error),
-    /// It said this, and panicked with that.
+    /// The message of a panic, and its payload.
     Panic(String, Box<dyn Any + Send>),
 }
 
@@ -152,107 +165,140 @@ fn panicked(rank: usize, why: &str) -> Error {
 }
 
 impl Ranks {
-    /// How the ranks reach each other.
+    /// Sets how the ranks reach each other.
     pub fn transport(mut self, transport: TransportKind) -> Self {
         self.transport = Some(transport);
         self
     }
 
-    /// The mode that operations without one of their own prefer.
+    /// Sets the mode of operations that name none of their own.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
         self
     }
 
-    /// Sets the model of what communication costs, which every prediction and every choice of this
-    /// world and its parts follows. The default is that of [`Machine`], a two-core server. The variable is
-    /// `FENCEPOST_MACHINE`.
+    /// Sets the model of what communication costs.
     ///
-    /// All ranks must give the same one: where they differ, the first call that all ranks make is `RMA_SYNC` on all.
+    /// Every prediction and every choice of this world and its parts follows it. The default is
+    /// that of [`Machine`], a two-core server. The variable is `FENCEPOST_MACHINE`.
+    ///
+    /// All ranks must give the same model: if they differ, the first call that all ranks make is
+    /// `RMA_SYNC` on all.
     pub fn machine(mut self, machine: Machine) -> Self {
         self.machine = Some(machine);
         self
     }
 
-    /// How ranks learn at fences, barriers and short collectives who has entered them, and who has
-    /// something for whom, in this world and its parts; by the machine model, unless set. Results
-    /// have the same bits and errors the same names in each. Where some ranks share memory and not
-    /// all, one rank speaks for its host in a sparse one; where none do, one of up to eight ranks
-    /// of a machine. A world that takes the sparse one takes the reduced one in the fence after one
-    /// in which each rank had something for most others, where the model has that faster. It is
-    /// there to compare with. The variable is `FENCEPOST_CENSUS=direct|sparse|reduced`.
+    /// Sets the census: how ranks find out at fences, barriers and short collectives who has
+    /// entered them, and who has something for whom.
     ///
-    /// All ranks must choose the same: where they differ, the first call that all ranks make ends the world with `RMA_SYNC`.
+    /// The setting holds for this world and its parts. By default the machine model decides.
+    /// Results have the same bits and errors have the same names with each census. In a sparse
+    /// census, one rank represents its host where some ranks share memory but not all do; where
+    /// none do, one rank represents up to eight ranks of a machine. If each rank had something for
+    /// most others in one fence, a world with the sparse census takes the reduced one in the next
+    /// fence, provided that the model predicts it to be faster. This setting is for measurements.
+    /// The variable is `FENCEPOST_CENSUS=direct|sparse|reduced`.
+    ///
+    /// All ranks must choose the same census: if they differ, the first call that all ranks make
+    /// ends the world with `RMA_SYNC`.
     pub fn census(mut self, census: Census) -> Self {
         self.census = Some(census);
         self
     }
 
-    /// Whether anything is planned. Without, every operation is a message of its own: supersteps
-    /// that are prepared here are compiled aggressive and nothing is joined, and in epochs that are
-    /// not compiled every operation is aggressive whatever it asks for. Plans that are loaded stay
-    /// what they are, unless they do not fit the placement of the ranks. Where memory is reached,
-    /// epochs that are not compiled have no messages.
-    /// It is there to compare with. The variable is `FENCEPOST_PLAN=on|off`.
+    /// Sets whether anything is planned.
+    ///
+    /// Without planning, every operation is a message of its own. Supersteps that are prepared here
+    /// are then compiled aggressive and nothing is joined. In epochs that are not compiled, every
+    /// operation is aggressive, whatever it asks for. Plans that are loaded stay as they are,
+    /// unless they do not fit the placement of the ranks. Where memory is reached, epochs that are
+    /// not compiled have no messages. This setting is for measurements. The variable is
+    /// `FENCEPOST_PLAN=on|off`.
     pub fn plan(mut self, plan: bool) -> Self {
         self.plan = Some(plan);
         self
     }
 
-    /// How far this world and its parts look for mistakes while they run. `Calls` in debug builds,
-    /// `Off` in others, unless set. The variable is `FENCEPOST_CHECK=off|calls|mark|log|mpi`.
+    /// Sets how far this world and its parts look for mistakes while they run.
     ///
-    /// With each but `Off`, `run` returns `RMA_SYNC` where a rank has dropped a window with operations
-    /// that no fence has carried out ([`Window::discard`](crate::Window::discard)).
+    /// The default is `Calls` in debug builds and `Off` in others. The variable is
+    /// `FENCEPOST_CHECK=off|calls|mark|log|mpi`.
     ///
-    /// With `Mark` and `Log`, the fence of an epoch in which two operations conflict applies nothing: it is `RMA_CONFLICT` on
-    /// the rank that owns the elements and on both origins, with both lines, and `RMA_SYNC` on the others. So is the wait of an
-    /// exposure, and the unlock, flush or load of a shared epoch that conflicts with one that nothing orders with it; all ranks
-    /// then learn of it by their next [`barrier`](crate::World::barrier), or as they change a window over to locks or back, in
-    /// the same way. A put that writes an element twice is `RMA_CONFLICT` at its call, and so is
-    /// an operation that conflicts with one before it of the same rank in the epoch of a fence or in an access: with both lines, and no part of the epoch. Epochs without such a conflict leave the same bits as unchecked ones.
-    /// With `Mpi`, so is a fence where a rank has stored into its part since the window was made or fenced last, and another rank accesses
-    /// the part in a way that MPI does not define then; and where it has stored into the section of an operation of its own after the
-    /// call. And a broadcast, a scatter, a reduction to one rank, a gather or a scan
-    /// orders epochs of locks only as far as it does in MPI.
-    /// A superstep that has one is not prepared and not loaded: `RMA_CONFLICT`, on the ranks that know of it. While it runs it
-    /// is not looked at.
+    /// At each level but `Off`, `run` returns `RMA_SYNC` if a rank has dropped a window with
+    /// operations that no fence has carried out ([`Window::discard`](crate::Window::discard)).
     ///
-    /// All ranks must choose the same: where they differ, the first fence of windows or barrier is `RMA_SYNC`. Without the feature `check`,
-    /// no conflict is looked for.
+    /// With `Mark` and `Log`, these are errors:
+    ///
+    /// - **A fence** of an epoch in which two operations conflict applies nothing. It is
+    ///   `RMA_CONFLICT` on the rank that owns the elements and on both origins, with both lines,
+    ///   and `RMA_SYNC` on the others.
+    /// - **The wait of an exposure, and the unlock, flush or load of a shared epoch** are
+    ///   `RMA_CONFLICT` too if the epoch conflicts with another one and nothing orders the two. All
+    ///   ranks are then notified in the same way by their next [`barrier`](crate::World::barrier),
+    ///   or when they change a window over to locks or back.
+    /// - **A put that writes an element twice** is `RMA_CONFLICT` at its call, with both lines, and
+    ///   no part of the epoch. So is an operation that conflicts with an earlier one of the same
+    ///   rank in the epoch of a fence or in an access.
+    ///
+    /// Epochs without such a conflict leave the same bits as unchecked ones.
+    ///
+    /// With `Mpi`, a fence is also `RMA_CONFLICT` in two more cases. In the first, a rank has
+    /// stored into its part since the window was made or last fenced, and another rank accesses the
+    /// part in a way that MPI then leaves undefined. In the second, a rank has stored into the
+    /// section of an operation of its own after the call. In addition, a broadcast, a scatter, a
+    /// reduction to one rank, a gather and a scan order epochs of locks only as far as they do in
+    /// MPI.
+    ///
+    /// A superstep with a conflict is neither prepared nor loaded: that is `RMA_CONFLICT` on the
+    /// ranks that know of it. A superstep is not checked while it runs.
+    ///
+    /// All ranks must choose the same level: if they differ, the first fence of windows or barrier
+    /// is `RMA_SYNC`. Without the feature `check`, no conflicts are looked for.
     ///
     /// # Cost
-    /// Nothing, unless conflicts are looked for. Then 8 bytes are kept of an operation on one element, and more of another; each fence
-    /// of windows has one exchange more, in which they travel to their targets, and each target marks the elements, a quarter of a
-    /// byte for each of the window. Each origin marks what it calls, as much for the elements that it touches. A barrier has one exchange more; each post, access and message a frame with a word for each rank;
-    /// and each epoch of a lock is compared with those of its part that are not known to be over.
+    /// Nothing, unless conflicts are looked for. In that case:
+    ///
+    /// - An operation on one element is kept in 8 bytes, any other in more.
+    /// - Each fence of windows has one more exchange, in which these records travel to their
+    ///   targets. Each target marks the elements, in a quarter of a byte for each element of the
+    ///   window. Each origin marks what it calls, at the same cost for the elements that it
+    ///   touches.
+    /// - A barrier has one more exchange. Each post, access and message has a frame with a word for
+    ///   each rank.
+    /// - Each epoch of a lock is compared with those epochs of its part that are not known to be
+    ///   over.
     pub fn check(mut self, check: Check) -> Self {
         self.check = Some(check);
         self
     }
 
-    /// The bytes in which operations under locks are kept to look for conflicts, for each part of a
-    /// window: 1 MiB unless set. The variable is `FENCEPOST_CHECK_MEMORY`. Each rank has an equal
-    /// share of it at each part, of which an operation on one run of elements takes 64 bytes, and
-    /// one that is repeated takes none. A share is used again when all ranks have met. A rank whose
-    /// share is full says once, on standard error and in the [report](Self::check_report), from
-    /// which line on conflicts may be missed. What is found is right all the same. All ranks may
-    /// choose otherwise.
+    /// Sets the number of bytes that hold the operations under locks for each part of a window, in
+    /// which conflicts are looked for.
+    ///
+    /// The default is 1 MiB. The variable is `FENCEPOST_CHECK_MEMORY`. Each rank has an equal share
+    /// of this memory at each part. An operation on one run of elements takes 64 bytes of the
+    /// share, and a repeated one takes none. A share is reused when all ranks have met. A rank
+    /// whose share is full reports once, on standard error and in the [report](Self::check_report),
+    /// from which line on conflicts may be missed. The conflicts that are reported are correct
+    /// nevertheless. Ranks may choose different values.
     pub fn check_memory(mut self, bytes: usize) -> Self {
         self.check_memory = Some(bytes);
         self
     }
 
-    /// Whether [`Check::Mpi`] also looks for loads: a fence where a rank has loaded an element of
-    /// its part since the window was made or fenced last, and another rank puts or accumulates into
-    /// that element in the epoch, is `RMA_CONFLICT` as one with a store is. Not, unless set. The variable is
-    /// `FENCEPOST_CHECK_LOADS=on|off`. All ranks may choose otherwise.
+    /// Sets whether [`Check::Mpi`] also looks for loads.
     ///
-    /// The elements of a window that is not made for locks are mapped a second time then, for the
-    /// program alone. A window of a [vector](crate::World::window_from) copies the vector. How
-    /// loads from that mapping are seen depends on the build.
+    /// If a rank has loaded an element of its part since the window was made or last fenced, and
+    /// another rank puts or accumulates into that element in the epoch, the fence is
+    /// `RMA_CONFLICT`, as it is for a store. The default is off. The variable is
+    /// `FENCEPOST_CHECK_LOADS=on|off`. Ranks may choose differently.
     ///
-    /// **In a build for checking** the compiler puts a call before each load:
+    /// The elements of a window that is not made for locks are then mapped a second time, for the
+    /// program alone. A window of a [vector](crate::World::window_from) copies the vector. The
+    /// build decides how loads from that mapping are seen.
+    ///
+    /// **In a build for checking** the compiler inserts a call before each load:
     ///
     /// ```text
     /// export RUSTFLAGS="--cfg fencepost_loads -Cpasses=memprof -Cllvm-args=-memprof-use-callbacks \
@@ -261,140 +307,165 @@ impl Ranks {
     /// cargo run --release --target x86_64-unknown-linux-gnu
     /// ```
     ///
-    /// `--target` keeps build scripts and macros out of it. Copies and comparisons of slices are
-    /// seen as well, and system calls may be handed elements. Unseen are loads by code that was
-    /// compiled otherwise: by what the standard library compiles once for all programs (such as the
-    /// formatting of a number, as in `println!("{}", u[3])`), by other languages, by assembly, and
-    /// by the system. An ordinary build sees the loads of all code but the system's.
+    /// `--target` excludes build scripts and macros. Copies and comparisons of slices are seen as
+    /// well, and system calls may be given elements. Loads by code that was compiled differently
+    /// are not seen: code that the standard library compiles once for all programs (such as the
+    /// formatting of a number, as in `println!("{}", u[3])`), other languages, assembly, and the
+    /// system. An ordinary build sees the loads of all code but the system's.
     ///
     /// **In an ordinary build** the second mapping is protected from the call that makes the window
-    /// on: each access raises a signal, is noted, and is made by itself. What that means:
+    /// on. Each access raises a signal, is recorded, and is then executed by itself. This has
+    /// consequences:
     ///
-    /// - **A system call that the program hands elements to** (`file.write_all(bytes_of(&u[..]))`,
+    /// - **A system call that the program passes elements to** (`file.write_all(bytes_of(&u[..]))`,
     ///   a read into the window) fails with EFAULT between two fences, since no signal is raised
-    ///   there: copy the elements first. Calls of this crate may be handed them.
-    /// - A load that also stores, as of `u[i] += 1`, may be seen as a store alone. After a long
-    ///   copy the rest of its pages is not seen. Of threads that the program hands elements one may
-    ///   load unseen while another one does.
-    /// - No window is watched beyond 1024 windows of a process, or while SIGSEGV or SIGTRAP is
-    ///   blocked or has a handler that was installed after that of this crate. Signals that are of
-    ///   no window go to the handlers that were installed before.
+    ///   there: copy the elements first. Calls of this crate accept elements.
+    /// - A load that also stores, as in `u[i] += 1`, may be seen as a store alone. After a long
+    ///   copy, the rest of its pages is not seen. If several threads of the program access
+    ///   elements, one may load unseen while another one does.
+    /// - No window is watched beyond 1024 windows of a process, nor while SIGSEGV or SIGTRAP is
+    ///   blocked or has a handler that was installed after the one of this crate. Signals that
+    ///   belong to no window go to the handlers that were installed before.
     ///
-    /// In both:
+    /// In both kinds of build:
     ///
-    /// - A load is what the processor executes. An optimised build may load what a reference points
-    ///   to, or an element of an array whose length is a part of its type, before the condition
-    ///   under which the source reads it; such a load is reported.
-    /// - Of a load of several elements by one instruction the first is seen.
-    /// - What the program hands to calls of this crate may be read unseen.
-    /// - A window that was made for locks is not watched; nor any window on a processor other than
-    ///   x86-64, or where memory cannot be mapped twice. A rank reports the first window of its own
-    ///   that is not watched.
+    /// - A load is what the processor executes. An optimised build may load the target of a
+    ///   reference, or an element of an array whose length is part of its type, before the
+    ///   condition under which the source reads it. Such a load is reported.
+    /// - If one instruction loads several elements, the first is seen.
+    /// - What the program passes to calls of this crate may be read unseen.
+    /// - A window that was made for locks is not watched. Neither is any window on a processor
+    ///   other than x86-64, or where memory cannot be mapped twice. A rank reports the first of its
+    ///   own windows that is not watched.
     ///
     /// # Cost
-    /// In a build for checking some nanoseconds for each load, of any memory: an epoch of a stencil
-    /// takes about ten times as long. In an ordinary build tens of microseconds for each
-    /// instruction that accesses the window: only small problems can be run so.
+    /// In a build for checking, some nanoseconds for each load, of any memory: an epoch of a
+    /// stencil takes about ten times as long. In an ordinary build, tens of microseconds for each
+    /// instruction that accesses the window, so only small problems are practical.
     pub fn check_loads(mut self, loads: bool) -> Self {
         self.check_loads = Some(loads);
         self
     }
 
-    /// The file that the rank which owns the elements of a conflict, or under locks the rank that
-    /// finds it, appends a line of JSON to: the window, the rank, the elements, and of both
-    /// operations the rank, the kind, the file, the line and the column; and `refused` where the
-    /// later operation was refused at its call. None, unless set; [`run()`] asks
-    /// `FENCEPOST_CHECK_REPORT`. It has to be a regular file: nothing is written to a device or a
-    /// named pipe. Where it cannot be written, each process prints so once, on standard error.
+    /// Sets the file to which conflicts are appended, each as a line of JSON.
+    ///
+    /// The rank that owns the elements of a conflict writes the line; under locks it is the rank
+    /// that finds the conflict. The line holds the window, the rank and the elements, and the rank,
+    /// kind, file, line and column of both operations; also `refused` if the later operation was
+    /// refused at its call. By default there is no file; [`run()`] reads `FENCEPOST_CHECK_REPORT`.
+    /// The file must be a regular one: nothing is written to a device or a named pipe. If it cannot
+    /// be written, each process prints this once, on standard error.
     pub fn check_report(mut self, file: impl Into<PathBuf>) -> Self {
         self.check_report = Some(file.into());
         self
     }
 
-    /// Whether what epochs do and why is kept for
-    /// [`World::explain_last`](crate::World::explain_last). Where the variable says so, rank 0 also
-    /// prints all of it on standard error when its program ends, by the calls that ended its
-    /// epochs. The variable is `FENCEPOST_EXPLAIN=on|off`.
+    /// Sets whether records of what epochs do, and why, are kept for
+    /// [`World::explain_last`](crate::World::explain_last).
+    ///
+    /// If the variable enables them, rank 0 also prints all of them on standard error when its
+    /// program ends, sorted by the calls that ended its epochs. The variable is
+    /// `FENCEPOST_EXPLAIN=on|off`.
     pub fn explain(mut self, explain: bool) -> Self {
         self.explain = Some(explain);
         self
     }
 
-    /// Let the world be one that has had these numbers of supersteps and windows: what happens where their numbers end can be
-    /// tested so. All ranks have to be given the same.
+    /// Starts the counters of supersteps and windows at these values, to test overflow. All ranks
+    /// must give the same values.
     #[doc(hidden)]
     pub fn beginning_at(mut self, supersteps: u32, windows: u32) -> Self {
         self.before = (supersteps, windows);
         self
     }
 
-    /// After how long a wait is reported, and then whenever it has lasted twice as long; never, for
-    /// `None`. 10 seconds unless set. With no time at all, it is as soon as the rank would sleep.
-    /// The report says who waits for whom, in which call, how many of what came, and where the
-    /// awaited rank is, as far as is known. The variable is `FENCEPOST_STALL`.
+    /// Sets how long a wait lasts before it is reported.
+    ///
+    /// It is reported again each time that its duration has doubled. `None` disables the reports,
+    /// and the default is 10 seconds. With a duration of zero, a wait is reported as soon as the
+    /// rank would sleep. The report contains who waits for whom, in which call, how many of the
+    /// awaited things have arrived, and where the awaited rank is, as far as is known. The variable
+    /// is `FENCEPOST_STALL`.
     ///
     /// # Cost
-    /// Nothing, until a rank that waits would sleep; then a look at the clock each time that it wakes.
+    /// Nothing until a waiting rank would sleep; from then on, one reading of the clock each time
+    /// that it wakes.
     pub fn stall(mut self, after: Option<Duration>) -> Self {
         self.stall = Some(after);
         self
     }
 
-    /// Sets the function that is called with each wait that lasts, by the rank that waits, in the wait; without, they are lines on standard error. It
-    /// must not call anything of a world. A panic in it ends there: the wait goes on, and it is not called for that wait again.
+    /// Sets the function that the waiting rank calls, within the wait, for each wait that lasts.
+    ///
+    /// Without one, the reports are lines on standard error. The function must not call anything of
+    /// a world. A panic in it is caught: the wait continues, and the function is not called for
+    /// that wait again.
     pub fn on_stall(mut self, told: impl Fn(&Stall) + Send + Sync + 'static) -> Self {
         self.on_stall = Some(OnStall(Arc::new(told)));
         self
     }
 
-    /// Whether ranks that wait for one another in a cycle, or for any of several that do so, end their worlds: each of them gets an error
-    /// that names who waits for whom and in which call. Otherwise it is reported only.
+    /// Sets whether ranks that wait for one another in a cycle, or for any of several ranks that
+    /// do, end their worlds.
     ///
-    /// Ranks that are in different calls of all ranks of one world learn it at once. A cycle is
-    /// recognised within some seconds, and never by mistake. A rank that waits for any of more than
-    /// 64 is in none that is recognised, nor is one that has begun to receive in another world:
-    /// what it takes there may let others go on. The variable is `FENCEPOST_DEADLOCK`.
+    /// If so, each of these ranks returns an error that names who waits for whom and in which call.
+    /// Otherwise the cycle is only reported.
+    ///
+    /// Ranks of one world that are in different collective calls are notified at once. A cycle is
+    /// recognised within some seconds, and never by mistake. Two kinds of ranks are never part of a
+    /// recognised cycle: one that waits for any of more than 64 ranks, and one that has begun to
+    /// receive in another world, since what it receives there may let others continue. The variable
+    /// is `FENCEPOST_DEADLOCK`.
     pub fn end_deadlocks(mut self, ends: bool) -> Self {
         self.end_deadlocks = Some(ends);
         self
     }
 
-    /// The bytes of the longest message that is sent with its elements: 16,384 unless set, and 1,048,576 to a rank of another
-    /// host or by TCP, and never more than an equal part of [`unexpected`](Self::unexpected), less 64; 0 allows empty ones only. Of longer messages the envelope alone is sent, and the elements when a
-    /// receive has taken it; so a [send](crate::World::send) of a longer one waits for its receive. [`run()`] asks
-    /// `FENCEPOST_EAGER`.
+    /// Sets the size in bytes of the longest message that is sent together with its elements.
+    ///
+    /// The default is 16,384, and 1,048,576 to a rank of another host or by TCP. It is never more
+    /// than an equal part of [`unexpected`](Self::unexpected), less 64; 0 allows only empty
+    /// messages. Of longer messages only the envelope is sent at first; the elements follow when a
+    /// receive has taken it. So a [send](crate::World::send) of a longer message waits for its
+    /// receive. [`run()`] reads `FENCEPOST_EAGER`.
     pub fn eager(mut self, bytes: usize) -> Self {
         self.eager = Some(bytes);
         self
     }
 
-    /// The bytes of messages that a rank keeps for receives to come: 16 MiB unless set. Each of the
-    /// ranks may fill an equal part, and a message takes 64 bytes besides its elements. A
-    /// [send](crate::World::send) that finds no room waits for its receive, and its elements stay
-    /// with the sender; nothing is dropped. The variable is `FENCEPOST_UNEXPECTED`.
+    /// Sets how many bytes of messages a rank keeps for receives to come.
     ///
-    /// All ranks must give the same: a rank that is sent more than it keeps ends the world.
+    /// The default is 16 MiB. Each of the ranks may fill an equal part, and a message takes 64
+    /// bytes in addition to its elements. A [send](crate::World::send) that finds no room waits for
+    /// its receive, and its elements stay with the sender; nothing is dropped. The variable is
+    /// `FENCEPOST_UNEXPECTED`.
+    ///
+    /// All ranks must give the same value: a rank that is sent more than it keeps ends the world.
     pub fn unexpected(mut self, bytes: usize) -> Self {
         self.unexpected = Some(bytes);
         self
     }
 
-    /// Run `program` on every rank of this process: on each of all, a thread each; or, where the transport is one of
-    /// processes, on this one's. A process that is in no job becomes one first: see [`launch`](crate::launch()). Both
-    /// transports of processes mean that of the job where there is one.
+    /// Runs `program` on every rank of this process.
+    ///
+    /// With ranks as threads these are all ranks, on a thread each. With a transport of processes
+    /// it is the rank of this process. A process that is in no job first becomes one: see
+    /// [`launch`](crate::launch()). In a job, both transports of processes mean that of the job.
     ///
     /// # Errors
-    /// As [`run()`]. Where ranks are threads, a rank that panicked is an error that says so; a rank that is a process goes on
-    /// panicking when it has left the world, so that the process exits with code 101 unless the panic is caught. Every other
-    /// rank has got an error that names it.
+    /// As [`run()`]. Where ranks are threads, a rank that panicked becomes an error that reports
+    /// the panic. A rank that is a process resumes its panic after it has left the world, so the
+    /// process exits with code 101 unless the panic is caught. Every other rank gets an error that
+    /// names it.
     ///
-    /// `ARG` where a thread of a rank's process calls this while another thread is in it: see [`run()`].
+    /// Returns `ARG` if a thread of a rank's process calls this while another thread is in it: see
+    /// [`run()`].
     pub fn run(&self, program: impl Fn(&World) -> Result<()> + Sync) -> Result<()> {
         self.collect(program).map(drop)
     }
 
-    /// As [`run`](Self::run), for a program that returns a value: returns those of this process's ranks, in the order of
-    /// ranks.
+    /// Runs `program` as [`run`](Self::run) does, and returns the values of this process's ranks,
+    /// in the order of ranks.
     ///
     /// ```
     /// # use fencepost_runtime as fencepost;
@@ -427,12 +498,12 @@ impl Ranks {
         entry.run_as_threads(program)
     }
 
-    /// What is set here, completed by the environment and the defaults.
+    /// Returns the settings made here, completed by the environment and the defaults.
     fn resolved(&self) -> Result<Entry> {
         use environment::{bytes, either, machine, read, size, text, word};
         const ON: [(&str, bool); 2] = [("on", true), ("off", false)];
         let given = TransportKind::from_environment()?;
-        // Who asks for threads gets them, wherever it was started.
+        // A program that asks for threads gets them, wherever it was started.
         let asked = self.transport.as_ref().or(given.as_ref());
         let threads = asked.is_some_and(|transport| !transport.is_of_processes());
         match asked {
@@ -448,14 +519,14 @@ impl Ranks {
         }
         let asked_size = either(self.size, "FENCEPOST_RANKS", size)?;
         let (size, transport) = match process {
-            // A launcher's word is the last one about how, and about how many unless the program or the environment says
-            // otherwise.
+            // The launcher decides the transport. It also decides the size, unless the program or
+            // the environment gives another one.
             Some(process) => {
                 let size = asked_size.unwrap_or(process.ranks);
                 process.agrees(size, self.size.is_some())?;
                 (size, TransportKind::Tcp)
             }
-            // A launcher of MPI has started one rank, which exchanges no messages.
+            // A launcher of MPI has started a single rank, which exchanges no messages.
             None if matches!(asked, Some(TransportKind::Mpi)) && fencepost_job::is_only_rank() => {
                 (asked_size.unwrap_or(1), TransportKind::Local)
             }
@@ -507,7 +578,7 @@ impl Ranks {
 }
 
 impl Entry {
-    /// The ranks are threads of this process.
+    /// Runs the ranks as threads of this process.
     fn run_as_threads<R: Send>(&self, program: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
         let registry = Arc::new(Registry::default());
         let id = new_world();
@@ -544,7 +615,7 @@ impl Entry {
                 }
                 Err(error) => error,
             };
-            // What a rank did itself says more than that another missed it.
+            // A rank's own failure explains more than an error that another rank is gone.
             if first.as_ref().is_none_or(|first| is_secondary_failure(first) && !is_secondary_failure(&error))
             {
                 first = Some(error);
@@ -556,7 +627,7 @@ impl Entry {
         }
     }
 
-    /// This process's rank of the job's next world.
+    /// Runs this process's rank of the job's next world.
     fn run_as_process<R>(&self, program: impl Fn(&World) -> Result<R> + Sync) -> Result<R> {
         use fencepost_job::control::Ending;
         let Some(member) = crate::api::launch::member()? else {
@@ -570,7 +641,8 @@ impl Entry {
             self.one((new_world(), 1), endpoint, registry(), member.job().host_names(), &program)
         };
         if !entered {
-            // It takes part, and fails at once: the next worlds of all processes stay paired.
+            // This rank takes part and fails at once, so the next worlds of all processes stay
+            // paired.
             let refused = || {
                 Error::new(
                     ErrorClass::Arg,
@@ -640,7 +712,7 @@ impl Entry {
         }
         match ended {
             Ok(Ok(value)) => {
-                world.core().each_collecting(WindowCore::note_unfenced); // those that were leaked
+                world.core().each_collecting(WindowCore::note_unfenced); // including those that were leaked
                 let unfenced = world.core().unfenced.borrow().take();
                 world.leave(Leave::Finished);
                 match unfenced {

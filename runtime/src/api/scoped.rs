@@ -15,7 +15,8 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::panic::Location;
 
-/// An epoch that ends when its closure does: see [`Window::epoch`]. It derefs to the window, so all its calls are here too.
+/// An epoch that ends when its closure does: see [`Window::epoch`]. It derefs to the window, so it
+/// has all the calls of one.
 pub struct Epoch<'scope, 'env: 'scope, T: Element> {
     window: &'env Window<T>,
     scope: PhantomData<Cell<&'scope ()>>,
@@ -29,8 +30,10 @@ pub struct BorrowingGet<'scope, 'env: 'scope, T: Element> {
     elements: Option<Datatype>,
 }
 
-/// The buffer that a get of an [`Epoch`] may borrow and land in: a mutable reference to a slice, array or vector, which
-/// it fills; or a pair of one and a range or [`Datatype`], which names the elements that it fills:
+/// The buffer that a get of an [`Epoch`] may borrow and land in.
+///
+/// It is a mutable reference to a slice, array or vector, which the get fills. Or it is a pair of
+/// such a reference and a range or [`Datatype`], which names the elements that the get fills:
 /// `epoch.get_into((&mut values, &column))`.
 ///
 /// ```
@@ -45,14 +48,14 @@ pub struct BorrowingGet<'scope, 'env: 'scope, T: Element> {
 /// # Ok(()) }).unwrap();
 /// ```
 ///
-/// The other elements stay as they are. Elements land in the order of the datatype: one that it names twice holds the later
-/// value, as in a section of a window.
+/// The other elements stay as they are. Elements land in the order of the datatype: an element that
+/// it names twice holds the later value, as in a section of a window.
 #[diagnostic::on_unimplemented(
     message = "a get of `{T}` cannot land in `{Self}`",
     note = "a scoped epoch gets into a mutable reference to a slice, array or `Vec` of elements (`&mut values`, `&mut values[..]`), or into a pair of one and a range or `Datatype` that names elements of it"
 )]
 pub trait Destination<'env, T: Element> {
-    /// The buffer, and which elements of it where not all.
+    /// Returns the buffer, and which of its elements are filled if not all are.
     #[doc(hidden)]
     fn buffer(self) -> (&'env mut [T], Option<Datatype>);
 }
@@ -70,8 +73,10 @@ impl<'env, T: Element, V: AsMut<[T]> + ?Sized, D: Into<Datatype>> Destination<'e
 }
 
 impl<'scope, 'env, T: Element> Epoch<'scope, 'env, T> {
-    /// Get elements into a buffer, which the epoch borrows until it is over: `epoch.get_into(&mut values)`, or, into some
-    /// elements of it, `epoch.get_into((&mut values, &column))`. They are there when the epoch has ended.
+    /// Gets elements into a buffer, which the epoch borrows until it is over.
+    ///
+    /// `epoch.get_into(&mut values)` fills the buffer, and `epoch.get_into((&mut values, &column))`
+    /// some elements of it. The buffer holds them when the epoch has ended.
     pub fn get_into(&'scope self, into: impl Destination<'env, T>) -> BorrowingGet<'scope, 'env, T> {
         let (into, elements) = into.buffer();
         BorrowingGet { epoch: self, into, elements }
@@ -79,7 +84,7 @@ impl<'scope, 'env, T: Element> Epoch<'scope, 'env, T> {
 }
 
 impl<T: Element> BorrowingGet<'_, '_, T> {
-    /// From these elements of the target's window.
+    /// Gets these elements of the target's window.
     ///
     /// # Errors
     /// As [`Put::to`](crate::Put::to).
@@ -101,7 +106,7 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
         self.slow_path(target, TargetRegion::At(at), site)
     }
 
-    /// A get that does not go the fast path.
+    /// Calls a get that does not take the fast path.
     #[cold]
     #[inline(never)]
     fn slow_path(
@@ -117,8 +122,9 @@ impl<T: Element> BorrowingGet<'_, '_, T> {
 }
 
 impl WindowCore {
-    /// A get into a buffer that is borrowed until the epoch is over: where it begins, how many elements it has, and which of
-    /// them where not all.
+    /// Collects a get into a buffer that is borrowed until the epoch is over. The arguments give
+    /// where the buffer begins, its number of elements, and which of them are filled if not all
+    /// are.
     fn borrowed(
         &self,
         (to, len): (*mut u8, usize),
@@ -153,7 +159,8 @@ impl<T: Element> Deref for Epoch<'_, '_, T> {
     }
 }
 
-/// Collect, then fence; where the closure fails or unwinds, nothing that it collected is left.
+/// Runs the closure, then the fence. If the closure fails or unwinds, nothing that it collected is
+/// left.
 pub(crate) fn run<'env, T: Element, R>(
     window: &'env mut Window<T>,
     call: &Call,
@@ -176,8 +183,8 @@ pub(crate) fn run<'env, T: Element, R>(
     })
 }
 
-/// A closure that unwinds leaves no pending get behind, which names a borrowed buffer; and this rank takes part in the fence,
-/// so that the others learn of it.
+/// Cleans up after a closure that unwinds: no pending get into a borrowed buffer is left, and this
+/// rank takes part in the fence, so that the others get an error.
 struct Unwound<'w>(&'w WindowCore, &'w Call);
 
 impl Drop for Unwound<'_> {
@@ -192,7 +199,7 @@ impl Drop for Unwound<'_> {
     }
 }
 
-/// The fence of the epoch, whose closure returned this error, if any.
+/// Fences the epoch, whose closure returned the error `failed`, if any.
 fn end(core: &WindowCore, call: &Call, failed: Option<Error>) -> Result<()> {
     let own = failed.is_some();
     if own {

@@ -1,4 +1,5 @@
-//! Splits a world: which ranks are in which part, and where the memory of each part is laid out.
+//! Splits a world: decides which ranks are in which part, and where the memory of each part is laid
+//! out.
 
 use crate::state::call::Call;
 use crate::state::ports;
@@ -10,11 +11,13 @@ use fencepost_transport::{CreateJoin, Created, Number, Topology};
 use std::rc::Rc;
 
 impl World {
-    /// Divide the world: ranks of one colour make a new world, ordered by key, then by rank here. `None` takes no part
-    /// and gets none.
+    /// Splits the world: ranks with the same colour make a new world, ordered by key, then by rank
+    /// in this world.
+    ///
+    /// A rank with the colour `None` joins no new world and gets `None`.
     ///
     /// # Errors
-    /// `RMA_SYNC` where another rank is in another call; `NO_MEM` as [`window`](Self::window).
+    /// `RMA_SYNC` if another rank is in another call; `NO_MEM` as [`window`](Self::window).
     ///
     /// # Source
     /// MPI 4.1, section 7.4.2 (MPI_COMM_SPLIT).
@@ -45,8 +48,8 @@ impl World {
         }
         members.sort_unstable();
         let members: Vec<usize> = members.into_iter().map(|(_, rank)| rank).collect();
-        // The first member lays the new world out, and the first on each host its part of it; they say where: as numbers
-        // that the transport gave, or else in the registry.
+        // The first member lays out the new world, and the first on each host lays out its part of
+        // it. They publish where: as numbers that the transport gave, or else in the registry.
         let mut founded = vec![FOUNDED_HERE];
         let first = |host: usize| {
             let endpoint = core.endpoint.borrow();
@@ -137,9 +140,10 @@ impl World {
     }
 }
 
-/// The first byte of what the first member of a new world sends the others: the world has the number that follows;
+/// The first byte of what the first member of a new world sends the others, if the world has the
+/// number that follows.
 const FOUNDED: u8 = 1;
-/// it was laid out in this process;
+/// The same byte if the world was laid out in this process.
 const FOUNDED_HERE: u8 = 2;
-/// it was not laid out, for this reason.
+/// The same byte if the world was not laid out, for the reason that follows.
 const NOT_FOUNDED: u8 = 0;

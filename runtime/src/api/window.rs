@@ -1,4 +1,4 @@
-//! What a program calls on a [`Window`].
+//! The methods of [`Window`] for operations and fences.
 
 use crate::collect::operation::{Get, Put, Section, Source, TargetRegion, WindowSection};
 use crate::collect::ticket::Ticket;
@@ -15,31 +15,45 @@ use fencepost_planner::ir::pattern::Mode;
 use std::panic::Location;
 
 impl<T: Element> Window<T> {
-    /// Let operations that name no mode of their own prefer this one.
+    /// Sets the mode of operations that name none of their own.
     ///
-    /// What that means in an epoch that is not compiled depends on how a target is reached.
+    /// In an epoch that is not compiled, the effect of a mode depends on how a target is reached.
     ///
-    /// Where ranks only exchange messages, an *aggressive* operation whose source is a slice leaves at the call, and
-    /// *pipelined* ones leave in frames of about the chunk that the machine model gives, each as soon as it is full; the
-    /// target stages them until its fence. What was collected before for the same target leaves with them, since order is
-    /// kept; and a section, which is read at the fence, holds back all that is put after it. Everything else, gets too,
-    /// leaves in one frame at the fence. *Auto* is pipelined where what followed the same line (of a fence, or a
-    /// superstep's call) the last time was large enough and was not what had followed it before; else aggregated. *Direct*
-    /// cannot be had, and is aggregated. While calls are compared with a superstep's pattern nothing leaves early.
+    /// Where ranks only exchange messages:
     ///
-    /// Where memory is shared nothing leaves at all, since the target reads what the origin has collected. A section that
-    /// is a source is *direct* where the target is to read it in place: by *auto* where that saves more, by the machine
-    /// model, than waiting for the reader costs. In every other mode it is copied as the fence is entered. A get of more
-    /// than an element is copied straight to where it lands in *direct* and *auto*, and staged in every other mode. Where
-    /// others read what an epoch writes, what is direct is staged by its reader.
+    /// - An *aggressive* operation whose source is a slice leaves at the call.
+    /// - *Pipelined* operations leave in frames of about the chunk size of the machine model, each
+    ///   as soon as it is full. The target stages them until its fence.
+    /// - In both cases, operations that were collected earlier for the same target leave first,
+    ///   since order is kept. A section is read at the fence and therefore holds back all puts
+    ///   after it.
+    /// - Everything else, gets included, leaves in one frame at the fence.
+    /// - *Auto* is pipelined if the operations that followed the same line (of a fence, or of a
+    ///   superstep's call) the last time were large enough and differed from those that had
+    ///   followed it before. Otherwise it is aggregated.
+    /// - *Direct* is not available and is treated as aggregated.
+    ///
+    /// While calls are compared with a superstep's pattern, nothing leaves early.
+    ///
+    /// Where memory is shared, nothing leaves, since the target reads what the origin has
+    /// collected:
+    ///
+    /// - A section that is a source is *direct* if the target is to read it in place. *Auto*
+    ///   chooses that if, by the machine model, it saves more than waiting for the reader costs. In
+    ///   every other mode the section is copied as the fence is entered.
+    /// - A get of more than one element is copied to its destination at once in *direct* and
+    ///   *auto*, and staged in every other mode.
+    /// - If other ranks read what an epoch writes, the reader stages what is direct.
     pub fn set_mode(&mut self, mode: Mode) {
         self.core.mode.set(mode);
         self.core.allow(self.core.is_short());
     }
 
-    /// Sets what is done with an error of this window's calls before the call returns it; a window begins with the
-    /// handler of the world that made it. Such calls are its puts, accumulates and gets, a superstep's included, and
-    /// the fences and supersteps of this window alone; those of several windows are the world's
+    /// Sets what is done with an error of this window's calls before the call returns it.
+    ///
+    /// A window begins with the handler of the world that made it. These calls are its puts,
+    /// accumulates and gets, those of a superstep included, and the fences and supersteps of this
+    /// window alone. Fences and supersteps of several windows use the handler of the world
     /// ([`World::on_error`](crate::World::on_error)).
     ///
     /// # Source
@@ -49,48 +63,51 @@ impl<T: Element> Window<T> {
         self.core.handler.set(handler);
     }
 
-    /// These elements of this window, as the source of a put or the destination of a get of another window.
+    /// Names elements of this window as the source of a put or the destination of a get of another
+    /// window.
     pub fn section(&self, elements: impl Into<Datatype>) -> WindowSection<T> {
         WindowSection::new(self.core.key, elements.into())
     }
 
-    /// Put `source` somewhere: `u.put(&values).to(target, region)?`.
+    /// Puts `source` into elements of a target: `u.put(&values).to(target, region)?`.
     ///
-    /// At the target the elements are replaced by the next fence. A slice is copied at once and may be reused; a
-    /// section is read as the fence is entered.
+    /// The next fence replaces the elements at the target. A slice is copied at once and may be
+    /// reused; a section is read as the fence is entered.
     #[doc(alias = "MPI_Put")]
     #[inline]
     pub fn put<S: Source<T>>(&self, source: S) -> Put<'_, Self, S> {
         Put::new(self, source)
     }
 
-    /// Combine `source` into elements of a target: `u.accumulate([1.0], Op::Sum).to(target, region)?`.
+    /// Combines `source` into elements of a target: `u.accumulate([1.0], Op::Sum).to(target,
+    /// region)?`.
     ///
-    /// All accumulates and puts of an epoch are applied by origin rank, then program order, so floating-point sums come
-    /// out the same on every run, mode and transport.
+    /// All accumulates and puts of an epoch are applied by origin rank, then in program order. So
+    /// floating-point sums have the same result in every run, mode and transport.
     #[doc(alias = "MPI_Accumulate")]
     #[inline]
     pub fn accumulate<S: Source<T>>(&self, source: S, op: Op) -> Put<'_, Self, S> {
         Put::accumulate(self, source, op)
     }
 
-    /// Get elements of a target into a section: `u.get(0..4).from(target, region)?`.
+    /// Gets elements of a target into a section: `u.get(0..4).from(target, region)?`.
     ///
-    /// It reads what the target holds as it enters the fence, and lands before any put of the epoch is applied. From a
-    /// rank whose memory is not reached an epoch gets at most 256 times all of its window, and 16 MiB at least: more is
-    /// `SIZE` at the fence.
+    /// The get reads what the target holds as it enters the fence, and lands before any put of the
+    /// epoch is applied. From a rank whose memory is not reached, an epoch may get at most 256
+    /// times the whole of its window, or 16 MiB if that is more; beyond that the fence is `SIZE`.
     #[doc(alias = "MPI_Get")]
     #[inline]
     pub fn get<S: Section<T>>(&self, into: S) -> Get<'_, Self, S> {
         Get::new(self, into)
     }
 
-    /// Get elements of a target into a ticket, which holds them after the fence: those of a range or a datatype, or the one
-    /// at a displacement.
+    /// Gets elements of a target into a ticket, which holds them after the fence.
+    ///
+    /// The elements are those of a range or a datatype, or the one at a displacement.
     ///
     /// # Errors
-    /// As [`Put::to`]; `NO_MEM` for more elements than there is memory for, if the target is `None`; for a rank, the
-    /// fence reports it.
+    /// As [`Put::to`]. Also `NO_MEM` for more elements than there is memory for, if the target is
+    /// `None`; for a rank, the fence reports it.
     #[track_caller]
     pub fn fetch(
         &self,
@@ -102,21 +119,28 @@ impl<T: Element> Window<T> {
         self.core.handler.report(fetched).map(|(slot, len)| Ticket::new(slot, len, site))
     }
 
-    /// End the epoch of this window: every rank calls it, and when it returns, what was put, got and accumulated on
-    /// the window since the last fence has happened everywhere that this rank can see.
+    /// Ends the epoch of this window.
+    ///
+    /// Every rank calls this. When it returns, the puts, gets and accumulates on the window since
+    /// the last fence have happened everywhere that this rank can see.
     ///
     /// # Errors
-    /// `RMA_SYNC` where ranks fence different windows or are in different supersteps (nothing is applied, and the world goes on);
-    /// `NO_MEM` where there is no memory for what this rank puts or gets, and `RMA_SYNC` on the others then (the same); or where
-    /// it has to stage what others put, and can't (the world has ended);
-    /// `PROC_FAILED` where a rank has left or died (the world has ended). Operations that were pending are gone.
+    /// Operations that were pending are gone after an error:
+    ///
+    /// - `RMA_SYNC` if ranks fence different windows or are in different supersteps. Nothing is
+    ///   applied, and the world goes on.
+    /// - `NO_MEM` if there is no memory for what this rank puts or gets, and then `RMA_SYNC` on the
+    ///   others. Nothing is applied, and the world goes on.
+    /// - `NO_MEM` if this rank has to stage what others put, and cannot. The world has ended.
+    /// - `PROC_FAILED` if a rank has left or died. The world has ended.
     ///
     /// # Cost
-    /// Where all ranks share memory or are few, one exchange of a notification between each two, in shared memory a cache line;
-    /// where they are many and exchange messages, log2 p rounds of one message for each rank, or for one rank of each group
-    /// ([`Ranks::census`](crate::Ranks::census)). Besides, where there are operations for a rank whose memory is not reached,
-    /// one or two messages for each window, and an answer for gets; and where memory is read in place, a wait for those who
-    /// read it.
+    /// Where all ranks share memory or are few, one exchange of a notification between each two
+    /// ranks; in shared memory a notification is a cache line. Where they are many and exchange
+    /// messages, log2 p rounds of one message for each rank, or for one rank of each group
+    /// ([`Ranks::census`](crate::Ranks::census)). If there are operations for a rank whose memory
+    /// is not reached, also one or two messages for each window, and an answer for gets. Where
+    /// memory is read in place, also a wait for the ranks that read it.
     ///
     /// # Source
     /// MPI 4.1, section 12.5.1 (MPI_WIN_FENCE).
@@ -128,7 +152,7 @@ impl<T: Element> Window<T> {
         self.core.handler.report(fence::fence(&self.core.world, &[&*self.core], &call, None))
     }
 
-    /// A superstep calls this in the place of a fence that orders no operation.
+    /// Takes the place, in a superstep, of a fence that orders no operation.
     #[doc(hidden)]
     #[track_caller]
     pub fn orders_nothing(&mut self) -> Result<()> {
@@ -136,11 +160,11 @@ impl<T: Element> Window<T> {
         Ok(())
     }
 
-    /// [`fence`](Self::fence), with what the program promises.
+    /// Ends the epoch as [`fence`](Self::fence) does, with the program's assertions.
     ///
     /// # Errors
-    /// `ASSERT` where an assertion is seen to be false: on the rank that sees it; the others get `RMA_SYNC`, and nothing is
-    /// applied. Else as [`fence`](Self::fence).
+    /// `ASSERT` if an assertion is found to be false, on the rank that finds it; the others get
+    /// `RMA_SYNC`, and nothing is applied. Otherwise as [`fence`](Self::fence).
     #[track_caller]
     pub fn fence_with(&mut self, assertions: Assertions) -> Result<()> {
         let call = Call::fence(Location::caller());
@@ -148,7 +172,8 @@ impl<T: Element> Window<T> {
         self.core.handler.report(fence::fence_with(&self.core.world, &[&*self.core], &call, assertions))
     }
 
-    /// A scoped epoch: operations in it may borrow their buffers, and it ends in a fence of this window.
+    /// Runs a scoped epoch, in which operations may borrow their buffers and which ends in a fence
+    /// of this window.
     ///
     /// ```
     /// # fencepost_runtime::ranks(2).run(|world| {
@@ -161,7 +186,8 @@ impl<T: Element> Window<T> {
     /// ```
     ///
     /// # Errors
-    /// The error that the closure returns (nothing is applied on any rank), or as [`fence`](Self::fence).
+    /// The error that the closure returns (nothing is applied on any rank), or one as of
+    /// [`fence`](Self::fence).
     #[track_caller]
     pub fn epoch<'env, R>(
         &'env mut self,

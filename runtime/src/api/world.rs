@@ -1,4 +1,4 @@
-//! What a program calls on a [`World`].
+//! The methods of [`World`] for fences, barriers and settings.
 
 use crate::fence;
 use crate::protocol::call::handler_of;
@@ -13,7 +13,7 @@ use fencepost_planner::ir::schedule::Placement;
 use std::panic::Location;
 
 impl World {
-    /// End the epoch of several windows at once: `world.fence((&mut u, &mut v))?`.
+    /// Ends the epoch of several windows at once: `world.fence((&mut u, &mut v))?`.
     ///
     /// # Errors
     /// As [`Window::fence`](crate::Window::fence).
@@ -26,7 +26,7 @@ impl World {
         })
     }
 
-    /// A superstep calls this in the place of a fence that orders no operation.
+    /// Takes the place, in a superstep, of a fence that orders no operation.
     #[doc(hidden)]
     #[track_caller]
     pub fn orders_nothing<'w>(&self, windows: impl Windows<'w>) -> Result<()> {
@@ -35,7 +35,7 @@ impl World {
         Ok(())
     }
 
-    /// [`fence`](Self::fence), with what the program promises.
+    /// Ends the epoch as [`fence`](Self::fence) does, with the program's assertions.
     ///
     /// # Errors
     /// As [`Window::fence_with`](crate::Window::fence_with).
@@ -48,30 +48,37 @@ impl World {
         })
     }
 
-    /// What is done with an error of this world's calls before the call returns it: nothing, unless set. Such calls are all
-    /// on the world itself, and fences and supersteps of several windows; what is called on one window, its fences and
-    /// supersteps among them, is that window's ([`Window::on_error`](crate::Window::on_error)). Each error is told once, to
-    /// the handler of the call that found it, on the rank that returns it.
+    /// Sets what is done with an error of this world's calls before the call returns it.
     ///
-    /// It holds for this rank; others may do otherwise. Windows that are made and worlds that are split off from here on
-    /// begin with it. A handler can't make an error undone, and can't call anything of the world, which it does not have.
-    /// Errors of `run` itself, of compiling without a world, and of a program's own are nobody's here.
+    /// By default, nothing is done. These calls are all calls on the world itself, and fences and
+    /// supersteps of several windows. Calls on one window, its fences and supersteps included, use
+    /// the handler of that window ([`Window::on_error`](crate::Window::on_error)). Each error is
+    /// passed once to the handler of the call that found it, on the rank that returns it.
+    ///
+    /// The handler holds for this rank; other ranks may set another one. Windows and worlds that
+    /// are made from now on begin with it. A handler cannot undo an error, and cannot call anything
+    /// of the world, which it does not have. Errors of `run` itself, of compiling without a world,
+    /// and of the program reach no handler.
     ///
     /// # Cost
-    /// Nothing, where there is no error.
+    /// Nothing, unless there is an error.
     ///
     /// # Source
-    /// MPI 4.1, section 9.3 (MPI_COMM_SET_ERRHANDLER), where errors are fatal unless set, and windows inherit nothing.
+    /// MPI 4.1, section 9.3 (MPI_COMM_SET_ERRHANDLER), where errors are fatal by default, and
+    /// windows inherit nothing.
     #[doc(alias = "MPI_Comm_set_errhandler")]
     pub fn on_error(&self, handler: ErrorHandler) {
         self.core.handler.set(handler);
     }
 
-    /// Which ranks of this world share memory: the placement that a plan for it is compiled for, by
-    /// [`Compiled::with`](crate::Compiled::with). It is the same on all ranks; a world that was split off has its own.
+    /// Returns which ranks of this world share memory.
     ///
-    /// Ranks that it puts together do share memory. Where hosts do not hold equally many successive ranks, more ranks may
-    /// share memory than a [`Placement`] can say.
+    /// This is the placement that a plan for the world is compiled for, by
+    /// [`Compiled::with`](crate::Compiled::with). It is the same on all ranks; a world that was
+    /// split off has its own.
+    ///
+    /// Ranks that the placement groups do share memory. If the hosts do not hold equally many
+    /// successive ranks, more ranks may share memory than a [`Placement`] can express.
     ///
     /// ```
     /// # use fencepost_planner::ir::schedule::Placement;
@@ -84,25 +91,31 @@ impl World {
         self.core.placement
     }
 
-    /// Whether order is kept in the epochs that end, and the supersteps that are prepared, from here on. All ranks say
-    /// the same: a fence or a `prepare` where they differ is `RMA_SYNC` on all.
+    /// Sets whether order is kept in the epochs that end, and the supersteps that are prepared,
+    /// from now on.
     ///
-    /// With [`Order::Relaxed`] each element takes each of its operations exactly once, in some order; schedules may use
-    /// that, and what is not compiled keeps the canonical order, which is one of those allowed. A prepared superstep
-    /// keeps the order that it was prepared for. A world begins with [`Order::Canonical`], or that of the one it was
-    /// split from.
+    /// All ranks must set the same order: a fence or a `prepare` in which they differ is `RMA_SYNC`
+    /// on all.
+    ///
+    /// With [`Order::Relaxed`], each element takes each of its operations exactly once, in some
+    /// order. Schedules may make use of that. Epochs that are not compiled keep the canonical
+    /// order, which is one of those allowed. A prepared superstep keeps the order that it was
+    /// prepared for. A world begins with [`Order::Canonical`], or with the order of the world that
+    /// it was split from.
     pub fn set_order(&self, order: Order) {
         self.core.order.set(order);
     }
 
-    /// Wait until every rank has come here.
+    /// Waits until every rank has called it.
     ///
     /// # Errors
     /// As [`Window::fence`](crate::Window::fence).
     ///
     /// # Cost
-    /// The empty fence: one notification between each two ranks, in one round; or, from some number of ranks on where they
-    /// exchange messages, log2 p rounds of one message for each, or of one for each group of ranks that share a machine ([`Ranks::census`](crate::Ranks::census)).
+    /// That of an empty fence: one round, in which each two ranks exchange a notification. From
+    /// some number of ranks on, where they exchange messages, there are log2 p rounds instead, with
+    /// one message for each rank, or one for each group of ranks that share a machine
+    /// ([`Ranks::census`](crate::Ranks::census)).
     #[doc(alias = "MPI_Barrier")]
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
@@ -112,12 +125,16 @@ impl World {
         self.core.handler.report(met.and_then(|()| fence::check::tell(&self.core, &call)))
     }
 
-    /// What the last successful epoch of this rank did and why, in lines of text: dynamic, replayed or prepared; how
-    /// many messages and bytes this rank sent, in how many rounds; what `auto` went by; and of each line what it put, got
-    /// or accumulated. The first time it also says where ranks that are threads are more than cores. The words may change.
+    /// Describes, in lines of text, what the last successful epoch of this rank did and why.
     ///
-    /// It is kept where `FENCEPOST_EXPLAIN=on` ([`run`](crate::run())) or [`Ranks::explain`](crate::Ranks::explain) say so,
-    /// and costs nothing else; then a small operation costs as much as a large one.
+    /// The text contains whether the epoch was dynamic, replayed or prepared; how many messages and
+    /// bytes this rank sent, in how many rounds; the basis for the choices of `auto`; and what each
+    /// line put, got or accumulated. The first time it also reports if there are more ranks that
+    /// are threads than cores. The wording may change.
+    ///
+    /// The description is kept only with `FENCEPOST_EXPLAIN=on` ([`run`](crate::run())) or
+    /// [`Ranks::explain`](crate::Ranks::explain); otherwise it costs nothing. When it is kept, a
+    /// small operation costs as much as a large one.
     ///
     /// ```
     /// # use fencepost_runtime as fencepost;

@@ -1,4 +1,5 @@
-//! Arrays that are spread over all ranks in blocks, gathered on one rank and scattered from it.
+//! Arrays that are distributed over all ranks in blocks, gathered on one rank and scattered from
+//! it.
 
 use super::{lists, of_block};
 use crate::fence::check::Orders;
@@ -10,9 +11,10 @@ use fencepost_planner::grid::Block;
 use fencepost_planner::{ErrorClass, Result};
 
 impl World {
-    /// Gathers an array that is spread over all ranks in blocks: `root` gets all of its cells,
-    /// row-major, and the others `None`. `cells` is the local storage of this rank's `block`, of
-    /// which its own cells are taken; halos are not.
+    /// Gathers an array that is distributed over all ranks in blocks.
+    ///
+    /// `root` gets all cells of the array, row-major, and the others `None`. `cells` is the local
+    /// storage of this rank's `block`: its own cells are taken, its halos are not.
     ///
     /// ```
     /// # use fencepost_runtime as fencepost;
@@ -29,10 +31,10 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// ARG if `block` is not this rank's block in this world. SIZE if `cells` has not as many
+    /// ARG if `block` is not this rank's block in this world. SIZE if `cells` does not have as many
     /// elements as `block` stores. NO_MEM on a rank that has no memory for its cells, and on the
-    /// root alone if it has none for all. RMA_SYNC if ranks give arrays of other cells, or in
-    /// another grid of ranks: on all ranks. Else as [`World::broadcast`].
+    /// root alone if it has none for all. RMA_SYNC on all ranks if ranks give arrays of different
+    /// cells, or in different grids of ranks. Otherwise as [`World::broadcast`].
     ///
     /// # Cost
     /// That of [`World::gather`] of each block's own cells, which are copied once more on both
@@ -72,20 +74,22 @@ impl World {
         })
     }
 
-    /// Scatters an array from one rank: the own cells of each rank's `block`, in its local storage
-    /// `cells`, become those that `root` gives in `all`, which are those of the whole array,
-    /// row-major. Halos are left as they are. What ranks other than `root` give as `all` is not
-    /// read, and may be empty.
+    /// Scatters an array from one rank to the blocks of all ranks.
+    ///
+    /// `all` at `root` holds the cells of the whole array, row-major. Each rank's own cells of
+    /// `block`, in its local storage `cells`, are set from it. Halos are left as they are. `all` is
+    /// not read on other ranks, and may be empty there.
     ///
     /// # Errors
-    /// ARG if `block` is not this rank's block in this world. SIZE if `cells` has not as many
-    /// elements as `block` stores, or if the root's `all` has not as many as the array has cells.
-    /// NO_MEM if the root has no memory for a copy. RMA_SYNC if ranks give arrays of other cells,
-    /// or in another grid of ranks: on all ranks. Else as [`World::broadcast`].
+    /// ARG if `block` is not this rank's block in this world. SIZE if `cells` does not have as many
+    /// elements as `block` stores, or if the root's `all` does not have as many as the array has
+    /// cells. NO_MEM if the root has no memory for a copy. RMA_SYNC on all ranks if ranks give
+    /// arrays of different cells, or in different grids of ranks. Otherwise as
+    /// [`World::broadcast`].
     ///
     /// # Cost
-    /// That of [`World::all_to_all`] of lists that are empty but for the root's, which are a copy
-    /// of the array: several epochs where all blocks together have more than 4 MiB.
+    /// That of [`World::all_to_all`] of lists that are all empty except the root's, which are a
+    /// copy of the array. It takes several epochs if all blocks together have more than 4 MiB.
     #[doc(alias = "MPI_Scatter")]
     #[doc(alias = "MPI_Scatterv")]
     #[track_caller]

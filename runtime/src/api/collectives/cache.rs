@@ -1,8 +1,10 @@
-//! What a [`World`] keeps for its collectives: windows by element type, and bound plans by what determines them.
+//! What a [`World`] keeps for its collectives: windows by element type, and bound plans by their
+//! collective.
 //!
-//! Windows only grow, and by the sequence of calls alone, so all ranks make new ones in the same call. Which plan it is
-//! needs no agreement: every rank makes the same one of the same call, or finds it where another rank of the process has
-//! made it. That a rank has none, for want of memory, all learn before any of them begins.
+//! Windows only grow, and the sequence of calls alone determines when, so all ranks make new ones
+//! in the same call. Plans need no agreement either: every rank makes the same one of the same
+//! call, or finds the one that another rank of the process has made. If a rank has no plan for lack
+//! of memory, all ranks find out before any of them begins.
 
 use crate::api::collectives::bug;
 use crate::api::collectives::in_place::Shown;
@@ -21,43 +23,44 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Plans that are kept at most.
+/// The maximum number of plans that are kept.
 const PLANS: usize = 64;
-/// Bytes of buffers that all plans together keep at most, unless one alone needs more.
+/// The maximum size in bytes of the buffers that all plans together keep, unless one alone needs
+/// more.
 const BYTES: u64 = 64 << 20;
 
-/// Values by the element type that they are for.
+/// Values by their element type.
 type ByType = Vec<(TypeId, Box<dyn Any>)>;
 
-/// See the [module](self).
+/// The windows and plans of a world's collectives; see the [module](self).
 #[derive(Default)]
 pub(crate) struct Collectives {
     /// A `Window<T>` for each `T`.
     windows: RefCell<ByType>,
-    /// The last collective for which it was decided how its elements get to where they are needed.
+    /// The last collective whose delivery was decided, and the decision.
     decided: Cell<Option<(Collective, Delivery)>>,
     /// A `Shown<T>` for each `T`.
     shown: RefCell<ByType>,
-    /// Lengths of lists, and short lists.
+    /// The window for the lengths of lists, and for short lists.
     pub(super) counts: RefCell<Option<Window<u64>>>,
-    /// What one list's announcement is put together in.
+    /// The buffer in which a list's announcement is assembled.
     pub(super) scratch: RefCell<Vec<u64>>,
-    /// What each rank has told in the last call in which notifications had room for it.
+    /// The words that each rank sent in the last call whose elements fitted in notifications.
     pub(super) words: RefCell<Vec<Words>>,
-    /// The plans, those used last first.
+    /// The plans, the most recently used first.
     plans: RefCell<Vec<(Collective, Rc<Bound>)>>,
 }
 
 /// A plan, ready to run.
 pub(super) struct Bound {
-    /// How it does it.
+    /// The algorithm of the plan.
     pub(super) algorithm: Algorithm,
-    /// How many elements the window needs.
+    /// The number of elements that the window needs.
     pub(super) window: usize,
     pub(super) steps: Vec<BoundStep>,
-    /// Of its buffers.
+    /// The size of the plan's buffers in bytes.
     bytes: u64,
-    /// Kept for other ranks of this process that have yet to come to this call.
+    /// Keeps the schedules for other ranks of this process that have yet to reach this call.
     _made: Arc<Schedules>,
 }
 
@@ -67,7 +70,7 @@ pub(super) enum BoundStep {
 }
 
 impl World {
-    /// What collectives keep from one call to the next.
+    /// Returns what collectives keep from one call to the next.
     pub(crate) fn collectives(&self) -> &Collectives {
         let kept = self.collectives.get_or_init(|| Box::new(Collectives::default()));
         kept.downcast_ref().expect("only collectives keep something here")
@@ -75,7 +78,8 @@ impl World {
 }
 
 impl Collectives {
-    /// The window of `T`, with at least `len` elements on every rank. All ranks ask for it in the same collective call.
+    /// Returns the window of `T`, with at least `len` elements on every rank. All ranks ask for it
+    /// in the same collective call.
     pub(super) fn window<T: Element>(
         &self,
         world: &World,
@@ -88,7 +92,7 @@ impl Collectives {
             |window: &Window<T>| window.len(),
             |len| {
                 let mut window = world.window_in::<T>(len, call)?;
-                // What is put rides with the notifications or goes at the fence; nothing leaves before.
+                // Puts travel with the notifications or leave at the fence; nothing leaves before.
                 window.set_mode(Mode::Aggregated);
                 Ok(window)
             },
@@ -96,8 +100,8 @@ impl Collectives {
         .ok_or_else(|| bug(call, world, "a window that was kept is gone"))
     }
 
-    /// What is shown of `T`, with room for at least `len` elements on every rank. All ranks ask for it in the same collective
-    /// call.
+    /// Returns the [`Shown`] of `T`, with room for at least `len` elements on every rank. All ranks
+    /// ask for it in the same collective call.
     pub(super) fn shown<T: Element>(
         &self,
         world: &World,
@@ -108,7 +112,7 @@ impl Collectives {
             .ok_or_else(|| bug(call, world, "a window that was kept is gone"))
     }
 
-    /// How the elements of `what` get to where they are needed.
+    /// Returns how the elements of `what` reach the ranks that need them.
     pub(super) fn decide(&self, core: &WorldCore, what: &Collective) -> Delivery {
         if let Some((known, way)) = self.decided.get()
             && known == *what
@@ -120,12 +124,12 @@ impl Collectives {
         way
     }
 
-    /// Whether this rank has the plan of `what`.
+    /// Returns whether this rank has the plan of `what`.
     pub(super) fn has_plan(&self, what: &Collective) -> bool {
         self.plans.borrow().iter().any(|(known, _)| known == what)
     }
 
-    /// The plan of `what`, made where it is not known.
+    /// Returns the plan of `what`, and makes it if it is not known.
     pub(super) fn plan(
         &self,
         core: &Rc<WorldCore>,
@@ -143,7 +147,8 @@ impl Collectives {
             bytes = bytes.saturating_add(plan.bytes);
             bytes <= BYTES
         });
-        // The one that was used last stays: its frames may still be read. All ranks have left those before it.
+        // The plan that was used last stays, since its frames may still be read. All ranks have
+        // left the plans before it.
         let keep = fits.count().max(1).min(plans.len());
         for (_, plan) in plans.drain(keep..) {
             plan.retire();
@@ -153,7 +158,8 @@ impl Collectives {
     }
 }
 
-/// What is kept for elements of `T`, made again where it has not room for `len` of them, for at least twice as many as it had.
+/// Returns what is kept for elements of `T`. If that has no room for `len` of them, makes it again,
+/// with at least twice the room that it had.
 fn grown<'k, T: Element, K: Any>(
     kept: &'k RefCell<ByType>,
     len: usize,
@@ -172,14 +178,14 @@ fn grown<'k, T: Element, K: Any>(
     Ok(RefMut::filter_map(all, of_type::<T, K>).ok())
 }
 
-/// What is kept for elements of `T`.
+/// Returns what is kept for elements of `T`.
 fn of_type<T: Element, K: Any>(kept: &mut ByType) -> Option<&mut K> {
     let of_type = kept.iter_mut().find(|(element, _)| *element == TypeId::of::<T>())?;
     of_type.1.downcast_mut()
 }
 
 impl Bound {
-    /// Nobody reads its buffers any more.
+    /// Marks the plan's buffers as no longer read by anybody.
     fn retire(&self) {
         for step in &self.steps {
             if let BoundStep::Epoch(ready) = step {

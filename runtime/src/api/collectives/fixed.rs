@@ -16,7 +16,7 @@ use fencepost_planner::collective::{Algorithm, Collective, Delivery, Operation};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Run a collective.
+/// Runs a collective.
 pub(super) fn run<T: Element, R>(
     world: &World,
     call: &Call,
@@ -35,8 +35,11 @@ pub(super) fn run<T: Element, R>(
     }
 }
 
-/// [`run`] in a call whose exchange is over. All ranks say the same of whether everybody has the plan already: else one
-/// that cannot make it would be waited for in the midst of it, so that there is another exchange.
+/// Runs a collective in a call whose exchange is over.
+///
+/// `all_have_it`, which is the same on all ranks, is whether all ranks have the plan. If they do
+/// not, a rank that cannot make it would leave the others waiting in the middle of it, hence
+/// another exchange.
 pub(super) fn run_agreed<T: Element, R>(
     world: &World,
     call: &Call,
@@ -54,7 +57,8 @@ pub(super) fn run_agreed<T: Element, R>(
     planned(world, call, what, &plan, carry)
 }
 
-/// The plan of `what`, once all ranks have it: an exchange, in which one that cannot make it says so.
+/// Returns the plan of `what` once all ranks have it. A rank that cannot make it reports that in an
+/// exchange.
 fn agreed(world: &World, call: &Call, what: &Collective, algorithm: Algorithm) -> Result<Rc<Bound>> {
     let core = world.core();
     match world.collectives().plan(core, what, algorithm) {
@@ -66,8 +70,8 @@ fn agreed(world: &World, call: &Call, what: &Collective, algorithm: Algorithm) -
     }
 }
 
-/// Everything goes where it is needed as the puts of one dynamic epoch, whose fence is the exchange; or as bytes of the
-/// census that the exchange is.
+/// Moves all elements as the puts of one dynamic epoch, whose fence is the exchange, or as bytes of
+/// the census that the exchange is.
 fn ride<T: Element, R>(
     world: &World,
     call: &Call,
@@ -102,7 +106,8 @@ fn ride<T: Element, R>(
     Ok(carry.take(&mut [&window[first], &window[second]].into_iter()))
 }
 
-/// The moves of the direct algorithm as bytes of a census, in which what is for all is given once.
+/// Sends the moves of the direct algorithm as bytes of a census, in which what is for all ranks is
+/// sent once.
 fn give<T: Element>(core: &WorldCore, call: &Call, what: &Collective, window: &mut [T]) -> Result<()> {
     let (me, all) = (core.rank as u32, what.is_for_all());
     let others = what.direct(me).filter(|(to, ..)| *to != me);
@@ -112,7 +117,7 @@ fn give<T: Element>(core: &WorldCore, call: &Call, what: &Collective, window: &m
     let gives: Vec<Give<'_>> = others.take(if all { 1 } else { usize::MAX }).map(one).collect();
     core.give(call, &gives)?;
     let needs = |from: usize| what.direct_to(from as u32, me);
-    // What is for all comes to those that do not need it, too.
+    // What is for all ranks also arrives at those that do not need it.
     let gives = |from: usize| {
         if all { what.direct(from as u32).next().is_some() } else { needs(from).is_some() }
     };
@@ -129,10 +134,11 @@ fn give<T: Element>(core: &WorldCore, call: &Call, what: &Collective, window: &m
     })
 }
 
-/// Elements that are put one by one where that is the fast path.
+/// The maximum number of elements that are put one by one where that is the fast path.
 const FEW: usize = 4;
 
-/// Put these elements: where memory is reached, few small ones by the fast path, a record each.
+/// Puts these elements. Where memory is reached, a few small ones take the fast path, as a record
+/// each.
 #[inline]
 pub(super) fn put<T: Element>(window: &Window<T>, elements: &[T], to: usize, at: usize) -> Result<()> {
     if elements.len() <= FEW && size_of::<T>() <= 8 && !window.core().apart {
@@ -141,7 +147,7 @@ pub(super) fn put<T: Element>(window: &Window<T>, elements: &[T], to: usize, at:
     if elements.is_empty() { Ok(()) } else { window.put(elements).to(to, at) }
 }
 
-/// Run a plan: its epochs one after another, and what each rank combines between them.
+/// Runs a plan: its epochs one after another, and what each rank combines between them.
 fn planned<T: Element, R>(
     world: &World,
     call: &Call,
@@ -161,7 +167,7 @@ fn planned<T: Element, R>(
             BoundStep::Combine(slots) => fold(window, slots, what.ranks, me),
         }
     }
-    // The root of a broadcast has what it gave.
+    // The root of a broadcast already has its result.
     let keeps = matches!(what.operation, Operation::Broadcast { root } if root == me);
     let [first, second] = if keeps { [0..0, 0..0] } else { what.output(plan.algorithm, me) };
     Ok(carry.take(&mut [&window[first], &window[second]].into_iter()))

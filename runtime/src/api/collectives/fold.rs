@@ -5,7 +5,8 @@ use crate::kernel::element::{Element, element_type};
 use fencepost_planner::collective::{Fold, SlotLen, Slots, block};
 use fencepost_planner::element::Op;
 
-/// Combine what `slots` says, as rank `me` of `ranks`. The operator takes the element type.
+/// Combines the slots that `slots` describes, as rank `me` of `ranks`. The operator takes the
+/// element type.
 pub(super) fn fold<T: Element>(window: &mut [T], slots: &Slots, ranks: u32, me: u32) {
     let len = match slots.len {
         SlotLen::Of(len) => len,
@@ -24,7 +25,8 @@ pub(super) fn fold<T: Element>(window: &mut [T], slots: &Slots, ranks: u32, me: 
                 .take(me as usize)
                 .for_each(|slot| combine(&mut first[..len], &slot[..len], op));
         }
-        // Into the right one: only REPLACE can tell, of which each slot is the result already.
+        // Combines into the right slot. Only REPLACE could distinguish the operands, and with it
+        // each slot already is the result.
         Fold::Prefixes if op == Op::Replace => {}
         Fold::Prefixes => {
             for slot in 1..ranks {
@@ -35,7 +37,7 @@ pub(super) fn fold<T: Element>(window: &mut [T], slots: &Slots, ranks: u32, me: 
     }
 }
 
-/// Each half of `count` slots first, then the right one into the left one.
+/// Combines each half of `count` slots, then the right half into the left one.
 fn tree<T: Element>(slots: &mut [T], count: usize, (stride, len): (usize, usize), op: Op) {
     if count > 1 {
         let half = count.div_ceil(2);
@@ -48,8 +50,8 @@ fn tree<T: Element>(slots: &mut [T], count: usize, (stride, len): (usize, usize)
 
 pub(super) fn combine<T: Element>(into: &mut [T], from: &[T], op: Op) {
     let count = into.len().min(from.len());
-    // SAFETY: two slices of at least `count` elements each, of a type that the operator takes (checked by the callers of
-    // collectives, before anything else).
+    // SAFETY: these are two slices of at least `count` elements each, of a type that the operator
+    // takes (checked by the callers of collectives, before anything else).
     unsafe {
         kernel::combine_run(op, element_type::<T>(), into.as_mut_ptr().cast(), from.as_ptr().cast(), count);
     }

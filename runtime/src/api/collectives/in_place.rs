@@ -1,11 +1,15 @@
-//! Collectives whose elements are read where the ranks that brought them show them: where all memory is reached.
+//! Collectives whose elements are read in the windows of the ranks that brought them, where all
+//! memory is reached.
 //!
-//! Each rank has a window with room for what it brings, twice over. It writes its elements into one half; all meet in the
-//! exchange that each collective begins with; then each reads what it needs of the others' halves. The next call takes
-//! the other half, so that no second exchange is needed: before a rank writes a half again it has been in the exchange of
-//! the call between, which all ranks entered when they had read it. In blocks there are two exchanges: each rank combines
-//! its block of what is shown in one half into the other half, and the others read it there after the second exchange;
-//! then the half that is next is the same one.
+//! Each rank has a window with room for what it brings, twice over. It writes its elements into one
+//! half. All ranks meet in the exchange that each collective begins with, and then each reads what
+//! it needs of the others' halves. The next call takes the other half, so no second exchange is
+//! needed: before a rank writes a half again it has been in the exchange of the call between, which
+//! all ranks entered after they had read that half.
+//!
+//! In blocks there are two exchanges. Each rank combines its block of what is shown in one half
+//! into the other half, and the others read it there after the second exchange. The next call then
+//! takes the same half.
 
 use crate::api::collectives::carry::Carry;
 use crate::api::collectives::fold::combine;
@@ -19,33 +23,34 @@ use fencepost_planner::collective::{Algorithm, Collective, Operation, block};
 use fencepost_planner::element::Op;
 use std::ops::Range;
 
-/// A window for elements that are shown, and which half is next.
+/// A window for elements that are shown to other ranks, and which half is next.
 pub(super) struct Shown<T: Element> {
     window: Window<T>,
     is_second: bool,
-    /// Elements that this rank combines by itself.
+    /// The elements that this rank combines by itself.
     combined: Vec<T>,
 }
 
 impl<T: Element> Shown<T> {
-    /// Room for `len` elements in each half. All ranks make it in the same collective call.
+    /// Makes a window with room for `len` elements in each half. All ranks make it in the same
+    /// collective call.
     pub(super) fn new(world: &World, len: usize, call: &Call) -> Result<Self> {
         let window = world.window_in::<T>(len.saturating_mul(2), call)?;
         Ok(Self { window, is_second: false, combined: Vec::new() })
     }
 
-    /// The number of elements that a half has room for.
+    /// Returns the number of elements that a half has room for.
     pub(super) fn room(&self) -> usize {
         self.window.len() / 2
     }
 
-    /// Where the next half begins, and the other one.
+    /// Returns where the next half begins, and where the other one does.
     fn halves(&self) -> [usize; 2] {
         if self.is_second { [self.room(), 0] } else { [0, self.room()] }
     }
 }
 
-/// Show this rank's elements, and read the others'.
+/// Shows this rank's elements to the others, and reads theirs.
 pub(super) fn in_place<T: Element, R>(
     world: &World,
     call: &Call,
@@ -59,20 +64,24 @@ pub(super) fn in_place<T: Element, R>(
     let Shown { window, is_second, combined } = shown;
     let window = window.core();
     let brought = what.input(Algorithm::Tree, me as u32).len();
-    // SAFETY: others read this half in the call before the last at most, and have been in an exchange since.
+    // SAFETY: others read this half in the call before the last at most, and have been in an
+    // exchange since.
     carry.bring(unsafe { own(window, half..half + brought) });
     fence(core, &[], call, None)?;
-    // SAFETY: written before the exchange by a rank that writes it again only after the next exchange with this rank.
+    // SAFETY: the elements were written before the exchange, by a rank that writes them again only
+    // after the next exchange with this rank.
     let slot = |from: usize, at: Range<usize>| unsafe { part(window, from, half + at.start..half + at.end) };
     if let (Algorithm::Blocks, Operation::Allreduce { op }) = (algorithm, what.operation) {
         let block_of = |rank: usize| block(rank as u32, ranks as u32, what.len);
         let mine = block_of(me);
         combined.resize(combined.len().max(spare(ranks, mine.len())), T::zeroed());
-        // SAFETY: others read this half in the last call at most, and have been in the exchange above since.
+        // SAFETY: others read this half in the last call at most, and have been in the exchange
+        // above since.
         let into = unsafe { own(window, other..other + mine.len()) };
         tree(&|from| slot(from, mine.clone()), 0..ranks, into, combined, op);
         fence(core, &[], call, None)?;
-        // SAFETY: as a slot: it is written again only after the first exchange of a later call.
+        // SAFETY: as for a slot: the block is written again only after the first exchange of a
+        // later call.
         let block = |from: usize| unsafe { part(window, from, other..other + block_of(from).len()) };
         return Ok(carry.take(&mut (0..ranks).map(block)));
     }
@@ -81,12 +90,13 @@ pub(super) fn in_place<T: Element, R>(
     Ok(taken(what, me, slot, combined, carry))
 }
 
-/// The number of elements that [`taken`] combines in.
+/// Returns the number of elements that [`taken`] needs to combine in.
 pub(super) fn room(what: &Collective) -> usize {
     what.len + spare(what.ranks as usize, what.len)
 }
 
-/// Takes the result of this rank out of what each brought, of which `slot` gives these elements; with [room](room) to combine in.
+/// Takes the result of this rank from what each rank brought, of which `slot` returns the named
+/// elements. `combined` has [room](room) to combine in.
 pub(super) fn taken<'s, T: Element, R>(
     what: &Collective,
     me: usize,
@@ -118,39 +128,42 @@ pub(super) fn taken<'s, T: Element, R>(
     carry.take(&mut std::iter::once(&*result))
 }
 
-/// Elements of this rank's part.
+/// Returns elements of this rank's part.
 ///
 /// # Safety
-/// Until it is dropped no rank reads them, and this one does not by another reference.
+/// Until the slice is dropped, no other rank reads its elements, and this rank does not access them
+/// by another reference.
 #[expect(
     clippy::mut_from_ref,
     reason = "others read the part meanwhile, so that nothing may borrow all of it"
 )]
 unsafe fn own<T: Element>(window: &WindowCore, at: Range<usize>) -> &mut [T] {
     assert!(at.end <= window.peers[window.world.rank].len);
-    // SAFETY: inside the part, whose elements are of this type and were made; otherwise as the function says.
+    // SAFETY: the elements are inside the part, they are of this type and were made; for the rest,
+    // see this function's contract.
     unsafe { std::slice::from_raw_parts_mut(window.region.base().cast::<T>().add(at.start), at.len()) }
 }
 
-/// Elements of the part of `rank`, whose memory is reached.
+/// Returns elements of the part of `rank`, whose memory is reached.
 ///
 /// # Safety
-/// Until it is dropped nobody writes them.
+/// Until the slice is dropped, nobody writes its elements.
 unsafe fn part<T: Element>(window: &WindowCore, rank: usize, at: Range<usize>) -> &[T] {
     let peer = &window.peers[rank];
     assert!(at.end <= peer.len);
-    // SAFETY: inside the part, whose elements are of this type and were made, and which stays until this rank has dropped the
-    // window, too; otherwise as the function says.
+    // SAFETY: the elements are inside the part, they are of this type and were made, and the part
+    // stays until this rank has dropped the window, too; for the rest, see this function's
+    // contract.
     unsafe { std::slice::from_raw_parts(peer.base.cast::<T>().add(at.start).cast_const(), at.len()) }
 }
 
-/// The number of elements that [`tree`] needs besides its result.
+/// Returns the number of elements that [`tree`] needs in addition to its result.
 fn spare(ranks: usize, len: usize) -> usize {
     let depth = ranks.next_power_of_two().trailing_zeros() as usize;
     depth.saturating_sub(1) * len
 }
 
-/// Combine slots over the balanced tree: each half first, then the right one into the left one.
+/// Combines slots over the balanced tree: each half first, then the right one into the left one.
 fn tree<'s, T: Element>(
     slot: &impl Fn(usize) -> &'s [T],
     slots: Range<usize>,

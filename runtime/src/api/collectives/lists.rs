@@ -1,9 +1,11 @@
 //! Collectives of lists whose lengths only their owners know.
 //!
-//! In the exchange each rank tells each other how long its list for it is, whether all its lists are as long, how long
-//! the longest is, and whether it has a plan for lists of that length; a short list comes along. From that all ranks conclude whether anything is left, and whether all lists
-//! of the world are of one length. If so, they go as a collective of that length does. Else they go through slots of one
-//! size, in as many dynamic epochs as the longest list needs.
+//! In the exchange each rank sends every other the length of its list for it, whether all its lists
+//! have one length, how long the longest is, and whether it has a plan for lists of that length.
+//! Short lists travel along. From this all ranks conclude whether anything is left to send, and
+//! whether all lists of the world have one length. If they do, they go as a collective of that
+//! length does. Otherwise they go through slots of one size, in as many dynamic epochs as the
+//! longest list needs.
 
 use crate::api::collectives::bug;
 use crate::api::collectives::carry::Parts;
@@ -17,16 +19,19 @@ use fencepost_planner::collective::{Collective, Operation};
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{ErrorClass, Result};
 
-/// Words that each rank has for each at every other: length; longest, whether it has the plan, and whether all its lists are as long; and a
-/// short list.
+/// The number of words that each rank has for each at every other: `HEAD` words, then a short list.
+/// The first word of the head is the list's length. The second holds the longest length, whether
+/// the rank has the plan, and whether all its lists have one length.
 const SLOT: usize = 32;
 const HEAD: usize = 2;
-/// Bytes of a list that comes along.
+/// The maximum size in bytes of a list that travels with the exchange.
 const SHORT: usize = (SLOT - HEAD) * 8;
-/// Bytes of a rank's slots for lists of different lengths, unless one element of each rank needs more.
+/// The size in bytes of a rank's slots for lists of different lengths, unless one element of each
+/// rank needs more.
 const SLOTS: usize = 4 << 20;
 
-/// Give `mine(rank)` to each rank that `operation` gives anything to; what each rank gave to this one.
+/// Sends `mine(rank)` to each rank that `operation` sends anything to, and returns what each rank
+/// sent to this one.
 pub(super) fn exchange<'a, T: Element>(
     world: &World,
     call: &Call,
@@ -96,18 +101,20 @@ pub(super) fn exchange<'a, T: Element>(
 
 /// What all ranks know after the exchange.
 struct Announced {
-    /// The longest list of the world.
+    /// The length of the longest list of the world.
     longest: usize,
-    /// Whether all lists of the world are as long.
+    /// Whether all lists of the world have one length.
     all_equal: bool,
-    /// Whether every rank has the plan for lists that are all as long as its own.
+    /// Whether every rank has the plan for lists that all have the length of its own.
     all_have_plan: bool,
-    /// How long the lists for this rank are.
+    /// The lengths of the lists for this rank.
     lens: Vec<usize>,
 }
 
-/// Exchange the lengths of lists of elements of `size` bytes, and short ones. `take` gets one list from each rank, by rank:
-/// how many elements it has, and their bytes; an empty one where it did not come along.
+/// Exchanges the lengths of lists of elements of `size` bytes, and the short lists.
+///
+/// `take` gets one list from each rank, by rank: its number of elements and their bytes. The list
+/// is empty if it did not travel with the exchange.
 fn announce<'a>(
     world: &World,
     call: &Call,
@@ -133,7 +140,7 @@ fn announce<'a>(
     let own_plan = own_lists_equal && has_plan(own_longest);
     let own_word = (own_longest as u64) << 2 | u64::from(own_plan) << 1 | u64::from(own_lists_equal);
     let scratch = &mut *kept.scratch.borrow_mut();
-    // Writes what this rank has for `to`, with its short list.
+    // Writes the slot for `to`, with its short list.
     let slot_for = |to: usize, scratch: &mut Vec<u64>| {
         let list = if gets(to) { mine(to) } else { &[] };
         scratch.extend([(list.len() / size) as u64, own_word]);
@@ -158,7 +165,7 @@ fn announce<'a>(
             |_| true,
             |from, to_all, bytes| {
                 let to = &mut window[from * SLOT..][..SLOT];
-                // No more than it says that there is.
+                // Accepts only as many bytes as the slot announces.
                 let listed = bytes.first_chunk().and_then(|len| usize::from_le_bytes(*len).checked_mul(size));
                 let short = listed.filter(|&listed| listed <= SHORT).map_or(0, |listed| listed.div_ceil(8));
                 let fits = !to_all && listed.is_some() && bytes.len() == (HEAD + short) * 8;

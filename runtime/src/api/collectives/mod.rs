@@ -1,29 +1,35 @@
 //! Collectives of a [`World`]: broadcast, reductions, gathers, scans and total exchanges.
 //!
-//! All but [`World::barrier`], which is the empty fence, are supersteps over windows that the world keeps for itself.
-//! What they do is the planner's ([`fencepost_planner::collective`]), which also chooses among the algorithms by the machine
-//! model. Reductions combine over a balanced binary tree whose shape depends on the number of ranks only, so
-//! floating-point results have the same bits on every rank, run, mode and transport; scans go left to right.
+//! All but [`World::barrier`], which is the empty fence, are supersteps over windows that the world
+//! keeps for itself. The planner defines what they do ([`fencepost_planner::collective`]), and
+//! chooses among the algorithms by the machine model. Reductions combine over a balanced binary
+//! tree whose shape depends only on the number of ranks, so floating-point results have the same
+//! bits on every rank, run, mode and transport. Scans go left to right.
 //!
 //! # One call
 //!
-//! Each begins with an *exchange*, direct, sparse or reduced ([`Census`](fencepost_planner::census::Census)), which says in which collective
-//! the rank is, with which root, operator, length and element type. So ranks that are in different calls all find out at the
-//! call, with nothing applied, and the world goes on.
-//! 1. What is short rides with the exchange: up to 32 bytes in the notifications themselves where all memory is reached
-//!    ([`told`]); else as the puts of a dynamic epoch of which the notifications are the fence ([`ride`](fixed)), or in the
-//!    messages of a sparse census, or as notes of a reduced one. It is combined in the same order in each.
-//! 2. Where all memory is reached, ranks write what they bring into windows before the exchange, and read each other's after it
-//!    ([`in_place`]): broadcasts and allreduces of up to 8 MiB, all else of up to 16 KiB.
-//! 3. All else is moved after it by schedules that were compiled and verified when the world first saw a collective of
-//!    this kind, root, operator, length and element type ([`cache`]); all ranks plan the same, so nothing is voted on,
-//!    and the schedule's digest is in the word of each frame. Ranks of one process plan once ([`schedule cache`]).
-//! 4. Arrays whose lengths differ by rank are announced in the exchange, short ones with their elements ([`lists`]); then
-//!    equal ones take the path of 3, after another exchange where some rank has yet to plan it, and others are put in
-//!    dynamic epochs.
+//! Each call begins with an *exchange*, direct, sparse or reduced
+//! ([`Census`](fencepost_planner::census::Census)). It carries the collective that the rank is in,
+//! with its root, operator, length and element type. So ranks that are in different calls all find
+//! out at the call, nothing is applied, and the world goes on.
+//! 1. Short arrays travel with the exchange. Where all memory is reached, up to 32 bytes go in the
+//!    notifications themselves ([`told`]). Otherwise they go as the puts of a dynamic epoch whose
+//!    fence is the notifications ([`ride`](fixed)), in the messages of a sparse census, or as notes
+//!    of a reduced one. They are combined in the same order in each.
+//! 2. Where all memory is reached, ranks write what they bring into windows before the exchange,
+//!    and read each other's after it ([`in_place`]). This holds for broadcasts and allreduces of up
+//!    to 8 MiB, and for all others of up to 16 KiB.
+//! 3. All else is moved after the exchange, by schedules that were compiled and verified when the
+//!    world first saw a collective of this kind, root, operator, length and element type
+//!    ([`cache`]). All ranks make the same plan, so no vote is needed, and the schedule's digest is
+//!    in the word of each frame. Ranks of one process plan once ([`schedule cache`]).
+//! 4. Arrays whose lengths differ by rank are announced in the exchange, short ones with their
+//!    elements ([`lists`]). Then equal ones take the path of 3, after another exchange if some rank
+//!    has yet to plan it, and others are put in dynamic epochs.
 //!
-//! A result is written to the caller's elements when all of it is there: a call that fails leaves them as they were. A
-//! rank that leaves after the exchange, half way through 3, ends the world, and other ranks may have their result.
+//! A result is written to the caller's elements only when all of it has arrived: a call that fails
+//! leaves them as they were. A rank that leaves after the exchange, in the middle of 3, ends the
+//! world, and other ranks may have their result.
 
 mod blocks;
 mod cache;
@@ -45,18 +51,23 @@ use fencepost_planner::grid::Block;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fixed::run;
 
-/// With p ranks and n bytes in each rank's elements; every call has one exchange besides (an allreduce by blocks in shared memory two), of p - 1 notifications or log2 p messages.
+/// The costs are for p ranks and n bytes in each rank's elements. Every call needs one more
+/// exchange, of p - 1 notifications or log2 p messages; an allreduce by blocks in shared memory
+/// needs two.
 impl World {
-    /// Give everybody `root`'s `elements`.
+    /// Sends `root`'s `elements` to all ranks.
     ///
     /// # Errors
-    /// `RANK` for a root that is no rank: `RMA_SYNC` on the other ranks then. `RMA_SYNC` where ranks are in different calls, or give different roots, lengths
-    /// or element types: on all ranks, with nothing applied. Else as [`World::barrier`].
+    /// `RANK` for a root that is not a rank, and `RMA_SYNC` on the other ranks then. `RMA_SYNC` on
+    /// all ranks, with nothing applied, if ranks are in different calls or give different roots,
+    /// lengths or element types. Otherwise as [`World::barrier`].
     ///
     /// # Cost
-    /// Short arrays ride with the exchange. Where all memory is reached the root writes n bytes before it and the others read
-    /// them after it, up to 8 MiB, of which each rank keeps twice as much; others take log2 p rounds of n bytes down a
-    /// binomial tree, or two rounds of about n bytes for each rank. A second call with the same root, length and type plans and allocates nothing.
+    /// Short arrays travel with the exchange. Where all memory is reached, for up to 8 MiB, the
+    /// root writes n bytes before the exchange and the others read them after it; each rank keeps
+    /// twice as many bytes for that. Other arrays take log2 p rounds of n bytes down a binomial
+    /// tree, or two rounds of about n bytes for each rank. A second call with the same root, length
+    /// and type plans and allocates nothing.
     #[doc(alias = "MPI_Bcast")]
     #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, elements: &mut [T]) -> Result<()> {
@@ -67,7 +78,8 @@ impl World {
         })
     }
 
-    /// Gives everybody `root`'s `elements`, of which the other ranks need not know the number: theirs are replaced.
+    /// Sends `root`'s `elements` to all ranks, which need not know their number: their own elements
+    /// are replaced.
     ///
     /// ```
     /// # use fencepost_runtime as fencepost;
@@ -80,11 +92,11 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// NO_MEM on a rank that has no memory for them, and RMA_SYNC on the others then. Else as [`broadcast`](Self::broadcast), but
-    /// for lengths.
+    /// NO_MEM on a rank that has no memory for the elements, and RMA_SYNC on the others then.
+    /// Otherwise as [`broadcast`](Self::broadcast), except that lengths may differ.
     ///
     /// # Cost
-    /// Two broadcasts: of the number and of the elements.
+    /// Two broadcasts: one of the number and one of the elements.
     #[doc(alias = "MPI_Bcast")]
     #[track_caller]
     pub fn broadcast_vec<T: Element>(&self, root: usize, elements: &mut Vec<T>) -> Result<()> {
@@ -115,15 +127,15 @@ impl World {
         Ok(())
     }
 
-    /// Combine everybody's `elements`, element by element; only `root` gets the result.
+    /// Combines the `elements` of all ranks, element by element; only `root` gets the result.
     ///
     /// # Errors
-    /// `OP` for an operator that the element type does not have; else as [`broadcast`](Self::broadcast), operators that
-    /// differ included.
+    /// `OP` for an operator that the element type does not have. Otherwise as
+    /// [`broadcast`](Self::broadcast), also if operators differ.
     ///
     /// # Cost
-    /// Short arrays ride with the exchange, (p - 1) n bytes to the root; others take log2 p rounds of n bytes up the tree,
-    /// or two rounds of about n bytes for each rank.
+    /// Short arrays travel with the exchange, (p - 1) n bytes to the root. Others take log2 p
+    /// rounds of n bytes up the tree, or two rounds of about n bytes for each rank.
     #[doc(alias = "MPI_Reduce")]
     #[track_caller]
     pub fn reduce<T: Element>(&self, root: usize, elements: &[T], op: Op) -> Result<Option<Vec<T>>> {
@@ -141,15 +153,16 @@ impl World {
         })
     }
 
-    /// Combine everybody's `elements`, element by element, in place; every rank gets the same bits.
+    /// Combines the `elements` of all ranks, element by element, in place; every rank gets the same
+    /// bits.
     ///
     /// # Errors
     /// As [`reduce`](Self::reduce).
     ///
     /// # Cost
-    /// Short arrays ride with the exchange, (p - 1) n bytes for each rank; others take log2 p rounds of n bytes (2 n for
-    /// some where p is no power of two), or two rounds of about n bytes. A second call with the same operator, length and
-    /// type plans and allocates nothing.
+    /// Short arrays travel with the exchange, (p - 1) n bytes for each rank. Others take log2 p
+    /// rounds of n bytes (2 n for some if p is not a power of two), or two rounds of about n bytes.
+    /// A second call with the same operator, length and type plans and allocates nothing.
     #[doc(alias = "MPI_Allreduce")]
     #[track_caller]
     pub fn allreduce<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
@@ -159,7 +172,8 @@ impl World {
         })
     }
 
-    /// Combines everybody's `value`: the [`allreduce`](Self::allreduce) of one element, by value.
+    /// Combines the `value` of each rank: the [`allreduce`](Self::allreduce) of one element, by
+    /// value.
     ///
     /// ```
     /// # use fencepost_runtime as fencepost;
@@ -175,7 +189,7 @@ impl World {
     /// As [`reduce`](Self::reduce).
     ///
     /// # Cost
-    /// As `allreduce` of one element, which rides with the exchange.
+    /// That of an `allreduce` of one element, which travels with the exchange.
     #[doc(alias = "MPI_Allreduce")]
     #[track_caller]
     pub fn allreduce_one<T: Element>(&self, value: T, op: Op) -> Result<T> {
@@ -184,14 +198,15 @@ impl World {
         Ok(elements[0])
     }
 
-    /// Combine the `elements` of ranks 0 to this one, left to right, in place.
+    /// Combines the `elements` of ranks 0 to this one, left to right, in place.
     ///
     /// # Errors
     /// As [`reduce`](Self::reduce).
     ///
     /// # Cost
-    /// Short arrays ride with the exchange, at most (p - 1) n bytes from or to a rank; others take two rounds of about
-    /// n bytes, or, where order cannot show, log2 p rounds of n bytes. Then as [`allreduce`](Self::allreduce).
+    /// Short arrays travel with the exchange, at most (p - 1) n bytes from or to a rank. Others
+    /// take two rounds of about n bytes or, where order cannot show, log2 p rounds of n bytes. A
+    /// second call is as one of [`allreduce`](Self::allreduce).
     #[doc(alias = "MPI_Scan")]
     #[track_caller]
     pub fn scan<T: Element>(&self, elements: &mut [T], op: Op) -> Result<()> {
@@ -201,14 +216,15 @@ impl World {
         })
     }
 
-    /// Everybody's `elements`, by rank, at `root`; lengths may differ.
+    /// Returns the `elements` of all ranks, by rank, at `root`; lengths may differ.
     ///
     /// # Errors
-    /// As [`broadcast`](Self::broadcast), but for lengths.
+    /// As [`broadcast`](Self::broadcast), except that lengths may differ.
     ///
     /// # Cost
-    /// Lengths travel in the exchange, and so do elements of up to 240 bytes; then one round to the root, or several of
-    /// bounded memory where lengths differ. Use [`gather_into`](Self::gather_into) where lengths are equal.
+    /// The lengths travel in the exchange, together with elements of up to 240 bytes. The rest
+    /// takes one round to the root, or several of bounded memory if lengths differ. Use
+    /// [`gather_into`](Self::gather_into) if lengths are equal.
     #[doc(alias = "MPI_Gatherv")]
     #[track_caller]
     pub fn gather<T: Element>(&self, root: usize, elements: &[T]) -> Result<Option<Vec<Vec<T>>>> {
@@ -219,15 +235,15 @@ impl World {
         })
     }
 
-    /// Everybody's `elements`, by rank, on every rank; lengths may differ.
+    /// Returns the `elements` of all ranks, by rank, on every rank; lengths may differ.
     ///
     /// # Errors
-    /// As [`broadcast`](Self::broadcast), but for lengths.
+    /// As [`broadcast`](Self::broadcast), except that lengths may differ.
     ///
     /// # Cost
-    /// Lengths travel in the exchange, and so do elements of up to 240 bytes; then one round in which each rank gets all
-    /// bytes of the others, or several of bounded memory where lengths differ. Use [`allgather_into`](Self::allgather_into) where
-    /// lengths are equal.
+    /// The lengths travel in the exchange, together with elements of up to 240 bytes. The rest
+    /// takes one round in which each rank gets all bytes of the others, or several of bounded
+    /// memory if lengths differ. Use [`allgather_into`](Self::allgather_into) if lengths are equal.
     #[doc(alias = "MPI_Allgatherv")]
     #[track_caller]
     pub fn allgather<T: Element>(&self, elements: &[T]) -> Result<Vec<Vec<T>>> {
@@ -237,14 +253,19 @@ impl World {
         })
     }
 
-    /// Give each rank its own elements, `[target]`; get what each gave to this one, `[origin]`. Lengths may differ.
+    /// Sends each rank its own list, `elements[target]`, and returns the lists that the ranks sent
+    /// to this one, `[origin]`.
+    ///
+    /// Lengths may differ.
     ///
     /// # Errors
-    /// `SIZE` where there is not one list a rank; else as [`broadcast`](Self::broadcast), but for lengths.
+    /// `SIZE` if there is not one list for each rank. Otherwise as [`broadcast`](Self::broadcast),
+    /// except that lengths may differ.
     ///
     /// # Cost
-    /// Lengths travel in the exchange, and so do elements where no list has more than 240 bytes; then one round, or several
-    /// of bounded memory where lengths differ. Use [`all_to_all_into`](Self::all_to_all_into) where lengths are equal.
+    /// The lengths travel in the exchange, together with the elements if no list has more than 240
+    /// bytes. The rest takes one round, or several of bounded memory if lengths differ. Use
+    /// [`all_to_all_into`](Self::all_to_all_into) if lengths are equal.
     #[doc(alias = "MPI_Alltoallv")]
     #[track_caller]
     pub fn all_to_all<T: Element>(&self, elements: &[Vec<T>]) -> Result<Vec<Vec<T>>> {
@@ -260,15 +281,18 @@ impl World {
         })
     }
 
-    /// [`gather`](Self::gather) of equal lengths: at `root`, `all` becomes everybody's `elements`, `[rank][element]`;
-    /// elsewhere it is left alone and may be empty.
+    /// Gathers as [`gather`](Self::gather) does, with equal lengths: at `root`, `all` becomes the
+    /// `elements` of all ranks, `[rank][element]`.
+    ///
+    /// On other ranks `all` is left alone and may be empty.
     ///
     /// # Errors
-    /// `SIZE` at the root where `all` has not p times as many elements; else as [`broadcast`](Self::broadcast).
+    /// `SIZE` at the root if `all` does not have p times as many elements. Otherwise as
+    /// [`broadcast`](Self::broadcast).
     ///
     /// # Cost
-    /// Short arrays ride with the exchange; others take one round, (p - 1) n bytes to the root. A second call with the same
-    /// root, length and type plans and allocates nothing.
+    /// Short arrays travel with the exchange. Others take one round, (p - 1) n bytes to the root. A
+    /// second call with the same root, length and type plans and allocates nothing.
     #[doc(alias = "MPI_Gather")]
     #[track_caller]
     pub fn gather_into<T: Element>(&self, root: usize, elements: &[T], all: &mut [T]) -> Result<()> {
@@ -282,14 +306,17 @@ impl World {
         })
     }
 
-    /// [`allgather`](Self::allgather) of equal lengths: `all` becomes everybody's `elements`, `[rank][element]`.
+    /// Gathers as [`allgather`](Self::allgather) does, with equal lengths: `all` becomes the
+    /// `elements` of all ranks, `[rank][element]`.
     ///
     /// # Errors
-    /// `SIZE` where `all` has not p times as many elements; else as [`broadcast`](Self::broadcast).
+    /// `SIZE` if `all` does not have p times as many elements. Otherwise as
+    /// [`broadcast`](Self::broadcast).
     ///
     /// # Cost
-    /// Short arrays ride with the exchange; others take one round of (p - 1) n bytes, or log2 p rounds of as many bytes in
-    /// all. A second call with the same length and type plans and allocates nothing.
+    /// Short arrays travel with the exchange. Others take one round of (p - 1) n bytes, or log2 p
+    /// rounds of as many bytes in total. A second call with the same length and type plans and
+    /// allocates nothing.
     #[doc(alias = "MPI_Allgather")]
     #[track_caller]
     pub fn allgather_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
@@ -300,16 +327,16 @@ impl World {
         })
     }
 
-    /// [`all_to_all`](Self::all_to_all) of equal lengths: `elements` are `[target][element]`, and `all` becomes
-    /// `[origin][element]`, as many.
+    /// Exchanges as [`all_to_all`](Self::all_to_all) does, with equal lengths: `elements` are
+    /// `[target][element]`, and `all`, of the same length, becomes `[origin][element]`.
     ///
     /// # Errors
-    /// `SIZE` where `elements` do not divide among the ranks or `all` has not as many; else as
-    /// [`broadcast`](Self::broadcast).
+    /// `SIZE` if `elements` do not divide evenly among the ranks, or if `all` has a different
+    /// length. Otherwise as [`broadcast`](Self::broadcast).
     ///
     /// # Cost
-    /// Short arrays ride with the exchange; others take one round of n bytes but for one's own. A second call with the same
-    /// length and type plans and allocates nothing.
+    /// Short arrays travel with the exchange. Others take one round of n bytes, less the rank's
+    /// own. A second call with the same length and type plans and allocates nothing.
     #[doc(alias = "MPI_Alltoall")]
     #[track_caller]
     pub fn all_to_all_into<T: Element>(&self, elements: &[T], all: &mut [T]) -> Result<()> {
@@ -330,8 +357,8 @@ impl World {
         })
     }
 
-    /// Makes one collective call, whose arguments were `checked` and which orders as much as this.
-    /// The world's handler learns of an error.
+    /// Runs one collective call, whose arguments were `checked`, with the order that `orders`
+    /// gives. Reports an error to the world's handler.
     fn collective<R>(
         &self,
         call: &Call,
@@ -377,7 +404,8 @@ impl World {
     }
 }
 
-/// Ranks that ask for different element types, roots, operators or lengths are in different calls.
+/// Returns the call of a collective: ranks that ask for different element types, roots, operators
+/// or lengths are in different calls.
 #[track_caller]
 fn collective<T: Element>(name: &'static str, code: u64, op: Option<Op>, root: usize, len: usize) -> Call {
     let element = element_type::<T>();
@@ -393,7 +421,8 @@ fn collective<T: Element>(name: &'static str, code: u64, op: Option<Op>, root: u
     Call { arguments: Some(Arguments { element, op, root, len, array: None }), ..Call::named(hash, name) }
 }
 
-/// A collective of an array in blocks: ranks that cut it differently are in different calls.
+/// Returns the call of a collective of an array in blocks: ranks that divide it differently are in
+/// different calls.
 #[track_caller]
 fn of_block<T: Element, const D: usize>(
     name: &'static str,
@@ -414,12 +443,12 @@ fn mixed(hash: u64, part: u64) -> u64 {
     (hash ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
 
-/// Writes `elements`, where there is room.
+/// Returns a function that writes `elements` where there is room.
 fn from<T: Element>(elements: &[T]) -> impl FnMut(&mut [T]) {
     move |to| to.copy_from_slice(elements)
 }
 
-/// An error that says that it is a bug of Fencepost.
+/// Returns an error that reports a bug of Fencepost.
 fn bug(call: &Call, world: &World, what: &str) -> Error {
     call.error(world.core(), ErrorClass::Intern, what)
 }

@@ -1,5 +1,6 @@
-//! Collectives of very few elements, where all memory is reached: what a rank brings is in its notifications of the exchange that
-//! each collective begins with, and nothing else is sent, stored or read.
+//! Collectives of very few elements, where all memory is reached. A rank's elements are in its
+//! notifications of the exchange that each collective begins with, and nothing else is sent, stored
+//! or read.
 
 use crate::api::collectives::carry::Carry;
 use crate::api::collectives::in_place::{room, taken};
@@ -11,7 +12,7 @@ use fencepost_planner::Result;
 use fencepost_planner::collective::{Algorithm, Collective, Operation};
 use std::ops::Range;
 
-/// What one rank has told, aligned for elements.
+/// The words of one rank's notification, aligned for elements.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
 pub(super) struct Words(Told);
@@ -23,13 +24,15 @@ impl Words {
     }
 }
 
-/// Whether notifications have room for what a rank brings: on all ranks or on none.
+/// Returns whether notifications have room for what a rank brings; the result is the same on all
+/// ranks.
 pub(super) fn is_told<T: Element>(world: &World, what: &Collective) -> bool {
     let bytes = what.brings().saturating_mul(size_of::<T>());
     bytes <= size_of::<Words>() && align_of::<T>() <= align_of::<Words>() && world.core().tells()
 }
 
-/// Tell the other ranks this rank's elements, for which there [is room](is_told), and hear theirs.
+/// Sends this rank's elements, for which notifications [have room](is_told), to the other ranks,
+/// and takes theirs.
 pub(super) fn tell<T: Element, R>(
     world: &World,
     call: &Call,
