@@ -1,4 +1,5 @@
-//! How a call on a [`Window`] is collected: as a record where that says all of it, else described by datatypes.
+//! How a call on a [`Window`] is collected: as a record if a record can express all of it,
+//! otherwise described by datatypes.
 
 use crate::collect::operation::{Collect, SourceData, TargetRegion, WindowKey};
 use crate::collect::outbox::{
@@ -20,8 +21,9 @@ use fencepost_transport::Record;
 use std::panic::Location;
 
 impl WindowCore {
-    /// Collect a get of one element into an element of the window itself, which was checked, or to a borrowed address; if
-    /// the fast path is open to it, else nothing has happened.
+    /// Collects a get of one element into an element of the window itself, which was checked, or to
+    /// a borrowed address, if the fast path is open to it. Returns whether it is; if not, nothing
+    /// has happened.
     #[inline(always)]
     pub(crate) fn get_one(&self, target: usize, at: usize, into: usize, borrowed: bool) -> bool {
         let fits = self.fast_paths.get(target).is_some_and(|fast_path| fast_path.is_open_to_get(at));
@@ -35,14 +37,15 @@ impl WindowCore {
         fits
     }
 
-    /// A get of one element where there is no room for it yet.
+    /// Collects a get of one element for which the log has no room yet.
     #[cold]
     #[inline(never)]
     fn get_where_no_room(&self, one: One) {
         self.pending(|pending| pending.gets.push(one));
     }
 
-    /// A get from `target` is collected: after those of another window it begins a streak, by which they land in program order.
+    /// Joins a get from `target` to the current streak. After gets of another window it begins a
+    /// new one, which makes gets land in program order.
     #[inline(always)]
     fn join_streak(&self, target: usize) {
         let asking = self.asking.from(target);
@@ -58,7 +61,7 @@ impl WindowCore {
         pending.ask((target, self.peers.len()), self.world.streaks.take(asking), first);
     }
 
-    /// A call while a prepared superstep runs: it must be the planned one.
+    /// Matches a call while a prepared superstep runs: it must be the planned one.
     #[expect(clippy::too_many_arguments, reason = "one call, taken apart by the caller")]
     fn matched(
         &self,
@@ -101,7 +104,7 @@ impl WindowCore {
         ready.call((self, id), Asked { kind, target, remote, local, slice, landing }, site)
     }
 
-    /// A get into a ticket: where it lands, and how many elements.
+    /// Collects a get into a ticket. Returns the slot where it lands, and the number of elements.
     pub(super) fn fetched(
         &self,
         target: Option<usize>,
@@ -128,10 +131,10 @@ impl WindowCore {
         Ok((slot, len))
     }
 
-    /// Collect a get, all of it checked.
+    /// Collects a get, all of which was checked.
     ///
     /// # Errors
-    /// `RMA_CONFLICT`, where conflicts are looked for and one before it conflicts with it.
+    /// `RMA_CONFLICT` if conflicts are looked for and an earlier operation conflicts with it.
     pub(crate) fn ask(
         &self,
         target: usize,
@@ -154,10 +157,10 @@ impl WindowCore {
         Ok(())
     }
 
-    /// An operation is about to be collected, with a section or without.
+    /// Checks an operation that is about to be collected, with a section or without.
     ///
     /// # Errors
-    /// `RMA_CONFLICT`, where conflicts are looked for and one before it conflicts with it.
+    /// `RMA_CONFLICT` if conflicts are looked for and an earlier operation conflicts with it.
     #[inline]
     fn may_call(
         &self,
@@ -169,11 +172,11 @@ impl WindowCore {
         if self.checked.is_on() { check::call(self, operation, section, site) } else { Ok(()) }
     }
 
-    /// Whether an operation may write these elements of a rank's part, of this window or of another
-    /// one, where conflicts are looked for.
+    /// Checks, if conflicts are looked for, that an operation may write these elements of a rank's
+    /// part, of this window or of another one.
     ///
     /// # Errors
-    /// `RMA_CONFLICT`, if it would overwrite itself.
+    /// `RMA_CONFLICT` if it would overwrite itself.
     #[inline]
     fn may_write(
         &self,
@@ -187,9 +190,11 @@ impl WindowCore {
         check::writes_once(self, written, named, check::Under::Fence, site)
     }
 
-    /// Collect a put or an accumulate of one small element as a record, or of elements next to each other as a run; all of it
-    /// checked. Elements are given as their bytes, or are those of a window from a displacement on, which are read as the fence
-    /// is entered: of the window itself, or of another one.
+    /// Collects a put or an accumulate of one small element as a record, or of adjacent elements as
+    /// a run; all of it was checked.
+    ///
+    /// Elements are given as their bytes, or are those of a window from a displacement on, which
+    /// are read as the fence is entered. The window is this one or another one.
     ///
     /// # Errors
     /// As [`ask`](Self::ask).
@@ -237,7 +242,7 @@ impl WindowCore {
         Ok(())
     }
 
-    /// Collect a put or an accumulate that is more than one small element.
+    /// Collects a put or an accumulate that is more than one small element.
     #[expect(clippy::too_many_arguments, reason = "one call, taken apart by the caller")]
     fn send_datatype(
         &self,
@@ -283,7 +288,7 @@ impl WindowCore {
         Ok(())
     }
 
-    /// Where the first of `count` elements goes, if they are next to each other, and all is right with them.
+    /// Returns where the first of `count` elements goes, if they are adjacent and have no error.
     fn in_a_row(&self, kind: Kind, target: usize, region: &TargetRegion, count: usize) -> Option<usize> {
         let at = match region {
             TargetRegion::At(at) => *at,
@@ -296,8 +301,9 @@ impl WindowCore {
         (fits && takes).then_some(at)
     }
 
-    /// The window and the first of these elements, if records may have them for sources: elements next to each other, in this
-    /// rank's part. All those of one epoch are of this window, or of one other.
+    /// Returns the window and the first of these elements, if records may have them as sources:
+    /// they must be adjacent and in this rank's part. All such elements of one epoch are of this
+    /// window, or of one other.
     fn read_later(
         &self,
         window: Option<WindowKey>,
@@ -318,14 +324,14 @@ impl WindowCore {
         Ok(Some((other, run.start as usize)))
     }
 
-    /// Whether a record may have this element of another window for its source, as [`read_later`](Self::read_later) says, and all is
-    /// right with it.
+    /// Returns whether a record may have this element of another window as its source, as defined
+    /// in [`read_later`](Self::read_later), and has no error.
     fn takes_element_of(&self, window: WindowKey, from: usize) -> bool {
         let mixed = match self.of_other.get() {
             Some((key, _)) => key != window,
             None => self.elements.get(),
         };
-        // As for a few elements: a call that will be compared with a plan has to be found as one.
+        // As for a few elements: a call that will be compared with a plan must be found as one.
         if mixed || window.world != self.key.world || self.world.supersteps.comparing() {
             return false;
         }
@@ -334,19 +340,19 @@ impl WindowCore {
         other.element == self.element && from < other.peers[self.world.rank].len && !other.is_open()
     }
 
-    /// Whether an operation on `count` elements may be among the records: where the target reads them in place, and the mode
-    /// leaves the choice.
+    /// Returns whether an operation on `count` elements may be among the records: the target must
+    /// read them in place, and the mode must leave the choice.
     fn is_few(&self, count: usize, target: usize, mode: Mode) -> bool {
         let reached = self.peers.get(target).is_some_and(|peer| !peer.base.is_null());
-        // A call that will be compared with a plan has to be found as one.
+        // A call that will be compared with a plan must be found as one.
         (1..=self.few).contains(&count)
             && reached
             && matches!(self.asked(mode), Mode::Auto | Mode::Aggregated)
             && !self.world.supersteps.comparing()
     }
 
-    /// The elements of a slice, given as its bytes, that a datatype names, one after another, in memory that is kept
-    /// for the next call.
+    /// Returns the elements of a slice, given as its bytes, that a datatype names, one after
+    /// another. The memory is kept for the next call.
     pub(super) fn packed(
         &self,
         slice: &[u8],
@@ -369,7 +375,7 @@ impl WindowCore {
         Ok(packed)
     }
 
-    /// A put or an accumulate.
+    /// Collects a put or an accumulate.
     #[inline]
     fn sent(
         &self,
@@ -407,7 +413,7 @@ impl WindowCore {
         let at = (few || single).then(|| self.in_a_row(kind, target, &region, count)).flatten();
         let elements = match &section {
             None => Some(Ok(bytes)),
-            // Without a place nothing is checked, or remembered.
+            // Without a place for the first element, nothing is checked or remembered.
             Some((window, section)) if at.is_some() => self.read_later(*window, section, site)?.map(Err),
             Some(_) => None,
         };
@@ -423,7 +429,7 @@ impl WindowCore {
         Ok(())
     }
 
-    /// A get into a section.
+    /// Collects a get into a section.
     #[inline]
     fn got(
         &self,
@@ -451,7 +457,7 @@ impl WindowCore {
     }
 }
 
-/// Whether a put or an accumulate of one element is a record.
+/// Returns whether a put or an accumulate of one element is a record.
 #[inline(always)]
 fn is_small<T: Element>(kind: Kind) -> bool {
     let takes = match kind {
@@ -520,7 +526,7 @@ impl<T: Element> Collect<T> for Window<T> {
         if !is_small::<T>(kind) || !self.core.takes_element_of(of, from) {
             return false;
         }
-        // Where the target is not reached, the section is told as it is.
+        // Where the target is not reached, the section is sent as a description.
         let Some(fast_path) = self.fast_paths.get(target).filter(|path| !path.memory().is_null()) else {
             return false;
         };

@@ -14,8 +14,10 @@ use fencepost_planner::reference::SendMode;
 use std::ptr::NonNull;
 
 impl World {
-    /// Begins to [send](Self::send) all elements of a list, which the request has until it is complete. Never waits; with
-    /// [`Check::Mpi`](crate::Check::Mpi) the request of a short message, too, is complete only when a receive has taken it.
+    /// Begins to [send](Self::send) all elements of a list, and never waits.
+    ///
+    /// The request owns the list until it is complete. With [`Check::Mpi`](crate::Check::Mpi), even
+    /// the request of a short message is complete only when a receive has taken it.
     ///
     /// ```
     /// # fencepost_runtime::ranks(2).run(|world| {
@@ -32,12 +34,13 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// `RANK` for a rank that the world does not have; `NO_MEM` where there is no memory for a copy, or 65,536 messages of this
-    /// rank wait for their receives, those not counted that only [`Check::Mpi`](crate::Check::Mpi) lets wait; `PROC_FAILED` where the receiver has left or died, or the world has ended. The list is
-    /// given back, and nothing was sent.
+    /// `RANK` for a rank that the world does not have. `NO_MEM` if there is no memory for a copy,
+    /// or if 65,536 messages of this rank wait for their receives; messages that wait only because
+    /// of [`Check::Mpi`](crate::Check::Mpi) do not count. `PROC_FAILED` if the receiver has left or
+    /// died, or the world has ended. The error returns the list, and nothing was sent.
     ///
     /// # Cost
-    /// As [`send`](Self::send), and two small allocations where it is not complete at once.
+    /// As [`send`](Self::send), and two small allocations if the request is not complete at once.
     ///
     /// # Source
     /// MPI 4.1, section 3.7.2 (MPI_ISEND).
@@ -52,7 +55,8 @@ impl World {
         self.begun(SendMode::Standard, to.into(), tag, elements, &Call::named(0, "World::isend"))
     }
 
-    /// [`isend`](Self::isend), which is complete when a receive has taken the message.
+    /// Begins to send as [`isend`](Self::isend) does; the request is complete when a receive has
+    /// taken the message.
     ///
     /// # Errors
     /// As [`isend`](Self::isend).
@@ -70,10 +74,11 @@ impl World {
         self.begun(SendMode::Synchronous, to.into(), tag, elements, &Call::named(0, "World::issend"))
     }
 
-    /// [`isend`](Self::isend), which is complete at once, as [`bsend`](Self::bsend) is.
+    /// Begins to send as [`isend`](Self::isend) does; the request is complete at once, as
+    /// [`bsend`](Self::bsend) is.
     ///
     /// # Errors
-    /// As [`isend`](Self::isend), and `BUFFER` as [`bsend`](Self::bsend).
+    /// As [`isend`](Self::isend), and `BUFFER` as for [`bsend`](Self::bsend).
     ///
     /// # Source
     /// MPI 4.1, section 3.7.2 (MPI_IBSEND).
@@ -88,7 +93,8 @@ impl World {
         self.begun(SendMode::Buffered, to.into(), tag, elements, &Call::named(0, "World::ibsend"))
     }
 
-    /// [`isend`](Self::isend), which promises that a receive waits for the message, as [`rsend`](Self::rsend) does.
+    /// Begins to send as [`isend`](Self::isend) does, and promises that a receive waits for the
+    /// message, as [`rsend`](Self::rsend) does.
     ///
     /// # Errors
     /// As [`isend`](Self::isend).
@@ -106,11 +112,11 @@ impl World {
         self.begun(SendMode::Ready, to.into(), tag, elements, &Call::named(0, "World::irsend"))
     }
 
-    /// Begins to [receive](Self::recv) a message of any length. Never waits.
+    /// Begins to [receive](Self::recv) a message of any length, and never waits.
     ///
     /// # Errors
-    /// `RANK` for a rank that the world does not have; `PROC_FAILED` where the world has ended. What is wrong with the message,
-    /// or with its sender, is the error of the request.
+    /// `RANK` for a rank that the world does not have; `PROC_FAILED` if the world has ended. An
+    /// error of the message, or of its sender, is the error of the request.
     ///
     /// # Source
     /// MPI 4.1, section 3.7.2 (MPI_IRECV).
@@ -124,8 +130,8 @@ impl World {
         let call = Call::named(0, "World::irecv");
         let list = NonNull::from(Box::leak(Box::new(Vec::<T>::new())));
         let wanted = (from.into(), tag.into(), Room::List(list.as_ptr()));
-        // SAFETY: the list is one of `T`, and stays in its box, which the request takes back when the receive is complete or
-        // forgotten, or leaks.
+        // SAFETY: the list is one of `T`, and stays in its box, which the request takes back when
+        // the receive is complete or forgotten, or leaks.
         match unsafe { messages::begin_receive::<T>(self.core(), wanted, &call) } {
             Ok(begun) => Ok(Request::new(self.core(), begun, Held::Boxed(list))),
             Err(error) => {
@@ -136,10 +142,13 @@ impl World {
         }
     }
 
-    /// Begins to [receive](Self::recv_into) into a list, of which the message may fill a part; it keeps its length. Never waits.
+    /// Begins to [receive](Self::recv_into) into a list, and never waits.
+    ///
+    /// The message may fill a part of the list, which keeps its length.
     ///
     /// # Errors
-    /// As [`irecv`](Self::irecv); the list is given back. `TRUNCATE` is the error of the request.
+    /// As [`irecv`](Self::irecv); the error returns the list. `TRUNCATE` is the error of the
+    /// request.
     ///
     /// # Source
     /// MPI 4.1, section 3.7.2 (MPI_IRECV).
@@ -154,8 +163,8 @@ impl World {
         let call = Call::named(0, "World::irecv_into");
         let elements = Room::Elements(room.as_mut_ptr().cast(), Datatype::run(0..room.len()));
         let wanted = (from.into(), tag.into(), elements);
-        // SAFETY: the request has the list until the receive is complete or forgotten, or leaks it; it moves the list, but not
-        // its elements.
+        // SAFETY: the request has the list until the receive is complete or forgotten, or leaks it;
+        // it moves the list, but not its elements.
         match unsafe { messages::begin_receive::<T>(self.core(), wanted, &call) } {
             Ok(begun) => Ok(Request::new(self.core(), begun, Held::Here(room))),
             Err(error) => Err(Refused::new(room, self.core().handler.reported(error))),
@@ -176,8 +185,8 @@ impl World {
             Some(to) => {
                 let (element, bytes) = (element_type::<T>(), bytemuck::cast_slice(&elements));
                 let outgoing = Outgoing { to, tag, element, bytes, mode };
-                // SAFETY: the request has the list until the send is complete or was taken back, or leaks it; it moves the
-                // list, but not its elements, and shows it to nobody.
+                // SAFETY: the request has the list until the send is complete or was taken back, or
+                // leaks it; it moves the list, but not its elements, and shows it to nobody.
                 unsafe { messages::begin_send(core, &outgoing, call) }
             }
         };

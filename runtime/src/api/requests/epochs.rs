@@ -13,12 +13,14 @@ use fencepost_planner::Result;
 use fencepost_transport::Endpoint;
 
 impl<T: Element> Access<T> {
-    /// [`complete`](Self::complete) as a request: it is complete when the posts that it waits for
-    /// have come. The access is carried out by the call that completes the request, or by an
-    /// earlier call of its set that waits or tests for all requests. Its tickets hold their
-    /// elements from then on.
+    /// Turns [`complete`](Self::complete) into a request, which is complete when the posts that it
+    /// waits for have come.
     ///
-    /// A request that is dropped completes the access; its drop while its thread panics drops the access.
+    /// The access is carried out by the call that completes the request, or by an earlier call of
+    /// its set that waits or tests for all requests. Its tickets hold their elements from then on.
+    ///
+    /// Dropping the request completes the access; dropping it while its thread panics drops the
+    /// access.
     ///
     /// ```
     /// # fencepost_runtime::ranks(2).run(|world| {
@@ -41,9 +43,11 @@ impl<T: Element> Access<T> {
 }
 
 impl<T: Element, L: 'static> Exposed<T, L> {
-    /// [`wait`](Self::wait) as a request: it is complete when all sources have ended their
-    /// accesses. What they put and accumulated is applied by the call that completes the request,
-    /// or by an earlier call of its set that waits or tests for all.
+    /// Turns [`wait`](Self::wait) into a request, which is complete when all sources have ended
+    /// their accesses.
+    ///
+    /// Their puts and accumulates are applied by the call that completes the request, or by an
+    /// earlier call of its set that waits or tests for all requests.
     pub fn iwait(self) -> Request<Window<T>> {
         let world = self.window().core().world.clone();
         Request::other(&world, Box::new(Waiting { exposed: self, ended: None }))
@@ -52,7 +56,7 @@ impl<T: Element, L: 'static> Exposed<T, L> {
 
 struct Completing<T: Element> {
     access: Access<T>,
-    /// The result, once it was carried out.
+    /// The result, once the access was carried out.
     ended: Option<Result<()>>,
 }
 
@@ -80,7 +84,7 @@ impl<T: Element> Other<()> for Completing<T> {
 
 struct Waiting<T: Element, L> {
     exposed: Exposed<T, L>,
-    /// The result, once it was carried out.
+    /// The result, once the wait was carried out.
     ended: Option<Result<()>>,
 }
 

@@ -7,13 +7,15 @@ use crate::state::messages::status::Status;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A request is a future of what [`wait`](Request::wait) returns, for any executor, on the thread of its world (feature `async`).
+/// A request is a future of the result of [`wait`](Request::wait), for any executor, on the thread
+/// of its world (feature `async`).
 ///
-/// Each poll goes on with all that the rank has begun. Nobody else does so while the rank is in no call, so a request
-/// that is not complete wakes its task at once: the executor polls again after its other tasks, and does not sleep.
+/// Each poll makes progress with all that the rank has begun. Nothing else makes progress while the
+/// rank is in no call, so a request that is not complete wakes its task at once: the executor polls
+/// again after its other tasks, and does not sleep.
 ///
 /// # Panics
-/// A request that was completed and is polled again panics.
+/// Panics if a request that was completed is polled again.
 impl<B> Future for Request<B> {
     type Output = Result<(B, Status), Refused<B>>;
 

@@ -15,7 +15,10 @@ use fencepost_transport::Endpoint;
 use std::rc::{Rc, Weak};
 
 impl<T: Element> Locked<'_, T> {
-    /// [`put`](Self::put) as a request, which is complete at once, since the source was copied. That says nothing of the target.
+    /// Puts as [`put`](Self::put) does, and returns a request.
+    ///
+    /// The request is complete at once, since the source was copied. That implies nothing about the
+    /// target.
     ///
     /// # Errors
     /// As [`put`](Self::put).
@@ -29,7 +32,9 @@ impl<T: Element> Locked<'_, T> {
         Ok(Request::new(&self.core.data.world, None, Held::Here(())))
     }
 
-    /// [`accumulate`](Self::accumulate) as a request, which is complete at once, since the source was copied.
+    /// Accumulates as [`accumulate`](Self::accumulate) does, and returns a request.
+    ///
+    /// The request is complete at once, since the source was copied.
     ///
     /// # Errors
     /// As [`accumulate`](Self::accumulate).
@@ -48,8 +53,11 @@ impl<T: Element> Locked<'_, T> {
         Ok(Request::new(&self.core.data.world, None, Held::Here(())))
     }
 
-    /// [`get`](Self::get) as a request, which returns the elements. The call that completes it flushes the epoch, unless that was
-    /// flushed or has ended since; so it may wait for the lock, also in a set, where it can be completed at any time.
+    /// Gets as [`get`](Self::get) does, through a request that returns the elements.
+    ///
+    /// The call that completes the request flushes the epoch, unless that was flushed or has ended
+    /// since. So that call may wait for the lock. In a set, the request can be completed at any
+    /// time, and that call may wait as well.
     ///
     /// ```
     /// # use fencepost_planner::{element::Op, reference::LockType};
@@ -65,8 +73,9 @@ impl<T: Element> Locked<'_, T> {
     /// ```
     ///
     /// # Errors
-    /// As [`get`](Self::get). Those of [`flush`](Self::flush) are errors of the request, as is `RMA_SYNC` where the epoch has failed,
-    /// or the window was given up before it was carried out; the list is empty then.
+    /// As [`get`](Self::get). The errors of [`flush`](Self::flush) are errors of the request. So is
+    /// `RMA_SYNC` if the epoch has failed, or if the window was given up before the get was carried
+    /// out; in that case the list is empty.
     ///
     /// # Source
     /// MPI 4.1, section 12.3.5 (MPI_RGET).
@@ -91,8 +100,8 @@ impl<T: Element> Other<Vec<T>> for Getting<T> {
     }
 
     fn carry_out(&mut self, _: &Call) {
-        // No other rank waits for what an origin gets, and the flush may wait for a lock: it comes
-        // last.
+        // No other rank waits for what an origin gets, and the flush may wait for a lock, so it
+        // comes last.
     }
 
     fn finish(self: Box<Self>, call: &Call) -> Completion<Vec<T>> {

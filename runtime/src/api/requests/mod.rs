@@ -20,16 +20,19 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-/// An operation that was begun, and that [`wait`](Self::wait) completes. It has the buffer meanwhile, and returns it then.
+/// An operation that was begun, and that [`wait`](Self::wait) completes.
 ///
-/// The operation happens, and is complete, at the same times whatever its rank does between the two calls; `planner/README.md`,
-/// paragraph 27, says when. A rank goes on with its operations in each call in which it waits, and in calls that test or
-/// complete requests.
+/// The request owns the buffer until then, and returns it.
 ///
-/// A request that is dropped is completed first, so the drop of a receive waits for its message: [cancel](Self::cancel) one that
-/// may have none. What goes wrong then is told to the world's error handler only; while its
-/// thread panics it is given up instead, with its buffer. One that is leaked stays open: nobody else ever has its
-/// buffer, and the world has failed for the others when its rank leaves.
+/// The operation happens, and is complete, at the same times whatever its rank does between the two
+/// calls; `planner/README.md`, paragraph 27, defines when. A rank makes progress with its
+/// operations in each call in which it waits, and in calls that test or complete requests.
+///
+/// A request that is dropped is completed first, so the drop of a receive waits for its message:
+/// [cancel](Self::cancel) a receive that may have none. An error in this case is reported only to
+/// the world's error handler. If the thread panics, the request is given up instead, with its
+/// buffer. A request that is leaked stays open: its buffer is never used again, and when its rank
+/// leaves, the world has failed for the others.
 ///
 /// ```
 /// # fencepost_runtime::ranks(2).run(|world| {
@@ -44,7 +47,7 @@ use std::rc::Rc;
 /// # Ok(()) }).unwrap();
 /// ```
 ///
-/// It belongs to its thread, as its world does:
+/// A request belongs to its thread, as its world does:
 ///
 /// ```compile_fail,E0277
 /// # fencepost_runtime::ranks(1).run(|world| {
@@ -58,55 +61,55 @@ use std::rc::Rc;
 #[must_use = "a request that is dropped is waited for at once"]
 pub struct Request<B> {
     world: Rc<WorldCore>,
-    /// `None` only while it is completed, or given up.
+    /// `None` only while the request is completed or given up.
     operation: Option<Operation<B>>,
-    /// Whether a scope completes it, if nobody else does.
+    /// Whether a scope completes the request, if nothing else does.
     is_scoped: bool,
 }
 
 /// The operation that a request completes.
 enum Operation<B> {
-    /// A send or a receive; `None` where it is complete from the beginning.
+    /// A send or a receive; `None` if it is complete from the beginning.
     Message(Option<Begun>, Held<B>),
-    /// Another one.
+    /// An operation of another kind.
     Other(Box<dyn Other<B>>),
-    /// None any more: a call of its set has completed it, and unwound.
+    /// No operation any more: a call of its set has completed it, and unwound.
     Over(Completion<B>),
 }
 
 /// An operation that is completed in the call that waits for it.
 pub(crate) trait Other<B> {
-    /// Returns a rank that [`carry_out`](Self::carry_out) would wait for, and for what, in the
+    /// Returns a rank that [`carry_out`](Self::carry_out) would wait for, and what for, in the
     /// plural; `None` if it would not wait.
     fn awaits(&mut self, endpoint: &mut Endpoint) -> Option<(usize, &'static str)>;
 
-    /// Carries it out, where other ranks may wait for that. [`finish`](Self::finish) does so, too,
-    /// unless it was done before.
+    /// Carries out the operation, if other ranks may wait for that. [`finish`](Self::finish) does
+    /// so as well, unless it was done before.
     fn carry_out(&mut self, call: &Call);
 
-    /// Completes it. A function of [`Request::map`] runs last.
+    /// Completes the operation. A function of [`Request::map`] runs last.
     fn finish(self: Box<Self>, call: &Call) -> Completion<B>;
 
-    /// It in words.
+    /// Describes the operation.
     fn words(&self) -> String;
 }
 
-/// What became of a request.
+/// The result of a request.
 type Completion<B> = Result<(B, Status), Refused<B>>;
 
 /// The source of the value that a request returns when it is complete.
 enum Held<B> {
     /// The value itself.
     Here(B),
-    /// The value in this box, which others write into until then.
+    /// The value in this box, which others write into until the request is complete.
     Boxed(NonNull<B>),
-    /// What a function of the program makes of another one.
+    /// The result of a function of the program on another value.
     Mapped(Box<dyn Taken<B>>),
 }
 
 /// A value that is held for a function of the program.
 trait Taken<B> {
-    /// Returns what the function makes of it.
+    /// Returns the result of the function on the value.
     ///
     /// # Safety
     /// As [`Held::take`].
@@ -122,25 +125,26 @@ trait Taken<B> {
 impl<A, B, F: FnOnce(A) -> B> Taken<B> for (Held<A>, F) {
     unsafe fn take(self: Box<Self>) -> B {
         let (held, map) = *self;
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         map(unsafe { held.take() })
     }
 
     unsafe fn discard(self: Box<Self>) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         unsafe { self.0.discard() };
     }
 }
 
 impl<B> Held<B> {
     /// # Safety
-    /// Nobody else accesses it any more.
+    /// Nobody else accesses the value any more.
     unsafe fn take(self) -> B {
         match self {
             Self::Here(value) => value,
-            // SAFETY: it was a box, which was made into a pointer when the request was, and is taken back here only.
+            // SAFETY: it was a box, which was made into a pointer when the request was, and is
+            // taken back here only.
             Self::Boxed(value) => *unsafe { Box::from_raw(value.as_ptr()) },
-            // SAFETY: the caller's.
+            // SAFETY: the caller guarantees it.
             Self::Mapped(taken) => unsafe { taken.take() },
         }
     }
@@ -151,9 +155,9 @@ impl<B> Held<B> {
     /// As [`take`](Self::take).
     unsafe fn discard(self) {
         match self {
-            // SAFETY: the caller's.
+            // SAFETY: the caller guarantees it.
             Self::Mapped(taken) => unsafe { taken.discard() },
-            // SAFETY: the caller's.
+            // SAFETY: the caller guarantees it.
             other => drop(unsafe { other.take() }),
         }
     }
@@ -164,27 +168,30 @@ impl<B> Request<B> {
         Self { world: world.clone(), operation: Some(Operation::Message(begun, held)), is_scoped: false }
     }
 
-    /// The same, which a scope completes if nobody else does.
+    /// Makes this a request that a scope completes if nothing else does.
     fn scoped(mut self) -> Self {
         self.is_scoped = true;
         self
     }
 
-    /// A request of an operation that is completed in the call that waits for it.
+    /// Makes a request of an operation that is completed in the call that waits for it.
     pub(crate) fn other(world: &Rc<WorldCore>, other: Box<dyn Other<B>>) -> Self {
         Self { world: world.clone(), operation: Some(Operation::Other(other)), is_scoped: false }
     }
 
-    /// A request that is complete, and what became of it.
+    /// Makes a request that is complete, with this result.
     fn over(world: &Rc<WorldCore>, completion: Completion<B>) -> Self {
         Self { world: world.clone(), operation: Some(Operation::Over(completion)), is_scoped: false }
     }
 
-    /// Waits until the operation is complete. Returns the buffer and, of a receive, what was received.
+    /// Waits until the operation is complete, and returns the buffer and the status.
+    ///
+    /// The status of a receive describes the message that it received.
     ///
     /// # Errors
-    /// Those of the call that does the same at once, as [`World::recv`](crate::World::recv) or
-    /// [`World::ssend`](crate::World::ssend). The buffer is given back; after `PROC_FAILED` the world has ended.
+    /// Those of the call that does the same at once, such as [`World::recv`](crate::World::recv) or
+    /// [`World::ssend`](crate::World::ssend). The error returns the buffer; after `PROC_FAILED` the
+    /// world has ended.
     ///
     /// # Source
     /// MPI 4.1, section 3.7.3 (MPI_WAIT).
@@ -196,9 +203,11 @@ impl<B> Request<B> {
         self.completed(&call).map_err(|refused| refused.reported(&world.handler))
     }
 
-    /// Goes on with what this rank has begun, and returns whether [`wait`](Self::wait) would return at once: it has failed,
-    /// or is complete. Always so of a get under a lock ([`Locked::rget`](crate::Locked::rget)), whose `wait` may wait for
-    /// that lock.
+    /// Makes progress with what this rank has begun, and returns whether [`wait`](Self::wait) would
+    /// return at once.
+    ///
+    /// It would if the operation has failed or is complete. The result is always `true` for a get
+    /// under a lock ([`Locked::rget`](crate::Locked::rget)), whose `wait` may wait for that lock.
     ///
     /// # Source
     /// MPI 4.1, section 3.7.3 (MPI_TEST, MPI_REQUEST_GET_STATUS).
@@ -218,10 +227,12 @@ impl<B> Request<B> {
         is_complete
     }
 
-    /// Cancels a receive that has taken nothing: it never takes anything, and its buffer is returned as it was.
+    /// Cancels a receive that has taken nothing.
+    ///
+    /// The receive never takes anything, and its buffer is returned as it was.
     ///
     /// # Errors
-    /// The request, which is as it was, where the receive has taken a message, or where it is no receive.
+    /// The request, unchanged, if the receive has taken a message, or if it is not a receive.
     ///
     /// # Source
     /// MPI 4.1, section 3.8.4 (MPI_CANCEL).
@@ -237,7 +248,9 @@ impl<B> Request<B> {
         Err(self)
     }
 
-    /// A request that returns what `map` makes of the buffer: so requests of several kinds are of one type, for a
+    /// Returns a request whose result is that of `map` on the buffer.
+    ///
+    /// With it, requests of several kinds can have one type, for a
     /// [`RequestSet`](crate::RequestSet).
     ///
     /// The call that completes the request calls `map`, after the operation. If `map` panics, that
@@ -257,7 +270,8 @@ impl<B> Request<B> {
         Request { world, operation, is_scoped: self.is_scoped }
     }
 
-    /// Whether it was completed, as far as that is known without looking.
+    /// Returns whether the request was completed, as far as that is known without a look at the
+    /// transport.
     fn is_complete(&self) -> bool {
         match &self.operation {
             Some(Operation::Message(Some(begun), _)) => begun.completion().is_complete(),
@@ -266,7 +280,7 @@ impl<B> Request<B> {
         }
     }
 
-    /// Whether it is no message, and ready.
+    /// Returns whether the request is not a message, and is ready.
     fn is_ready(&mut self, endpoint: &mut Endpoint) -> bool {
         match &mut self.operation {
             Some(Operation::Other(other)) => other.awaits(endpoint).is_none(),
@@ -274,7 +288,7 @@ impl<B> Request<B> {
         }
     }
 
-    /// Whether it is no message, and waits for a call of its own rank.
+    /// Returns whether the request is not a message, and waits for a call of its own rank.
     fn awaits_itself(&mut self, endpoint: &mut Endpoint) -> bool {
         match &mut self.operation {
             Some(Operation::Other(other)) => {
@@ -284,19 +298,19 @@ impl<B> Request<B> {
         }
     }
 
-    /// Carries it out, if it is no message.
+    /// Carries out the operation, if it is not a message.
     fn carry_out(&mut self, call: &Call) {
         if let Some(Operation::Other(other)) = &mut self.operation {
             other.carry_out(call);
         }
     }
 
-    /// Whether somebody has to look whether it is ready.
+    /// Returns whether its set has to check whether the request is ready.
     fn is_looked_at(&self) -> bool {
         matches!(self.operation, Some(Operation::Other(_)))
     }
 
-    /// Has it added to this queue when it is complete, if it is a message.
+    /// Has the request added to this queue when it is complete, if it is a message.
     fn tell(&self, queue: &Rc<Queue>, place: usize) {
         match &self.operation {
             Some(Operation::Message(Some(begun), _)) => begun.completion().tell(queue, place),
@@ -305,7 +319,7 @@ impl<B> Request<B> {
         }
     }
 
-    /// The send or the receive that it is, if it is not complete from the beginning.
+    /// Returns the send or the receive of the request, unless it is complete from the beginning.
     fn begun(&self) -> Option<Begun> {
         match &self.operation {
             Some(Operation::Message(begun, _)) => begun.clone(),
@@ -313,7 +327,7 @@ impl<B> Request<B> {
         }
     }
 
-    /// It in words.
+    /// Describes the request.
     fn words(&self) -> String {
         match &self.operation {
             Some(Operation::Message(Some(begun), _)) => begun.words(),
@@ -324,7 +338,8 @@ impl<B> Request<B> {
         }
     }
 
-    /// Waits until it is complete, or something is over; returns why it cannot be, if that is so.
+    /// Waits until the request is complete, or `is_over`. Returns why it cannot be completed, if
+    /// that is so.
     fn wait_until(&self, is_over: &mut dyn FnMut(&mut Endpoint) -> bool, call: &Call) -> Option<Lost> {
         match &self.operation {
             Some(Operation::Message(Some(begun), _)) if !self.is_complete() && self.world.goes_on() => {
@@ -334,8 +349,8 @@ impl<B> Request<B> {
         }
     }
 
-    /// Waits until it is complete, or ready, or something is over; returns why it cannot be, if
-    /// that is known.
+    /// Waits until the request is complete or ready, or `is_over`. Returns why it cannot be
+    /// completed, if that is known.
     fn wait_or(&mut self, is_over: &mut dyn FnMut(&mut Endpoint) -> bool, call: &Call) -> Option<Lost> {
         let Some(Operation::Other(other)) = &mut self.operation else {
             return self.wait_until(is_over, call);
@@ -348,16 +363,17 @@ impl<B> Request<B> {
         None
     }
 
-    /// Completes it.
+    /// Completes the request.
     fn completed(self, call: &Call) -> Result<(B, Status), Refused<B>> {
         let lost = self.wait_until(&mut |_| false, call);
         self.finished(lost, call)
     }
 
-    /// Returns what became of it, once it is complete or the world has ended; `lost` is the reason for that, if the call knows it.
+    /// Returns the result of the request, once it is complete or the world has ended; `lost` is the
+    /// reason for the latter, if the call knows it.
     fn finished(mut self, lost: Option<Lost>, call: &Call) -> Completion<B> {
         let outcome = match &self.operation {
-            // In a function that the program has handed in, and that a protocol calls, this panics:
+            // This panics in a function that the program has passed in and that a protocol calls;
             // then the request has its buffer.
             Some(Operation::Message(Some(begun), _)) => messages::outcome(&self.world, begun, lost, call),
             _ => Ok(Status::default()),
@@ -377,7 +393,7 @@ impl<B> Request<B> {
     }
 }
 
-/// What a function of the program makes of a buffer.
+/// Applies a function of the program to the buffer of a completion.
 fn mapped<B, C>(completion: Completion<B>, map: impl FnOnce(B) -> C) -> Completion<C> {
     match completion {
         Ok((buffer, status)) => Ok((map(buffer), status)),
@@ -388,7 +404,7 @@ fn mapped<B, C>(completion: Completion<B>, map: impl FnOnce(B) -> C) -> Completi
     }
 }
 
-/// An operation whose result is changed.
+/// An operation whose result a function changes.
 struct Mapped<B, F> {
     other: Box<dyn Other<B>>,
     map: F,
@@ -444,7 +460,7 @@ impl<B> fmt::Debug for Request<B> {
     }
 }
 
-/// The error of a request of another world than its set.
+/// Returns the error of a request of another world than its set.
 #[cold]
 fn foreign(world: &WorldCore, call: &Call) -> fencepost_planner::Error {
     let message = "a request of another world cannot be in this set: make one set for each world".to_owned();

@@ -23,20 +23,21 @@ pub struct Scope<'scope, 'env: 'scope> {
     scope: PhantomData<Cell<&'scope ()>>,
 }
 
-/// What was begun in a scope, with the elements that it sends.
+/// A message that was begun in a scope, with the elements that it sends.
 struct Part<'env> {
     begun: Begun,
     _source: Option<Box<dyn Kept + 'env>>,
 }
 
-/// Why a receive is cancelled at the end of its scope.
+/// The reason for cancelling a receive at the end of its scope.
 const CANCELLED: &str =
     "the receive was cancelled, since the closure of its scope returned an error: it has taken nothing";
 
-/// Something that is kept until a request is complete.
+/// A value that is kept until a request is complete.
 trait Kept {}
 
-/// The source of a send, in a place of its own, which others may read; with what was packed of it.
+/// The source of a send, in an allocation of its own, which others may read, and the bytes that
+/// were packed from it.
 struct Source<S>(NonNull<S>, Vec<u8>);
 
 impl<S> Kept for Source<S> {}
@@ -50,11 +51,13 @@ impl<S> Drop for Source<S> {
 
 impl World {
     /// Opens a scope in which requests borrow their buffers: slices, and parts of them that a range
-    /// or a datatype names. All of them are complete when it returns, also those that were dropped,
-    /// which waits for nothing here, or leaked; then the buffers are free. A request of a scope
-    /// returns nothing but its status. What a send was given by value is dropped after it is
-    /// complete, at the end of a later call of the scope; if that drop panics, the call unwinds
-    /// after it has begun its own request.
+    /// or a datatype names.
+    ///
+    /// When it returns, all of the requests are complete, even those that were leaked or dropped; a
+    /// drop does not wait here. Then the buffers are free. A request of a scope returns nothing but
+    /// its status. A value that was passed to a send is dropped after the send is complete, at the
+    /// end of a later call of the scope. If that drop panics, the call unwinds after it has begun
+    /// its own request.
     ///
     /// ```
     /// # use fencepost_planner::datatype::Datatype;
@@ -70,7 +73,7 @@ impl World {
     /// # Ok(()) }).unwrap();
     /// ```
     ///
-    /// A buffer that a receive lands in is not read before the scope is over:
+    /// A buffer that a receive lands in cannot be read before the scope is over:
     ///
     /// ```compile_fail,E0502
     /// # fencepost_runtime::ranks(1).run(|world| {
@@ -84,9 +87,10 @@ impl World {
     /// ```
     ///
     /// # Errors
-    /// The error that the closure returns; then receives that have taken nothing are cancelled,
-    /// which is `OTHER` where their requests are waited for, and the others are completed. Else the
-    /// first error of a request that was not waited for. If the closure panics, the world ends.
+    /// The error that the closure returns. In that case receives that have taken nothing are
+    /// cancelled, which is `OTHER` where their requests are waited for, and the others are
+    /// completed. Otherwise the first error of a request that was not waited for. If the closure
+    /// panics, the world ends.
     #[track_caller]
     pub fn scope<'env, R>(
         &'env self,
@@ -104,10 +108,11 @@ impl World {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// [`World::isend`] of borrowed elements: a slice, or a pair of one and a range or [`Datatype`](fencepost_planner::datatype::Datatype).
+    /// Begins to send borrowed elements as [`World::isend`] does: a slice, or a pair of a slice and
+    /// a range or [`Datatype`](fencepost_planner::datatype::Datatype).
     ///
     /// # Errors
-    /// As [`World::isend`], and `DISP` for elements that the slice does not have.
+    /// As [`World::isend`]; also `DISP` for elements that the slice does not have.
     #[track_caller]
     pub fn isend<T: Element>(
         &'scope self,
@@ -118,7 +123,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.begun(SendMode::Standard, to.into(), tag, elements, &Call::named(0, "Scope::isend"))
     }
 
-    /// [`World::issend`] of borrowed elements.
+    /// Begins to send borrowed elements as [`World::issend`] does.
     ///
     /// # Errors
     /// As [`isend`](Self::isend).
@@ -132,7 +137,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.begun(SendMode::Synchronous, to.into(), tag, elements, &Call::named(0, "Scope::issend"))
     }
 
-    /// [`World::irsend`] of borrowed elements.
+    /// Begins to send borrowed elements as [`World::irsend`] does.
     ///
     /// # Errors
     /// As [`isend`](Self::isend).
@@ -146,10 +151,10 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         self.begun(SendMode::Ready, to.into(), tag, elements, &Call::named(0, "Scope::irsend"))
     }
 
-    /// [`World::irecv_into`] borrowed elements.
+    /// Begins to receive into borrowed elements as [`World::irecv_into`] does.
     ///
     /// # Errors
-    /// As [`World::irecv_into`], and `DISP` for elements that the slice does not have.
+    /// As [`World::irecv_into`]; also `DISP` for elements that the slice does not have.
     #[track_caller]
     pub fn irecv_into<T: Element>(
         &'scope self,
@@ -161,8 +166,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let core = self.world.core();
         let begun = self.world.room(into, &call).and_then(|room| {
             let wanted = (from.into(), tag.into(), room);
-            // SAFETY: the elements are in a slice of `T` that is borrowed for longer than this scope is open, and that
-            // completes the receive, or forgets it.
+            // SAFETY: the elements are in a slice of `T` that is borrowed for longer than this
+            // scope is open, and the scope completes the receive, or forgets it.
             unsafe { messages::begin_receive::<T>(core, wanted, &call) }
         });
         let begun = core.handler.report(begun)?;
@@ -187,8 +192,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             self.world.bytes(elements.data().bytes(), size_of::<T>(), packed, call).and_then(|bytes| {
                 let Some(to) = to else { return core.alive().map(|()| None) };
                 let outgoing = Outgoing { to, tag, element: element_type::<T>(), bytes, mode };
-                // SAFETY: the elements are borrowed for longer than this scope is open, or kept with it; and it completes the
-                // send, or takes it back.
+                // SAFETY: the elements are borrowed for longer than this scope is open, or kept
+                // with it; and the scope completes the send, or takes it back.
                 unsafe { messages::begin_send(core, &outgoing, call) }
             });
         let begun = core.handler.report(begun)?;
@@ -207,13 +212,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             }
             all.push(Part { begun: begun.clone(), _source: source });
         }
-        // Dropping a source runs the program's code, which may panic or call this library: it comes
-        // last.
+        // Dropping a source runs the program's code, which may panic or call this library, so it
+        // comes last.
         drop(over);
     }
 
-    /// Completes all that was begun, but for receives that have taken nothing, if they are cancelled.
-    /// Returns the first error that no request has returned.
+    /// Completes all that was begun, except receives that have taken nothing if `cancels`: these
+    /// are cancelled. Returns the first error that no request has returned.
     fn complete(&self, cancels: bool, call: &Call) -> Result<()> {
         let core = self.world.core();
         let mut result = Ok(());
@@ -240,7 +245,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     }
 }
 
-/// Ends a scope whose closure unwinds: the world ends, and nobody accesses what was borrowed any more.
+/// Ends a scope whose closure unwinds: the world ends, and nobody accesses the borrowed buffers any
+/// more.
 struct Ends<'s, 'scope, 'env>(&'s Scope<'scope, 'env>, &'s Call);
 
 impl Drop for Ends<'_, '_, '_> {

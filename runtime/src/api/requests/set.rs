@@ -16,11 +16,12 @@ use std::task::Poll;
 
 /// Requests of one world that are completed in any order: any, all, or all that are complete.
 ///
-/// Each has a place in the set, from 0, which [`push`](Self::push) returns, and which another request may have when it
-/// was completed. Requests are completed in the order in which they became complete, so none is passed over.
+/// Each request has a place in the set, from 0, which [`push`](Self::push) returns. When it was
+/// completed, another request may get its place. Requests are completed in the order in which they
+/// became complete, so none is passed over.
 ///
-/// A server that hands each client's next request to [`wait_some`](Self::wait_some) starves no client, since that
-/// completes all that are complete:
+/// A server that passes each client's next request to [`wait_some`](Self::wait_some) starves no
+/// client, since that call completes all requests that are complete:
 ///
 /// ```
 /// # fencepost_runtime::ranks(4).run(|world| {
@@ -54,23 +55,26 @@ use std::task::Poll;
 /// and all other requests are in the set.
 ///
 /// # Cost
-/// A call looks at no request that is not complete, however many there are: who completes one adds it to the set's queue.
+/// A call looks at no request that is not complete, however many there are: a request is added to
+/// the set's queue by the code that completes it.
 ///
 /// # Source
 /// MPI 4.1, section 3.7.5 (multiple completions).
 pub struct RequestSet<B> {
     world: Rc<WorldCore>,
     places: Vec<Option<Request<B>>>,
-    /// Places that no request has.
+    /// Places without a request.
     free: Vec<usize>,
     queue: Rc<Queue>,
-    /// The places of requests that no one adds to the queue: it is looked whether they are ready.
+    /// The places of requests that nothing adds to the queue: the set checks whether they are
+    /// ready.
     looked_at: Vec<usize>,
     /// Those of them that are in the queue, and may not have been carried out.
     ready: Vec<usize>,
 }
 
-/// The error of a call that completes several requests, some of which have failed, with the [`Outcome`] of each.
+/// The error of a call that completes several requests, some of which have failed, with the
+/// [`Outcome`] of each.
 pub type SomeFailed<B> = Refused<Vec<Outcome<B>>>;
 
 /// A request of a set that was completed successfully.
@@ -81,17 +85,17 @@ pub struct Completed<B> {
     pub place: usize,
     /// The buffer.
     pub buffer: B,
-    /// What was received; empty, where that is nothing.
+    /// The status of a receive; empty if nothing was received.
     pub status: Status,
 }
 
-/// What became of one request of several, some of which have failed.
+/// The result of one request of several, some of which have failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Outcome<B> {
-    /// It was completed.
+    /// The request was completed.
     Success(Completed<B>),
-    /// It has failed.
+    /// The request has failed.
     Failed {
         /// The place that the request had in its set.
         place: usize,
@@ -100,7 +104,7 @@ pub enum Outcome<B> {
         /// The error.
         error: Error,
     },
-    /// It has neither failed nor was it completed, and is in the set.
+    /// The request was not completed and has not failed. It is still in the set.
     Pending {
         /// The place of the request.
         place: usize,
@@ -108,7 +112,7 @@ pub enum Outcome<B> {
 }
 
 impl<B> Outcome<B> {
-    /// The place that the request has, or had, in its set.
+    /// Returns the place that the request has, or had, in its set.
     pub fn place(&self) -> usize {
         match self {
             Self::Success(completed) => completed.place,
@@ -116,7 +120,8 @@ impl<B> Outcome<B> {
         }
     }
 
-    /// The class of the request's error: `None` for success, `PENDING` for a request that is in the set.
+    /// Returns the class of the request's error: `None` for success, `PENDING` for a request that
+    /// is still in the set.
     pub fn class(&self) -> Option<ErrorClass> {
         match self {
             Self::Success(_) => None,
@@ -127,7 +132,7 @@ impl<B> Outcome<B> {
 }
 
 impl World {
-    /// A set of requests of this world, which is empty.
+    /// Returns an empty set for requests of this world.
     pub fn requests<B>(&self) -> RequestSet<B> {
         RequestSet {
             world: self.core().clone(),
@@ -141,10 +146,10 @@ impl World {
 }
 
 impl<B> RequestSet<B> {
-    /// Adds a request; returns its place.
+    /// Adds a request, and returns its place.
     ///
     /// # Errors
-    /// `ARG` for a request of another world, which is given back.
+    /// `ARG` for a request of another world, which the error returns.
     #[track_caller]
     pub fn push(&mut self, request: Request<B>) -> Result<usize, Refused<Request<B>>> {
         if !Rc::ptr_eq(&self.world, &request.world) {
@@ -163,17 +168,19 @@ impl<B> RequestSet<B> {
         Ok(place)
     }
 
-    /// Returns the number of requests in the set: none of them was returned.
+    /// Returns the number of requests in the set: those that were not returned yet.
     pub fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
 
-    /// Whether there are no requests in the set.
+    /// Returns whether there are no requests in the set.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Waits until a request is complete, and completes it: the one that became complete first. `None` where the set is empty.
+    /// Waits until a request is complete, and completes it: the one that became complete first.
+    ///
+    /// Returns `None` if the set is empty.
     ///
     /// # Errors
     /// That of the request, with its place and its buffer. The other requests stay in the set.
@@ -188,10 +195,12 @@ impl<B> RequestSet<B> {
         self.any(&call)
     }
 
-    /// Does what [`wait_any`](Self::wait_any) does if that would not wait; else returns `Pending`:
-    /// no request is complete. `Ready(None)` where the set is empty. A get under a lock
-    /// ([`Locked::rget`](crate::Locked::rget)) counts as complete in all tests of a set, and is
-    /// completed after accesses and exposures that are ready were carried out; it may wait for its
+    /// Does what [`wait_any`](Self::wait_any) does if that would not wait; otherwise returns
+    /// `Pending`: no request is complete.
+    ///
+    /// Returns `Ready(None)` if the set is empty. A get under a lock
+    /// ([`Locked::rget`](crate::Locked::rget)) counts as complete in all tests of a set. It is
+    /// completed after accesses and exposures that are ready were carried out, and may wait for its
     /// lock.
     ///
     /// ```
@@ -224,11 +233,14 @@ impl<B> RequestSet<B> {
         Ok(self.any(&call)?.map_or(Poll::Pending, |completed| Poll::Ready(Some(completed))))
     }
 
-    /// Waits until a request is complete, and completes all that are, in the order in which they became complete. `None` where
-    /// the set is empty.
+    /// Waits until a request is complete, and completes all that are, in the order in which they
+    /// became complete.
+    ///
+    /// Returns `None` if the set is empty.
     ///
     /// # Errors
-    /// `IN_STATUS` where some of them have failed, with the [outcome](Outcome) of each. The other requests stay in the set.
+    /// `IN_STATUS` if some of them have failed, with the [outcome](Outcome) of each. The other
+    /// requests stay in the set.
     ///
     /// # Source
     /// MPI 4.1, section 3.7.5 (MPI_WAITSOME).
@@ -243,8 +255,10 @@ impl<B> RequestSet<B> {
         self.some(&call).map(Some)
     }
 
-    /// Completes all requests that are complete, in the order in which they became so: perhaps none. `None` where the set is
-    /// empty.
+    /// Completes all requests that are complete, possibly none, in the order in which they became
+    /// complete.
+    ///
+    /// Returns `None` if the set is empty.
     ///
     /// # Errors
     /// As [`wait_some`](Self::wait_some).
@@ -262,12 +276,14 @@ impl<B> RequestSet<B> {
         self.some(&call).map(Some)
     }
 
-    /// Waits until all requests are complete, and completes them; returns them by their places.
+    /// Waits until all requests are complete, completes them, and returns them by their places.
+    ///
     /// Accesses and exposures are carried out as soon as they can be, whatever their places.
     ///
     /// # Errors
-    /// `IN_STATUS` where some have failed, with the [outcome](Outcome) of each, by their places. A request that fails since a rank
-    /// has left or died ends the wait: those that are not complete by then are `PENDING`, and stay in the set.
+    /// `IN_STATUS` if some have failed, with the [outcome](Outcome) of each, by their places. A
+    /// request that fails because a rank has left or died ends the wait: requests that are not
+    /// complete by then are `PENDING`, and stay in the set.
     ///
     /// # Source
     /// MPI 4.1, section 3.7.5 (MPI_WAITALL).
@@ -278,9 +294,11 @@ impl<B> RequestSet<B> {
         self.every(&call)
     }
 
-    /// Does what [`wait_all`](Self::wait_all) does if that would not wait; else returns `None`, and
-    /// all requests are in the set. Accesses and exposures that can be carried out were carried out
-    /// then, since other ranks may wait for them.
+    /// Does what [`wait_all`](Self::wait_all) does if that would not wait; otherwise returns
+    /// `None`, and all requests stay in the set.
+    ///
+    /// In the latter case, accesses and exposures that could be carried out were carried out, since
+    /// other ranks may wait for them.
     ///
     /// # Errors
     /// As [`wait_all`](Self::wait_all).
@@ -302,11 +320,11 @@ impl<B> RequestSet<B> {
         self.every(&call).map(Some)
     }
 
-    /// Cancels the request at a place, as [`Request::cancel`] does; returns its buffer if it was cancelled. `None` where that is
-    /// not possible, or no request is there.
+    /// Cancels the request at a place, as [`Request::cancel`] does, and returns its buffer. Returns
+    /// `None` if it cannot be cancelled, or if there is no request at that place.
     pub fn cancel(&mut self, place: usize) -> Option<B> {
         let request = self.places.get_mut(place)?.take()?;
-        // First, since a function of the program may unwind.
+        // This comes first, since a function of the program may unwind.
         self.free.push(place);
         match request.cancel() {
             Ok(buffer) => Some(buffer),
@@ -318,7 +336,7 @@ impl<B> RequestSet<B> {
         }
     }
 
-    /// Goes on with all that was begun, without waiting.
+    /// Makes progress with all that was begun, without waiting.
     fn look(&mut self) {
         let world = self.world.clone();
         if self.is_empty() || !world.goes_on() {
@@ -343,9 +361,9 @@ impl<B> RequestSet<B> {
         });
     }
 
-    /// Queues one of the accesses and exposures if none is ready, and all wait for calls of this
-    /// rank, which makes none meanwhile (16): it is refused when it is carried out. Returns whether
-    /// that is so.
+    /// Queues one of the accesses and exposures if none is ready and all wait for calls of this
+    /// rank, which makes none meanwhile (16). It is refused when it is carried out. Returns whether
+    /// one was queued.
     fn look_for_own(&mut self, endpoint: &mut Endpoint) -> bool {
         let Self { places, queue, looked_at, ready, .. } = self;
         let mut awaits_itself =
@@ -368,8 +386,8 @@ impl<B> RequestSet<B> {
         }
     }
 
-    /// Waits until all requests are complete, a rank is lost, or the world has ended. Returns which
-    /// request has lost a rank, if this wait has found it.
+    /// Waits until all requests are complete, a rank is lost, or the world has ended. Returns the
+    /// request that has lost a rank, if this wait has found it.
     fn wait_for_all(&mut self, call: &Call) -> Option<(usize, Lost)> {
         let (world, queue) = (self.world.clone(), self.queue.clone());
         self.look();
@@ -390,7 +408,7 @@ impl<B> RequestSet<B> {
                     continue;
                 }
                 let Some(mut request) = self.places[place].take() else { break };
-                // Other requests are ready before, and other ranks may wait for them.
+                // Other requests may become ready first, and other ranks may wait for them.
                 let mut is_over = |endpoint: &mut Endpoint| {
                     self.look_at(endpoint);
                     queue.has_lost() || !self.ready.is_empty()
@@ -409,7 +427,8 @@ impl<B> RequestSet<B> {
         None
     }
 
-    /// Waits until something is so, which becomes so when requests become complete; or until the world has ended.
+    /// Waits until `is_so`, which becomes true when requests become complete, or until the world
+    /// has ended.
     fn until(&mut self, is_so: impl Fn(&Self) -> bool, call: &Call) {
         self.look();
         let world = self.world.clone();
@@ -419,11 +438,12 @@ impl<B> RequestSet<B> {
         if let (1, Some(only)) =
             (self.len(), self.places.iter().flatten().next().filter(|one| !one.is_looked_at()))
         {
-            // Whom it waits for is known, so a wait-for cycle is found.
+            // The rank that it waits for is known, so a wait-for cycle is found.
             drop(only.wait_until(&mut |_| false, call));
             return;
         }
-        // What is said of the requests, and whom they wait for, is made where it is said.
+        // The description of the requests, and of the ranks that they wait for, is built only for a
+        // report.
         if self.looked_at.is_empty() {
             let begun = || self.places.iter().flatten().filter_map(Request::begun);
             let about = || said(self.len(), begun());
@@ -443,11 +463,11 @@ impl<B> RequestSet<B> {
             }
             is_so(self)
         };
-        // Whom an access or an exposure waits for changes as others go on.
+        // The rank that an access or an exposure waits for changes as others make progress.
         messages::wait_for_some(&world, (&about, &|| None), look, call);
     }
 
-    /// Completes the first request that is complete. Where the world has ended, all are.
+    /// Completes the first request that is complete. If the world has ended, all are.
     fn any(&mut self, call: &Call) -> Result<Option<Completed<B>>, Refused<(usize, B)>> {
         self.carry_out(call); // a get may wait for a lock that is left when other ranks have these
         let ended = || self.places.iter().position(Option::is_some).filter(|_| !self.world.goes_on());
@@ -461,7 +481,7 @@ impl<B> RequestSet<B> {
         }
     }
 
-    /// Completes all requests that are complete. Where the world has ended, all are.
+    /// Completes all requests that are complete. If the world has ended, all are.
     fn some(&mut self, call: &Call) -> Result<Vec<Completed<B>>, SomeFailed<B>> {
         self.carry_out(call); // a get may wait for a lock that is left when other ranks have these
         let mut order = self.queue.take();
@@ -476,7 +496,7 @@ impl<B> RequestSet<B> {
         batch.returned(call)
     }
 
-    /// Waits for all, until a rank is lost, and completes all that are complete.
+    /// Waits for all requests, until a rank is lost, and completes all that are complete.
     fn every(&mut self, call: &Call) -> Result<Vec<Completed<B>>, SomeFailed<B>> {
         let mut lost = self.wait_for_all(call);
         let ended = !self.world.goes_on();
@@ -517,7 +537,7 @@ impl<B> RequestSet<B> {
 }
 
 /// The requests that a call completes. If a function of the program unwinds meanwhile, its own
-/// request is gone, and the set has all others again, complete.
+/// request is gone, and all others are returned to the set, complete.
 struct Batch<'s, B> {
     set: &'s mut RequestSet<B>,
     /// The places of the complete requests, in the order in which they became complete.
@@ -531,7 +551,7 @@ impl<B> Batch<'_, B> {
         self.outcomes.push(outcome);
     }
 
-    /// The result of a call that has completed these.
+    /// Returns the result of a call that has completed these requests.
     fn returned(mut self, call: &Call) -> Result<Vec<Completed<B>>, SomeFailed<B>> {
         let outcomes = &self.outcomes;
         let failed = outcomes.iter().filter(|outcome| outcome.class().is_some()).count();
@@ -590,21 +610,21 @@ impl<B> Drop for RequestSet<B> {
         if std::thread::panicking() || self.is_empty() {
             return;
         }
-        // Their scopes complete these.
+        // The scopes of these requests complete them.
         self.places.iter_mut().for_each(|place| drop(place.take_if(|request| request.is_scoped)));
         let mut call = Call::named(0, "drop of a set of requests");
         if let Some(begun) = self.places.iter().flatten().find_map(Request::begun) {
             call.site = begun.site();
         }
         drop(self.wait_for_all(&call));
-        // Those of lost ranks come first: the others fail then, and wait for nothing.
+        // Requests of lost ranks come first: the others fail then, and wait for nothing.
         while let Some(place) = self.queue.pop() {
             drop(self.places[place].take());
         }
     }
 }
 
-/// The requests of a set in words, with a few of its messages.
+/// Describes the requests of a set, with a few of its messages.
 fn said(len: usize, messages: impl Iterator<Item = Begun>) -> String {
     const MOST: usize = 3;
     let words: Vec<String> = messages.take(MOST).map(|begun| begun.words()).collect();
