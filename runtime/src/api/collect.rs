@@ -131,7 +131,7 @@ impl WindowCore {
         Ok((slot, len))
     }
 
-    /// Collects a get, all of which was checked.
+    /// Collects a get that was checked completely.
     ///
     /// # Errors
     /// `RMA_CONFLICT` if conflicts are looked for and an earlier operation conflicts with it.

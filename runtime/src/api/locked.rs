@@ -37,7 +37,7 @@ impl<'w, T: Element> Locked<'w, T> {
     /// or a datatype.
     ///
     /// # Errors
-    /// - `DISP` for elements outside the part, or outside the slice of which a part is the source.
+    /// - `DISP` for elements outside the part, or outside the slice if the source is a part of one.
     /// - `SIZE` for lengths that do not match.
     /// - `ARG` for a source that is a section of a window, which is read by
     ///   [`LockWindow::local`](crate::LockWindow::local) or by a get.
@@ -79,8 +79,8 @@ impl<'w, T: Element> Locked<'w, T> {
 
     /// Combines elements into the part, and gets their previous values.
     ///
-    /// With `Op::NoOp` the source only needs the right number of elements, and the part stays as it
-    /// is.
+    /// With `Op::NoOp` the source only needs the right number of elements, and the part stays
+    /// unchanged.
     ///
     /// # Errors
     /// As [`accumulate`](Self::accumulate).

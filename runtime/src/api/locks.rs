@@ -486,7 +486,7 @@ impl<T: Element> LocalPart<'_, T> {
         self.len() == 0
     }
 
-    /// Returns the element at `at`, as it is now.
+    /// Returns the present value of the element at `at`.
     ///
     /// # Errors
     /// `DISP` for an element outside the part. `PROC_FAILED` if a rank died while it changed the

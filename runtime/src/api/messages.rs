@@ -268,7 +268,7 @@ impl World {
 
     /// Attaches a buffer of this number of bytes for [buffered sends](Self::bsend) in this world.
     ///
-    /// Memory is allocated as it is used.
+    /// Memory is allocated as the messages need it.
     ///
     /// # Errors
     /// `BUFFER` if a buffer is attached already.

@@ -291,7 +291,7 @@ impl Ranks {
     ///
     /// If a rank has loaded an element of its part since the window was made or last fenced, and
     /// another rank puts or accumulates into that element in the epoch, the fence is
-    /// `RMA_CONFLICT`, as it is for a store. The default is off. The variable is
+    /// `RMA_CONFLICT`, as for a store. The default is off. The variable is
     /// `FENCEPOST_CHECK_LOADS=on|off`. Ranks may choose differently.
     ///
     /// The elements of a window that is not made for locks are then mapped a second time, for the

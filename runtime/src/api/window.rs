@@ -23,7 +23,7 @@ impl<T: Element> Window<T> {
     ///
     /// - An *aggressive* operation whose source is a slice leaves at the call.
     /// - *Pipelined* operations leave in frames of about the chunk size of the machine model, each
-    ///   as soon as it is full. The target stages them until its fence.
+    ///   as soon as the frame is full. The target stages them until its fence.
     /// - In both cases, operations that were collected earlier for the same target leave first,
     ///   since order is kept. A section is read at the fence and therefore holds back all puts
     ///   after it.

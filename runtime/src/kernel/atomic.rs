@@ -1,8 +1,10 @@
-//! Accesses to one element that are atomic: what ranks do to an element at the same time under shared locks.
+//! Atomic accesses to one element: the accesses of several ranks to an element at the same time,
+//! under shared locks.
 //!
-//! An element of 1, 2, 4 or 8 bytes is aligned to its size, since a window is aligned to a cache line; so it is an atomic
-//! integer of that size. All accesses are relaxed: locks, flushes and fences order them. SUM, BAND, BOR and BXOR of
-//! integers, and moves, are one operation of the processor; everything else is a loop of compare-and-swaps.
+//! An element of 1, 2, 4 or 8 bytes is aligned to its size, since a window is aligned to a cache
+//! line; so it is an atomic integer of that size. All accesses are relaxed: locks, flushes and
+//! fences order them. SUM, BAND, BOR and BXOR of integers, and moves, are one operation of the
+//! processor. Everything else is a loop of compare-and-swaps.
 
 use crate::kernel::values::Values;
 use crate::kernel::walk::each;
@@ -11,7 +13,7 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Whether elements of this type are accessed atomically.
+/// Returns whether elements of this type are accessed atomically.
 pub fn is_atomic(element: ElementType) -> bool {
     matches!(element.size, 1 | 2 | 4 | 8)
 }
@@ -26,12 +28,14 @@ macro_rules! bits {
     }};
 }
 
-/// Calls a method of the atomic integer of `size_of::<V>()` bytes at `at`. Operands are words, and so is the result.
+/// Calls a method of the atomic integer of `size_of::<V>()` bytes at `at`. Operands are words, and
+/// so is the result.
 macro_rules! call {
     ($V:ty, $at:expr, |$atom:ident, $value:ident| $call:expr) => {{
         macro_rules! of {
             ($Atom:ty, $Int:ty, $N:literal) => {{
-                // SAFETY: the caller's: an element of this size, aligned, that is accessed atomically only.
+                // SAFETY: the caller guarantees it: an element of this size, aligned, that is
+                // accessed atomically only.
                 let $atom = unsafe { <$Atom>::from_ptr($at.cast()) };
                 #[allow(unused_variables, reason = "a load has no operand")]
                 let $value = |bits: u64| -> $Int {
@@ -54,8 +58,8 @@ macro_rules! call {
 /// Returns the bits of an element.
 ///
 /// # Safety
-/// `at` is an element of type `V`, of 1, 2, 4 or 8 bytes and aligned to its size; each thread that accesses it meanwhile does so
-/// by this module. The same holds for each function here.
+/// `at` is an element of type `V`, of 1, 2, 4 or 8 bytes and aligned to its size; each thread that
+/// accesses it meanwhile does so by this module. The same holds for each function here.
 #[inline(always)]
 pub unsafe fn load<V: Values>(at: *mut u8) -> u64 {
     call!(V, at, |atom, value| atom.load(Relaxed))
@@ -79,7 +83,7 @@ pub unsafe fn store<V: Values>(at: *mut u8, bits: u64) {
 /// As [`load`], for an element of this size.
 #[inline(always)]
 pub unsafe fn store_bytes(size: usize, at: *mut u8, bits: u64) {
-    // SAFETY: the caller's: what stores it asks for nothing but the size of the type.
+    // SAFETY: the caller guarantees it: the store requires nothing of the type but its size.
     unsafe {
         match size {
             1 => store::<u8>(at, bits),
@@ -90,19 +94,20 @@ pub unsafe fn store_bytes(size: usize, at: *mut u8, bits: u64) {
     }
 }
 
-/// The number of bytes that are accessed at once in an element of `size` bytes at `at`.
+/// Returns the number of bytes that are accessed at once in an element of `size` bytes at `at`.
 fn grain(at: *mut u8, size: usize) -> usize {
     let fits = |grain: &usize| size.is_multiple_of(*grain) && at.addr().is_multiple_of(*grain);
     [8, 4, 2].into_iter().find(fits).unwrap_or(1)
 }
 
-/// Copies an element of any size, part by part: each part atomically, and not all of them together.
+/// Copies an element of any size, part by part: each part atomically, but not all of them together.
 ///
 /// # Safety
-/// `at` is an element of as many bytes, in memory that each thread which accesses it meanwhile accesses by this function, by
-/// [`store_each`], [`pack_each`] or [`unpack_each`], or by [`load`] and its like.
+/// `at` is an element of as many bytes as `into` has, in memory that each thread which accesses it
+/// meanwhile accesses by this function, by [`store_each`], [`pack_each`] or [`unpack_each`], or by
+/// [`load`] and the other functions for one element.
 pub unsafe fn load_bytes(at: *mut u8, into: &mut [u8]) {
-    // SAFETY: the caller's: one run, of one element.
+    // SAFETY: the caller guarantees it: one run, of one element.
     unsafe { parts::<true>(grain(at, into.len()), at, into.as_mut_ptr(), into.len()) }
 }
 
@@ -111,38 +116,41 @@ pub unsafe fn load_bytes(at: *mut u8, into: &mut [u8]) {
 /// # Safety
 /// As [`load_bytes`].
 pub unsafe fn store_each(at: *mut u8, bytes: &[u8]) {
-    // SAFETY: the caller's, as above; of the bytes nothing is written.
+    // SAFETY: the caller guarantees it, as above; nothing of `bytes` is written.
     unsafe { parts::<false>(grain(at, bytes.len()), at, bytes.as_ptr().cast_mut(), bytes.len()) }
 }
 
-/// Copies the elements of `datatype`, of `size` bytes each, from the window at `base` to `to`, part by part.
+/// Copies the elements of `datatype`, of `size` bytes each, from the window at `base` to `to`, part
+/// by part.
 ///
 /// # Safety
-/// As [`load_bytes`], for each element; `base` is aligned as a window is, and there is room for all elements at `to`.
+/// As [`load_bytes`], for each element; `base` is aligned as a window is, and there is room for all
+/// elements at `to`.
 pub unsafe fn pack_each(base: *mut u8, datatype: &Datatype, size: usize, to: *mut u8) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe { each_run::<true>(base, datatype, size, to) }
 }
 
-/// Replaces the elements of `datatype`, of `size` bytes each, in the window at `base` by those at `from`, part by part.
+/// Replaces the elements of `datatype`, of `size` bytes each, in the window at `base` by those at
+/// `from`, part by part.
 ///
 /// # Safety
 /// As [`pack_each`]; `from` has as many elements.
 pub unsafe fn unpack_each(from: *const u8, base: *mut u8, datatype: &Datatype, size: usize) {
-    // SAFETY: the caller's; of the buffer nothing is written.
+    // SAFETY: the caller guarantees it; nothing of the buffer is written.
     unsafe { each_run::<false>(base, datatype, size, from.cast_mut()) }
 }
 
-/// Out of the window if `PACK`, else into it.
+/// Moves elements out of the window if `PACK`, else into it.
 ///
 /// # Safety
 /// As [`pack_each`] or [`unpack_each`].
 unsafe fn each_run<const PACK: bool>(base: *mut u8, datatype: &Datatype, size: usize, buffer: *mut u8) {
-    // Elements are as far apart as they are long, so each has the grain of the first.
+    // Elements follow each other at their own size, so each has the grain of the first.
     let (grain, mut buffer) = (grain(base, size), buffer);
     for piece in datatype.pieces() {
         let bytes = piece.run * size;
-        // SAFETY: the caller's; a run has `bytes`.
+        // SAFETY: the caller guarantees it; a run has `bytes`.
         buffer = unsafe {
             match grain {
                 8 => each(piece, size, base, buffer, bytes, |at, buffer| {
@@ -160,7 +168,7 @@ unsafe fn each_run<const PACK: bool>(base: *mut u8, datatype: &Datatype, size: u
 /// As [`parts_of`], where `grain` is the size of the parts.
 #[inline]
 unsafe fn parts<const PACK: bool>(grain: usize, at: *mut u8, buffer: *mut u8, bytes: usize) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe {
         match grain {
             1 => parts_of::<PACK, u8>(at, buffer, bytes),
@@ -171,16 +179,17 @@ unsafe fn parts<const PACK: bool>(grain: usize, at: *mut u8, buffer: *mut u8, by
     }
 }
 
-/// Copies `bytes` between `at`, in a window, and a buffer, as many at once as a `V` has.
+/// Copies `bytes` between `at`, in a window, and a buffer, in parts of the size of a `V`.
 ///
 /// # Safety
-/// As [`load_bytes`], for each element of a run; `at` is aligned to the size of a `V`, of which `bytes` is a multiple, and the
-/// buffer has as many.
+/// As [`load_bytes`], for each element of a run; `at` is aligned to the size of a `V`, `bytes` is a
+/// multiple of that size, and the buffer has as many.
 #[inline(always)]
 unsafe fn parts_of<const PACK: bool, V: Values>(at: *mut u8, buffer: *mut u8, bytes: usize) {
     for from in (0..bytes).step_by(size_of::<V>()) {
         let mut bits = [0; 8];
-        // SAFETY: the caller's, for a part that is aligned to its size; the first bytes of a word are the part.
+        // SAFETY: the caller guarantees it, for a part that is aligned to its size; the first bytes
+        // of a word are the part.
         unsafe {
             let (at, buffer) = (at.add(from), buffer.add(from));
             if PACK {
@@ -194,7 +203,7 @@ unsafe fn parts_of<const PACK: bool, V: Values>(at: *mut u8, buffer: *mut u8, by
     }
 }
 
-/// Replaces an element that has the bits `expected`, and returns the bits that it had.
+/// Replaces an element if it has the bits `expected`, and returns the bits that it had.
 ///
 /// # Safety
 /// As [`load`].
@@ -219,13 +228,14 @@ pub unsafe fn combine<V: Values>(op: Op, element: ElementType, at: *mut u8, bits
         Op::Bor if is_integer => call!(V, at, |atom, value| atom.fetch_or(value(bits), Relaxed)),
         Op::Bxor if is_integer => call!(V, at, |atom, value| atom.fetch_xor(value(bits), Relaxed)),
         _ => {
-            // SAFETY: the caller's.
+            // SAFETY: the caller guarantees it.
             let mut found = unsafe { load::<V>(at) };
             loop {
                 let mut combined = found;
-                // SAFETY: the first bytes of a word of this rank are an element that nobody else touches.
+                // SAFETY: the first bytes of a word of this rank are an element that nobody else
+                // touches.
                 unsafe { combine_one::<V>(op, (&raw mut combined).cast(), bits) };
-                // SAFETY: the caller's.
+                // SAFETY: the caller guarantees it.
                 let now = unsafe { compare_and_swap::<V>(at, found, combined) };
                 if now == found {
                     return found;
@@ -236,7 +246,7 @@ pub unsafe fn combine<V: Values>(op: Op, element: ElementType, at: *mut u8, bits
     }
 }
 
-/// Combines values into one element each.
+/// Combines each value into an element.
 ///
 /// # Safety
 /// As [`combine`], for each.
@@ -246,11 +256,11 @@ pub unsafe fn combine_each<V: Values>(
     element: ElementType,
     values: impl Iterator<Item = (*mut u8, u64)>,
 ) {
-    /// The same loop for an operator that is known to the compiler.
+    /// Expands to the same loop for an operator that the compiler knows.
     macro_rules! each {
         ($op:expr) => {
             values.for_each(|(at, bits)| {
-                // SAFETY: the caller's.
+                // SAFETY: the caller guarantees it.
                 unsafe { combine::<V>($op, element, at, bits) };
             })
         };
@@ -270,7 +280,7 @@ pub unsafe fn load_one(element: ElementType, at: *mut u8) -> u64 {
     impl Task for Load {
         type Out = u64;
         fn with<V: Values>(self) -> u64 {
-            // SAFETY: the caller's.
+            // SAFETY: the caller guarantees it.
             unsafe { load::<V>(self.0) }
         }
     }

@@ -6,39 +6,40 @@ use crate::kernel::{copy, unpack};
 use fencepost_planner::datatype::{Datatype, pairs};
 use fencepost_planner::element::{ElementType, Op};
 
-/// Combine elements that lie one after another at `from` into those of `datatype` in the window at `base`, in typemap
-/// order.
+/// Combines the elements in the buffer at `from` into those of `datatype` in the window at `base`,
+/// in typemap order.
 ///
 /// # Safety
-/// The [contract](super#contract), for reading `from` and writing `base`; `op` takes `element`, whose size is its
-/// kind's.
+/// The [contract](super#contract), for reading `from` and writing `base`; `op` takes `element`,
+/// whose size is its kind's.
 pub unsafe fn combine(op: Op, element: ElementType, base: *mut u8, datatype: &Datatype, from: *const u8) {
     if op == Op::Replace {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         return unsafe { unpack(from, base, datatype, element.size as usize) };
     }
     let done = choose(op, element, FromBuffer { base, datatype, from });
     debug_assert!(done.is_some(), "{op} is not defined for {element:?}");
 }
 
-/// Combine `len` elements that lie one after another at `from` into as many at `to`.
+/// Combines `len` adjacent elements at `from` into as many at `to`.
 ///
 /// # Safety
 /// As [`combine`], for a run.
 pub unsafe fn combine_run(op: Op, element: ElementType, to: *mut u8, from: *const u8, len: usize) {
     if op == Op::Replace {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         return unsafe { std::ptr::copy_nonoverlapping(from, to, len * element.size as usize) };
     }
     let done = choose(op, element, Run { to, from, len });
     debug_assert!(done.is_some(), "{op} is not defined for {element:?}");
 }
 
-/// Combine the elements of `from_type` in the window at `from` into those of `to_type` in the window at `to`, which has
-/// as many, in typemap order.
+/// Combines the elements of `from_type` in the window at `from` into those of `to_type` in the
+/// window at `to`, which has as many, in typemap order.
 ///
 /// # Safety
-/// The [contract](super#contract), for reading `from` and writing `to`; `op` takes `element`, whose size is its kind's.
+/// The [contract](super#contract), for reading `from` and writing `to`; `op` takes `element`, whose
+/// size is its kind's.
 pub unsafe fn combine_copy(
     op: Op,
     element: ElementType,
@@ -49,12 +50,12 @@ pub unsafe fn combine_copy(
 ) {
     let size = element.size as usize;
     if op == Op::Replace {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         return unsafe { copy(from, from_type, to, to_type, size) };
     }
     if let Some(run) = from_type.as_run() {
         let from = from.wrapping_offset(run.start as isize * size as isize);
-        // SAFETY: the caller's: what is contiguous is a buffer.
+        // SAFETY: the caller guarantees it: contiguous elements are a buffer.
         return unsafe { combine(op, element, to, to_type, from) };
     }
     debug_assert_eq!(from_type.size(), to_type.size());
@@ -62,22 +63,24 @@ pub unsafe fn combine_copy(
     debug_assert!(done.is_some(), "{op} is not defined for {element:?}");
 }
 
-/// Combine one value of at most eight bytes, given as the first bytes of `bits`, into one element.
+/// Combines one value of at most eight bytes, given as the first bytes of `bits`, into one element.
 ///
 /// # Safety
-/// `to` is one element of type `V` that nobody else touches; `op` takes it, and its size is at most 8.
+/// `to` is one element of type `V` that nobody else touches; `op` takes it, and its size is at most
+/// 8.
 #[inline(always)]
 pub unsafe fn combine_one<V: Values>(op: Op, to: *mut u8, bits: u64) {
     let from = std::ptr::from_ref(&bits).cast::<u8>();
     if op == Op::Replace {
-        // SAFETY: the caller's; the value is in `bits`.
+        // SAFETY: the caller guarantees it; the value is in `bits`.
         return unsafe { std::ptr::copy_nonoverlapping(from, to, size_of::<V>()) };
     }
     let done = V::choose(op, One { to, from });
     debug_assert!(done.is_some(), "{op} is not defined for these elements");
 }
 
-/// Combine values of at most eight bytes, given as the first bytes of words, into one element each.
+/// Combines values of at most eight bytes, given as the first bytes of words, into one element
+/// each.
 ///
 /// # Safety
 /// As [`combine_one`], for each.
@@ -88,11 +91,12 @@ pub unsafe fn combine_each<V: Values>(op: Op, values: impl Iterator<Item = (*mut
 }
 
 /// # Safety
-/// One value of the kernel's each: `to` to read and write, `from` to read.
+/// `to` may be read and written and `from` may be read, for one value of the kernel each.
 #[inline(always)]
 unsafe fn into<K: Kernel>(to: *mut u8, from: *const u8) {
     let to = to.cast::<K::Value>();
-    // SAFETY: the caller's; the value is plain old data, for which any bits are a value.
+    // SAFETY: the caller guarantees it; the value is plain old data, for which any bits are a
+    // value.
     unsafe { to.write_unaligned(K::combine(to.read_unaligned(), from.cast::<K::Value>().read_unaligned())) }
 }
 
@@ -101,7 +105,7 @@ unsafe fn into<K: Kernel>(to: *mut u8, from: *const u8) {
 #[inline(always)]
 unsafe fn into_apart<K: Kernel>(to: *mut u8, from: *const u8) {
     let to = to.cast::<K::Value>();
-    // SAFETY: as there.
+    // SAFETY: as in `into`.
     unsafe {
         to.write_unaligned(K::combine_apart(to.read_unaligned(), from.cast::<K::Value>().read_unaligned()))
     }
@@ -113,7 +117,7 @@ unsafe fn into_apart<K: Kernel>(to: *mut u8, from: *const u8) {
 unsafe fn run_into<K: Kernel>(to: *mut u8, from: *const u8, len: usize) {
     let size = size_of::<K::Value>();
     for i in 0..len {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         unsafe { into::<K>(to.add(i * size), from.add(i * size)) };
     }
 }
@@ -127,7 +131,7 @@ impl Job for One {
     type Out = ();
     #[inline(always)]
     fn with<K: Kernel>(self) {
-        // SAFETY: made in `combine_one` only, whose caller answers for it.
+        // SAFETY: made only in `combine_one`, whose caller guarantees it.
         unsafe { into_apart::<K>(self.to, self.from) }
     }
 }
@@ -138,7 +142,7 @@ impl<I: Iterator<Item = (*mut u8, u64)>> Job for Each<I> {
     type Out = ();
     #[inline(always)]
     fn with<K: Kernel>(self) {
-        // SAFETY: made in `combine_each` only, whose caller answers for it.
+        // SAFETY: made only in `combine_each`, whose caller guarantees it.
         self.0.for_each(|(to, bits)| unsafe { into_apart::<K>(to, (&raw const bits).cast()) });
     }
 }
@@ -153,7 +157,7 @@ impl Job for Run {
     type Out = ();
     #[inline(always)]
     fn with<K: Kernel>(self) {
-        // SAFETY: made in `combine_run` only, whose caller answers for it.
+        // SAFETY: made only in `combine_run`, whose caller guarantees it.
         unsafe { run_into::<K>(self.to, self.from, self.len) }
     }
 }
@@ -171,7 +175,7 @@ impl Job for FromBuffer<'_> {
         let mut from = self.from.cast_mut();
         for piece in self.datatype.pieces() {
             let run = piece.run;
-            // SAFETY: made in `combine` only, whose caller answers for it; the buffer is only read.
+            // SAFETY: made only in `combine`, whose caller guarantees it; the buffer is only read.
             from = unsafe {
                 if run == 1 {
                     each(piece, size, self.base, from, size, |w, b| into::<K>(w, b))
@@ -199,7 +203,7 @@ impl Job for FromWindow<'_> {
             && same_counts(a, b)
         {
             let run = a.run;
-            // SAFETY: made in `combine_copy` only, whose caller answers for it; `from` is only read.
+            // SAFETY: made only in `combine_copy`, whose caller guarantees it; `from` is only read.
             return unsafe { both(a, from.cast_mut(), b, to, size, |from, to| run_into::<K>(to, from, run)) };
         }
         for (a, b, len) in pairs(from_type, to_type) {

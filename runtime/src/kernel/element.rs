@@ -1,16 +1,16 @@
-//! [`Element`]: what may live in a window; [`ValueAt`]: a value and where it was found.
+//! [`Element`]: the types that a window may hold; [`ValueAt`]: a value and the index where it was found.
 
 use bytemuck::{Pod, Zeroable};
 use fencepost_planner::element::{ElementKind, ElementType, Scalar};
 use std::any::TypeId;
 
-/// Plain old data that may live in a window: any bit pattern is a value, and there is no padding.
+/// Plain old data that a window may hold: any bit pattern is a value, and there is no padding.
 ///
-/// Derive it for your own: `#[derive(Clone, Copy, Element)] #[repr(C)]`. Every `bytemuck::Pod` type
-/// is one too; the facade re-exports `bytemuck`, and its derives need
-/// `#[bytemuck(crate = "fencepost::bytemuck")]` then. Accumulates act on the arithmetic types and
+/// Derive it for your own types: `#[derive(Clone, Copy, Element)] #[repr(C)]`. Every
+/// `bytemuck::Pod` type is an element too. The facade re-exports `bytemuck`, whose derives then
+/// need `#[bytemuck(crate = "fencepost::bytemuck")]`. Accumulates act on the arithmetic types and
 /// on [`ValueAt`]; all others can be put, got and replaced. An element has at least one byte and
-/// less than 4 GiB, and is aligned to at most 64 bytes; other types do not compile where a window
+/// less than 4 GiB, and is aligned to at most 64 bytes. Other types do not compile where a window
 /// is made of them:
 ///
 /// ```compile_fail,E0080
@@ -28,26 +28,27 @@ impl<T: Pod> Element for T {}
 
 /// A value and the index where it was found, for MINLOC and MAXLOC (MPI's pair types).
 ///
-/// Value and index have one size, so that there is no padding.
+/// Value and index have the same size, so there is no padding.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[repr(C)]
 pub struct ValueAt<V, I> {
     /// The value that is compared.
     pub value: V,
-    /// The index where it was found; the smaller one wins a tie.
+    /// The index where the value was found; the smaller one wins a tie.
     pub index: I,
 }
 
 macro_rules! pairs {
     ($($value:ident $value_scalar:ident: $($index:ident $index_scalar:ident),*;)*) => {
         $($(
-            // SAFETY: two zeroable fields and nothing else.
+            // SAFETY: it has two zeroable fields and nothing else.
             unsafe impl Zeroable for ValueAt<$value, $index> {}
-            // SAFETY: `repr(C)`, two plain-old-data fields of one size: no padding, every bit pattern valid.
+            // SAFETY: it is `repr(C)` with two plain-old-data fields of one size: no padding, and
+            // every bit pattern is valid.
             unsafe impl Pod for ValueAt<$value, $index> {}
         )*)*
 
-        /// The kind of `T` by its type; decided at compile time once inlined.
+        /// Returns the kind of `T`; decided at compile time once inlined.
         #[inline]
         fn kind_of<T: 'static>() -> ElementKind {
             let id = TypeId::of::<T>();
@@ -85,7 +86,7 @@ pairs! {
     f64 F64: i64 I64, u64 U64;
 }
 
-/// Size and kind of `T`.
+/// Returns the size and the kind of `T`.
 #[inline]
 pub fn element_type<T: Element>() -> ElementType {
     const { assert!(size_of::<T>() > 0, "an element of a window has at least one byte") };

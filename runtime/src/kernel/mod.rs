@@ -1,19 +1,21 @@
-//! The loops that move and combine elements, the only code that touches them but the user's.
+//! The loops that move and combine elements. Only they and the user's code touch elements.
 //!
-//! A *window* pointer is that of element 0; a *buffer* holds elements one after another and may be unaligned. Each
-//! function visits the pieces of a datatype; what it does for the innermost dimension is a loop of its own for each
-//! size of run (1, 2, 4, 8 and 16 bytes) and for each operator and element type, chosen once a call or once a piece.
+//! A *window* pointer is that of element 0. A *buffer* holds elements one after another and may be
+//! unaligned. Each function visits the pieces of a datatype. For the innermost dimension it has a
+//! separate loop for each size of run (1, 2, 4, 8 and 16 bytes) and for each operator and element
+//! type, chosen once a call or once a piece.
 //!
 //! # Contract
 //!
-//! Every function here is unsafe for the same reasons; the caller keeps that
-//! - every element of a datatype is within the allocation its window pointer points into (bounds were checked when
-//!   the operation was called or the plan was bound), and a buffer has as many elements as the datatype;
-//! - nobody else writes what is read or touches what is written while the call lasts (W1, W2);
-//! - what is read and what is written are disjoint: elements are read and written alternately, so a section that is
-//!   copied onto one it overlaps has to go through a buffer.
+//! Every function here is unsafe for the same reasons. The caller guarantees that
+//! - every element of a datatype is within the allocation that its window pointer points into
+//!   (bounds were checked when the operation was called or the plan was bound), and a buffer has as
+//!   many elements as the datatype;
+//! - while the call lasts, nobody else writes what is read, nor touches what is written (W1, W2);
+//! - what is read and what is written are disjoint: elements are read and written alternately, so a
+//!   section that is copied onto one that it overlaps has to go through a buffer.
 //!
-//! An element may be written several times; then in typemap order.
+//! If an element is written several times, then this happens in typemap order.
 
 pub(crate) mod atomic;
 mod combine;

@@ -3,33 +3,33 @@
 use crate::kernel::walk::{both, each, same_counts};
 use fencepost_planner::datatype::{Datatype, pairs};
 
-/// Copy the elements of `datatype` from the window at `base` to `to`, one after another.
+/// Copies the elements of `datatype` from the window at `base` to `to`, one after another.
 ///
 /// # Safety
 /// The [contract](super#contract), for reading `base` and writing `to`.
 pub unsafe fn pack(base: *const u8, datatype: &Datatype, size: usize, to: *mut u8) {
-    // SAFETY: the caller's; the window is only read.
+    // SAFETY: the caller guarantees it; the window is only read.
     unsafe { moves::<true>(base.cast_mut(), datatype, size, to) }
 }
 
-/// Copy elements that lie one after another at `from` to those of `datatype` in the window at `base`.
+/// Copies the elements in the buffer at `from` to those of `datatype` in the window at `base`.
 ///
 /// # Safety
 /// The [contract](super#contract), for reading `from` and writing `base`.
 pub unsafe fn unpack(from: *const u8, base: *mut u8, datatype: &Datatype, size: usize) {
-    // SAFETY: the caller's; the buffer is only read.
+    // SAFETY: the caller guarantees it; the buffer is only read.
     unsafe { moves::<false>(base, datatype, size, from.cast_mut()) }
 }
 
-/// Copy the elements of `from_type` in the window at `from` to those of `to_type` in the window at `to`, which has as
-/// many.
+/// Copies the elements of `from_type` in the window at `from` to those of `to_type` in the window
+/// at `to`, which has as many.
 ///
 /// # Safety
 /// The [contract](super#contract), for reading `from` and writing `to`.
 pub unsafe fn copy(from: *const u8, from_type: &Datatype, to: *mut u8, to_type: &Datatype, size: usize) {
     debug_assert_eq!(from_type.size(), to_type.size());
     let at = |base: *const u8, low: i64| base.wrapping_offset(low as isize * size as isize);
-    // SAFETY: the caller's: what is contiguous is a buffer.
+    // SAFETY: the caller guarantees it: contiguous elements are a buffer.
     unsafe {
         if let Some(run) = to_type.as_run() {
             return pack(from, from_type, size, at(to, run.start).cast_mut());
@@ -63,7 +63,7 @@ pub unsafe fn copy(from: *const u8, from_type: &Datatype, to: *mut u8, to_type: 
     }
 }
 
-/// Between window and buffer: out of the window if `PACK`, else into it.
+/// Moves elements between window and buffer: out of the window if `PACK`, else into it.
 ///
 /// # Safety
 /// As [`pack`] or [`unpack`].
@@ -71,7 +71,8 @@ unsafe fn moves<const PACK: bool>(window: *mut u8, datatype: &Datatype, size: us
     let mut buffer = buffer;
     for piece in datatype.pieces() {
         let bytes = piece.run * size;
-        // SAFETY: the caller's; runs and their places in the buffer are `bytes` long and disjoint.
+        // SAFETY: the caller guarantees it; runs and their places in the buffer are `bytes` long
+        // and disjoint.
         buffer = unsafe {
             match bytes {
                 1 => each(piece, size, window, buffer, bytes, |w, b| way::<PACK, u8>(w, b)),
@@ -79,7 +80,7 @@ unsafe fn moves<const PACK: bool>(window: *mut u8, datatype: &Datatype, size: us
                 4 => each(piece, size, window, buffer, bytes, |w, b| way::<PACK, u32>(w, b)),
                 8 => each(piece, size, window, buffer, bytes, |w, b| way::<PACK, u64>(w, b)),
                 16 => each(piece, size, window, buffer, bytes, |w, b| way::<PACK, u128>(w, b)),
-                // A few words: the loop is over before a call of memcpy has begun.
+                // For a few words, the loop ends before a call of memcpy would begin its work.
                 24..=64 if bytes.is_multiple_of(8) => each(piece, size, window, buffer, bytes, |w, b| {
                     for i in (0..bytes).step_by(8) {
                         way::<PACK, u64>(w.add(i), b.add(i));
@@ -95,26 +96,28 @@ unsafe fn moves<const PACK: bool>(window: *mut u8, datatype: &Datatype, size: us
 }
 
 /// # Safety
-/// Both are a `U` long.
+/// `window` and `buffer` are both valid for a `U`.
 #[inline(always)]
 unsafe fn way<const PACK: bool, U: Copy>(window: *mut u8, buffer: *mut u8) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe { if PACK { unit::<U>(window, buffer) } else { unit::<U>(buffer, window) } }
 }
 
 /// # Safety
-/// `from` may be read and `to` written, a `U` each.
+/// `from` may be read and `to` may be written, for a `U` each.
 #[inline(always)]
 unsafe fn unit<U: Copy>(from: *const u8, to: *mut u8) {
-    // SAFETY: the caller's; `U` is an unsigned integer, for which any bits are a value.
+    // SAFETY: the caller guarantees it; `U` is an unsigned integer, for which any bits are a value.
     unsafe { to.cast::<U>().write_unaligned(from.cast::<U>().read_unaligned()) }
 }
 
-/// Ask for the memory at `at`, which need not be any, so that it is this processor's own when it is written soon.
+/// Prefetches the memory at `at` for a write that follows soon, so that this processor owns its
+/// cache line. The address need not be valid.
 #[inline(always)]
 pub fn fetch_to_write<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, which touches nothing; Intel's processors before Broadwell take it for a NOP.
+    // SAFETY: this is a hint, which touches nothing; Intel's processors before Broadwell treat it
+    // as a NOP.
     unsafe {
         std::arch::asm!("prefetchw [{}]", in(reg) at.addr(), options(nomem, nostack, preserves_flags));
     }
@@ -122,11 +125,11 @@ pub fn fetch_to_write<T>(at: *const T) {
     let _ = at;
 }
 
-/// Ask for the memory at `at`, which need not be any, so that it is near when it is read soon.
+/// Prefetches the memory at `at` for a read that follows soon. The address need not be valid.
 #[inline(always)]
 pub fn fetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, which touches nothing.
+    // SAFETY: this is a hint, which touches nothing.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(at.cast());

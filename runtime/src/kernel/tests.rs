@@ -1,4 +1,4 @@
-//! Every loop against safe code that goes element by element.
+//! Compares every loop with safe code that goes element by element.
 
 use crate::kernel::element::ValueAt;
 use crate::kernel::element::element_type;
@@ -7,7 +7,8 @@ use bytemuck::{Pod, bytes_of};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 
-/// Datatypes of `0..200`, of 12 elements each: a run, down, columns, planes, short and long runs, a list, zero strides.
+/// Datatypes of `0..200`, of 12 elements each: a run, a descending one, columns, planes, short and
+/// long runs, a list, zero strides.
 fn shapes() -> Vec<Datatype> {
     vec![
         Datatype::run(5..17),
@@ -25,7 +26,7 @@ fn shapes() -> Vec<Datatype> {
 
 const LEN: usize = 200;
 
-/// Bytes that are all different from place to place.
+/// Returns bytes that differ from place to place.
 fn noise(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|i| ((i + seed * 7919).wrapping_mul(2_654_435_761) >> 9) as u8).collect()
 }
@@ -41,7 +42,7 @@ fn pack_and_unpack_move_each_element_and_nothing_else_at_any_alignment() {
         for datatype in &shapes() {
             for skew in 0..3 {
                 let mut packed = vec![0xee_u8; 12 * size + 8];
-                // SAFETY: the shapes lie in the window; the buffer has room.
+                // SAFETY: the shapes are in the window; the buffer has room.
                 unsafe { pack(window.as_ptr(), datatype, size, packed[skew..].as_mut_ptr()) };
                 let mut wanted = vec![0xee_u8; 12 * size + 8];
                 for (i, at) in places(datatype).into_iter().enumerate() {
@@ -70,7 +71,7 @@ fn copy_moves_each_element_between_any_two_shapes() {
             for b in &shapes() {
                 let mut to = noise(LEN * size, 2);
                 let mut wanted = to.clone();
-                // SAFETY: the shapes lie in their windows, which are two.
+                // SAFETY: the shapes are in their windows, which are two.
                 unsafe { copy(from.as_ptr(), a, to.as_mut_ptr(), b, size) };
                 for (a, b) in places(a).into_iter().zip(places(b)) {
                     wanted[b * size..][..size].copy_from_slice(&from[a * size..][..size]);
@@ -97,7 +98,7 @@ fn what_is_written_twice_is_written_in_typemap_order() {
     assert_eq!(to, [9 + ends[0], 11 + middle, 12 + ends[1], 0]);
 }
 
-/// Values at which something could go wrong, as bytes.
+/// Returns the bytes of values at which something could go wrong.
 fn special(scalar: Scalar) -> Vec<Vec<u8>> {
     fn all<T: Pod>(values: &[T]) -> Vec<Vec<u8>> {
         values.iter().map(|value| bytes_of(value).to_vec()).collect()
@@ -149,7 +150,7 @@ fn special(scalar: Scalar) -> Vec<Vec<u8>> {
     }
 }
 
-/// An integer as what it stands for.
+/// Returns the value of an integer.
 fn number(scalar: Scalar, bytes: &[u8]) -> i128 {
     let mut wide = [0_u8; 16];
     wide[..bytes.len()].copy_from_slice(bytes);
@@ -159,7 +160,7 @@ fn number(scalar: Scalar, bytes: &[u8]) -> i128 {
     if signed && value >> (bits - 1) == 1 { value - (1 << bits) } else { value }
 }
 
-/// A float as a double, which holds every float.
+/// Returns a float as a double, which can represent every float.
 fn float(bytes: &[u8]) -> f64 {
     match bytes.len() {
         4 => f64::from(bytemuck::pod_read_unaligned::<f32>(bytes)),
@@ -167,7 +168,8 @@ fn float(bytes: &[u8]) -> f64 {
     }
 }
 
-/// Which of two values MINLOC (or MAXLOC, if not `low`) takes; equal if either.
+/// Compares two values by MINLOC (or MAXLOC, if not `low`): the smaller one wins, and they are
+/// equal if either may win.
 fn winner(scalar: Scalar, a: &[u8], b: &[u8], low: bool) -> std::cmp::Ordering {
     if !scalar.is_float() {
         let order = number(scalar, a).cmp(&number(scalar, b));
@@ -186,7 +188,7 @@ fn winner(scalar: Scalar, a: &[u8], b: &[u8], low: bool) -> std::cmp::Ordering {
     }
 }
 
-/// The canonical quiet NaN for any.
+/// Replaces any NaN by the canonical quiet one.
 fn canonical(scalar: Scalar, bytes: &[u8]) -> Vec<u8> {
     match scalar {
         Scalar::F32 if float(bytes).is_nan() => 0x7fc0_0000_u32.to_le_bytes().to_vec(),
@@ -236,7 +238,7 @@ fn by_the_book(op: Op, element: ElementType, old: &[u8], new: &[u8]) -> Vec<u8> 
     }
 }
 
-/// Every element type that some operator but REPLACE takes.
+/// Returns every element type that some operator other than REPLACE takes.
 fn types() -> Vec<ElementType> {
     let mut types: Vec<_> = Scalar::ALL.into_iter().map(ElementType::scalar).collect();
     for value in Scalar::ALL {
@@ -269,7 +271,7 @@ impl Task for CombineOne<'_> {
     type Out = ();
     fn with<V: Values>(self) {
         assert_eq!(self.1.len(), size_of::<V>());
-        // SAFETY: one element.
+        // SAFETY: there is one element.
         unsafe { combine_one::<V>(self.0, self.1.as_mut_ptr(), self.2) }
     }
 }
@@ -282,7 +284,7 @@ impl Task for CombineEach<'_> {
         assert_eq!(self.1.len(), self.2.len() * size_of::<V>());
         let to = self.1.as_mut_ptr();
         let values = self.2.iter().enumerate().map(|(i, &bits)| (to.wrapping_add(i * size_of::<V>()), bits));
-        // SAFETY: an element for each value.
+        // SAFETY: there is an element for each value.
         unsafe { combine_each::<V>(self.0, values) }
     }
 }
@@ -295,7 +297,8 @@ fn every_operator_on_every_type_treats_special_values_as_defined() {
         for op in Op::ALL.into_iter().filter(|op| op.takes(element)) {
             let values = values(element);
             for old in &values {
-                // All values at once into as many copies of the old one, from an odd address.
+                // Combines all values at once into as many copies of the old one, from an odd
+                // address.
                 let mut window = old.repeat(values.len());
                 let mut source = vec![0_u8];
                 source.extend(values.concat());
@@ -352,7 +355,7 @@ fn combining_goes_to_each_element_of_any_shape_and_nowhere_else() {
                 for a in &shapes() {
                     let mut to = before.clone();
                     let mut wanted = before.clone();
-                    // SAFETY: the shapes lie in their windows, which are two.
+                    // SAFETY: the shapes are in their windows, which are two.
                     unsafe { combine_copy(op, element, from.as_ptr(), a, to.as_mut_ptr(), b) };
                     for (a, b) in places(a).into_iter().zip(places(b)) {
                         let value =
@@ -373,7 +376,7 @@ fn a_pair_is_a_value_and_then_an_index() {
     let element = element_type::<ValueAt<f64, i64>>();
     let mut window = [old];
     let at = window.as_mut_ptr().cast::<u8>();
-    // SAFETY: one element each.
+    // SAFETY: there is one element each.
     unsafe { combine(Op::MinLoc, element, at, &Datatype::run(0..1), bytes_of(&new).as_ptr()) };
     assert_eq!(window, [new]);
 }

@@ -1,7 +1,9 @@
-//! The results of operators on two values: paragraph 7 of `planner/README.md` as functions, and the choice among them.
+//! The results of operators on two values: paragraph 7 of `planner/README.md` as functions, and the
+//! choice among them.
 //!
-//! Integers wrap; logical operators leave 0 or 1; MIN and MAX are `minimum` and `maximum` of IEEE 754-2019, section 9.6
-//! (NaN wins, -0 < +0), and MINLOC and MAXLOC order values the same way; every NaN is the canonical quiet one.
+//! Integers wrap. Logical operators leave 0 or 1. MIN and MAX are `minimum` and `maximum` of IEEE
+//! 754-2019, section 9.6 (NaN wins, -0 < +0), and MINLOC and MAXLOC order values the same way.
+//! Every NaN is the canonical quiet one.
 
 use crate::kernel::element::ValueAt;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
@@ -10,18 +12,19 @@ use std::marker::PhantomData;
 
 /// One operator on one type.
 pub trait Kernel {
-    /// Plain old data, any bits a value.
+    /// The type of the values: plain old data for which any bits are a value.
     type Value: Copy;
-    /// The element that was there, and what arrives.
+    /// Combines the present element with the one that arrives.
     fn combine(old: Self::Value, new: Self::Value) -> Self::Value;
-    /// The same, of elements apart: where no vector is made of several, what is rare may be a branch.
+    /// Combines as `combine` does, for single elements: these are not vectorised, so a rare case
+    /// may be a branch.
     #[inline(always)]
     fn combine_apart(old: Self::Value, new: Self::Value) -> Self::Value {
         Self::combine(old, new)
     }
 }
 
-/// Called where a branch goes that is hardly ever taken: the compiler keeps it a branch.
+/// Marks a branch that is hardly ever taken, so that the compiler keeps it a branch.
 #[inline]
 #[cold]
 fn cold_path() {}
@@ -30,17 +33,17 @@ fn cold_path() {}
 pub trait Job {
     /// The type of the result.
     type Out;
-    /// Do it.
+    /// Does the job with this kernel.
     fn with<K: Kernel>(self) -> Self::Out;
 }
 
 /// A value in the order of MINLOC and MAXLOC.
 pub trait Ranked: Copy {
-    /// By MINLOC: what is less wins.
+    /// Compares by MINLOC: the lesser value wins.
     fn low(self, other: Self) -> Ordering;
-    /// By MAXLOC: what is less wins.
+    /// Compares by MAXLOC: the lesser value wins.
     fn high(self, other: Self) -> Ordering;
-    /// The canonical quiet NaN for any NaN.
+    /// Returns the canonical quiet NaN for any NaN, and other values unchanged.
     fn canonical(self) -> Self;
 }
 
@@ -83,7 +86,7 @@ macro_rules! kernels {
 
 macro_rules! integers {
     ($($signed:ident $unsigned:ident)*) => {$(
-        // Where the sign does not show, one kernel serves both.
+        // Where the sign makes no difference, one kernel serves both types.
         kernels! { $unsigned:
             Sum |a, b| a.wrapping_add(b);
             Prod |a, b| a.wrapping_mul(b);
@@ -131,7 +134,7 @@ macro_rules! floats {
         impl Ranked for $ty {
             #[inline(always)]
             fn low(self, other: Self) -> Ordering {
-                // Of numbers, the total order of the standard is the one that has -0 < +0.
+                // For numbers, the total order of the standard has -0 < +0.
                 other.is_nan().cmp(&self.is_nan()).then_with(|| {
                     if self.is_nan() { Ordering::Equal } else { self.total_cmp(&other) }
                 })
@@ -171,9 +174,10 @@ impl<V: Ranked, I: Copy + Ord> Kernel for MaxLoc<ValueAt<V, I>> {
     }
 }
 
-/// A type of elements: its operators are known where code is compiled.
+/// A type of elements whose operators are known at compile time.
 pub trait Values: Copy + 'static {
-    /// Do `job` with the kernel of `op`; `None` where there is none: REPLACE, and what these elements do not take.
+    /// Does `job` with the kernel of `op`. Returns `None` if there is no kernel: for REPLACE, and
+    /// for operators that these elements do not take.
     fn choose<J: Job>(op: Op, job: J) -> Option<J::Out>;
 }
 
@@ -216,7 +220,7 @@ impl<V: Ranked + 'static, I: Copy + Ord + 'static> Values for ValueAt<V, I> {
     }
 }
 
-/// Elements of which only the size is known.
+/// Elements whose size alone is known.
 impl<const SIZE: usize> Values for [u8; SIZE] {
     #[inline(always)]
     fn choose<J: Job>(_: Op, _: J) -> Option<J::Out> {
@@ -228,12 +232,14 @@ impl<const SIZE: usize> Values for [u8; SIZE] {
 pub trait Task {
     /// The type of the result.
     type Out;
-    /// Do it.
+    /// Does the task with this type.
     fn with<V: Values>(self) -> Self::Out;
 }
 
-/// Do `task` with the type of `element`. All opaque elements of more than 8 bytes have one type, of 9 bytes: no record holds
-/// their value, so none is read by it.
+/// Does `task` with the type of `element`.
+///
+/// Opaque elements wider than 8 bytes share one placeholder type of 9 bytes: records never hold
+/// such values, so it is never read.
 #[inline(always)]
 pub fn with_values<T: Task>(element: ElementType, task: T) -> T::Out {
     macro_rules! pair {
@@ -284,7 +290,7 @@ fn opaque<T: Task>(size: u32, task: T) -> T::Out {
     }
 }
 
-/// Do `job` with the kernel of `op` on `element`; `None` where there is none.
+/// Does `job` with the kernel of `op` on `element`. Returns `None` if there is no kernel.
 #[inline(always)]
 pub(super) fn choose<J: Job>(op: Op, element: ElementType, job: J) -> Option<J::Out> {
     struct Choose<J>(Op, J);

@@ -1,13 +1,14 @@
-//! Visiting the runs of a datatype, the innermost dimension in a loop of its own.
+//! Visits the runs of a datatype, the innermost dimension in a loop of its own.
 
 use fencepost_planner::datatype::{Dim, Piece};
 
-/// Call `f(window, buffer)` for each run of `piece`: where its first element is, and where in a buffer that moves on by
-/// `step` bytes each time. Returns where the buffer ends.
+/// Calls `f(window, buffer)` for each run of `piece`, and returns where the buffer ends.
+///
+/// `window` is where the run's first element is, and `buffer` advances by `step` bytes each time.
 ///
 /// # Safety
-/// Every element of the piece, of `size` bytes, is within the allocation of `window`, which points to element 0; the
-/// buffer has `step` bytes for each run.
+/// Every element of the piece, of `size` bytes, is within the allocation of `window`, which points
+/// to element 0; the buffer has `step` bytes for each run.
 #[inline(always)]
 pub(super) unsafe fn each(
     piece: &Piece,
@@ -20,19 +21,19 @@ pub(super) unsafe fn each(
     let size = size as isize;
     // SAFETY: the first run is in the allocation.
     let first = unsafe { window.offset(piece.offset as isize * size) };
-    // A list has many pieces of few runs: those are visited without a call.
+    // A list has many pieces of few runs, which are visited without a call.
     match &piece.dims[..] {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         [] => unsafe { line(1, 0, first, buffer, step, &f) },
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         [dim] => unsafe { line(dim.count, dim.stride as isize * size, first, buffer, step, &f) },
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         dims => unsafe { nest(dims, size, first, buffer, step, &f) },
     }
 }
 
 /// # Safety
-/// As [`each`], for `count` runs `stride` bytes apart from `window` on.
+/// As [`each`], for `count` runs at intervals of `stride` bytes from `window` on.
 #[inline(always)]
 unsafe fn line(
     count: usize,
@@ -51,7 +52,7 @@ unsafe fn line(
 }
 
 /// # Safety
-/// As [`each`], for the runs at `dims`, of which there are some, from `window` on.
+/// As [`each`], for the runs at `dims`, which are not empty, from `window` on.
 #[inline]
 unsafe fn nest(
     dims: &[Dim],
@@ -64,18 +65,19 @@ unsafe fn nest(
     let Some((dim, inner)) = dims.split_first() else { return buffer };
     let stride = dim.stride as isize * size;
     if inner.is_empty() {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         return unsafe { line(dim.count, stride, window, buffer, step, f) };
     }
     let mut buffer = buffer;
     for i in 0..dim.count {
-        // SAFETY: the first run of this step is one of the piece's; the buffer goes on where it ended.
+        // SAFETY: the first run of this step is one of the piece's; `buffer` continues after the
+        // bytes already written.
         buffer = unsafe { nest(inner, size, window.offset(i as isize * stride), buffer, step, f) };
     }
     buffer
 }
 
-/// Call `f(a, b)` for each run of two pieces whose dimensions have the same counts.
+/// Calls `f(a, b)` for each run of two pieces whose dimensions have the same counts.
 ///
 /// # Safety
 /// As [`each`], for both windows.
@@ -92,11 +94,11 @@ pub(super) unsafe fn both(
     let (first_a, first_b) = unsafe {
         (in_a.offset(a.offset as isize * size as isize), in_b.offset(b.offset as isize * size as isize))
     };
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe { nests(&a.dims, first_a, &b.dims, first_b, size as isize, &f) }
 }
 
-/// Whether the pieces have dimensions of the same counts, as [`both`] requires.
+/// Returns whether the pieces have dimensions of the same counts, as [`both`] requires.
 pub(super) fn same_counts(a: &Piece, b: &Piece) -> bool {
     a.run == b.run
         && a.dims.len() == b.dims.len()

@@ -73,7 +73,7 @@ pub struct RequestSet<B> {
     ready: Vec<usize>,
 }
 
-/// The error of a call that completes several requests, some of which have failed, with the
+/// The error of a call that completes several requests if some of them have failed, with the
 /// [`Outcome`] of each.
 pub type SomeFailed<B> = Refused<Vec<Outcome<B>>>;
 
@@ -89,7 +89,7 @@ pub struct Completed<B> {
     pub status: Status,
 }
 
-/// The result of one request of several, some of which have failed.
+/// The result of one request of several if some of them have failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Outcome<B> {
