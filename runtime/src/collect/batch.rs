@@ -1,4 +1,4 @@
-//! [`Collected`]: what an access has collected for one target, in program order.
+//! [`Collected`]: the operations that an access has collected for one target, in program order.
 
 use crate::collect::lent::Lent;
 use crate::collect::outbox::{DATATYPE, DatatypeOperation, Head, Outbox};
@@ -11,26 +11,28 @@ use std::panic::Location;
 
 type Site = &'static Location<'static>;
 
-/// What an access has collected for one target, by a pointer, since it is moved at each step of its access.
+/// The collected operations of an access for one target, boxed, since they are moved at each step
+/// of their access.
 pub(crate) type Batch = Box<Collected>;
 
-/// What an access has collected for one target.
+/// The operations that an access has collected for one target.
 pub(crate) struct Collected {
     pub(crate) target: usize,
-    /// Which access of this rank to the target it belongs to, from 0.
+    /// The number of this access among those of this rank to the target, from 0.
     pub(crate) number: u64,
     /// Puts and accumulates: a record each, on an element or a datatype.
     pub(crate) outbox: Outbox,
-    /// The lines of the records: how many in a row have each.
+    /// The lines of the records: how many successive records have each.
     pub(crate) lines: Vec<(u32, Site)>,
     pub(crate) gets: Vec<Get>,
-    /// The marks of what the operations touch of the target's part, where conflicts are looked for.
+    /// The marks of the elements of the target's part that the operations touch, if conflicts are
+    /// looked for.
     pub(crate) own: Option<Box<Own>>,
 }
 
 /// A get of an access.
 pub(crate) struct Get {
-    /// The number of records that come before it in program order.
+    /// The number of records before it in program order.
     pub(crate) before: usize,
     pub(crate) remote: Datatype,
     pub(crate) slot: Slot,
@@ -38,13 +40,13 @@ pub(crate) struct Get {
 }
 
 impl Collected {
-    /// Nothing yet; records and elements go to this memory while it has room.
+    /// Returns an empty list, whose records and elements go to this memory while it has room.
     pub(crate) fn new(memory: &Memory) -> Box<Self> {
         let (lines, gets) = (Vec::new(), Vec::new());
         Box::new(Self { target: 0, number: 0, outbox: Outbox::new(memory), lines, gets, own: None })
     }
 
-    /// For this access to this target, with nothing collected; the memory is kept.
+    /// Reuses the list for this access to this target, with nothing collected. Its memory is kept.
     pub(crate) fn renew(&mut self, target: usize, number: u64) {
         (self.target, self.number) = (target, number);
         self.outbox.clear();
@@ -54,7 +56,7 @@ impl Collected {
         self.own = None;
     }
 
-    /// One more record is on this line.
+    /// Adds one more record of this line.
     #[inline]
     pub(crate) fn line(&mut self, site: Site) {
         match self.lines.last_mut() {
@@ -63,12 +65,13 @@ impl Collected {
         }
     }
 
-    /// A get that brings elements.
+    /// Adds a get of at least one element.
     pub(crate) fn get(&mut self, remote: Datatype, slot: Slot, site: Site) {
         self.gets.push(Get { before: self.outbox.records.len(), remote, slot, site });
     }
 
-    /// The first operation, in program order, that does not fit what is lent: the class of its error, and its line.
+    /// Returns the error class and the line of the first operation, in program order, that does not
+    /// fit the exposed elements.
     pub(crate) fn misfit(&self, lent: &Lent) -> Option<(ErrorClass, Site)> {
         if matches!(lent, Lent::Whole) {
             return None;
@@ -90,7 +93,8 @@ impl Collected {
     }
 }
 
-/// The class of the error of the put or accumulate of this record, if it does not fit what is lent.
+/// Returns the error class of the put or accumulate of this record, if it does not fit the exposed
+/// elements.
 pub(crate) fn misfit_record(lent: &Lent, head: Head, wide: &[DatatypeOperation]) -> Option<ErrorClass> {
     match head.code() {
         DATATYPE => lent.misfit(&wide[head.at()].remote, false),

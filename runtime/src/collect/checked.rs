@@ -1,6 +1,7 @@
-//! [`List`]: what a rank has called for one target since the last fence, with the line of each call, for a search for conflicts.
+//! [`List`]: the calls of a rank for one target since the last fence, each with its line, for a
+//! search for conflicts.
 //!
-//! It is kept only while epochs are checked. An access is an entry of a word, or of two:
+//! Lists are kept only while epochs are checked. An access is an entry of one word, or of two:
 //!
 //! ```text
 //! bits  0..40  displacement of the first element, where the datatype begins among the bytes, or the first record
@@ -10,9 +11,11 @@
 //! bits 48..64  the line, by its place in the list's
 //! ```
 //!
-//! An operation of which a [record](crate::collect::outbox) says all but the line is not kept here, where the target reads the
-//! records in place: an entry stands for all that were written since the entry before. To other ranks such entries are
-//! [spelt out](List::spell), and a list is sent as it is. Each entry has a number, and each record that it stands for has one.
+//! If the target reads the records in place, an operation whose [record](crate::collect::outbox)
+//! expresses all but the line has no entry of its own: one entry represents all such records that
+//! were written since the entry before. For other ranks these entries are [spelt out](List::spell),
+//! and then a list is sent unchanged. Each entry has a number, and so has each record that it
+//! represents.
 
 use crate::collect::outbox::DISPLACEMENTS;
 use crate::collect::plain::{Plain, kind_of, line_of, plain};
@@ -33,24 +36,26 @@ const OF_TYPE: u64 = 2 << 45;
 const FORM: u64 = 3 << 45;
 const SAME: u64 = 1 << 47;
 const SITE: u32 = 48;
-/// More lines than a list tells apart: the last one stands for all that follow.
+/// The number of lines that a list can distinguish: the last one represents all that follow.
 const SITES: usize = 1 << (64 - SITE);
 
-/// The accesses that one rank has asked for on another one, in the order of its calls.
+/// The accesses of one rank to another one, in the order of its calls.
 #[derive(Default)]
 pub(crate) struct List {
     entries: Vec<u64>,
     sites: Vec<&'static Location<'static>>,
-    /// The place of the line that was added last: mostly the next call is the same one.
+    /// The place of the line that was added last, since the next call usually has the same line.
     last: usize,
     /// The wire forms of datatypes.
     types: Vec<u8>,
-    /// The records before this one are in entries, or are those of entries.
+    /// The number of records, from the first on, that entries represent, or that belong to
+    /// operations with entries.
     records: usize,
 }
 
 impl List {
-    /// Adds all records from those before to this one, which have this code, or several.
+    /// Adds an entry for all records from those before up to `to`, with this code (`MIXED` for
+    /// several).
     fn add_records(&mut self, to: usize, code: u64) {
         if to > self.records {
             self.entries.extend([FORM | code << 40 | self.records as u64, (to - self.records) as u64]);
@@ -58,8 +63,8 @@ impl List {
         }
     }
 
-    /// Puts in place of each entry that stands for some of these `records`, of elements of `size` bytes, one for each operation
-    /// of which nothing else is kept. `lines` are those of the records.
+    /// Replaces each entry that represents some of these `records`, of elements of `size` bytes, by
+    /// one for each operation that is kept only as a record. `lines` are those of the records.
     pub(crate) fn spell(
         &mut self,
         records: &[Record],
@@ -87,7 +92,7 @@ impl List {
         }
     }
 
-    /// Adds an access; it is the `same` operation's as the one before, or another one's.
+    /// Adds an access. `same` is whether it belongs to the operation of the access before.
     #[inline]
     pub(crate) fn add(
         &mut self,
@@ -133,28 +138,29 @@ impl List {
         self.entries.extend([head | OF_TYPE | at as u64, (self.types.len() - at) as u64]);
     }
 
-    /// Returns whether it is empty.
+    /// Returns whether the list is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The numbers of its entries are below this.
+    /// Returns an upper bound of the numbers of its entries, which are below it.
     pub(crate) fn numbers(&self) -> usize {
         numbered(&self.entries).last().map_or(0, |(_, _, next)| next)
     }
 
-    /// The line of the entry of this number.
+    /// Returns the line of the entry with this number.
     pub(crate) fn site_of(&self, number: usize) -> Option<&'static Location<'static>> {
         let (head, ..) = numbered(&self.entries).find(|(_, at, _)| *at == number)?;
         self.sites.get((head >> SITE) as usize).copied()
     }
 
-    /// The lines of its entries.
+    /// Returns the lines of its entries.
     pub(crate) fn sites(&self) -> &[&'static Location<'static>] {
         &self.sites
     }
 
-    /// Appends its entries and its datatypes to `out`: the number of words, that of bytes of datatypes, and both.
+    /// Appends the number of words, the number of bytes of datatypes, then the entries and the
+    /// datatypes to `out`.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend((self.entries.len() as u64).to_le_bytes());
         out.extend((self.types.len() as u64).to_le_bytes());
@@ -166,7 +172,7 @@ impl List {
         out.extend_from_slice(&self.types);
     }
 
-    /// Forgets everything; memory is kept.
+    /// Forgets everything; the memory is kept.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.sites.clear();
@@ -175,7 +181,7 @@ impl List {
     }
 }
 
-/// The first word of each entry, its number and that of the next.
+/// Returns the first word of each entry, its number and the number of the next entry.
 fn numbered(mut words: &[u64]) -> impl Iterator<Item = (u64, usize, usize)> {
     let mut number = 0;
     std::iter::from_fn(move || {
@@ -188,51 +194,58 @@ fn numbered(mut words: &[u64]) -> impl Iterator<Item = (u64, usize, usize)> {
     })
 }
 
-/// The calls on a window and the marks of its elements, kept to find conflicts where that is asked for.
+/// The calls on a window and the marks of its elements, kept to find conflicts if that is asked
+/// for.
 #[derive(Default)]
 pub(crate) struct Checked {
     on: Cell<bool>,
     lists: RefCell<Lists>,
-    /// The lines of operations of which a record says all else.
+    /// The lines of operations whose records express everything else.
     pub(crate) plain: Plain,
     marks: RefCell<Marks>,
-    /// The marks of each target's part, once something was called on it.
+    /// The marks of each target's part, made when an operation was called on it.
     own: OnceCell<Box<[OnceCell<Own>]>>,
     /// The line at which NOPUT was asserted for this epoch.
     pub(crate) no_put: Cell<Option<&'static Location<'static>>>,
     /// Whether NOSTORE was asserted at some fence.
     pub(crate) stores: Cell<bool>,
-    /// A digest of this rank's part as it was when the program got the window back.
+    /// A digest of this rank's part at the time when the program got the window back.
     pub(crate) before: Cell<Option<[u8; 32]>>,
-    /// The line of the call since which the stores of this rank are found by a comparison with `part`.
+    /// The line of the call since which the stores of this rank are found by a comparison with
+    /// `part`.
     pub(crate) since: Cell<Option<&'static Location<'static>>>,
     /// The bytes of this rank's part after that call.
     pub(crate) part: RefCell<Vec<u8>>,
-    /// The elements that this rank has loaded since that call, but for those that the memory still notes; in runs.
+    /// The elements that this rank has loaded since that call, in runs, except those that the
+    /// memory still notes.
     pub(crate) loaded: RefCell<Vec<Range<usize>>>,
-    /// The sections of operations in this epoch, where stores into them and loads of them are looked for.
+    /// The sections of operations in this epoch, if stores into them and loads of them are looked
+    /// for.
     pub(crate) sections: RefCell<Sections>,
 }
 
 /// The lists of one window.
 #[derive(Default)]
 pub(crate) struct Lists {
-    /// By target, as far as there is one.
+    /// The lists by target, as far as they were made.
     targets: Vec<List>,
-    /// This rank's accesses to its own part of other windows, as sections, by their numbers.
+    /// This rank's accesses to its own part of other windows, as sections, by the numbers of these
+    /// windows.
     sections: BTreeMap<u32, List>,
-    /// The lines of records, with the bits that those have of them; once the lists are [closed](Self::close).
+    /// The lines of records, each with the bits of it that records contain, once the lists are
+    /// [closed](Self::close).
     lines: Vec<(u64, &'static Location<'static>)>,
 }
 
 impl Checked {
-    /// Conflicts of the window, which has parts on this number of ranks, are looked for from here on.
+    /// Begins to look for conflicts of the window, which has parts on this number of ranks.
     pub(crate) fn begin(&self, ranks: usize) {
         self.on.set(true);
         self.own.get_or_init(|| (0..ranks).map(|_| OnceCell::new()).collect());
     }
 
-    /// The marks of this rank in this epoch for the part of `target`, if it has called something there in any epoch.
+    /// Returns the marks of this rank in this epoch for the part of `target`, if it has called
+    /// something there in any epoch.
     #[inline(always)]
     pub(crate) fn own(&self, target: usize) -> Option<&Own> {
         if !cfg!(feature = "check") {
@@ -241,12 +254,14 @@ impl Checked {
         self.own.get()?.get(target)?.get()
     }
 
-    /// The same; the part has this number of elements, and records say all of operations on those below `quick`.
+    /// Returns the same marks, and makes them if needed. The part has `len` elements, and records
+    /// express operations on elements below `quick` completely.
     pub(crate) fn own_of(&self, target: usize, len: usize, quick: usize) -> Option<&Own> {
         self.own.get()?.get(target).map(|own| own.get_or_init(|| Own::new(len).quick_below(quick)))
     }
 
-    /// Calls `act` with all that was called for `target`, of whose records this number stay, and with the lines of those.
+    /// Calls `act` with all calls for `target` and with the lines of its records. `records` is the
+    /// number of records that stay for it.
     pub(crate) fn with_list<R>(
         &self,
         target: usize,
@@ -261,7 +276,7 @@ impl Checked {
         act(list, &self.plain.lines())
     }
 
-    /// Calls `act` with the accesses to sections of the window of this number, if there are any.
+    /// Calls `act` with the accesses to sections of the window with this number, if there are any.
     pub(crate) fn with_section(&self, window: u32, act: impl FnOnce(&List)) {
         self.lists.borrow().sections.get(&window).map(act);
     }
@@ -272,9 +287,12 @@ impl Checked {
         cfg!(feature = "check") && self.on.get()
     }
 
-    /// Adds the access of an operation to `target`, and if it has a section, the one that it makes to the section: of the
-    /// window itself, on rank `me`, or of the other window of a number. The operation is `own` records, which are still to be
-    /// written; `records` returns how many are there before, for a target for which they stay.
+    /// Adds the access of an operation to `target` and, if it has a section, its access to the
+    /// section.
+    ///
+    /// The section is of the window itself, on rank `me`, or of another window with this number.
+    /// The operation has `own` records, which are still to be written. `records` returns the number
+    /// of records before them, for a target whose records stay.
     pub(crate) fn add(
         &self,
         (kind, target, touched): (Kind, usize, Touched<'_>),
@@ -308,33 +326,34 @@ impl Checked {
         }
     }
 
-    /// Returns all that was called since the last fence; nothing is left. Its memory may be given [back](Self::give_back).
+    /// Takes all calls since the last fence, so nothing is left. Their memory may be
+    /// [returned](Self::give_back).
     pub(crate) fn take(&self) -> Lists {
         self.lists.take()
     }
 
-    /// Gives back the memory of what was taken.
+    /// Returns the memory of lists that were taken.
     pub(crate) fn give_back(&self, lists: Lists) {
-        // A window that is named twice in a fence has nothing the second time.
+        // A window that is named twice in a fence has no lists the second time.
         if !lists.targets.is_empty() {
             *self.lists.borrow_mut() = lists;
         }
         self.clear();
     }
 
-    /// The marks of this rank's elements.
+    /// Returns the marks of this rank's elements.
     pub(crate) fn marks(&self) -> RefMut<'_, Marks> {
         self.marks.borrow_mut()
     }
 
-    /// Forgets the elements that this rank had: what is stored from here on is not compared with them.
+    /// Forgets the elements that this rank had, so later stores are not compared with them.
     #[inline]
     pub(crate) fn forget_part(&self) {
         self.before.set(None);
         self.since.set(None);
     }
 
-    /// The next operation of each line goes the long way.
+    /// Makes the next operation of each line take the slow path.
     #[inline]
     pub(crate) fn forget_lines(&self) {
         if self.is_on() {
@@ -365,7 +384,7 @@ impl Checked {
 impl Lists {
     #[inline]
     fn target(&mut self, target: usize) -> &mut List {
-        // Lists that were taken are not given back by a fence that a panic has left.
+        // Lists that were taken are missing if a panic has left the fence before it returned them.
         if target >= self.targets.len() {
             self.grow(target);
         }
@@ -377,8 +396,8 @@ impl Lists {
         self.targets.resize_with(target + 1, List::default);
     }
 
-    /// Adds what stands for the records for each target that are in no entry yet, of which there are as many as `records` returns:
-    /// nothing more is called.
+    /// Adds entries for those records of each target that are in no entry yet; `records` returns
+    /// the number of all its records. No call follows.
     pub(crate) fn close(&mut self, known: &Plain, targets: usize, records: impl Fn(usize) -> Option<usize>) {
         self.lines = known.lines();
         if self.lines.is_empty() {
@@ -391,7 +410,8 @@ impl Lists {
         }
     }
 
-    /// The accesses for `target`, for its records to be [spelt out](List::spell), if there are any; and the lines of those.
+    /// Returns the accesses for `target`, if there are any, and the lines of its records, which are
+    /// to be [spelt out](List::spell).
     pub(crate) fn spelling(
         &mut self,
         target: usize,
@@ -400,7 +420,7 @@ impl Lists {
         Some((list, &self.lines))
     }
 
-    /// The lines of records, with the bits that those have of them.
+    /// Returns the lines of records, each with the bits of it that records contain.
     pub(crate) fn lines(&self) -> &[(u64, &'static Location<'static>)] {
         &self.lines
     }
@@ -410,7 +430,7 @@ impl Lists {
         self.targets.get(target).filter(|list| !list.is_empty())
     }
 
-    /// The accesses to sections of other windows, by the numbers of those.
+    /// Returns the accesses to sections of other windows, by the numbers of these windows.
     pub(crate) fn sections(&self) -> impl Iterator<Item = (u32, &List)> {
         self.sections.iter().map(|(window, list)| (*window, list))
     }
@@ -425,9 +445,9 @@ pub(crate) struct Sent<'b> {
 
 /// An entry of a list that was sent.
 pub(crate) struct Entry<'b> {
-    /// How it touches them; `None` for records that do it in several ways.
+    /// How the entry touches its elements; `None` for records that do so in several ways.
     pub(crate) kind: Option<Kind>,
-    /// Its number; where it stands for records, theirs come after it.
+    /// The number of the entry. If it represents records, theirs come after it.
     pub(crate) number: usize,
     /// Whether it is of the same operation as the entry before.
     pub(crate) same: bool,
@@ -436,19 +456,20 @@ pub(crate) struct Entry<'b> {
     pub(crate) what: What<'b>,
 }
 
-/// The elements that an entry is about.
+/// The elements of an entry.
 #[derive(Clone, Copy)]
 pub(crate) enum What<'b> {
     /// The first of them, and their number.
     Run(usize, usize),
-    /// Those of a datatype, which [`Entry::elements`] reads.
+    /// The elements of a datatype, which [`Entry::elements`] decodes.
     Type(&'b [u8]),
-    /// Those of the records from this one on, of this number.
+    /// The elements of records: the first record, and their number.
     Records(usize, usize),
 }
 
 impl<'b> Sent<'b> {
-    /// Reads a list from the front of `bytes`, which is left at what follows; `None` where it is none.
+    /// Reads a list from the front of `bytes`, and leaves `bytes` at what follows. Returns `None`
+    /// if it is not a list.
     pub(crate) fn decode(bytes: &mut &'b [u8]) -> Option<Self> {
         let (entries, types) = (word(bytes)?, word(bytes)?);
         let (entries, rest) = bytes.split_at_checked(usize::try_from(entries.checked_mul(8)?).ok()?)?;
@@ -457,7 +478,7 @@ impl<'b> Sent<'b> {
         Some(Self { entries, types })
     }
 
-    /// Its entries; `None` in place of one that cannot be, and nothing after it.
+    /// Returns its entries. For an invalid entry it yields `None`, and nothing after that.
     #[inline]
     pub(crate) fn entries(self) -> impl Iterator<Item = Option<Entry<'b>>> {
         let (mut left, mut number) = (self.entries, 0usize);
@@ -473,7 +494,7 @@ impl<'b> Sent<'b> {
         })
     }
 
-    /// The entry of this first word, with the second one from the front of `left`.
+    /// Decodes the entry with this first word, and takes the second one from the front of `left`.
     #[inline(always)]
     fn entry(self, number: usize, head: u64, left: &mut &'b [u8]) -> Option<Entry<'b>> {
         let (at, code) = ((head & (DISPLACEMENTS - 1)) as usize, head >> 40 & 31);
@@ -496,7 +517,7 @@ impl<'b> Sent<'b> {
 }
 
 impl Entry<'_> {
-    /// Its elements; `None` where they are no datatype, or those of records.
+    /// Returns its elements; `None` if they are not a datatype, or are those of records.
     pub(crate) fn elements(&self) -> Option<Datatype> {
         match self.what {
             What::Run(at, count) => Some(Datatype::run(at..at + count)),
@@ -506,7 +527,7 @@ impl Entry<'_> {
     }
 }
 
-/// The number at the front of `bytes`.
+/// Takes the number at the front of `bytes`.
 #[inline(always)]
 pub(crate) fn word(bytes: &mut &[u8]) -> Option<u64> {
     let (word, rest) = bytes.split_first_chunk()?;

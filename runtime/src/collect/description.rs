@@ -6,7 +6,7 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
 
-/// Bytes before a frame's description:
+/// The length of a frame's head, which precedes the description:
 ///
 /// ```text
 /// 0  slot, 1 whether it is remembered, 2 whether the elements of datatype operations were in the last frame, 4 records (u32), 8 bytes of description (u64)
@@ -14,11 +14,12 @@ use fencepost_planner::{Error, ErrorClass, Result};
 /// ```
 pub(crate) const HEAD: usize = 24;
 
-/// Among gets: more than one element.
+/// A word of `gets` for a get of more than one element.
 pub(crate) const FAR: u64 = u64::MAX;
 
-/// In an operation's code: its elements are a section of the sender's memory, and the bytes that otherwise say where they
-/// are in the frame have the number of the window. The section follows the elements of the target.
+/// The bit of an operation's code for elements that are a section of the sender's memory. The bytes
+/// that otherwise locate the elements in the frame then hold the number of the window. The section
+/// follows the elements of the target.
 const EXPOSED: u8 = 1 << 7;
 
 /// Operations without their elements.
@@ -26,20 +27,23 @@ const EXPOSED: u8 = 1 << 7;
 pub(crate) struct Description {
     pub(crate) heads: Vec<u64>,
     pub(crate) wide: Vec<DatatypeOperation>,
-    /// What gets ask for: one element, this one; or the next of `far`, as [`FAR`] says.
+    /// The elements that gets read: the displacement of one element, or [`FAR`] for the next of
+    /// `far`.
     pub(crate) gets: Vec<u64>,
     pub(crate) far: Vec<Datatype>,
 }
 
-/// Begin a frame: room for its head, and the description of what is in the outbox; that of `gets` gets is to follow.
+/// Begins a frame: makes room for its head, and appends the description of the outbox. The
+/// description of `gets` gets must follow.
 ///
 /// # Errors
-/// `SIZE` for more operations than a frame can count. A fence refuses those before it sends anything.
+/// `SIZE` for more operations than a frame can count. A fence refuses those before it sends
+/// anything.
 pub(crate) fn describe(frame: &mut Vec<u8>, outbox: &Outbox, gets: usize) -> Result<()> {
     describe_by(frame, outbox, gets, Datatype::encode)
 }
 
-/// The same, with the elements of targets written by this function.
+/// Begins a frame as [`describe`] does; `write` encodes the elements of targets.
 ///
 /// # Errors
 /// As [`describe`].
@@ -85,8 +89,9 @@ pub(crate) fn describe_by(
     Ok(())
 }
 
-/// End a frame: the elements, those of datatype operations if they were not `lent` in the frame before, and how much there is of what.
-/// Returns the bytes of the description.
+/// Ends a frame: appends the elements and fills in the counts. The elements of datatype operations
+/// are left out if they were `lent` in the frame before. Returns the length of the description in
+/// bytes.
 pub(crate) fn fill(frame: &mut Vec<u8>, outbox: &Outbox, lent: bool) -> usize {
     let described = frame.len() - HEAD;
     frame[4..8].copy_from_slice(&(outbox.records.len() as u32).to_le_bytes());
@@ -99,7 +104,7 @@ pub(crate) fn fill(frame: &mut Vec<u8>, outbox: &Outbox, lent: bool) -> usize {
     described
 }
 
-/// Append words, with room made once.
+/// Appends words, with room made once.
 pub(crate) fn words(frame: &mut Vec<u8>, words: impl ExactSizeIterator<Item = u64>) {
     let at = frame.len();
     frame.resize(at + 8 * words.len(), 0);
@@ -108,7 +113,7 @@ pub(crate) fn words(frame: &mut Vec<u8>, words: impl ExactSizeIterator<Item = u6
     }
 }
 
-/// A frame, taken apart.
+/// The parts of a frame.
 pub(crate) struct Parts<'a> {
     pub(crate) slot: usize,
     pub(crate) same: bool,
@@ -134,7 +139,7 @@ pub(crate) fn read_description(into: &mut Description, bytes: &[u8]) -> Option<(
     read_description_by(into, bytes, |bytes| Datatype::decode(bytes).ok())
 }
 
-/// The same, with the elements of targets read by this function.
+/// Decodes a description; `read` decodes the elements of targets.
 #[inline]
 pub(crate) fn read_description_by(
     into: &mut Description,

@@ -1,24 +1,25 @@
 //! [`FastPath`]: the fast path of an operation on one small element to its target.
 //!
-//! An operation takes it by two comparisons: its displacement with the fast path's bound, and where the next record goes with
-//! the end of the room. All else that could send an operation the long way (NOSUCCEED, calls that are matched with a
-//! plan, memory that is not reached) sets the bound to 0 beforehand.
+//! Two comparisons decide whether an operation takes it: its displacement against the fast path's
+//! bound, and the place of the next record against the end of the room. Everything else that could
+//! require the slow path (NOSUCCEED, calls that are matched with a plan, memory that is not
+//! reached) sets the bound to 0 beforehand.
 
 use crate::collect::log::LogWriter;
 use fencepost_transport::Record;
 use std::cell::Cell;
 use std::ptr::null;
 
-/// All that one small operation has to look at: a cache line.
+/// All that a small operation has to look at, in one cache line.
 #[repr(align(64))]
 pub(crate) struct FastPath {
-    /// Displacements below this go the fast path; none while it is closed.
+    /// The bound of displacements that take the fast path; 0 while it is closed.
     below: Cell<usize>,
-    /// The same for gets, which go on the window's list of gets.
+    /// The same bound for gets, which go to the window's list of gets.
     gets_below: Cell<usize>,
-    /// On the outbox's records.
+    /// The writer on the outbox's records.
     pub(crate) writer: LogWriter<Record>,
-    /// The target's elements, where its memory is reached.
+    /// The target's elements, if its memory is reached.
     memory: Cell<*const u8>,
 }
 
@@ -34,7 +35,8 @@ impl Default for FastPath {
 }
 
 impl FastPath {
-    /// Collect an operation on the element at `at`, if it goes the fast path; else nothing has happened.
+    /// Collects an operation on the element at `at` if it takes the fast path. Returns whether it
+    /// does; if not, nothing has happened.
     #[inline(always)]
     pub(crate) fn push(&self, at: usize, record: Record) -> bool {
         let is_written = at < self.below.get() && self.writer.write(record);
@@ -44,24 +46,24 @@ impl FastPath {
         is_written
     }
 
-    /// Whether a get of the element at `at` goes the fast path.
+    /// Returns whether a get of the element at `at` takes the fast path.
     #[inline(always)]
     pub(crate) fn is_open_to_get(&self, at: usize) -> bool {
         at < self.gets_below.get()
     }
 
-    /// Gets of displacements below `below` go the fast path.
+    /// Lets gets of displacements below `below` take the fast path.
     pub(crate) fn open_to_gets(&self, below: usize) {
         self.gets_below.set(below);
     }
 
-    /// The target's elements; null where its memory is not reached.
+    /// Returns the target's elements; null if its memory is not reached.
     #[inline(always)]
     pub(crate) fn memory(&self) -> *const u8 {
         self.memory.get()
     }
 
-    /// It leads to elements at `memory`, and takes displacements below `below`.
+    /// Leads the fast path to the elements at `memory`, for displacements below `below`.
     pub(crate) fn lead(&self, memory: *const u8, below: usize) {
         self.memory.set(memory);
         self.below.set(below);

@@ -21,7 +21,7 @@ pub(crate) enum Lent {
 #[derive(Debug)]
 pub(crate) struct Part {
     elements: Datatype,
-    /// The same in ascending order, each once: runs that neither meet nor touch.
+    /// The same elements in ascending order, each once: runs that neither overlap nor touch.
     runs: Vec<Range<i64>>,
 }
 
@@ -35,35 +35,37 @@ impl Part {
         Ok(Self { elements, runs })
     }
 
-    /// The elements in ascending order, each once.
+    /// Returns the elements in ascending order, each once.
     pub(crate) fn runs(&self) -> &[Range<i64>] {
         &self.runs
     }
 
-    /// The first run that ends behind `at`.
+    /// Returns the first run that ends behind `at`.
     fn after(&self, at: i64) -> Option<&Range<i64>> {
         self.runs.get(self.runs.partition_point(|run| run.end <= at))
     }
 
-    /// Whether all of `run` is in it.
+    /// Returns whether all of `run` is in the part.
     fn has(&self, run: &Range<i64>) -> bool {
         run.is_empty()
             || self.after(run.start).is_some_and(|own| own.start <= run.start && run.end <= own.end)
     }
 
-    /// Whether some of `run` is in it.
+    /// Returns whether some of `run` is in the part.
     pub(crate) fn meets(&self, run: &Range<i64>) -> bool {
         !run.is_empty() && self.after(run.start).is_some_and(|own| own.start < run.end)
     }
 }
 
 impl Lent {
-    /// The class of the error of an operation on these elements, which is a get where it `reads`.
+    /// Returns the error class of an operation on these elements, if they do not fit: of a get if
+    /// `reads`, else of a put.
     pub(crate) fn misfit(&self, elements: &Datatype, reads: bool) -> Option<ErrorClass> {
         self.misfit_of(elements.touched_runs().map(|(at, len)| at..at + len as i64), reads)
     }
 
-    /// The class of the error of an operation on these runs of elements, which is a get where it `reads`.
+    /// Returns the error class of an operation on these runs, if they do not fit: of a get if
+    /// `reads`, else of a put.
     pub(crate) fn misfit_of(
         &self,
         mut runs: impl Iterator<Item = Range<i64>>,
@@ -76,7 +78,7 @@ impl Lent {
         }
     }
 
-    /// The elements that are lent, as bytes; the datatype of a part as it is written here.
+    /// Encodes the exposed elements; `write` encodes the datatype of a part.
     pub(crate) fn encode(&self, out: &mut Vec<u8>, write: impl FnOnce(&Datatype, &mut Vec<u8>)) {
         match self {
             Self::Whole => out.push(0),
@@ -88,8 +90,8 @@ impl Lent {
         }
     }
 
-    /// Reads the elements that are lent from these bytes, of a window of `len` elements, where the datatype of a part is taken off their front; `None` where it
-    /// is not what ranks say.
+    /// Decodes the exposed elements of a window of `len` elements; `read` takes the datatype of a
+    /// part off the front of the bytes. Returns `None` if they are not what a rank sends.
     pub(crate) fn decode(
         bytes: &[u8],
         len: usize,

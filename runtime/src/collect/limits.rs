@@ -1,24 +1,28 @@
-//! Numbers that are kept or sent in 32 bits: what happens at the end of each.
+//! Numbers that are kept or sent in 32 bits, and what happens at the end of each.
 //!
-//! - The number of a superstep wraps: two of them are compared by [`earlier`], which holds while they are less than 2^31
-//!   apart.
-//! - The number of a window or a split does not: the last one is refused (`WorldCore::next_made`).
-//! - More operations of one epoch than [`most_operations`] are refused at the fence, on all ranks, before anything is sent.
-//! - A notification only has to tell whether there is something, and how much of very little: its count stays at the greatest
-//!   ([`count_more`]).
+//! - The number of a superstep wraps: two of them are compared by [`earlier`], which is correct
+//!   while they differ by less than 2^31.
+//! - The number of a window or a split does not wrap: the last one is refused
+//!   (`WorldCore::next_made`).
+//! - More operations of one epoch than [`most_operations`] are refused at the fence, on all ranks,
+//!   before anything is sent.
+//! - A notification only needs to report whether there is something, and how much if it is little,
+//!   so its count saturates ([`count_more`]).
 
-/// Whether the superstep of `word` comes before that of `than`, by the numbers in their high halves.
+/// Returns whether the superstep of `word` comes before that of `than`, by the numbers in their
+/// high halves.
 pub(crate) fn earlier(word: u64, than: u64) -> bool {
     let (number, than) = ((word >> 32) as u32, (than >> 32) as u32);
     than.wrapping_sub(number) as i32 > 0
 }
 
-/// A notification's count, with `records` more.
+/// Returns a notification's count, increased by `records`.
 pub(crate) fn count_more(count: u32, records: usize) -> u32 {
     count.saturating_add(u32::try_from(records).unwrap_or(u32::MAX))
 }
 
-/// The most puts and accumulates of one epoch on one window for one rank, and the most gets of a rank.
+/// The maximum number of puts and accumulates of one epoch on one window for one rank, and of gets
+/// of a rank.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) const fn most_operations() -> usize {
@@ -30,17 +34,19 @@ thread_local! {
     static MOST: std::cell::Cell<usize> = const { std::cell::Cell::new(u32::MAX as usize) };
 }
 
-/// The same; tests of this package allow this rank fewer.
+/// The same maximum; tests of this package can lower it for this rank.
 #[cfg(test)]
 pub(crate) fn most_operations() -> usize {
     MOST.get()
 }
 
-/// How many times all of a window one rank may have of it in one epoch.
+/// The maximum number of times that one rank may get the whole of a window in one epoch.
 pub(crate) const MOST_TIMES: usize = 256;
 
-/// The most bytes that one rank gets in one epoch from another's window of `len` elements. Few bytes can ask for very much,
-/// since a datatype may name an element many times, so there has to be a limit: 256 times all there is, and 16 MiB at least.
+/// Returns the maximum number of bytes that one rank gets in one epoch from another's window of
+/// `len` elements. A short request can ask for very many bytes, since a datatype may name an
+/// element many times, so there must be a limit: 256 times the whole window, or 16 MiB if that is
+/// more.
 pub(crate) fn most_answered(len: usize, size: usize) -> usize {
     len.saturating_mul(size).saturating_mul(MOST_TIMES).clamp(16 << 20, isize::MAX as usize)
 }
@@ -115,14 +121,15 @@ mod tests {
             let mut u = world.window::<u64>(4)?;
             u.set_mode(Mode::Aggressive);
             let peer = 1 - world.rank();
-            // As many frames as are counted have left, all but one of them long ago.
+            // The maximum number of frames have left, all but one of them long ago.
             u.core().remembered.borrow_mut().begin_at(peer, u32::MAX - 1);
             u.put([1]).to(peer, 0)?;
             u.put([2]).to(peer, 1)?;
             u.put([3]).to(peer, 2)?;
             let waits = |target| u.core().outbox(target, |outbox| outbox.records.len());
             assert_eq!(waits(peer), 2, "the first one has left");
-            // None of the frames before has: the fence, which tells how many, is refused by the peer, and names it.
+            // None of the frames before has left: the fence, which reports their number, is refused
+            // by the peer, and the error names it.
             u.fence().unwrap_err();
             Ok(())
         });

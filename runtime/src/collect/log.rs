@@ -1,6 +1,7 @@
 //! [`Log`]: records one after another, in memory that grows; and the [`LogWriter`] that fills one.
 //!
-//! While a log is filled, only the writer holds the end position, so an append costs the record's stores plus one.
+//! While a log is filled, only the writer holds the end position, so an append costs the record's
+//! stores plus one.
 
 use crate::kernel::fetch_to_write;
 use bytemuck::Pod;
@@ -10,10 +11,10 @@ use std::cell::Cell;
 use std::ops::Deref;
 use std::ptr::{NonNull, null_mut};
 
-/// How far ahead of a writer lines are asked for, in bytes.
+/// How far ahead of a writer lines are prefetched, in bytes.
 const AHEAD: usize = 1024;
 
-/// The first memory: a page.
+/// The size of the first memory: a page.
 const FIRST: usize = 4096;
 
 /// Records one after another.
@@ -23,17 +24,17 @@ pub(crate) struct Log<R> {
     room: usize,
     store: Option<Box<Bytes>>,
     memory: Memory,
-    /// The most records that there is ever room for.
+    /// The maximum number of records that there is ever room for.
     most: usize,
 }
 
-/// Writes to a log, until it finds no more room.
+/// Writes to a log until there is no more room.
 pub(crate) struct LogWriter<R> {
-    /// Where the next record goes; null while the log itself knows.
+    /// The place of the next record; null while the log itself holds the end position.
     next: Cell<*mut R>,
-    /// Where there is no more room.
+    /// The end of the room.
     end: Cell<*mut R>,
-    /// Where the first record is, of the log that it was lowered on last.
+    /// The place of the first record in the log on which the writer was last lowered.
     start: Cell<*mut R>,
 }
 
@@ -44,29 +45,31 @@ impl<R> Default for Log<R> {
 }
 
 impl<R> Log<R> {
-    /// No records yet; records go to this memory while it has room, else to the heap.
+    /// Returns an empty log. Its records go to this memory while it has room, else to the heap.
     pub(crate) fn on(memory: Memory) -> Self {
         Self { start: NonNull::dangling(), len: 0, room: 0, store: None, memory, most: usize::MAX }
     }
 
-    /// Whether ranks that do not share values may read the records.
+    /// Returns whether ranks that do not share values may read the records.
     pub(crate) fn is_reached(&self) -> bool {
         self.store.as_ref().is_some_and(|store| store.are_reached())
     }
 
-    /// The records of `log`, which its owner is not filling and does not change.
+    /// Returns the records of `log`, which its owner is not filling and does not change.
     ///
     /// # Safety
-    /// It does neither while the slice is used, nor is the memory of the records given away or freed.
+    /// While the slice is used, the owner does neither, and the memory of the records is neither
+    /// given away nor freed.
     pub(crate) unsafe fn read<'l>(log: *const Self) -> &'l [R] {
-        // SAFETY: the caller's. The owner may hold a reference to the log that changes nothing, so there is none to it here.
+        // SAFETY: the caller guarantees it. The owner may hold a reference to the log that changes
+        // nothing, so none is made here.
         unsafe {
             let (start, len) = ((&raw const (*log).start).read(), (&raw const (*log).len).read());
             std::slice::from_raw_parts(start.as_ptr(), len)
         }
     }
 
-    /// Give away the memory, and with it all records.
+    /// Gives away the memory, and with it all records.
     pub(crate) fn take_memory(&mut self) -> Option<Bytes> {
         (self.start, self.len, self.room) = (NonNull::dangling(), 0, 0);
         self.store.take().map(|store| *store)
@@ -74,7 +77,7 @@ impl<R> Log<R> {
 }
 
 impl<R: Copy> Log<R> {
-    /// One more record.
+    /// Adds a record.
     pub(crate) fn push(&mut self, record: R) {
         if self.len == self.room && !self.reserve(1) {
             handle_alloc_error(Layout::new::<R>());
@@ -84,29 +87,31 @@ impl<R: Copy> Log<R> {
         self.len += 1;
     }
 
-    /// Forget all records; the memory is kept.
+    /// Forgets all records; the memory is kept.
     pub(crate) fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Forget all but the first `len` records.
+    /// Forgets all but the first `len` records.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
-    /// The records, to be written again.
+    /// Returns the records, to be overwritten.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [R] {
-        // SAFETY: the first `len` records are written, and nobody else touches them while the log is borrowed.
+        // SAFETY: the first `len` records are written, and nobody else touches them while the log
+        // is borrowed.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 
-    /// Make room for `more` records; whether there is.
+    /// Makes room for `more` records, and returns whether there is.
     #[must_use]
     pub(crate) fn reserve(&mut self, more: usize) -> bool {
         more <= self.room - self.len || self.grow(more)
     }
 
-    /// From here on there is never room for records of more than this many bytes, those that are there excepted.
+    /// Limits the room from here on to records of this many bytes, except for records that are
+    /// already there.
     pub(crate) fn limit(&mut self, bytes: usize) {
         self.most = bytes / size_of::<R>();
         self.room = self.room.min(self.most.max(self.len));
@@ -124,14 +129,15 @@ impl<R: Copy> Log<R> {
         let start = NonNull::new(store.base().cast::<R>()).unwrap_or(NonNull::dangling());
         // SAFETY: there are `len` records, and room for more in the new memory.
         unsafe { start.copy_from_nonoverlapping(self.start, self.len) };
-        // The old memory goes: nobody reads a log while it is filled.
+        // The old memory is freed: nobody reads a log while it is filled.
         (self.start, self.room, self.store) = (start, room, Some(Box::new(store)));
         true
     }
 }
 
 impl<R: Pod> Log<R> {
-    /// `more` records more, for which there is [room](Self::reserve): zero, or what was there before they were forgotten.
+    /// Adds `more` records, for which there is [room](Self::reserve). They are zero, or keep what
+    /// was there before they were forgotten.
     pub(crate) fn append(&mut self, more: usize) -> &mut [R] {
         assert!(more <= self.room - self.len, "room was made before");
         let first = self.len;
@@ -142,13 +148,15 @@ impl<R: Pod> Log<R> {
 }
 
 impl<R: Copy> LogWriter<R> {
-    /// Write one more record, if there is room for it; else nothing has happened.
+    /// Writes one more record if there is room for it. Returns whether there is; if not, nothing
+    /// has happened.
     #[inline(always)]
     pub(crate) fn write(&self, record: R) -> bool {
         let next = self.next.get();
         let room = next != self.end.get();
         if room {
-            // SAFETY: `lower` got both from the log, which nobody else touches: there is room for a record between them.
+            // SAFETY: `lower` got both from the log, which nobody else touches: there is room for a
+            // record between them.
             unsafe {
                 next.write(record);
                 self.next.set(next.add(1));
@@ -157,26 +165,29 @@ impl<R: Copy> LogWriter<R> {
         room
     }
 
-    /// Ask for the lines that it will write soon: another processor has them, if it read them last.
+    /// Prefetches the lines that it will write soon: another processor has them if it read them
+    /// last.
     #[inline(always)]
     pub(crate) fn fetch_ahead(&self) {
         fetch_to_write(self.next.get().wrapping_byte_add(AHEAD));
     }
 
-    /// Whether it fills a log that has no records; where it does not, the log itself [tells](Self::has_none).
+    /// Returns whether it fills a log that has no records. If it fills no log, the log itself
+    /// [decides](Self::has_none).
     #[inline(always)]
     pub(crate) fn fills_none(&self) -> bool {
         let next = self.next.get();
         next == self.start.get() && !next.is_null()
     }
 
-    /// Whether there are no records: none in `log`, which it fills, if it fills any, and none that are not counted yet.
+    /// Returns whether there are no records in `log`, which it fills, if it fills any. Records that
+    /// are not counted yet are included.
     pub(crate) fn has_none(&self, log: &Log<R>) -> bool {
         let next = self.next.get();
         if next.is_null() { log.len == 0 } else { next == log.start.as_ptr() }
     }
 
-    /// The record in `log`, which it fills, if there is one only.
+    /// Returns the record in `log`, which it fills, if there is exactly one.
     #[inline]
     pub(crate) fn only<'l>(&self, log: &'l Log<R>) -> Option<&'l R> {
         if self.next.get() != log.start.as_ptr().wrapping_add(1) {
@@ -186,21 +197,23 @@ impl<R: Copy> LogWriter<R> {
         Some(unsafe { log.start.as_ref() })
     }
 
-    /// The number of records in `log`, which it fills, if it fills any: with those that are not counted yet.
+    /// Returns the number of records in `log`, which it fills, if it fills any. Records that are
+    /// not counted yet are included.
     pub(crate) fn count(&self, log: &Log<R>) -> usize {
         let next = self.next.get();
-        // SAFETY: `lower` began at the log's end, and `write` went on record by record, inside its memory.
+        // SAFETY: `lower` began at the log's end, and `write` advanced record by record, inside its
+        // memory.
         if next.is_null() { log.len } else { unsafe { next.offset_from_unsigned(log.start.as_ptr()) } }
     }
 
-    /// Forget all records of `log`, which it fills.
+    /// Forgets all records of `log`, which it fills.
     #[inline]
     pub(crate) fn rewind(&self, log: &Log<R>) {
         debug_assert!(!self.next.get().is_null(), "it fills no log");
         self.next.set(log.start.as_ptr());
     }
 
-    /// Fill `log` from here on, until it is lifted.
+    /// Fills `log` from here on, until it is lifted.
     ///
     /// # Safety
     /// Until then the log stays where it is, and nobody else touches it.
@@ -213,21 +226,23 @@ impl<R: Copy> LogWriter<R> {
         }
     }
 
-    /// Fills no log any more; it was lowered on one that has no room, or on none.
+    /// Stops filling any log. The writer was lowered on a log that has no room, or on none.
     pub(crate) fn leave(&self) {
         self.next.set(null_mut());
         self.end.set(null_mut());
     }
 
-    /// Count in `log` what was written since it was lowered on it, if it was. There is no room now.
+    /// Counts in `log` what was written since the writer was lowered on it, if it was. Afterwards
+    /// there is no room.
     ///
     /// # Safety
-    /// It was lowered on no other log since it was last lifted.
+    /// The writer was lowered on no other log since it was last lifted.
     pub(crate) unsafe fn lift(&self, log: &mut Log<R>) {
         self.end.set(null_mut());
         let next = self.next.replace(null_mut());
         if !next.is_null() {
-            // SAFETY: `lower` began at the log's end, and `write` went on record by record, inside its memory.
+            // SAFETY: `lower` began at the log's end, and `write` advanced record by record, inside
+            // its memory.
             log.len = unsafe { next.offset_from_unsigned(log.start.as_ptr()) };
             debug_assert!(log.len <= log.room);
         }
@@ -243,7 +258,8 @@ impl<R> Default for LogWriter<R> {
 impl<R> Deref for Log<R> {
     type Target = [R];
     fn deref(&self) -> &[R] {
-        // SAFETY: the first `len` records are written, and nobody writes them while the log is borrowed.
+        // SAFETY: the first `len` records are written, and nobody writes them while the log is
+        // borrowed.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }

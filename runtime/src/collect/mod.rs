@@ -1,4 +1,5 @@
-//! What a rank has called since the last fence, as it is collected. Of one rank, without protocol.
+//! The calls of a rank since the last fence, as they are collected: for one rank, without any
+//! protocol.
 
 pub(crate) mod batch;
 pub(crate) mod checked;

@@ -7,23 +7,23 @@ use std::cell::Cell;
 
 /// Operations as they reach their target.
 pub(crate) enum Items<'a> {
-    /// Heads and values side by side.
+    /// Heads and values together.
     Records(&'a [Record]),
-    /// Heads remembered, values fresh.
+    /// Remembered heads, with new values.
     Split(&'a [u64], &'a [u8]),
 }
 
 /// The data of operations that do not fit in their records.
 pub(crate) struct Operands<'a> {
     pub(crate) wide: &'a [DatatypeOperation],
-    /// The elements of datatype operations,
+    /// The elements of datatype operations.
     pub(crate) bytes: &'a [u8],
-    /// or, of exposed sections, where they are.
+    /// Where the elements of exposed sections are.
     pub(crate) exposed: Exposed<'a>,
 }
 
 impl Operands<'_> {
-    /// No data: every operation fits in its record.
+    /// Returns no data, for operations that all fit in their records.
     pub(crate) fn none() -> Self {
         Self { wide: &[], bytes: &[], exposed: Exposed::Nothing }
     }
@@ -34,9 +34,9 @@ impl Operands<'_> {
 pub(crate) enum Exposed<'a> {
     /// No section is exposed.
     Nothing,
-    /// Where they belong: in the origin's part of the window of this number.
+    /// Where they belong: in the origin's part of the window with this number.
     InPlace(&'a dyn Fn(u32) -> *const u8),
-    /// Copied, one after another in the order that they are applied in, from here on.
+    /// Copied one after another, from this address on, in the order in which they are applied.
     Copied(&'a Cell<*const u8>),
 }
 

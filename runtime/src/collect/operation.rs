@@ -1,7 +1,8 @@
-//! What a call says: sources, places and the chains that end in an operation.
+//! The arguments of a call: sources, target regions and the chains that end in an operation.
 //!
-//! `u.put(source).to(target, region)?` reads the same on a [`Window`](crate::Window), where it is collected for the
-//! fence, and on a [`Recorder`](crate::Recorder), where it becomes part of a pattern; both are a [`Collect`].
+//! `u.put(source).to(target, region)?` reads the same on a [`Window`](crate::Window), where it is
+//! collected for the fence, and on a [`Recorder`](crate::Recorder), where it becomes part of a
+//! pattern. Both are a [`Collect`].
 
 use crate::kernel::element::Element;
 use fencepost_planner::Result;
@@ -13,13 +14,14 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::Location;
 
-/// Which window a section is of: the world's number for it, or a recorder's. Only a window or a recorder makes one.
+/// The window that a section is of: the world's number for it, or a recorder's. Only a window or a
+/// recorder makes one.
 #[doc(hidden)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WindowKey {
-    /// Of which world, or which recording; unique in the process.
+    /// The world or the recording; unique in the process.
     pub(crate) world: u64,
-    /// Which of its windows.
+    /// The number of the window in it.
     pub(crate) window: u32,
 }
 
@@ -41,16 +43,17 @@ impl<T: Element> WindowSection<T> {
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum SourceData<'a, T> {
-    /// A slice: copied at the call, free at once.
+    /// A slice: copied at the call, and free at once.
     Slice(&'a [T]),
-    /// These elements of a slice, in the order of the datatype: packed at the call, free at once.
+    /// These elements of a slice, in the order of the datatype: packed at the call, and free at
+    /// once.
     Part(&'a [T], Datatype),
-    /// A section: of the window that the call is on (`None`) or of another; read at the fence.
+    /// A section of the window that the call is on (`None`) or of another one; read at the fence.
     Section(Option<WindowKey>, Cow<'a, Datatype>),
 }
 
 impl<'a, T: Element> SourceData<'a, T> {
-    /// The same with the bytes of its slice.
+    /// Returns the same source with the bytes of its slice.
     #[inline]
     pub(crate) fn bytes(self) -> SourceData<'a, u8> {
         match self {
@@ -61,11 +64,12 @@ impl<'a, T: Element> SourceData<'a, T> {
     }
 }
 
-/// What a put or an accumulate may take its elements from.
+/// The elements that a put or an accumulate may take.
 ///
-/// Slices, arrays and vectors are copied at the call and may be reused at once. So is a pair of one of them and a range or
-/// [`Datatype`], which names elements of it: `u.put((&values, &column))`. A range or a [`Datatype`] alone is a section
-/// of the window itself, and `v.section(..)` one of another window: both are read when the fence is entered.
+/// Slices, arrays and vectors are copied at the call and may be reused at once. So may a pair of
+/// one of them and a range or [`Datatype`] that names elements of it: `u.put((&values, &column))`.
+/// A range or a [`Datatype`] alone is a section of the window itself, and `v.section(..)` one of
+/// another window: both are read when the fence is entered.
 ///
 /// ```
 /// # use fencepost_planner::datatype::Datatype;
@@ -83,25 +87,28 @@ impl<'a, T: Element> SourceData<'a, T> {
     note = "a source is a slice, array or `Vec` of elements (`&values`, `[x]`), a pair of one and a range or `Datatype` that names elements of it, a range or `Datatype` (a section of the window itself), or `other.section(..)`"
 )]
 pub trait Source<T: Element> {
-    /// What was given.
+    /// Returns the elements that were given.
     #[doc(hidden)]
     fn data(&self) -> SourceData<'_, T>;
 
-    /// The value, where one small element is given and its value is known now: it need not be in memory then.
+    /// Returns the value if the source is one small element whose value is already known. Then it
+    /// need not be in memory.
     #[doc(hidden)]
     #[inline]
     fn one(&self) -> Option<T> {
         None
     }
 
-    /// The element, where it is a section of one of the window that the call is on and that can be told at once.
+    /// Returns the element if the source is a section of one element of the window that the call is
+    /// on, and that is known at once.
     #[doc(hidden)]
     #[inline]
     fn element(&self) -> Option<usize> {
         None
     }
 
-    /// The window and the element, where it is a section of one of a named window and that can be told at once.
+    /// Returns the window and the element if the source is a section of one element of a named
+    /// window, and that is known at once.
     #[doc(hidden)]
     #[inline]
     fn element_of(&self) -> Option<(WindowKey, usize)> {
@@ -109,9 +116,11 @@ pub trait Source<T: Element> {
     }
 }
 
-/// What a put or an accumulate of an [`Access`](crate::Access) may take its elements from: all [sources](Source) that are read
-/// at the call. Sections are not: the access holds none of the memory of its window, and
-/// [`Window::packed`](crate::Window::packed) names elements of it to be read at the call.
+/// The elements that a put or an accumulate of an [`Access`](crate::Access) may take: all
+/// [sources](Source) that are read at the call.
+///
+/// Sections are excluded: the access holds none of the memory of its window.
+/// [`Window::packed`](crate::Window::packed) names elements of it that are read at the call.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the source of a put of `{T}` in an access",
     note = "an access reads its sources at the call: use a slice, array or `Vec` of elements, a pair of one and a range or `Datatype` that names elements of it, or `window.packed(..)`"
@@ -119,7 +128,7 @@ pub trait Source<T: Element> {
 pub trait SliceSource<T: Element>: Source<T> {}
 impl<T: Element, V: AsRef<[T]>, D: Clone + Into<Datatype>> SliceSource<T> for (V, D) {}
 
-/// The value in a slice of one, if it is small enough for a register.
+/// Returns the value in a slice of one, if it is small enough for a register.
 #[inline(always)]
 fn only<T: Copy>(values: &[T]) -> Option<T> {
     match values {
@@ -158,18 +167,19 @@ impl<T: Element, V: AsRef<[T]>, D: Clone + Into<Datatype>> Source<T> for (V, D) 
     }
 }
 
-/// A section of a window: where a get lands, or where a put comes from.
+/// A section of a window: the destination of a get, or the source of a put.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` names no elements of a window of `{T}`",
     label = "not a range, a datatype or a section",
     note = "give a range (`0..4`), a `Datatype`, or `v.section(..)` of another window; a single element of a slice is `u[..].get(i)` or `u[i]`"
 )]
 pub trait Section<T: Element> {
-    /// Which elements of which window (`None`: the one that the call is on).
+    /// Returns the window (`None`: the one that the call is on) and its elements.
     #[doc(hidden)]
     fn section(&self) -> (Option<WindowKey>, Datatype);
 
-    /// The element, where it is one of the window that the call is on and that can be told at once.
+    /// Returns the element if the section is one element of the window that the call is on, and
+    /// that is known at once.
     #[doc(hidden)]
     #[inline]
     fn one(&self) -> Option<usize> {
@@ -226,19 +236,19 @@ impl<T: Element> Source<T> for WindowSection<T> {
     }
 }
 
-/// Which elements of the target's window.
+/// The elements of the target's window.
 #[derive(Clone, Debug)]
 pub enum TargetRegion {
-    /// As many as the other side has, from this displacement on, in elements.
+    /// As many elements as the other side has, from this displacement on.
     At(usize),
-    /// These.
+    /// The elements of this run.
     Run(Range<usize>),
-    /// These, in this order.
+    /// The elements of this datatype, in its order.
     Type(Datatype),
 }
 
 impl TargetRegion {
-    /// The place, where one element is given a place.
+    /// Returns the place, if the region is that of one element.
     #[inline]
     fn one(&self) -> Option<usize> {
         match self {
@@ -248,11 +258,12 @@ impl TargetRegion {
         }
     }
 
-    /// The place as a datatype of `count` elements, where it does not say itself how many.
+    /// Returns the region as a datatype, of `count` elements if the region itself does not give
+    /// their number.
     #[doc(hidden)]
     pub fn datatype(self, count: usize) -> Datatype {
         match self {
-            // Past all windows are as many elements as anywhere.
+            // Beyond all windows, the same number of elements is out of range anywhere.
             TargetRegion::At(at) => {
                 let at = at.min(usize::MAX - count);
                 Datatype::run(at..at + count)
@@ -286,9 +297,9 @@ impl From<&Datatype> for TargetRegion {
     }
 }
 
-/// Where operations go: a window's pending epoch, or a recorder's pattern.
+/// The destination of operations: a window's pending epoch, or a recorder's pattern.
 pub trait Collect<T: Element> {
-    /// A put or an accumulate.
+    /// Collects a put or an accumulate.
     #[doc(hidden)]
     fn send(
         &self,
@@ -300,8 +311,8 @@ pub trait Collect<T: Element> {
         site: &'static Location<'static>,
     ) -> Result<()>;
 
-    /// A put or an accumulate of one element, where the collector has a fast path for it and finds nothing wrong; else
-    /// `false`, and nothing has happened.
+    /// Collects a put or an accumulate of one element if the collector has a fast path for it and
+    /// finds no error. Returns whether it has; if not, nothing has happened.
     #[doc(hidden)]
     #[inline]
     fn send_one(
@@ -316,7 +327,7 @@ pub trait Collect<T: Element> {
         false
     }
 
-    /// The same, of the window's own element at `from`.
+    /// Does the same for the window's own element at `from`.
     #[doc(hidden)]
     #[inline]
     fn send_element(
@@ -331,7 +342,7 @@ pub trait Collect<T: Element> {
         false
     }
 
-    /// The same, of an element of this rank's part of a named window.
+    /// Does the same for an element of this rank's part of a named window.
     #[doc(hidden)]
     #[inline]
     fn send_element_of(
@@ -346,8 +357,8 @@ pub trait Collect<T: Element> {
         false
     }
 
-    /// A get of one element into one of the window itself, where the collector has a fast path for it and finds
-    /// nothing wrong; else `false`, and nothing has happened.
+    /// Collects a get of one element into one of the window itself if the collector has a fast path
+    /// for it and finds no error. Returns whether it has; if not, nothing has happened.
     #[doc(hidden)]
     #[inline]
     fn get_one(&self, into: usize, target: usize, at: usize) -> bool {
@@ -355,7 +366,7 @@ pub trait Collect<T: Element> {
         false
     }
 
-    /// A get into a section.
+    /// Collects a get into a section.
     #[doc(hidden)]
     fn get(
         &self,
@@ -387,21 +398,27 @@ impl<'c, C, S> Put<'c, C, S> {
         Self { collector, kind: Kind::Accumulate(op), source, mode: Mode::Auto }
     }
 
-    /// Prefer a mode for this operation.
+    /// Sets the preferred mode of this operation.
     #[inline]
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Into these elements of the target's window; `None` as the target is MPI's PROC_NULL.
+    /// Collects the operation, into these elements of the target's window. `None` as the target is
+    /// MPI's PROC_NULL.
     ///
     /// # Errors
-    /// `RANK` for a target out of range, `DISP` for elements out of the target's window or of the origin's slice, `SIZE` for
-    /// lengths that do not match, `OP` for an operator that the element type does not have, `NO_MEM` where there is no memory
-    /// to pack a part of a slice; where conflicts are looked for ([`Ranks::check`](crate::Ranks::check)), `RMA_CONFLICT` for a put that
-    /// writes an element twice, and for an operation that conflicts with one that this rank has called before in this epoch or access.
-    /// The operation is then no part of the epoch.
+    /// After an error the operation is no part of the epoch:
+    ///
+    /// - `RANK` for a target out of range.
+    /// - `DISP` for elements outside the target's window or the origin's slice.
+    /// - `SIZE` for lengths that do not match.
+    /// - `OP` for an operator that the element type does not have.
+    /// - `NO_MEM` if there is no memory to pack a part of a slice.
+    /// - If conflicts are looked for ([`Ranks::check`](crate::Ranks::check)), `RMA_CONFLICT` for a
+    ///   put that writes an element twice, and for an operation that conflicts with an earlier one
+    ///   of this rank in this epoch or access.
     #[track_caller]
     #[inline(always)]
     pub fn to<T: Element>(
@@ -418,7 +435,7 @@ impl<'c, C, S> Put<'c, C, S> {
         let (target, region) = (target.into(), region.into());
         let at = match &region {
             TargetRegion::At(at) => *at,
-            // One element to a range of one: what is wrong with either is found off the fast path.
+            // One element to a range of one: errors of either are found off the fast path.
             TargetRegion::Run(run)
                 if run.end.wrapping_sub(run.start) == 1
                     && let (Some(from), Some(to)) = (source.element(), target)
@@ -429,8 +446,8 @@ impl<'c, C, S> Put<'c, C, S> {
             }
             _ => return slow_path(collector, kind, source, target, region, mode, site),
         };
-        // A displacement has nothing to drop. What is known by value stays in registers then: off the fast path it is
-        // put together again.
+        // A displacement has nothing to drop. A known value then stays in registers; off the fast
+        // path the region is put together again.
         std::mem::forget(region);
         let Some(value) = source.one() else {
             if let (Some(from), Some(to)) = (source.element(), target)
@@ -441,7 +458,7 @@ impl<'c, C, S> Put<'c, C, S> {
             }
             return slow_path(collector, kind, source, target, TargetRegion::At(at), mode, site);
         };
-        // One with a mode of its own may have to leave at once.
+        // An operation with a mode of its own may have to leave at once.
         if let Some(to) = target
             && mode == Mode::Auto
             && collector.send_one(kind, value, to, at, site)
@@ -452,7 +469,8 @@ impl<'c, C, S> Put<'c, C, S> {
     }
 }
 
-/// A put or an accumulate that does not go the fast path: kept out of the loops that calls stand in.
+/// Calls a put or an accumulate that does not take the fast path. It is not inlined, to stay out of
+/// the loops that contain the calls.
 #[cold]
 #[inline(never)]
 fn slow_path<T: Element, C: Collect<T>, S: Source<T>>(
@@ -474,7 +492,7 @@ fn slow_path<T: Element, C: Collect<T>, S: Source<T>>(
     collector.send(kind, source.data(), target, region, mode, site)
 }
 
-/// A get that knows where it lands; [`from`](Self::from) makes it an operation.
+/// A get that has its destination; [`from`](Self::from) makes it an operation.
 #[must_use = "a get does nothing until `.from(target, region)`"]
 pub struct Get<'c, C, S> {
     collector: &'c C,
@@ -488,14 +506,14 @@ impl<'c, C, S> Get<'c, C, S> {
         Self { collector, into, mode: Mode::Auto }
     }
 
-    /// Prefer a mode for this operation.
+    /// Sets the preferred mode of this operation.
     #[inline]
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// From these elements of the target's window.
+    /// Collects the get, from these elements of the target's window.
     ///
     /// # Errors
     /// As [`Put::to`].
@@ -527,7 +545,7 @@ impl<'c, C, S> Get<'c, C, S> {
     }
 }
 
-/// A get that does not go the fast path.
+/// Calls a get that does not take the fast path.
 #[cold]
 #[inline(never)]
 fn slow_get<T: Element, C: Collect<T>, S: Section<T>>(

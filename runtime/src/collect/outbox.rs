@@ -1,9 +1,10 @@
-//! [`Outbox`]: what one rank has collected for one target since the last fence of a window, in program order.
+//! [`Outbox`]: the operations that one rank has collected for one target since the last fence of a
+//! window, in program order.
 //!
-//! An operation on one element of at most eight bytes is a [`Record`] and nothing else: no datatype is built and nothing
-//! is allocated. Where the target reads records in place, elements next to each other are a run, where these are few:
-//! a record, and the elements in the room of the records after it. Everything else is a [`DatatypeOperation`] that a record
-//! refers to, so that one list keeps the order.
+//! An operation on one element of at most eight bytes is a [`Record`] and nothing else: no datatype
+//! is built and nothing is allocated. Where the target reads records in place, a few adjacent
+//! elements are a run: a record, and the elements in the room of the records after it. Everything
+//! else is a [`DatatypeOperation`] that a record refers to, so that one list keeps the order.
 
 use crate::collect::log::Log;
 use crate::collect::operation::WindowKey;
@@ -27,14 +28,16 @@ pub(crate) struct Head(pub(crate) u64);
 
 /// The code of a put.
 pub(crate) const PUT: u64 = 0;
-/// Added to the code of a record whose value is an element of this rank's window, still to be read: its displacement.
+/// The bit that is added to the code of a record whose value is the displacement of an element of
+/// this rank's window, which is still to be read.
 pub(crate) const ELEMENT: u64 = 32;
-/// The code of a record that a run of elements follows, in as many records as it takes; its value is a [`Run`]. Until the
-/// fence is entered the first word of those of a section is the displacement that they are read from.
+/// The code of a record that a run of elements follows, in as many records as it needs; its value
+/// is a [`Run`]. Until the fence is entered, the first word of the elements of a section is the
+/// displacement from which they are read.
 pub(crate) const RUN: u64 = 30;
 /// The code of a record that refers to a datatype operation.
 pub(crate) const DATATYPE: u64 = 63;
-/// Displacements are below this.
+/// The bound of displacements, which are below it.
 pub(crate) const DISPLACEMENTS: u64 = 1 << 40;
 
 impl Head {
@@ -43,7 +46,7 @@ impl Head {
         Self(at | code << 40 | site_bits(site) << 46)
     }
 
-    /// The displacement, if this is the code; else more than any displacement.
+    /// Returns the displacement if the head has this code; otherwise more than any displacement.
     #[inline]
     pub(crate) fn at_of(self, code: u64) -> usize {
         // Another code leaves bits above those of the displacement.
@@ -60,19 +63,20 @@ impl Head {
         self.0 >> 40 & 63
     }
 
-    /// The same line's head of something else.
+    /// Returns the head of another operation of the same line.
     fn to(self, at: u64, code: u64) -> Self {
         Self(self.0 >> 46 << 46 | at | code << 40)
     }
 
-    /// The head of the same operation on a value, where it is one on an [`ELEMENT`].
+    /// Returns the head of the same operation on a value, if it is one on an [`ELEMENT`].
     pub(crate) fn of_value(self) -> Option<Self> {
         let code = self.code();
         (code != DATATYPE && code & ELEMENT != 0).then_some(Self(self.0 & !(ELEMENT << 40)))
     }
 }
 
-/// What a record of a run says besides where it goes: the number of elements, and above bit 40 the code of the operation.
+/// The value of a record of a run: the number of elements, and above bit 40 the code of the
+/// operation.
 #[derive(Clone, Copy)]
 pub(crate) struct Run(pub(crate) u64);
 
@@ -85,13 +89,14 @@ impl Run {
         self.0 >> 40
     }
 
-    /// How many records its elements of `size` bytes take.
+    /// Returns the number of records that its elements of `size` bytes need.
     pub(crate) fn records(self, size: usize) -> usize {
         (self.count() * size).div_ceil(size_of::<Record>())
     }
 }
 
-/// The elements that each of these records is about, those of operations on datatypes excepted; elements have `size` bytes.
+/// Returns the elements that each of these records touches, except records of operations on
+/// datatypes; elements have `size` bytes.
 pub(crate) fn touched(mut records: &[Record], size: usize) -> impl Iterator<Item = Range<usize>> {
     std::iter::from_fn(move || {
         loop {
@@ -109,14 +114,14 @@ pub(crate) fn touched(mut records: &[Record], size: usize) -> impl Iterator<Item
     })
 }
 
-/// The low bits of the location's address in units of eight bytes: they tell apart the lines of any program of less
-/// than 2 MiB of locations.
+/// Returns the low bits of the location's address in units of eight bytes. They distinguish the
+/// lines of any program with less than 2 MiB of locations.
 #[inline]
 fn site_bits(site: &'static Location<'static>) -> u64 {
     std::ptr::from_ref(site) as u64 >> 3 & 0x3_ffff
 }
 
-/// The code of an operation's kind; gets have none.
+/// Returns the code of an operation's kind; gets have none.
 #[inline]
 pub(crate) fn code_of(kind: Kind) -> u64 {
     match kind {
@@ -125,7 +130,7 @@ pub(crate) fn code_of(kind: Kind) -> u64 {
     }
 }
 
-/// The operator of a code: `None` for a put.
+/// Returns the operator of a code: `None` for a put.
 #[inline]
 pub(crate) fn op_of(code: u64) -> Option<Op> {
     if code == PUT { None } else { Op::ALL.get(code as usize - 1).copied() }
@@ -138,46 +143,52 @@ pub(crate) struct DatatypeOperation {
     pub(crate) code: u64,
     /// The elements of the target.
     pub(crate) remote: Datatype,
-    /// Where its elements come from.
+    /// The source of its elements.
     pub(crate) source: DatatypeSource,
-    /// The mode asked for, by the call or by its window.
+    /// The mode that the call or its window asked for.
     pub(crate) mode: Mode,
 }
 
-/// Where a datatype operation's elements come from.
+/// The source of a datatype operation's elements.
 #[derive(Clone, Debug)]
 pub(crate) enum DatatypeSource {
     /// From this byte of the outbox on, one after another.
     Bytes(usize),
-    /// A section of a window in the same fence, named at this line. As the fence is entered it is read, and becomes `Bytes`; or it is exposed.
+    /// A section of a window in the same fence, named at this line. As the fence is entered it is
+    /// read and becomes `Bytes`, or it is exposed.
     Section(WindowKey, Datatype, &'static Location<'static>),
-    /// A section of the origin's part of the world's window of this number: the target reads it in place.
+    /// A section of the origin's part of the world's window with this number: the target reads it
+    /// in place.
     Exposed(u32, Datatype),
 }
 
-/// What one rank has collected for one target, on cache lines of its own: its target reads one while the next is
-/// filled. The fields that each fence reads come first.
+/// The operations that one rank has collected for one target, on cache lines of its own: the target
+/// reads one outbox while the next is filled. The fields that each fence reads come first.
 #[repr(C, align(128))]
 pub(crate) struct Outbox {
-    /// The operations, in program order; while a [writer](crate::collect::log::LogWriter) is on them, some are not counted yet.
+    /// The operations, in program order. While a [writer](crate::collect::log::LogWriter) is on
+    /// them, some are not counted yet.
     pub(crate) records: Log<Record>,
     /// The operations that need more than a record.
     pub(crate) wide: Vec<DatatypeOperation>,
-    /// The elements that this rank's gets read in the target's window, if all of them are listed: the target compares
-    /// them with what it writes.
+    /// The elements that this rank's gets read in the target's window, if all of them are listed.
+    /// The target compares them with what it writes.
     pub(crate) looks: Vec<Datatype>,
-    /// How many datatype operations still wait for a section to be read; in the fence, how many are exposed.
+    /// The number of datatype operations that wait for a section to be read; in the fence, the
+    /// number that are exposed.
     pub(crate) sections: usize,
-    /// The elements of datatype operations, each operation's aligned to eight.
+    /// The elements of datatype operations; those of each operation are aligned to eight.
     pub(crate) bytes: Log<u8>,
-    /// Where the elements are, if they are not in `bytes`: a section of this rank's memory that goes to a rank which does not reach it.
+    /// The place of the elements, if they are not in `bytes`: a section of this rank's memory that
+    /// goes to a rank which does not reach it.
     section: Option<(*const u8, usize)>,
-    /// The memory of `wide` for when all of it is described in another order; empty.
+    /// An empty list that keeps memory for `wide`, used when all of it is described in another
+    /// order.
     spare: Vec<DatatypeOperation>,
 }
 
 impl Outbox {
-    /// Nothing yet; records and elements go to this memory while it has room.
+    /// Returns an empty outbox. Its records and elements go to this memory while it has room.
     pub(crate) fn new(memory: &Memory) -> Self {
         Self {
             records: Log::on(memory.clone()),
@@ -190,12 +201,12 @@ impl Outbox {
         }
     }
 
-    /// One element of at most eight bytes.
+    /// Adds an operation on one element of at most eight bytes.
     pub(crate) fn push(&mut self, head: Head, value: u64) {
         self.records.push(Record { head: head.0, value });
     }
 
-    /// A datatype operation.
+    /// Adds a datatype operation.
     pub(crate) fn push_datatype(&mut self, wide: DatatypeOperation, site: &'static Location<'static>) {
         if matches!(wide.source, DatatypeSource::Section(..)) {
             self.sections += 1;
@@ -205,8 +216,8 @@ impl Outbox {
         self.push(Head::new(index as u64, DATATYPE, site), 0);
     }
 
-    /// A run of elements of `size` bytes, `count` of them: these `bytes`, or those from this displacement on, once they are
-    /// [read](Self::read_elements). `head` has its code.
+    /// Adds a run of `count` elements of `size` bytes: these bytes, or the elements from this
+    /// displacement on, once they are [read](Self::read_elements). `head` has its code.
     #[inline]
     pub(crate) fn push_run(
         &mut self,
@@ -229,8 +240,8 @@ impl Outbox {
         }
     }
 
-    /// Makes operations on datatypes of all runs: their elements are described then, as those of other operations, in the
-    /// order of the records.
+    /// Turns all runs into operations on datatypes. Their elements are then described as those of
+    /// other operations are, in the order of the records.
     pub(crate) fn describe_runs(&mut self, size: usize) {
         let (mut log, mut before) = (std::mem::take(&mut self.records), std::mem::take(&mut self.wide));
         std::mem::swap(&mut self.wide, &mut self.spare);
@@ -265,7 +276,8 @@ impl Outbox {
         (self.records, self.spare) = (log, before);
     }
 
-    /// `len` more bytes of elements, to be written, and where they begin. `None` where there is no memory for them.
+    /// Appends `len` bytes of elements, which the caller must write, and returns where they begin.
+    /// Returns `None` if there is no memory for them.
     pub(crate) fn append(&mut self, len: usize) -> Option<(usize, &mut [u8])> {
         let at = self.bytes.len().next_multiple_of(8);
         let gap = at - self.bytes.len();
@@ -275,37 +287,40 @@ impl Outbox {
         Some((at, elements))
     }
 
-    /// Leaves the elements of its only operation on a datatype where they are: `len` bytes.
+    /// Leaves the elements of the only datatype operation where they are: `len` bytes.
     pub(crate) fn leave_section(&mut self, first: *const u8, len: usize) {
         debug_assert!(self.wide.len() == 1 && self.bytes.is_empty(), "all elements are in one place");
         self.section = Some((first, len));
     }
 
-    /// The elements of datatype operations.
+    /// Returns the elements of datatype operations.
     ///
     /// # Safety
-    /// A section that was [left](Self::leave_section) is still readable, and nobody writes it meanwhile.
+    /// A section that was [left](Self::leave_section) is still readable, and nobody writes it
+    /// meanwhile.
     pub(crate) unsafe fn elements(&self) -> &[u8] {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         self.section.map_or(&self.bytes, |(first, len)| unsafe { std::slice::from_raw_parts(first, len) })
     }
 
-    /// How many bytes it has: those of heads, and of elements that were copied.
+    /// Returns its size in bytes: heads, and elements that were copied.
     pub(crate) fn bytes(&self) -> u64 {
         (size_of_val(&self.records[..]) + self.bytes.len()) as u64
     }
 
-    /// Copy `bytes` to the end of the arena, aligned to eight; returns where they begin.
+    /// Copies `bytes` to the end of the arena, aligned to eight, and returns where they begin.
     pub(crate) fn keep(&mut self, bytes: &[u8]) -> usize {
         let Some((at, to)) = self.append(bytes.len()) else { handle_alloc_error(Layout::for_value(bytes)) };
         to.copy_from_slice(bytes);
         at
     }
 
-    /// Read the elements that are sources of records, of `size` bytes each, from the window at `base`.
+    /// Reads the elements that are sources of records, of `size` bytes each, from the window at
+    /// `base`.
     ///
     /// # Safety
-    /// Their displacements were checked against the window's length, and nobody writes it now.
+    /// Their displacements were checked against the window's length, and nobody writes the window
+    /// now.
     pub(crate) unsafe fn read_elements(&mut self, base: *const u8, size: usize) {
         let mut records = self.records.as_mut_slice();
         while let Some((record, rest)) = std::mem::take(&mut records).split_first_mut() {
@@ -318,14 +333,14 @@ impl Outbox {
                 record.head = head.0;
                 let from = elements[0].head as usize;
                 let to: &mut [u8] = bytemuck::cast_slice_mut(elements);
-                // SAFETY: the caller's; there is room for as many elements.
+                // SAFETY: the caller guarantees it; there is room for as many elements.
                 unsafe {
                     base.add(from * size).copy_to_nonoverlapping(to.as_mut_ptr(), run.count() * size);
                 }
                 continue;
             }
             let mut bits = [0u8; 8];
-            // SAFETY: the caller's; a record's element has at most eight bytes.
+            // SAFETY: the caller guarantees it; a record's element has at most eight bytes.
             unsafe {
                 base.add(record.value as usize * size).copy_to_nonoverlapping(bits.as_mut_ptr(), size);
             }
@@ -333,13 +348,13 @@ impl Outbox {
         }
     }
 
-    /// Whether there is nothing in it.
+    /// Returns whether it is empty.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// Forget everything; memory is kept for the next epoch.
+    /// Forgets everything; the memory is kept for the next epoch.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.records.clear();

@@ -1,4 +1,4 @@
-//! [`Pending`]: what a window has collected for its next fence besides its outboxes: the gets.
+//! [`Pending`]: the gets that a window has collected for its next fence.
 
 use crate::collect::log::Log;
 use crate::collect::operation::WindowKey;
@@ -15,21 +15,23 @@ pub(crate) struct DatatypeGet {
     pub(crate) remote: Datatype,
     pub(crate) landing: Into,
     pub(crate) site: &'static Location<'static>,
-    /// The mode asked for, by the call or by its window.
+    /// The mode that the call or its window asked for.
     pub(crate) mode: Mode,
 }
 
-/// Where the elements of a get land.
+/// The destination of a get's elements.
 pub(crate) enum Into {
     /// A section of a window in the same fence.
     Section(WindowKey, Datatype),
     /// A ticket.
     Ticket(Slot),
-    /// A buffer that a scoped epoch has borrowed until after its fence: where it begins, and which elements of it.
+    /// A buffer that a scoped epoch has borrowed until after its fence: where it begins, and which
+    /// of its elements are filled.
     Borrowed(*mut u8, Datatype),
 }
 
-/// A get in program order: one element, to the same window or to a borrowed buffer, or more than that.
+/// A get in program order: of one element to the same window or to a borrowed buffer, or of more
+/// than that.
 ///
 /// ```text
 /// from  bits  0..40  one element: its displacement; then this is what was read, once it was (`is_read`)
@@ -44,25 +46,27 @@ pub(crate) struct Get {
     into: u64,
 }
 
-/// The displacement's bits.
+/// The number of bits of the displacement.
 const AT: u32 = DISPLACEMENTS.ilog2();
-/// The lower bits of where it lands.
+/// The number of lower bits that locate the destination.
 const INTO: u32 = 62;
 const BORROWED: u64 = 1 << INTO;
 const WIDE: u64 = 2 << INTO;
-/// As many ranks, at most, have gets of one element; the others have wide ones.
+/// The number of ranks that can have gets of one element; higher ranks have wide ones.
 pub(crate) const RANKS: usize = 1 << (64 - AT);
 
-/// From the get `first` on, this window's gets are of this streak: of all gets of this rank, those of an earlier streak are before them.
+/// From the get `first` on, this window's gets belong to this streak. Among all gets of this rank,
+/// those of an earlier streak come before them.
 struct Streak {
     number: u64,
     first: usize,
 }
 
-/// The gets of a rank come in streaks, each of one window: of which window and rank the last one was.
+/// The gets of a rank form streaks, each of one window. This is the window and the rank of the last
+/// get.
 #[derive(Default)]
 pub(crate) struct Streaks {
-    /// How many there were.
+    /// The number of streaks so far.
     count: Cell<u64>,
     /// The window of the last get, and the rank that it was from.
     now: Cell<Asking>,
@@ -73,12 +77,12 @@ pub(crate) struct Streaks {
 pub(crate) struct Asking(u64);
 
 impl Asking {
-    /// This window gets from nobody yet.
+    /// Returns the value for this window, which gets from no rank yet.
     pub(crate) fn nobody(window: u32) -> Self {
         Self((u64::from(window) + 1) << 32)
     }
 
-    /// This window, which gets from nobody yet, gets from `target`.
+    /// Returns the value for this window, which gets from no rank yet, when it gets from `target`.
     #[inline(always)]
     pub(crate) fn from(self, target: usize) -> Self {
         Self(self.0 + (target as u64 + 1))
@@ -86,20 +90,20 @@ impl Asking {
 }
 
 impl Streaks {
-    /// Whether the last get was of this window and from this rank.
+    /// Returns whether the last get was of this window and from this rank.
     #[inline(always)]
     pub(crate) fn is_now(&self, asking: Asking) -> bool {
         self.now.get() == asking
     }
 
-    /// This is the last get from here on. Returns the number of its streak, where one begins with it.
+    /// Makes this the last get. Returns the number of its streak if it begins one.
     pub(crate) fn take(&self, asking: Asking) -> Option<u64> {
         let is_other = self.now.replace(asking).0 >> 32 != asking.0 >> 32;
         self.count.set(self.count.get() + u64::from(is_other));
         is_other.then(|| self.count.get())
     }
 
-    /// If the last get was of this window, it was from nobody.
+    /// Forgets the rank of the last get, if that was of this window.
     pub(crate) fn forget(&self, window: Asking) {
         if self.now.get().0 >> 32 == window.0 >> 32 {
             self.now.set(window);
@@ -107,24 +111,27 @@ impl Streaks {
     }
 }
 
-/// The gets of a window's epoch, in program order, and room to stage what they bring.
+/// The gets of a window's epoch, in program order, and room to stage their elements.
 #[derive(Default)]
 pub(crate) struct Pending {
     /// While a [writer](crate::collect::log::LogWriter) is on them, some are not counted yet.
     pub(crate) gets: Log<Get>,
     pub(crate) wide: Vec<DatatypeGet>,
-    /// One at least where there are gets: those before the first of another window's are of one streak.
+    /// At least one if there are gets: the gets before the first one of another window belong to
+    /// one streak.
     streaks: Vec<Streak>,
     pub(crate) staged: Vec<u8>,
-    /// Whether all gets are of one element of eight bytes, and are now what they bring, and where that lands.
+    /// Whether all gets are of one element of eight bytes, and now hold the value that was read,
+    /// and where it lands.
     pub(crate) is_read: bool,
-    /// By target, whether something is got from it; no list at all where nothing is got.
+    /// By target, whether something is got from it; empty if nothing is got.
     asks: Vec<bool>,
 }
 
 impl Get {
-    /// One element of `target`, one of the first [`RANKS`], from `at` to the element `into` of the window, or to the address
-    /// `into` that is borrowed, both of at most 62 bits.
+    /// Returns a get of one element of `target`, one of the first [`RANKS`], at `at`. It lands in
+    /// the element `into` of the window, or at the borrowed address `into`, both of at most 62
+    /// bits.
     #[inline(always)]
     pub(crate) fn new(target: usize, at: usize, into: usize, borrowed: bool) -> Self {
         debug_assert!(target < RANKS && (at as u64) < DISPLACEMENTS && into as u64 >> INTO == 0);
@@ -132,36 +139,37 @@ impl Get {
         Self { from: at as u64 | (target as u64) << AT, into: into as u64 | kind }
     }
 
-    /// Whether an address can be that of a borrowed element.
+    /// Returns whether an address can be that of a borrowed element.
     #[inline(always)]
     pub(crate) fn reaches(address: usize) -> bool {
         address as u64 >> INTO == 0
     }
 
-    /// Its place in [`Pending::wide`]; `None` for one element.
+    /// Returns its place in [`Pending::wide`]; `None` for one element.
     #[inline]
     pub(crate) fn wide(&self) -> Option<usize> {
         (self.into & WIDE != 0).then_some((self.into & !WIDE) as usize)
     }
 
-    /// The rank that it reads.
+    /// Returns the rank that it reads.
     #[inline]
     pub(crate) fn target(&self) -> usize {
         (if self.into & WIDE == 0 { self.from >> AT } else { self.from }) as usize
     }
 
-    /// One element: which of the target's.
+    /// Returns the displacement of the target's element, for a get of one element.
     #[inline]
     pub(crate) fn at(&self) -> usize {
         (self.from & (DISPLACEMENTS - 1)) as usize
     }
 
-    /// The element of the window itself that one element lands in.
+    /// Returns the element of the window itself in which a get of one element lands.
     pub(crate) fn lands_in(&self) -> Option<usize> {
         (self.into >> INTO == 0).then_some(self.into as usize)
     }
 
-    /// Where one element lands, of `size` bytes, in the window at `base` or in a borrowed buffer.
+    /// Returns where a get of one element of `size` bytes lands, in the window at `base` or in a
+    /// borrowed buffer.
     #[inline]
     pub(crate) fn landing(&self, base: *mut u8, size: usize) -> *mut u8 {
         let into = self.into as usize;
@@ -174,13 +182,14 @@ impl Get {
 }
 
 impl Pending {
-    /// A get that is more than one element, or lands elsewhere.
+    /// Adds a get that is more than one element, or lands elsewhere.
     pub(crate) fn push(&mut self, target: usize, get: DatatypeGet) {
         self.gets.push(Get { from: target as u64, into: self.wide.len() as u64 | WIDE });
         self.wide.push(get);
     }
 
-    /// Notes that the get at `first` asks `target`, one of the world's `ranks`, and that it begins the streak of this number, if any.
+    /// Notes that the get at `first` reads from `target`, one of the world's `ranks`, and that it
+    /// begins the streak with this number, if any.
     pub(crate) fn ask(&mut self, (target, ranks): (usize, usize), streak: Option<u64>, first: usize) {
         if self.asks.is_empty() {
             self.asks.resize(ranks, false);
@@ -189,14 +198,15 @@ impl Pending {
         self.streaks.extend(streak.map(|number| Streak { number, first }));
     }
 
-    /// Of the streaks, the number of one, and where its gets end; `None` where there are no more.
+    /// Returns the number of the streak at `place`, and where its gets end; `None` if there are no
+    /// more streaks.
     pub(crate) fn streak(&self, place: usize) -> Option<(u64, usize)> {
         let streak = self.streaks.get(place).filter(|_| !self.gets.is_empty())?;
         Some((streak.number, self.streaks.get(place + 1).map_or(self.gets.len(), |next| next.first)))
     }
 
-    /// Read each get's element of eight bytes: from then on it is what it brings, and where that lands.
-    /// None is [wide](Get::wide); `read` gets the target and the displacement of each.
+    /// Reads each get's element of eight bytes. From then on the get holds its value, and where it
+    /// lands. No get is [wide](Get::wide); `read` receives the target and the displacement of each.
     pub(crate) fn read_words(&mut self, read: impl Fn(usize, usize) -> u64) {
         self.gets.as_mut_slice().iter_mut().for_each(|get| {
             debug_assert!(get.wide().is_none());
@@ -205,44 +215,44 @@ impl Pending {
         self.is_read = true;
     }
 
-    /// Where each get of a word that [was read](Self::read_words) lands, and the word.
+    /// Returns where each get whose word [was read](Self::read_words) lands, and the word.
     pub(crate) fn words(&self, base: *mut u8) -> impl Iterator<Item = (*mut u64, u64)> {
         self.gets.iter().map(move |get| (get.landing(base, 8).cast(), get.from))
     }
 
-    /// Whether something is got from `target`.
+    /// Returns whether something is got from `target`.
     pub(crate) fn asks(&self, target: usize) -> bool {
         self.asks.get(target).copied().unwrap_or_default()
     }
 
-    /// How many elements all of them bring; `None` for more than can be counted.
+    /// Returns the number of elements of all gets; `None` for more than can be counted.
     pub(crate) fn elements(&self) -> Option<usize> {
         let ones = self.gets.len() - self.wide.len();
         self.wide.iter().try_fold(ones, |sum, get| sum.checked_add(get.remote.size()))
     }
 
-    /// How many elements a get brings.
+    /// Returns the number of elements of a get.
     #[inline]
     pub(crate) fn count(&self, get: &Get) -> usize {
         get.wide().map_or(1, |wide| self.wide[wide].remote.size())
     }
 
-    /// Which elements a get asks for.
+    /// Returns the elements that a get reads.
     pub(crate) fn remote(&self, get: &Get) -> Datatype {
         let one = || Datatype::run(get.at()..get.at() + 1);
         get.wide().map_or_else(one, |wide| self.wide[wide].remote.clone())
     }
 
-    /// Forget all: what this window gets next is the first that it gets.
+    /// Forgets all gets, so this window's next get counts as its first.
     pub(crate) fn clear(&mut self, streaks: &Streaks, window: Asking) {
         streaks.forget(window);
         self.gets.clear();
-        // An empty list is cleared by a call that drops nothing.
+        // Clearing an empty list would be a call that drops nothing.
         if !self.wide.is_empty() {
             self.wide.clear();
         }
         self.is_read = false;
-        // Its next get may be of the same streak as its last one.
+        // The next get may be of the same streak as the last one.
         if let Some(streak) = self.streaks.pop() {
             self.streaks.clear();
             self.streaks.push(Streak { first: 0, ..streak });

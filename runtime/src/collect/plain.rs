@@ -1,7 +1,8 @@
-//! [`Plain`]: the lines of operations of which nothing is kept but their record, where conflicts are looked for.
+//! [`Plain`]: the lines of operations that are kept only as records, if conflicts are looked for.
 //!
-//! A record has some bits of its line's address, and no line. So each line is kept once, and a call is compared with the one
-//! before that had the same few bits: mostly it is of a line that is known, and its record is all that is written.
+//! A record contains some bits of its line's address, but not the line. So each line is kept once.
+//! A call is compared with the previous one that had the same few bits: usually it is of a known
+//! line, and only its record is written.
 
 use crate::collect::outbox::{DATATYPE, ELEMENT, Head, PUT, RUN, Run, op_of};
 use fencepost_planner::ir::pattern::Kind;
@@ -9,22 +10,23 @@ use fencepost_transport::Record;
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 
-/// The calls that are compared with: a place for each value of some bits.
+/// The number of calls to compare with: a place for each value of some bits.
 const PLACES: usize = 64;
-/// Bits of a record's head below its code.
+/// The number of bits of a record's head below its code.
 const CODE: u32 = 40;
-/// Bits of a record's head below those of its line.
+/// The number of bits of a record's head below those of its line.
 const LINE: u32 = 46;
-/// In a place where there is no call: no bits above a displacement.
+/// The value of a place without a call: no head has these bits above its displacement.
 const NONE: u64 = u64::MAX;
-/// The code of records that have several.
+/// The code that represents several codes.
 pub(crate) const MIXED: u64 = 31;
 
 /// The lines of one rank's records for one window.
 pub(crate) struct Plain {
-    /// The bits above the displacement of a record's head, at the place that some of them name.
+    /// The bits above the displacement of a record's head, at the place that some of them select.
     known: [Cell<u64>; PLACES],
-    /// The code of all records of this epoch; [`MIXED`] where they have several, `None` before the first.
+    /// The code of all records of this epoch: [`MIXED`] if they have several, `None` before the
+    /// first.
     code: Cell<Option<u64>>,
     /// The bits of a line, and the line.
     lines: RefCell<Vec<(u64, &'static Location<'static>)>>,
@@ -43,13 +45,14 @@ impl Plain {
         &self.known[((head >> LINE ^ head >> CODE) % PLACES as u64) as usize]
     }
 
-    /// Whether the line of this head is known, and its code is among those of this epoch.
+    /// Returns whether the line of this head is known, and its code is among those of this epoch.
     #[inline(always)]
     pub(crate) fn knows(&self, head: Head) -> bool {
         self.place(head.0).get() == head.0 >> CODE
     }
 
-    /// A record of this head, at this line, is written. Others like it are `known` from here on, until that is [ended](Self::forget).
+    /// Notes that a record with this head is written, at this line. If `known`, other calls like it
+    /// are known from here on, until [`forget`](Self::forget).
     pub(crate) fn add(&self, head: Head, site: &'static Location<'static>, known: bool) {
         let code = head.code();
         self.code.set(Some(self.code.get().map_or(code, |all| if all == code { code } else { MIXED })));
@@ -62,22 +65,22 @@ impl Plain {
         }
     }
 
-    /// From here on no call is known.
+    /// Forgets all known calls.
     pub(crate) fn forget(&self) {
         self.known.iter().for_each(|place| place.set(NONE));
     }
 
-    /// The code of all records, or [`MIXED`].
+    /// Returns the code of all records, or [`MIXED`].
     pub(crate) fn code(&self) -> u64 {
         self.code.get().unwrap_or(MIXED)
     }
 
-    /// The lines, with the bits that records have of them.
+    /// Returns the lines, each with the bits of it that records contain.
     pub(crate) fn lines(&self) -> Vec<(u64, &'static Location<'static>)> {
         self.lines.borrow().clone()
     }
 
-    /// Another epoch begins.
+    /// Begins another epoch.
     #[inline]
     pub(crate) fn clear(&self) {
         if self.code.take().is_some() {
@@ -87,18 +90,19 @@ impl Plain {
     }
 }
 
-/// The access of an operation whose record has this code.
+/// Returns the kind of an operation whose record has this code.
 #[inline]
 pub(crate) fn kind_of(code: u64) -> Option<Kind> {
     if code == PUT { Some(Kind::Put) } else { op_of(code).map(Kind::Accumulate) }
 }
 
-/// The bits that a record of this head has of its line.
+/// Returns the bits of its line that a record with this head contains.
 pub(crate) fn line_of(head: Head) -> u64 {
     head.0 >> LINE
 }
 
-/// The heads among these records, of elements of `size` bytes, of operations of which nothing else is kept, with their places.
+/// Returns the heads, with their places, of those operations among these records, of elements of
+/// `size` bytes, that are kept only as records.
 pub(crate) fn plain(records: &[Record], size: usize) -> impl Iterator<Item = (usize, Head)> {
     let mut next = 0;
     std::iter::from_fn(move || {

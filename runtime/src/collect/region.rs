@@ -1,9 +1,12 @@
-//! [`Region`]: the raw memory of one rank's part of a window, and what that rank has collected for its fence.
+//! [`Region`]: the raw memory of one rank's part of a window, and the operations that this rank has
+//! collected for its fence.
 //!
-//! A region is freed when every rank has dropped the window, so dropping is local and never waits, and no destructor is
-//! needed for soundness. Where ranks share values it is reference counted among them. Where they only reach its memory, the
-//! ranks that reach each other count in one region, that of the first of them, how many have dropped the window, and then how
-//! many need that count no more: a rank touches the memory of one other rank to drop a window, and not that of all.
+//! A region is freed when every rank has dropped the window. So dropping is local and never waits,
+//! and no destructor is needed for soundness. Where ranks share values, the region is reference
+//! counted among them. Where they only reach its memory, the ranks that reach each other keep two
+//! counts in one region, that of the first of them: how many have dropped the window, and then how
+//! many no longer need that count. So a rank touches the memory of one other rank to drop a window,
+//! and not that of all.
 
 use crate::collect::log::Log;
 use crate::collect::outbox::Outbox;
@@ -16,61 +19,68 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Bytes before the elements: a cache line, which begins with `Counts`.
+/// The number of bytes before the elements: a cache line, which begins with `Counts`.
 const HEAD: usize = 64;
 
-/// A part of a window that is at least this long begins some way behind the beginning of a page.
+/// The length from which a part of a window begins at an offset from the beginning of a page.
 const STAGGERED: usize = 16 << 10;
 
-/// How far behind the beginning of its page the part of a window of this number begins: those of two windows that a program
-/// makes one after the other, half a page apart. A processor compares addresses of a load and of the stores before it by their
-/// last 12 bits at first, so that a sweep from one field to another at the same place of its pages waits, in each vector of cells,
-/// for stores that it does not read.
+/// Returns the offset of a part from the beginning of its page, for the window with this number.
+///
+/// The parts of the first two windows of a program begin at a distance of half a page, and any two
+/// successive ones of at least a quarter. A processor first compares the address of a load with
+/// those of the stores before it by their last 12 bits. So a sweep from one field to another at the
+/// same offset in its pages would wait, in each vector of cells, for stores that it does not read.
 fn stagger(bytes: usize, number: u32) -> usize {
     if bytes < STAGGERED { 0 } else { [0, 2048, 1024, 3072][number as usize % 4] }
 }
 
-/// In the region of the first of the ranks that reach each other; zero at first.
+/// Counts in the region of the first of the ranks that reach each other; zero at first.
 #[repr(C)]
 struct Counts {
-    /// The ranks that have dropped the window.
+    /// The number of ranks that have dropped the window.
     dropped: AtomicU32,
-    /// The others than the first that have seen that all have, and look here no more.
+    /// The number of other ranks that have seen that all have dropped it, and no longer look here.
     seen: AtomicU32,
 }
 
 /// One rank's part of a window.
 pub(crate) struct Region {
-    /// `None` once it was given away. Its owner alone touches it, and who drops the region.
+    /// `None` once it was given away. Only its owner touches it, and the code that drops the
+    /// region.
     memory: UnsafeCell<Option<Bytes>>,
-    /// Whether the memory is that of a vector: only ranks that share values reach it then, and there are no `Counts`.
+    /// Whether the memory is that of a vector: in that case only ranks that share values reach it,
+    /// and there are no `Counts`.
     is_adopted: bool,
-    /// Whether the memory is given to nobody, because a transport was lent some of it for good.
+    /// Whether the memory must not be given away, because a transport was lent some of it for good.
     stays: AtomicBool,
     base: NonNull<u8>,
-    /// The elements once more, where loads of them are to be seen: for the program of the owner, which alone accesses them there.
+    /// A second mapping of the elements, if loads of them are to be seen: for the program of the
+    /// owner, which alone accesses them there.
     watched: Option<Watched>,
-    /// `[set][target]`, two sets used in turn. Raw, because other ranks read one set while the owner fills the other.
+    /// `[set][target]`, two sets used in turn. Raw, because other ranks read one set while the
+    /// owner fills the other.
     outboxes: NonNull<Outbox>,
-    /// Which of them are made: each when something is collected for its target, since most ranks of many have something for few,
-    /// and pages that nobody touches are no memory.
+    /// Which outboxes are made: each when something is collected for its target. Of many ranks,
+    /// most have something for few, and pages that nobody touches take no memory.
     made: Box<[UnsafeCell<bool>]>,
-    /// The outbox of those that are not made: nothing is written to it.
+    /// The outbox in place of those that are not made; nothing is written to it.
     nothing: Box<Outbox>,
     /// The memory of records, and of their elements.
     logs: Memory,
     ranks: usize,
 }
 
-// SAFETY: a region is plain memory. The fence decides which rank touches what, and when: window elements are touched by
-// others only between the owner's entry into a fence and its leaving it (W1), and outboxes of a set are read by others
-// only between the owner's notification and the reader's next notification, while the owner fills the other set (W4).
+// SAFETY: a region is plain memory. The fence decides which rank touches what, and when: window
+// elements are touched by others only between the owner's entry into a fence and its leaving it
+// (W1), and outboxes of a set are read by others only between the owner's notification and the
+// reader's next notification, while the owner fills the other set (W4).
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// `bytes` zeroed bytes, for a window of this number in a world of `ranks`.
+    /// Allocates `bytes` zeroed bytes, for the window with this number in a world of `ranks`.
     ///
     /// # Errors
     /// There is no such memory.
@@ -83,7 +93,8 @@ impl Region {
         Ok(Self::of(elements, false, base, ranks, memory))
     }
 
-    /// The same, of elements of `size` bytes, whose loads by the program can be [watched](Self::watch) where the system allows.
+    /// Allocates elements of `size` bytes whose loads by the program can be [watched](Self::watch),
+    /// if the system allows it.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -105,10 +116,11 @@ impl Region {
         Ok(region)
     }
 
-    /// The elements of a vector, for a world of `ranks`: in place where the memory allows.
+    /// Makes a region of the elements of a vector, for a world of `ranks`: in place if the memory
+    /// allows it.
     ///
     /// # Errors
-    /// The vector: its elements have to be copied.
+    /// The vector, if its elements have to be copied.
     pub(crate) fn adopt<T: Element>(vec: Vec<T>, ranks: usize, memory: &Memory) -> Result<Self, Vec<T>> {
         let elements = memory.adopt(vec)?;
         let base = NonNull::new(elements.base()).unwrap_or(NonNull::dangling());
@@ -141,7 +153,8 @@ impl Region {
         }
     }
 
-    /// Makes room for as many operations on single elements for each target; returns whether there is memory.
+    /// Makes room for as many operations on single elements for each target, and returns whether
+    /// there is memory.
     ///
     /// # Safety
     /// Nobody else has the region yet.
@@ -151,49 +164,52 @@ impl Region {
         all.all(|(set, target)| unsafe { (*self.make_outbox(set, target)).records.reserve(operations) })
     }
 
-    /// Whether the elements are those of a vector, in place.
+    /// Returns whether the elements are those of a vector, in place.
     pub(crate) fn is_adopted(&self) -> bool {
         self.is_adopted
     }
 
-    /// The memory is given to nobody from here on.
+    /// Keeps the memory from being given away, from here on.
     pub(crate) fn stay_for_good(&self) {
         self.stays.store(true, Ordering::Relaxed);
     }
 
-    /// Gives away the vector whose elements these are, if they are, and need not stay.
+    /// Gives away the vector whose elements these are, if they are those of one and need not stay.
     ///
     /// # Safety
-    /// The caller is the owner, and nobody accesses the elements from here on, as if the window had been dropped.
+    /// The caller is the owner, and nobody accesses the elements from here on, as if the window had
+    /// been dropped.
     pub(crate) unsafe fn take_vec<T: Element>(&self) -> Option<Vec<T>> {
-        // SAFETY: the owner alone touches it while the region is shared.
+        // SAFETY: only the owner touches it while the region is shared.
         let memory = unsafe { &mut *self.memory.get() };
         let taken = memory.take_if(|_| self.is_adopted && !self.stays.load(Ordering::Relaxed))?;
         taken.into_vec().map_err(|bytes| *memory = Some(bytes)).ok()
     }
 
-    /// A region of no rank.
+    /// Returns a region of no rank.
     pub(crate) fn none() -> Self {
         Self::with(UnsafeCell::new(None), true, NonNull::dangling(), 0, Memory::heap())
     }
 
-    /// The first byte.
+    /// Returns the address of the first byte.
     #[inline]
     pub(crate) fn base(&self) -> *mut u8 {
         self.base.as_ptr()
     }
 
-    /// The first byte for the program of the owner, which alone accesses the elements there: see [`watch`](Self::watch).
+    /// Returns the address of the first byte for the program of the owner, which alone accesses the
+    /// elements there: see [`watch`](Self::watch).
     pub(crate) fn lent(&self) -> *mut u8 {
         self.watched.as_ref().map_or(self.base(), Watched::base)
     }
 
-    /// Loads of the elements by the program are seen from here on, if they can be, and none has been. Returns whether they are.
+    /// Begins to observe loads of the elements by the program, if they can be observed; none has
+    /// been seen then. Returns whether they can.
     pub(crate) fn watch(&self) -> bool {
         self.watched.as_ref().is_some_and(Watched::begin)
     }
 
-    /// No more loads are seen.
+    /// Stops observing loads.
     #[inline]
     pub(crate) fn open(&self) {
         if let Some(watched) = &self.watched {
@@ -201,28 +217,31 @@ impl Region {
         }
     }
 
-    /// The elements that were seen to be loaded since [`watch`](Self::watch), ascending, in runs.
+    /// Returns the elements that were seen to be loaded since [`watch`](Self::watch), ascending, in
+    /// runs.
     pub(crate) fn loaded(&self) -> Vec<Range<usize>> {
         self.watched.as_ref().map(Watched::loaded).unwrap_or_default()
     }
 
-    /// The outbox of `set` for `target`, to be read.
+    /// Returns the outbox of `set` for `target`, for reading.
     #[inline]
     pub(crate) fn outbox(&self, set: usize, target: usize) -> *const Outbox {
         self.made_outbox(set, target).map_or(&raw const *self.nothing, <*mut Outbox>::cast_const)
     }
 
-    /// The outbox of `set` for `target`, if it was made.
+    /// Returns the outbox of `set` for `target`, if it was made.
     #[inline]
     pub(crate) fn made_outbox(&self, set: usize, target: usize) -> Option<*mut Outbox> {
         debug_assert!(set < 2 && target < self.ranks);
         let at = set * self.ranks + target;
-        // SAFETY: as outboxes of a set are: only the owner makes some, while it fills the set.
+        // SAFETY: the same holds as for outboxes of a set: only the owner makes some, while it
+        // fills the set.
         let is_made = unsafe { *self.made[at].get() };
         is_made.then(|| self.place(at))
     }
 
-    /// The outbox of `set` for `target`, made if it was not. Its owner, which fills the set, calls this alone.
+    /// Returns the outbox of `set` for `target`, and makes it if it was not made. Only the owner,
+    /// which fills the set, calls this.
     #[inline]
     pub(crate) fn make_outbox(&self, set: usize, target: usize) -> *mut Outbox {
         self.made_outbox(set, target).unwrap_or_else(|| self.make(set * self.ranks + target))
@@ -231,7 +250,8 @@ impl Region {
     #[cold]
     fn make(&self, at: usize) -> *mut Outbox {
         let outbox = self.place(at);
-        // SAFETY: the owner alone touches the set that it fills; the place is one of these, and holds no outbox yet.
+        // SAFETY: only the owner touches the set that it fills; the place is one of these, and
+        // holds no outbox yet.
         unsafe {
             outbox.write(Outbox::new(&self.logs));
             *self.made[at].get() = true;
@@ -239,7 +259,7 @@ impl Region {
         outbox
     }
 
-    /// Where the outbox of this number is, if it is made.
+    /// Returns the place of the outbox with this number, whether it is made or not.
     #[inline]
     fn place(&self, at: usize) -> *mut Outbox {
         debug_assert!(at < 2 * self.ranks);
@@ -247,21 +267,22 @@ impl Region {
         unsafe { self.outboxes.as_ptr().add(at) }
     }
 
-    /// The outboxes that were made.
+    /// Returns the outboxes that were made.
     fn all_made(&self) -> impl Iterator<Item = *mut Outbox> {
         (0..2).flat_map(move |set| (0..self.ranks).filter_map(move |target| self.made_outbox(set, target)))
     }
 
-    /// The records of `set` for `target`, for that rank to read.
+    /// Returns the records of `set` for `target`, for that rank to read.
     ///
     /// # Safety
-    /// The owner has counted them, and neither writes nor changes any of them while the slice is used; nor does it change the set.
+    /// The owner has counted them, and neither writes nor changes any of them while the slice is
+    /// used; nor does it change the set.
     pub(crate) unsafe fn records<'r>(&self, set: usize, target: usize) -> &'r [Record] {
-        // SAFETY: there is such an outbox, and the caller's.
+        // SAFETY: there is such an outbox, and the caller guarantees the rest.
         unsafe { Log::read(&raw const (*self.outbox(set, target)).records) }
     }
 
-    /// The memory, that of records and of their elements too.
+    /// Returns the memory, including that of records and of their elements.
     pub(crate) fn into_memory(mut self) -> Vec<Bytes> {
         let logs = self.all_made().flat_map(|outbox| {
             // SAFETY: it is made, and nobody else has a reference any more.
@@ -273,25 +294,28 @@ impl Region {
     }
 }
 
-/// The counts in the region whose elements begin at `base`.
+/// Returns the counts in the region whose elements begin at `base`.
 ///
 /// # Safety
 /// There is such a region, and it stays while the reference lives.
 unsafe fn counts<'a>(base: *mut u8) -> &'a Counts {
-    // SAFETY: `HEAD` bytes before the elements, zero at first and touched by nothing else.
+    // SAFETY: there are `HEAD` bytes before the elements, zero at first and touched by nothing
+    // else.
     unsafe { &*base.sub(HEAD).cast() }
 }
 
-/// This rank, whose part of a window begins at `own`, has dropped the window: counts it where the part of the first of the
-/// `reaching` ranks that reach each other begins. Returns a function that returns whether nobody needs this rank's part any
-/// more, and that is not called again then.
+/// Counts that this rank, whose part of a window begins at `own`, has dropped the window.
+///
+/// The counts are where the part of the first of the `reaching` ranks that reach each other begins.
+/// Returns a function that returns whether this rank's part is no longer needed, and that is not
+/// called again once it has returned true.
 ///
 /// # Safety
-/// The first part is reached from here, and this rank has not dropped the window before. It keeps its own part until the
-/// function returns true, or until all these ranks have left the world.
+/// The first part is reached from here, and this rank has not dropped the window before. It keeps
+/// its own part until the function returns true, or until all these ranks have left the world.
 pub(crate) unsafe fn let_go(own: *mut u8, first: *mut u8, reaching: usize) -> Done {
-    // SAFETY: the first rank keeps its part until each other one has seen that all have dropped the window, which this rank
-    // counts last of all that it does there.
+    // SAFETY: the first rank keeps its part until each other one has seen that all have dropped the
+    // window, and this rank counts that last of all that it does there.
     let of_first = |first: usize| unsafe { counts(first as *mut u8) };
     let (is_first, first, reaching) = (own == first, first as usize, reaching as u32);
     of_first(first).dropped.fetch_add(1, Ordering::Release); // the load below
@@ -313,7 +337,8 @@ impl Drop for Region {
         // SAFETY: these are made, and nobody else has a reference any more.
         self.all_made().for_each(|outbox| unsafe { outbox.drop_in_place() });
         let places = std::ptr::slice_from_raw_parts_mut(self.outboxes.as_ptr(), 2 * self.ranks);
-        // SAFETY: made by `Box::into_raw` of a slice of this length in `with`, of places that may hold anything.
+        // SAFETY: made by `Box::into_raw` of a slice of this length in `with`, of places that may
+        // hold anything.
         drop(unsafe { Box::from_raw(places as *mut [MaybeUninit<Outbox>]) });
     }
 }

@@ -1,11 +1,12 @@
-//! [`Sections`]: the sections that operations of an epoch read or land in, as they were at the calls, where what the program stores into
-//! them and loads of them afterwards is looked for (planner/README.md, 37).
+//! [`Sections`]: the sections that operations of an epoch read or land in, with their contents at
+//! the calls. They are kept if stores into them and loads of them after the calls are looked for
+//! (planner/README.md, 37).
 
 use fencepost_planner::ir::pattern::Kind;
 use std::ops::Range;
 use std::panic::Location;
 
-/// Elements next to each other of the section of an operation.
+/// Adjacent elements of the section of an operation.
 pub(crate) struct Section {
     pub(crate) elements: Range<usize>,
     /// How the operation accesses them.
@@ -29,7 +30,7 @@ impl Sections {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The sections, each with its elements of `size` bytes at the call.
+    /// Returns the sections, each with its elements of `size` bytes at the call.
     pub(crate) fn each(&self, size: usize) -> impl Iterator<Item = (&Section, &[u8])> {
         let mut left = &self.bytes[..];
         self.all.iter().map(move |section| {

@@ -1,4 +1,4 @@
-//! [`Ticket`]: elements that a get will have brought when its fence is over.
+//! [`Ticket`]: the elements that a get has fetched when its fence is over.
 
 use crate::kernel::element::Element;
 use fencepost_planner::{Error, ErrorClass, Result};
@@ -23,12 +23,12 @@ use std::rc::Rc;
 pub struct Ticket<T> {
     slot: Slot,
     len: usize,
-    /// The line that has asked for them.
+    /// The line that asked for them.
     asked: &'static Location<'static>,
     element: PhantomData<T>,
 }
 
-/// Where the bytes of a ticket arrive. It has room for them before its fence begins.
+/// The place where the bytes of a ticket arrive. It has room for them before its fence begins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slot(Rc<RefCell<Arrival>>);
 
@@ -49,20 +49,21 @@ enum Progress {
 }
 
 impl Slot {
-    /// Make room for `len` bytes; whether there is.
+    /// Makes room for `len` bytes, and returns whether there is.
     #[must_use]
     pub(crate) fn reserve(&self, len: usize) -> bool {
         self.0.borrow_mut().bytes.try_reserve_exact(len).is_ok()
     }
 
-    /// Fill it with these, for which there is room.
+    /// Fills the slot with these bytes, for which there is room.
     pub(crate) fn fill(&self, bytes: &[u8]) {
         let slot = &mut *self.0.borrow_mut();
         slot.bytes.extend_from_slice(bytes);
         slot.progress = Progress::Arrived;
     }
 
-    /// Fill it with `len` bytes, for which there is room, that `write` puts where it is told.
+    /// Fills the slot with `len` bytes, for which there is room, by a call of `write` with their
+    /// address.
     pub(crate) fn fill_with(&self, len: usize, write: impl FnOnce(*mut u8)) {
         let slot = &mut *self.0.borrow_mut();
         slot.bytes.resize(len, 0);
@@ -72,7 +73,7 @@ impl Slot {
 }
 
 impl Slot {
-    /// Nothing arrives: the get has failed.
+    /// Marks the get as failed: nothing arrives.
     pub(crate) fn fail(&self, class: ErrorClass, why: String) {
         self.0.borrow_mut().progress = Progress::Failed(class, why);
     }
@@ -83,24 +84,32 @@ impl<T: Element> Ticket<T> {
         Self { slot, len, asked, element: PhantomData }
     }
 
-    /// How many elements were asked for.
+    /// Returns the number of elements that were asked for.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether no elements were asked for.
+    /// Returns whether no elements were asked for.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Returns the elements, once: after the fence of the window, [`Access::complete`](crate::Access::complete), or under a lock
-    /// the flush or the unlock, has returned.
+    /// Returns the elements, once.
+    ///
+    /// They can be taken after the fence of the window,
+    /// [`Access::complete`](crate::Access::complete), or under a lock the flush or the unlock, has
+    /// returned.
     ///
     /// # Errors
-    /// `RMA_SYNC` before that call, and after one that failed: then the ticket stays empty, and the elements have to be
-    /// fetched again. The error of the get, where its target had not lent what it asked for (`DISP`), or its access was
-    /// dropped (`RMA_SYNC`). `NO_MEM` where there is no memory for the elements: they stay in the ticket, and may be taken later.
-    /// `ARG` where they were taken before. A ticket for no elements returns none at any time.
+    /// - `RMA_SYNC` before that call, and after one that failed: in that case the ticket stays
+    ///   empty, and the elements have to be fetched again.
+    /// - The error of the get, if its target had not exposed what it asked for (`DISP`), or if its
+    ///   access was dropped (`RMA_SYNC`).
+    /// - `NO_MEM` if there is no memory for the elements: they stay in the ticket, and may be taken
+    ///   later.
+    /// - `ARG` if they were taken before.
+    ///
+    /// A ticket for no elements returns none at any time.
     #[track_caller]
     pub fn take(&self) -> Result<Vec<T>> {
         let site = Location::caller();

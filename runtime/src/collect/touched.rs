@@ -1,4 +1,4 @@
-//! [`Touched`]: the elements of one access, as its call has them.
+//! [`Touched`]: the elements of one access, in the form that its call gives.
 
 use fencepost_planner::datatype::Datatype;
 use std::ops::Range;
@@ -6,14 +6,14 @@ use std::ops::Range;
 /// The elements that an operation touches.
 #[derive(Clone, Copy)]
 pub(crate) enum Touched<'d> {
-    /// From this one on, this number of them.
+    /// A run: the first element, and their number.
     Run(usize, usize),
-    /// Those of a datatype.
+    /// The elements of a datatype.
     Type(&'d Datatype),
 }
 
 impl Touched<'_> {
-    /// Calls `act` with each run of elements, until it returns false; returns what it returned last.
+    /// Calls `act` with each run of elements until it returns false, and returns its last result.
     pub(crate) fn all_runs(self, mut act: impl FnMut(Range<usize>) -> bool) -> bool {
         match self {
             Touched::Run(at, count) => act(at..at + count),

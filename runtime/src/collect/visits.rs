@@ -1,8 +1,10 @@
-//! [`Visits`]: what one rank has collected for one target under a lock, in program order.
+//! [`Visits`]: the operations that one rank has collected for one target under a lock, in program
+//! order.
 //!
-//! The list is the same where the origin carries it out itself and where it travels to the target: a [`Record`] for an
-//! operation on one element of at most eight bytes, and otherwise a record that says where the bytes of a wide operation
-//! begin: its datatype, what it compares with, and its operands.
+//! The list is the same whether the origin carries it out itself or it travels to the target. It
+//! has a [`Record`] for an operation on one element of at most eight bytes. Any other operation is
+//! *wide*: its record holds where its bytes begin, which are its datatype, what it compares with,
+//! and its operands.
 //!
 //! ```text
 //! head  bits 0..8   code: 0..4 operator, 4..7 action, 7 whether it is wide
@@ -17,7 +19,7 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_transport::Record;
 
-/// What an operation does to each of its elements.
+/// The action of an operation on each of its elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Action {
     Put,
@@ -28,7 +30,8 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// The action that does the same to elements: a fetch that changes nothing is a get.
+    /// Returns the action that has the same effect on elements: a fetch that changes nothing is a
+    /// get.
     #[inline]
     pub(crate) fn carried_out(self) -> Self {
         if self == Action::Fetch(Op::NoOp) { Action::Get } else { self }
@@ -69,13 +72,13 @@ impl Code {
         self == Self::of(Action::Put)
     }
 
-    /// Whether it is a put or an accumulate of one element of at most eight bytes.
+    /// Returns whether it is a put or an accumulate of one element of at most eight bytes.
     #[inline]
     pub(crate) fn is_silent(self) -> bool {
         self.is_put() || self.0 >> 4 == 2
     }
 
-    /// Returns the action; `None` for a code that nobody makes.
+    /// Returns the action; `None` for an invalid code.
     #[inline]
     pub(crate) fn action(self) -> Option<Action> {
         let op = Op::ALL.get(usize::from(self.0 & 15)).copied();
@@ -91,20 +94,20 @@ impl Code {
 }
 
 impl Action {
-    /// Whether it returns what it found.
+    /// Returns whether it returns the previous elements.
     #[inline]
     pub(crate) fn returns(self) -> bool {
         matches!(self, Self::Get | Self::Fetch(_) | Self::CompareAndSwap)
     }
 
-    /// Whether it has operands.
+    /// Returns whether it has operands.
     #[inline]
     pub(crate) fn takes(self) -> bool {
         self != Self::Get
     }
 }
 
-/// What was collected.
+/// The collected operations.
 #[derive(Default)]
 pub(crate) struct Visits {
     pub(crate) records: Log<Record>,
@@ -126,8 +129,8 @@ impl Visits {
         self.landings.clear();
     }
 
-    /// Adds an operation on these elements, with what it compares with and its operands; there is memory for them, or nothing
-    /// is added.
+    /// Adds an operation on these elements, with what it compares with and its operands. Returns
+    /// whether there is memory for them; if not, nothing is added.
     #[must_use]
     pub(crate) fn push_wide(&mut self, action: Action, remote: &Datatype, operands: [&[u8]; 2]) -> bool {
         let room = operands.iter().map(|bytes| bytes.len()).sum();
@@ -142,14 +145,14 @@ impl Visits {
     }
 }
 
-/// The record of an operation on the element at `at`, of at most eight bytes. A compare-and-swap has two: the first one's value is what
-/// it compares with.
+/// Returns the record of an operation on the element at `at`, of at most eight bytes. A
+/// compare-and-swap has two records: the value of the first one is what it compares with.
 #[inline]
 pub(crate) fn record(action: Action, at: usize, value: u64) -> Record {
     Record { head: (at as u64) << CODE_BITS | u64::from(Code::of(action).0), value }
 }
 
-/// The element that the record of an operation on one element is about.
+/// Returns the element of a record of an operation on one element.
 #[inline]
 pub(crate) fn place(record: &Record) -> usize {
     (record.head >> CODE_BITS) as usize

@@ -1,4 +1,5 @@
-//! [`Element`]: the types that a window may hold; [`ValueAt`]: a value and the index where it was found.
+//! [`Element`]: the types that a window may hold; [`ValueAt`]: a value and the index where it was
+//! found.
 
 use bytemuck::{Pod, Zeroable};
 use fencepost_planner::element::{ElementKind, ElementType, Scalar};
