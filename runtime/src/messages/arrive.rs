@@ -1,4 +1,4 @@
-//! How a rank reads frames of messages, and elements of those that were taken, as they arrive.
+//! Reads frames of messages, and the elements of messages that were taken, as they arrive.
 
 use crate::messages::take::{Came, Taken, Wrong, answered, ask, deliver, settle, tell_taken};
 use crate::state::messages::frames::{Envelope, kind};
@@ -10,10 +10,10 @@ use fencepost_transport::{Channels, Endpoint, Frame, Header, Leave, Loss, Lost, 
 
 const UNASKED: Wrong = "it sent elements that this rank has not asked for";
 
-/// Reads the frames of messages that have come from `from`.
+/// Reads the frames of messages that have arrived from `from`.
 ///
 /// # Errors
-/// Nothing more can come.
+/// Nothing more can arrive.
 pub(super) fn read_from(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -37,7 +37,7 @@ pub(super) fn read_from(
     Ok(())
 }
 
-/// Lets a receive take a message of which the elements are coming, so that they land where they belong.
+/// Lets a receive take a message while its elements arrive, so that they land where they belong.
 fn take_early(endpoint: &mut Endpoint, messages: &mut Messages, from: usize) {
     let Some((header, bytes)) = endpoint.coming(from, Port::MESSAGES) else { return };
     if messages.landing.contains_key(&(from, messages.peers[from].came)) {
@@ -46,8 +46,9 @@ fn take_early(endpoint: &mut Endpoint, messages: &mut Messages, from: usize) {
     let Some(envelope) = Envelope::of_head(&header, bytes) else { return };
     let Some(receive) = messages.posted.first(from, envelope.tag).cloned() else { return };
     let Some(landing) = receive.take_early(from, envelope) else { return };
-    // SAFETY: the room is there, and nobody accesses it, until the receive is done or forgotten. It is done when the frame was
-    // read, or the offer was withdrawn; and before it is forgotten, the offer is withdrawn.
+    // SAFETY: the room is there, and nobody accesses it, until the receive is done or forgotten. It
+    // is done when the frame was read, or the offer was withdrawn; and before it is forgotten, the
+    // offer is withdrawn.
     unsafe {
         if let Some(place) = landing.all() {
             endpoint.prepost(from, Port::MESSAGES, 0, header, place.cast(), place.len());
@@ -58,7 +59,8 @@ fn take_early(endpoint: &mut Endpoint, messages: &mut Messages, from: usize) {
     messages.landing.insert((from, messages.peers[from].came), receive);
 }
 
-/// Completes the receive that has taken a message before all of its elements had come. Returns whether there is one.
+/// Completes the receive that has taken a message before all of its elements had arrived. Returns
+/// whether there is one.
 fn landed_early(
     messages: &mut Messages,
     from: usize,
@@ -69,22 +71,24 @@ fn landed_early(
     let Some(receive) = messages.landing.remove(&(from, number)) else { return false };
     if let Stage::Landing(landing) = &*receive.stage.borrow() {
         debug_assert_eq!(landing.envelope, *envelope, "a frame was taken by its head");
-        // SAFETY: the receive is not done, so its room is there, for as many bytes as the head of this frame has said.
+        // SAFETY: the receive is not done, so its room is there, for as many bytes as the head of
+        // this frame announces.
         unsafe { landing.arrived(bytes.as_ptr()) };
     }
     receive.done(from, envelope);
     true
 }
 
-/// Whether a receive has taken a message of `from` of which the elements are coming unasked.
+/// Returns whether a receive has taken a message of `from` whose elements arrive without being
+/// requested.
 fn lands_early(messages: &Messages, from: usize) -> bool {
     messages.landing.range((from, 0)..=(from, u64::MAX)).any(|(_, receive)| receive.lands_early())
 }
 
-/// Reads the elements that have come from `from`.
+/// Reads the elements that have arrived from `from`.
 ///
 /// # Errors
-/// Nothing more can come.
+/// Nothing more can arrive.
 pub(super) fn read_elements(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -93,7 +97,8 @@ pub(super) fn read_elements(
 ) -> Result<(), Lost> {
     while let Some(frame) = endpoint.poll(from, Port::ELEMENTS)? {
         if frame.header.kind == kind::LEFT && frame.header.word >= messages.peers[from].came {
-            // It has left, and this rank has not read that there is such a message: it does so before it reads on.
+            // The sender has left, and this rank has not yet read that there is such a message. It
+            // must do so before it reads on.
             let is_to_come = endpoint.poll(from, Port::MESSAGES).is_ok();
             return if is_to_come { Ok(()) } else { Err(world.refuse(endpoint, from, UNASKED)) };
         }
@@ -106,10 +111,12 @@ pub(super) fn read_elements(
     Ok(())
 }
 
-/// Reads the frames of messages that have come from all ranks, and the elements of messages that were taken.
+/// Reads the frames of messages that have arrived from all ranks, and the elements of messages that
+/// were taken.
 ///
 /// # Errors
-/// A rank has failed, or all others have finished: so nothing more can come for a receive from any.
+/// A rank has failed, or all others have finished: so nothing more can arrive for a receive from
+/// any rank.
 pub(super) fn read_all(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -118,7 +125,7 @@ pub(super) fn read_all(
     read_all_but(world, endpoint, messages, None)
 }
 
-/// The same, but for the messages of one rank.
+/// Does what [`read_all`] does, except for the messages of rank `but`.
 ///
 /// # Errors
 /// As [`read_all`].
@@ -149,7 +156,7 @@ pub(super) fn read_all_but(
 /// Reads elements of messages that were taken.
 ///
 /// # Errors
-/// They cannot come any more.
+/// They can no longer arrive.
 pub(super) fn read_landing(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -169,10 +176,10 @@ pub(super) fn read_landing(
     Ok(())
 }
 
-/// Reads the elements of messages of `from` that were taken.
+/// Reads the elements of those messages of `from` that were taken.
 ///
 /// # Errors
-/// Some of them cannot come any more.
+/// Some of them can no longer arrive.
 pub(super) fn read_all_landing(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -180,18 +187,19 @@ pub(super) fn read_all_landing(
     from: usize,
 ) -> Result<(), Lost> {
     let Err(lost) = read_elements(world, endpoint, messages, from) else { return Ok(()) };
-    // The end of a message that lands as it comes may have come together with the news that its sender has left.
+    // The end of a message that lands while it arrives may have arrived together with the news that
+    // its sender has left.
     drop(read_from(world, endpoint, messages, from));
     let lands = messages.landing.range((from, 0)..=(from, u64::MAX)).next().is_some();
     if lands { Err(lost) } else { Ok(()) }
 }
 
-/// The first rank, from this one on, from which elements are on their way.
+/// Returns the first rank, from `first` on, whose elements are on their way.
 pub(super) fn lands_from(messages: &Messages, first: usize) -> Option<usize> {
     messages.landing.range((first, 0)..).next().map(|((from, _), _)| *from)
 }
 
-/// Takes in a frame that has come on the port of messages.
+/// Processes a frame that has arrived on the port of messages.
 fn arrived(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -243,7 +251,7 @@ fn arrived(
             let mut payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
             let known = world.checks.clock.read_all(world.size, &mut payload).filter(|_| payload.is_empty());
             let known = known.ok_or("it told of what is over as no rank does")?;
-            // It is of the message that comes next.
+            // The clock belongs to the message that arrives next.
             let number = messages.peers[from].came;
             messages.known.insert((from, number), known);
             Ok(())
@@ -265,7 +273,7 @@ fn arrived(
     }
 }
 
-/// Takes in a chunk of elements that has come.
+/// Processes a chunk of elements that has arrived.
 fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: &Frame) -> Result<(), Wrong> {
     let Header { word: number, kind, extra } = frame.header;
     let unasked = kind == kind::LEFT;
@@ -273,7 +281,7 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
         return Err(UNASKED);
     }
     if unasked {
-        // What was asked for may never come.
+        // What was requested may never arrive.
         endpoint.cancel(from, Port::ELEMENTS);
     }
     let at = extra as usize;
@@ -285,7 +293,7 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
             if landing.is_early {
                 return Err(UNASKED);
             }
-            // A sender that leaves sends all of it once more.
+            // A sender that leaves sends all of the message once more.
             let again = unasked && at < landing.came;
             // SAFETY: the receive is not done, so its room is there.
             if !again && (at != landing.came || !unsafe { landing.chunk(bytes) }) {
@@ -332,7 +340,7 @@ mod tests {
     use std::rc::Rc;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// The elements of a message, in more chunks than are asked for at a time.
+    /// The number of elements of a message with more chunks than are requested at a time.
     const LEN: usize = 8 * (256 << 10) / 8;
 
     #[test]
@@ -382,7 +390,8 @@ mod tests {
                 let receive = Rc::new(unsafe { Receive::new::<u64>(Some(0), Some(0), room, call.site) });
                 begin(core, &mut core.endpoint.borrow_mut(), &mut messages(core).borrow_mut(), &receive);
                 is_asked_for.store(true, Ordering::Release);
-                // After that the elements of both have come, and the second message was not read.
+                // After that the elements of both messages have arrived, and the second message was
+                // not read.
                 world.barrier()?;
                 let wanted = Wanted { source: Some(0), tag: Some(0) };
                 complete(core, &mut core.endpoint.borrow_mut(), &receive, wanted, &call)?;

@@ -1,23 +1,29 @@
 //! Messages between two ranks, outside all windows.
 //!
-//! A message is a frame on [`Port::MESSAGES`] of its world: so the messages of a pair come in the order of their sends, and
-//! neither mix with nor wait for anything else. From its first call of messages on, its receiver reads the port in each of these
-//! calls, and while it waits in any call of the world. It hands each message, as it reads it, to the first
-//! [`Receive`](crate::state::messages::receive::Receive) that waits and names it, or keeps it for a receive to come.
+//! A message is a frame on [`Port::MESSAGES`] of its world. So the messages of a pair arrive in the
+//! order of their sends, and neither mix with nor wait for anything else. From its first call of
+//! messages on, the receiver reads the port in each of these calls, and while it waits in any call
+//! of the world. It passes each message that it reads to the first
+//! [`Receive`](crate::state::messages::receive::Receive) that waits and names it, or keeps it for a
+//! later receive.
 //!
-//! - A short message has its elements in the frame. The receiver allows each sender an equal part of what it keeps
-//!   (*credit*), and grants it again when messages were taken. So what is kept is bounded, and the port is always read.
-//! - Where such a message comes over a connection and is not short, a receive that waits takes it by the head of its frame, and its
-//!   elements are read to where they belong as they come. What else has come in a frame is copied.
-//! - Where a message is longer, or there is no credit, its envelope alone is sent, and its elements stay with the sender until
-//!   a receive takes it: then the receiver reads them in place, where it reaches them, and says that it has. Otherwise it asks
-//!   the sender's attendant for them, chunk by chunk, so the sender need not be in any call. Thus a standard send waits where
-//!   there is no credit; a buffered one leaves its elements in the buffer; and no message waits behind another one.
+//! - A short message has its elements in the frame. The receiver allows each sender an equal part
+//!   of the memory for messages that it keeps (*credit*), and grants it again when messages were
+//!   taken. So this memory is bounded, and the port is always read.
+//! - If such a message comes over a connection and is not short, a receive that waits takes it by
+//!   the head of its frame, and its elements are read to their destination as they arrive.
+//!   Everything else that has arrived in a frame is copied.
+//! - If a message is longer, or there is no credit, only its envelope is sent. Its elements stay
+//!   with the sender until a receive takes it. Then a receiver that reaches them reads them in
+//!   place, and reports that it has. Otherwise it requests them from the sender's attendant, chunk
+//!   by chunk, so the sender need not be in any call. Thus a standard send waits if there is no
+//!   credit, a buffered one leaves its elements in the buffer, and no message waits behind another
+//!   one.
 //! - A synchronous send is answered when its message was taken.
-//! - Between processes of one host, elements of a window are read in place; others are copied to memory that both reach, and the
-//!   receiver reads them while they are copied.
-//! - Elements are read in place while the sender waits. When the world ends meanwhile, the sender ends it for all, and goes on
-//!   when the receiver does not read its memory any more.
+//! - Between processes of one host, elements of a window are read in place. Others are copied to
+//!   memory that both reach, and the receiver reads them while they are copied.
+//! - Elements are read in place while the sender waits. If the world ends meanwhile, the sender
+//!   ends it for all, and continues when the receiver no longer reads its memory.
 
 mod arrive;
 mod receive;
@@ -39,10 +45,11 @@ use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::Endpoint;
 use std::cell::RefCell;
 
-/// The number of looks that a rank takes in waits of other calls before it reads the port once, if nothing was begun.
+/// The number of looks that a rank takes in waits of other calls before it reads the port once, if
+/// nothing was begun.
 const RARELY: u32 = 64;
 
-/// The messages of this world, from now on read in all its waits.
+/// Returns the messages of this world, which are read in all its waits from now on.
 fn messages(world: &WorldCore) -> &RefCell<Messages> {
     world.messages.get_or_init(|| {
         world.reads.set(Some(read_in_waits));
@@ -50,10 +57,10 @@ fn messages(world: &WorldCore) -> &RefCell<Messages> {
     })
 }
 
-/// This rank, if the world has it.
+/// Returns this rank, if the world has it.
 ///
 /// # Errors
-/// `RANK`.
+/// `RANK` if it does not.
 fn rank_of(world: &WorldCore, rank: usize, call: &Call) -> Result<usize> {
     if rank < world.size {
         return Ok(rank);
@@ -63,9 +70,9 @@ fn rank_of(world: &WorldCore, rank: usize, call: &Call) -> Result<usize> {
     Err(call.error(world, ErrorClass::Rank, message))
 }
 
-/// Reads the messages that have come while this rank waits in another call.
+/// Reads the messages that have arrived while this rank waits in another call.
 fn read_in_waits(world: &WorldCore, endpoint: &mut Endpoint) {
-    // In a wait of a call of messages that call reads.
+    // If the borrow fails, a call of messages is waiting, and that call reads.
     let Some(Ok(mut messages)) = world.messages.get().map(|messages| messages.try_borrow_mut()) else {
         return;
     };
@@ -76,7 +83,7 @@ fn read_in_waits(world: &WorldCore, endpoint: &mut Endpoint) {
         || !messages.landing.is_empty()
         || !messages.sending.is_empty();
     if begun || messages.looks % RARELY == 0 {
-        // What is wrong ends the world, or is found by the call that waits for it.
+        // An error ends the world, or is found by the call that waits for the message.
         let taking = messages.taking;
         drop(arrive::read_all_but(world, endpoint, &mut messages, taking));
     }

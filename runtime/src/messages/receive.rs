@@ -24,7 +24,7 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Returns what such a call receives; `None` where that is nothing, from nobody.
+    /// Returns the messages that such a call receives; `None` if it receives nothing, from nobody.
     ///
     /// # Errors
     /// `RANK` for a rank that the world does not have.
@@ -41,7 +41,7 @@ impl Wanted {
         Ok(Some(Self { source, tag }))
     }
 
-    /// The same in words.
+    /// Describes these messages.
     pub(super) fn words(self) -> String {
         let source = self.source.map_or_else(|| "any rank".to_owned(), |source| format!("rank {source}"));
         let tag = self.tag.map_or_else(|| "any tag".to_owned(), |tag| format!("tag {tag}"));
@@ -52,7 +52,7 @@ impl Wanted {
 /// Receives a message.
 ///
 /// # Errors
-/// As `World::recv_into` says.
+/// As `World::recv_into`.
 ///
 /// # Safety
 /// As [`Receive::new`], until this returns.
@@ -68,14 +68,15 @@ pub(crate) unsafe fn receive<T: Element>(
     let endpoint = &mut *world.endpoint.borrow_mut();
     let guard = AbortOnUnwind("a receive");
     let next = match wanted.source {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         Some(source) if source != world.rank && endpoint.reaches(source) => unsafe {
             next::<T>(world, endpoint, source, (wanted, &room), call)
         },
         _ => None,
     };
     let result = next.unwrap_or_else(|| {
-        // SAFETY: the caller's; this function returns when the receive is done, or forgotten.
+        // SAFETY: the caller guarantees it; this function returns when the receive is done, or
+        // forgotten.
         let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room, call.site) });
         begin(world, endpoint, &mut messages(world).borrow_mut(), &receive);
         complete(world, endpoint, &receive, wanted, call)
@@ -84,9 +85,11 @@ pub(crate) unsafe fn receive<T: Element>(
     result
 }
 
-/// Waits for the next message of a rank and takes it, if it is one that this call can [take](take_next) by itself: then no receive is
-/// posted. Returns `None` if it is not, or if what was posted or kept comes first. Where memory is not reached, a receive is posted all the same,
-/// so that elements land in it as they come.
+/// Waits for the next message of a rank and takes it, if this call can [take](take_next) it by
+/// itself: then no receive is posted.
+///
+/// Returns `None` if it cannot, or if a posted receive or a kept message comes first. Where memory
+/// is not reached, a receive is posted in any case, so that elements land in it as they arrive.
 ///
 /// # Safety
 /// As [`receive`].
@@ -110,8 +113,9 @@ unsafe fn next<T: Element>(
     let waited = wait(endpoint, watch, |endpoint| {
         let Some(frame) = endpoint.poll(source, Port::MESSAGES)? else { return Ok(None) };
         let messages = &mut *messages(world).borrow_mut();
-        // SAFETY: the caller's. Nothing was posted and kept before the wait, in which this rank posts nothing; and what comes from that
-        // rank is not kept while this call takes it.
+        // SAFETY: the caller guarantees it. Nothing was posted and kept before the wait, in which
+        // this rank posts nothing; and messages from that rank are not kept while this call takes
+        // them.
         Ok(Some(unsafe { take_next::<T>(endpoint, messages, source, (&frame, wanted.tag, room)) }))
     });
     messages(world).borrow_mut().taking = None;
@@ -121,7 +125,7 @@ unsafe fn next<T: Element>(
     }
 }
 
-/// Begins a receive: it takes the first message that was kept and that it names, or waits for one.
+/// Begins a receive: it takes the first kept message that it names, or waits for one.
 pub(super) fn begin(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -144,7 +148,7 @@ pub(super) fn begin(
 /// Waits until a receive is done.
 ///
 /// # Errors
-/// As `World::recv_into` says: the receive is forgotten then.
+/// As `World::recv_into`; in that case the receive is forgotten.
 pub(super) fn complete(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -195,10 +199,10 @@ fn until_done(
     })
 }
 
-/// Goes on with a receive as far as that is possible without waiting.
+/// Makes progress with a receive as far as that is possible without waiting.
 ///
 /// # Errors
-/// It can never be done.
+/// The receive can never be done.
 pub(super) fn go_on(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -215,7 +219,7 @@ pub(super) fn go_on(
     if receive.is_landing() { landed } else { Ok(()) }
 }
 
-/// Reads the messages that have come from the ranks that are named.
+/// Reads the messages that have arrived from the ranks that are named.
 fn read(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -230,7 +234,8 @@ fn read(
     }
 }
 
-/// Returns the rank that a call waits for which waits for such a message, and how the stall report says so.
+/// Returns the rank that a call with these messages waits for, and what the stall report names as
+/// awaited.
 pub(super) fn awaited(world: &WorldCore, wanted: Wanted) -> (usize, Awaited<'static>) {
     match wanted.source {
         Some(source) => (source, Awaited::One("messages")),
@@ -239,10 +244,11 @@ pub(super) fn awaited(world: &WorldCore, wanted: Wanted) -> (usize, Awaited<'sta
     }
 }
 
-/// Looks for the message that a receive would take; waits until there is one, or returns at once.
+/// Looks for the message that a receive would take. If `waits`, waits until there is one; otherwise
+/// returns at once.
 ///
 /// # Errors
-/// As `World::probe` says.
+/// As `World::probe`.
 pub(crate) fn probe(
     world: &WorldCore,
     from: Sources,

@@ -1,11 +1,12 @@
 //! Sends and receives that are begun by one call and completed by another.
 //!
-//! What has begun is in the same lists as what a call waits for, and goes on in the same way: when its rank reads the port of
-//! messages, in any call that waits, or that completes or tests requests. Who completes it adds it to the queue of its set, so
-//! a call that waits for one of many looks at none of the others.
+//! They are in the same lists as the operations that a call waits for, and make progress in the
+//! same way: when the rank reads the port of messages, in any call that waits, or that completes or
+//! tests requests. The code that completes one adds it to the queue of its set, so a call that
+//! waits for one of many looks at none of the others.
 //!
-//! A rank that is lost fails what was begun with it, each request for itself; the world ends for this rank when the error of the
-//! first is returned.
+//! If a rank is lost, the sends and receives that need it fail, each request for itself. The world
+//! ends for this rank when the error of the first is returned.
 
 use crate::kernel::element::Element;
 use crate::messages::arrive::{lands_from, read_all_landing, read_from};
@@ -35,13 +36,14 @@ pub(crate) enum Begun {
     Receive(Rc<Receive>),
 }
 
-/// Begins to send. Returns `None` where the send is complete.
+/// Begins to send. Returns `None` if the send is complete.
 ///
 /// # Errors
-/// As `World::isend` and the like say: nothing was sent.
+/// As `World::isend` and the other calls that begin a send: nothing was sent.
 ///
 /// # Safety
-/// Unless the send is buffered, the elements stay as they are until it is complete, or was [taken back](outcome).
+/// Unless the send is buffered, the elements stay unchanged until it is complete, or was [taken
+/// back](outcome).
 pub(crate) unsafe fn begin_send(
     world: &WorldCore,
     outgoing: &Outgoing<'_>,
@@ -59,19 +61,20 @@ pub(crate) unsafe fn begin_send(
         return Err(call.error(world, ErrorClass::NoMem, message));
     }
     let guard = AbortOnUnwind("a send");
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     let sent = unsafe { begin(world, endpoint, messages, outgoing, call) };
     guard.over();
     Ok(sent?.map(Begun::Send))
 }
 
-/// Begins to receive. Returns `None` where nothing is received, from nobody.
+/// Begins to receive. Returns `None` if nothing is received, from nobody.
 ///
 /// # Errors
-/// As `World::irecv` says.
+/// As `World::irecv`.
 ///
 /// # Safety
-/// As [`Receive::new`], until the receive is complete, [cancelled](cancel) or was [given up](give_up).
+/// As [`Receive::new`], until the receive is complete, [cancelled](cancel) or was [given
+/// up](give_up).
 pub(crate) unsafe fn begin_receive<T: Element>(
     world: &WorldCore,
     (from, tag, room): (Sources, Tags, Room),
@@ -79,7 +82,7 @@ pub(crate) unsafe fn begin_receive<T: Element>(
 ) -> Result<Option<Begun>> {
     world.alive()?;
     let Some(wanted) = Wanted::of(world, from, tag, call)? else { return Ok(None) };
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room, call.site) });
     let endpoint = &mut *world.endpoint.borrow_mut();
     let guard = AbortOnUnwind("a receive");
@@ -88,7 +91,7 @@ pub(crate) unsafe fn begin_receive<T: Element>(
     Ok(Some(Begun::Receive(receive)))
 }
 
-/// Goes on with all that was begun, as far as that is possible without waiting.
+/// Makes progress with all that was begun, as far as that is possible without waiting.
 pub(crate) fn progress(world: &WorldCore, endpoint: &mut Endpoint) {
     world.notice(endpoint, None);
     let messages = &mut *messages(world).borrow_mut();
@@ -124,7 +127,7 @@ pub(crate) fn progress(world: &WorldCore, endpoint: &mut Endpoint) {
     }
 }
 
-/// Nothing more comes from this rank: fails what needs more of it.
+/// Fails the sends and receives that need more from this rank, since nothing more arrives from it.
 fn fail(messages: &mut Messages, from: usize, lost: &Lost) {
     messages.posted.take_of(Some(from)).iter().for_each(|receive| receive.lose(lost));
     for sent in messages.take_unbuffered(from) {
@@ -133,8 +136,8 @@ fn fail(messages: &mut Messages, from: usize, lost: &Lost) {
     }
 }
 
-/// Cancels a receive, if it has taken nothing, as [`Receive::cancel`] does; returns whether that is
-/// so.
+/// Cancels a receive if it has taken nothing, as [`Receive::cancel`] does. Returns whether it was
+/// cancelled.
 pub(crate) fn cancel(
     world: &WorldCore,
     receive: &Rc<Receive>,
@@ -147,8 +150,9 @@ pub(crate) fn cancel(
     is_posted
 }
 
-/// Forgets what was begun, without waiting. Returns whether nobody accesses its elements any more: that is so of receives,
-/// which this rank alone writes, unless their elements are on their way: its sender waits to hear that they came, so they still land.
+/// Forgets a send or a receive, without waiting. Returns whether nobody accesses its elements any
+/// more. That is true for receives, which only this rank writes, unless their elements are on their
+/// way: the sender waits for the confirmation of their arrival, so they still land.
 pub(crate) fn give_up(world: &WorldCore, begun: &Begun) -> bool {
     match begun {
         _ if begun.completion().is_complete() && !begun.is_lost() => true,
@@ -164,7 +168,7 @@ pub(crate) fn give_up(world: &WorldCore, begun: &Begun) -> bool {
 }
 
 impl Begun {
-    /// Whether it is complete, and who is told.
+    /// Returns its completion, and the waker to notify.
     pub(crate) fn completion(&self) -> &Completion {
         match self {
             Self::Send(sent) => &sent.completion,
@@ -172,7 +176,7 @@ impl Begun {
         }
     }
 
-    /// The line that began it.
+    /// Returns the line that began it.
     pub(crate) fn site(&self) -> &'static Location<'static> {
         match self {
             Self::Send(sent) => sent.site,
@@ -180,7 +184,7 @@ impl Begun {
         }
     }
 
-    /// It in words.
+    /// Describes it.
     pub(crate) fn words(&self) -> String {
         let site = self.site();
         let what = match self {
@@ -200,7 +204,7 @@ impl Begun {
         format!("{what}, begun at {}:{}", site.file(), site.line())
     }
 
-    /// The rank that it needs something of; any, for `None`.
+    /// Returns the rank that it needs; `None` for any rank.
     pub(crate) fn peer(&self) -> Option<usize> {
         match self {
             Self::Send(sent) => Some(sent.to),
@@ -208,9 +212,9 @@ impl Begun {
         }
     }
 
-    /// Whether it is complete and has no error that is still to be returned: then nobody accesses its
-    /// elements. Others may read those of a send that failed with a lost rank, until its error is
-    /// returned.
+    /// Returns whether it is complete and has no error that is still to be returned. In that case
+    /// nobody accesses its elements. After a send has failed because of a lost rank, others may
+    /// read its elements until its error is returned.
     pub(crate) fn is_over(&self) -> bool {
         let has_failed = || match self {
             Self::Send(sent) => sent.lost.borrow().is_some(),
@@ -227,7 +231,7 @@ impl Begun {
         }
     }
 
-    /// The reason why it has failed, if a rank was lost.
+    /// Returns the reason of its failure, if a rank was lost.
     pub(crate) fn lost(&self) -> Option<Lost> {
         match self {
             Self::Send(sent) => sent.lost.borrow().clone(),
@@ -239,8 +243,8 @@ impl Begun {
     }
 }
 
-/// Waits until what was begun is complete, or `is_over`. Returns the reason why it never can be, if there is one: the call
-/// returns it as the error of this request.
+/// Waits until it is complete, or `is_over`. Returns the reason if it never can be complete; the
+/// call returns that as the error of this request.
 pub(crate) fn complete(
     world: &WorldCore,
     begun: &Begun,
@@ -274,8 +278,8 @@ pub(crate) fn complete(
     wait(endpoint, watch, |endpoint| over(endpoint, &is_complete)).err()
 }
 
-/// Waits for what an operation of another kind needs of a rank, until `is_over`; goes on with all
-/// that was begun meanwhile.
+/// Waits for what an operation of another kind needs of a rank, until `is_over`, and makes progress
+/// with all that was begun meanwhile.
 pub(crate) fn wait_for_other(
     world: &WorldCore,
     (peer, awaited): (usize, &'static str),
@@ -292,11 +296,11 @@ pub(crate) fn wait_for_other(
     drop(waited); // the operation finds what it has lost
 }
 
-/// Waits until some of several that were begun are complete: `look` says so. `ranks` returns those that one of them needs something
-/// of, if that is known.
+/// Waits until some of several requests are complete, which `look` reports. `ranks` returns the
+/// ranks that one of them needs, if they are known.
 ///
 /// # Errors
-/// Never can any be.
+/// None of them can ever be complete.
 pub(crate) fn wait_for_some(
     world: &WorldCore,
     (about, ranks): (&dyn Fn() -> String, &dyn Fn() -> Option<Vec<usize>>),
@@ -316,11 +320,11 @@ pub(crate) fn wait_for_some(
     drop(waited); // `look` finds what has failed
 }
 
-/// What became of what was begun, and is complete or cannot be completed, since the world has ended: nobody accesses its elements
-/// any more.
+/// Returns the result of a send or a receive that is complete, or that cannot be completed since
+/// the world has ended. Nobody accesses its elements any more.
 ///
 /// # Errors
-/// As `Request::wait` says; `lost` is the reason, where the call knows it better.
+/// As `Request::wait`; `lost` is the reason, if the call knows a better one.
 pub(crate) fn outcome(world: &WorldCore, begun: &Begun, lost: Option<Lost>, call: &Call) -> Result<Status> {
     outcome_of(world, begun, lost, call).inspect_err(|_| begun.completion().note_returned())
 }
@@ -360,7 +364,7 @@ fn unfinished(world: &WorldCore, call: &Call) -> Error {
     call.error(world, ErrorClass::Intern, "internal error: a request is not complete")
 }
 
-/// Sends what waits to be sent, where a call does not wait.
+/// Sends what waits to be sent, in a call that does not wait.
 pub(crate) fn flush(endpoint: &mut Endpoint) {
     endpoint.flush();
 }

@@ -1,4 +1,4 @@
-//! Sends.
+//! Sends messages.
 
 use crate::kernel::element::Element;
 use crate::kernel::waits::{Wait, without};
@@ -30,7 +30,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A message that is to be sent, and its receiver.
+/// A message to send, and its receiver.
 #[derive(Clone, Copy)]
 pub(crate) struct Outgoing<'a> {
     pub(crate) to: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) mode: SendMode,
 }
 
-/// Hands elements to ranks that do not reach them, as they ask for them.
+/// Sends elements to ranks that do not reach them, as they request them.
 struct Attends(Arc<Outbox>);
 
 impl Attendant for Attends {
@@ -56,13 +56,14 @@ impl Attendant for Attends {
 /// Sends a message, and waits until the send is complete.
 ///
 /// # Errors
-/// As `World::send` and the like say.
+/// As `World::send` and the other calls that send.
 pub(crate) fn send(world: &WorldCore, outgoing: &Outgoing<'_>, call: &Call) -> Result<()> {
     world.alive()?;
     rank_of(world, outgoing.to, call)?;
     let endpoint = &mut *world.endpoint.borrow_mut();
     let guard = AbortOnUnwind("a send");
-    // SAFETY: the elements are borrowed until this returns, which is when the send is complete or was taken back.
+    // SAFETY: the elements are borrowed until this returns, which is when the send is complete or
+    // was taken back.
     let sent = unsafe { begin(world, endpoint, &mut messages(world).borrow_mut(), outgoing, call) };
     let result = sent.and_then(|sent| match sent {
         None => Ok(()),
@@ -94,10 +95,11 @@ pub(crate) unsafe fn send_and_receive<T: Element>(
     // SAFETY: as in `send`.
     let begin =
         |outgoing| unsafe { begin(world, endpoint, &mut messages(world).borrow_mut(), outgoing, call) };
-    // First: if it fails, no receive has taken a message.
+    // The send comes first: if it fails, no receive has taken a message.
     let result = outgoing.map_or(Ok(None), begin).and_then(|sent| {
         let receive = wanted.map(|wanted| {
-            // SAFETY: the caller's; this function returns when the receive is done, or forgotten.
+            // SAFETY: the caller guarantees it; this function returns when the receive is done, or
+            // forgotten.
             let receive = Rc::new(unsafe { Receive::new::<T>(wanted.source, wanted.tag, room, call.site) });
             begin_receive(world, endpoint, &mut messages(world).borrow_mut(), &receive);
             (wanted, receive)
@@ -118,13 +120,14 @@ pub(crate) unsafe fn send_and_receive<T: Element>(
     result
 }
 
-/// Begins to send. Returns `None` where the send is complete.
+/// Begins to send. Returns `None` if the send is complete.
 ///
 /// # Errors
 /// `BUFFER`; `NO_MEM`; `PROC_FAILED`.
 ///
 /// # Safety
-/// Unless the send is buffered, the elements stay as they are until it is [complete](complete), or taken back by that.
+/// Unless the send is buffered, the elements stay unchanged until it is [complete](complete), or
+/// taken back by that.
 pub(super) unsafe fn begin(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -147,7 +150,7 @@ pub(super) unsafe fn begin(
     let (own, reached) = (to == world.rank, endpoint.reaches(to));
     let is_short = bytes.len() <= messages.limits.eager(reached) && cost <= messages.credit;
     if is_short && messages.peers[to].used + cost > messages.credit {
-        // It may have granted more; what it has lost is found below.
+        // The receiver may have granted more; if it is lost, that is found below.
         drop(read_from(world, endpoint, messages, to));
     }
     let is_eager = is_short && messages.peers[to].used + cost <= messages.credit;
@@ -159,9 +162,9 @@ pub(super) unsafe fn begin(
         true => reached && bytes.len() > COPIED,
         false => is_buffered || reached && !endpoint.shares(to) && !endpoint.memory().has(bytes),
     };
-    // The receiver reads what a long message is copied to while it is copied.
+    // The receiver reads the copy of a long message while it is made.
     let is_piecewise = is_copied && !is_eager && reached;
-    // First, since nothing is undone after it.
+    // This comes first, since nothing after it is undone.
     let copy = (is_copied && !own).then(|| match is_piecewise {
         true => room_for(endpoint, bytes.len()),
         false => copied(endpoint, messages, bytes),
@@ -173,7 +176,7 @@ pub(super) unsafe fn begin(
     if is_eager {
         messages.peers[to].used += cost;
     }
-    // What was sent with its elements is not in the buffer any more.
+    // A message that was sent with its elements is not in the buffer any more.
     let buffered = (is_buffered && !is_eager).then_some(bytes.len());
     let sent = is_answered.then(|| {
         let (completion, lost) = (Completion::default(), RefCell::default());
@@ -214,7 +217,7 @@ pub(super) unsafe fn begin(
                 messages.outbox.keep(to, number, copy, bytes.len());
             }
             None if reached => room = Near::all(bytes.as_ptr()),
-            // SAFETY: the caller's.
+            // SAFETY: the caller guarantees it.
             None => unsafe { messages.outbox.expose(to, number, bytes) },
         }
         if !reached {
@@ -224,7 +227,8 @@ pub(super) unsafe fn begin(
         (place.as_ptr(), place.len())
     };
     let told = if world.checks.is_on() { tell_known(world, endpoint, messages, to) } else { Ok(()) };
-    // SAFETY: what is longer than is copied is kept until it was read, where the receiver reads it in place.
+    // SAFETY: elements beyond the length that is copied are kept until they were read, where the
+    // receiver reads them in place.
     let post =
         |()| unsafe { endpoint.post_copy(to, Port::MESSAGES, envelope.header(), payload.0, payload.1) };
     let posted = told.and_then(post);
@@ -234,7 +238,8 @@ pub(super) unsafe fn begin(
             messages.count_frame(to, kept);
             endpoint.flush();
             if is_piecewise {
-                // SAFETY: the outbox keeps the room, and nobody reads of it what is not copied.
+                // SAFETY: the outbox keeps the room, and nobody reads a part of it that is not
+                // copied.
                 unsafe { copy_piecewise(bytes, room) };
             }
             world.count_sent(bytes.len(), 0);
@@ -249,8 +254,8 @@ pub(super) unsafe fn begin(
     }
 }
 
-/// Whether a message is copied into its frame, is not answered, and need not be allowed or checked: nothing else is to be done than to
-/// [post](post_short) it.
+/// Returns whether a message is copied into its frame, is not answered, and needs neither
+/// permission nor checks. Then it only has to be [posted](post_short).
 #[inline]
 fn is_plain(world: &WorldCore, endpoint: &Endpoint, messages: &Messages, outgoing: &Outgoing<'_>) -> bool {
     let &Outgoing { to, bytes, mode, .. } = outgoing;
@@ -264,7 +269,7 @@ fn is_plain(world: &WorldCore, endpoint: &Endpoint, messages: &Messages, outgoin
 /// Posts a message that [is plain](is_plain).
 ///
 /// # Errors
-/// The receiver receives nothing any more.
+/// The receiver no longer receives anything.
 #[inline]
 fn post_short(
     world: &WorldCore,
@@ -287,16 +292,17 @@ fn post_short(
     Ok(())
 }
 
-/// What is said of a standard send that waits for its receive because that is asked for.
+/// The remark about a standard send that waits for its receive because that is asked for.
 const ONLY_A_BUFFER: &str = " and only a buffer would complete before";
 
-/// Whether standard sends are complete only when their messages were taken (planner/README.md, 37).
+/// Returns whether standard sends are complete only when their messages were taken
+/// (planner/README.md, 37).
 #[inline]
 fn lets_sends_wait(world: &WorldCore) -> bool {
     world.checks.is_on() && world.checks.checking.borrow().check.lets_sends_wait()
 }
 
-/// Tells the receiver of the next message what this rank knows to be over.
+/// Sends the receiver of the next message the clock of this rank: what it knows to be over.
 #[cold]
 fn tell_known(
     world: &WorldCore,
@@ -322,24 +328,26 @@ fn no_room(world: &WorldCore, bytes: usize, error: std::io::Error, call: &Call) 
     call.error(world, ErrorClass::NoMem, message)
 }
 
-/// Room for elements in memory that other ranks reach, and behind them for how many of their bytes are there, which are none.
+/// Allocates room for elements in memory that other ranks reach, followed by the number of their
+/// bytes that are there, which is zero.
 fn room_for(endpoint: &Endpoint, bytes: usize) -> std::io::Result<Bytes> {
     let counted = bytes.next_multiple_of(8);
     let room = endpoint.memory().any(counted + size_of::<AtomicU64>())?;
-    // SAFETY: it has room for that, is aligned for it, and nobody else knows of it.
+    // SAFETY: it has room for the number, is aligned for it, and nobody else knows of it.
     unsafe { room.base().add(counted).cast::<AtomicU64>().write(AtomicU64::new(0)) };
     Ok(room)
 }
 
-/// Copies elements, and says as it goes on how many bytes are there.
+/// Copies elements, and publishes the number of bytes that are there as it proceeds.
 ///
 /// # Safety
-/// It was made by [`room_for`] as many bytes; nobody writes it, and nobody reads more than is said to be there.
+/// `room` was made by [`room_for`] for as many bytes; nobody else writes it, and nobody reads more
+/// bytes than were published.
 unsafe fn copy_piecewise(bytes: &[u8], room: Near) {
     const PIECE: usize = 64 << 10;
     let (first, mut there) = (room.first.cast_mut(), 0);
     for piece in bytes.chunks(PIECE) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees it.
         unsafe {
             first.add(there).copy_from_nonoverlapping(piece.as_ptr(), piece.len());
             there += piece.len();
@@ -348,7 +356,7 @@ unsafe fn copy_piecewise(bytes: &[u8], room: Near) {
     }
 }
 
-/// A copy of elements in memory that other ranks reach.
+/// Copies elements to memory that other ranks reach.
 fn copied(endpoint: &Endpoint, messages: &mut Messages, bytes: &[u8]) -> std::io::Result<Bytes> {
     let spare = messages.spare.iter().position(|spare| spare.len() >= bytes.len());
     let copy = match spare {
@@ -378,7 +386,7 @@ fn may_buffer(
     if has_room(messages) {
         return Ok(());
     }
-    // Some of it may have been received.
+    // Some of the messages in it may have been received.
     drop(read_all(world, endpoint, messages));
     if has_room(messages) {
         return Ok(());
@@ -393,10 +401,11 @@ fn may_buffer(
     Err(call.error(world, ErrorClass::Buffer, message))
 }
 
-/// Waits until a send is complete, and goes on with a receive meanwhile.
+/// Waits until a send is complete, and makes progress with a receive meanwhile.
 ///
 /// # Errors
-/// `PROC_FAILED`, also where the receive cannot be done any more, or that of a deadlock: nobody reads the elements any more.
+/// `PROC_FAILED`, also if the receive can no longer be done, or the error of a deadlock. Nobody
+/// reads the elements any more.
 fn complete(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -428,7 +437,7 @@ fn complete(
     })
 }
 
-/// The world has ended: returns when nobody reads the elements of this send any more.
+/// Waits, when the world has ended, until nobody reads the elements of this send any more.
 pub(super) fn take_back(world: &WorldCore, endpoint: &mut Endpoint, sent: &Sent, call: &Call) {
     let (to, number) = (sent.to, sent.number);
     {
@@ -450,7 +459,7 @@ pub(super) fn take_back(world: &WorldCore, endpoint: &mut Endpoint, sent: &Sent,
 /// Attaches a buffer for buffered sends.
 ///
 /// # Errors
-/// `BUFFER` where one is attached.
+/// `BUFFER` if one is attached.
 pub(crate) fn attach(world: &WorldCore, size: usize, call: &Call) -> Result<()> {
     world.alive()?;
     let messages = &mut *messages(world).borrow_mut();
@@ -466,10 +475,11 @@ pub(crate) fn attach(world: &WorldCore, size: usize, call: &Call) -> Result<()> 
     Ok(())
 }
 
-/// Waits until the messages of buffered sends were received as far as the buffer needs, and detaches it. Returns its size.
+/// Waits until the messages of buffered sends were received as far as the buffer needs, detaches
+/// it, and returns its size.
 ///
 /// # Errors
-/// As `World::detach_buffer` says.
+/// As `World::detach_buffer`.
 pub(crate) fn detach(world: &WorldCore, call: &Call) -> Result<usize> {
     world.alive()?;
     let endpoint = &mut *world.endpoint.borrow_mut();

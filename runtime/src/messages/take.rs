@@ -1,4 +1,4 @@
-//! How a receive takes a message, and what its sender is told then.
+//! How a receive takes a message, and how its sender is then notified.
 
 use crate::kernel::element::{Element, element_type};
 use crate::state::messages::frames::{Envelope, Near, elements, grant, pull, taken};
@@ -11,10 +11,10 @@ use crate::state::world::WorldCore;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Liveness, Port};
 use std::rc::Rc;
 
-/// The chunks of a message that a rank has asked for, and that have not come, at most.
+/// The maximum number of chunks of a message that a rank has requested and that have not arrived.
 const AHEAD: usize = 4;
 
-/// The reason why a frame is none that a rank sends.
+/// The reason why a frame is not one that a rank sends.
 pub(super) type Wrong = &'static str;
 
 /// Where the elements of a message are when a receive takes it.
@@ -24,7 +24,7 @@ pub(super) enum Came<'a> {
     Here(&'a [u8]),
     /// The sender has them where this rank reaches them.
     Near(Near),
-    /// The sender has them, out of reach; these first ones have come.
+    /// The sender has them, out of reach; these first ones have arrived.
     Far(&'a [u8]),
 }
 
@@ -38,11 +38,14 @@ pub(super) struct Taken<'a> {
     pub(super) was_kept: bool,
 }
 
-/// Takes the oldest frame of `from` that was not read, if it is a message with this tag that has its elements of type `T` with it, that
-/// is not answered, and that lands in one piece. Returns its status; else nothing was taken.
+/// Takes the oldest unread frame of `from` if it is a message with this tag that carries its
+/// elements of type `T`, is not answered, and lands in one piece.
+///
+/// Returns its status; otherwise returns `None`, and nothing was taken.
 ///
 /// # Safety
-/// Of [`Receive::new`]; and no receive that was posted names the message, nor does one that was kept come before it.
+/// As [`Receive::new`]. In addition, no posted receive names the message, and no kept message comes
+/// before it.
 #[inline]
 pub(super) unsafe fn take_next<T: Element>(
     endpoint: &mut Endpoint,
@@ -59,8 +62,8 @@ pub(super) unsafe fn take_next<T: Element>(
     if !is_taken {
         return None;
     }
-    // SAFETY: the room is the caller's. A frame is readable until it is released, and its elements are in memory of another rank, or of
-    // the transport.
+    // SAFETY: the caller guarantees the room. A frame is readable until it is released, and its
+    // elements are in memory of another rank, or of the transport.
     unsafe {
         let place = room.place(len, size_of::<T>())?;
         copy_few(payload, place, bytes);
@@ -75,13 +78,13 @@ pub(super) unsafe fn take_next<T: Element>(
     Some(Status { source: Some(from), tag: Some(header.extra), len })
 }
 
-/// Copies bytes: one word without a call.
+/// Copies bytes; one word is copied without a call.
 ///
 /// # Safety
-/// As of a copy of bytes that do not overlap.
+/// As for a copy of bytes that do not overlap.
 #[inline(always)]
 unsafe fn copy_few(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller guarantees it.
     unsafe {
         if bytes == size_of::<u64>() {
             to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
@@ -91,7 +94,7 @@ unsafe fn copy_few(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// Hands a message that has arrived to the first receive that waits and names it, or keeps it.
+/// Passes a message that has arrived to the first receive that waits and names it, or keeps it.
 pub(super) fn deliver(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -117,7 +120,8 @@ pub(super) fn deliver(
     Ok(())
 }
 
-/// Marks the message of this number to `to` as taken. Returns whether one of that number was to be answered.
+/// Marks the message with this number to `to` as taken. Returns whether a message with that number
+/// was to be answered.
 pub(super) fn answered(messages: &mut Messages, to: usize, number: u64) -> bool {
     let Some(sent) = messages.sending.remove(to, number) else { return false };
     messages.outbox.remove(to, number);
@@ -126,7 +130,7 @@ pub(super) fn answered(messages: &mut Messages, to: usize, number: u64) -> bool 
     true
 }
 
-/// Lets a receive take a message. The receive is done then, unless the elements have yet to come.
+/// Lets a receive take a message. The receive is then done, unless the elements have yet to arrive.
 pub(super) fn take(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -140,8 +144,9 @@ pub(super) fn take(
     }
     if let Some(mut landing) = receive.take(from, envelope, envelope.is_ready && was_kept) {
         let mut is_whole = true;
-        // SAFETY: the receive is not done, so its room is there. Elements that are here are those of the message, and its
-        // sender keeps those that it sent the address of until it is told, or until this rank does not touch them.
+        // SAFETY: the receive is not done, so its room is there. Elements that are here are those
+        // of the message. Its sender keeps those whose address it sent until it is notified, or
+        // until this rank does not touch them.
         unsafe {
             match elements {
                 Came::Here(bytes) => landing.whole(bytes.as_ptr()),
@@ -154,7 +159,7 @@ pub(super) fn take(
                         world.touching(endpoint, false);
                     }
                     if !has_all {
-                        // The world has ended, which the call that waits finds.
+                        // The world has ended, which the waiting call finds.
                         return messages.posted.push(receive.clone());
                     }
                 }
@@ -183,7 +188,7 @@ pub(super) fn take(
     settle(world, endpoint, messages, from, number, &envelope);
 }
 
-/// Asks the sender for more chunks of a message that was taken.
+/// Requests more chunks of a message that was taken from its sender.
 pub(super) fn ask(
     endpoint: &mut Endpoint,
     messages: &mut Messages,
@@ -195,8 +200,9 @@ pub(super) fn ask(
     let coming = &mut messages.peers[from].coming;
     while landing.asked < chunks(landing.envelope.bytes).min(landing.came + AHEAD) {
         let (header, chunk) = (pull(number, landing.asked as u32), elements(number, landing.asked as u32));
-        // SAFETY: the room is there, and nobody accesses it, until the receive is done or forgotten. It is done when this chunk
-        // was read, or the offer was withdrawn; and before it is forgotten, the offer is withdrawn.
+        // SAFETY: the room is there, and nobody accesses it, until the receive is done or
+        // forgotten. It is done when this chunk was read, or the offer was withdrawn; and before it
+        // is forgotten, the offer is withdrawn.
         unsafe {
             if let Some(place) = landing.place(landing.asked) {
                 let (first, len) = (place.cast::<u8>(), place.len());
@@ -212,8 +218,8 @@ pub(super) fn ask(
     endpoint.flush();
 }
 
-/// Tells the sender of a message that was taken, and of which all has landed, what it needs to know: its credit, or that the
-/// message was taken.
+/// Notifies the sender of a message that was taken, and whose elements have all landed: of its
+/// credit, or of the fact that the message was taken.
 pub(super) fn settle(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -240,7 +246,8 @@ pub(super) fn settle(
     }
 }
 
-/// A message of this cost was taken: its sender is told when it is worth a frame.
+/// Accounts for a message of this cost that was taken. Its sender is notified when that is worth a
+/// frame.
 #[inline]
 fn paid(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, cost: usize) {
     let peer = &mut messages.peers[from];
@@ -261,7 +268,8 @@ pub(super) fn tell_taken(endpoint: &mut Endpoint, messages: &mut Messages, from:
 fn tell(endpoint: &mut Endpoint, messages: &mut Messages, to: usize, header: Header) {
     // SAFETY: there is no payload.
     let posted = unsafe { endpoint.post(to, Port::MESSAGES, header, std::ptr::null(), 0) };
-    // A sender that has left needs no answer; and a world that has ended tells its ranks by itself.
+    // A sender that has left needs no answer, and a world that has ended notifies its ranks by
+    // itself.
     if posted.is_ok() {
         messages.count_frame(to, None);
         endpoint.flush();
