@@ -1,10 +1,11 @@
-//! The runtime of Fencepost: worlds, windows, epochs, transports, and the executor of verified schedules.
+//! The runtime of Fencepost: worlds, windows, epochs, transports, and the executor of verified
+//! schedules.
 //!
-//! What is deliberately absent: scheduling decisions (the planner's).
+//! It deliberately takes no scheduling decisions: these are the planner's.
 //!
-//! Transports and jobs are crates of their own ([`fencepost_transport`], [`fencepost_job`]), and not part of this interface:
-//! their functions believe addresses that ranks tell one another, and a program that called them could break what safe code
-//! relies on.
+//! Transports and jobs are crates of their own ([`fencepost_transport`], [`fencepost_job`]), and
+//! not part of this interface. Their functions trust addresses that ranks send one another, and a
+//! program that called them could break what safe code relies on.
 
 #![cfg_attr(
     loom,
@@ -73,7 +74,7 @@ pub use names::*;
 #[doc(hidden)]
 pub use testing::fuzzing;
 
-/// What `#[superstep]` calls. Not for others: it changes without notice.
+/// The functions that `#[superstep]` calls. Private to the macro; not covered by semver.
 #[cfg(not(loom))]
 #[doc(hidden)]
 pub mod __private {

@@ -77,7 +77,7 @@ pub(crate) fn send(world: &WorldCore, outgoing: &Outgoing<'_>, call: &Call) -> R
 /// Sends a message and receives one, in whichever order they come.
 ///
 /// # Errors
-/// As `World::sendrecv` says.
+/// As `World::sendrecv`.
 ///
 /// # Safety
 /// As [`Receive::new`], until this returns.

@@ -1,4 +1,4 @@
-//! The pattern of a superstep is a claim about its calls: comparing the two.
+//! Compares the calls of a superstep with its pattern, which is a claim about them.
 
 use crate::collect::outbox::{DATATYPE, DatatypeSource, Head, code_of};
 use crate::state::call::Call;
@@ -15,11 +15,11 @@ use fencepost_planner::{Error, ErrorClass, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-/// The pattern of a superstep with the arguments that it is entered with.
+/// The pattern of a superstep, with the arguments that it is entered with.
 pub type Claim<'c> = &'c dyn Fn(&Recording) -> Result<()>;
 
 impl Supersteps {
-    /// Compare what was called on `windows` with what the superstep around this fence claims.
+    /// Compares the calls on `windows` with the claim of the superstep around this fence.
     ///
     /// # Errors
     /// `PLAN` at the first difference.
@@ -64,13 +64,14 @@ impl Supersteps {
         Ok(())
     }
 
-    /// Whether the superstep that is entered has to be compared: the first time, and each time under the checker.
+    /// Returns whether the superstep that is entered has to be compared: the first time, and each
+    /// time under the checker.
     #[inline]
     pub(super) fn compares(&self, superstep: &'static Superstep) -> bool {
         self.check.get() || self.compared.borrow().get(superstep.number()) != Some(&true)
     }
 
-    /// What the superstep must call, to be compared.
+    /// Returns the calls that the superstep must make, for the comparison.
     #[cold]
     pub(super) fn claim(
         &self,
@@ -88,17 +89,19 @@ impl Supersteps {
         let lengths =
             windows.iter().map(|window| window.peers.iter().map(|peer| peer.len).collect()).collect();
         let recording = Recording::of(world.rank as u32, world.size as u32, lengths);
-        // A pattern that fails, panics or does not end claims nothing: the body runs, and has the better error.
+        // A pattern that fails, panics or does not end claims nothing: the body runs, and has the
+        // better error.
         evaluate(superstep, || claim(&recording)).ok()?;
         let (epochs, _) = recording.finish(windows.len(), superstep.fences).ok()?;
         Some(epochs.into())
     }
 }
 
-/// Evaluate a pattern. The code is the user's, and ranks that wait for this one must hear of it, so a panic is an error.
+/// Evaluates a pattern. The code is the user's, and ranks that wait for this one must be notified
+/// of a failure, so a panic becomes an error.
 ///
 /// # Errors
-/// The errors of the pattern; `PLAN` where it panics.
+/// The errors of the pattern; `PLAN` if it panics.
 pub(crate) fn evaluate(superstep: &Superstep, record: impl FnOnce() -> Result<()>) -> Result<()> {
     // A panic leaves only the recording half done, which is not read after an error.
     catch_unwind(AssertUnwindSafe(record)).unwrap_or_else(|payload| {
@@ -116,7 +119,7 @@ pub(crate) fn evaluate(superstep: &Superstep, record: impl FnOnce() -> Result<()
     })
 }
 
-/// The first difference between what was called on `window` and what `claimed` has for it.
+/// Returns the first difference between the calls on `window` and those that `claimed` has for it.
 fn differs_from(
     world: &WorldCore,
     window: &WindowCore,
@@ -128,7 +131,8 @@ fn differs_from(
     let target = |operation: &Operation| operation.target?.from(Rank(world.rank as u32), world.size as u32);
     let set = window.set.get();
     for rank in 0..world.size {
-        // SAFETY: the set being filled is touched by its owner only, and nothing is collected meanwhile.
+        // SAFETY: the set being filled is touched by its owner only, and nothing is collected
+        // meanwhile.
         let outbox = unsafe { &*window.region.outbox(set, rank) };
         let made = outbox.records.iter().map(|record| {
             let head = Head(record.head);

@@ -20,13 +20,13 @@ use fencepost_planner::{Error, ErrorClass, Options, Result, Verified};
 use std::cell::RefCell;
 use std::path::Path;
 
-/// An argument as an [`Argument`], or as one that has no class.
+/// Wraps an argument to use it as an [`Argument`], or as one that has no class.
 #[derive(Debug)]
 pub struct Told<'a, T>(pub &'a T);
 
-/// Chosen first: the type says which ranks have equal arguments.
+/// Chosen first: the type determines which ranks have equal arguments.
 pub trait TellArgument<'a> {
-    /// The argument itself.
+    /// Returns the argument itself.
     fn told(&self) -> &'a dyn Argument;
 }
 
@@ -36,9 +36,9 @@ impl<'a, T: Argument> TellArgument<'a> for Told<'a, T> {
     }
 }
 
-/// Chosen for all other types: each rank is evaluated for itself.
+/// Chosen for all other types: each rank is evaluated separately.
 pub trait TellNothing<'a> {
-    /// An argument that says nothing.
+    /// Returns an argument without any information.
     fn told(&self) -> &'a dyn Argument;
 }
 
@@ -77,7 +77,7 @@ impl<A> Argument for Bundle<'_, A> {
     }
 }
 
-/// A superstep compiled ahead: a verified schedule for each of its epochs.
+/// A superstep compiled ahead of time: a verified schedule for each of its epochs.
 #[derive(Clone, Debug)]
 pub struct Compiled {
     name: &'static str,
@@ -101,8 +101,8 @@ impl Compiled {
         Ok(Self { name, patterns, schedules, placement, machine: *machine, options: *options })
     }
 
-    /// Compile the same calls for another placement of the ranks ([`World::placement`](crate::World::placement)), machine,
-    /// or choice of modes.
+    /// Compiles the same calls for another placement of the ranks
+    /// ([`World::placement`](crate::World::placement)), machine, or choice of modes.
     ///
     /// # Errors
     /// As the superstep's `compile`.
@@ -110,8 +110,9 @@ impl Compiled {
         Self::new(self.name, self.patterns.clone(), placement, machine, options)
     }
 
-    /// Compile the same calls with every operation in `mode`, where that can be had; placement, machine and all other
-    /// options stay as they are.
+    /// Compiles the same calls with every operation in `mode`, where that is available.
+    ///
+    /// Placement, machine and all other options stay unchanged.
     ///
     /// # Errors
     /// As the superstep's `compile`.
@@ -119,8 +120,10 @@ impl Compiled {
         self.with(self.placement, &self.machine, &Options { mode, ..self.options })
     }
 
-    /// Compile the same calls for epochs that keep order or do not; placement, machine and options stay as they are.
-    /// See [`World::set_order`](crate::World::set_order).
+    /// Compiles the same calls for epochs that keep order or do not.
+    ///
+    /// Placement, machine and options stay unchanged. See
+    /// [`World::set_order`](crate::World::set_order).
     ///
     /// # Errors
     /// As the superstep's `compile`.
@@ -129,65 +132,74 @@ impl Compiled {
         Self::new(self.name, patterns.collect(), self.placement, &self.machine, &self.options)
     }
 
-    /// What the schedules are predicted to take on the machine that they were compiled for, one after another.
+    /// Returns the time that the schedules are predicted to take, one after another, on the machine
+    /// that they were compiled for.
     pub fn predicted(&self) -> Nanos {
         self.schedules.iter().map(|schedule| cost(schedule, &self.machine).predicted).sum()
     }
 
-    /// The time that the same messages are predicted to take in epochs that are not prepared, one after another: each has a
-    /// census besides, in which ranks learn who is in the fence and who has something for whom.
+    /// Returns the time that the same messages are predicted to take in epochs that are not
+    /// prepared, one after another.
+    ///
+    /// Each of these epochs also has a census, in which ranks find out who is in the fence and who
+    /// has something for whom.
     pub fn predicted_at_fence(&self) -> Nanos {
         self.schedules.iter().map(|schedule| cost_at_fence(schedule, &self.machine).0).sum()
     }
 
-    /// What no schedule of these messages can do without, on the machine that they were compiled for.
+    /// Returns the time that every schedule of these messages needs at least, on the machine that
+    /// they were compiled for.
     pub fn bound(&self) -> Nanos {
         self.schedules.iter().map(|schedule| cost(schedule, &self.machine).bound).sum()
     }
 
-    /// For each operation where it goes and why: mode, message, round, cost terms and the line of its call; and which
-    /// operations [conflict](Self::conflicts).
+    /// Describes where each operation goes and why: mode, message, round, cost terms and the line
+    /// of its call. Also lists the operations that [conflict](Self::conflicts).
     pub fn explain(&self) -> String {
         let epochs = self.schedules.iter().zip(&self.patterns);
         epochs.map(|(schedule, patterns)| explained(schedule, patterns, &self.machine)).collect()
     }
 
-    /// Operations that touch the same elements in ways whose order matters: which ranks', in which window, which elements
-    /// and at which lines; the first 1000 of each epoch, those of ranks that differ only by where they stand once.
+    /// Returns the operations that touch the same elements in ways whose order matters: the ranks,
+    /// the window, the elements and the lines.
     ///
-    /// They have a meaning all the same, and the schedule keeps it; a program seldom means it. A
-    /// put that names an element of its target twice, and a get that lands twice in one of its
-    /// section, are found as well: the last visit, in the order of the datatype, stays, and the
-    /// other elements are lost.
+    /// These are the first 1000 of each epoch; those of ranks that differ only by their position
+    /// are listed once.
+    ///
+    /// Such operations have a meaning nevertheless, and the schedule keeps it, but a program seldom
+    /// intends it. A put that names an element of its target twice, and a get that lands twice in
+    /// an element of its section, are found as well: the last visit, in the order of the datatype,
+    /// stays, and the other elements are lost.
     ///
     /// # Cost
-    /// As of compiling, at most.
+    /// At most that of compiling.
     pub fn conflicts(&self) -> Vec<Conflict> {
         self.patterns.iter().flat_map(conflicts).collect()
     }
 
-    /// What was asked for: the patterns of all ranks, one for each epoch.
+    /// Returns the patterns of all ranks, one for each epoch.
     #[doc(hidden)]
     pub fn patterns(&self) -> &[Patterns] {
         &self.patterns
     }
 
-    /// The schedules, one for each epoch.
+    /// Returns the schedules, one for each epoch.
     #[doc(hidden)]
     pub fn schedules(&self) -> &[Verified<Schedule>] {
         &self.schedules
     }
 
-    /// Write the plan, of all epochs, to the file `path`.
+    /// Writes the plan, of all epochs, to the file `path`.
     ///
     /// # Errors
-    /// `IO` when the file system reports an error; `FILE` for a plan too long to be read again.
+    /// `IO` if the file system reports an error; `FILE` for a plan that is too long to be read
+    /// again.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         plan::save_all(self.schedules.iter().map(Verified::get), path)
     }
 }
 
-/// A schedule, explained; and the conflicts in what it is for.
+/// Describes a schedule, and the conflicts in its patterns.
 pub(crate) fn explained(schedule: &Schedule, patterns: &Patterns, machine: &Machine) -> String {
     let mut text = explain(schedule, machine);
     for conflict in conflicts(patterns) {
@@ -196,7 +208,7 @@ pub(crate) fn explained(schedule: &Schedule, patterns: &Patterns, machine: &Mach
     text
 }
 
-/// From patterns to a schedule that was verified.
+/// Compiles patterns to a schedule that was verified.
 pub(crate) fn schedule(
     patterns: &Patterns,
     placement: Placement,
@@ -206,11 +218,13 @@ pub(crate) fn schedule(
     fencepost_planner::compile(patterns, placement, machine, options)
 }
 
-/// What `name::compile` does. There is no world here that has a machine model, so the schedules are for ranks that share
-/// memory, on the default [`Machine`]; [`Compiled::with`] compiles for another placement and machine.
+/// Implements `name::compile`.
+///
+/// No world here has a machine model, so the schedules are for ranks that share memory, on the
+/// default [`Machine`]. [`Compiled::with`] compiles for another placement and machine.
 ///
 /// # Errors
-/// Those of `arguments` and `record`, with the rank.
+/// The errors of `arguments` and `record`, with the rank.
 pub fn compile<A>(
     superstep: &'static Superstep,
     windows: &[ElementType],
@@ -226,13 +240,13 @@ pub fn compile<A>(
     Compiled::new(superstep.name, patterns, Placement::Together, &Machine::default(), &Options::default())
 }
 
-/// The patterns of all ranks of a superstep, epoch by epoch.
+/// Returns the patterns of all ranks of a superstep, epoch by epoch.
 ///
-/// `tell` gives the arguments as far as they tell which ranks have equal ones; `record` evaluates the superstep, and makes its
-/// arguments once more where it takes them by value.
+/// `tell` returns the arguments as far as they determine which ranks have equal ones. `record`
+/// evaluates the superstep, and makes its arguments once more if it takes them by value.
 ///
 /// # Errors
-/// Those of `arguments` and `record`; `RMA_SYNC` where ranks fence differently.
+/// The errors of `arguments` and `record`; `RMA_SYNC` if ranks fence differently.
 pub(crate) fn describe<A>(
     superstep: &Superstep,
     windows: &[ElementType],
@@ -281,7 +295,7 @@ pub(crate) fn describe<A>(
     Ok(all)
 }
 
-/// Operations without a mode of their own prefer that of the superstep, if it has one.
+/// Sets the mode of operations without one of their own to that of the superstep, if it has one.
 pub(crate) fn prefer(superstep: &Superstep, epochs: &mut [RecordedEpoch]) {
     let Some(mode) = superstep.mode else { return };
     let operations = epochs.iter_mut().flat_map(|epoch| epoch.pattern.operations.values_mut());

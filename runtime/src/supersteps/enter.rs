@@ -1,7 +1,9 @@
-//! What `#[superstep]` calls: entering and leaving a superstep, and the claim that its pattern makes.
+//! The calls of `#[superstep]`: entering and leaving a superstep, and the claim that its pattern
+//! makes.
 //!
-//! The pattern of a superstep is a claim about its calls. The first time that a rank runs the superstep, and each time
-//! under the checker, the calls made are compared with it at each fence, before anything moves.
+//! The pattern of a superstep is a claim about its calls. The first time that a rank runs the
+//! superstep, and each time under the checker, its calls are compared with the claim at each fence,
+//! before anything moves.
 
 use crate::fence;
 use crate::protocol::call::handler_of;
@@ -25,13 +27,13 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 impl Superstep {
-    /// A hash of its name, the same on all ranks of one program.
+    /// Returns a hash of its name, which is the same on all ranks of one program.
     #[inline]
     pub(super) fn hash(&self) -> u64 {
         self.known().0
     }
 
-    /// Its number among those that this process has entered.
+    /// Returns its number among those that this process has entered.
     #[inline]
     pub(super) fn number(&self) -> usize {
         self.known().1
@@ -43,16 +45,17 @@ impl Superstep {
         *self.known.0.get_or_init(|| {
             let mut hash = Fnv::default();
             (self.module, self.name).hash(&mut hash);
-            // Relaxed: it is only another number for each superstep.
+            // Relaxed: it only has to be another number for each superstep.
             (hash.finish(), NUMBERED.fetch_add(1, Ordering::Relaxed))
         })
     }
 }
 
-/// Begin a superstep.
+/// Begins a superstep.
 ///
 /// # Errors
-/// `RMA_SYNC` where operations wait for the fence of one of the windows: every rank's superstep fails then.
+/// `RMA_SYNC` if operations wait for the fence of one of the windows: in that case every rank's
+/// superstep fails.
 #[track_caller]
 pub fn enter<'w>(
     superstep: &'static Superstep,
@@ -76,7 +79,7 @@ fn begin(
     };
     let world = &first.world;
     let compared = claim.is_some() && world.supersteps.compares(superstep);
-    // A loop: an iterator's function is not compiled into this one.
+    // A loop, since the function of an iterator is not compiled into this one.
     let mut is_hindered = false;
     for window in windows {
         is_hindered |= hinders(world, window);
@@ -95,14 +98,14 @@ fn begin(
     Ok(push(superstep, windows, hash, site, None))
 }
 
-/// Whether a superstep on this window cannot begin.
+/// Returns whether this window keeps a superstep from beginning.
 #[inline(always)]
 fn hinders(world: &WorldCore, window: &WindowCore) -> bool {
     window.key.world != world.id || window.is_pending() || window.is_open()
 }
 
-/// [`begin`], where the superstep is prepared, compared with its pattern, or has a mode; where something is in its way; and where
-/// memory is not reached.
+/// Begins a superstep in the cases that [`begin`] does not cover: it is prepared, compared with its
+/// pattern, or has a mode; something prevents it; or memory is not reached.
 fn begin_specially(
     superstep: &'static Superstep,
     windows: &[&Rc<WindowCore>],
@@ -152,7 +155,7 @@ fn begin_specially(
     Ok(push(superstep, windows, hash, site, special))
 }
 
-/// The rank is in one more superstep.
+/// Puts the rank into one more superstep.
 #[inline(always)]
 fn push(
     superstep: &'static Superstep,
@@ -175,15 +178,15 @@ fn push(
     Scope { world: world.clone(), depth, left: false }
 }
 
-/// The error of a superstep between the two halves of another one.
+/// Returns the error of a superstep between the two halves of another one.
 #[cold]
 fn refuse_between(world: &WorldCore, windows: &[&Rc<WindowCore>], error: Error) -> Error {
     world.calls.leave();
     cores(windows, |windows| handler_of(world, windows).reported(error))
 }
 
-/// The error of a superstep that cannot begin, with operations that wait for a fence, or on windows of several worlds. All
-/// ranks learn of it.
+/// Returns the error of a superstep that cannot begin, with operations that wait for a fence, or on
+/// windows of several worlds. All ranks get an error.
 #[cold]
 fn refuse(
     world: &WorldCore,
@@ -232,7 +235,7 @@ fn refuse(
     })
 }
 
-/// The calls on `windows` are matched with plans from here on.
+/// Matches the calls on `windows` with plans from here on.
 #[cold]
 fn match_calls(
     world: &WorldCore,
@@ -256,37 +259,40 @@ fn match_calls(
     })
 }
 
-/// These windows, as a fence takes them.
+/// Passes these windows to `act` in the form that a fence takes.
 fn cores<R>(windows: &[&Rc<WindowCore>], act: impl FnOnce(&[&WindowCore]) -> R) -> R {
     let all: Few<&WindowCore> = windows.iter().map(|window| &***window).collect();
     act(&all)
 }
 
 impl Supersteps {
-    /// What is known of the superstep at this depth.
+    /// Looks at the superstep at this depth.
     #[inline(always)]
     fn at<R>(&self, depth: usize, look: impl FnOnce(&mut Running) -> R) -> R {
         look(self.running.borrow_mut().at(depth))
     }
 }
 
-/// A superstep being run.
+/// A superstep that is being run.
 #[must_use = "a superstep is left by `leave`"]
 pub struct Scope {
     world: Rc<WorldCore>,
-    /// Its place among those that the rank is in.
+    /// Its depth among those that the rank is in.
     depth: usize,
     left: bool,
 }
 
 impl Scope {
-    /// The last fence of the body is done: what fails from here on fails on this rank only.
+    /// Notes that the last fence of the body is done: an error from here on is one of this rank
+    /// only.
     pub fn ended(&self) {
         self.world.supersteps.at(self.depth, |running| running.ended = true);
     }
 
-    /// End the superstep: with the fence of all its windows, if its body has none of its own. One that failed discards
-    /// what it collected, and takes part in the fence so that every rank learns of it.
+    /// Ends the superstep, with the fence of all its windows if its body has none of its own.
+    ///
+    /// A superstep that failed discards what it collected, and takes part in the fence, so that
+    /// every rank gets an error.
     ///
     /// # Errors
     /// The error of the body, or of the fence.
@@ -294,10 +300,11 @@ impl Scope {
     where
         E: From<Error> + Display,
     {
-        // Where this unwinds, so has the body.
+        // If this unwinds, so has the body.
         let failed = result.as_ref().err().map(|error| self.error(error.to_string()));
         let ended = windows.with(|windows| self.over(windows, failed));
-        // A body's own error is returned as it is: what the fence says of it is for the others.
+        // A body's own error is returned unchanged: the error of the fence about it is for the
+        // others.
         let value = result?;
         ended?;
         Ok(value)
@@ -307,7 +314,7 @@ impl Scope {
         self.left = true;
         let own = failed.is_some();
         let ended = self.end(windows, failed);
-        // Before the handler sees the error: it may panic.
+        // This comes before the handler sees the error, since it may panic.
         self.out();
         if own { ended } else { handler_of(&self.world, windows).report(ended) }
     }
@@ -354,7 +361,7 @@ impl Scope {
         }
     }
 
-    /// Its plans, where it is prepared, and the windows that it was entered with.
+    /// Returns its plans, if it is prepared, and the windows that it was entered with.
     fn plans(&self) -> (Option<Rc<dyn Plans>>, Held) {
         let supersteps = &self.world.supersteps;
         let (matched, windows) =
@@ -362,14 +369,14 @@ impl Scope {
         (matched, held(&supersteps.entered.borrow()[windows..]))
     }
 
-    /// Ends what held for the superstep only.
+    /// Ends what holds for the superstep only.
     #[inline(always)]
     fn out(&self) {
         let supersteps = &self.world.supersteps;
         let mut running = supersteps.running.borrow_mut();
         let own = running.at(self.depth);
         let windows = own.windows;
-        // Mostly there is nothing to move.
+        // Usually there is nothing to move.
         let special = if own.special.is_some() { own.special.take() } else { None };
         running.truncate(self.depth);
         drop(running);
@@ -382,7 +389,8 @@ impl Scope {
         self.world.calls.leave();
     }
 
-    /// A body with fences of its own leaves nothing that waits for one: calls in helpers are seen here only.
+    /// Checks that a body with fences of its own leaves no operation that waits for one. Calls in
+    /// helpers are only seen here.
     fn nothing_open(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let Some(waiting) = windows.iter().find(|window| window.is_pending()) else { return Ok(()) };
         let message = format!(
@@ -394,7 +402,7 @@ impl Scope {
     }
 }
 
-/// Let `window` prefer this mode; the one that it preferred before.
+/// Sets the mode that `window` prefers, and returns the previous one.
 fn prefer(window: &WindowCore, mode: Mode) -> Mode {
     let before = window.mode.replace(mode);
     window.allow(window.is_short());
@@ -402,7 +410,7 @@ fn prefer(window: &WindowCore, mode: Mode) -> Mode {
 }
 
 impl Drop for Scope {
-    /// The body has unwound: what it collected is gone, and every rank learns of it at its fence.
+    /// Discards what a body that has unwound had collected; every rank gets an error at its fence.
     fn drop(&mut self) {
         if !self.left {
             self.unwound();
@@ -424,7 +432,7 @@ impl Scope {
     }
 }
 
-/// A superstep's error as an [`Error`] of Fencepost.
+/// Converts a superstep's error to an [`Error`] of Fencepost.
 pub fn error_of<E: Display + 'static>(error: E) -> Error {
     let mut error = Some(error);
     if let Some(ours) = (&mut error as &mut dyn Any).downcast_mut::<Option<Error>>()
@@ -436,20 +444,22 @@ pub fn error_of<E: Display + 'static>(error: E) -> Error {
     Error::new(ErrorClass::Other, message)
 }
 
-/// The error of a superstep that returns one at `line`, where its pattern is recorded.
+/// Returns the error of a superstep that returns one at `line`, for the place where its pattern is
+/// recorded.
 pub fn left(line: u32) -> Error {
     Error::new(ErrorClass::Other, format!("the superstep returns an error at line {line}"))
 }
 
-/// An element whose value does not matter.
+/// Returns an element whose value does not matter.
 pub fn zero<T: bytemuck::Zeroable>() -> T {
     T::zeroed()
 }
 
-/// As many elements as the range has, whose values do not matter.
+/// Returns as many elements as the range has, whose values do not matter.
 ///
 /// # Panics
-/// Where there is no memory for them: the range was not checked yet, and a failed allocation would end the process.
+/// Panics if there is no memory for them: the range was not checked yet, and a failed allocation
+/// would end the process.
 #[track_caller]
 pub fn zeros<T: bytemuck::Zeroable>(range: std::ops::Range<usize>) -> Vec<T> {
     let mut zeros = Vec::new();

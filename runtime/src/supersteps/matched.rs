@@ -1,7 +1,8 @@
 //! [`Matched`]: a body whose calls are matched with the plans of its epochs, one by one.
 //!
-//! A window's calls are those of the next epoch that a fence of it ends, as they were when the pattern was recorded. A
-//! fence in the body runs the plan of its epoch; a body without one has its only fence at its end.
+//! The calls on a window are those of the next epoch that a fence of it ends, as the pattern
+//! recorded them. A fence in the body runs the plan of its epoch; a body without one has its only
+//! fence at its end.
 
 use crate::state::call::Call;
 use crate::state::supersteps::{Planned, Plans};
@@ -15,17 +16,18 @@ use fencepost_planner::{Error, ErrorClass, Result};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// The plans of a prepared superstep, and how far its body is.
+/// The plans of a prepared superstep, and the progress of its body.
 pub(crate) struct Matched {
-    /// Each with the windows that its fence is of.
+    /// Each plan with the windows that its fence is of.
     epochs: Vec<(Rc<Ready>, Vec<WindowId>)>,
     /// The epoch that the next fence ends.
     next: Cell<usize>,
-    /// Whether the last fence only checks that the calls of its epoch were made, and leaves the epoch to be begun.
+    /// Whether the last fence only checks that the calls of its epoch were made, and leaves the
+    /// epoch to be begun.
     leaves_last: Cell<bool>,
     /// The call of the fence that has left the last epoch.
     left: Cell<Option<Call>>,
-    /// The first conflict of an epoch of this run with what this rank has stored before.
+    /// The first conflict of an epoch of this run with an earlier store of this rank.
     found: RefCell<Option<Error>>,
 }
 
@@ -35,17 +37,18 @@ impl Matched {
         Self { epochs, next, leaves_last, left, found: RefCell::default() }
     }
 
-    /// The plans.
+    /// Returns the plans.
     pub(crate) fn epochs(&self) -> impl Iterator<Item = &Rc<Ready>> {
         self.epochs.iter().map(|(ready, _)| ready)
     }
 
-    /// How its plans synchronise: all of one superstep in the same way.
+    /// Returns how its plans synchronise, which is the same for all plans of one superstep.
     pub(crate) fn sync(&self) -> Sync {
         self.epochs.first().map_or(Sync::Fence, |(ready, _)| ready.sync)
     }
 
-    /// Begin again with the first epoch; the last one is run by its fence, or left by it.
+    /// Begins again with the first epoch. If `leaves_last`, the last epoch is left by its fence;
+    /// otherwise it is run by it.
     pub(crate) fn rewind(&self, leaves_last: bool) {
         self.next.set(0);
         self.leaves_last.set(leaves_last);
@@ -53,18 +56,18 @@ impl Matched {
         self.found.take();
     }
 
-    /// The call of the fence that has left the last epoch, once.
+    /// Returns the call of the fence that has left the last epoch, once.
     pub(crate) fn left(&self) -> Option<Call> {
         self.left.take()
     }
 
-    /// Calls on `window` are matched with the next epoch of it from here on.
+    /// Matches calls on `window` with its next epoch from here on.
     fn turn(&self, window: &WindowCore, id: WindowId) {
         let next = self.epochs.iter().skip(self.next.get()).find(|(_, fenced)| fenced.contains(&id));
         *window.matching.borrow_mut() = next.map(|(ready, _)| (ready.clone() as Rc<dyn Planned>, id));
     }
 
-    /// Calls are matched no more.
+    /// Stops matching calls.
     fn leave(&self, entered: &Held) {
         for window in entered.iter() {
             window.world.matched.borrow_mut().retain(|(key, _)| *key != window.key);
@@ -83,7 +86,7 @@ impl Plans for Matched {
         self.epochs().try_for_each(|ready| ready.admits(call))
     }
 
-    /// The body begins: its calls on `windows` are matched.
+    /// Begins the body: its calls on `windows` are matched.
     fn begin(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         self.epochs().try_for_each(|ready| ready.begin(windows, call))?;
         for (i, window) in windows.iter().enumerate() {
@@ -94,7 +97,7 @@ impl Plans for Matched {
         Ok(())
     }
 
-    /// The fence of an epoch: its plan is run, if all its calls were made, or left to be begun.
+    /// Fences an epoch: if all its calls were made, its plan is run, or left to be begun.
     fn fence(&self, world: &WorldCore, fenced: &[&WindowCore], entered: &Held, call: &Call) -> Result<()> {
         let Some((ready, planned)) = self.epochs.get(self.next.get()) else {
             let message =
@@ -135,7 +138,8 @@ impl Plans for Matched {
         Ok(())
     }
 
-    /// The body has ended. `entered` are the windows that it began with; it may have moved others into their places.
+    /// Ends the body. `entered` are the windows that it began with; it may have moved others into
+    /// their places.
     fn end(
         &self,
         windows: &[&WindowCore],
@@ -170,7 +174,8 @@ impl Plans for Matched {
         ended.and(self.found.take().map_or(Ok(()), Err))
     }
 
-    /// The body has not come to its last fence, because of `error`: the world ends, unless it has.
+    /// Gives up a body that has not reached its last fence, because of `error`: the world ends,
+    /// unless it has.
     fn abandon(&self, entered: &Held, error: &Error) {
         self.leave(entered);
         if let Some((ready, _)) = self.epochs.get(self.next.get()) {

@@ -1,10 +1,12 @@
-//! From each rank's own calls to the schedule of all: who describes what, who plans, and what each rank gets of it.
+//! From each rank's own calls to the schedule of all: which rank describes them, which rank plans,
+//! and what each rank gets of the schedule.
 //!
-//! Ranks whose calls differ only by where they stand describe them by equal bytes, which travel once: each rank tells the
-//! digest of its description, and the first rank of each digest the bytes. Where these are few, every rank plans for itself,
-//! which takes no more time than to be told. Where they are many, all of it at all ranks would need more memory and time than
-//! there is: rank 0 alone plans and verifies, and gives each rank its [`Share`], which that rank verifies again. The vote that
-//! follows compares the digest of the whole.
+//! Ranks whose calls differ only by their position describe them by equal bytes, which travel once:
+//! each rank sends the digest of its description, and the first rank of each digest also sends the
+//! bytes. If these are few, every rank plans for itself, which takes no more time than receiving
+//! the result. If they are many, all of it on all ranks would need more memory and time than there
+//! is. Then rank 0 alone plans and verifies, and sends each rank its [`Share`], which that rank
+//! verifies again. The vote that follows compares the digest of the whole.
 
 use crate::fence::Give;
 use crate::state::call::Call;
@@ -26,13 +28,13 @@ use fencepost_planner::{Error, ErrorClass, Result, Verified};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Up to as many bytes of descriptions every rank plans for itself.
+/// The maximum size of descriptions, in bytes, with which every rank plans for itself.
 const FEW: u64 = 64 << 10;
 
 /// A rank's own part of the schedule of each epoch, to be agreed on.
 pub(super) type Planned = Vec<Result<Verified<Share>>>;
 
-/// All ranks tell their own calls, and come to the schedules of all: one for each epoch.
+/// Exchanges the calls of all ranks, and returns the schedules of all: one for each epoch.
 ///
 /// # Errors
 /// The first error of any rank's calls, or of planning; all ranks return one.
@@ -53,7 +55,7 @@ pub(super) fn plan_all(
     let own = own.map_err(|error| error.in_superstep(superstep.name))?;
     let failed = |text: String| call.error(world, ErrorClass::Plan, text);
     let mine = described.map_err(failed)?;
-    // The first rank of each description, and which is each rank's.
+    // `firsts` has the first rank of each description, and `which` the description of each rank.
     let mut firsts: Vec<usize> = Vec::new();
     let (mut numbers, mut which, mut bytes) = (BTreeMap::new(), Vec::with_capacity(all.len()), 0u64);
     for (rank, word) in all.iter().enumerate() {
@@ -105,7 +107,8 @@ struct Calls<'w> {
 }
 
 impl Calls<'_> {
-    /// The patterns of all ranks, epoch by epoch, of what the first rank of each description has told.
+    /// Decodes the patterns of all ranks, epoch by epoch, from the descriptions that the first rank
+    /// of each has sent.
     fn read(&self, firsts: &[usize], told: &[Vec<u8>], which: &[usize]) -> Result<Vec<Patterns>, String> {
         let mut classes: Vec<Interner<ClassId, Pattern>> =
             (0..self.epochs).map(|_| Interner::default()).collect();
@@ -136,7 +139,8 @@ impl Calls<'_> {
         schedule(patterns, self.world.placement, &self.world.machine, &options(self.world))
     }
 
-    /// Rank 0 gives each rank its share of what it has planned; ranks that are threads of one process take the whole.
+    /// Distributes the plan of rank 0: each rank gets its share, and ranks that are threads of one
+    /// process take the whole.
     fn hand_out(
         &self,
         planned: Option<Result<Schedules>>,
@@ -190,7 +194,7 @@ impl Calls<'_> {
         }
     }
 
-    /// A share that rank 0 gave this rank, whose own calls these are, verified.
+    /// Decodes and verifies a share from rank 0; `own` are the calls of this rank.
     fn share(&self, bytes: &[u8], own: &Pattern) -> Result<Verified<Share>> {
         let share = Share::from_bytes(bytes, Rank::new(self.world.rank))?;
         if share.class_of.len() != self.world.size || share.windows != *self.windows {
@@ -207,12 +211,14 @@ impl Calls<'_> {
     }
 }
 
-/// What rank 0 gives: shares for one rank; the whole for threads of its process; or why there are none.
+/// What rank 0 sends: shares for one rank; that the whole is laid out for threads of its process;
+/// or the reason why there are none.
 const SHARES: u8 = 1;
 const LAID_OUT: u8 = 2;
 const ERROR: u8 = 0;
 
-/// By rank, what each is given of the schedules of all epochs; nothing for rank 0.
+/// Returns, by rank, the bytes of each rank's share of the schedules of all epochs; nothing for
+/// rank 0.
 fn shares_of(whole: &[Arc<Verified<Schedule>>]) -> Result<Vec<Vec<u8>>> {
     let ranks = whole.first().map_or(0, |schedule| schedule.class_of.len());
     let mut all = vec![vec![SHARES]; ranks];
@@ -228,7 +234,7 @@ fn shares_of(whole: &[Arc<Verified<Schedule>>]) -> Result<Vec<Vec<u8>>> {
     Ok(all)
 }
 
-/// As many byte strings as there are epochs, each behind its length.
+/// Splits off as many byte strings as there are epochs, each behind its length.
 fn parts(mut bytes: &[u8], epochs: usize) -> Option<Vec<&[u8]>> {
     let mut parts = Vec::with_capacity(epochs);
     while let Some((part, rest)) = split(bytes) {
@@ -238,13 +244,13 @@ fn parts(mut bytes: &[u8], epochs: usize) -> Option<Vec<&[u8]>> {
     (bytes.is_empty() && parts.len() == epochs).then_some(parts)
 }
 
-/// The first byte string behind its length, and the rest.
+/// Splits off the first byte string behind its length, and returns it and the rest.
 fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first_chunk::<8>()?;
     rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)
 }
 
-/// An error of planning, as other ranks read it.
+/// Encodes an error of planning for other ranks.
 fn error_to_bytes(error: &Error) -> Vec<u8> {
     let class = ErrorClass::ALL.iter().position(|&class| class == error.class()).unwrap_or(0);
     let rank = error.rank().map_or(u32::MAX, |rank| rank as u32);
@@ -260,7 +266,7 @@ fn error_from_bytes(bytes: &[u8]) -> Option<Error> {
     Some(if rank == u32::MAX { error } else { error.on_rank(rank as usize) })
 }
 
-/// A rank's own patterns as others read them: each as the plan of one class without a program.
+/// Encodes a rank's own patterns for other ranks: each as the plan of one class without a program.
 fn to_bytes(
     superstep: &Superstep,
     world: &WorldCore,

@@ -1,4 +1,5 @@
-//! Supersteps prepared in a world: all ranks describe one, bring its schedules or load them, and agree.
+//! Supersteps that are prepared in a world: all ranks describe one, make its schedules or load
+//! them, and agree.
 
 use crate::fence::{check, fence};
 use crate::protocol::call::handler_of;
@@ -30,23 +31,24 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A prepared superstep: the plan of each of its epochs.
+/// A prepared superstep: the plans of its epochs.
 pub struct Prepared {
     superstep: &'static Superstep,
     world: Rc<WorldCore>,
     epochs: Rc<Matched>,
-    /// A call, of any rank, that takes its elements from values or brings them to a ticket: a plan has neither.
+    /// A call, of any rank, that takes its elements from values or brings them to a ticket. A plan
+    /// has neither.
     unplanned: Option<String>,
 }
 
-/// The first window of a `replay` that is not to be had.
+/// The first window of a `replay` that is not available.
 #[diagnostic::on_unimplemented(
     message = "this superstep cannot be replayed: its body does more than operations between sections of its windows",
     label = "its body has to run",
     note = "call `run`, which takes the parameters of the superstep's function; of a source by reference (`&values`) the macro sees that the body has to run, and `begin` takes them too"
 )]
 pub trait Replays {
-    /// Nothing has it.
+    /// Cannot be called, since no type implements the trait.
     fn never(&self) -> Infallible;
 }
 
@@ -56,7 +58,7 @@ impl std::fmt::Debug for Prepared {
     }
 }
 
-/// A superstep that is entered next is bound to its plan.
+/// Binds the superstep that is entered next to its plan.
 #[must_use = "it is bound while this lives"]
 pub struct Bound(Rc<WorldCore>);
 
@@ -68,7 +70,8 @@ impl Drop for Bound {
 }
 
 impl Prepared {
-    /// Of each epoch the windows that are fenced and the plan, until one is an error.
+    /// Makes a prepared superstep from the fenced windows and the plan of each epoch, up to the
+    /// first error.
     fn of(
         superstep: &'static Superstep,
         world: &Rc<WorldCore>,
@@ -84,11 +87,11 @@ impl Prepared {
         Ok(Self { superstep, world: world.clone(), epochs, unplanned })
     }
 
-    /// Replay a superstep that is nothing but operations between sections.
+    /// Replays a superstep that consists only of operations between sections.
     ///
     /// # Errors
-    /// `PLAN` on all ranks where the superstep is more than that; an error for windows that do not suit the plan; else as a
-    /// fence.
+    /// `PLAN` on all ranks if the superstep is more than that; an error for windows that do not fit
+    /// the plan; otherwise as a fence.
     #[track_caller]
     pub fn replay<'w>(&mut self, windows: impl Windows<'w>) -> Result<()> {
         let call = call(self.superstep);
@@ -103,10 +106,12 @@ impl Prepared {
         })
     }
 
-    /// Begin a replay: of several epochs the last one, after the others.
+    /// Begins a replay. If there are several epochs, it begins the last one, after the others have
+    /// run.
     ///
     /// # Errors
-    /// `RMA_SYNC` where another superstep of the world runs; else as [`replay`](Self::replay). The windows are dropped.
+    /// `RMA_SYNC` if another superstep of the world runs; otherwise as [`replay`](Self::replay).
+    /// The windows are dropped.
     #[track_caller]
     pub fn begin<W: Taken>(&mut self, windows: W) -> Result<Running<W>> {
         let call = call(self.superstep);
@@ -120,7 +125,8 @@ impl Prepared {
         })
     }
 
-    /// Begin what the body has left, which was [bound](Self::bind_half) and has returned `value`.
+    /// Begins the epoch that the body has left. The body was [bound](Self::bind_half) and has
+    /// returned `value`.
     ///
     /// # Errors
     /// As [`begin`](Self::begin).
@@ -136,7 +142,7 @@ impl Prepared {
         })
     }
 
-    /// `windows` while the last epoch runs, which `start` begins.
+    /// Returns the running superstep with its `windows`, whose last epoch `start` begins.
     fn running<W: Taken, R>(
         &self,
         windows: W,
@@ -156,7 +162,7 @@ impl Prepared {
         }
     }
 
-    /// The superstep begins with a fence, which opens its windows, if it may begin.
+    /// Opens the windows if the superstep begins with a fence, and may begin.
     fn opened(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         if self.superstep.opens {
             self.epochs.epochs().take(1).try_for_each(|first| first.admits(call))?;
@@ -168,14 +174,14 @@ impl Prepared {
         Ok(())
     }
 
-    /// A run is a call of all ranks, unless it synchronises by posts and starts.
+    /// Counts a run as a call of all ranks, unless it synchronises by posts and starts.
     fn counted(&self) {
         if self.epochs.sync() == Sync::Fence {
             self.world.calls.begin();
         }
     }
 
-    /// Whether the plan has all elements.
+    /// Checks that the plan has all elements.
     fn planned(&self) -> Result<()> {
         let Some(site) = &self.unplanned else { return Ok(()) };
         let message = format!(
@@ -185,7 +191,7 @@ impl Prepared {
         self.world.handler.report(Err(error.on_rank(self.world.rank)))
     }
 
-    /// Let the superstep that is entered next be this one.
+    /// Makes this the superstep that is entered next.
     ///
     /// # Errors
     /// `WIN` for a window of another world.
@@ -193,8 +199,8 @@ impl Prepared {
         self.binds(windows, false)
     }
 
-    /// As [`bind`](Self::bind), and its last fence leaves its epoch to [`begun`](Self::begun): nothing but that call may
-    /// come after the body.
+    /// Does what [`bind`](Self::bind) does, and lets the last fence leave its epoch to
+    /// [`begun`](Self::begun), which must be the only call after the body.
     ///
     /// # Errors
     /// As [`bind`](Self::bind).
@@ -216,14 +222,14 @@ impl Prepared {
         Ok(Bound(world))
     }
 
-    /// As [`Compiled::conflicts`](crate::Compiled::conflicts); where this rank has its share of the schedules alone, those on
-    /// this rank's windows.
+    /// Returns the conflicts, as [`Compiled::conflicts`](crate::Compiled::conflicts) does. If this
+    /// rank has only its share of the schedules, they are those on its own windows.
     pub fn conflicts(&self) -> Vec<Conflict> {
         self.shares(known_conflicts).concat()
     }
 
-    /// As [`Compiled::explain`](crate::Compiled::explain); where this rank has its share of the schedules alone, what concerns
-    /// this rank.
+    /// Describes the plan, as [`Compiled::explain`](crate::Compiled::explain) does. If this rank
+    /// has only its share of the schedules, the description is limited to this rank.
     pub fn explain(&self) -> String {
         let machine = &self.world.machine;
         let explained = |share: &Share| {
@@ -246,21 +252,22 @@ impl Prepared {
         self.epochs.epochs().filter_map(told).collect()
     }
 
-    /// This rank's shares of the schedules, one for each epoch.
+    /// Applies `f` to this rank's shares of the schedules, one for each epoch.
     fn shares<R>(&self, mut f: impl FnMut(&Share) -> R) -> Vec<R> {
         self.epochs.epochs().filter_map(|ready| ready.share(&mut f)).collect()
     }
 }
 
-/// The conflicts that a share shows whole: those on windows of its rank, or on all where it is the whole schedule.
+/// Returns the conflicts that a share contains completely: those on windows of its rank, or all if
+/// it is the whole schedule.
 fn known_conflicts(share: &Share) -> Vec<Conflict> {
     let mut all = conflicts(&prepared::patterns_of(share));
     all.retain(|conflict| share.is_whole() || conflict.rank == share.rank().index());
     all
 }
 
-/// Replays epochs one after the other; returns the first conflict of one with what this rank has
-/// stored before. The epochs after that one run as well, since other ranks are in them.
+/// Replays epochs one after the other, and returns the first conflict of one with an earlier store
+/// of this rank. The epochs after that one run as well, since other ranks are in them.
 fn replay_all<'r>(
     epochs: impl Iterator<Item = &'r Rc<Ready>>,
     windows: &[&WindowCore],
@@ -274,7 +281,7 @@ fn replay_all<'r>(
     Ok(found)
 }
 
-/// A call in a schedule whose elements are not in a window of its rank.
+/// Returns a call in a schedule whose elements are not in a window of its rank.
 fn unplanned(schedule: &Share) -> Option<String> {
     let mut operations = schedule.classes.values().flat_map(|program| program.pattern.operations.values());
     let buffer = operations.find(|operation| operation.local == Local::Buffer);
@@ -286,7 +293,7 @@ fn call(superstep: &'static Superstep) -> Call {
     Call::named(superstep.hash(), superstep.name)
 }
 
-/// This rank's own patterns, one for each epoch, with the windows that are fenced.
+/// Returns this rank's own patterns, one for each epoch, with the windows that are fenced.
 fn own(
     superstep: &'static Superstep,
     world: &WorldCore,
@@ -300,10 +307,10 @@ fn own(
     Ok(epochs)
 }
 
-/// The implementation of `name::prepare`.
+/// Implements `name::prepare`.
 ///
 /// # Errors
-/// The errors of any rank's calls; `PLAN` where ranks do not agree.
+/// The errors of any rank's calls; `PLAN` if ranks do not agree.
 #[track_caller]
 pub fn prepare(
     superstep: &'static Superstep,
@@ -319,7 +326,7 @@ pub fn prepare(
     world.handler.report(agree_on(superstep, world, windows, own, &call))
 }
 
-/// All ranks tell their own calls, plan them, and agree.
+/// Exchanges the calls of all ranks, plans them, and agrees on the result.
 fn agree_on(
     superstep: &'static Superstep,
     world: &Rc<WorldCore>,
@@ -335,13 +342,14 @@ fn agree_on(
     without_conflicts(prepared, call)
 }
 
-/// In the hash of the exchange in which ranks say that they know of conflicts.
+/// Distinguishes, in a hash, the exchange in which ranks report that they know of conflicts.
 const CONFLICTS: u64 = 0xc0_4f11_c75f;
 
-/// A superstep that was prepared, if no rank knows of a conflict in it, or none is looked for.
+/// Returns the prepared superstep if no rank knows of a conflict in it, or if conflicts are not
+/// looked for.
 ///
 /// # Errors
-/// `RMA_CONFLICT` on each rank that knows one, and `RMA_SYNC` on the others.
+/// `RMA_CONFLICT` on each rank that knows of one, and `RMA_SYNC` on the others.
 fn without_conflicts(prepared: Prepared, call: &Call) -> Result<Prepared> {
     let world = &prepared.world;
     if !world.checks.is_on() {
@@ -359,10 +367,11 @@ fn without_conflicts(prepared: Prepared, call: &Call) -> Result<Prepared> {
     Ok(prepared)
 }
 
-/// A prepared superstep of schedules that were made elsewhere, one for each epoch; every rank brings them.
+/// Makes a prepared superstep of schedules that were made elsewhere, one for each epoch. Every rank
+/// supplies them.
 ///
 /// # Errors
-/// `PLAN` where they do not suit this world, or ranks bring different ones.
+/// `PLAN` if they do not fit this world, or if ranks supply different ones.
 #[track_caller]
 pub fn adopt(
     superstep: &'static Superstep,
@@ -378,11 +387,11 @@ pub fn adopt(
     world.handler.report(Prepared::of(superstep, world, epochs))
 }
 
-/// The implementation of `name::load`.
+/// Implements `name::load`.
 ///
 /// # Errors
-/// The errors of the calls; `IO`, `FILE` and `PLAN` for a file that cannot be read, is not a plan, or is the plan of
-/// another superstep.
+/// The errors of the calls. `IO`, `FILE` and `PLAN` for a file that cannot be read, is not a plan,
+/// or is the plan of another superstep.
 #[track_caller]
 pub fn load(
     superstep: &'static Superstep,
@@ -399,7 +408,7 @@ pub fn load(
     world.handler.report(read(superstep, world, path, own, &call))
 }
 
-/// All ranks read a file, and compare it with their own patterns.
+/// Reads the file on all ranks, and compares it with their own patterns.
 fn read(
     superstep: &'static Superstep,
     world: &Rc<WorldCore>,
@@ -407,7 +416,8 @@ fn read(
     own: Result<Vec<RecordedEpoch>>,
     call: &Call,
 ) -> Result<Prepared> {
-    // All ranks take part as often as the superstep has epochs, whatever one of them finds: first they agree on that.
+    // All ranks take part as often as the superstep has epochs, whatever one of them finds. So they
+    // first agree on that number.
     let word = match &own {
         Ok(own) => (own.len() as u64).to_le_bytes(),
         Err(_) => u64::MAX.to_le_bytes(),
@@ -418,7 +428,7 @@ fn read(
         let message = format!("rank {rank} cannot load this superstep, or has another number of epochs");
         return Err(call.error(world, ErrorClass::Plan, message));
     }
-    // The first error is all ranks', and the end of it.
+    // The first error is returned on all ranks, and ends the exchanges.
     let plans = match plans_of(path, own.len()) {
         Ok(plans) => plans.into_iter().map(Ok).collect(),
         Err(error) => vec![Err(error)],
@@ -431,7 +441,7 @@ fn read(
     without_conflicts(Prepared::of(superstep, world, epochs)?, call)
 }
 
-/// The plans in a file, one for each epoch.
+/// Returns the plans in a file, one for each epoch.
 fn plans_of(path: &Path, epochs: usize) -> Result<Vec<Plan>> {
     let plans = plan::load_all(path)?;
     if plans.len() == epochs {

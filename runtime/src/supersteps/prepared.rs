@@ -30,29 +30,29 @@ use std::sync::Arc;
 /// A superstep whose schedule all ranks have agreed on.
 pub(crate) struct Ready {
     world: Rc<WorldCore>,
-    /// How it synchronises.
+    /// How the superstep synchronises.
     pub(super) sync: Sync,
     executable: RefCell<Option<Executable>>,
-    /// The windows that its fence is of, where those are not all.
+    /// The windows that its fence is of, if these are not all.
     pub(super) fenced: Option<Vec<WindowId>>,
-    /// The operations of other ranks on this rank's parts, where stores next to them are looked
-    /// for.
+    /// The operations of other ranks on this rank's parts, if stores next to them are looked for.
     incoming: OnceCell<Vec<Incoming>>,
-    /// The conflicts of this run with what was stored before it.
+    /// The conflicts of this run with earlier stores of this rank.
     found: RefCell<Vec<Conflict>>,
-    /// What this rank keeps of its windows while it runs: found when it is first begun.
+    /// What this rank keeps of its windows while the superstep runs; found when it is first begun.
     kept: OnceCell<Verified<Kept>>,
     /// The run that was begun and is not finished: its windows, and the call.
     begun: RefCell<Option<(Held, Call)>>,
-    /// Calls that the body has made in this run.
+    /// The number of calls that the body has made in this run.
     calls: Cell<usize>,
-    /// Whether the plan was for another placement of the ranks, so that its patterns were compiled again.
+    /// Whether the plan was for another placement of the ranks, so that its patterns were compiled
+    /// again.
     pub(super) is_replanned: Cell<bool>,
     /// Where gets with buffers of their own land in this run.
     landings: RefCell<Vec<(OperationId, Slot, usize)>>,
 }
 
-/// The patterns that a schedule's programs say they are for: each once, though several programs may be for it.
+/// Returns the distinct patterns of the schedule's programs.
 pub(crate) fn patterns_of(schedule: &Schedule) -> Patterns {
     let mut classes = Interner::default();
     let pattern_of: Table<ClassId, ClassId> =
@@ -68,12 +68,15 @@ pub(crate) fn patterns_of(schedule: &Schedule) -> Patterns {
     }
 }
 
-/// Verify a plan that was read from `path`, and compare it with this rank's own pattern. Every rank calls it. Where the plan takes
-/// ranks to share memory that exchange messages here, its patterns are compiled again for this world.
+/// Verifies a plan that was read from `path`, and compares it with this rank's own pattern.
+///
+/// Every rank calls this. If, by the plan, ranks share memory that exchange messages here, its
+/// patterns are compiled again for this world.
 ///
 /// # Errors
-/// That of a file that can't be read or believed; `PLAN` where it is for another number of ranks, or
-/// another pattern: then the first operation that differs is named, with its line. Where one rank finds an error, all return one.
+/// The error of a file that cannot be read or trusted. `PLAN` if it is for another number of ranks,
+/// or for another pattern; in the second case the error names the first operation that differs,
+/// with its line. If one rank finds an error, all return one.
 pub(crate) fn load(
     world: &Rc<WorldCore>,
     path: &Path,
@@ -117,12 +120,12 @@ pub(crate) fn load(
     Ok(ready)
 }
 
-/// Whether all ranks that share memory in a plan do so here; the same on all ranks.
+/// Returns whether all ranks that share memory in a plan do so here; the same on all ranks.
 fn fits(planned: Placement, world: &WorldCore) -> bool {
     (1..world.size as u32).all(|rank| !planned.share(rank - 1, rank) || world.placement.share(rank - 1, rank))
 }
 
-/// The name of a way to synchronise, in words.
+/// Returns the name of a way to synchronise.
 fn synchronises(sync: Sync) -> &'static str {
     match sync {
         Sync::Fence => "a fence",
@@ -130,7 +133,8 @@ fn synchronises(sync: Sync) -> &'static str {
     }
 }
 
-/// All ranks bring a schedule or an error; all go on with the same one, or none does.
+/// Agrees on a schedule: each rank supplies one, or an error. All continue with the same one, or
+/// none does.
 pub(crate) fn agree(
     world: &Rc<WorldCore>,
     mine: Result<Arc<Verified<Schedule>>>,
@@ -139,7 +143,7 @@ pub(crate) fn agree(
     agree_on_share(world, mine.map(|schedule| schedule.share(Rank::new(world.rank))), call)
 }
 
-/// [`agree`], where each rank brings its share.
+/// Agrees as [`agree`] does, where each rank supplies its share.
 pub(crate) fn agree_on_share(
     world: &Rc<WorldCore>,
     mine: Result<Verified<Share>>,
@@ -157,7 +161,7 @@ pub(crate) fn agree_on_share(
         }
         Executable::bind(schedule, world, port)
     });
-    // What must be the same on all ranks.
+    // The part that must be the same on all ranks.
     let agreed =
         |executable: &Executable| [&executable.digest().0[..], &executable.port().0.to_le_bytes()].concat();
     let word = match &mine {
@@ -195,7 +199,7 @@ pub(crate) fn agree_on_share(
     Ok(Ready::of(world, executable))
 }
 
-/// The options that the world decides when it plans.
+/// Returns the options that the world decides when it plans.
 pub(crate) fn options(world: &WorldCore) -> Options {
     if world.plans.get() {
         Options { mode: world.mode.get(), ..Options::default() }
@@ -204,7 +208,7 @@ pub(crate) fn options(world: &WorldCore) -> Options {
     }
 }
 
-/// Whether what a schedule takes to share memory does so here.
+/// Checks that the ranks that share memory by the placement do so here.
 fn suits(placement: Placement, world: &WorldCore) -> Result<()> {
     let endpoint = world.endpoint.borrow();
     let missing = (0..world.size).find(|&peer| {
@@ -239,25 +243,28 @@ impl Ready {
         }
     }
 
-    /// A schedule that every rank makes by itself of the same patterns: it needs no vote, since its digest is in each word.
+    /// Binds a schedule that every rank makes by itself of the same patterns. It needs no vote,
+    /// since its digest is in each word.
     pub(crate) fn alone(world: &Rc<WorldCore>, schedule: Arc<Verified<Schedule>>) -> Result<Self> {
         let share = schedule.share(Rank::new(world.rank));
         Ok(Self::of(world, Executable::bind(share, world, Port::FENCE)?))
     }
 
-    /// Free its buffers: every rank has entered a later call, so nobody reads them any more, unless the world has ended.
+    /// Frees its buffers, unless the world has ended: every rank has entered a later call, so
+    /// nobody reads them any more.
     pub(crate) fn retire(&self) {
         if self.world.alive().is_ok() {
             self.executable.borrow_mut().take();
         }
     }
 
-    /// The rank's share of the schedule.
+    /// Applies `f` to the rank's share of the schedule.
     pub(crate) fn share<R>(&self, f: impl FnOnce(&Share) -> R) -> Option<R> {
         self.executable.borrow().as_ref().map(|executable| f(executable.share()))
     }
 
-    /// Run the programs of another schedule for the same calls from here on, which nobody has verified.
+    /// Replaces the programs by those of another schedule for the same calls, which nobody has
+    /// verified.
     #[cfg(test)]
     pub(crate) fn damage(&self, schedule: &Schedule) -> Result<()> {
         self.executable
@@ -266,7 +273,8 @@ impl Ready {
             .map_or(Ok(()), |executable| executable.damage(schedule, &self.world))
     }
 
-    /// Whether a run may begin: a plan is in one run at a time, and one that is a call of all ranks is admitted as that.
+    /// Checks that a run may begin: a plan is in one run at a time, and a run that is a call of all
+    /// ranks must be admitted as such.
     ///
     /// # Errors
     /// `PROC_FAILED`, or `RMA_SYNC` with the line of a first half.
@@ -288,7 +296,7 @@ impl Ready {
         }
     }
 
-    /// Replay: for a superstep that is nothing but operations between sections. Returns as
+    /// Replays a superstep that consists only of operations between sections. Returns as
     /// [`ran`](Self::ran).
     pub(crate) fn replay(&self, windows: &[&WindowCore], call: &Call) -> Result<Option<Error>> {
         self.admits(call)?;
@@ -302,8 +310,8 @@ impl Ready {
         Ok(self.ran(windows, call))
     }
 
-    /// A run of the plan is about to begin: looks for what this rank has stored into parts that
-    /// other ranks access in it. What it stores before a post is defined.
+    /// Looks, before a run of the plan begins, for stores of this rank into parts that other ranks
+    /// access in it. Stores before a post are defined.
     fn look(&self, executable: &Executable, windows: &[&WindowCore]) {
         let world = &self.world;
         if world.checks.is_on() && self.sync == Sync::Fence {
@@ -313,8 +321,8 @@ impl Ready {
         }
     }
 
-    /// A run of the plan with these windows is over. Returns the error of the conflicts of its
-    /// operations with what this rank has stored before, of which other ranks learn later.
+    /// Ends a run of the plan with these windows. Returns the error of the conflicts of its
+    /// operations with earlier stores of this rank. Other ranks are notified of them later.
     pub(crate) fn ran(&self, windows: &[&WindowCore], call: &Call) -> Option<Error> {
         let mut ended = Ok(());
         if self.world.checks.is_on() {
@@ -331,16 +339,19 @@ impl Ready {
         ended.err()
     }
 
-    /// What a fence opens: a run of posts and starts is none, and what was asserted at the last fence still holds.
+    /// Opens what a fence opens. A run of posts and starts is no fence, so what was asserted at the
+    /// last fence still holds.
     fn opens(&self, windows: &[&WindowCore], executable: &Executable) {
         if !executable.is_apart() {
             windows.iter().for_each(|window| window.open());
         }
     }
 
-    /// The first half of a run: all that waits for no other rank. What the calls of a body bring was given by them, and
-    /// was copied. Nothing of the windows may be touched before the second half but what is [kept](Self::kept); and no other
-    /// call of all ranks may be made, unless this is none.
+    /// Runs the first half: all that waits for no other rank.
+    ///
+    /// The elements that the calls of a body supply were passed by them, and were copied. Before
+    /// the second half, nothing of the windows may be touched except what is [kept](Self::kept),
+    /// and no other call of all ranks may be made, unless this run is not one.
     pub(crate) fn start(self: &Rc<Self>, windows: &[&WindowCore], held: &Held, call: &Call) -> Result<()> {
         self.admits(call)?;
         let executable = &mut *self.executable.borrow_mut();
@@ -354,7 +365,7 @@ impl Ready {
         Ok(())
     }
 
-    /// A run is in flight from here on.
+    /// Puts a run in flight.
     fn begins(self: &Rc<Self>, executable: &Executable, held: &Held, call: &Call) {
         *self.begun.borrow_mut() = Some((held.clone(), *call));
         self.world.in_flight.borrow_mut().push(self.clone());
@@ -363,7 +374,7 @@ impl Ready {
         }
     }
 
-    /// The run that was begun is in flight no more.
+    /// Takes the run that was begun out of flight.
     fn ends(self: &Rc<Self>) {
         self.lands();
         *self.begun.borrow_mut() = None;
@@ -372,14 +383,14 @@ impl Ready {
         }
     }
 
-    /// Nothing goes on with this run any more while the rank waits for something else.
+    /// Stops progress of this run while the rank waits for something else.
     fn lands(self: &Rc<Self>) {
         let this: Rc<dyn InFlight> = self.clone();
         self.world.in_flight.borrow_mut().retain(|run| !Rc::ptr_eq(run, &this));
     }
 
-    /// The second half: tickets have their elements then. All ranks learn in their next barrier of
-    /// a conflict with what this rank has stored before, since the windows are handed back.
+    /// Runs the second half; tickets then have their elements. All ranks are notified in their next
+    /// barrier of a conflict with earlier stores of this rank, since the windows are returned.
     pub(crate) fn finish(self: &Rc<Self>, windows: &[&WindowCore], call: &Call) -> Result<()> {
         self.ends();
         let executable = &mut *self.executable.borrow_mut();
@@ -391,8 +402,8 @@ impl Ready {
         Ok(())
     }
 
-    /// A run that is over as it is begun: what this rank keeps is found all the same, and no other call is admitted before
-    /// [`over`](Self::over).
+    /// Begins a run that is already over. What this rank keeps is found nevertheless, and no other
+    /// call is admitted before [`over`](Self::over).
     pub(crate) fn start_over(self: &Rc<Self>, held: &Held, call: &Call) -> Result<()> {
         self.admits(call)?;
         let executable = self.executable.borrow();
@@ -402,12 +413,13 @@ impl Ready {
         Ok(())
     }
 
-    /// The second half of a run that was over.
+    /// Runs the second half of a run that was already over.
     pub(crate) fn over(self: &Rc<Self>) {
         self.ends();
     }
 
-    /// There will be no second half: the world ends, unless it has. Returns whether the windows may be dropped.
+    /// Gives up the second half: the world ends, unless it has. Returns whether the windows may be
+    /// dropped.
     pub(crate) fn give_up(self: &Rc<Self>, call: &Call) -> bool {
         let (Ok(mut executable), Ok(mut endpoint)) =
             (self.executable.try_borrow_mut(), self.world.endpoint.try_borrow_mut())
@@ -435,7 +447,7 @@ impl Ready {
         !is_lent
     }
 
-    /// What this rank keeps of its windows, once it has begun a run.
+    /// Returns what this rank keeps of its windows, once it has begun a run.
     pub(crate) fn kept(&self) -> Option<&Verified<Kept>> {
         self.kept.get()
     }
@@ -449,7 +461,8 @@ impl Ready {
         Ok(())
     }
 
-    /// Where the windows do not suit the plan the world ends: other ranks may be in the run already.
+    /// Ends the world if the windows do not fit the plan, since other ranks may be in the run
+    /// already.
     fn suited(&self, executable: &mut Executable, checked: Result<()>) -> Result<()> {
         let Err(error) = checked else { return Ok(()) };
         if error.class() == ErrorClass::Assert {
@@ -459,7 +472,7 @@ impl Ready {
         Err(error.ending_world())
     }
 
-    /// A body begins whose calls on `windows` will be matched.
+    /// Begins a body whose calls on `windows` will be matched.
     pub(crate) fn begin(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         self.admits(call)?;
         let executable = self.executable.borrow();
@@ -469,7 +482,8 @@ impl Ready {
         Ok(())
     }
 
-    /// The body has not come to this plan's fence, and the others wait there: the world ends, unless it has.
+    /// Gives up a body that has not reached this plan's fence, while the others wait there: the
+    /// world ends, unless it has.
     pub(crate) fn abandon(&self, error: &Error) {
         if let Some(executable) = self.executable.borrow_mut().as_mut()
             && self.world.alive().is_ok()
@@ -478,10 +492,10 @@ impl Ready {
         }
     }
 
-    /// The fence of the calls: all of them were made, and the plan is run.
+    /// Fences the calls: checks that all of them were made, and runs the plan.
     ///
     /// # Errors
-    /// As [`made`](Self::made); else as a run.
+    /// As [`made`](Self::made); otherwise as a run.
     pub(crate) fn end(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         self.made(windows, call)?;
         let executable = &mut *self.executable.borrow_mut();
@@ -492,11 +506,11 @@ impl Ready {
         Ok(())
     }
 
-    /// All calls of the plan were made, and it may be run.
+    /// Checks that all calls of the plan were made, and that it may be run.
     ///
     /// # Errors
-    /// `RMA_SYNC` where a superstep of the world is begun; `PLAN` where a call is missing; an error for windows that do not
-    /// suit.
+    /// `RMA_SYNC` if a superstep of the world is begun; `PLAN` if a call is missing; an error for
+    /// windows that do not fit.
     pub(crate) fn made(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         self.admits(call)?;
         let executable = self.executable.borrow();
@@ -519,7 +533,7 @@ impl Ready {
         Ok(())
     }
 
-    /// The run is over: tickets take what it brought.
+    /// Fills the tickets with the elements that the run fetched.
     fn land(&self, executable: &mut Executable) {
         for (operation, slot, bytes) in self.landings.borrow_mut().drain(..) {
             slot.fill(executable.local_mut(operation, bytes));
@@ -528,7 +542,7 @@ impl Ready {
 }
 
 impl Planned for Ready {
-    /// Match one call of the body with the plan.
+    /// Matches one call of the body with the plan.
     ///
     /// # Errors
     /// `PLAN` at the first call that is not the planned one.

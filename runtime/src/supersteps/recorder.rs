@@ -1,4 +1,4 @@
-//! [`Recorder`]: stands in a window's place where a superstep is described instead of run.
+//! [`Recorder`]: takes a window's place where a superstep is described instead of run.
 
 use crate::collect::operation::{
     Collect, Get, Put, Section, Source, SourceData, TargetRegion, WindowKey, WindowSection,
@@ -20,10 +20,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number that the next recording has in the place of a world's: downwards, so that no world ever has one.
+/// The number that identifies the next recording, in place of a world's number. It counts
+/// downwards, so no world ever has it.
 static NEXT: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// One rank's calls of one superstep, being recorded: its recorders share it.
+/// One rank's calls of one superstep, while they are recorded. Its recorders share it.
 #[derive(Debug)]
 pub struct Recording {
     shared: Rc<Shared>,
@@ -31,36 +32,37 @@ pub struct Recording {
 
 #[derive(Debug)]
 struct Shared {
-    /// The number that its sections have in the place of a world's: a section of a world, or of another recording, is
-    /// not a section of this one.
+    /// The number of its sections in place of a world's: a section of a world, or of another
+    /// recording, is not a section of this one.
     id: u64,
     rank: u32,
     ranks: u32,
-    /// Of each window, the length on every rank, where known.
+    /// The length of each window on every rank, if known.
     lengths: Vec<Vec<usize>>,
-    /// Whether anything was asked that tells ranks apart.
+    /// Whether something was asked whose answer differs between ranks.
     observed: Cell<bool>,
     /// Operations since the last fence of their window.
     open: RefCell<Vec<Operation>>,
     epochs: RefCell<Vec<RecordedEpoch>>,
-    /// How often a loop of the pattern has begun its body.
+    /// The number of times that loops of the pattern have begun their bodies.
     turns: Cell<u32>,
-    /// Operations and fences so far.
+    /// The number of operations and fences so far.
     calls: Cell<u32>,
 }
 
-/// How many turns the loops of one rank's pattern may make, all together.
+/// The maximum number of turns of all loops of one rank's pattern together.
 pub const PATTERN_TURNS_MAX: u32 = 1 << 24;
-/// How many operations and fences one rank's pattern may have.
+/// The maximum number of operations and fences of one rank's pattern.
 pub const PATTERN_CALLS_MAX: u32 = 1 << 20;
 
 impl Recording {
-    /// The calls of rank `rank` of `ranks`, where windows' lengths are not known.
+    /// Begins to record the calls of rank `rank` of `ranks`, without the lengths of windows.
     pub fn new(rank: u32, ranks: u32) -> Self {
         Self::of(rank, ranks, Vec::new())
     }
 
-    /// The calls of rank `rank` of `ranks`; `lengths` are those of each window on every rank.
+    /// Begins to record the calls of rank `rank` of `ranks`; `lengths` are those of each window on
+    /// every rank.
     pub fn of(rank: u32, ranks: u32, lengths: Vec<Vec<usize>>) -> Self {
         let shared = Shared {
             id: NEXT.fetch_sub(1, Ordering::Relaxed),
@@ -76,22 +78,23 @@ impl Recording {
         Self { shared: Rc::new(shared) }
     }
 
-    /// A recorder for the superstep's window number `index`.
+    /// Returns a recorder for the superstep's window number `index`.
     pub fn window<T: Element>(&self, index: usize) -> Recorder<T> {
         let calls = Calls { shared: self.shared.clone(), window: WindowId::new(index) };
         Recorder { calls, element: PhantomData }
     }
 
-    /// Notes that something was asked that tells ranks apart, or may.
+    /// Notes that something was asked whose answer differs between ranks, or may.
     pub fn observe(&self) {
         self.shared.observed.set(true);
     }
 
-    /// The epochs, and whether anything was asked that tells ranks apart. A superstep without a fence ends in one of all
-    /// its `windows`.
+    /// Returns the epochs, and whether something was asked whose answer differs between ranks.
+    ///
+    /// A superstep without a fence ends in one of all its `windows`.
     ///
     /// # Errors
-    /// `RMA_SYNC` where operations are left that no fence ends.
+    /// `RMA_SYNC` if operations are left that no fence ends.
     pub fn finish(self, windows: usize, fences: bool) -> Result<(Vec<RecordedEpoch>, bool)> {
         let shared = &self.shared;
         if !fences {
@@ -105,7 +108,7 @@ impl Recording {
     }
 }
 
-/// Count one more of what may be `most` at most; whether it may.
+/// Counts one more, up to `most`. Returns whether the limit allows it.
 fn count(so_far: &Cell<u32>, most: u32) -> bool {
     let more = so_far.get() < most;
     so_far.set(so_far.get() + u32::from(more));
@@ -113,7 +116,7 @@ fn count(so_far: &Cell<u32>, most: u32) -> bool {
 }
 
 impl Shared {
-    /// One more operation or fence.
+    /// Counts one more operation or fence.
     fn call(&self, site: &'static Location<'static>) -> Result<()> {
         if count(&self.calls, PATTERN_CALLS_MAX) {
             return Ok(());
@@ -134,9 +137,11 @@ impl Shared {
     }
 }
 
-/// What a superstep's pattern calls in the place of a [`Window`](crate::Window): calls become part of the pattern.
+/// Takes the place of a [`Window`](crate::Window) in a superstep's pattern: calls become part of
+/// the pattern.
 ///
-/// It has no elements. Where windows' lengths are not known, places are not checked against them.
+/// A recorder has no elements. If the lengths of windows are not known, target regions are not
+/// checked against them.
 #[derive(Debug)]
 pub struct Recorder<T> {
     calls: Calls,
@@ -151,21 +156,21 @@ struct Calls {
 }
 
 impl<T: Element> Recorder<T> {
-    /// The rank whose calls are recorded.
+    /// Returns the rank whose calls are recorded.
     pub fn rank(&self) -> usize {
         self.calls.shared.observed.set(true);
         self.calls.shared.rank as usize
     }
 
-    /// How many ranks there are.
+    /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.calls.shared.ranks as usize
     }
 
-    /// How many elements this rank's part has.
+    /// Returns the number of elements of this rank's part.
     ///
     /// # Errors
-    /// `ARG` where that is not known: ahead of time a superstep has no windows.
+    /// `ARG` if it is not known: ahead of time a superstep has no windows.
     #[track_caller]
     pub fn length(&self) -> Result<usize> {
         let (own, site) = (self.calls.shared.rank as usize, Location::caller());
@@ -174,7 +179,7 @@ impl<T: Element> Recorder<T> {
         length.ok_or_else(|| self.unknown_length(site))
     }
 
-    /// How many elements `rank`'s part has.
+    /// Returns the number of elements of `rank`'s part.
     ///
     /// # Errors
     /// As [`length`](Self::length).
@@ -191,7 +196,7 @@ impl<T: Element> Recorder<T> {
         Error::new(ErrorClass::Arg, message).on_rank(self.calls.shared.rank as usize).at(site)
     }
 
-    /// As [`Window::section`](crate::Window::section).
+    /// Names elements of this window, as [`Window::section`](crate::Window::section) does.
     pub fn section(&self, elements: impl Into<Datatype>) -> WindowSection<T> {
         WindowSection::new(
             WindowKey { world: self.calls.shared.id, window: self.calls.window.0 },
@@ -199,25 +204,26 @@ impl<T: Element> Recorder<T> {
         )
     }
 
-    /// As [`Window::put`](crate::Window::put).
+    /// Records a put, as [`Window::put`](crate::Window::put) collects one.
     pub fn put<S: Source<T>>(&self, source: S) -> Put<'_, Self, S> {
         Put::new(self, source)
     }
 
-    /// As [`Window::accumulate`](crate::Window::accumulate).
+    /// Records an accumulate, as [`Window::accumulate`](crate::Window::accumulate) collects one.
     pub fn accumulate<S: Source<T>>(&self, source: S, op: Op) -> Put<'_, Self, S> {
         Put::accumulate(self, source, op)
     }
 
-    /// As [`Window::get`](crate::Window::get).
+    /// Records a get, as [`Window::get`](crate::Window::get) collects one.
     pub fn get<S: Section<T>>(&self, into: S) -> Get<'_, Self, S> {
         Get::new(self, into)
     }
 
-    /// As [`Window::fetch`](crate::Window::fetch); the ticket is never filled.
+    /// Records a get into a ticket, as [`Window::fetch`](crate::Window::fetch) collects one; the
+    /// ticket is never filled.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Window::fetch`](crate::Window::fetch).
     #[track_caller]
     pub fn fetch(
         &self,
@@ -231,7 +237,7 @@ impl<T: Element> Recorder<T> {
         Ok(ticket)
     }
 
-    /// A fence of this window and of `others`: ends their epoch.
+    /// Records a fence of this window and of `others`, which ends their epoch.
     ///
     /// # Errors
     /// `RMA_SYNC` for a section of a window that is not in the fence.
@@ -258,8 +264,8 @@ impl<T: Element> Recorder<T> {
         Ok(())
     }
 
-    /// A loop of the pattern begins its body. Counted, since what ends the loop in the body may be a check of elements,
-    /// which a pattern does not have.
+    /// Counts that a loop of the pattern begins its body. The condition that ends the loop may be a
+    /// check of elements, which a pattern does not have, so the number of turns is limited.
     ///
     /// # Errors
     /// `PLAN` after [`PATTERN_TURNS_MAX`] turns of all loops together.
@@ -277,13 +283,13 @@ impl<T: Element> Recorder<T> {
             .at(Location::caller()))
     }
 
-    /// Which window of the superstep it stands for.
+    /// Returns which window of the superstep it represents.
     pub fn id(&self) -> WindowId {
         self.calls.window
     }
 }
 
-/// What of a call does not depend on the type of elements.
+/// The parts of a call that do not depend on the type of elements.
 impl Calls {
     fn lengths(&self) -> Option<&Vec<usize>> {
         self.shared.lengths.get(self.window.index())
@@ -327,10 +333,10 @@ impl Calls {
         sizes(given, asked).map_err(error)
     }
 
-    /// A section of this recorder's window, or of another's of the same recording.
+    /// Returns a section of this recorder's window, or of another one of the same recording.
     ///
     /// # Errors
-    /// `WIN` for a section of any other window: it has no place among those of the superstep.
+    /// `WIN` for a section of any other window, which is not among those of the superstep.
     fn section_of(
         &self,
         window: Option<WindowKey>,
@@ -348,7 +354,7 @@ impl Calls {
         Ok(Local::Section { window, datatype })
     }
 
-    /// A put or an accumulate of such elements.
+    /// Records a put or an accumulate of elements of this type.
     #[expect(clippy::too_many_arguments, reason = "one call, taken apart by the caller")]
     fn sent(
         &self,
@@ -379,7 +385,7 @@ impl Calls {
         self.record(kind, target, remote, local, mode, site)
     }
 
-    /// A get into a section.
+    /// Records a get into a section.
     fn got(
         &self,
         into: (Option<WindowKey>, Datatype),

@@ -1,8 +1,9 @@
 //! [`Running`]: a prepared superstep between its two halves.
 //!
-//! It holds the windows by value: other ranks touch them until the superstep is finished, and what they, or this rank's own
-//! program, may touch is not lent. What is lent is [`Kept`](fencepost_planner::kept::Kept), as the verifier has shown for
-//! the schedule that runs. So a `Running` may be leaked: its windows then stay where they are for good.
+//! It holds the windows by value, since other ranks touch them until the superstep is finished.
+//! This rank's program may use only what is [`Kept`](fencepost_planner::kept::Kept), as the
+//! verifier has shown for the schedule that runs. So a `Running` may be leaked: its windows then
+//! stay where they are for good.
 
 use crate::kernel::element::Element;
 use crate::state::call::Call;
@@ -21,15 +22,21 @@ use std::panic::Location;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-/// A prepared superstep that this rank has begun and not finished: other ranks may be reading and writing its windows.
+/// A prepared superstep that this rank has begun and not finished: other ranks may be reading and
+/// writing its windows.
 ///
-/// `begin` of a prepared superstep takes its windows and returns this; [`finish`](Self::finish) waits for the other ranks,
-/// and returns the windows. Where a plan has all that the superstep needs, `begin` takes nothing else. Where the body has to
-/// run, as for values that are put and for tickets, `begin` takes all that the superstep's function takes, and runs the body up
-/// to its last fence: so slices may be used again when it returns. What the body has returned is handed out by
-/// [`finish`](Running::finish), with the windows: it is a `Running<W, Returns<R>>` then. Between the two this rank computes, on whatever it has, and on what it keeps of the windows
-/// themselves: [`kept`](Self::kept), [`kept_mut`](Self::kept_mut) and [`inside`](Self::inside). What a rank keeps follows
-/// from the calls of all ranks (`planner/README.md`), and is the same in every mode and on every transport.
+/// `begin` of a prepared superstep takes its windows and returns this; [`finish`](Self::finish)
+/// waits for the other ranks, and returns the windows. If a plan has all that the superstep needs,
+/// `begin` takes nothing else. If the body has to run, as for values that are put and for tickets,
+/// `begin` takes all parameters of the superstep's function, and runs the body up to its last
+/// fence; so slices may be used again when it returns. The value that the body returned is passed
+/// on by [`finish`](Running::finish), together with the windows; the type is then `Running<W,
+/// Returns<R>>`.
+///
+/// Between the two calls this rank computes, on whatever it has, and on the part of the windows
+/// that it keeps: [`kept`](Self::kept), [`kept_mut`](Self::kept_mut) and [`inside`](Self::inside).
+/// The calls of all ranks determine what a rank keeps (`planner/README.md`); it is the same in
+/// every mode and on every transport.
 ///
 /// ```
 /// # use fencepost_planner::Result;
@@ -42,28 +49,33 @@ use std::rc::Rc;
 /// # }
 /// ```
 ///
-/// With several windows [`each`](Self::each) lends each of them. A body that goes on after its last fence, other than with an
-/// `Ok` of names and literals, is run as a whole by `begin`, which waits for the other ranks then; what is lent is the same.
+/// With several windows, [`each`](Self::each) gives access to each of them. If a body continues
+/// after its last fence, other than with an `Ok` of names and literals, `begin` runs the whole body
+/// and waits for the other ranks; what a rank keeps is the same.
 ///
 /// # Errors
-/// Until it is finished, every other call of all ranks of its world (a fence, a superstep, a collective, a window, a split,
-/// another `begin`) is `RMA_SYNC` at the call, with the line of `begin`; operations that waited for such a fence are gone.
-/// Operations on other windows are collected, and other worlds may be used. A superstep that synchronises by posts and starts
-/// (`#[superstep(sync = pscw)]`) is no call of all ranks: it refuses nothing but another run of the same plan, may be begun
-/// before or after any other, and those that were begun may be finished in any order, another one on each rank.
+/// Until it is finished, every other collective call of its world (a fence, a superstep, a
+/// collective, a window, a split, another `begin`) is `RMA_SYNC` at the call, with the line of
+/// `begin`; operations that waited for such a fence are gone. Operations on other windows are
+/// collected, and other worlds may be used. A superstep that synchronises by posts and starts
+/// (`#[superstep(sync = pscw)]`) is not a call of all ranks. It refuses nothing but another run of
+/// the same plan. It may be begun before or after any other one, and those that were begun may be
+/// finished in any order, also in different orders on different ranks.
 ///
-/// One that is dropped, by an error or a panic between the halves, ends the world: every other rank gets an error that names
-/// this rank and the line. Dropping waits for nobody. One that is leaked is never finished: ranks that wait for this rank are
-/// told so when it leaves, and the memory of the windows is not freed.
+/// If it is dropped, by an error or a panic between the halves, the world ends: every other rank
+/// gets an error that names this rank and the line. Dropping waits for nobody. If it is leaked, it
+/// is never finished: ranks that wait for this rank get an error when it leaves, and the memory of
+/// the windows is not freed.
 #[must_use = "other ranks wait until it is finished; dropping it ends the world"]
 pub struct Running<W, R = ()> {
-    // Dropped first: it takes back what was offered of the windows.
+    // Dropped first, since it takes back what was offered of the windows.
     run: Run,
     windows: W,
     value: R,
 }
 
-/// The value that a superstep returns, which is handed out when the superstep is [finished](Running::finish).
+/// The value that a superstep returns, which is passed on when the superstep is
+/// [finished](Running::finish).
 #[derive(Debug)]
 pub struct Returns<R>(#[doc(hidden)] pub R);
 
@@ -73,7 +85,7 @@ impl<W, R> std::fmt::Debug for Running<W, R> {
     }
 }
 
-/// The run itself.
+/// A run of a superstep.
 struct Run {
     world: Rc<WorldCore>,
     ready: Rc<Ready>,
@@ -85,7 +97,7 @@ struct Run {
 /// How a run was begun.
 pub(super) struct Begun {
     pub(super) call: Call,
-    /// Whether nothing is left of it.
+    /// Whether nothing of the run is left to do.
     pub(super) over: bool,
 }
 
@@ -103,7 +115,7 @@ impl Run {
         }
     }
 
-    /// Lends elements of a window for reading, if this rank keeps them.
+    /// Returns elements of a window for reading, if this rank keeps them.
     ///
     /// # Errors
     /// As [`keeps`](Self::keeps).
@@ -114,13 +126,14 @@ impl Run {
         site: &'static Location<'static>,
     ) -> Result<&'r [T]> {
         let first = self.first((window, at), &elements, false, site)?;
-        // SAFETY: `first` has checked that the elements are in the window, and that no call writes them; the verifier, that
-        // no instruction of any rank does (`keep`), while the superstep runs, which it does as long as `self` is borrowed.
-        // What writes elements of the window on this rank takes it by `&mut`; two windows never overlap.
+        // SAFETY: `first` has checked that the elements are in the window, and that no call writes
+        // them; the verifier has shown that no instruction of any rank does (`keep`), while the
+        // superstep runs, which it does as long as `self` is borrowed. All that writes elements of
+        // the window on this rank takes it by `&mut`; two windows never overlap.
         Ok(unsafe { std::slice::from_raw_parts(first, elements.len()) })
     }
 
-    /// Lends elements of a window for writing, if this rank keeps them.
+    /// Returns elements of a window for writing, if this rank keeps them.
     ///
     /// # Errors
     /// As [`keeps`](Self::keeps).
@@ -131,12 +144,13 @@ impl Run {
         site: &'static Location<'static>,
     ) -> Result<&'r mut [T]> {
         let first = self.first((window, at), &elements, true, site)?;
-        // SAFETY: as in `read`; no instruction reads them either, and nothing else of the window is lent while it is
-        // borrowed by `&mut`.
+        // SAFETY: as in `read`; no instruction reads them either, and nothing else of the window is
+        // lent while it is borrowed by `&mut`.
         Ok(unsafe { std::slice::from_raw_parts_mut(first, elements.len()) })
     }
 
-    /// The first of these elements of a window, if this rank keeps them; of none, any address.
+    /// Returns the address of the first of these elements of a window, if this rank keeps them; any
+    /// address if there are no elements.
     ///
     /// # Errors
     /// As [`keeps`](Self::keeps).
@@ -155,10 +169,11 @@ impl Run {
         Ok(unsafe { base.add(elements.start) })
     }
 
-    /// The first element of the window, if this rank keeps these elements of it.
+    /// Returns the first element of the window, if this rank keeps these elements of it.
     ///
     /// # Errors
-    /// `DISP` for elements that the window does not have; `RMA_CONFLICT` for elements that the superstep touches.
+    /// `DISP` for elements that the window does not have; `RMA_CONFLICT` for elements that the
+    /// superstep touches.
     fn keeps<T: Element>(
         &self,
         (window, at): (&Window<T>, usize),
@@ -204,15 +219,16 @@ fn refused(
 impl Drop for Run {
     fn drop(&mut self) {
         if !self.finished && !self.ready.give_up(&self.begun.call) {
-            // Payloads may still come to the windows: they stay.
+            // Payloads may still arrive in the windows, so they stay.
             std::mem::forget(std::mem::take(&mut self.windows));
         }
     }
 }
 
-/// Windows that a superstep takes when it is begun: one, a list, or a tuple of up to six of these.
+/// The windows that a superstep takes when it is begun: one, a list, or a tuple of up to six of
+/// these.
 pub trait Taken: Sized {
-    /// Each of them, as it is lent.
+    /// The type that gives access to each of them.
     type Lent<'r>
     where
         Self: 'r;
@@ -224,7 +240,7 @@ pub trait Taken: Sized {
     fn lent<'r>(&'r mut self, run: &mut Borrowed<'r>) -> Self::Lent<'r>;
 }
 
-/// The run that lends, and the number of the next window.
+/// The run that gives access, and the number of the next window.
 pub struct Borrowed<'r>(&'r Run, usize);
 
 impl<'r> Borrowed<'r> {
@@ -290,7 +306,7 @@ taken!(A B C D E);
 taken!(A B C D E F);
 
 impl<W: Taken, R> Running<W, R> {
-    /// The plan of the last epoch was begun with these windows.
+    /// Makes a running superstep, the plan of whose last epoch was begun with these windows.
     pub(super) fn new(
         world: &Rc<WorldCore>,
         ready: &Rc<Ready>,
@@ -302,23 +318,24 @@ impl<W: Taken, R> Running<W, R> {
         Self { run: Run { world, ready, begun, windows: held, finished: false }, windows, value }
     }
 
-    /// Lends each window: `let (u, mut v) = running.each();`.
+    /// Gives access to each window: `let (u, mut v) = running.each();`.
     pub fn each(&mut self) -> W::Lent<'_> {
         self.windows.lent(&mut Borrowed(&self.run, 0))
     }
 }
 
 impl<W: Taken> Running<W> {
-    /// Waits until the superstep is over, and returns its windows: they hold what they would after a
-    /// [fence](Window::fence).
+    /// Waits until the superstep is over, and returns its windows, which hold what they would after
+    /// a [fence](Window::fence).
     ///
     /// # Errors
-    /// As the prepared superstep's `replay`; the windows are dropped then.
+    /// As `replay` of the prepared superstep; in that case the windows are dropped.
     ///
     /// # Cost
-    /// What is left of the superstep: waiting for the other ranks, and what lands here. This rank's packs and sends are done,
-    /// and so are its direct copies to ranks that had begun, in the order of the schedule, when this rank did; but for what
-    /// comes, in that order, after a buffer that a receiver two supersteps behind still reads.
+    /// The rest of the superstep: the wait for the other ranks, and what lands here. This rank's
+    /// packs and sends are done. So are its direct copies to ranks that had begun, in the order of
+    /// the schedule, when this rank did. The exception is everything that comes, in that order,
+    /// after a buffer that a receiver two supersteps behind still reads.
     pub fn finish(self) -> Result<W> {
         let Self { mut run, windows, value: () } = self;
         run.finish().map(|()| windows)
@@ -326,13 +343,14 @@ impl<W: Taken> Running<W> {
 }
 
 impl<W: Taken, R> Running<W, Returns<R>> {
-    /// As [`Running::finish`], and returns what the superstep has returned as well. Tickets have their elements then.
+    /// Finishes as [`Running::finish`] does, and also returns the value that the superstep
+    /// returned. Tickets then have their elements.
     ///
     /// # Errors
     /// As [`Running::finish`].
     ///
     /// # Cost
-    /// As [`Running::finish`]; and a copy of the elements that tickets bring.
+    /// As [`Running::finish`], and a copy of the elements that tickets bring.
     pub fn finish(self) -> Result<(W, R)> {
         let Self { mut run, windows, value: Returns(value) } = self;
         run.finish().map(|()| (windows, value))
@@ -340,23 +358,28 @@ impl<W: Taken, R> Running<W, Returns<R>> {
 }
 
 impl<T: Element, R> Running<Window<T>, R> {
-    /// Lends these elements of this rank's part for reading: those that no call of the superstep, on any rank, writes.
+    /// Returns these elements of this rank's part for reading: elements that no call of the
+    /// superstep, on any rank, writes.
     ///
     /// # Errors
-    /// `RMA_CONFLICT` where one does, with its rank and line; `DISP` past the end of the window.
+    /// `RMA_CONFLICT` if a call does write one, with its rank and line; `DISP` past the end of the
+    /// window.
     ///
     /// # Cost
-    /// Follows the calls that touch this rank's part: some tens of nanoseconds for a halo's. The elements of a list, such as
-    /// [`Datatype::elements`], are sorted each time where they come near.
+    /// Depends on the calls that touch this rank's part: some tens of nanoseconds for those of a
+    /// halo. The elements of a list, such as [`Datatype::elements`], are sorted each time if they
+    /// are near.
     #[track_caller]
     pub fn kept(&self, elements: Range<usize>) -> Result<&[T]> {
         self.run.read((&self.windows, 0), elements, Location::caller())
     }
 
-    /// Lends these elements of this rank's part for writing: those that no call of the superstep, on any rank, touches.
+    /// Returns these elements of this rank's part for writing: elements that no call of the
+    /// superstep, on any rank, touches.
     ///
     /// # Errors
-    /// `RMA_CONFLICT` where one reads or writes them, with its rank and line; `DISP` past the end of the window.
+    /// `RMA_CONFLICT` if a call reads or writes one, with its rank and line; `DISP` past the end of
+    /// the window.
     ///
     /// # Cost
     /// As [`kept`](Self::kept).
@@ -365,12 +388,15 @@ impl<T: Element, R> Running<Window<T>, R> {
         self.run.write((&mut self.windows, 0), elements, Location::caller())
     }
 
-    /// Returns the rows of cells of a block, stored in the window, that a kernel may compute before the halo is there:
-    /// those of [`Block::rows_core`], with what the superstep leaves to read. [`Block::rows_rest`] has the others.
+    /// Returns the rows of cells of a block, stored in the window, that a kernel may compute before
+    /// the halo has arrived: those of [`Block::rows_core`], as far as the superstep leaves them
+    /// readable.
+    ///
+    /// [`Block::rows_rest`] has the others.
     ///
     /// # Errors
-    /// `SIZE` for a window that is not stored as the block is; `RMA_CONFLICT`, as [`kept`](Self::kept), for a superstep that
-    /// writes own cells of the block.
+    /// `SIZE` for a window that is not stored as the block is. `RMA_CONFLICT`, as for
+    /// [`kept`](Self::kept), for a superstep that writes own cells of the block.
     ///
     /// # Cost
     /// As [`kept`](Self::kept), once for all rows.
@@ -397,7 +423,7 @@ impl<T: Element> std::fmt::Debug for Lent<'_, T> {
 }
 
 impl<T: Element> Lent<'_, T> {
-    /// As [`Running::kept`].
+    /// Returns elements for reading, as [`Running::kept`] does.
     ///
     /// # Errors
     /// As [`Running::kept`].
@@ -406,7 +432,7 @@ impl<T: Element> Lent<'_, T> {
         self.run.read((self.window, self.at), elements, Location::caller())
     }
 
-    /// As [`Running::kept_mut`].
+    /// Returns elements for writing, as [`Running::kept_mut`] does.
     ///
     /// # Errors
     /// As [`Running::kept_mut`].
@@ -415,7 +441,7 @@ impl<T: Element> Lent<'_, T> {
         self.run.write((self.window, self.at), elements, Location::caller())
     }
 
-    /// As [`Running::inside`].
+    /// Returns rows of cells, as [`Running::inside`] does.
     ///
     /// # Errors
     /// As [`Running::inside`].
@@ -447,12 +473,14 @@ fn inside<'r, T: Element, const D: usize>(
     Ok(block.rows_core().map(move |row| KeptRow { row, cells, window: PhantomData }))
 }
 
-/// A [`Row`] of a block in a window of a superstep that runs: the row and the cells around it, as slices of one length.
+/// A [`Row`] of a block in a window of a superstep that runs: the row and the cells around it, as
+/// slices of one length.
 ///
-/// It derefs to the row itself: `row.of_mut(&mut next)` are the same cells of another field.
+/// It derefs to the row itself: `row.of_mut(&mut next)` returns the same cells of another field.
 ///
 /// # Panics
-/// As [`Row`]: for an offset further than the halo is wide, or where that of a [`star`](Block::star) has nothing.
+/// As [`Row`]: for an offset that is longer than the halo is wide, or for one that a
+/// [`star`](Block::star) does not have.
 #[derive(Clone, Copy, Debug)]
 pub struct KeptRow<'r, T, const D: usize> {
     row: Row<D>,
@@ -482,8 +510,9 @@ impl<'r, T: Element, const D: usize> KeptRow<'r, T, D> {
     #[track_caller]
     pub fn at(&self, offset: [isize; D]) -> &'r [T] {
         let cells = self.row.range_at(offset);
-        // SAFETY: a row of the core reads own cells of its block only, as far as its halo is wide, and `range_at` refuses what
-        // is further; `inside` has seen that all of these are in the window, and lent for reading while it is borrowed.
+        // SAFETY: a row of the core reads own cells of its block only, as far as its halo is wide,
+        // and `range_at` refuses what is further; `inside` has checked that all of these are in the
+        // window, and lent for reading while it is borrowed.
         unsafe { std::slice::from_raw_parts(self.cells.add(cells.start), cells.len()) }
     }
 
@@ -512,7 +541,7 @@ impl<'r, T: Element, const D: usize> KeptRow<'r, T, D> {
         self.at(step(D - 1, 1))
     }
 
-    /// Returns the row before this one in the last dimension but one: offset -1.
+    /// Returns the row before this one in the second to last dimension: offset -1.
     #[inline(always)]
     #[track_caller]
     pub fn up(&self) -> &'r [T] {
@@ -520,7 +549,7 @@ impl<'r, T: Element, const D: usize> KeptRow<'r, T, D> {
         self.at(step(D - 2, -1))
     }
 
-    /// Returns the row after this one in the last dimension but one: offset 1.
+    /// Returns the row after this one in the second to last dimension: offset 1.
     #[inline(always)]
     #[track_caller]
     pub fn down(&self) -> &'r [T] {

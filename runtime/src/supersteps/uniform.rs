@@ -2,7 +2,8 @@
 
 use std::hash::{Hash as _, Hasher as _};
 
-/// FNV-1a: the same on every rank and in every run, which the standard library's hashers do not promise.
+/// The FNV-1a hasher: the same on every rank and in every run, which the standard library's hashers
+/// do not promise.
 pub(super) struct Fnv(u64);
 
 impl Default for Fnv {
@@ -27,33 +28,33 @@ impl std::hash::Hasher for Fnv {
 pub struct UniformHash(Fnv);
 
 impl UniformHash {
-    /// Of nothing yet.
+    /// Returns a hash of no values.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// And of this.
+    /// Adds a value.
     #[must_use]
     pub fn with<T: Uniform + ?Sized>(mut self, value: &T) -> Self {
         value.add_to(&mut self);
         self
     }
 
-    /// All of it in a word.
+    /// Returns the hash of all values.
     pub fn word(self) -> u64 {
         self.0.finish()
     }
 }
 
-/// What a parameter marked `#[uniform]` can be.
+/// The types that a parameter marked `#[uniform]` can have.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be `#[uniform]`",
     label = "has no hash that all ranks could compare",
     note = "a uniform parameter is a number, `bool`, `char`, string, or an array, slice, `Vec`, `Option`, range or tuple of these; pass the part that decides about fences"
 )]
 pub trait Uniform {
-    /// Add it to a hash.
+    /// Adds the value to a hash.
     fn add_to(&self, hash: &mut UniformHash);
 }
 

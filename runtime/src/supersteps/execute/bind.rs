@@ -1,4 +1,4 @@
-//! Binding: a program's words become this rank's peers, buffers and parts, once.
+//! Binding: resolves a program's words to this rank's peers, buffers and parts, once.
 
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
@@ -19,23 +19,26 @@ use fencepost_transport::{
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-/// How many runs a rank may be ahead of one that it sends to by messages and from which nothing flows back, where it
-/// sends `bytes` in each. The reader reports what it has released when that is half of it, without being asked: so no rank
-/// waits for one that has run as often, and what waits to be read is bounded. At least 2, also where a cap on staging memory
-/// leaves one copy: the other is the transport's.
+/// Returns how many runs a rank may be ahead of one that it sends to by messages and from which
+/// nothing flows back, if it sends `bytes` in each run.
+///
+/// The reader reports its releases, without a request, when that is half of this number. So no rank
+/// waits for one that has run as often, and the data that waits to be read is bounded. The number
+/// is at least 2, even if a cap on staging memory leaves one copy: the other copy is the
+/// transport's.
 pub(crate) fn lead(bytes: usize) -> usize {
     let runs = 2 * UNREPORTED_BYTES / (bytes as u64).max(1);
     runs.clamp(2, 2 * UNREPORTED) as usize
 }
 
-/// A program, bound.
+/// A bound program.
 pub(crate) struct Executable {
     pub(super) share: Arc<Verified<Share>>,
     pub(super) rank: usize,
-    /// What instructions refer to by number.
+    /// The buffers that instructions refer to by number.
     pub(super) buffers: Vec<Bound>,
     pub(super) steps: Vec<Step>,
-    /// Where payloads may be put as they come.
+    /// The places where payloads may be put as they arrive.
     pub(super) preposts: Vec<Prepost>,
     /// The ranks for which a transport may use memory of this run after a call.
     pub(super) borrowers: Vec<usize>,
@@ -43,32 +46,34 @@ pub(crate) struct Executable {
     pub(super) has_given: bool,
     /// The open data frame of each rank.
     pub(super) open: Vec<Option<Arrival>>,
-    /// Ranks that may touch this rank's windows in this run and have not said that they are done.
+    /// Ranks that may touch this rank's windows in this run and have not reported that they are
+    /// done.
     pub(super) exposed: Vec<usize>,
     /// Whether this program touches memory of others.
     pub(super) touches: bool,
     /// Whether it sends messages, which a transport may keep for a while to send them together.
     pub(super) gathers: bool,
     pub(super) runs: u64,
-    /// The port that its frames go by: that of all fences, or one of its own.
+    /// The port of its frames: that of all fences, or one of its own.
     pub(super) port: Port,
-    /// The number of frames that it has posted to each rank, where its port is its own.
+    /// The number of frames that it has posted to each rank, if its port is its own.
     pub(super) posts: Vec<u64>,
-    /// Why the run that was begun cannot go on, found while this rank waited for something else.
+    /// The reason why the run that was begun cannot continue, if it was found while this rank
+    /// waited for something else.
     pub(super) stopped: Option<Stop>,
-    /// How far this run is.
+    /// The progress of this run.
     pub(super) progress: Progress,
-    /// Of the schedule.
+    /// The digest of the schedule.
     digest: Digest,
-    /// The digest's word by the world's key.
+    /// The digest's word under the world's key.
     pub(super) keyed: u64,
     /// For each operation, where its own elements begin in `locals`.
     pub(super) starts: Vec<usize>,
-    /// Own buffers of operations: slices given, and elements that gets brought.
+    /// The buffers of operations: slices that were passed in, and elements that gets fetched.
     pub(super) locals: Vec<u8>,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Progress {
     /// The word of the superstep, and the rest of its hash.
@@ -76,42 +81,44 @@ pub(super) struct Progress {
     pub(super) rest: u32,
     /// The next step.
     pub(super) at: usize,
-    /// How many places for payloads were offered.
+    /// The number of places for payloads that were offered.
     pub(super) offered: usize,
 }
 
-/// A send buffer: its copies side by side.
+/// A send buffer, with its copies one after another.
 ///
-/// Where frames are copied as they are posted, one copy of the buffer is enough, and what its schedule awaits of the
-/// reader only bounds the [`lead`] of the sender (W5), as if the buffer had as many copies.
+/// Where frames are copied as they are posted, one copy of the buffer is enough. What its schedule
+/// awaits of the reader then only bounds the [`lead`] of the sender (W5), as if the buffer had that
+/// many copies.
 pub(super) struct Bound {
     pub(super) peer: usize,
     pub(super) bytes: usize,
     pub(super) copies: usize,
     pub(super) memory: Bytes,
-    /// The last frame of each of the last runs, as many as the reader may be behind.
+    /// The last frame of each of the last runs, for as many runs as the reader may be behind.
     pub(super) last: Vec<Option<u64>>,
-    /// How many frames the reader has released, as far as this rank has asked.
+    /// The number of frames that the reader has released, as of this rank's last query.
     pub(super) released: u64,
 }
 
 impl Bound {
-    /// Where the copy of this run begins.
+    /// Returns where the copy of this run begins.
     pub(super) fn copy(&self, run: u64) -> usize {
         (run % self.copies as u64) as usize * self.bytes
     }
 
-    /// The last frame of this run, if there is one yet; else that of the run as many runs ago as a sender may be ahead.
+    /// Returns the last frame of this run, if there is one yet; otherwise the last frame of an
+    /// earlier run: as many runs earlier as a sender may be ahead.
     pub(super) fn last(&mut self, run: u64) -> &mut Option<u64> {
         let runs = self.last.len() as u64;
         &mut self.last[(run % runs) as usize]
     }
 }
 
-/// A run that can't go on.
+/// The reason why a run cannot continue.
 pub(super) enum Stop {
     Lost(Lost),
-    /// This rank sent something else than the program awaits.
+    /// This rank sent something other than what the program awaits.
     Other(usize),
 }
 
@@ -122,10 +129,10 @@ impl From<Lost> for Stop {
 }
 
 impl Executable {
-    /// Bind a rank's share of a schedule, whose frames go by `port`.
+    /// Binds a rank's share of a schedule whose frames go by `port`.
     ///
     /// # Errors
-    /// `PLAN` where the schedule is for another number of ranks.
+    /// `PLAN` if the schedule is for another number of ranks.
     pub(crate) fn bind(schedule: Verified<Share>, world: &WorldCore, port: Port) -> Result<Self> {
         let rank = world.rank;
         if schedule.class_of.len() != world.size {
@@ -147,7 +154,7 @@ impl Executable {
         let (buffers, steps) = (resolve.buffers(world, far)?, resolve.steps(&starts)?);
         let mut steps = unpacked(steps, |buffer: usize| far(buffers[buffer].peer));
         let is_apart = port != Port::FENCE;
-        // Only what comes by the port of fences has a place that is known ahead.
+        // Only frames on the port of fences have a place that is known ahead.
         let preposts = if is_apart { Vec::new() } else { preposts(rank, &steps, far) };
         let lends_to = |peer: usize| world.endpoint.borrow().lends_to(peer);
         let borrowers = loans(rank, &mut steps, &preposts, |buffer: usize| buffers[buffer].peer, lends_to);
@@ -193,7 +200,8 @@ impl Executable {
         })
     }
 
-    /// Run the program of another schedule for the same calls from here on, which nobody has verified.
+    /// Replaces the program by that of another schedule for the same calls, which nobody has
+    /// verified.
     #[cfg(test)]
     pub(crate) fn damage(&mut self, schedule: &Schedule, world: &WorldCore) -> Result<()> {
         let program = &schedule.classes[schedule.class_of[self.rank]];
@@ -205,18 +213,19 @@ impl Executable {
         Ok(())
     }
 
-    /// Whether its runs are numbered by themselves, and not by the world: its port is its own.
+    /// Returns whether its runs have numbers of their own, and not the world's: its port is its
+    /// own.
     #[inline(always)]
     pub(crate) fn is_apart(&self) -> bool {
         self.port != Port::FENCE
     }
 
-    /// The port that its frames go by.
+    /// Returns the port of its frames.
     pub(crate) fn port(&self) -> Port {
         self.port
     }
 
-    /// What the rank's calls ask for.
+    /// Returns the operations of the rank's calls.
     pub(crate) fn pattern(&self) -> &Pattern {
         &self.program().pattern
     }
@@ -233,13 +242,13 @@ impl Executable {
         self.digest
     }
 
-    /// The own buffer of an operation.
+    /// Returns the own buffer of an operation.
     pub(crate) fn local_mut(&mut self, operation: OperationId, bytes: usize) -> &mut [u8] {
         let start = self.starts[operation.index()];
         &mut self.locals[start..start + bytes]
     }
 
-    /// Whether these windows are what the program needs.
+    /// Checks that these windows are what the program needs.
     pub(crate) fn check(&self, windows: &[&WindowCore], call: &Call, world: &WorldCore) -> Result<()> {
         let program = self.program();
         if windows.len() != self.share.windows.len() {
@@ -305,7 +314,8 @@ impl Executable {
         Ok(())
     }
 
-    /// Memory that others may still read, and until when: frames are released in the order posted, so the last one says it.
+    /// Returns memory that others may still read, and until when. Frames are released in the order
+    /// posted, so the last one determines it.
     pub(crate) fn into_kept(mut self) -> impl Iterator<Item = (Bytes, Until)> {
         let port = self.port;
         if self.has_given {
@@ -319,8 +329,9 @@ impl Executable {
     }
 }
 
-/// A run of elements that is all of a frame needs no packing where the frame is copied as it is posted, which is where
-/// its peer does not reach this rank's memory: it is sent without a copy. Packing and sending are one step then.
+/// Merges packing and sending into one step where a run of elements is all of a frame. Such a run
+/// needs no packing if its frame is copied by the post, which is the case where its peer does not
+/// reach this rank's memory: it is sent without another copy.
 fn unpacked(steps: Vec<Step>, copied: impl Fn(usize) -> bool) -> Vec<Step> {
     let mut all: Vec<Step> = Vec::with_capacity(steps.len());
     for step in steps {
@@ -354,7 +365,7 @@ fn unpacked(steps: Vec<Step>, copied: impl Fn(usize) -> bool) -> Vec<Step> {
     all
 }
 
-/// Turns a program's words into places.
+/// Resolves a program's words to places.
 struct Resolve<'a> {
     rank: usize,
     ranks: u32,
@@ -373,7 +384,7 @@ impl Resolve<'_> {
         })
     }
 
-    /// Where each operation's own elements begin, and room for all of them.
+    /// Returns where each operation's own elements begin, and room for all of them.
     fn locals(&self) -> Result<(Vec<usize>, Vec<u8>)> {
         let mut at = 0usize;
         let starts = self.program.pattern.operations.values().map(|operation| {
@@ -477,7 +488,7 @@ impl Resolve<'_> {
     }
 }
 
-/// Whether an operation has a buffer of its own that the caller fills.
+/// Returns whether an operation has a buffer of its own that the caller fills.
 pub(crate) fn takes_slice(kind: Kind, local: &Local) -> bool {
     *local == Local::Buffer && kind != Kind::Get
 }

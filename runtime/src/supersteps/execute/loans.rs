@@ -1,17 +1,20 @@
-//! [`loans`]: payloads that a transport may send from where they are, while the run goes on.
+//! [`loans`]: payloads that a transport may send from their place while the run goes on.
 //!
-//! They are not copied as they are posted, and so nothing of the run may write them afterwards (W2): neither a later step,
-//! nor a rank to which this one's windows are exposed. When the run is over, all of them are taken back.
+//! These payloads are not copied as they are posted, so nothing of the run may write them
+//! afterwards (W2): neither a later step, nor a rank to which this one's windows are exposed. When
+//! the run is over, all of them are taken back.
 
 use crate::supersteps::execute::preposts::{Prepost, SHORTEST};
 use crate::supersteps::execute::step::Step;
 use std::ops::Range;
 
-/// How many steps after a send are looked at at most, so that binding takes time in proportion to the steps.
+/// The maximum number of steps that are checked after a send, so that binding takes time in
+/// proportion to the steps.
 const AFTER: usize = 1 << 10;
 
-/// Marks the payloads of `rank` that stay as they are until the run is over; returns the ranks for which a transport may
-/// use memory of the run, ascending. `reader` is the rank of each buffer, and `lends_to` says whose payloads may stay.
+/// Marks the payloads of `rank` that stay in place until the run is over. Returns, ascending, the
+/// ranks for which a transport may use memory of the run. `reader` is the rank of each buffer, and
+/// `lends_to` is whether payloads for a rank may stay.
 pub(super) fn loans(
     rank: usize,
     steps: &mut [Step],
@@ -70,7 +73,7 @@ mod tests {
     use fencepost_planner::datatype::Datatype;
     use fencepost_planner::element::{ElementType, Scalar};
 
-    /// Elements of eight bytes that are just long enough.
+    /// The number of elements of eight bytes that are just long enough.
     const LONG: usize = SHORTEST / 8;
 
     /// Sends elements of window 0 from `first` on, by the buffer of a rank.
@@ -91,7 +94,8 @@ mod tests {
         Step::Send { buffer, at: 0, bytes: SHORTEST, stays: false }
     }
 
-    /// Which of the steps that send leave their payload in place, and for whom: ranks below 3, whose buffers have the same numbers.
+    /// Returns which of the steps that send leave their payload in place, and for which ranks:
+    /// those below 3 may borrow, and their buffers have the same numbers.
     fn found(mut steps: Vec<Step>) -> (Vec<bool>, Vec<usize>) {
         let borrowers = loans(0, &mut steps, &[], |buffer| buffer, |peer| peer < 3);
         let stay = |step: &Step| match step {

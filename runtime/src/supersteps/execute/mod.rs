@@ -1,37 +1,47 @@
-//! [`Executable`]: one rank's program of a verified schedule, bound to its place in a world, and the loop that runs it.
+//! [`Executable`]: one rank's program of a verified schedule, bound to its place in a world, and
+//! the loop that runs it.
 //!
-//! The loop decides nothing and allocates nothing: peers, buffers and parts were resolved when the program was bound.
-//! What makes it sound to touch others' memory is in the schedule and was shown by the verifier (W1 to W4); what no
-//! schedule can know is handled here: a rank that is in another superstep, failed or gone.
+//! The loop decides nothing and allocates nothing: peers, buffers and parts were resolved when the
+//! program was bound. The schedule contains what makes it sound to touch others' memory, and the
+//! verifier has shown it (W1 to W4). Only what no schedule can know is handled here: a rank that is
+//! in another superstep, failed or gone.
 //!
-//! Every frame carries the word of the superstep and the rest of its hash, and every await compares both (W1). A run that fails ends the world,
-//! because ranks further away may have gone on; it returns only when no other rank can touch this rank's windows any more.
+//! Every frame carries the word of the superstep and the rest of its hash, and every await compares
+//! both (W1). A run that fails ends the world, because ranks further away may have gone on. It
+//! returns only when no other rank can touch this rank's windows any more.
 //!
 //! # Posts and starts
 //!
-//! A schedule that synchronises by posts and starts is run by its partners alone. Its frames go by a port of its own, and its
-//! word has the number of the run, counted by the plan, where others have the number of the superstep in the world. The
-//! waits are those of the schedule, and hold for these reasons:
-//! - W1: an entry's word has the plan, the run and the windows, and is compared before memory is touched. The n-th frames of a
-//!   pair on the port are those of the n-th run of each, since frames are first in, first out and a run takes all of its own.
-//!   Of a rank that does something else nothing can be told from its other frames: the wait for it is a stall, and not an error.
-//! - W2, W3: steps of this rank alone, and dones; a run of another plan in between changes neither, since it has no window of
-//!   this one (the windows are owned by the run).
-//! - W4, W5: releases and frames are counted on the port, so that what other plans and fences send counts for nothing.
-//! - W6: a run leaves no frame on its port, and touches no other; a rank without steps has none to leave.
+//! A schedule that synchronises by posts and starts is run by its partners alone. Its frames go by
+//! a port of its own. Its word contains the number of the run, counted by the plan, where that of
+//! other schedules contains the number of the superstep in the world. The waits are those of the
+//! schedule, and hold for these reasons:
+//! - W1: an entry's word contains the plan, the run and the windows, and is compared before memory
+//!   is touched. The n-th frames of a pair on the port are those of the n-th run of each, since
+//!   frames are first in, first out and a run takes all of its own. If a rank does something else,
+//!   its other frames cannot reveal that: the wait for it is a stall, and not an error.
+//! - W2, W3: these concern steps of this rank alone, and dones. A run of another plan in between
+//!   changes neither, since it has no window of this one (the windows are owned by the run).
+//! - W4, W5: releases and frames are counted on the port, so frames of other plans and fences do
+//!   not count.
+//! - W6: a run leaves no frame on its port, and touches no other port; a rank without steps has no
+//!   frames to leave.
 //!
-//! Runs that were begun go on while the rank waits in any call of the world ([`InFlight`](crate::state::supersteps::InFlight)):
-//! in the order of their programs, as far as that is possible without waiting. So two ranks may finish two runs in opposite
-//! orders, though each has sends and dones left in both.
+//! Runs that were begun make progress while the rank waits in any call of the world
+//! ([`InFlight`](crate::state::supersteps::InFlight)): in the order of their programs, as far as
+//! that is possible without waiting. So two ranks may finish two runs in opposite orders, even if
+//! each has sends and dones left in both.
 
 //!
 //! # Payloads that stay where they are
 //!
-//! Over MPI a long payload is sent from the window or the buffer that has it, and received where it belongs, while the run goes
-//! on. A frame is copied to its reader all the same, so releases and frames count as before (W4, W5), and the word is compared
-//! before its payload is unpacked (W1). What W2 says of a copied payload has to hold until MPI has sent it: [`loans`] leaves those
-//! in place that nothing of the run writes afterwards. Places for payloads are offered as over TCP ([`preposts`]). The
-//! run returns when all is [taken back](Executable::take_back): so its windows and buffers are the rank's own again.
+//! Over MPI a long payload is sent from the window or the buffer that has it, and received at its
+//! destination, while the run goes on. A frame is copied to its reader nevertheless, so releases
+//! and frames count as before (W4, W5), and the word is compared before its payload is unpacked
+//! (W1). What W2 requires of a copied payload must hold until MPI has sent it: [`loans`] leaves
+//! those payloads in place that nothing of the run writes afterwards. Places for payloads are
+//! offered as over TCP ([`preposts`]). The run returns when all is [taken
+//! back](Executable::take_back), so its windows and buffers are then the rank's own again.
 
 mod bind;
 mod loans;
@@ -64,7 +74,7 @@ use preposts::Prepost;
 use step::{Step, Where};
 
 impl Executable {
-    /// Run the program once. `windows` were checked.
+    /// Runs the program once. `windows` were checked.
     pub(crate) fn run(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let guard = AbortOnUnwind("a prepared superstep");
         let endpoint = &mut *world.endpoint.borrow_mut();
@@ -75,8 +85,10 @@ impl Executable {
         result
     }
 
-    /// Run the program up to the first step that would have to wait. [`finish`](Self::finish) runs the rest, with the
-    /// same windows; until then this rank neither reads nor writes what its program, or a peer's, touches of them.
+    /// Runs the program up to the first step that would have to wait.
+    ///
+    /// [`finish`](Self::finish) runs the rest, with the same windows. Until then this rank neither
+    /// reads nor writes the elements that its program, or a peer's, touches.
     pub(crate) fn begin(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let guard = AbortOnUnwind("a prepared superstep");
         let endpoint = &mut *world.endpoint.borrow_mut();
@@ -89,7 +101,7 @@ impl Executable {
         result
     }
 
-    /// Run what [`begin`](Self::begin) has left.
+    /// Runs what [`begin`](Self::begin) has left.
     pub(crate) fn finish(&mut self, world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<()> {
         let guard = AbortOnUnwind("a prepared superstep");
         let endpoint = &mut *world.endpoint.borrow_mut();
@@ -102,8 +114,8 @@ impl Executable {
         result
     }
 
-    /// Go on with a run that was begun, up to the first step that would have to wait, while this rank waits for something
-    /// else.
+    /// Continues a run that was begun, up to the first step that would have to wait, while this
+    /// rank waits for something else.
     pub(crate) fn advance(
         &mut self,
         world: &WorldCore,
@@ -116,32 +128,33 @@ impl Executable {
         }
     }
 
-    /// Whether a run that was begun has steps left, and may go on.
+    /// Returns whether a run that was begun has steps left, and may continue.
     pub(crate) fn is_open(&self) -> bool {
         self.stopped.is_none() && self.progress.at < self.steps.len()
     }
 
-    /// A run that was begun is given up: nothing is written to the windows for this rank any more, but to those of which
-    /// something is [lent](Self::leave_lent).
+    /// Gives up a run that was begun: nothing is written to its windows for this rank any more,
+    /// except to windows that are [lent](Self::leave_lent) in part.
     pub(crate) fn give_up(&mut self, endpoint: &mut Endpoint) {
         self.preposts[..self.progress.offered]
             .iter()
             .for_each(|prepost| endpoint.cancel(prepost.peer, Port::FENCE));
     }
 
-    /// There will be no end of the run. Returns whether a transport still reads or writes memory of it: the buffers stay for
-    /// good then, and so must the windows.
+    /// Leaves a run that will not end. Returns whether a transport still reads or writes memory of
+    /// it: in that case the buffers stay for good, and so must the windows.
     pub(crate) fn leave_lent(&mut self, endpoint: &mut Endpoint) -> bool {
         let is_lent = self.borrowers.iter().any(|&peer| endpoint.lent(peer) != Lent::Nothing);
         self.has_given |= is_lent;
         is_lent
     }
 
-    /// Waits until no transport reads or writes memory of this run. Where a rank's process has ended, nobody does any more,
-    /// but the transport was not told: the memory stays where it is for good.
+    /// Waits until no transport reads or writes memory of this run. If a rank's process has ended,
+    /// nobody does any more, but the transport was not notified: the memory then stays where it is
+    /// for good.
     ///
     /// # Errors
-    /// A rank that borrowed some was lost.
+    /// A rank that borrowed some of it was lost.
     fn take_back(
         &mut self,
         world: &WorldCore,
@@ -167,7 +180,8 @@ impl Executable {
                     }
                     Lent::InUse => {}
                 }
-                // A rank that has left still takes in what was sent to it; one that is silent may live.
+                // A rank that has left still receives what was sent to it; one that is silent may
+                // be alive.
                 let is_over = |lost: &Lost| matches!(lost.how, Loss::Died(_) | Loss::Ended(_));
                 if lost.is_none()
                     && let Some(found) = endpoint.lost(peer).filter(is_over)
@@ -190,14 +204,15 @@ impl Executable {
         lost.map_or(Ok(()), Err)
     }
 
-    /// This rank is in the superstep from here on.
+    /// Enters the superstep on this rank.
     #[inline(always)]
     fn enter(&mut self, world: &WorldCore, endpoint: &mut Endpoint, windows: &[&WindowCore], call: &Call) {
         world.call_sites.enter(self.rank, call.site, windows.iter().map(|window| window.key.window));
         self.exposed.clear();
         self.stopped = None;
         if self.is_apart() {
-            // Other ranks of the world are elsewhere, and neither count this run nor learn of it.
+            // Other ranks of the world are elsewhere; they neither count this run nor are notified
+            // of it.
             let windows = windows.iter().map(|window| window.key.window);
             let hash = world.key.with(world.key.word_of(call.hash, windows, 0), self.keyed);
             let (number, rest) = (u64::from(self.number()), (hash >> 32) as u32);
@@ -211,12 +226,12 @@ impl Executable {
         self.progress = Progress { word, rest, at: 0, offered: 0 };
     }
 
-    /// Which run this is, counted from 1 by the plan.
+    /// Returns the number of this run, counted from 1 by the plan.
     fn number(&self) -> u32 {
         self.runs.wrapping_add(1) as u32
     }
 
-    /// Counts a frame that was posted to `to`; returns its number on the port.
+    /// Counts a frame that was posted to `to`, and returns its number on the port.
     #[inline(always)]
     fn posted<const APART: bool>(&mut self, world: &WorldCore, to: usize) -> u64 {
         if !APART {
@@ -226,7 +241,8 @@ impl Executable {
         self.posts[to] - 1
     }
 
-    /// Run the steps that are left: all, or where it never `WAITS` those before the first that would have to.
+    /// Runs the steps that are left: all of them, or if it never `WAITS`, those before the first
+    /// that would have to.
     #[inline(always)]
     fn go<const WAITS: bool>(
         &mut self,
@@ -234,12 +250,13 @@ impl Executable {
         endpoint: &mut Endpoint,
         about: (&[&WindowCore], &Call),
     ) -> Result<(), Stop> {
-        // Where this goes on while another run waits, that one may have declared it, and still touches afterwards.
+        // An outer run that is waiting may already have declared it and will still touch memory
+        // after this run.
         let declared = self.touches.then(|| world.touching(endpoint, true)).flatten();
         if declared == Some(false) {
             return Err(endpoint.lost(self.rank).map_or(Stop::Other(self.rank), Stop::Lost));
         }
-        // The port of fences is known to the compiler, since a frame by it costs no look-up.
+        // The port of fences is a constant for the compiler, since a frame by it costs no look-up.
         let went = if self.is_apart() {
             self.steps::<WAITS, true>(world, endpoint, about)
         } else {
@@ -251,7 +268,7 @@ impl Executable {
         went
     }
 
-    /// The run is over: it `went` through, or can't go on.
+    /// Ends the run, which `went` through or cannot continue.
     #[inline(always)]
     fn over(
         &mut self,
@@ -286,10 +303,11 @@ impl Executable {
             while let Some(Prepost { peer, ahead, window, bytes, .. }) =
                 self.preposts.get(self.progress.offered).filter(|prepost| prepost.before == at)
             {
-                // SAFETY: as many bytes lie there, as for unpacking. Neither this program touches them before it unpacks
-                // this frame, nor anybody else, as it exposes nothing, and this rank lends nobody what its program writes
-                // while a run is begun; and they are there until the offer is withdrawn, which it is before the windows
-                // of this run are dropped.
+                // SAFETY: there are as many bytes at that place, as for unpacking. Neither this
+                // program touches them before it unpacks this frame, nor anybody else, as it
+                // exposes nothing, and this rank lends nobody what its program writes while a run
+                // is begun; and they are there until the offer is withdrawn, which it is before the
+                // windows of this run are dropped.
                 unsafe {
                     let to = windows[*window].region.base().add(bytes.start);
                     endpoint.prepost(*peer, Port::FENCE, *ahead, head(kind::PAYLOAD), to, bytes.len());
@@ -330,9 +348,10 @@ impl Executable {
                     let bound = &mut self.buffers[*buffer];
                     let to = bound.memory.at(bound.copy(self.runs) + at, count * size);
                     match from {
-                        // SAFETY: the verifier has shown that the datatype needs no more than `least_len` elements,
-                        // which the window has, and that nobody writes them before this step (W2); the buffer is this
-                        // rank's and was released by its last reader (W4).
+                        // SAFETY: the verifier has shown that the datatype needs no more than
+                        // `least_len` elements, which the window has, and that nobody writes them
+                        // before this step (W2); the buffer is this rank's and was released by its
+                        // last reader (W4).
                         Where::Window(_, window, datatype) => unsafe {
                             kernel::pack(windows[*window].region.base(), datatype, *size, to)
                         },
@@ -347,15 +366,17 @@ impl Executable {
                     let bound = &mut self.buffers[*buffer];
                     let to = bound.memory.at(bound.copy(self.runs) + at, bound.bytes - at);
                     match from {
-                        // SAFETY: as for `Pack`; the verifier has shown that `into` is within what was packed into the
-                        // buffer in this run, and that the operator takes the element.
+                        // SAFETY: as for `Pack`; the verifier has shown that `into` is within what
+                        // was packed into the buffer in this run, and that the operator takes the
+                        // element.
                         Where::Window(_, window, datatype) => unsafe {
                             let from = windows[*window].region.base();
                             kernel::combine_copy(*op, *element, from, datatype, to, into)
                         },
                         Where::Local { start, .. } => {
                             let from = self.locals[*start..].as_ptr();
-                            // SAFETY: the part is in `locals`, of another allocation; the rest as above.
+                            // SAFETY: the part is in `locals`, of another allocation; the rest as
+                            // above.
                             unsafe { kernel::combine(*op, *element, to, into, from) };
                         }
                     }
@@ -363,11 +384,13 @@ impl Executable {
                 Step::Send { buffer, at, bytes, stays } => {
                     let bound = &mut self.buffers[*buffer];
                     let payload = bound.memory.at(bound.copy(self.runs) + at, *bytes);
-                    // A payload that is not copied as it is posted stays as it is until `released` counts this frame: a
-                    // `Reclaim`, or a frame of the peer that it sent after releasing, comes before the buffer is packed
-                    // again, as the verifier has shown (W4). When the executable is dropped the endpoint keeps the memory
-                    // until then. One that `stays` is not packed again in this run, which takes it back at its end.
-                    // SAFETY: as said above, the payload is readable and unchanged for as long as it may be read.
+                    // A payload that is not copied by its post stays unchanged until `released`
+                    // counts this frame: a `Reclaim`, or a frame of the peer that it sent after
+                    // releasing, comes before the buffer is packed again, as the verifier has shown
+                    // (W4). When the executable is dropped the endpoint keeps the memory until
+                    // then. A payload that `stays` is not packed again in this run, which takes it
+                    // back at its end. SAFETY: as argued above, the payload is readable and
+                    // unchanged for as long as it may be read.
                     unsafe {
                         if *stays {
                             endpoint.post_in_place(bound.peer, port, head(kind::PAYLOAD), payload, *bytes)
@@ -384,7 +407,8 @@ impl Executable {
                     let bound = &mut self.buffers[*buffer];
                     // SAFETY: as for packing.
                     let payload = unsafe { windows[*window].region.base().add(*first) };
-                    // SAFETY: as many elements lie there; they are copied, or stay as they are until they are taken back.
+                    // SAFETY: there are as many elements at that place; they are copied, or stay
+                    // unchanged until they are taken back.
                     unsafe {
                         if *stays {
                             endpoint.post_in_place(bound.peer, port, head(kind::PAYLOAD), payload, *bytes)
@@ -433,15 +457,16 @@ impl Executable {
                         }
                     }
                 }
-                // SAFETY: as the verifier has shown: both parts lie in their windows, the owner has exposed itself and
-                // waits until this rank is done (W1, W3), every read of what is written is over (W2).
+                // SAFETY: as the verifier has shown: both parts are in their windows, the owner has
+                // exposed itself and waits until this rank is done (W1, W3), and every read of what
+                // is written is over (W2).
                 Step::Copy { from, to, op, element } => unsafe {
                     copy(&mut self.locals, windows, from, to, *op, *element)
                 },
                 Step::Unpack { peer, at, to, op, element } => {
                     let Some(arrival) = self.open[*peer] else { return Err(Stop::Other(*peer)) };
-                    // SAFETY: the frame is open and as long as the await said, which the verifier has compared with
-                    // what is unpacked from it; the rest as above.
+                    // SAFETY: the frame is open and as long as the await requires, which the
+                    // verifier has compared with what is unpacked from it; the rest as above.
                     unsafe { unpack(&mut self.locals, windows, arrival.payload.add(*at), to, *op, *element) };
                 }
                 Step::Release(peer) => {
@@ -458,7 +483,7 @@ impl Executable {
         Ok(())
     }
 
-    /// The next step is this one, and this rank does something else first.
+    /// Stops before step `at`, since this rank does something else first.
     #[inline(always)]
     fn stay(&mut self, endpoint: &mut Endpoint, at: usize) {
         let went_on = std::mem::replace(&mut self.progress.at, at) != at;
@@ -467,7 +492,7 @@ impl Executable {
         }
     }
 
-    /// Post a frame without a payload.
+    /// Posts a frame without a payload.
     #[inline(always)]
     fn note<const APART: bool>(
         &mut self,
@@ -483,7 +508,8 @@ impl Executable {
         Ok(())
     }
 
-    /// The run can't go on: end the world, and wait until nobody touches this rank's windows.
+    /// Ends the world, since the run cannot continue, and waits until nobody touches this rank's
+    /// windows.
     fn fail(
         &mut self,
         world: &WorldCore,
@@ -517,14 +543,14 @@ impl Executable {
         error.leaving(State::Mixed)
     }
 
-    /// Give up this superstep before it moved anything, because of `error`, and with it the world.
+    /// Gives up this superstep before it moved anything, because of `error`, and with it the world.
     pub(crate) fn abandon(&mut self, world: &WorldCore, error: &Error) {
         let what = format!("rank {} left a prepared superstep: {error}", self.rank);
         world.die_of(&mut world.endpoint.borrow_mut(), Cause { rank: self.rank, what });
     }
 }
 
-/// Look once for something of `peer`, and where this rank `WAITS` until it is there.
+/// Looks once for something from `peer`, or, if this rank `WAITS`, until it is there.
 #[inline(always)]
 fn look_for<'w, const WAITS: bool, const APART: bool, R>(
     endpoint: &mut Endpoint,
@@ -540,9 +566,10 @@ fn look_for<'w, const WAITS: bool, const APART: bool, R>(
     }
 }
 
-/// Wait for something of `peer`, in the superstep of this word, and notice when it is elsewhere and will not send it, unless
-/// the superstep is `APART` from those that ranks announce. What this rank has begun goes on meanwhile. In line: as a function of its own it costs a
-/// twentieth of a small halo.
+/// Waits for something from `peer`, in the superstep of this word. Notices when the peer is
+/// elsewhere and will not send it, unless the superstep is `APART` from those that ranks announce.
+/// All that this rank has begun makes progress meanwhile. Inlined: as a function of its own it
+/// costs a twentieth of a small halo.
 #[inline(always)]
 fn wait_for<'w, const APART: bool, R>(
     endpoint: &mut Endpoint,
@@ -565,7 +592,8 @@ fn wait_for<'w, const APART: bool, R>(
             world.notice(endpoint, (!APART).then_some((word >> 32) as u32));
         }
         world.advance(endpoint);
-        // A peer that has entered a later superstep, or another one in this one's place, has posted all that it ever will for this one.
+        // A peer that has entered a later superstep, or another one in place of this one, has
+        // posted all that it ever will for this one.
         let at = endpoint.announced(peer);
         let elsewhere = !APART && at != word && !earlier(at, word);
         if let Some(found) = look(endpoint).map_err(|lost| watch.blame(endpoint, lost))? {
@@ -581,18 +609,18 @@ fn wait_for<'w, const APART: bool, R>(
     }
 }
 
-/// How many frames these steps await.
+/// Returns the number of frames that these steps await.
 fn awaits(steps: &[Step]) -> usize {
     steps.iter().filter(|step| matches!(step, Step::Await(..))).count()
 }
 
-/// The first byte of an owner's part of a window.
+/// Returns the first byte of an owner's part of a window.
 fn base(windows: &[&WindowCore], owner: usize, window: usize) -> *mut u8 {
     windows[window].peers[owner].base
 }
 
 /// # Safety
-/// Both parts lie in memory that may be touched now; the destination is not read by others.
+/// Both parts are in memory that may be touched now; the destination is not read by others.
 unsafe fn copy(
     locals: &mut [u8],
     windows: &[&WindowCore],
@@ -606,20 +634,21 @@ unsafe fn copy(
         (Where::Window(a, w, source), Where::Window(b, v, target)) => {
             let (from, to) = (base(windows, *a, *w), base(windows, *b, *v));
             match op {
-                // SAFETY: the caller's.
+                // SAFETY: the caller guarantees it.
                 None => unsafe { kernel::copy(from, source, to, target, size) },
-                // SAFETY: the caller's, and the operator takes the element, as the verifier has seen.
+                // SAFETY: the caller guarantees it, and the operator takes the element, as the
+                // verifier has checked.
                 Some(op) => unsafe { kernel::combine_copy(op, element, from, source, to, target) },
             }
         }
         (Where::Local { start, .. }, to) => {
             let from = locals[*start..].as_ptr();
-            // SAFETY: the caller's; the part is in `locals`.
+            // SAFETY: the caller guarantees it; the part is in `locals`.
             unsafe { unpack(locals, windows, from, to, op, element) };
         }
         (Where::Window(owner, window, source), Where::Local { start, bytes }) => {
             let to = &mut locals[*start..*start + *bytes];
-            // SAFETY: the caller's.
+            // SAFETY: the caller guarantees it.
             unsafe { kernel::pack(base(windows, *owner, *window), source, size, to.as_mut_ptr()) };
         }
     }
@@ -643,9 +672,10 @@ unsafe fn unpack(
                 |start: i64| base.wrapping_offset(start as isize * size as isize).cast_const() == from;
             match op {
                 None if datatype.as_run().is_some_and(|run| holds_until_fence(run.start)) => {} // it was offered this place
-                // SAFETY: the caller's.
+                // SAFETY: the caller guarantees it.
                 None => unsafe { kernel::unpack(from, base, datatype, size) },
-                // SAFETY: the caller's, and the operator takes the element, as the verifier has seen.
+                // SAFETY: the caller guarantees it, and the operator takes the element, as the
+                // verifier has checked.
                 Some(op) => unsafe { kernel::combine(op, element, base, datatype, from) },
             }
         }

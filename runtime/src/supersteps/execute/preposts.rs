@@ -1,34 +1,38 @@
-//! [`Prepost`]: where a payload may be put as it comes, so that unpacking it has nothing left to do.
+//! [`Prepost`]: a place where a payload may be put as it arrives, so that unpacking it has nothing
+//! left to do.
 //!
-//! That is worth it for one long run of this rank's window. The place is offered as early as no rank can see the
-//! difference, since a payload comes while this rank still sends: before every step from which on the program neither
-//! reads nor writes there until it unpacks the frame (W2). A program that exposes its windows offers none: the frames
-//! that it awaits may be those that say that others are done with them.
+//! This pays for one long run of this rank's window. The place is offered as early as no rank can
+//! notice it, since a payload arrives while this rank still sends: before the first step from which
+//! on the program neither reads nor writes there until it unpacks the frame (W2). A program that
+//! exposes its windows offers no place: the frames that it awaits may be the reports of others that
+//! they are done with them.
 
 use crate::supersteps::execute::step::{Step, Where};
 use fencepost_planner::ir::schedule::Frame;
 use std::ops::Range;
 
-/// The shortest run, in bytes, for which it is worth to offer a place.
+/// The shortest run, in bytes, for which it pays to offer a place.
 pub(super) const SHORTEST: usize = 16 << 10;
 
-/// How many steps ahead of an await the place is offered at most, so that binding takes time in proportion to the steps.
+/// The maximum number of steps ahead of an await at which the place is offered, so that binding
+/// takes time in proportion to the steps.
 const AHEAD: usize = 1 << 8;
 
 /// A place for the payload of one frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Prepost {
-    /// It is made before this step.
+    /// The step before which the place is offered.
     pub(super) before: usize,
     pub(super) peer: usize,
-    /// How many frames of the peer come first, of those that are not released before that step.
+    /// How many frames of the peer come first, among those that are not released before that step.
     pub(super) ahead: u64,
-    /// Bytes of this rank's part of a window.
+    /// The window, and the bytes of this rank's part of it.
     pub(super) window: usize,
     pub(super) bytes: Range<usize>,
 }
 
-/// The offers of these steps of `rank`, in the order in which they are made; `far` says whose frames are copied.
+/// Returns the offers of these steps of `rank`, in the order in which they are made; `far` is
+/// whether the frames of a rank are copied.
 pub(super) fn preposts(rank: usize, steps: &[Step], far: impl Fn(usize) -> bool) -> Vec<Prepost> {
     if steps.iter().any(|step| matches!(step, Step::Expose(_))) {
         return Vec::new();
@@ -44,7 +48,7 @@ pub(super) fn preposts(rank: usize, steps: &[Step], far: impl Fn(usize) -> bool)
     all
 }
 
-/// The offer for the frame that step `at` awaits.
+/// Returns the offer for the frame that step `at` awaits.
 fn prepost(rank: usize, steps: &[Step], at: usize, peer: usize, whole: u64) -> Option<Prepost> {
     let used = steps[at..].iter().take_while(|step| !matches!(step, Step::Release(other) if *other == peer));
     let mut unpacks = used
@@ -67,13 +71,14 @@ fn prepost(rank: usize, steps: &[Step], at: usize, peer: usize, whole: u64) -> O
     }
     let awaited = |step: &Step| matches!(step, Step::Await(other, _) if *other == peer);
     let released = |step: &Step| matches!(step, Step::Release(other) if *other == peer);
-    // One frame of a peer is open at a time: whether one is then is told by what comes first.
+    // One frame of a peer is open at a time: the first await or release shows whether one is open
+    // there.
     let open = steps[before..=at].iter().find(|step| awaited(step) || released(step)).is_some_and(released);
     let ahead = steps[before..at].iter().filter(|step| awaited(step)).count() as u64 + u64::from(open);
     Some(Prepost { before, peer, ahead, window, bytes })
 }
 
-/// The bytes of this rank's window that a part is, if it is a run.
+/// Returns the window of this rank and the bytes of it that a part covers, if it is a run.
 fn run(rank: usize, part: &Where, size: usize) -> Option<(usize, Range<usize>)> {
     let Where::Window(owner, window, datatype) = part else { return None };
     let run = datatype.as_run().filter(|_| *owner == rank)?;
@@ -81,7 +86,8 @@ fn run(rank: usize, part: &Where, size: usize) -> Option<(usize, Range<usize>)> 
     Some((*window, at(run.start)?..at(run.end)?))
 }
 
-/// Whether a step reads or writes some of these bytes of this rank's window, as far as can be told without effort.
+/// Returns whether a step reads or writes some of these bytes of this rank's window, as far as that
+/// is known without effort.
 fn touches(rank: usize, step: &Step, window: usize, bytes: &Range<usize>) -> bool {
     let meets = |part: &Where, size: usize| part.meets(size, rank, window, bytes);
     match step {
@@ -112,7 +118,7 @@ mod tests {
     const LONG: usize = SHORTEST / 8;
     const DOUBLE: ElementType = ElementType::scalar(Scalar::F64);
 
-    /// Elements of rank 0's window 0.
+    /// Returns elements of rank 0's window 0.
     fn part(elements: Range<usize>) -> Where {
         Where::Window(0, 0, Datatype::run(elements))
     }
@@ -129,7 +135,7 @@ mod tests {
         Step::SendInPlace { window: 0, first, buffer: 0, bytes: SHORTEST, stays: false }
     }
 
-    /// Peers from 3 on share memory.
+    /// Returns the offers of these steps; peers from 3 on share memory.
     fn found(steps: &[Step]) -> Vec<(usize, usize, u64)> {
         let preposts = preposts(0, steps, |peer| peer < 3);
         preposts.into_iter().map(|prepost| (prepost.before, prepost.peer, prepost.ahead)).collect()
@@ -192,7 +198,8 @@ mod tests {
             |i: usize| [awaits(1), unpack(1, 0, part(i * LONG..(i + 1) * LONG), None), Step::Release(1)];
         let steps: Vec<Step> = (0..3).flat_map(piece).collect();
         assert_eq!(found(&steps), [(0, 1, 0), (0, 1, 1), (0, 1, 2)]);
-        // The last one's place is read by what is sent after the first frame was unpacked, and before its release.
+        // The place of the last frame is read by a send after the first frame was unpacked, and
+        // before its release.
         let mut steps = steps;
         steps.insert(2, sends(2 * SHORTEST));
         assert_eq!(found(&steps), [(0, 1, 0), (0, 1, 1), (3, 1, 2)]);

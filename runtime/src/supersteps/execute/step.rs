@@ -28,16 +28,16 @@ pub(super) enum Step {
         buffer: usize,
         at: usize,
         bytes: usize,
-        /// Whether the payload stays as it is until the run is over.
+        /// Whether the payload stays unchanged until the run is over.
         stays: bool,
     },
-    /// The same, without a copy: bytes of this rank's part of a window.
+    /// A send without a copy, of bytes of this rank's part of a window.
     SendInPlace {
         window: usize,
         first: usize,
         buffer: usize,
         bytes: usize,
-        /// Whether the payload stays as it is until the run is over.
+        /// Whether the payload stays unchanged until the run is over.
         stays: bool,
     },
     Await(usize, Frame),
@@ -67,7 +67,8 @@ pub(super) enum Where {
 }
 
 impl Where {
-    /// Returns whether it has some of these bytes of this rank's window, as far as can be told without effort.
+    /// Returns whether it has some of these bytes of this rank's window, as far as that is known
+    /// without effort.
     pub(super) fn meets(&self, size: usize, rank: usize, window: usize, bytes: &Range<usize>) -> bool {
         match self {
             Where::Window(owner, other, datatype) => {
