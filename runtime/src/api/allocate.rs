@@ -36,11 +36,10 @@ impl World {
     /// Every rank calls this; lengths may differ.
     ///
     /// # Errors
-    /// No rank has the window after an error:
-    ///
-    /// - `TYPE` if ranks ask for different element types, even of the same size.
-    /// - `NO_MEM` if some rank cannot allocate its part, or if the world has already made 2^32 - 1
-    ///   windows and splits.
+    /// - `TYPE` if ranks ask for different element types, even of the same size. No rank has the window
+    ///   then.
+    /// - `NO_MEM` if some rank cannot allocate its part. No rank has the window then.
+    /// - `NO_MEM` if the world has already made 2^32 - 1 windows and splits.
     /// - `RMA_SYNC` if another rank is in another call.
     ///
     /// # Cost

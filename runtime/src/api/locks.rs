@@ -19,7 +19,8 @@ use std::ops::Deref;
 use std::panic::Location;
 use std::rc::Rc;
 
-/// A window that ranks lock: one rank accesses the part of another one, which need not take part.
+/// A window that ranks lock: one rank accesses the part of another one, which computes meanwhile
+/// and does not take part.
 ///
 /// A lock opens an *epoch* on the part of one rank. Its operations are collected, and carried out
 /// when the epoch ends or is flushed. An exclusive epoch happens at one moment. Under shared locks

@@ -171,7 +171,7 @@ impl Ranks {
         self
     }
 
-    /// Sets the mode of operations that name none of their own.
+    /// Sets the preferred mode of operations that name none of their own.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
         self
@@ -233,10 +233,11 @@ impl Ranks {
     /// - **A fence** of an epoch in which two operations conflict applies nothing. It is
     ///   `RMA_CONFLICT` on the rank that owns the elements and on both origins, with both lines,
     ///   and `RMA_SYNC` on the others.
-    /// - **The wait of an exposure, and the unlock, flush or load of a shared epoch** are
-    ///   `RMA_CONFLICT` too if the epoch conflicts with another one and nothing orders the two. All
-    ///   ranks are then notified in the same way by their next [`barrier`](crate::World::barrier),
-    ///   or when they change a window over to locks or back.
+    /// - **The wait of an exposure** is `RMA_CONFLICT` if two operations of its accesses conflict.
+    ///   **The unlock, flush or load of a shared epoch** is, if the epoch conflicts with another
+    ///   one and nothing orders the two. After either, all ranks are notified in the same way by
+    ///   their next [`barrier`](crate::World::barrier), or when they change a window over to locks
+    ///   or back.
     /// - **A put that writes an element twice** is `RMA_CONFLICT` at its call, with both lines, and
     ///   no part of the epoch. So is an operation that conflicts with an earlier one of the same
     ///   rank in the epoch of a fence or in an access.
@@ -264,8 +265,8 @@ impl Ranks {
     ///   targets. Each target marks the elements, in a quarter of a byte for each element of the
     ///   window. Each origin marks what it calls, at the same cost for the elements that it
     ///   touches.
-    /// - A barrier has one more exchange. Each post, access and message has a frame with a word for
-    ///   each rank.
+    /// - A barrier has one more exchange. Each post, access and message has one more frame, with a
+    ///   word for each rank.
     /// - Each epoch of a lock is compared with those epochs of its part that are not known to be
     ///   over.
     pub fn check(mut self, check: Check) -> Self {
@@ -364,7 +365,7 @@ impl Ranks {
     /// [`World::explain_last`](crate::World::explain_last).
     ///
     /// If the variable enables them, rank 0 also prints all of them on standard error when its
-    /// program ends, sorted by the calls that ended its epochs. The variable is
+    /// program ends, grouped by the calls that ended its epochs. The variable is
     /// `FENCEPOST_EXPLAIN=on|off`.
     pub fn explain(mut self, explain: bool) -> Self {
         self.explain = Some(explain);

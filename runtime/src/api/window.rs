@@ -15,7 +15,7 @@ use fencepost_planner::ir::pattern::Mode;
 use std::panic::Location;
 
 impl<T: Element> Window<T> {
-    /// Sets the mode of operations that name none of their own.
+    /// Sets the preferred mode of operations that name none of their own.
     ///
     /// In an epoch that is not compiled, the effect of a mode depends on how a target is reached.
     ///
@@ -41,7 +41,7 @@ impl<T: Element> Window<T> {
     /// - A section that is a source is *direct* if the target is to read it in place. *Auto*
     ///   chooses that if, by the machine model, it saves more than waiting for the reader costs. In
     ///   every other mode the section is copied as the fence is entered.
-    /// - A get of more than one element is copied to its destination at once in *direct* and
+    /// - A get of more than one element is copied directly to its destination in *direct* and
     ///   *auto*, and staged in every other mode.
     /// - If other ranks read what an epoch writes, the reader stages what is direct.
     pub fn set_mode(&mut self, mode: Mode) {
@@ -186,7 +186,7 @@ impl<T: Element> Window<T> {
     /// ```
     ///
     /// # Errors
-    /// The error that the closure returns (nothing is applied on any rank), or one as of
+    /// The error that the closure returns (nothing is applied on any rank); otherwise as
     /// [`fence`](Self::fence).
     #[track_caller]
     pub fn epoch<'env, R>(

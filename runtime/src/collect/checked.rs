@@ -138,7 +138,6 @@ impl List {
         self.entries.extend([head | OF_TYPE | at as u64, (self.types.len() - at) as u64]);
     }
 
-    /// Returns whether the list is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

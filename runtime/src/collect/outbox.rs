@@ -206,7 +206,6 @@ impl Outbox {
         self.records.push(Record { head: head.0, value });
     }
 
-    /// Adds a datatype operation.
     pub(crate) fn push_datatype(&mut self, wide: DatatypeOperation, site: &'static Location<'static>) {
         if matches!(wide.source, DatatypeSource::Section(..)) {
             self.sections += 1;
@@ -348,7 +347,6 @@ impl Outbox {
         }
     }
 
-    /// Returns whether it is empty.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.records.is_empty()

@@ -295,7 +295,8 @@ pub(crate) fn describe<A>(
     Ok(all)
 }
 
-/// Sets the mode of operations without one of their own to that of the superstep, if it has one.
+/// Sets the preferred mode of operations without one of their own to that of the superstep, if it
+/// has one.
 pub(crate) fn prefer(superstep: &Superstep, epochs: &mut [RecordedEpoch]) {
     let Some(mode) = superstep.mode else { return };
     let operations = epochs.iter_mut().flat_map(|epoch| epoch.pattern.operations.values_mut());

@@ -37,7 +37,6 @@ impl Matched {
         Self { epochs, next, leaves_last, left, found: RefCell::default() }
     }
 
-    /// Returns the plans.
     pub(crate) fn epochs(&self) -> impl Iterator<Item = &Rc<Ready>> {
         self.epochs.iter().map(|(ready, _)| ready)
     }

@@ -124,7 +124,6 @@ impl Collectives {
         way
     }
 
-    /// Returns whether this rank has the plan of `what`.
     pub(super) fn has_plan(&self, what: &Collective) -> bool {
         self.plans.borrow().iter().any(|(known, _)| known == what)
     }

@@ -16,7 +16,6 @@ use fencepost_planner::collective::{Algorithm, Collective, Delivery, Operation};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Runs a collective.
 pub(super) fn run<T: Element, R>(
     world: &World,
     call: &Call,

@@ -51,9 +51,9 @@ use fencepost_planner::grid::Block;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fixed::run;
 
-/// The costs are for p ranks and n bytes in each rank's elements. Every call needs one more
-/// exchange, of p - 1 notifications or log2 p messages; an allreduce by blocks in shared memory
-/// needs two.
+/// The costs are for p ranks and n bytes in each rank's elements. In addition, every call has one
+/// exchange, of p - 1 notifications or log2 p messages; an allreduce by blocks in shared memory has
+/// two.
 impl World {
     /// Sends `root`'s `elements` to all ranks.
     ///

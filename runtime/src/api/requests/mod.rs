@@ -363,7 +363,6 @@ impl<B> Request<B> {
         None
     }
 
-    /// Completes the request.
     fn completed(self, call: &Call) -> Result<(B, Status), Refused<B>> {
         let lost = self.wait_until(&mut |_| false, call);
         self.finished(lost, call)

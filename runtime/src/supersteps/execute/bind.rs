@@ -220,7 +220,6 @@ impl Executable {
         self.port != Port::FENCE
     }
 
-    /// Returns the port of its frames.
     pub(crate) fn port(&self) -> Port {
         self.port
     }
