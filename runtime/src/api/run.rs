@@ -142,7 +142,7 @@ pub fn collect<R: Send>(program: impl Fn(&World) -> Result<R> + Sync) -> Result<
 /// memory, about 2 KiB.
 const THREADS: usize = 2048;
 
-/// How one rank ended.
+/// The way in which one rank ended.
 enum End<R> {
     Value(R),
     Error(Error),

@@ -21,8 +21,8 @@ pub(crate) fn count_more(count: u32, records: usize) -> u32 {
     count.saturating_add(u32::try_from(records).unwrap_or(u32::MAX))
 }
 
-/// The maximum number of puts and accumulates of one epoch on one window for one rank, and of gets
-/// of a rank.
+/// Returns the maximum number of puts and accumulates of one epoch on one window for one rank, and
+/// of gets of a rank.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) const fn most_operations() -> usize {
@@ -34,7 +34,7 @@ thread_local! {
     static MOST: std::cell::Cell<usize> = const { std::cell::Cell::new(u32::MAX as usize) };
 }
 
-/// The same maximum; tests of this package can lower it for this rank.
+/// Returns the same maximum; tests of this package can lower it for this rank.
 #[cfg(test)]
 pub(crate) fn most_operations() -> usize {
     MOST.get()

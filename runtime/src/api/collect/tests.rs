@@ -7,7 +7,7 @@ use crate::state::world::World;
 use fencepost_planner::element::Op;
 use fencepost_planner::machine::Machine;
 
-/// The number of records and of datatype operations that wait for a rank.
+/// Returns the number of records and of datatype operations that wait for a rank.
 fn collected(u: &Window<u64>, target: usize) -> (usize, usize) {
     u.core().outbox(target, |outbox| (outbox.records.len(), outbox.wide.len()))
 }
