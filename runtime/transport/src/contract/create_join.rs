@@ -1,36 +1,39 @@
 //! [`CreateJoin`]: a new world of some ranks of this one.
 //!
-//! The first member creates the world, and so does the first member on each [`host`](crate::Topology::host). Where that
-//! gives a number, they hand it to the other members, and each member then joins. Threads of one process get their ends
-//! at once, from the first member.
+//! The first member creates the world, and so does the first member on each
+//! [`host`](crate::Topology::host). If creating returns a number, they pass it to the other
+//! members, and each member then joins. Threads of one process receive their ends at once, from the
+//! first member.
 
 use std::io;
 
 use crate::{Endpoint, Number};
 
-/// A new world, as the rank that has created it can hand it to the others.
+/// A new world, in the form in which its creator passes it to the other members.
 pub enum Created {
-    /// Its number, by which each member joins it.
+    /// The world's number, by which each member joins it.
     Number(Number),
-    /// The end of each member, in their order: the ranks are threads of this process.
+    /// The end of each member, in the members' order: the ranks are threads of this process.
     Ends(Vec<Endpoint>),
 }
 
 /// A new world of some ranks of this one.
 #[enum_dispatch::enum_dispatch]
 pub trait CreateJoin {
-    /// Creates a world of these ranks, in their order in it.
+    /// Creates a world of these ranks. Their order here is their order in the new world.
     ///
     /// # Errors
-    /// There is no room for it, or a member is no rank of this world.
+    /// Fails if there is no room for it, or if a member is not a rank of this world.
     fn create(&mut self, members: &[usize]) -> io::Result<Created>;
 
-    /// Returns this rank's end of the world that [`create`](Self::create) gave this number to: the world's number by
-    /// its first member, the part's by the first member on this rank's host. This rank is `members[index]`. A rank
-    /// joins each world once.
+    /// Joins the world of this number, as the rank `members[index]`, and returns this rank's end of
+    /// it. [`create`](Self::create) returned both parts of the number: the world's to its first
+    /// member, and the part's to the first member on this rank's host. A rank joins each world
+    /// once.
     ///
     /// # Errors
-    /// No world has this number, or there is no room; threads of one process join none.
+    /// Fails if no world has this number, or if there is no room. Fails for threads of one process,
+    /// which never join.
     fn join(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint> {
         let _ = (number, members, index);
         Err(io::ErrorKind::Unsupported.into())

@@ -1,8 +1,8 @@
 //! [`Topology`]: the ranks of a world, and whose memory can be accessed from where.
 //!
-//! Three relations hold between two ranks, each implying the next: they are *threads of one process*, and hand over
-//! values of Rust types by reference; they *reach* each other, and read each other's shared memory in place; they
-//! exchange bytes.
+//! There are three relations between two ranks, and each implies the next. They may be *threads of
+//! one process*, and pass values of Rust types by reference. They may *reach* each other, and read
+//! each other's shared memory in place. They always exchange bytes.
 
 /// The ranks of a world, and whose memory can be accessed from where.
 #[enum_dispatch::enum_dispatch]
@@ -13,24 +13,25 @@ pub trait Topology {
     /// Returns the number of ranks.
     fn size(&self) -> usize;
 
-    /// Returns whether this rank can access the memory of `peer`: its windows, and the payloads that it posts, have the
-    /// same addresses for both.
+    /// Returns whether this rank can access the memory of `peer`. If so, the windows of `peer` and
+    /// the payloads that it posts have the same addresses for both ranks.
     fn reaches(&self, peer: usize) -> bool;
 
-    /// Returns whether `peer` is a thread of this process, so that values of Rust types may be handed over by
-    /// reference. Implies [`reaches`](Self::reaches).
+    /// Returns whether `peer` is a thread of this process, so that values of Rust types may be
+    /// passed by reference. Implies [`reaches`](Self::reaches).
     fn shares(&self, peer: usize) -> bool {
         self.reaches(peer)
     }
 
-    /// Returns the host of `peer`: two ranks reach each other if and only if their hosts are equal. By default, either
-    /// all ranks reach one another or none do.
+    /// Returns the host of `peer`. Two ranks reach each other if and only if their hosts are equal.
+    /// By default, either all ranks reach one another or none do.
     fn host(&self, peer: usize) -> usize {
         if self.reaches(peer) { 0 } else { peer }
     }
 
-    /// Returns the machine of `peer`: ranks whose machines are equal share its cores, whether they reach each other or not.
-    /// All ranks of a world say the same of any two. By default the [`host`](Self::host).
+    /// Returns the machine of `peer`. Ranks with equal machines share its cores, whether or not
+    /// they reach each other. All ranks of a world agree on whether two ranks share a machine. By
+    /// default this is the [`host`](Self::host).
     fn machine(&self, peer: usize) -> usize {
         self.host(peer)
     }
