@@ -1,10 +1,12 @@
-//! [`Channel`]: one world as one rank knows it: what has arrived from each member, and what goes to it.
+//! [`Channel`]: one world as one rank knows it, with what has arrived from each member and what
+//! goes to it.
 //!
-//! Frames of each port are in a [`Queue`] of their own, which exists from the first frame on and until this rank closes the
-//! port; that of [`Port::FENCE`] always exists. Frames are sent as far as there is credit; everything else is sent at once,
-//! overtaking frames that wait. An item that must not be seen before some frames carries their number: a notification that
-//! of the frames of [`Port::FENCE`], since what is not read on another port must not delay it; an announcement, and a rank
-//! that leaves, that of the frames of all ports.
+//! Frames of each port have a [`Queue`] of their own, which exists from the first frame until this
+//! rank closes the port. That of [`Port::FENCE`] always exists. Frames are sent as far as there is
+//! credit. Everything else is sent at once, and overtakes frames that wait. An item that must not
+//! be seen before certain frames carries their number. For a notification this is the number of
+//! frames of [`Port::FENCE`] only, since unread frames of another port must not delay it. For an
+//! announcement, and for a rank that leaves, it is the number of frames of all ports.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -19,20 +21,21 @@ const PORTS: usize = 1 << 16;
 
 /// One world, as one rank knows it.
 pub(super) struct Channel {
-    /// Its members, as ranks of the job; empty before this rank joins it.
+    /// Its members, as ranks of the job. Empty before this rank joins it.
     pub(super) members: Vec<u32>,
-    /// By rank of the job.
+    /// What this rank knows of each other rank, by rank of the job.
     pub(super) pairs: Vec<Pair>,
     /// The ports that this rank has closed.
     closed_ports: ClosedPorts,
-    /// Whether requests are served, and by whom; `None` while it serves one.
+    /// Whether the world has an attendant. The next field is also `None` while the attendant serves
+    /// a request.
     pub(super) attended: bool,
     pub(super) attendant: Option<Box<dyn Attendant>>,
-    /// Why it ended.
+    /// Why the world ended.
     pub(super) ended: Option<Cause>,
     /// How this rank left it.
     pub(super) left: Option<Leave>,
-    /// This rank's end of it was dropped: whatever still arrives is ignored.
+    /// Whether this rank's end of it was dropped. Then everything that still arrives is ignored.
     pub(super) closed: bool,
     /// The superstep that this rank entered last.
     pub(super) word: u64,
@@ -49,38 +52,39 @@ pub(super) struct Pair {
     others: BTreeMap<Port, Queue>,
     /// How many of these queues the other rank has opened.
     opened_there: usize,
-    /// The ports of these queues of which releases are to be reported, and those that were closed before what has arrived
-    /// on them.
+    /// The ports of these queues with releases to report, and closed ports on which something has
+    /// arrived since.
     unreported: Vec<Port>,
 }
 
-/// What has arrived from one rank, besides frames.
+/// What has arrived from one rank, other than frames.
 #[derive(Default)]
 pub(super) struct Inbound {
-    /// The number of frames that have arrived on other ports than [`Port::FENCE`].
+    /// The number of frames that have arrived on ports other than [`Port::FENCE`].
     elsewhere: u64,
-    /// The number of frames that it has posted on all ports, as far as it reported.
+    /// The number of frames that the rank has posted on all ports, as far as it has reported.
     posted: u64,
-    /// The last two notifications, by exchange, and how many frames of [`Port::FENCE`] precede each.
+    /// The last two notifications, by exchange, each with the number of frames of [`Port::FENCE`]
+    /// that precede it.
     notifications: [(Notification, u64); 2],
     written: u64,
     /// The exchange whose notification was read last.
     pub(super) read: u64,
     pub(super) settled: u64,
-    /// The superstep that it entered last.
+    /// The superstep that the rank entered last.
     pub(super) announced: u64,
-    /// How it left.
+    /// How the rank left.
     left: Option<Leave>,
 }
 
-/// What goes to one rank, besides frames.
+/// What goes to one rank, other than frames.
 #[derive(Default)]
 pub(super) struct Outbound {
-    /// The number of frames that were posted on other ports than [`Port::FENCE`].
+    /// The number of frames that were posted on ports other than [`Port::FENCE`].
     pub(super) elsewhere: u64,
-    /// The word of the superstep that was last reported to it.
+    /// The word of the superstep that was last reported to the rank.
     reported: u64,
-    /// Nothing was sent to it since releases were last reported.
+    /// Whether nothing was sent to the rank since releases were last reported.
     pub(super) silent: bool,
 }
 
@@ -103,7 +107,7 @@ impl Channel {
     /// Takes in an item that arrived from `from`.
     ///
     /// # Errors
-    /// No rank would send the item now, for this reason.
+    /// Fails if no correct rank would send the item now, with the reason.
     pub(super) fn take(&mut self, from: usize, item: Item) -> Result<(), &'static str> {
         let pair = &mut self.pairs[from];
         let inbound = &mut pair.inbound;
@@ -163,8 +167,9 @@ impl Channel {
                 if inbound.left.is_some() {
                     return Err("it left a world twice");
                 }
-                // Items arrive in order, and what waited for credit is sent before: so none of its frames is still to come,
-                // unless it has dropped some because this rank had left before it.
+                // Items arrive in order, and frames that waited for credit are sent before this
+                // one. So none of the rank's frames is still to come, unless it has dropped some
+                // because this rank had left before it.
                 let arrived = pair.fence.inbound.arrived + inbound.elsewhere;
                 if self.left.is_none() && !self.closed && frames != arrived {
                     return Err("it left a world after another number of frames than it has sent");
@@ -185,8 +190,8 @@ impl Channel {
         Ok(())
     }
 
-    /// Returns the notification of `from` of the exchange that this rank published last, if it and all frames of
-    /// [`Port::FENCE`] before it have arrived.
+    /// Returns the notification of `from` for the exchange that this rank published last. Returns
+    /// `None` until it and all frames of [`Port::FENCE`] before it have arrived.
     #[inline]
     pub(super) fn notification(&self, from: usize) -> Option<&Notification> {
         let Pair { inbound, fence, .. } = &self.pairs[from];
@@ -195,7 +200,7 @@ impl Channel {
         come.then_some(notification)
     }
 
-    /// Returns how `from` left, if it has reported so: nothing more arrives from it.
+    /// Returns how `from` left, if it has reported that. Nothing more arrives from it then.
     pub(super) fn gone(&self, from: usize) -> Option<Loss> {
         self.pairs[from].inbound.left.clone().map(Loss::Left)
     }
@@ -205,7 +210,7 @@ impl Channel {
         self.pairs[from].inbound.left.is_some()
     }
 
-    /// Returns why the world is over for this rank, `rank` of the job, if it is.
+    /// Returns why the world is over for this rank, `rank` of the job, if it is over.
     pub(super) fn mine(&self, rank: usize) -> Option<Lost> {
         if let Some(Cause { rank, what }) = &self.ended {
             return Some(Lost { rank: *rank, how: Loss::Ended(what.clone()) });
@@ -213,8 +218,8 @@ impl Channel {
         self.left.clone().map(|how| Lost { rank, how: Loss::Left(how) })
     }
 
-    /// Returns whether all frames that `from` posted, as far as it reported, have arrived, and those of [`Port::FENCE`]
-    /// were released.
+    /// Returns whether all frames that `from` has reported to have posted have arrived, and those
+    /// of [`Port::FENCE`] were released.
     pub(super) fn drained(&self, from: usize) -> bool {
         let pair = &self.pairs[from];
         pair.fence.inbound.frames.is_empty() && pair.arrived() >= pair.inbound.posted
@@ -232,7 +237,8 @@ impl Channel {
         }
     }
 
-    /// Writes how many frames of `to` were released, for each port of which it does not know.
+    /// Writes how many frames of `to` were released, for each port whose releases it does not know
+    /// of.
     #[inline]
     pub(super) fn report_releases(&mut self, number: u64, to: usize, out: &mut Vec<u8>) {
         let pair = &mut self.pairs[to];
@@ -249,7 +255,7 @@ impl Channel {
     /// Returns the rank in this world of a rank of the job.
     pub(super) fn index_of(&self, rank: usize) -> Option<usize> {
         let is_it = |member: Option<&u32>| member.is_some_and(|&member| member as usize == rank);
-        // In the worlds of the job it is the same.
+        // In the worlds of the job both ranks are equal.
         if is_it(self.members.get(rank)) {
             return Some(rank);
         }
@@ -261,8 +267,8 @@ impl Channel {
         self.closed_ports.contains(port)
     }
 
-    /// Closes a port, which is not [`Port::FENCE`]: drops what has arrived on it. What this rank has posted is still sent.
-    /// Returns the ranks that are to be told.
+    /// Closes `port` (never [`Port::FENCE`]) and discards what has arrived on it. What this rank
+    /// has posted is still sent. Returns the ranks to notify.
     pub(super) fn close_port(&mut self, port: Port) -> Vec<usize> {
         self.closed_ports.insert(port);
         let mut told = Vec::new();
@@ -302,7 +308,7 @@ impl Pair {
         if port == Port::FENCE { Some(&mut self.fence) } else { self.others.get_mut(&port) }
     }
 
-    /// Returns the queue of a port, which is opened by this rank if it is not open.
+    /// Returns the queue of a port, which this rank opens if it is not open.
     #[inline]
     pub(super) fn open(&mut self, port: Port) -> &mut Queue {
         if port == Port::FENCE {
@@ -311,10 +317,10 @@ impl Pair {
         self.others.entry(port).or_insert_with(|| Queue::new(PORT_CREDIT))
     }
 
-    /// Returns the queue of a port, which is opened by the other rank if it is not open.
+    /// Returns the queue of a port, which the other rank opens if it is not open.
     ///
     /// # Errors
-    /// That rank has opened too many.
+    /// Fails if that rank has opened too many ports.
     fn opened(&mut self, port: Port) -> Result<&mut Queue, &'static str> {
         if port == Port::FENCE {
             return Ok(&mut self.fence);
@@ -339,7 +345,7 @@ impl Pair {
         std::iter::once((Port::FENCE, &mut self.fence)).chain(others)
     }
 
-    /// Notes that the other rank is to learn of releases on a port.
+    /// Notes that releases on a port are to be reported to the other rank.
     #[inline]
     pub(super) fn note_unreported(&mut self, port: Port) {
         if port != Port::FENCE && !self.unreported.contains(&port) {
@@ -368,13 +374,13 @@ impl Pair {
         self.fence.inbound.arrived + self.inbound.elsewhere
     }
 
-    /// Drops all frames that wait for credit: the other rank will read nothing more.
+    /// Drops all frames that wait for credit, because the other rank will read nothing more.
     pub(super) fn forget(&mut self) {
         self.queues_mut().for_each(|(_, queue)| queue.outbound.forget());
     }
 
-    /// Removes the queue of a port that this rank has closed, unless frames wait for credit; then drops only what has
-    /// arrived.
+    /// Removes the queue of a port that this rank has closed. If frames wait for credit, discards
+    /// only what has arrived.
     pub(super) fn forget_if_sent(&mut self, port: Port) {
         let Some(queue) = self.others.get_mut(&port) else { return };
         if queue.outbound.has_waiting() {
@@ -449,7 +455,7 @@ mod tests {
         let mut channel = Channel::new(2);
         assert_eq!(channel.take(1, left(0)), Ok(()));
         assert!(channel.take(1, left(0)).is_err(), "twice");
-        // Where this rank has left before, the other one drops what waited for credit.
+        // If this rank has left before, the other one drops frames that waited for credit.
         let mut channel = Channel::new(2);
         channel.left = Some(Leave::Finished);
         assert_eq!(channel.take(1, left(7)), Ok(()));

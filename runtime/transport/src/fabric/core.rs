@@ -1,8 +1,10 @@
-//! [`Core`]: all that a process holds of its connections and worlds. The rank and the thread that serves in its absence
-//! take turns at it, under one lock; nothing here waits.
+//! [`Core`]: all that a process holds of its connections and worlds. The rank, and the thread that
+//! serves in its absence, take turns at it under one lock. Nothing here waits.
 //!
-//! This file has the state and what arrives. What ranks send is in [`send`](crate::fabric::send), what becomes of lost ranks in
-//! [`failure`](crate::fabric::failure), and what is due by time in [`timers`](crate::fabric::timers).
+//! This file has the state and handles what arrives. What ranks send is in
+//! [`send`](crate::fabric::send), what becomes of lost ranks in
+//! [`failure`](crate::fabric::failure), and what is due by time in
+//! [`timers`](crate::fabric::timers).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,29 +20,29 @@ use crate::fabric::waker::EventWaker;
 use crate::stream::{Decoder, Intake, Item, ReceiveBuffer};
 use crate::{Alarms, Header, Leave, Loss, Port};
 
-/// The most worlds that other ranks are in and this rank has not joined yet.
+/// The most worlds with items for this rank that it has not joined yet.
 const AHEAD: usize = 1 << 10;
 
-/// Bytes that one read takes in, in addition to a body that is filled in place.
+/// How many bytes one read takes in, in addition to a body that is filled in place.
 const SCRATCH: usize = 64 << 10;
 
 /// All that a process holds of its connections and worlds.
 pub struct Core<C: Carrier> {
     pub(crate) carrier: C,
     pub(super) limits: Limits,
-    /// This rank of the job.
+    /// This rank, as a rank of the job.
     pub(super) me: usize,
     /// Wakes the thread that serves.
     server: Arc<EventWaker>,
-    /// What the last wait has found: its memory is used again.
+    /// What the last wait has found. Kept so that its memory is reused.
     pub(crate) ready: Found<C>,
-    /// By rank; empty until the other ranks are known.
+    /// The other ranks, by rank. Empty until they are known.
     pub(crate) peers: Vec<Peer<C>>,
     /// The machine of each rank, as the lowest rank on it.
     pub(super) machines: Vec<usize>,
-    /// The ranks that died, in the order in which this process learnt of it.
+    /// The ranks that died, in the order in which this process found out.
     pub(super) deaths: Vec<u32>,
-    /// When the thread that serves has first seen one.
+    /// When the thread that serves first saw that a rank had failed.
     failed_at: Option<Instant>,
     pub(super) channels: BTreeMap<u64, Channel>,
     /// The number of worlds that this rank has created.
@@ -56,38 +58,41 @@ pub struct Core<C: Carrier> {
     /// How many of the next polls find nothing more than what was read when the rank woke.
     pub(super) fresh: usize,
     pub(super) rank: RankState,
-    /// The rank was woken from its wait for arrivals, and has not seen that yet.
+    /// Whether the rank was woken from its wait for arrivals and has not noticed yet.
     pub(super) woken: bool,
-    /// When the thread checks next whether the rank polls, if that is a while from now.
+    /// When the thread next checks whether the rank polls, if that is a while from now.
     pub(super) next_check: Option<Instant>,
-    /// The rank has slept since the thread has checked.
+    /// Whether the rank has slept since the thread last checked.
     pub(super) has_slept: bool,
-    /// The rank that the last poll found nothing of, and the ranks of all such polls since this rank slept.
+    /// The rank from which the last poll found nothing, and the ranks of all such polls since this
+    /// rank slept.
     pub(super) awaited: Option<u32>,
     pub(super) all_awaited: Vec<u32>,
     /// What the timers saw last: the awaited rank, and the count of polls that found something.
     pub(super) awaited_before: (Option<u32>, u64),
     /// How many ranks share a core of this machine, at least 1.
     pub(super) crowd: u32,
-    /// Wakes a rank of the job that is reached by shared memory, this one included, if it sleeps on its futex.
+    /// Wakes a rank of the job that is reached by shared memory, this one included, if it sleeps on
+    /// its futex.
     waker: Option<Box<dyn Fn(usize) + Send>>,
-    /// Which ranks are on the same node and reached by shared memory, this rank included: nothing is sent to them here.
-    /// Empty where all are reached by connections.
+    /// Which ranks are on the same node and reached by shared memory, this rank included. Nothing
+    /// is sent to them here. Empty if all ranks are reached by connections.
     pub(super) intra_node: Vec<bool>,
-    /// The rank has left for good.
+    /// Whether the rank has left for good.
     pub(super) closing: bool,
-    /// Its process has ended inside a world.
+    /// Whether its process has ended inside a world.
     pub(super) abandoned: bool,
-    /// The ranks for which something was written that was not flushed.
+    /// The ranks for which something was written but not flushed.
     dirty: Vec<u32>,
-    /// The worlds and ranks to which releases are to be reported when this rank has nothing better to do.
+    /// The worlds and ranks to which releases are to be reported when this rank has nothing better
+    /// to do.
     pub(super) pending_releases: Vec<(u64, u32)>,
     pub(super) requests: Requests,
     scratch: Box<[u8]>,
     /// Bodies of frames that this rank posts to itself.
     pub(super) own: Decoder,
     pub(super) timed: Instant,
-    /// What is known of waits of other ranks.
+    /// What is known of other ranks' waits.
     pub(super) probes: Probes,
     /// Counts what this rank knows of failures.
     pub(super) alarms: Alarms,
@@ -96,24 +101,26 @@ pub struct Core<C: Carrier> {
 /// The requests that no attendant has seen yet.
 #[derive(Default)]
 pub(super) struct Requests {
-    /// The world and the sender of each, in the order of arrival; no sender for a nudge.
+    /// The world and the sender of each, in order of arrival. A nudge has no sender.
     pub(super) list: VecDeque<(u64, Option<u32>)>,
-    /// Whether they wait: an attendant is at work, or a payload is being written.
+    /// Whether requests have to wait, because an attendant is at work or a payload is being
+    /// written.
     pub(super) held: bool,
     /// The number of worlds that have an attendant.
     pub(super) attended: usize,
 }
 
-/// What the rank of this process does, as far as its fabric knows.
+/// What the rank of this process is doing, as far as its fabric knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RankState {
-    /// It computes, or polls: then it counts its calls.
+    /// It computes, or it polls and then counts its calls.
     Busy,
-    /// It is in a step of a wait, perhaps without a core, and polls afterwards.
+    /// It is in one step of a wait, perhaps without a core, and polls afterwards.
     Waits,
     /// It waits for arrivals, and takes them in itself.
     AwaitsArrivals,
-    /// It sleeps on its futex since this event count: the thread that advances the count must wake it.
+    /// It has slept on its futex since this event count. A thread that advances the count must wake
+    /// it.
     SleepsOnFutex(u64),
 }
 
@@ -121,7 +128,7 @@ pub(super) enum RankState {
 struct ItemSink<'a, C: Carrier> {
     core: &'a mut Core<C>,
     from: usize,
-    /// The reason to take nothing more from that rank.
+    /// Why nothing more is taken in from that rank.
     wrong: Option<&'static str>,
 }
 
@@ -181,7 +188,8 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Sets the ranks of the job: for each what opens connections to it, and the lowest rank on its machine.
+    /// Sets the ranks of the job. Each has an opening for connections to it, and the lowest rank on
+    /// its machine.
     pub(super) fn set_ranks(&mut self, openings: Vec<C::Opening>, machines: Vec<usize>, now: Instant) {
         self.peers = openings.into_iter().map(|opening| Peer::new(opening, now)).collect();
         self.probes = Probes::new(Table::alone(self.me, self.peers.len()), self.peers.len());
@@ -195,8 +203,8 @@ impl<C: Carrier> Core<C> {
         self.machines[rank] == self.machines[self.me]
     }
 
-    /// Declares these ranks to be on this node, reached by shared memory; `waker` wakes each of them where it waits for
-    /// others of them, and `waits` are their entries.
+    /// Declares these ranks to be on this node, reached by shared memory. `waker` wakes any of them
+    /// that waits for others of them, and `waits` has their entries.
     pub(super) fn set_intra_node(&mut self, ranks: &[usize], waker: Box<dyn Fn(usize) + Send>, waits: Table) {
         self.probes = Probes::new(waits, self.peers.len());
         self.intra_node = (0..self.peers.len()).map(|rank| ranks.contains(&rank)).collect();
@@ -218,7 +226,8 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Wakes a rank that may wait for what this process has just stored: this one, or one that is reached by shared memory.
+    /// Wakes a rank that may be waiting for what this process has just stored: this one, or one
+    /// that is reached by shared memory.
     pub(super) fn wake_there(&mut self, rank: usize) {
         if rank == self.me() {
             self.events += 1;
@@ -228,33 +237,34 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Returns whether a rank has failed, as far as this one knows.
+    /// Returns whether this rank knows of a failed rank.
     pub(crate) fn has_failures(&self) -> bool {
         self.abandoned || !self.deaths.is_empty()
     }
 
-    /// Returns whether a failure has been known for as long as the others may go on after it.
+    /// Returns whether a failure has been known for as long as the other ranks may continue after
+    /// it.
     pub(super) fn grace_is_over(&mut self, now: Instant) -> bool {
         let Some(grace) = self.limits.grace.filter(|_| self.has_failures()) else { return false };
         now - *self.failed_at.get_or_insert(now) >= grace
     }
 
-    /// Returns whether a connection takes nothing more of what is to be sent.
+    /// Returns whether some connection cannot take the rest of what is to be sent.
     pub(super) fn is_stuck(&self) -> bool {
         self.peers.iter().any(|peer| peer.link.as_ref().is_some_and(|link| link.awaits_room()))
     }
 
-    /// Returns whether the rank is in a wait in which it has looked for something of `rank` last.
+    /// Returns whether the rank is in a wait and has last looked for something from `rank`.
     pub(crate) fn is_awaiting(&self, rank: usize) -> bool {
         self.rank != RankState::Busy && self.awaited == Some(rank as u32)
     }
 
-    /// Returns this rank of the job.
+    /// Returns this rank, as a rank of the job.
     pub(crate) fn me(&self) -> usize {
         self.me
     }
 
-    /// Returns the channel of this number, whether this rank has joined it or not.
+    /// Returns the channel of this number, whether or not this rank has joined it.
     pub(super) fn channel(&mut self, number: u64) -> &mut Channel {
         let ranks = self.peers.len();
         self.channels.entry(number).or_insert_with(|| Channel::new(ranks))
@@ -424,7 +434,7 @@ impl<C: Carrier> Core<C> {
         Ok(())
     }
 
-    /// Reads what has arrived from `from` for a poll of the rank.
+    /// Reads what has arrived from `from`, for a poll of the rank.
     pub(super) fn poll_from(&mut self, from: usize) {
         match self.fresh.checked_sub(1) {
             Some(fresh) => self.fresh = fresh,
@@ -437,7 +447,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Called when a poll found nothing from `from` on this port.
+    /// Called when a poll finds nothing from `from` on this port.
     pub(super) fn note_missing(&mut self, number: u64, from: usize, port: Port) {
         if from == self.me() {
             return;
@@ -457,7 +467,7 @@ impl<C: Carrier> Core<C> {
         self.flush_dirty();
     }
 
-    /// Marks that something was written to `to`: it is sent with what follows, or at the next poll.
+    /// Marks that something was written to `to`. It is sent with what follows, or at the next poll.
     pub(super) fn mark_dirty(&mut self, to: usize) {
         if !std::mem::replace(&mut self.peers[to].dirty, true) {
             self.dirty.push(to as u32);
@@ -484,7 +494,8 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Wakes the thread, which then sends what a connection did not take, should the rank compute.
+    /// Wakes the thread, which then sends what a connection did not take, in case the rank
+    /// computes.
     pub(crate) fn wake_server(&self) {
         self.server.wake();
     }

@@ -18,9 +18,9 @@ use crate::{
 
 /// One rank's end of a world over a fabric.
 pub struct FabricEnd<C: Carrier> {
-    /// This rank in this world.
+    /// This rank, as a rank of this world.
     rank: usize,
-    /// The ranks of the job, by rank in this world.
+    /// The members as ranks of the job, by their rank in this world.
     members: Vec<u32>,
     number: u64,
     exchange: u64,
@@ -40,11 +40,12 @@ pub struct FabricEnd<C: Carrier> {
 }
 
 impl<C: Carrier> FabricEnd<C> {
-    /// Returns the end of `rank` of world `world` of the job, which has all of its `size` ranks. A rank takes each
-    /// world once.
+    /// Returns the end of `rank` of world `world` of the job, which has all of the job's `size`
+    /// ranks. A rank takes each world once.
     ///
     /// # Errors
-    /// The job has another size, this process is another rank, or it has taken that world before.
+    /// Fails if the job has another size, if this process is another rank, or if it has taken that
+    /// world before.
     pub fn of_job(fabric: &Arc<Fabric<C>>, world: u32, rank: usize, size: usize) -> io::Result<Self> {
         let members: Vec<u32> = (0..size as u32).collect();
         let ranks = fabric.shared().lock().peers.len();
@@ -120,7 +121,7 @@ impl<C: Carrier> FabricEnd<C> {
         core.channels.get(&self.number)?.mine(self.rank)
     }
 
-    /// Polls everything that has arrived; returns why the world ended, if it has.
+    /// Polls everything that has arrived. Returns why the world ended, if it has.
     pub(crate) fn serve(&mut self) -> Option<Cause> {
         let mut core = self.core();
         C::serve_ready(&mut core);
@@ -133,9 +134,9 @@ impl<C: Carrier> FabricEnd<C> {
         self.core().peers.iter().any(Peer::unsent)
     }
 
-    /// Prepares this rank to sleep on its futex, while the fabric's thread serves, and wakes it when something arrives.
-    /// Returns false, and does nothing, if something has arrived since the last call. The caller then calls
-    /// [`wake`](Self::wake).
+    /// Prepares this rank to sleep on its futex. The fabric's thread serves meanwhile, and wakes
+    /// the rank when something arrives. Returns `false`, and does nothing, if something has arrived
+    /// since the last call. The caller calls [`wake`](Self::wake) afterwards.
     pub(crate) fn hand_over(&mut self) -> bool {
         let mut seen = self.seen;
         let handed = self.shared().hand_over(&mut seen);
@@ -159,7 +160,8 @@ impl<C: Carrier> FabricEnd<C> {
         self.lost_of(core, to).map_or(Ok(()), Err)
     }
 
-    /// Returns why nobody at `peer` sends any more, if so, even if not all that it sent has arrived.
+    /// Returns why nothing more is sent from `peer`, if so, even if not all that it sent has
+    /// arrived.
     fn lost_of(&self, core: &Core<C>, peer: usize) -> Option<Lost> {
         self.own_loss(core).or_else(|| {
             let from = self.of(peer);
@@ -167,13 +169,13 @@ impl<C: Carrier> FabricEnd<C> {
         })
     }
 
-    /// Posts a frame, whose payload is lent if it `may_stay`.
+    /// Posts a frame. Lends the payload to the carrier if it `may_stay`.
     ///
     /// # Errors
-    /// As [`Channels::post`].
+    /// As for [`Channels::post`].
     ///
     /// # Safety
-    /// As [`Channels::post`]; if it `may_stay` as [`Channels::post_in_place`].
+    /// As for [`Channels::post`], or if the payload `may_stay`, as for [`Channels::post_in_place`].
     unsafe fn post_any(
         &mut self,
         (to, port): (usize, Port),
@@ -181,7 +183,8 @@ impl<C: Carrier> FabricEnd<C> {
         (payload, len): (*const u8, usize),
         may_stay: bool,
     ) -> Result<(), Lost> {
-        // SAFETY: the caller promises that the payload is readable, and an empty one may have any address.
+        // SAFETY: the caller promises that the payload is readable, and an empty one may have any
+        // address.
         let payload = if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(payload, len) } };
         let mut core = self.core();
         self.may_send(&core, to)?;
@@ -192,7 +195,8 @@ impl<C: Carrier> FabricEnd<C> {
         Ok(())
     }
 
-    /// Polls for something of `from`, on this port if it is a frame: returns what `found` does, at once or after a read.
+    /// Polls for something from `from`, on this port if it is a frame. Returns what `found`
+    /// returns, either at once or after a read.
     fn find<T>(
         &self,
         from: usize,
@@ -355,8 +359,8 @@ impl<C: Carrier> Channels for FabricEnd<C> {
         to: *mut u8,
         len: usize,
     ) {
-        // SAFETY: the caller promises the same until `release` or `cancel`, or until this end is dropped: then the body
-        // is recycled, moved out, or dropped.
+        // SAFETY: the caller promises the same until `release` or `cancel`, or until this end is
+        // dropped. At each of these the body is recycled, moved out, or dropped.
         let buffer = unsafe { ReceiveBuffer::new(to, len) };
         self.core().prepost(self.number, self.of(from), port, ahead, header, buffer);
     }
@@ -415,7 +419,7 @@ impl<C: Carrier> Channels for FabricEnd<C> {
     }
 
     fn nothing_in_flight(&mut self, _: usize) -> bool {
-        true // a rank reports its wait after all else that it sent
+        true // a rank reports its wait after everything else that it sent
     }
 
     fn close(&mut self, port: Port) {
@@ -492,7 +496,7 @@ impl<C: Carrier> Liveness for FabricEnd<C> {
     fn left_at(&self, peer: usize) -> Option<u64> {
         let (core, of) = (self.core(), self.of(peer));
         let channel = core.channels.get(&self.number)?;
-        // What it announced came before, on the same connection.
+        // The peer's announcement came before this, on the same connection.
         channel.has_left(of).then(|| channel.pairs[of].inbound.announced)
     }
 

@@ -1,4 +1,4 @@
-//! What becomes of a lost rank, and what ranks that wait for it are told.
+//! What becomes of a lost rank, and which errors ranks that wait for it receive.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use crate::fabric::core::Core;
 use crate::{Cause, Leave, Loss, Lost};
 
 impl<C: Carrier> Core<C> {
-    /// Handles items that no rank would send.
+    /// Handles items that no correct rank would send.
     pub(super) fn reject(&mut self, from: usize, what: String) {
         for number in self.numbers() {
             let channel = &self.channels[&number];
@@ -39,7 +39,8 @@ impl<C: Carrier> Core<C> {
         self.peers[rank].close();
     }
 
-    /// Marks `rank` as having left all its worlds, as finished, and ended. What it sent on a connection is still read.
+    /// Marks `rank` as ended after it has left all its worlds as finished. What it has sent on an
+    /// open connection is still read.
     pub(super) fn mark_finished(&mut self, rank: usize) {
         let Some(peer) = self.peers.get_mut(rank) else { return };
         peer.finished = true;
@@ -67,7 +68,7 @@ impl<C: Carrier> Core<C> {
         peer.suspected.get_or_insert((Instant::now() + self.limits.obituary, what));
     }
 
-    /// Handles a failed write to `to`: the reason may have arrived before.
+    /// Handles a failed write to `to`. The reason may have arrived before.
     pub(crate) fn write_failed(&mut self, to: usize, what: &str) {
         for _ in 0..1 << 12 {
             let heard = self.heard;
@@ -115,15 +116,16 @@ impl<C: Carrier> Core<C> {
         self.numbers().into_iter().for_each(|number| self.forget_if_over(number));
     }
 
-    /// Returns why nothing more arrives from member `index` of a world, rank `from` of the job, if nothing can.
+    /// Returns why nothing more can arrive from member `index` of a world, rank `from` of the job,
+    /// if that is so.
     pub(super) fn lost(&self, number: u64, index: usize, from: usize) -> Option<Lost> {
         let channel = self.channels.get(&number)?;
         let how = self.gone_of(number, from)?;
         if channel.has_left(from) {
             return Some(Lost { rank: index, how });
         }
-        // A rank that did not reach the end of this world may have died because another rank died: the error names that
-        // one.
+        // A rank that did not reach the end of this world may have died because another rank died.
+        // The error then names that other rank.
         let fault = self.deaths.iter().find_map(|&dead| {
             let peer = &self.peers[dead as usize];
             let rank = channel.members.iter().position(|&member| member == dead)?;
@@ -146,7 +148,7 @@ impl<C: Carrier> Core<C> {
             Some(Loss::Left(Leave::Failed(format!("it ended without having been in this world{why}"))))
         };
         match (peer.last_error(), &peer.died) {
-            // The error of its last world is why it did not join this one.
+            // The error of its last world is the reason that it did not join this one.
             (Some(why), _) => absent(&format!(": {why}")),
             (_, Some(what)) => Some(Loss::Died(what.clone())),
             _ if !peer.heard_goodbye => None,
@@ -157,7 +159,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Returns whether no rank at the other end reads what is posted.
+    /// Returns whether the other rank no longer reads what is posted.
     pub(super) fn is_gone(&self, number: u64, to: usize) -> bool {
         let peer = &self.peers[to];
         peer.died.is_some()

@@ -1,5 +1,5 @@
-//! Entry points for a fuzzer: each function must return for any bytes, and allocate no more than they are worth. Also
-//! the frames that tests corrupt.
+//! Entry points for a fuzzer. Each function must return for any bytes, and allocate no more than
+//! they are worth. Also the frames that tests corrupt.
 
 use crate::auth::{Identity, Opener, Secret, Taker, Verdict};
 use crate::deadlock::{Table, Waiting, Walk};
@@ -11,11 +11,12 @@ use crate::{Header, Leave, Notification, Port, Record};
 /// The channel that recorded items belong to.
 const NUMBER: u64 = 7;
 
-/// A port besides that of fences.
+/// A port other than that of fences.
 const PORT: Port = Port(3);
 
-/// Reads `bytes` as rank 1 would have sent them to rank 0 of 3, in pieces whose lengths the first byte decides, and
-/// takes in their items as far as they are valid. Returns how many items there were, and whether one was refused.
+/// Reads `bytes` as rank 1 would have sent them to rank 0 of 3, in pieces whose lengths the first
+/// byte decides, and takes in their items as far as they are valid. Returns how many items there
+/// were, and whether one was refused.
 pub fn frames(bytes: &[u8]) -> (usize, bool) {
     let Some((&first, bytes)) = bytes.split_first() else { return (0, false) };
     let mut channel = Channel::new(3);
@@ -38,7 +39,7 @@ pub fn frames(bytes: &[u8]) -> (usize, bool) {
         if refused {
             break;
         }
-        // What this rank does meanwhile.
+        // What this rank does between two pieces.
         channel.exchange += u64::from(channel.notification(1).is_some());
         channel.pairs[1].inbound.read = channel.exchange;
         let pair = &mut channel.pairs[1];
@@ -78,7 +79,7 @@ fn probed(seen: u64, list: &[u8]) -> bool {
     true
 }
 
-/// Returns items as a rank sends them, each by itself.
+/// Returns items as a rank sends them, each in bytes of its own.
 pub fn recorded(items: usize) -> Vec<Vec<u8>> {
     let mut released = 0;
     let waiting = |rank: usize| {
@@ -143,8 +144,8 @@ fn handshake_of(nonce: u8) -> (Opener, Taker, [Vec<u8>; 4]) {
     )
 }
 
-/// Lets both sides of a handshake take in these bytes, in pieces whose lengths the first byte decides. Returns whether
-/// either accepted the other.
+/// Feeds these bytes to both sides of a handshake, in pieces whose lengths the first byte decides.
+/// Returns whether either accepted the other.
 pub fn handshake(bytes: &[u8]) -> bool {
     use crate::auth::{Opening, Taking};
     let Some((&first, mut bytes)) = bytes.split_first() else { return false };
@@ -170,7 +171,7 @@ pub fn handshake(bytes: &[u8]) -> bool {
     false
 }
 
-/// Returns the bytes that the opener, and the taker, of that handshake accept.
+/// Returns the bytes that the opener of that handshake accepts, and those that its taker accepts.
 pub fn spoken(nonce: u8) -> [Vec<u8>; 2] {
     let (_, _, [hello, answer, proof, verdict]) = handshake_of(nonce);
     [[&[nonce], &answer[..], &verdict].concat(), [&[nonce], &hello[..], &proof].concat()]

@@ -6,47 +6,48 @@ use std::time::Instant;
 use crate::fabric::carrier::{Carrier, Connection, Opening, Outgoing};
 use crate::stream::ItemWriter;
 
-/// The most bytes of items that wait for the next write; beyond, what is posted is written at once.
+/// The most bytes of items that wait for the next write. Beyond this, posted items are written at
+/// once.
 pub(crate) const PACKED: usize = 32 << 10;
 
 /// One other rank of the job.
 pub struct Peer<C: Carrier> {
     pub(crate) link: Option<Box<C::Connection>>,
     pub(crate) opening: C::Opening,
-    /// It sends nothing more on this connection.
+    /// Whether it sends nothing more on this connection.
     pub(crate) heard_rest: bool,
     /// Bytes for that rank.
     pub(crate) out: Outgoing,
-    /// How many of these bytes need no connection of their own: they say that this rank has left
-    /// worlds as finished, or which had ended, or that a world has ended because of a death that
-    /// the launcher reports to all.
+    /// How many of these bytes need no connection of their own. They report that this rank has left
+    /// worlds as finished, or worlds that had ended, or that a world has ended because of a death
+    /// that the launcher reports to all ranks.
     pub(crate) deferred: usize,
-    /// The error with which it left a world, if it left none without an error since.
+    /// The error with which it left a world, unless it has since left one without an error.
     pub(crate) failed: Option<String>,
-    /// It has died, for this reason.
+    /// Why it died, if it has died.
     pub(crate) died: Option<String>,
-    /// Its launcher has reported that to all ranks.
+    /// Whether its launcher has reported its death to all ranks.
     pub(crate) reported: bool,
-    /// Its process is known to have ended.
+    /// Whether its process is known to have ended.
     pub(crate) has_ended: bool,
-    /// It is suspected to have died, for this reason; it is marked failed at this time, unless its
-    /// launcher reports another.
+    /// When it is marked failed, and why it is suspected to have died, unless its launcher reports
+    /// another reason before.
     pub(crate) suspected: Option<(Instant, String)>,
-    /// Its launcher has reported that it left all its worlds as finished, and ended.
+    /// Whether its launcher has reported that it left all its worlds as finished, and ended.
     pub(crate) finished: bool,
-    /// This rank knows that from the launcher only.
+    /// Whether this rank knows that from the launcher only.
     pub(crate) untold: bool,
-    /// It has sent a goodbye; it has succeeded, unless its launcher reports otherwise before this
-    /// time.
+    /// Until when its launcher may report how it ended, once it has sent a goodbye. Without a
+    /// report it counts as successful.
     pub(crate) closing: Option<Instant>,
-    /// A poll of this rank found nothing from it.
+    /// Whether a poll of this rank found nothing from it.
     pub(crate) awaited_by_us: bool,
-    /// Something was written that is to be flushed.
+    /// Whether something was written that is to be flushed.
     pub(crate) dirty: bool,
     pub(crate) said_goodbye: bool,
     pub(crate) heard_goodbye: bool,
     pub(crate) heard_farewell: bool,
-    /// Something was received, or sent, since the times below.
+    /// Whether something was received, or sent, since the times below.
     pub(crate) heard: bool,
     pub(crate) spoke: bool,
     pub(crate) heard_at: Instant,
@@ -88,24 +89,24 @@ impl<C: Carrier> Peer<C> {
         (self.deferred, self.heard_rest) = (0, false);
     }
 
-    /// Returns whether this rank has said that it sends nothing more on the connection.
+    /// Returns whether this rank has announced that it sends nothing more on the connection.
     pub(crate) fn is_resting(&self) -> bool {
         self.link.as_ref().is_some_and(|link| link.is_resting())
     }
 
-    /// Returns whether both sides have said so, and nothing is to be sent any more.
+    /// Returns whether both sides have announced that, and nothing is left to send.
     pub(crate) fn has_rested(&self) -> bool {
         self.heard_rest && self.is_resting() && !self.unsent()
     }
 
-    /// Returns whether nothing that is written for it arrives any more: it has died, cannot be
-    /// reached, or has sent a goodbye.
+    /// Returns whether nothing that is written for it can arrive any more, because it has died,
+    /// cannot be reached, or has sent a goodbye.
     pub(crate) fn is_gone(&self) -> bool {
         self.died.is_some() || self.suspected.is_some() || self.heard_goodbye
     }
 
-    /// Returns whether neither rank needs to hear that the other one is still there. Over a carrier
-    /// without connections, a rank that has said goodbye still waits for the other one's.
+    /// Returns whether neither rank needs signs of life from the other. Over a carrier without
+    /// connections, a rank that has sent a goodbye still waits for the other one's.
     pub(super) fn has_parted(&self) -> bool {
         if C::IS_CONNECTIONLESS {
             self.said_goodbye && self.heard_goodbye
@@ -114,13 +115,13 @@ impl<C: Carrier> Peer<C> {
         }
     }
 
-    /// Returns whether there is no connection to it, nor one that is being established.
+    /// Returns whether there is no connection to it, and none is being established.
     pub(crate) fn is_apart(&self) -> bool {
         self.link.is_none() && !self.opening.is_under_way() && !self.opening.is_due_again()
     }
 
-    /// Returns whether it is apart, and nothing was written or waits for credit (`waiting`) that
-    /// needs a connection.
+    /// Returns whether there is no connection to it, and nothing needs one: neither bytes that were
+    /// written nor frames that wait for credit (`waiting`).
     pub(crate) fn needs_nothing(&self, waiting: bool) -> bool {
         self.is_apart() && !self.wants_connection() && !waiting
     }
@@ -139,7 +140,8 @@ impl<C: Carrier> Peer<C> {
         (self.out, self.deferred, self.heard_rest) = (Outgoing::default(), 0, false);
     }
 
-    /// Returns the error with which it left its last world before it ended by itself, in no world.
+    /// Returns the error with which it left its last world, if it then ended by itself, in no
+    /// world.
     pub(super) fn last_error(&self) -> Option<&str> {
         self.failed.as_deref().filter(|_| self.heard_goodbye)
     }
@@ -155,7 +157,7 @@ impl<C: Carrier> Peer<C> {
     /// Passes on as much as the connection takes.
     ///
     /// # Errors
-    /// The connection has ended.
+    /// Fails if the connection has ended.
     pub(crate) fn flush(&mut self, carrier: &mut C) -> io::Result<()> {
         if let Some(link) = &mut self.link {
             self.spoke |= link.flush(carrier, &mut self.out)?;
@@ -163,8 +165,8 @@ impl<C: Carrier> Peer<C> {
         Ok(())
     }
 
-    /// Returns whether a payload of `bytes` bytes is better passed on from where it is than packed
-    /// first.
+    /// Returns whether it is better to pass on a payload of `bytes` bytes from its own memory than
+    /// to pack it first.
     pub(super) fn takes_in_place(&self, bytes: usize) -> bool {
         bytes > PACKED / 4 && self.link.as_deref().is_some_and(|link| link.takes_in_place())
     }
@@ -172,17 +174,17 @@ impl<C: Carrier> Peer<C> {
     /// Packs a payload, and writes what waits if that is enough.
     ///
     /// # Errors
-    /// The connection has ended.
+    /// Fails if the connection has ended.
     pub(super) fn pack(&mut self, carrier: &mut C, payload: &[u8]) -> io::Result<()> {
         self.out.bytes.extend_from_slice(payload);
         if self.out.bytes.len() - self.out.sent > PACKED { self.flush(carrier) } else { Ok(()) }
     }
 
-    /// Passes on what waits and then as much of this payload as the connection takes; returns how
+    /// Passes on what waits, and then as much of this payload as the connection takes. Returns how
     /// many of its bytes were passed on.
     ///
     /// # Errors
-    /// The connection has ended.
+    /// Fails if the connection has ended.
     pub(super) fn pass_in_place(&mut self, carrier: &mut C, payload: &[u8]) -> io::Result<usize> {
         let Some(link) = &mut self.link else { return Ok(0) };
         let (spoke, taken) = link.pass_in_place(carrier, &mut self.out, payload)?;
@@ -190,11 +192,11 @@ impl<C: Carrier> Peer<C> {
         Ok(taken)
     }
 
-    /// Passes on what waits, and lends this payload to the connection, if it takes that; returns
+    /// Passes on what waits, and lends this payload to the connection if it accepts that. Returns
     /// whether it does.
     ///
     /// # Errors
-    /// The connection has ended.
+    /// Fails if the connection has ended.
     ///
     /// # Safety
     /// As for [`Connection::pass_lent`].

@@ -1,21 +1,23 @@
-//! Long waits between ranks that do not read each other's entries: what [`deadlock`](crate::deadlock) needs of
-//! connections.
+//! Long waits between ranks that do not read each other's entries: the part of
+//! [`deadlock`](crate::deadlock) that needs connections.
 //!
-//! There are four items, which belong to no world and which the thread that holds the lock answers, be it the rank or
-//! the thread that serves:
+//! There are four items, which belong to no world. The thread that holds the lock answers them, be
+//! it the rank or the thread that serves:
 //!
 //! - A waiting rank *asks* the awaited rank in which wait it is.
-//! - The awaited rank *answers*, also with what it has seen itself, for ranks that look for a knot. First it writes what is pending for the asking rank: its releases, and which superstep
-//!   it is in. If frames for that rank wait for credit, it answers that it is in no wait. Everything else that it had
-//!   sent before its wait was written before, and bytes of a connection arrive in order; so all of it has arrived when
-//!   the answer has.
-//! - A *probe* is a list of waits of which each has seen the next, and the number of a wait of the rank that it goes
-//!   to. If that rank is in this wait, it appends its own wait and hands the list on, or finds that the list began with
-//!   its own.
-//! - A rank that knows a cycle, and would end its wait, notifies the others; and does not end it before all have
-//!   notified it.
+//! - The awaited rank *answers*. The answer includes what that rank has seen itself, for ranks that
+//!   look for a knot. First it writes what is pending for the asking rank: its releases, and which
+//!   superstep it is in. If frames for that rank wait for credit, it answers that it is in no wait.
+//!   It wrote everything else that it sent before its wait earlier, and bytes of a connection
+//!   arrive in order. So all of that has arrived when the answer has.
+//! - A *probe* is a list of waits, where each has seen the next, and the number of a wait of the
+//!   rank that it goes to. If that rank is in this wait, it appends its own wait and passes the
+//!   list on, or finds that the list began with its own.
+//! - A rank that knows of a cycle, and wants to end its wait, *notifies* the others. It does not
+//!   end the wait before all of them have notified it.
 //!
-//! None of them is repeated within [`AGAIN`], and none is sent to a rank that has not read what was written before.
+//! None of these is repeated within [`AGAIN`], and none is sent to a rank that has not read what
+//! was written before.
 
 use std::time::{Duration, Instant};
 
@@ -27,36 +29,38 @@ use crate::stream::{ItemWriter, PROBE};
 /// The shortest time after which an item is repeated.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// The most ranks in a list: larger cycles are not found.
+/// The most ranks in a list. Larger cycles are not found.
 const MAX_LIST: usize = 1 << 10;
 
-/// Bytes of a wait in a list before its text, and of the text, in a short list and in a long one.
+/// Bytes of a wait in a list: those before its text, and those of the text, in a short list and in
+/// a long one.
 const HEAD: usize = 14;
 const TEXT: [usize; 2] = [384, 48];
 const SHORT: usize = 128;
 const _: () = assert!(SHORT * (HEAD + TEXT[0]) <= PROBE && MAX_LIST * (HEAD + TEXT[1]) <= PROBE);
 
-/// Unsent bytes to a rank beyond which none of these items is written.
+/// How many unsent bytes to a rank there may be before none of these items is written.
 const UNREAD: usize = 1 << 20;
 
-/// What a process knows of waits of other ranks.
+/// What a process knows of other ranks' waits.
 pub(super) struct Probes {
-    /// The entries that it reads, its own at least.
+    /// The entries that it reads, at least its own.
     pub(super) table: Table,
     known: Vec<Known>,
-    /// The list that returned, and the wait that it returned to.
+    /// The list that returned, and the number of the wait that it returned to.
     cycle: Option<(u64, Vec<Waiting>)>,
-    /// The last list that began here and was handed on: from which wait, behind which wait, and when.
+    /// The last list that began here and was passed on: the number of its first wait, the number of
+    /// the wait that it was sent to, and when.
     begun: Option<(u64, u64, Instant)>,
 }
 
-/// What it knows of one rank.
+/// What a process knows of one rank.
 #[derive(Default)]
 struct Known {
     waiting: Option<Waiting>,
     asked: Option<Instant>,
     agreed: u64,
-    /// The wait of this rank in a cycle that was last reported to that rank.
+    /// This rank's wait in a cycle that was last reported to that rank.
     notified: u64,
 }
 
@@ -72,7 +76,7 @@ impl Probes {
     }
 }
 
-/// Encodes a list: for each wait the rank, the number, and the text after its length.
+/// Encodes a list: for each wait the rank, the number, the length of the text, and the text.
 pub(super) fn written(waits: &[Waiting]) -> Vec<u8> {
     let most = TEXT[usize::from(waits.len() > SHORT)];
     let mut bytes = Vec::new();
@@ -86,7 +90,7 @@ pub(super) fn written(waits: &[Waiting]) -> Vec<u8> {
     bytes
 }
 
-/// Decodes a list that goes to `to`, where it is valid in a job of `ranks` ranks.
+/// Decodes a list that goes to `to`. Returns `None` if it is not valid in a job of `ranks` ranks.
 pub(super) fn read(mut bytes: &[u8], to: usize, ranks: usize) -> Option<Vec<Waiting>> {
     let mut waits: Vec<Waiting> = Vec::new();
     while !bytes.is_empty() {
@@ -108,7 +112,7 @@ pub(super) fn read(mut bytes: &[u8], to: usize, ranks: usize) -> Option<Vec<Wait
     (!waits.is_empty()).then_some(waits)
 }
 
-/// Encodes what a wait is about.
+/// Encodes which ranks a wait is about.
 fn written_about(waiting: &Waiting) -> Vec<u8> {
     let mut bytes = Vec::new();
     for About { rank, ends, seen } in waiting.about() {
@@ -119,7 +123,7 @@ fn written_about(waiting: &Waiting) -> Vec<u8> {
     bytes
 }
 
-/// Decodes what a wait is about, in a job of `ranks` ranks.
+/// Decodes which ranks a wait is about, in a job of `ranks` ranks.
 fn read_about(mut bytes: &[u8], ranks: usize) -> Option<Vec<About>> {
     let mut all = Vec::new();
     while !bytes.is_empty() {
@@ -159,7 +163,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Answers `to`, which asks in which wait this rank is.
+    /// Answers `to`, which asked in which wait this rank is.
     pub(super) fn answer(&mut self, to: usize) {
         if !self.may_report(to) {
             return;
@@ -189,7 +193,7 @@ impl<C: Carrier> Core<C> {
     /// Takes in the answer of `from`.
     ///
     /// # Errors
-    /// No rank would send it.
+    /// Fails if no correct rank would send it.
     pub(super) fn answered(
         &mut self,
         from: usize,
@@ -214,10 +218,10 @@ impl<C: Carrier> Core<C> {
         Ok(())
     }
 
-    /// Takes in a list that goes to this rank in this wait.
+    /// Takes in a list that goes to this rank, in the wait numbered `seen`.
     ///
     /// # Errors
-    /// The list is invalid.
+    /// Fails if the list is invalid.
     pub(super) fn probed(&mut self, seen: u64, list: &[u8]) -> Result<(), &'static str> {
         let me = self.me();
         let mut waits = read(list, me, self.peers.len()).ok_or("it sent an invalid list of waits")?;
@@ -226,7 +230,8 @@ impl<C: Carrier> Core<C> {
             last.seen = seen;
         }
         if waits[0].rank != me {
-            // This rank knows its own waits better than the list; and a list that names a rank twice is no cycle of it.
+            // This rank knows its own waits better than the list does. And a list that names a rank
+            // twice is not a cycle of it.
             if waits.iter().all(|waiting| waiting.rank != me) && own.others.is_empty() {
                 waits.push(own);
                 self.hand_on(waits);
@@ -240,7 +245,7 @@ impl<C: Carrier> Core<C> {
         Ok(())
     }
 
-    /// Continues a list as far as entries are here, and sends it to the next rank.
+    /// Continues a list as far as entries are readable here, and sends it to the next rank.
     fn hand_on(&mut self, waits: Vec<Waiting>) {
         match self.probes.table.walk(waits) {
             Walk::Open => {}
@@ -260,14 +265,15 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Takes in that `from` knows to be in a cycle in this wait.
+    /// Takes in that `from` knows that its wait of this number is in a cycle.
     pub(super) fn agreed(&mut self, from: usize, number: u64) {
         let known = &mut self.probes.known[from];
         known.agreed = known.agreed.max(number);
         self.events += 1;
     }
 
-    /// Returns the wait of `rank`, as far as it is known; with `ask`, the rank is asked for the next time.
+    /// Returns the wait of `rank`, as far as known. With `ask`, also asks the rank, for the
+    /// next call.
     pub(super) fn waiting_of(&mut self, rank: usize, ask: bool) -> Option<Waiting> {
         if ask {
             self.ask(rank, Instant::now());
@@ -275,7 +281,7 @@ impl<C: Carrier> Core<C> {
         self.probes.known.get(rank)?.waiting.clone()
     }
 
-    /// Begins a list of waits, or hands one on.
+    /// Begins a list of waits, or passes one on.
     pub(super) fn probe(&mut self, probe: &Probe) {
         let (now, Some(first)) = (Instant::now(), probe.waits.first()) else { return };
         let this = (first.number, probe.seen);
@@ -287,12 +293,12 @@ impl<C: Carrier> Core<C> {
         self.flush_dirty();
     }
 
-    /// Returns the cycle that this rank's wait of this number is in, if one is known.
+    /// Returns the cycle that contains this rank's wait of this number, if one is known.
     pub(super) fn cycle_of(&self, number: u64) -> Option<Vec<Waiting>> {
         self.probes.cycle.as_ref().filter(|(to, _)| *to == number).map(|(_, cycle)| cycle.clone())
     }
 
-    /// Notifies `rank` that this rank knows to be in a cycle in the wait of this number.
+    /// Notifies `rank` that this rank knows that its wait of this number is in a cycle.
     pub(super) fn agree_with(&mut self, rank: usize, number: u64) {
         if self.may_report(rank) && self.probes.known[rank].notified != number {
             self.probes.known[rank].notified = number;
@@ -301,7 +307,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Returns the greatest wait in which `rank` has said that it knows to be in a cycle.
+    /// Returns the greatest wait that `rank` has reported to be in a cycle.
     pub(super) fn agreed_of(&self, rank: usize) -> u64 {
         self.probes.known.get(rank).map_or(0, |known| known.agreed)
     }
@@ -327,7 +333,7 @@ mod tests {
             assert!(bytes.len() <= PROBE, "{count} waits");
             waits.iter_mut().for_each(|w| w.text = cut(&w.text, TEXT[usize::from(count > SHORT)]).into());
             if let Some(last) = waits.last_mut() {
-                last.seen = 0; // sent apart from the list
+                last.seen = 0; // sent separately from the list
             }
             assert_eq!(read(&bytes, count, count + 1), Some(waits));
         }

@@ -1,10 +1,10 @@
-//! [`Queue`]: the frames of one port between this rank and another one, both ways.
+//! [`Queue`]: the frames of one port between this rank and another one, in both directions.
 //!
-//! A frame is sent when there is credit: a number of bytes, granted by the receiver, counted from the beginning. A
-//! grant is always at least a constant beyond what was released, and the receiver grants more when it polls the port for
-//! something of a sender that has reported how much it has: a receiver that waits takes all that it waits for, and one
-//! that does not holds at most that constant for each port. Each port has credit of its own, so its frames never wait for
-//! those of another port.
+//! A frame is sent when there is credit: a number of bytes, granted by the receiver, counted from
+//! the beginning. A grant always exceeds what was released by at least a constant. The receiver
+//! grants more when it polls the port for a sender that has reported how much it has. So a receiver
+//! that waits takes everything that it waits for, and one that does not holds at most that constant
+//! for each port. Each port has its own credit, so its frames never wait for those of another port.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -12,10 +12,11 @@ use std::collections::VecDeque;
 use crate::stream::{Body, CLOSED, HEAD, ItemWriter, ReceiveBuffer};
 use crate::{Header, Port, UNREPORTED, UNREPORTED_BYTES};
 
-/// Bytes of frames of [`Port::FENCE`] that may be in flight to a receiver that does not poll, for each pair of ranks.
+/// How many bytes of frames of [`Port::FENCE`] may be in flight to a receiver that does not poll,
+/// for each pair of ranks.
 pub(super) const CREDIT: u64 = 16 << 20;
 
-/// Bytes of frames of each other port that may be.
+/// How many bytes of frames of each other port may be in flight to such a receiver.
 pub(super) const PORT_CREDIT: u64 = 4 << 20;
 
 /// Returns the credit that a frame costs, in bytes.
@@ -27,16 +28,17 @@ pub(super) fn cost(len: usize) -> u64 {
 pub(super) struct Queue {
     pub(super) inbound: InboundQueue,
     pub(super) outbound: OutboundQueue,
-    /// The other rank has used the port first.
+    /// Whether the other rank was the first to use the port.
     pub(super) opened_there: bool,
 }
 
-/// When the sender of a frame should learn that it was released.
+/// When a release is to be reported to the sender of the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Due {
-    /// With the next write: there are [`UNREPORTED`] of them, or as many bytes as [`UNREPORTED_BYTES`].
+    /// With the next write: [`UNREPORTED`] releases are unreported, or [`UNREPORTED_BYTES`] of
+    /// them.
     Now,
-    /// When this rank has waited a little: it may send something else first.
+    /// When this rank has waited a little, because it may send something else first.
     Soon,
     /// With the next item that is sent.
     Later,
@@ -45,21 +47,22 @@ pub(super) enum Due {
 /// The frames that have arrived.
 pub(super) struct InboundQueue {
     pub(super) frames: VecDeque<(Header, Body)>,
-    /// Pre-posted receive buffers: the number of the frame, and the header that it must have.
+    /// The pre-posted receive buffers, each with the number of its frame and the header that this
+    /// must have.
     preposted: VecDeque<(u64, Header, ReceiveBuffer)>,
     /// The number of frames that have arrived.
     pub(super) arrived: u64,
     /// The least credit beyond what was released.
     credit: u64,
-    /// Bytes of frames that this rank has released.
+    /// How many bytes of frames this rank has released.
     taken: u64,
-    /// Bytes of frames that the sender may send.
+    /// How many bytes of frames the sender may send.
     granted: u64,
-    /// Bytes that the sender has reported it would send.
+    /// How many bytes the sender has reported that it wants to send.
     wanted: u64,
     /// The number of frames that this rank has released.
     releases: u64,
-    /// The number of releases that the sender knows of, and their bytes.
+    /// The number of releases that were reported to the sender, and their bytes.
     reported: u64,
     reported_bytes: u64,
 }
@@ -68,19 +71,19 @@ pub(super) struct InboundQueue {
 pub(super) struct OutboundQueue {
     /// The number of frames that were posted.
     pub(super) posted: u64,
-    /// Bytes of frames that were posted.
+    /// How many bytes of frames were posted.
     bytes: u64,
-    /// Bytes of frames that were sent.
+    /// How many bytes of frames were sent.
     sent: u64,
-    /// Bytes of frames that may be sent.
+    /// How many bytes of frames may be sent.
     granted: u64,
-    /// Bytes of frames that the receiver knows are to be sent.
+    /// How many bytes this rank has reported that it wants to send.
     wanted: u64,
     /// Frames without credit.
     waiting: VecDeque<Vec<u8>>,
     /// The number of frames that the receiver has released.
     released: u64,
-    /// The receiver has closed the port: all frames count as released.
+    /// Whether the receiver has closed the port. Then all frames count as released.
     closed: bool,
 }
 
@@ -116,8 +119,8 @@ impl Queue {
 }
 
 impl InboundQueue {
-    /// Releases the oldest frame: returns its header and body, and when the sender should learn of it. `silent` says
-    /// whether nothing was sent to it since the last release.
+    /// Releases the oldest frame. Returns its header and body, and when to report this to the
+    /// sender. `silent` is whether nothing was sent to the sender since the last release.
     pub(super) fn release(&mut self, silent: &mut bool) -> Option<(Header, Body, Due)> {
         let (header, body) = self.frames.pop_front()?;
         self.releases += 1;
@@ -135,8 +138,9 @@ impl InboundQueue {
         Some((header, body, due))
     }
 
-    /// Pre-posts a buffer for the payload of the frame that follows `ahead` unreleased ones, if it has this header. The
-    /// next frame to be complete may be half received: then `adopt` takes the buffer, or returns it.
+    /// Pre-posts a buffer for the payload of the frame that follows `ahead` unreleased ones, if it
+    /// has this header. If that is the next frame to arrive, it may be half received already: then
+    /// `adopt` takes the buffer, or returns it.
     pub(super) fn prepost(
         &mut self,
         ahead: u64,
@@ -156,7 +160,7 @@ impl InboundQueue {
         }
     }
 
-    /// Takes the buffer that is pre-posted for the frame that arrives now.
+    /// Takes the buffer that is pre-posted for the frame that is arriving now.
     pub(super) fn buffer(&mut self, header: Header, len: usize) -> Option<ReceiveBuffer> {
         self.drop_preposted(self.arrived);
         let (frame, expected, buffer) = self.preposted.front()?;
@@ -171,7 +175,7 @@ impl InboundQueue {
         }
     }
 
-    /// Cancels all pre-posted buffers: a payload that has arrived in one is moved out.
+    /// Cancels all pre-posted buffers. Payloads that have arrived in one are moved out.
     pub(super) fn cancel(&mut self) {
         self.preposted.clear();
         self.frames.iter_mut().for_each(|(_, body)| body.move_out());
@@ -183,7 +187,7 @@ impl InboundQueue {
         self.frames.clear();
     }
 
-    /// Takes in that the sender has this number of bytes to send.
+    /// Takes in that the sender wants to send this number of bytes.
     pub(super) fn want(&mut self, bytes: u64) {
         self.wanted = self.wanted.max(bytes);
     }
@@ -194,7 +198,7 @@ impl InboundQueue {
         self.reported != self.releases
     }
 
-    /// Writes how many frames were released, if the sender does not know.
+    /// Writes how many frames were released, if that was not reported yet.
     #[inline]
     pub(super) fn report_releases(&mut self, number: u64, port: Port, out: &mut Vec<u8>) {
         if self.has_pending_release() {
@@ -204,8 +208,8 @@ impl InboundQueue {
         }
     }
 
-    /// Called when a poll found nothing from the sender: if it has reported frames for which it has no credit, grants
-    /// it. Returns whether it did.
+    /// Called when a poll finds nothing from the sender. If the sender has reported frames without
+    /// credit, grants it. Returns whether it did.
     #[inline]
     pub(super) fn grant_wanted(&mut self, number: u64, port: Port, out: &mut Vec<u8>) -> bool {
         if self.wanted <= self.granted {
@@ -219,7 +223,7 @@ impl InboundQueue {
 }
 
 impl OutboundQueue {
-    /// Counts a posted frame; returns whether it may be sent now.
+    /// Counts a posted frame. Returns whether it may be sent now.
     #[inline]
     pub(super) fn post(&mut self, len: usize) -> bool {
         self.posted += 1;
@@ -234,7 +238,7 @@ impl OutboundQueue {
     /// Takes in how many frames the receiver has released, and how many bytes may be sent.
     ///
     /// # Errors
-    /// No rank would say so.
+    /// Fails if no correct rank would report this.
     pub(super) fn release(&mut self, frames: u64, granted: u64) -> Result<(), &'static str> {
         if frames == CLOSED {
             self.closed = true;
@@ -253,7 +257,7 @@ impl OutboundQueue {
         if self.closed { self.posted } else { self.released }
     }
 
-    /// Counts the oldest frame as released, which this rank has posted to itself.
+    /// Counts the oldest frame as released. This rank has posted it to itself.
     pub(super) fn release_own(&mut self) {
         self.released += 1;
     }
@@ -268,8 +272,8 @@ impl OutboundQueue {
         !self.waiting.is_empty()
     }
 
-    /// Writes the frames that may be sent, or all; and how much more there is. Memory of a frame that is not needed any
-    /// more goes to `spare`, if it is longer.
+    /// Writes the frames that may be sent, or `all`, and then how much more there is. Memory of a
+    /// frame that is no longer needed goes to `spare`, if it is larger.
     pub(super) fn send_waiting(
         &mut self,
         number: u64,
@@ -303,7 +307,7 @@ impl OutboundQueue {
         }
     }
 
-    /// Drops all waiting frames: the receiver will read nothing more.
+    /// Drops all waiting frames, because the receiver will read nothing more.
     pub(super) fn forget(&mut self) {
         self.waiting = VecDeque::new();
     }
@@ -313,7 +317,8 @@ impl OutboundQueue {
 mod tests {
     use super::*;
 
-    /// How many frames of `len` bytes the receiver releases, each as it arrives, before it reports them by itself.
+    /// How many frames of `len` bytes the receiver releases, each when it arrives, before it
+    /// reports them in a write of their own.
     fn released_until_reported(len: usize) -> u64 {
         let (mut queue, payload) = (Queue::new(CREDIT), vec![1; len]);
         for frames in 1..=2 * UNREPORTED {

@@ -1,8 +1,9 @@
-//! Requests: the frames of [`Port::SERVICE`], which the attendant of their world serves as they are read, by the rank in a
-//! call or by the fabric's thread.
+//! Requests: the frames of [`Port::SERVICE`]. The attendant of their world serves them when they
+//! are read, by the rank in a call or by the fabric's thread.
 //!
-//! An attendant may answer with as many bytes as it likes to whichever rank, so it is not called in the middle of a read or
-//! of a payload that is being written: requests that are read there wait in a list for the end of it.
+//! An attendant may answer with any number of bytes, to any rank. So it is not called in the middle
+//! of a read, or while a payload is being written. Requests that are read there wait in a list
+//! until it ends.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -43,10 +44,10 @@ impl<C: Carrier> Answers for CoreAnswers<'_, C> {
 }
 
 impl<C: Carrier> Core<C> {
-    /// Has this attendant serve a world, until its rank leaves.
+    /// Lets this attendant serve a world, until its rank leaves.
     ///
     /// # Panics
-    /// If the world has one.
+    /// Panics if the world has an attendant.
     pub(super) fn attend(&mut self, number: u64, attendant: Box<dyn Attendant>) {
         let channel = self.channel(number);
         assert!(!channel.attended, "a world has one attendant");
@@ -64,7 +65,7 @@ impl<C: Carrier> Core<C> {
         self.answer_requests();
     }
 
-    /// Ends the service of a world; returns its attendant, which is to be dropped without the lock.
+    /// Ends the service of a world. Returns its attendant, which the caller drops without the lock.
     pub(super) fn dismiss(&mut self, number: u64) -> Option<Box<dyn Attendant>> {
         let channel = self.channels.get_mut(&number)?;
         self.requests.attended -= usize::from(std::mem::take(&mut channel.attended));
@@ -96,7 +97,8 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Grants credit for the requests that `from` has reported: an attendant takes all.
+    /// Grants credit for the requests that `from` has reported, because an attendant takes all of
+    /// them.
     pub(super) fn grant_request(&mut self, number: u64, from: usize) {
         if let Some(channel) = self.channels.get_mut(&number)
             && channel.attended
@@ -107,7 +109,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Keeps requests waiting; returns whether they did before.
+    /// Makes requests wait. Returns whether they did before.
     pub(super) fn hold_requests(&mut self) -> bool {
         std::mem::replace(&mut self.requests.held, true)
     }
@@ -117,7 +119,7 @@ impl<C: Carrier> Core<C> {
         self.requests.held = held;
     }
 
-    /// Has attendants answer the requests that have arrived, and sends the answers.
+    /// Lets attendants answer the requests that have arrived, and sends the answers.
     #[inline]
     pub(super) fn answer_requests(&mut self) {
         if !self.requests.list.is_empty() && !self.requests.held {

@@ -8,10 +8,10 @@ use crate::stream::{Body, Item, ItemWriter, ReceiveBuffer};
 use crate::{Cause, Header, Leave, Notification, Port};
 use std::time::{Duration, Instant};
 
-/// The most worlds that this rank has closed and remembers because other ranks have not been told.
+/// The most closed worlds that this rank remembers because it has not notified other ranks yet.
 const CLOSED: usize = 64;
 
-/// Bytes that are copied in a nanosecond, about.
+/// About how many bytes are copied in a nanosecond.
 const COPIED_PER_NS: u64 = 8;
 
 impl<C: Carrier> Core<C> {
@@ -21,11 +21,11 @@ impl<C: Carrier> Core<C> {
         unsafe { self.post_any((number, to, port), header, payload, false) }
     }
 
-    /// Posts a frame. The payload is lent if it `may_stay`, and that is worth it.
+    /// Posts a frame. Lends the payload to the carrier if it `may_stay` and that is worth it.
     ///
     /// # Safety
-    /// If it `may_stay`, nobody writes the payload, which stays where it is, until
-    /// [`Carrier::lent`] says that nothing is lent to `to`.
+    /// If the payload `may_stay`, nobody writes it, and it stays at its address, until
+    /// [`Carrier::lent`] reports that nothing is lent to `to`.
     pub(super) unsafe fn post_any(
         &mut self,
         (number, to, port): (u64, usize, Port),
@@ -88,8 +88,8 @@ impl<C: Carrier> Core<C> {
         self.answer_requests();
     }
 
-    /// Writes a payload from the sender's memory. Continues as long as bytes move in either direction, and tries for as
-    /// long as copying the rest would take; then copies it.
+    /// Writes a payload from the sender's memory. Continues while bytes move in either direction.
+    /// When none move, keeps trying for as long as copying the rest would take, and then copies it.
     pub(super) fn write(&mut self, to: usize, payload: &[u8]) -> std::io::Result<()> {
         let mut rest = payload;
         let mut written = Vec::new();
@@ -97,7 +97,8 @@ impl<C: Carrier> Core<C> {
         loop {
             let wrote = self.peers[to].pass_in_place(&mut self.carrier, rest)?;
             rest = &rest[wrote..];
-            // Nothing else may be written in the middle of a payload, so what a poll would write is kept.
+            // Nothing else may be written in the middle of a payload, so what a poll writes is kept
+            // for later.
             if rest.is_empty() || self.peers[to].unsent() || self.peers[to].link.is_none() {
                 break;
             }
@@ -114,7 +115,8 @@ impl<C: Carrier> Core<C> {
                 moved = Instant::now();
                 continue;
             }
-            // By the clock: on a core that others use, each attempt lasts until they give it back.
+            // Measured by the clock, because on a core that others use each attempt lasts until
+            // they give it back.
             if moved.elapsed() > Duration::from_nanos(rest.len() as u64 / COPIED_PER_NS) {
                 break;
             }
@@ -126,7 +128,7 @@ impl<C: Carrier> Core<C> {
         Ok(())
     }
 
-    /// Publishes: writes a notification to each member.
+    /// Publishes an exchange: writes a notification to each member.
     pub(super) fn publish(&mut self, number: u64, notifications: &[Notification]) {
         let me = self.me();
         let Some(channel) = self.channels.get_mut(&number) else { return };
@@ -138,7 +140,8 @@ impl<C: Carrier> Core<C> {
             }
             let frames = channel.pairs[to].fence.outbound.posted;
             if to == me {
-                // It cannot be too early: the caller has read all notifications of the previous exchange.
+                // It cannot be too early, because the caller has read all notifications of the
+                // previous exchange.
                 let taken = channel.take(me, Item::Notification(*notification, frames));
                 debug_assert!(taken.is_ok(), "a notification to this rank itself was refused");
                 channel.pairs[me].inbound.read = channel.exchange;
@@ -173,8 +176,9 @@ impl<C: Carrier> Core<C> {
         self.flush_members(number);
     }
 
-    /// Ends the world. A rank without a connection is told when it connects, if it learns the cause from the launcher: else each of
-    /// many ranks would connect to each other one at a death.
+    /// Ends the world. A rank without a connection is notified when it connects, if the launcher
+    /// reports the cause to it. Otherwise, at a death, each of many ranks would connect to every
+    /// other one.
     pub(super) fn end(&mut self, number: u64, cause: Cause) {
         let channel = self.channel(number);
         if channel.ended.is_some() {
@@ -196,13 +200,14 @@ impl<C: Carrier> Core<C> {
         self.flush_members(number);
     }
 
-    /// Returns whether a rank without a connection need not be told that this rank has finished: it learns it when it
-    /// connects, or of the launcher.
+    /// Returns whether a rank without a connection need not be notified that this rank has
+    /// finished. It finds out when it connects, or from the launcher.
     pub(super) fn defers(&self) -> bool {
         !self.limits.obituary.is_zero()
     }
 
-    /// Returns whether this world has ended because of a death that the launcher reports to all ranks.
+    /// Returns whether this world has ended because of a death that the launcher reports to all
+    /// ranks.
     fn is_reported(&self, number: u64) -> bool {
         let Some(Channel { ended: Some(cause), members, .. }) = self.channels.get(&number) else {
             return false;
@@ -211,14 +216,14 @@ impl<C: Carrier> Core<C> {
         self.defers() && peer.is_some_and(|peer| peer.reported)
     }
 
-    /// Leaves a world: frames that wait for credit are sent as well.
+    /// Leaves a world. First sends the frames that wait for credit, too.
     pub(super) fn leave(&mut self, number: u64, how: &Leave) {
         if self.channel(number).left.is_some() {
             return;
         }
         self.channel(number).left = Some(how.clone());
         let ended = self.channel(number).ended.clone();
-        // Who has ended the world has told all members, or the launcher does.
+        // The rank that ended the world has notified all members, or the launcher does.
         let defers = self.defers() && (*how == Leave::Finished || ended.is_some());
         for i in 0..self.channel(number).members.len() {
             let Some(channel) = self.channels.get_mut(&number) else { return };
@@ -229,13 +234,14 @@ impl<C: Carrier> Core<C> {
                 continue;
             }
             let apart = defers && peer.needs_nothing(channel.pairs[to].has_waiting());
-            // A member that has left as well only waits for this item to forget the world.
+            // A member that has left as well waits for this item only to forget the world.
             if !channel.has_left(to) {
                 channel.piggyback(number, to, &mut peer.out.bytes);
                 for (port, queue) in channel.pairs[to].queues_mut() {
                     queue.outbound.send_waiting(number, port, &mut peer.out.bytes, &mut peer.out.spare, true);
                 }
-                // It may wait for this rank, and not have heard yet from another why both leave.
+                // It may be waiting for this rank, and may not know yet from another rank why both
+                // leave.
                 if let Some(Cause { rank, what }) = &ended {
                     ItemWriter(&mut peer.out.bytes, number).end(*rank as u32, what);
                 }
@@ -264,7 +270,8 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Connects to those who are to be told that this rank has left worlds, so that both can forget these.
+    /// Connects to the ranks that do not know yet that this rank has left worlds, so that both
+    /// sides can forget these.
     fn tell_deferred(&mut self) {
         for to in 0..self.peers.len() {
             if std::mem::take(&mut self.peers[to].deferred) > 0 {
@@ -290,7 +297,8 @@ impl<C: Carrier> Core<C> {
         true
     }
 
-    /// Releases the oldest frame from `from` on this port, and returns its payload, unless that is in a receive buffer.
+    /// Releases the oldest frame from `from` on this port and returns its payload. Does neither if
+    /// the payload is in a receive buffer.
     pub(super) fn take_payload(&mut self, number: u64, from: usize, port: Port) -> Option<Body> {
         let queue = self.channels.get(&number)?.pairs[from].queue(port)?;
         queue.inbound.frames.front().filter(|(_, body)| body.is_own())?;
@@ -329,7 +337,7 @@ impl<C: Carrier> Core<C> {
         Some((header, body))
     }
 
-    /// Sends the frames on this port that waited for credit, as far as there is some now.
+    /// Sends the frames on this port that waited for credit, as far as there is credit now.
     pub(super) fn send_waiting(&mut self, number: u64, to: usize, port: Port) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
         let closed = port != Port::FENCE && channel.has_closed(port);
@@ -385,7 +393,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Reports releases to ranks that would learn of them in no other way.
+    /// Reports releases to ranks that would not find out about them in any other way.
     pub(crate) fn send_pending_releases(&mut self) {
         while let Some((number, to)) = self.pending_releases.pop() {
             self.report_releases(number, to as usize);
@@ -396,7 +404,8 @@ impl<C: Carrier> Core<C> {
     /// Writes how many frames of `to` were released, for the next write to it.
     pub(super) fn report_releases(&mut self, number: u64, to: usize) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
-        // A rank that has left sends nothing more; the receiver may have forgotten the world already.
+        // A rank that has left sends nothing more. The receiver may have forgotten the world
+        // already.
         if channel.left.is_none()
             && channel.pairs[to].has_unreported()
             && !channel.has_left(to)
@@ -407,7 +416,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Reports all releases that are not reported.
+    /// Reports all unreported releases.
     pub(super) fn send_all_releases(&mut self) {
         for number in self.numbers() {
             for to in self.members(number) {

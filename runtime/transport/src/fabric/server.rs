@@ -3,25 +3,26 @@
 //!
 //! The rank takes in what arrives itself whenever it polls, and waits for arrivals itself. Now and
 //! then the thread checks whether the rank has polled since, or is in a step of a wait, after which
-//! it polls; only if neither holds does the thread wait for arrivals as well, and it stops as soon
-//! as the rank polls again. So a message wakes one thread, and the right one. Heartbeats, time
-//! limits and pending releases are due by time, and are always the thread's.
+//! it polls. Only if neither is true does the thread wait for arrivals as well, and it stops as
+//! soon as the rank polls again. So a message wakes one thread, and the right one. Heartbeats, time
+//! limits and pending releases are due by time, and are always the thread's work.
 //!
-//! A rank that waits and shares its core with many others runs again only after all of these; that
+//! A rank that waits and shares its core with many others runs again only after all of these. That
 //! is no reason to read in its place, since the thread would have to wait for the core as well. So
-//! a rank says under the lock that it is about to yield, and the thread checks more rarely where
-//! more ranks share a core. A connection that does not take all that was written wakes the thread,
-//! which then checks often until it has.
+//! a rank declares under the lock that it is about to yield, and the thread checks more rarely
+//! where more ranks share a core. A connection that does not take all that was written wakes the
+//! thread, which then checks often until it has.
 //!
-//! Where a world has an attendant, the thread also reads at each check while the rank is in a call:
-//! a rank that polls reads what it waits for, and requests of others are not to wait for that. It
-//! then checks soon after the rank was found to compute, or has slept, and ever more rarely from
-//! then on, since the first request to a rank that has begun to compute waits for such a check.
+//! If a world has an attendant, the thread also reads at each check while the rank is in a call. A
+//! polling rank reads only what it waits for, and requests of others must not wait for that. The
+//! thread then checks soon after it has found the rank computing, or the rank has slept, and ever
+//! more rarely from then on. The first request to a rank that has begun to compute waits for such a
+//! check.
 //!
-//! Neither reads in the other's place unnoticed: the rank declares under the lock that it falls
-//! asleep, and only if nothing has arrived since it last polled; while it sleeps, the thread reads
+//! Neither reads in the other's place unnoticed. The rank declares under the lock that it falls
+//! asleep, and only if nothing has arrived since it last polled. While it sleeps, the thread reads
 //! nothing, and wakes it for every other event. A rank that also waits for ranks with which it
-//! shares memory sleeps on its futex, where those can wake it: then the thread reads at once, and
+//! shares memory sleeps on its futex, where those can wake it. Then the thread reads at once, and
 //! wakes it there.
 
 use std::io;
@@ -36,11 +37,11 @@ use crate::fabric::carrier::{Arrivals, Carrier};
 use crate::fabric::core::{Core, RankState};
 use crate::fabric::waker::EventWaker;
 
-/// How often the thread checks whether the rank has polled, where each rank has a core.
+/// How often the thread checks whether the rank has polled, if each rank has a core.
 const TICK: Duration = Duration::from_millis(2);
 
-/// How soon it checks where other ranks may ask for something, after the rank has computed or
-/// slept; then it doubles that up to a tick.
+/// How soon the thread checks after the rank has computed or slept, if other ranks may send
+/// requests. It then doubles this time up to a tick.
 const SOON: Duration = Duration::from_micros(125);
 
 /// How often the thread does what is due by time.
@@ -53,33 +54,33 @@ pub struct Fabric<C: Carrier> {
     server: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What a launcher reports of other ranks. A rank that closes its connections waits for those that
-/// it has something for, so reports reach it until the end: this does not keep the connections
-/// open.
+/// Takes a launcher's reports of other ranks. A rank that closes its connections waits for those
+/// that it has something for, so reports reach it until the end. A `Reports` does not keep the
+/// connections open.
 pub struct Reports<C: Carrier>(Arc<FabricShared<C>>);
 
 pub(crate) struct FabricShared<C: Carrier> {
     core: Mutex<Core<C>>,
     arrivals: Arc<C::Arrivals>,
-    /// Wakes the rank that waits for arrivals; the next field wakes the thread.
+    /// Wakes the rank that waits for arrivals. The next field wakes the thread.
     rank: Arc<EventWaker>,
     server: Arc<EventWaker>,
 }
 
 impl<C: Carrier> FabricShared<C> {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Core<C>> {
-        // A panic leaves the core as the last completed item made it, which is consistent.
+        // A panic leaves the core in the state after the last completed item, which is consistent.
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Flushes before sleeping; returns `None` if something has arrived since `seen`.
+    /// Flushes before sleeping. Returns `None` if something has arrived since `seen`.
     fn prepare_to_sleep(&self, seen: &mut u64) -> Option<MutexGuard<'_, Core<C>>> {
         let mut core = self.lock();
         core.calls += 1;
         core.serve_awaited();
         core.flush_dirty();
         if core.events == *seen {
-            core.send_pending_releases(); // which may find something
+            core.send_pending_releases(); // may find something
         }
         if core.events != *seen {
             *seen = core.events;
@@ -89,15 +90,15 @@ impl<C: Carrier> FabricShared<C> {
     }
 
     /// Wakes the rank that waits for arrivals. Only that rank resets its waker, so a waker that is
-    /// set while it is awake would keep the thread from waiting.
+    /// set while the rank is awake would keep the thread from waiting.
     fn wake_sleeper(&self, core: &mut Core<C>) {
         if core.rank == RankState::AwaitsArrivals && !std::mem::replace(&mut core.woken, true) {
             self.rank.wake();
         }
     }
 
-    /// Lets the rank sleep on its futex, unless something has arrived since `seen`: returns whether
-    /// it may.
+    /// Lets the rank sleep on its futex, unless something has arrived since `seen`. Returns whether
+    /// it may sleep.
     pub(super) fn hand_over(&self, seen: &mut u64) -> bool {
         let Some(mut core) = self.prepare_to_sleep(seen) else { return false };
         core.rank = RankState::SleepsOnFutex(core.events);
@@ -106,7 +107,8 @@ impl<C: Carrier> FabricShared<C> {
         true
     }
 
-    /// Sleeps until something arrives, unless something has since `seen`; at most a second.
+    /// Sleeps until something arrives, at most for a second. Returns at once if something has
+    /// arrived since `seen`.
     pub(super) fn sleep(&self, seen: &mut u64) {
         let Some(mut core) = self.prepare_to_sleep(seen) else { return };
         C::watch(&mut core);
@@ -123,11 +125,11 @@ impl<C: Carrier> FabricShared<C> {
         if core.requests.attended > 0 {
             core.has_slept = true;
             if core.next_check.take().is_some_and(|check| check > Instant::now() + TICK) {
-                self.server.wake(); // the rank may compute soon, and others ask for something
+                self.server.wake(); // the rank may compute soon, while others send requests
             }
         }
         core.fresh = if all { 2 * core.peers.len() } else { 0 };
-        C::serve(&mut core, &ready); // which may leave something unread
+        C::serve(&mut core, &ready); // may leave something unread
         C::unwatch(&mut core);
         core.ready = ready;
         *seen = core.events;
@@ -157,11 +159,11 @@ impl<C: Carrier> RemoteWaits for FabricShared<C> {
 }
 
 impl<C: Carrier> Fabric<C> {
-    /// Creates the fabric of rank `me` of a job over this carrier, whose `arrivals` `rank` wakes
-    /// from a wait.
+    /// Creates the fabric of rank `me` of a job over this carrier. `rank` wakes a thread that waits
+    /// in `arrivals`.
     ///
     /// # Errors
-    /// There is no descriptor left.
+    /// Fails if no descriptor is left.
     pub(crate) fn over(
         carrier: C,
         arrivals: Arc<C::Arrivals>,
@@ -175,11 +177,11 @@ impl<C: Carrier> Fabric<C> {
         Ok(Self { shared, server: Mutex::default() })
     }
 
-    /// Begins to serve, once the other ranks are known: for each what opens connections to it, and
-    /// the lowest rank on its machine. Called once, before the first world.
+    /// Begins to serve, once the other ranks are known. Each has an opening for connections to it,
+    /// and the lowest rank on its machine. Called once, before the first world.
     ///
     /// # Errors
-    /// The thread cannot be started, or this rank is not among them.
+    /// Fails if the thread cannot be started, or if this rank is not among them.
     pub(crate) fn start(&mut self, openings: Vec<C::Opening>, machines: Vec<usize>) -> io::Result<()> {
         let rank = {
             let mut core = self.shared.lock();
@@ -197,24 +199,25 @@ impl<C: Carrier> Fabric<C> {
         Ok(())
     }
 
-    /// Returns what a launcher reports through, which works also while this is being dropped.
+    /// Returns a handle for a launcher's reports, which works even while the fabric is being
+    /// dropped.
     pub fn reports(&self) -> Reports<C> {
         Reports(Arc::clone(&self.shared))
     }
 
-    /// As [`Reports::mark_failed`].
+    /// Does the same as [`Reports::mark_failed`].
     pub fn mark_failed(&self, rank: usize, what: &str) {
         self.reports().mark_failed(rank, what);
     }
 
-    /// As [`Reports::mark_finished`].
+    /// Does the same as [`Reports::mark_finished`].
     pub fn mark_finished(&self, rank: usize) {
         self.reports().mark_finished(rank);
     }
 
-    /// Declares these ranks, this one included, to be on this node, reached by shared memory;
-    /// `waker` wakes each of them where it waits for others of them, `waits` has their entries, and
-    /// failures are counted in `alarms` from here on. Called once the table is set.
+    /// Declares these ranks, this one included, to be on this node, reached by shared memory.
+    /// `waker` wakes any of them that waits for others of them, `waits` has their entries, and
+    /// failures are counted in `alarms` from now on. Called once the table is set.
     pub(crate) fn set_intra_node(
         &self,
         ranks: &[usize],
@@ -236,7 +239,7 @@ impl<C: Carrier> Fabric<C> {
 }
 
 impl<C: Carrier> Reports<C> {
-    /// Marks `rank` failed, for this reason, as the launcher reports to all ranks. May be called
+    /// Marks `rank` failed for this reason, which the launcher reports to all ranks. May be called
     /// from any thread.
     pub fn mark_failed(&self, rank: usize, what: &str) {
         self.report(|core| {
@@ -247,8 +250,8 @@ impl<C: Carrier> Reports<C> {
         });
     }
 
-    /// Marks `rank` failed, for this reason, if its process has ended without a goodbye: what it
-    /// had sent before is taken in first. May be called from any thread.
+    /// Marks `rank` failed for this reason, if its process has ended without a goodbye. First takes
+    /// in what it had sent before. May be called from any thread.
     pub fn mark_ended(&self, rank: usize, what: &str) {
         self.report(|core| {
             C::serve_ready(core);
@@ -260,7 +263,7 @@ impl<C: Carrier> Reports<C> {
         });
     }
 
-    /// Marks `rank` as having left all its worlds, as finished, and ended. May be called from any
+    /// Marks `rank` as ended after it has left all its worlds as finished. May be called from any
     /// thread.
     pub fn mark_finished(&self, rank: usize) {
         self.report(|core| core.mark_finished(rank));
@@ -272,7 +275,7 @@ impl<C: Carrier> Reports<C> {
         core.wake_rank();
         self.0.wake_sleeper(&mut core);
         if core.closing {
-            self.0.server.wake(); // the thread may wait for this rank only
+            self.0.server.wake(); // the thread may be waiting for this rank only
         }
     }
 }
@@ -283,14 +286,14 @@ impl<C: Carrier> Fabric<C> {
     }
 
     /// Ends this rank's worlds and the fabric, because the process exits while the rank is in a
-    /// world; the other members learn `what`. Waits as the drop of a fabric does. Does nothing
-    /// where a call of the carrier has exited.
+    /// world. The other members receive `what` as the reason. Waits as the drop of a fabric does.
+    /// Does nothing if a call of the carrier has exited.
     pub fn abandon(&self, what: &str) {
         let begun = Instant::now();
         let mut core = loop {
             match self.shared.core.try_lock() {
                 Ok(core) => break core,
-                // The thread that serves holds it for less.
+                // The thread that serves holds it for less than this time.
                 Err(TryLockError::WouldBlock) if begun.elapsed() < TIMES => std::thread::yield_now(),
                 Err(_) => return,
             }
@@ -300,8 +303,8 @@ impl<C: Carrier> Fabric<C> {
         self.close();
     }
 
-    /// Waits until all that was written has arrived, or none of it can; then nothing more is sent
-    /// or received.
+    /// Waits until all that was written has arrived, or none of it can arrive. Then nothing more is
+    /// sent or received.
     fn close(&self) {
         let Some(server) = self.server().take() else { return };
         self.shared.lock().closing = true;
@@ -325,7 +328,7 @@ impl<C: Carrier> Drop for Fabric<C> {
     }
 }
 
-/// The code of a process that ends because another one has failed.
+/// The exit code of a process that ends because another one has failed.
 const ABANDONED: i32 = 125;
 
 /// Serves while the rank does not poll, and closes all connections at the end.
@@ -350,10 +353,11 @@ fn serve<C: Carrier>(shared: &FabricShared<C>) {
                 shared.wake_sleeper(&mut core);
             }
             core.wake_rank();
-            // MPI_Finalize would wait for a rank that has failed, so somebody has to end the job.
+            // MPI_Finalize would wait for a rank that has failed, so some rank has to end the job.
             if core.grace_is_over(now) {
                 core.carrier.end(false);
-                // Some libraries return from MPI_Abort. This thread keeps the lock, so nobody sends any more.
+                // Some libraries return from MPI_Abort. This thread keeps the lock, so nothing more
+                // is sent.
                 std::process::exit(ABANDONED);
             }
         }
@@ -365,8 +369,8 @@ fn serve<C: Carrier>(shared: &FabricShared<C>) {
         calls = core.calls;
         if here {
             if core.rank == RankState::Busy {
-                // The rank polls, but perhaps without ever waiting: then it takes no connection,
-                // and nothing that others ask.
+                // The rank polls, but perhaps never waits. Then it accepts no connection, and reads
+                // no requests of others.
                 C::serve_ready(&mut core);
                 core.wake_rank();
             }

@@ -7,17 +7,18 @@ use crate::fabric::carrier::Carrier;
 use crate::fabric::core::{Core, RankState};
 use crate::fabric::ending::Next;
 
-/// Ranks that share a core above which anything is given more time: as many more, as much more.
+/// How many ranks may share a core before everything is given more time, in proportion.
 const CROWD: u32 = 16;
 
-/// A process that did nothing by time for longer was stopped: it is due ten times a second.
+/// The longest that timers go without running in a process that was not stopped. They are due ten
+/// times a second.
 const STOPPED: Duration = Duration::from_secs(1);
 
-/// Connections of a process above which heartbeats become rarer: as many more, as much rarer.
+/// How many connections a process may have before heartbeats become rarer, in proportion.
 const BEATS: usize = 16;
 
 impl<C: Carrier> Core<C> {
-    /// Called before sleeping: ranks from which this rank awaits something must be connected, and
+    /// Called before sleeping. Ranks from which this rank awaits something must be connected, and
     /// may themselves wait for credit.
     pub(super) fn serve_awaited(&mut self) {
         while let Some(rank) = self.all_awaited.pop() {
@@ -41,13 +42,14 @@ impl<C: Carrier> Core<C> {
         let step = now - self.timed;
         self.timed = now;
         let Limits { beat, limit, obituary, .. } = self.limits;
-        // All heartbeats of a process together take no more time than those on some connections.
+        // All heartbeats of a process together take no more time than those on [`BEATS`]
+        // connections.
         let links = self.peers.iter().filter(|peer| peer.link.is_some()).count();
         let beat = (beat * (1 + links / BEATS) as u32).min(limit / 4).max(beat);
-        // A rank that shares its core with many others answers when it has the core.
+        // A rank that shares its core with many others answers only when it has the core.
         let patience = 1 + self.crowd / CROWD;
-        // This process itself may not have been running, as when its job was suspended: it cannot
-        // tell what others have done meanwhile.
+        // This process itself may not have been running, for example while its job was suspended.
+        // Then it cannot know what others have done meanwhile.
         let stopped = (step > STOPPED).then_some(step);
         if let Some(step) = stopped {
             let ends = |until: &mut Instant| *until = (*until + step).min(now + obituary);
@@ -90,8 +92,8 @@ impl<C: Carrier> Core<C> {
         C::run_timers(self, now, stopped, patience);
     }
 
-    /// Asks the rank that this rank has waited for since the timers ran last, and without which it
-    /// has found nothing: its answer says in which superstep it is.
+    /// Asks the rank that this rank has awaited since the timers ran last without finding anything.
+    /// The answer has the superstep that it is in.
     pub(super) fn ask_awaited(&mut self, now: Instant) {
         let waits = (self.awaited.filter(|_| self.rank != RankState::Busy), self.found);
         let before = std::mem::replace(&mut self.awaited_before, waits);
@@ -103,7 +105,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Takes a turn of [ending](crate::fabric::ending); returns whether nothing is left to do for
+    /// Takes one step of [ending](crate::fabric::ending). Returns whether nothing is left to do for
     /// any rank.
     pub(super) fn close_all(&mut self) -> bool {
         let (me, defers, limited) = (self.me(), self.defers(), C::is_limited(self));

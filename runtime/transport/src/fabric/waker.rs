@@ -1,4 +1,4 @@
-//! [`EventWaker`]: what wakes one thread that waits.
+//! [`EventWaker`]: wakes one thread that waits.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ impl EventWaker {
     }
 
     pub(crate) fn wake(&self) {
-        // If the counter is full, the thread will wake.
+        // If the counter is full, the thread will wake anyway.
         let _: rustix::io::Result<usize> = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
@@ -23,7 +23,7 @@ impl EventWaker {
         let _: rustix::io::Result<usize> = rustix::io::read(&self.0, &mut [0_u8; 8]);
     }
 
-    /// Waits until it is woken, at most this long.
+    /// Waits for a wake-up, at most for `limit`.
     pub(crate) fn wait(&self, limit: Duration) {
         let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
         if let Ok(1..) = poll(&mut fds, Some(&timespec(limit))) {

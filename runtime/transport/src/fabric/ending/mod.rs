@@ -1,22 +1,23 @@
 //! How a fabric ends: what a rank whose program is over still does for each other rank, and when
 //! that is done.
 //!
-//! Where a launcher reports how each rank ends, a rank that has finished ends without a word to
-//! every rank that it has no connection to, since one connection for each pair of ranks would be
-//! opened only to report that. So other ranks may still owe it something when its listener is gone:
-//! a release of a frame that it sent long ago, credit, or that they have left as well. Nobody needs
-//! any of that, but they cannot know. A fabric that ends therefore guarantees:
+//! If a launcher reports how each rank ends, a rank that has finished ends without notifying any
+//! rank that it has no connection to. Otherwise one connection for each pair of ranks would be
+//! opened only to report that. So other ranks may still have something for it when its listener is
+//! gone: a release of a frame that it sent long ago, credit, or the report that they have left as
+//! well. Nobody needs any of that, but they cannot know. A fabric that ends therefore guarantees:
 //!
-//! - **Whatever a rank that is still there needs has been sent**: frames, and the error with which
+//! - **Everything that a rank still needs has been sent to it**: frames, and the error with which
 //!   this rank has left. The other rank has confirmed it with a farewell, or had agreed to close
 //!   the connection.
 //! - **It waits only for ranks that can still answer.** A rank that has died, that sent a goodbye,
 //!   or that cannot be reached any more gets nothing. A rank cannot be reached if its listener
 //!   refuses a connection, or if a connection ended without an agreement. Its launcher will report
-//!   why; what this rank has written for it is void whatever that report says.
+//!   why. What this rank has written for it is void whatever that report contains.
 //!
-//! A carrier that is connectionless cannot see that a rank has ended, and delivers nothing to one that has. There, every rank
-//! says goodbye to each other one, and waits for its goodbye as well: none ends while anything is on its way to it.
+//! A connectionless carrier cannot see that a rank has ended, and delivers nothing to one that has.
+//! There, every rank sends a goodbye to each other one and also waits for its goodbye, so none ends
+//! while anything is on its way to it.
 //!
 //! Both hold in every order of events: `model.rs` explores them all, for two ranks whose connection
 //! is closed at any time.
@@ -34,7 +35,7 @@ pub(super) enum Link {
     /// One of the two ranks opens it.
     Opening,
     Open,
-    /// This rank has reported that it sends nothing more on it.
+    /// This rank has announced that it sends nothing more on it.
     Resting,
 }
 
@@ -42,15 +43,15 @@ pub(super) enum Link {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
     pub(super) link: Link,
-    /// Nothing that is written for it arrives any more.
+    /// Whether nothing that is written for it can arrive any more.
     pub(super) is_gone: bool,
-    /// Something was written for it that is not with the socket.
+    /// Whether something was written for it that is not with the socket yet.
     pub(super) has_unsent: bool,
-    /// Something was written for it that is worth a connection.
+    /// Whether something was written for it that is worth a connection.
     pub(super) wants_connection: bool,
     pub(super) said_goodbye: bool,
     pub(super) heard_farewell: bool,
-    /// Its goodbye is waited for as well.
+    /// Whether this rank also waits for the other one's goodbye.
     pub(super) awaits_goodbye: bool,
 }
 
@@ -78,8 +79,8 @@ impl Facts {
 }
 
 impl<C: Carrier> Peer<C> {
-    /// Returns what this rank knows of the peer when it ends; it `defers` what needs no connection
-    /// of its own.
+    /// Returns what this rank knows of the peer when it ends. `defers` is whether this rank opens
+    /// no connection just for deferred bytes.
     pub(super) fn facts(&self, defers: bool) -> Facts {
         let link = match &self.link {
             None if self.opening.is_under_way() => Link::Opening,

@@ -3,11 +3,10 @@
 //!
 //! A state has both ranks and what is on the connection between them. Each step is one that a rank
 //! or its thread takes under its lock: it posts a frame, releases one, sends what was written,
-//! reads an item, begins to close the connection, connects, leaves, or takes a turn of ending, as
+//! reads an item, begins to close the connection, connects, leaves, or takes a step of ending, as
 //! [`Facts::next`] decides. There is neither time nor a launcher's report. From every state that
-//! can be reached, both ranks must be able to end: a state from which they cannot is one in which a
-//! fabric waits for ever, or until an obituary; or in which a frame is lost that the other rank's
-//! program waits for.
+//! can be reached, both ranks must be able to end. If they cannot, a fabric waits for ever, or
+//! until an obituary; or a frame is lost that the other rank's program waits for.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -33,7 +32,7 @@ enum Side {
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Rank {
-    /// Frames that its program has still to post, and that it still awaits.
+    /// How many frames its program still has to post, and how many it still awaits.
     posts: u8,
     awaits: u8,
     /// Frames that arrived and are not released.
@@ -41,19 +40,21 @@ struct Rank {
     /// Releases that are not reported.
     unreported: u8,
     left: bool,
-    /// Its process has ended: nobody listens.
+    /// Its process has ended, so nobody listens.
     ended: bool,
     side: Side,
-    /// What is written and not with the socket, and how much of it needs no connection of its own.
+    /// What is written but not with the socket yet, and how much of it needs no connection of its
+    /// own.
     out: Vec<Item>,
     deferred: usize,
-    /// How much of it is sent on this connection, once this rank has begun to close it.
+    /// How much of it is still sent on this connection, once this rank has begun to close it.
     last: Option<usize>,
-    /// What is on its way to it, and whether the other rank has closed the connection behind that.
+    /// What is on its way to this rank, and whether the other rank has closed the connection after
+    /// that.
     coming: VecDeque<Item>,
     is_cut: bool,
-    /// The other rank had not read everything when it closed the connection, so what is on its way
-    /// may be lost.
+    /// Whether the other rank had not read everything when it closed the connection, so that what
+    /// is on its way may be lost.
     is_reset: bool,
     heard_rest: bool,
     heard_left: bool,
@@ -65,7 +66,7 @@ struct Rank {
 
 type State = [Rank; 2];
 
-/// The rule by which ranks end.
+/// The rules by which ranks end. Tests turn some of them off.
 #[derive(Clone, Copy)]
 struct Rules {
     /// A launcher reports how each rank ends, so a rank does not connect only to report that it has
@@ -73,11 +74,12 @@ struct Rules {
     defers: bool,
     /// What is written for a rank that cannot be reached is void.
     gives_up: bool,
-    /// A rank that ends sends what another one needs first.
+    /// Before a rank ends, it sends what another one needs.
     sends_first: bool,
-    /// What is written after the announcement that a connection is closed waits for the next one.
+    /// What is written after the announcement that a connection is closed waits for the next
+    /// connection.
     keeps_the_rest: bool,
-    /// A connection needs nobody's consent, and is never closed.
+    /// A connection needs no consent of the other side, and is never closed.
     is_connectionless: bool,
     /// A rank without connections waits for the other one's goodbye.
     awaits_goodbye: bool,
@@ -156,7 +158,8 @@ impl Rank {
     }
 }
 
-/// Closes the side of rank `me`: the other rank reads what is on its way to it, and then the end.
+/// Closes the connection of rank `me`. The other rank reads what is on its way to it, and then the
+/// end.
 fn close(state: &mut State, me: usize) {
     let (had_one, resets) = (state[me].side == Side::Open, !state[me].coming.is_empty());
     state[me].close();
@@ -166,7 +169,8 @@ fn close(state: &mut State, me: usize) {
     }
 }
 
-/// Closes the connection by agreement, if both have announced that: what was written since is kept.
+/// Closes the connection by agreement, if both ranks have announced that. What was written since is
+/// kept.
 fn rest(state: &mut State, me: usize, rules: Rules) {
     let rank = &mut state[me];
     if rank.side == Side::Open && rank.heard_rest && rank.last == Some(0) {
@@ -239,7 +243,7 @@ fn read(state: &mut State, me: usize, rules: Rules) {
     }
 }
 
-/// Continues to open a connection, which the other rank may not take yet.
+/// Continues to open a connection, which the other rank may not accept yet.
 fn open(state: &mut State, me: usize, rules: Rules) -> bool {
     let other = &state[1 - me];
     if other.ended {
@@ -259,8 +263,8 @@ fn open(state: &mut State, me: usize, rules: Rules) -> bool {
     true
 }
 
-/// One turn of a rank that ends. If nothing is left to do for the other rank, then there may be
-/// some for ranks that are not in the model, or the fabric `ends`.
+/// Takes one step of a rank that ends. If nothing is left to do for the other rank, then either
+/// there is something to do for ranks that are not in the model, or the fabric `ends`.
 fn end(state: &mut State, me: usize, ends: bool, rules: Rules) {
     let mut next = state[me].facts(rules).next();
     if next == Next::SayGoodbye {
@@ -271,7 +275,7 @@ fn end(state: &mut State, me: usize, ends: bool, rules: Rules) {
     }
     match next {
         Next::Connect => send(state, me, rules),
-        // A limited number of connections is closed one by one, as soon as each is over. The fabric
+        // Where the number of connections is limited, each is closed when it is over. The fabric
         // ends when all are.
         Next::Nothing if rules.is_connectionless => state[me].ended = ends,
         Next::Nothing => {
@@ -373,13 +377,13 @@ fn steps(state: &State, rules: Rules) -> Vec<(String, State)> {
     all
 }
 
-/// The steps that lead to a state from which the two ranks cannot both end, if there is one; and
-/// the number of states.
+/// Returns the steps that lead to a state from which the two ranks cannot both end, if there is
+/// one, and the number of states.
 fn stuck(posts: [u8; 2], rules: Rules) -> (Option<Vec<String>>, usize) {
     let first = [Rank::new(posts[0], posts[1]), Rank::new(posts[1], posts[0])];
     let mut numbers = BTreeMap::from([(first.clone(), 0)]);
     let mut states = vec![first];
-    // For each state the one that it was found from, with the step; and all that lead to it.
+    // For each state, the state and the step that it was found by, and all states that lead to it.
     let mut found_by: Vec<Option<(usize, String)>> = vec![None];
     let mut before: Vec<Vec<usize>> = vec![Vec::new()];
     let mut at = 0;
@@ -395,7 +399,7 @@ fn stuck(posts: [u8; 2], rules: Rules) -> (Option<Vec<String>>, usize) {
         }
         at += 1;
     }
-    // Over a carrier without connections nothing may be on its way to a rank that has ended.
+    // Over a carrier without connections, nothing may be on its way to a rank that has ended.
     let is_quiet = |rank: &Rank| !rules.is_connectionless || rank.coming.is_empty();
     let mut can_end = vec![false; states.len()];
     let mut open: Vec<usize> =
