@@ -1,18 +1,18 @@
-//! [`OverMpi`]: what carries the bytes of a fabric in messages of MPI.
+//! [`OverMpi`]: carries the bytes of a fabric in messages of MPI.
 //!
-//! For each pair of ranks the bytes of one direction are a stream, which is cut into messages where
+//! For each pair of ranks, the bytes of one direction are a stream, which is cut into messages when
 //! it is handed over. MPI delivers the messages of a pair in the order in which they were sent, so
-//! the receiver puts them together again. What is written while nothing of it is handed over yet is
-//! one message, but a long payload is one of its own: its receiver takes it in without a copy.
+//! the receiver can join them again. Bytes that are written before any of them is handed over form
+//! one message. A long payload is a message of its own, which its receiver takes in without a copy.
 //!
 //! - A rank hands over only what has credit ([`queue`](crate::fabric)), so what waits in MPI is
 //!   bounded as over TCP.
-//! - Connections need no handshake, so they are opened by the first message, in either direction.
-//! - MPI moves long messages only while their sender calls it, so the thread of the fabric does
-//!   that in the rank's place while the rank computes; and it cannot wait for messages, so who
-//!   waits looks again and again, ever more rarely ([`Steps`]).
+//! - Connections need no handshake. The first message opens them, in either direction.
+//! - MPI moves long messages only while their sender calls it, so the thread of the fabric calls it
+//!   in the rank's place while the rank computes. MPI cannot wait for messages, so a waiting thread
+//!   looks again and again, ever more rarely ([`Steps`]).
 //! - A rank cannot see that another one has ended, and must not call MPI_Finalize before all others
-//!   have received what they need. So each rank says goodbye to each other one.
+//!   have received what they need. So each rank sends a goodbye to each other one.
 
 use std::collections::VecDeque;
 use std::io;
@@ -32,24 +32,24 @@ use crate::stream::{Body, Decoder, Intake, KEPT};
 /// One rank's end of a world over MPI.
 pub type MpiEnd = FabricEnd<OverMpi>;
 
-/// What a process has of the other ranks of its job, over MPI.
+/// The connections of a process to the other ranks of its job, over MPI.
 pub type MpiFabric = Fabric<OverMpi>;
 
-/// What is reported of other ranks to a fabric over MPI.
+/// Takes reports of other ranks to a fabric over MPI.
 pub type MpiReports = Reports<OverMpi>;
 
-/// The longest message, in bytes: MPI counts bytes in 31 bits, and a rank that receives a message
-/// is only heard once all of it has arrived.
+/// The longest message, in bytes. MPI counts bytes in 31 bits, and a rank that receives a message
+/// shows no sign of life before all of it has arrived.
 const LONGEST: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 
 /// The most messages whose memory a connection keeps.
 const SPARE: usize = 16;
 
 /// The least payload that is a message of its own, in bytes, to a rank of this host and to any
-/// other: one message more takes much longer over a network than over memory.
+/// other rank. One more message takes much longer over a network than over memory.
 const APART: [usize; 2] = [16 << 10, 64 << 10];
 
-/// The first and the longest time between two looks at what has arrived, in microseconds.
+/// The first and the longest time between two looks for arrivals, in microseconds.
 const STEPS: [u32; 2] = [50, 1000];
 
 /// The messages of a process.
@@ -58,15 +58,15 @@ pub struct OverMpi {
     steps: Arc<Steps>,
     /// The ranks to which something is being sent.
     sending: Vec<u32>,
-    /// The ranks to which a connection has ended while it used memory that was lent, with each
-    /// request that MPI still has, and how that uses it.
+    /// The uses of lent memory by connections that have ended: the other rank, the request if MPI
+    /// still has it, and how MPI uses the memory.
     lent: Vec<(usize, Option<Request>, Lent)>,
-    /// MPI is not called any more.
+    /// Whether MPI is no longer called.
     ended: bool,
 }
 
-/// Waits in steps that double, since MPI cannot wait for any message and be woken. What arrives
-/// makes them short again.
+/// Waits in steps that double, since MPI cannot wait for any message and be woken. An arrival makes
+/// the steps short again.
 pub struct Steps {
     rank: Arc<EventWaker>,
     /// The next step, in microseconds.
@@ -98,7 +98,7 @@ impl Arrivals for Steps {
     }
 }
 
-/// Nothing opens a connection: it is there when it is first needed.
+/// The opening of a connection, which takes no work: a connection exists when it is first needed.
 pub struct Unopened;
 
 impl Opening for Unopened {
@@ -118,18 +118,19 @@ pub struct MpiConnection {
     rank: usize,
     /// The least payload that is a message of its own.
     apart: usize,
-    /// What is being sent, the oldest first.
+    /// The messages that are being sent, the oldest first.
     sending: VecDeque<Transfer<Vec<u8>>>,
-    /// What has been found, but is not being received yet.
+    /// The messages that were found but are not being received yet.
     found: VecDeque<Message>,
-    /// What is being received, and what has arrived behind `read` bytes.
+    /// The messages that are being received, and those that have arrived. Of the first of these,
+    /// `read` bytes were taken in.
     receiving: VecDeque<Transfer<Body>>,
     arrived: VecDeque<Body>,
     read: usize,
     decoder: Decoder,
-    /// Memory for short messages that arrive; the decoder has that for long ones.
+    /// Memory for short messages that arrive. The decoder keeps memory for long ones.
     short: Vec<Body>,
-    /// Memory for messages to be sent.
+    /// Memory for messages to send.
     spare: Vec<Vec<u8>>,
 }
 
@@ -149,7 +150,7 @@ impl MpiConnection {
         }
     }
 
-    /// Returns whether something has been found, of which not all is taken in.
+    /// Returns whether something was found and not all of it was taken in.
     fn has_more(&self) -> bool {
         !self.found.is_empty() || !self.receiving.is_empty() || !self.arrived.is_empty()
     }
@@ -163,7 +164,7 @@ impl MpiConnection {
         }
     }
 
-    /// Returns memory for a message of this length: the smallest that has room, or else the
+    /// Returns memory for a message of this length: the smallest that has room, or otherwise the
     /// largest.
     fn memory(&mut self, len: usize) -> Vec<u8> {
         let fit = |memory: &Vec<u8>| (memory.capacity() < len, memory.capacity().abs_diff(len));
@@ -171,8 +172,8 @@ impl MpiConnection {
         best.map_or_else(|| Vec::with_capacity(len.max(SHORT)), |at| self.spare.swap_remove(at))
     }
 
-    /// Returns memory for what is written next, whose length nobody knows: the largest, but none
-    /// that long payloads need.
+    /// Returns memory for what is written next, whose length is unknown: the largest that long
+    /// payloads do not need.
     fn memory_for_more(&mut self) -> Vec<u8> {
         let capacity = |at: &usize| self.spare[*at].capacity();
         let best = (0..self.spare.len()).filter(|at| capacity(at) < 2 * self.apart).max_by_key(capacity);
@@ -233,7 +234,8 @@ impl Connection<OverMpi> for MpiConnection {
                 }
                 self.arrived.extend(self.receiving.pop_front().map(Transfer::into_memory));
             }
-            // Mostly one message is all that there is, and to look for more takes as long as to receive it.
+            // Usually there is only one message, and looking for more takes as long as receiving
+            // it.
             if !self.arrived.is_empty() {
                 return Ok(());
             }
@@ -246,7 +248,8 @@ impl Connection<OverMpi> for MpiConnection {
             let memory = if message.len < self.apart {
                 self.short.pop().unwrap_or_default()
             } else {
-                // Its head has been read: nothing that has arrived before it is left.
+                // The payload's head has been read, so nothing that arrived before the payload is
+                // left.
                 self.decoder.place(message.len).unwrap_or_else(|| self.decoder.spare(message.len))
             };
             self.receiving.push_back(Transfer::receive(messages, message, memory).map_err(io::Error::other)?);
@@ -387,8 +390,8 @@ impl Carrier for OverMpi {
         if core.carrier.ended {
             return;
         }
-        // First what was left: a payload that arrives below may get a receive buffer before it is
-        // taken in.
+        // First take in what was left, so that a payload that arrives below may get a receive
+        // buffer before it is taken in.
         for rank in 0..core.peers.len() {
             if core.peers[rank].link.as_ref().is_some_and(|link| link.has_more()) {
                 core.read_from(rank);
@@ -404,11 +407,11 @@ impl Carrier for OverMpi {
                     Self::connect(core, from);
                     match &mut core.peers[from].link {
                         Some(link) => link.found.push_back(message),
-                        // It is gone, as far as this rank knows: what it sends is dropped.
+                        // The rank is gone, as far as this one knows, so what it sends is dropped.
                         None => core.carrier.drop_message(message),
                     }
                     core.read_from(from);
-                    // A long payload, whose head was before it.
+                    // A long payload, whose head came before it.
                     if core.peers[from].link.as_ref().is_some_and(|link| !link.found.is_empty()) {
                         core.read_from(from);
                     }
@@ -425,7 +428,7 @@ impl Carrier for OverMpi {
         let is_sending =
             |rank: u32| core.peers[rank as usize].link.as_ref().is_some_and(|link| !link.sending.is_empty());
         core.carrier.sending.retain(|rank| is_sending(*rank));
-        // MPI moves what is being sent in these calls only.
+        // MPI moves what is being sent only in these calls.
         if moved || !core.carrier.sending.is_empty() {
             core.carrier.steps.restart();
         }
@@ -478,7 +481,7 @@ impl Carrier for OverMpi {
         if let Err(error) = core.peers[to].flush(&mut core.carrier) {
             core.write_failed(to, &error.to_string());
         }
-        // The rank may wait until nothing is lent.
+        // The rank may be waiting until nothing is lent.
         core.events += u64::from(before && !is_lent(core));
     }
 
@@ -509,9 +512,10 @@ impl Carrier for OverMpi {
 }
 
 impl OverMpi {
-    /// Receives a message that nobody needs.
+    /// Receives a message that is not needed.
     fn drop_message(&mut self, message: Message) {
-        // An error, or a message that does not arrive, changes nothing: its memory is leaked.
+        // An error, or a message that does not arrive, changes nothing, because its memory is
+        // leaked.
         let received = Transfer::receive(&mut *self.messages, message, Body::default());
         if let Ok(mut transfer) = received {
             let _: Result<bool, String> = transfer.is_complete(&mut *self.messages);
@@ -530,14 +534,14 @@ impl Core<OverMpi> {
         lent.retain_mut(|(_, request, _)| {
             let complete = request.as_mut().map(|request| messages.is_complete(request));
             if let Some(Err(_)) = complete {
-                *request = None; // it is not MPI's any more, but the memory may be
+                *request = None; // the request is no longer MPI's, but the memory may be
             }
             complete != Some(Ok(true))
         });
-        self.events += u64::from(lent.len() < before); // the rank may wait for that
+        self.events += u64::from(lent.len() < before); // the rank may be waiting for that
     }
 
-    /// Marks all ranks that this one has a connection to as failed, since MPI has.
+    /// Marks all ranks that this one has a connection to as failed, because MPI has failed.
     fn fail_all(&mut self, why: &str) {
         for rank in 0..self.peers.len() {
             if self.peers[rank].link.is_some() {
@@ -548,21 +552,21 @@ impl Core<OverMpi> {
 }
 
 impl MpiFabric {
-    /// Creates the fabric of this rank over the messages of its MPI; `machines` has the lowest rank
+    /// Creates the fabric of this rank over the messages of its MPI. `machines` has the lowest rank
     /// on the machine of each rank. MPI is finalised when the fabric is dropped.
     ///
     /// # Errors
-    /// There is no descriptor left, or no thread can be started.
+    /// Fails if no descriptor is left, or if no thread can be started.
     pub fn over_mpi(messages: Serialized, machines: Vec<usize>, limits: Limits) -> io::Result<Self> {
         let me = messages.rank();
         Self::over_messages(Box::new(messages), me, machines, limits)
     }
 
-    /// Creates the fabric of rank `me` over these messages; `machines` has the lowest rank on the
+    /// Creates the fabric of rank `me` over these messages. `machines` has the lowest rank on the
     /// machine of each rank.
     ///
     /// # Errors
-    /// There is no descriptor left, or no thread can be started.
+    /// Fails if no descriptor is left, or if no thread can be started.
     pub(crate) fn over_messages(
         messages: Box<dyn Messages>,
         me: usize,
@@ -590,7 +594,7 @@ mod tests {
     /// The least payload that is a message of its own between the ranks of these tests.
     const NEAR: usize = APART[0];
 
-    /// Messages of which is noted how long those to rank 1 are, and where those of rank 0 are received.
+    /// Records the lengths of messages to rank 1, and where messages of rank 0 are received.
     struct Noted(Box<dyn Messages>, Arc<Notes>);
 
     #[derive(Default)]
@@ -631,12 +635,12 @@ mod tests {
         }
     }
 
-    /// Two ranks whose limit of silence is this.
+    /// Returns two ranks with this limit of silence.
     fn two(limit: Duration) -> [(Arc<MpiFabric>, MpiEnd); 2] {
         two_noted(limit, &Arc::default())
     }
 
-    /// The same, whose messages are noted.
+    /// Returns the same, and records their messages in `notes`.
     fn two_noted(limit: Duration, notes: &Arc<Notes>) -> [(Arc<MpiFabric>, MpiEnd); 2] {
         let limits = Limits { beat: limit / 10, limit, ..Limits::default() };
         let noted = |messages| -> Box<dyn Messages> { Box::new(Noted(messages, notes.clone())) };
@@ -684,7 +688,7 @@ mod tests {
         }
     }
 
-    /// Two ranks that have a connection.
+    /// Returns two ranks that have a connection.
     fn two_connected(notes: &Arc<Notes>) -> [(Arc<MpiFabric>, MpiEnd); 2] {
         let mut both = two_noted(Duration::from_secs(60), notes);
         let [(_, one), (_, two)] = &mut both;
@@ -693,7 +697,7 @@ mod tests {
         both
     }
 
-    /// Posts a payload to be sent from where it is.
+    /// Posts a payload that is sent from its own memory.
     fn post_in_place(end: &mut MpiEnd, payload: &'static [u8]) {
         let to = 1 - end.rank();
         // SAFETY: it never changes, and is never freed.
@@ -772,7 +776,7 @@ mod tests {
         unsafe { two.prepost(0, Port::FENCE, 0, Header::default(), place.as_mut_ptr(), LONGEST) };
         let receiver = second.shared().lock();
         post(&mut one, &vec![7; LONGEST]);
-        // While its sender makes no calls, a message stays as it is.
+        // While its sender makes no calls, a message does not move.
         let sender = first.shared().lock();
         drop(receiver);
         while two.lent(0) == Lent::Nothing {
@@ -795,11 +799,11 @@ mod tests {
         let both = [first.shared().clone(), second.shared().clone()];
         one.leave(Leave::Finished);
         drop((one, first));
-        // The other one hears its goodbye, and answers with a farewell.
+        // The other one receives its goodbye, and answers with a farewell.
         while !both[0].lock().peers[1].heard_farewell {
             OverMpi::serve_ready(&mut both[1].lock());
         }
-        // The rank computes for three times as long, as far as the timers know.
+        // The rank computes for three times as long as the limit, as far as the timers know.
         let begun = Instant::now();
         for tenths in 1..=9 {
             for shared in &both {

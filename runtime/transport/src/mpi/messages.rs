@@ -1,5 +1,5 @@
-//! [`Messages`]: the calls of MPI by which two ranks exchange messages, and [`Transfer`], one of
-//! them with its memory.
+//! [`Messages`]: the calls of MPI by which two ranks exchange messages, and [`Transfer`]: one
+//! message in transfer, with its memory.
 
 use crate::stream::Body;
 use std::mem::{forget, take};
@@ -7,44 +7,44 @@ use std::mem::{forget, take};
 /// The least memory for a message, in bytes.
 pub(super) const SHORT: usize = 4 << 10;
 
-/// The calls of MPI by which two ranks exchange messages. Those from one rank to another arrive in
-/// the order in which they were sent. None of these calls waits.
+/// The calls of MPI by which two ranks exchange messages. Messages from one rank to another arrive
+/// in the order in which they were sent. None of these calls waits.
 pub trait Messages: Send {
-    /// Begins to send this message to `to`: MPI_Isend.
+    /// Begins to send this message to `to`, with MPI_Isend.
     ///
     /// # Errors
-    /// MPI has failed.
+    /// Fails if MPI fails.
     ///
     /// # Safety
-    /// The bytes stay where they are, and nobody writes them, until the request is complete.
+    /// The bytes stay at their address, and nobody writes them, until the request is complete.
     unsafe fn send(&mut self, to: usize, bytes: &[u8]) -> Result<Request, String>;
 
-    /// Takes the next message of `from`, or of any rank, if one has arrived: MPI_Improbe.
+    /// Takes the next message of `from`, or of any rank, if one has arrived, with MPI_Improbe.
     ///
     /// # Errors
-    /// MPI has failed.
+    /// Fails if MPI fails.
     fn probe(&mut self, from: Option<usize>) -> Result<Option<Message>, String>;
 
-    /// Begins to receive a message to `room`, which is as long: MPI_Imrecv.
+    /// Begins to receive a message into `room`, which has the same length, with MPI_Imrecv.
     ///
     /// # Errors
-    /// MPI has failed.
+    /// Fails if MPI fails.
     ///
     /// # Safety
-    /// The room stays where it is, and nobody reads or writes it, until the request is complete.
+    /// The room stays at its address, and nobody reads or writes it, until the request is complete.
     unsafe fn receive(&mut self, message: Message, room: &mut [u8]) -> Result<Request, String>;
 
-    /// Returns whether a request is complete: MPI_Test. It is not asked again once it is.
+    /// Returns whether a request is complete, with MPI_Test. It is not called again once it is.
     ///
     /// # Errors
-    /// MPI has failed.
+    /// Fails if MPI fails.
     fn is_complete(&mut self, request: &mut Request) -> Result<bool, String>;
 
-    /// Ends, once nothing is sent to this rank any more; `in_order` says that no rank has failed.
+    /// Ends, once nothing more is sent to this rank. `in_order` is whether no rank has failed.
     fn end(&mut self, in_order: bool);
 
-    /// Returns whether nobody waits for the end, as where ranks are threads of one process. Then
-    /// [`end`](Self::end) is not called.
+    /// Returns whether nobody waits for the end, for example because the ranks are threads of one
+    /// process. Then [`end`](Self::end) is not called.
     fn end_in_background(&self) -> bool {
         false
     }
@@ -62,13 +62,13 @@ pub struct Message {
     pub(crate) handle: usize,
 }
 
-/// A message that is being sent or received, with its memory. MPI may use that until the request is
-/// complete: a transfer that is dropped before leaks it.
+/// A message that is being sent or received, with its memory. MPI may use the memory until the
+/// request is complete, so a transfer that is dropped before leaks it.
 pub(super) struct Transfer<M: Default> {
     /// `None` once it is complete.
     request: Option<Request>,
     memory: M,
-    /// Whether the memory is somebody else's.
+    /// Whether the memory belongs to someone else.
     is_in_place: bool,
 }
 
@@ -76,22 +76,22 @@ impl Transfer<Vec<u8>> {
     /// Begins to send this message.
     ///
     /// # Errors
-    /// MPI has failed.
+    /// Fails if MPI fails.
     pub(super) fn send(messages: &mut dyn Messages, to: usize, bytes: Vec<u8>) -> Result<Self, String> {
-        // SAFETY: the bytes are on the heap, and neither written nor freed before the request is
-        // complete.
+        // SAFETY: the bytes are on the heap, and are neither written nor freed before the request
+        // is complete.
         let request = unsafe { messages.send(to, &bytes) }?;
         Ok(Self { request: Some(request), memory: bytes, is_in_place: false })
     }
 
-    /// Begins to send this message from where it is.
+    /// Begins to send this message from its own memory.
     ///
     /// # Errors
-    /// MPI has failed.
+    /// Fails if MPI fails.
     ///
     /// # Safety
-    /// The bytes stay where they are, and nobody writes them, until the transfer is complete, whatever
-    /// becomes of it.
+    /// The bytes stay at their address, and nobody writes them, until the transfer is complete,
+    /// whatever becomes of it.
     pub(super) unsafe fn send_in_place(
         messages: &mut dyn Messages,
         to: usize,
@@ -104,18 +104,18 @@ impl Transfer<Vec<u8>> {
 }
 
 impl Transfer<Body> {
-    /// Begins to receive this message to `memory`, whose content is dropped, or to its receive
+    /// Begins to receive this message into `memory`, whose content is dropped, or into its receive
     /// buffer.
     ///
     /// # Errors
-    /// MPI has failed.
+    /// Fails if MPI fails.
     pub(super) fn receive(
         messages: &mut dyn Messages,
         message: Message,
         mut memory: Body,
     ) -> Result<Self, String> {
         let room = memory.whole_room(message.len, SHORT);
-        // SAFETY: as above; a receive buffer stays until it is not lent any more.
+        // SAFETY: as above; a receive buffer stays until it is no longer lent.
         let request = unsafe { messages.receive(message, room) }?;
         let is_in_place = !memory.is_own();
         Ok(Self { request: Some(request), memory, is_in_place })
@@ -123,16 +123,16 @@ impl Transfer<Body> {
 }
 
 impl<M: Default> Transfer<M> {
-    /// Returns whether it is complete.
+    /// Returns whether the transfer is complete.
     ///
     /// # Errors
-    /// MPI has failed.
+    /// Fails if MPI fails.
     pub(super) fn is_complete(&mut self, messages: &mut dyn Messages) -> Result<bool, String> {
         if let Some(request) = &mut self.request {
             match messages.is_complete(request) {
                 Ok(false) => return Ok(false),
                 Ok(true) => self.request = None,
-                // The request is MPI's no more, but the memory may be: it is leaked.
+                // The request is no longer MPI's, but the memory may be, so it is leaked.
                 Err(why) => {
                     self.request = None;
                     forget(take(&mut self.memory));
@@ -143,12 +143,12 @@ impl<M: Default> Transfer<M> {
         Ok(true)
     }
 
-    /// Returns whether it moves bytes to or from memory of somebody else.
+    /// Returns whether it moves bytes to or from memory that belongs to someone else.
     pub(super) fn is_in_place(&self) -> bool {
         self.is_in_place
     }
 
-    /// Gives up a transfer in place: returns its request, unless MPI has failed.
+    /// Gives up a transfer in place. Returns its request, unless MPI has failed.
     pub(super) fn give_up(mut self) -> Option<Request> {
         self.request.take()
     }

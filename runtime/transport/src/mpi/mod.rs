@@ -1,14 +1,14 @@
 //! MPI by its symbols: a library that is looked for when a program runs. So one binary works with
-//! every MPI, and nobody needs one to build it.
+//! every MPI, and building it requires none.
 //!
 //! Three binary interfaces are in use. Their functions have the same names and arguments; handles
 //! and constants differ.
 //!
 //! | interface | libraries | handles |
 //! |---|---|---|
-//! | Open MPI | Open MPI 3 to 5, HPC-X, Spectrum MPI | pointers; a constant is the address of an exported object |
+//! | Open MPI | Open MPI 3 to 5, HPC-X, Spectrum MPI | pointers; constants point to exported data |
 //! | MPICH | MPICH 3.1 and newer, Intel MPI, Cray MPICH, MVAPICH | `int`; a constant is a number |
-//! | standard | `libmpi_abi.so` of MPICH 5 and Intel MPI 2021.17 | pointers; a constant is a small number |
+//! | standard | `libmpi_abi.so` of MPICH 5, Intel MPI 2021.17 | pointers; constants are small |
 //!
 //! | file | idea |
 //! |---|---|
@@ -19,7 +19,8 @@
 //! | `carrier` | a fabric over such messages |
 //! | `session` | the ranks between `MPI_Init_thread` and `MPI_Finalize` |
 //!
-//! **Source** MPI 3.1; the headers of Open MPI 4.1 and MPICH 4.0; for the standard interface MPI 5.0, chapter 20.
+//! **Source** MPI 3.1; the headers of Open MPI 4.1 and MPICH 4.0; for the standard interface MPI
+//! 5.0, chapter 20.
 
 mod carrier;
 mod families;

@@ -1,6 +1,6 @@
 //! [`search`]: where a library of MPI is looked for, and why one is passed over.
 //!
-//! A process has to use the library of the MPI that has started it: any other creates worlds of one
+//! A process has to use the library of the MPI that has started it. Any other creates worlds of one
 //! rank, or ends the process in `MPI_Init`. A launcher is installed next to its library, so the
 //! library is looked for next to the launcher that has started this process, before the one that
 //! the search path leads to.
@@ -57,10 +57,11 @@ pub struct Search {
     pub passed_over: Vec<Look>,
 }
 
-/// Looks for a library of MPI: the one that `named` gives; else the one that the program has
-/// loaded; those next to the launcher that has started this process; those next to the `mpirun` of
-/// PATH; those that the dynamic loader finds. One of another interface than `wanted` is passed
-/// over, if any is wanted.
+/// Looks for a library of MPI and loads it. If `named` gives one, that is the only candidate.
+/// Otherwise the candidates are, in this order: the one that the program has loaded, those next to
+/// the launcher that has started this process, those next to the `mpirun` of PATH, and those that
+/// the dynamic loader finds. If any family is `wanted`, a library of another interface is passed
+/// over.
 pub fn search(named: Option<&Path>, wanted: &[Family]) -> Search {
     let mut search = Search { found: None, passed_over: Vec::new() };
     if let Some(path) = named {
@@ -101,7 +102,7 @@ pub fn search(named: Option<&Path>, wanted: &[Family]) -> Search {
 }
 
 impl Search {
-    /// Looks at a library; returns whether it is the one.
+    /// Looks at a library. Returns whether it is the one.
     fn look(
         &mut self,
         source: Source,
@@ -126,13 +127,12 @@ impl Search {
     }
 }
 
-/// The names of libraries: those of Open MPI, of MPICH and what is derived from it. The standard
-/// interface comes last, since its constants still differ between releases.
+/// The names of libraries, of Open MPI and of MPICH and its derivatives. The standard interface
+/// comes last, since its constants still differ between releases.
 const NAMES: [&str; 6] =
     ["libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi.so", "libmpi_abi.so.1", "libmpi_abi.so.0"];
 
-/// The programs that start the ranks of a host: of Open MPI, and of MPICH and what is derived from
-/// it.
+/// The programs that start the ranks of a host, of Open MPI and of MPICH and its derivatives.
 const LAUNCHERS: [&str; 9] = [
     "orterun",
     "orted",
@@ -149,9 +149,9 @@ fn is_launcher(program: &Path) -> bool {
     program.file_name().and_then(OsStr::to_str).is_some_and(|name| LAUNCHERS.contains(&name))
 }
 
-/// Returns the libraries in the folders that belong to the one of a program, each file once, under
-/// the first of its names. A launcher of one MPI may share its folder with another: the library
-/// whose names follow the launcher's comes first.
+/// Returns the libraries in the folders next to that of a program, each file once, under the first
+/// of its names. A launcher of one MPI may share its folder with another MPI, so the library whose
+/// name matches the launcher comes first.
 fn libraries_next_to(program: &Path) -> Vec<PathBuf> {
     let Some(prefix) = program.parent().and_then(Path::parent) else { return Vec::new() };
     let folders = ["lib".to_owned(), "lib64".to_owned(), format!("lib/{}-linux-gnu", std::env::consts::ARCH)];
@@ -174,8 +174,7 @@ fn libraries_next_to(program: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the first `mpirun` or `mpiexec` of the search path, and the program that this is a link
-/// to.
+/// Returns the first `mpirun` or `mpiexec` of the search path, and the program that it links to.
 fn in_search_path(path: Option<&OsStr>) -> Option<(PathBuf, PathBuf)> {
     let folders: Vec<PathBuf> = std::env::split_paths(path?).collect();
     let named = |name: &str| folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
@@ -184,19 +183,19 @@ fn in_search_path(path: Option<&OsStr>) -> Option<(PathBuf, PathBuf)> {
     Some((found, program))
 }
 
-/// How many processes above this one are looked at: wrappers, and then the launcher.
+/// How many processes above this one are looked at. They are wrappers, and then the launcher.
 const ABOVE: usize = 16;
 
 /// Returns the programs of the processes above this one, the nearest first, as far as this user may
-/// know them.
+/// read them.
 fn ancestors() -> Vec<PathBuf> {
     let mut programs = Vec::new();
     let mut process = std::os::unix::process::parent_id();
     while process > 1 && programs.len() < ABOVE {
         programs.push(std::fs::read_link(format!("/proc/{process}/exe")).unwrap_or_default());
         let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        // The name of the program, in parentheses, may have any characters; state and parent follow
-        // it.
+        // The name of the program, in parentheses, may have any characters. The state and the
+        // parent follow it.
         let parent = status.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1));
         process = parent.and_then(|parent| parent.parse().ok()).unwrap_or_default();
     }

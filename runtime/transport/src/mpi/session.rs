@@ -4,18 +4,17 @@ use super::messages::{Message, Messages, Request};
 use super::table::{Calls, Group, Mpi};
 use std::ffi::c_int;
 
-/// The code of a job that is aborted.
+/// The exit code of a job that is aborted.
 const ABORTED: c_int = 125;
 
 /// The ranks that a launcher of MPI has started. Every rank makes the same calls in the same order,
 /// as for each collective of MPI.
 ///
-/// Errors of MPI are returned. A session that is dropped and not
-/// [ended](Self::end) is not finalised: its launcher then takes the end of this process for a
-/// failure.
+/// Errors of MPI are returned. A session that is dropped without being [ended](Self::end) is not
+/// finalised, and its launcher then counts the end of this process as a failure.
 pub struct Session {
     calls: Box<dyn Calls>,
-    /// Whether this session has initialised MPI, and not the program.
+    /// Whether this session has initialised MPI, rather than the program.
     is_own: bool,
     rank: usize,
     size: usize,
@@ -23,10 +22,10 @@ pub struct Session {
 }
 
 impl Mpi {
-    /// Initialises MPI, unless the program has done so. The library stays loaded from here on.
+    /// Initialises MPI, unless the program has done so. The library stays loaded from now on.
     ///
     /// # Errors
-    /// MPI can't be initialised; or the program has finalised it.
+    /// Fails if MPI can't be initialised, or if the program has finalised it.
     pub fn begin(self) -> Result<Session, String> {
         let Self { mut calls, library, .. } = self;
         // Threads and handlers of a library that was initialised may outlive MPI_Finalize.
@@ -47,21 +46,21 @@ impl Mpi {
 }
 
 impl Session {
-    /// This rank.
+    /// Returns this rank's number.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// The number of ranks.
+    /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Returns what each rank of a group has given, in the order of the ranks. Each may give
-    /// another number of bytes.
+    /// Returns what each rank of a group has contributed, in the order of the ranks. Each may
+    /// contribute a different number of bytes.
     ///
     /// # Errors
-    /// MPI has failed.
+    /// Fails if MPI fails.
     pub fn gather(&self, group: Group, part: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         let ranks = if group == Group::All { self.size } else { self.host_size };
         let equal = |part: &[u8]| {
@@ -82,10 +81,10 @@ impl Session {
         Ok(all.chunks_exact(longest).zip(lengths).map(|(part, length)| part[..length].to_vec()).collect())
     }
 
-    /// Sends a message to another rank, and waits until MPI needs its bytes no more.
+    /// Sends a message to another rank, and waits until MPI no longer needs its bytes.
     ///
     /// # Errors
-    /// MPI has failed; the memory is leaked.
+    /// Fails if MPI fails. The memory is leaked then.
     pub fn send(&self, to: usize, bytes: &mut Vec<u8>) -> Result<(), String> {
         // SAFETY: the bytes are borrowed until the request is complete, and leaked if MPI fails.
         let request = unsafe { self.calls.send(to, bytes) };
@@ -95,7 +94,7 @@ impl Session {
     /// Waits for a message of another rank that is as long as this room.
     ///
     /// # Errors
-    /// MPI has failed, and the memory is leaked; or the message has another length.
+    /// Fails if MPI fails, and then leaks the memory. Fails if the message has another length.
     pub fn receive(&self, from: usize, room: &mut Vec<u8>) -> Result<(), String> {
         let message = loop {
             if let Some(message) = self.calls.probe(Some(from))? {
@@ -114,7 +113,7 @@ impl Session {
         self.complete(request, room)
     }
 
-    /// Waits until a request is complete that uses this memory.
+    /// Waits until a request that uses this memory is complete.
     fn complete(&self, request: Result<Request, String>, memory: &mut Vec<u8>) -> Result<(), String> {
         let waited = request.and_then(|mut request| {
             while !self.calls.is_complete(&mut request)? {}
@@ -138,13 +137,13 @@ impl Session {
         }
     }
 
-    /// Whether any thread may call MPI, one at a time. Where the program has initialised MPI, its
-    /// own calls would be made at the same time as those of the fabric's thread.
+    /// Returns whether any thread may call MPI, one at a time. If the program has initialised MPI,
+    /// its own calls would be made at the same time as those of the fabric's thread.
     pub fn is_serialized(&self) -> bool {
         self.is_own && self.calls.is_serialized()
     }
 
-    /// Returns what carries messages between the ranks of this session, if any thread may call MPI;
+    /// Returns the messages between the ranks of this session, if any thread may call MPI, or
     /// otherwise the session.
     pub fn serialized(self) -> Result<Serialized, Self> {
         if self.is_serialized() { Ok(Serialized(self)) } else { Err(self) }
@@ -154,12 +153,12 @@ impl Session {
 /// A session whose calls any thread may make, one at a time: MPI has granted MPI_THREAD_SERIALIZED.
 pub struct Serialized(Session);
 
-// SAFETY: the handles name objects of the library, which belong to no thread; and it grants calls
-// by any thread.
+// SAFETY: the handles name objects of the library, which belong to no thread; and the library
+// grants calls by any thread.
 unsafe impl Send for Serialized {}
 
 impl Serialized {
-    /// This rank.
+    /// Returns this rank's number.
     pub fn rank(&self) -> usize {
         self.0.rank
     }
@@ -167,7 +166,7 @@ impl Serialized {
 
 impl Messages for Serialized {
     unsafe fn send(&mut self, to: usize, bytes: &[u8]) -> Result<Request, String> {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the caller makes the same promise.
         unsafe { self.0.calls.send(to, bytes) }
     }
 
@@ -176,7 +175,7 @@ impl Messages for Serialized {
     }
 
     unsafe fn receive(&mut self, message: Message, room: &mut [u8]) -> Result<Request, String> {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the caller makes the same promise.
         unsafe { self.0.calls.receive(message, room) }
     }
 
@@ -184,8 +183,8 @@ impl Messages for Serialized {
         self.0.calls.is_complete(request)
     }
 
-    /// Finalises MPI, or aborts the job if a rank has failed: MPI_Finalize would wait for it, and
-    /// some launchers give the job the code of the rank that ended first.
+    /// Finalises MPI, or aborts the job if a rank has failed. MPI_Finalize would wait for that
+    /// rank, and some launchers give the job the exit code of the rank that ended first.
     fn end(&mut self, in_order: bool) {
         if in_order {
             self.0.finish();

@@ -1,8 +1,8 @@
-//! A stand-in for the messages of MPI, for tests: its ranks are threads of this process.
+//! A stand-in for the messages of MPI, for tests. Its ranks are threads of this process.
 //!
-//! Messages are matched by their sender, in order. One that is no longer than the eager limit is
-//! complete at once. A longer one moves only while its sender makes calls, a piece in each, once
-//! its receiver has begun to receive it.
+//! Messages are matched by their sender, in order. A message no longer than the eager limit is
+//! complete at once. A longer one moves only while its sender makes calls, one piece in each call,
+//! once its receiver has begun to receive it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,31 +13,31 @@ use crate::fabric::Limits;
 use crate::mpi::carrier::{MpiEnd, MpiFabric, OverMpi};
 use crate::mpi::messages::{Message, Messages, Request};
 
-/// The longest message that is complete as soon as it is sent, in bytes.
+/// The longest message that is complete when the call that sends it returns, in bytes.
 const EAGER: usize = 4 << 10;
 
-/// The bytes of a longer message that move in one call of its sender.
+/// How many bytes of a longer message move in one call of its sender.
 const PIECE: usize = 16 << 10;
 
-/// Returns a world of `size` ranks in this process, which exchange messages of a stand-in for MPI:
-/// one end for each.
+/// Returns a world of `size` ranks in this process, which exchange messages of a stand-in for MPI.
+/// Returns one end for each.
 ///
 /// # Errors
-/// There are not enough descriptors or threads.
+/// Fails if there are not enough descriptors or threads.
 pub fn mpi_stand_in(size: usize) -> io::Result<Vec<MpiEnd>> {
     let end = |(me, fabric): (usize, MpiFabric)| MpiEnd::of_job(&fabric.into(), 0, me, size);
     fabrics(size, Limits::default(), |messages| messages)?.into_iter().enumerate().map(end).collect()
 }
 
-/// The same, as if each rank were on the host given for it: those of one host share memory.
+/// Returns the same, as if each rank were on the host given for it. Those of one host share memory.
 ///
 /// # Errors
-/// As [`mpi_stand_in`], or there is no memory.
+/// As for [`mpi_stand_in`]. Also fails if there is no memory.
 pub fn hybrid_stand_in(hosts: &[u32]) -> io::Result<Vec<HybridEnd<OverMpi>>> {
     crate::hybrid::threads(hosts, fabrics(hosts.len(), Limits::default(), |messages| messages)?)
 }
 
-/// The fabrics of ranks whose calls go through what `wrap` makes of their messages.
+/// Returns the fabrics of ranks whose calls go through what `wrap` makes of their messages.
 pub(super) fn fabrics(
     size: usize,
     limits: Limits,
@@ -55,10 +55,10 @@ pub(super) fn fabrics(
 /// The messages between all ranks.
 #[derive(Default)]
 struct Job {
-    /// By receiver: what was sent and not matched, in order.
+    /// The messages that were sent and not matched, in order, by receiver.
     inboxes: Vec<VecDeque<Sent>>,
     matched: Slots<Sent>,
-    /// Long messages that are being received: by sender.
+    /// Long messages that are being received, with their sender.
     moving: Vec<(usize, Moving)>,
     /// Whether each request is complete.
     requests: Slots<bool>,
@@ -66,7 +66,7 @@ struct Job {
     spare: Vec<Vec<u8>>,
 }
 
-/// Values by handles, which are used again.
+/// Values by handles, which are reused.
 struct Slots<T> {
     values: Vec<Option<T>>,
     free: Vec<usize>,
@@ -103,17 +103,17 @@ struct Sent {
 }
 
 enum Content {
-    /// It was copied.
+    /// A copy of the message.
     Eager(Vec<u8>),
-    /// It is where its sender has it, whose request this is.
+    /// A message in its sender's memory, and the sender's request.
     Long { at: Address, request: usize },
 }
 
-/// Where bytes are that a request keeps in place.
+/// The address of bytes that a request keeps in place.
 struct Address(*mut u8);
 
 // SAFETY: the caller of `send` or `receive` has promised that the bytes stay, and that nobody else
-// uses them, until the request is complete; all ranks use them under one lock.
+// uses them, until the request is complete. All ranks use them under one lock.
 unsafe impl Send for Address {}
 
 /// A long message that is being received.
@@ -159,7 +159,7 @@ struct Rank {
 }
 
 impl Rank {
-    /// Returns the messages, after what each call of this rank moves.
+    /// Returns the messages, after moving what each call of this rank moves.
     fn job(&self) -> MutexGuard<'_, Job> {
         let mut job = self.job.lock().unwrap_or_else(PoisonError::into_inner);
         job.advance(self.me);
@@ -227,7 +227,7 @@ impl Messages for Rank {
 
     fn end(&mut self, _: bool) {}
 
-    /// One thread may drop the ends of all ranks, one after the other.
+    /// Returns `true`, because one thread may drop the ends of all ranks, one after the other.
     fn end_in_background(&self) -> bool {
         true
     }

@@ -7,16 +7,16 @@ use std::ffi::{c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
-/// The longest text that a library returns, with room: MPI_MAX_LIBRARY_VERSION_STRING is 8192 at
+/// The longest text that a library returns, rounded up: MPI_MAX_LIBRARY_VERSION_STRING is 8192 at
 /// most, MPI_MAX_ERROR_STRING 1024.
 const TEXT: usize = 8193;
 
-/// A library of MPI that is loaded. MPI is not initialised.
+/// A loaded library of MPI. MPI is not initialised.
 pub struct Mpi {
     path: PathBuf,
     family: Family,
     pub(super) calls: Box<dyn Calls>,
-    /// Kept loaded as long as its functions are called.
+    /// Keeps the library loaded as long as its functions are called.
     pub(super) library: Library,
 }
 
@@ -24,7 +24,7 @@ impl Mpi {
     /// Loads the library at `path`, or of this name in the folders of the dynamic loader.
     ///
     /// # Errors
-    /// It can't be loaded, or is no MPI.
+    /// Fails if it can't be loaded, or if it is not an MPI.
     pub(super) fn load(path: &Path) -> Result<Self, String> {
         // SAFETY: the initialisers of the library run. They are those of an MPI that the user's
         // launcher, search path or variable names, and which every program of that MPI runs.
@@ -35,7 +35,7 @@ impl Mpi {
     /// Returns the MPI that this program has loaded itself, or was linked with.
     ///
     /// # Errors
-    /// There is none.
+    /// Fails if the program has no MPI.
     pub(super) fn of_program() -> Result<Self, String> {
         Self::of(Path::new("this program"), Library::this()).map_err(|_| "no MPI is loaded in it".into())
     }
@@ -53,17 +53,17 @@ impl Mpi {
         Ok(Self { path: path.into(), family, calls, library })
     }
 
-    /// The path or the name of the library.
+    /// Returns the path or the name of the library.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The interface of the library.
+    /// Returns the interface of the library.
     pub fn family(&self) -> Family {
         self.family
     }
 
-    /// Returns the name and the version that the library gives itself.
+    /// Returns the name and the version by which the library describes itself.
     pub fn version(&self) -> String {
         let text = self.calls.version();
         let line = text.split(['\n', ',']).next().unwrap_or_default();
@@ -73,34 +73,36 @@ impl Mpi {
 
 /// The calls of MPI, whatever its handles are.
 ///
-/// Once MPI is initialised with MPI_THREAD_SERIALIZED, any thread may make these calls, one at a time.
+/// Once MPI is initialised with MPI_THREAD_SERIALIZED, any thread may make these calls, one at a
+/// time.
 pub(super) trait Calls {
     fn version(&self) -> String;
-    /// Whether MPI was initialised, and whether it was finalised since.
+    /// Returns whether MPI was initialised, and whether it was finalised since.
     fn state(&self) -> (bool, bool);
     fn init(&self) -> Result<(), String>;
-    /// Whether several threads may call MPI, if one at a time.
+    /// Returns whether several threads may call MPI, one at a time.
     fn is_serialized(&self) -> bool;
     fn finalize(&self);
-    /// Ends all processes of the job, with this code.
+    /// Ends all processes of the job, with this exit code.
     fn abort(&self, code: c_int);
     /// Returns this process's rank in the world, and the number of its ranks.
     fn place(&self) -> Result<(usize, usize), String>;
-    /// Creates an `MPI_Comm` of both groups, and returns the number of ranks of this host. All
-    /// ranks call it.
+    /// Creates an `MPI_Comm` for each of the two groups, and returns the number of ranks of this
+    /// host. All ranks call it.
     fn create_groups(&mut self) -> Result<usize, String>;
     /// Frees those of both groups. All ranks call it.
     fn free_groups(&mut self);
-    /// Fills `all` with the `part` of each rank of the group, all of the same length.
+    /// Fills `all` with the `part` of each rank of the group. All parts have the same length.
     fn all_gather(&self, group: Group, part: &[u8], all: &mut [u8]) -> Result<(), String>;
-    /// See [`Messages`](super::messages::Messages) for these.
+    /// Sends a message, as this and the next three calls are described in
+    /// [`Messages`](super::messages::Messages).
     ///
     /// # Safety
-    /// As there.
+    /// As described there.
     unsafe fn send(&self, to: usize, bytes: &[u8]) -> Result<Request, String>;
     fn probe(&self, from: Option<usize>) -> Result<Option<Message>, String>;
     /// # Safety
-    /// As there.
+    /// As described in [`Messages`](super::messages::Messages).
     unsafe fn receive(&self, message: Message, room: &mut [u8]) -> Result<Request, String>;
     fn is_complete(&self, request: &mut Request) -> Result<bool, String>;
 }
@@ -142,7 +144,7 @@ impl Handle for Pointer {
     }
 }
 
-/// An `MPI_Status` of any interface, with room.
+/// An `MPI_Status` of any interface, which may be shorter.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Default)]
 struct Status([c_int; 12]);
@@ -172,7 +174,7 @@ macro_rules! functions {
         }
 
         impl<H: Handle> Table<H> {
-            /// Looks all functions up.
+            /// Looks up all functions.
             fn load(library: &Library) -> Result<Self, libloading::Error> {
                 // SAFETY: the functions of these names have these types in each MPI, with handles
                 // of its interface.
@@ -209,7 +211,7 @@ impl<H: Handle> Binding<H> {
     /// Returns what a function has filled in.
     ///
     /// # Errors
-    /// The function has failed, for the reason that MPI gives.
+    /// Fails if the function fails, for the reason that MPI gives.
     fn filled<T>(&self, mut value: T, call: impl FnOnce(&mut T) -> c_int) -> Result<T, String> {
         match call(&mut value) {
             0 => Ok(value),
@@ -259,8 +261,8 @@ impl<H: Handle> Calls for Binding<H> {
 
     fn init(&self) -> Result<(), String> {
         let level = self.constants.serialized;
-        // SAFETY: MPI was not initialised before (the caller has asked); it takes no arguments of
-        // the program.
+        // SAFETY: MPI was not initialised before (the caller has checked this), and it receives no
+        // arguments of the program.
         self.filled(0, |given| unsafe { (self.table.init_thread)(null_mut(), null_mut(), level, given) })?;
         Ok(())
     }
@@ -295,7 +297,7 @@ impl<H: Handle> Calls for Binding<H> {
         let (table, constants) = (&self.table, self.constants);
         // SAFETY: MPI is initialised, and all ranks call this.
         let all = self.filled(constants.world, |all| unsafe { (table.duplicate)(constants.world, all) })?;
-        // SAFETY: as above. From here on an error is returned, and ends only this world.
+        // SAFETY: as above. From now on an error is returned, and ends only this world.
         let handler = |(): &mut ()| unsafe { (table.set_error_handler)(all, constants.errors_return) };
         self.filled((), handler)?;
         let split = |host: &mut H| {
@@ -322,8 +324,8 @@ impl<H: Handle> Calls for Binding<H> {
         let bytes = count_of(part.len())?;
         let byte = self.constants.byte;
         let (from, to) = (part.as_ptr().cast(), all.as_mut_ptr().cast());
-        // SAFETY: `all` has room for as many bytes of each rank of the group, which the session has
-        // made.
+        // SAFETY: `all` has room for as many bytes of each rank of the group, because the session
+        // has made it so.
         let gather =
             |(): &mut ()| unsafe { (self.table.all_gather)(from, bytes, byte, to, bytes, byte, group) };
         self.filled((), gather)
@@ -332,7 +334,8 @@ impl<H: Handle> Calls for Binding<H> {
     unsafe fn send(&self, to: usize, bytes: &[u8]) -> Result<Request, String> {
         let (len, to) = (count_of(bytes.len())?, count_of(to)?);
         let (byte, all) = (self.constants.byte, self.all()?);
-        // SAFETY: the caller promises that the bytes stay. The world's handle only takes the place of one that MPI writes.
+        // SAFETY: the caller promises that the bytes stay. The world's handle only fills the place
+        // that MPI overwrites.
         let send = |request: &mut H| unsafe {
             (self.table.send)(bytes.as_ptr().cast(), len, byte, to, TAG, all, request)
         };
@@ -358,7 +361,8 @@ impl<H: Handle> Calls for Binding<H> {
     unsafe fn receive(&self, message: Message, room: &mut [u8]) -> Result<Request, String> {
         let (len, byte) = (count_of(room.len())?, self.constants.byte);
         let mut handle = H::of_word(message.handle);
-        // SAFETY: the caller promises that the room stays; the message was matched, and is received once.
+        // SAFETY: the caller promises that the room stays. The message was matched, and is received
+        // once.
         let receive = |request: &mut H| unsafe {
             (self.table.receive)(room.as_mut_ptr().cast(), len, byte, &mut handle, request)
         };
@@ -375,10 +379,10 @@ impl<H: Handle> Calls for Binding<H> {
     }
 }
 
-/// Returns a number as MPI counts.
+/// Converts a number to the type in which MPI counts.
 ///
 /// # Errors
-/// It is too large.
+/// Fails if it is too large.
 fn count_of(number: usize) -> Result<c_int, String> {
     c_int::try_from(number).map_err(|_| format!("MPI takes no number as large as {number}"))
 }
