@@ -1,4 +1,5 @@
-//! [`Body`]: the payload of a frame, read to memory of its own or to the receive buffer pre-posted for it.
+//! [`Body`]: the payload of a frame, read into memory of its own or into the receive buffer that
+//! was pre-posted for it.
 
 use super::codec::STEP;
 use std::fmt;
@@ -6,10 +7,10 @@ use std::fmt;
 /// A payload, aligned to 16 bytes, or in the receive buffer that was pre-posted for it.
 #[derive(Default)]
 pub struct Body {
-    /// Memory of its own, all of it initialised.
+    /// Its own memory, all of it initialised.
     pub(super) units: Vec<u128>,
     pub(super) len: usize,
-    /// The buffer that the payload is read to instead.
+    /// The buffer that the payload is read into instead.
     pub(super) buffer: Option<ReceiveBuffer>,
 }
 
@@ -19,15 +20,18 @@ pub struct ReceiveBuffer {
     pub(super) len: usize,
 }
 
-// SAFETY: the creator of a buffer promises that nobody else accesses that memory meanwhile, in whichever thread this is
-// used.
+// SAFETY: the creator of a buffer promises that nobody else accesses that memory meanwhile, in
+// whichever thread this is used.
 unsafe impl Send for ReceiveBuffer {}
 
 impl ReceiveBuffer {
+    /// Creates a buffer of these `len` bytes.
+    ///
     /// # Safety
-    /// `to` is valid for reads and writes of `len` bytes, all of them initialised, and nobody else accesses them, until
-    /// the buffer, or the body that was read to it, is dropped, recycled, or moved out of it; and a buffer of a fence as long
-    /// as [`Channels::lent`](crate::Channels::lent) says that it is in use.
+    /// `to` is valid for reads and writes of `len` bytes, all of them initialised, and nobody else
+    /// accesses them, until the buffer, or the body that was read into it, is dropped, recycled, or
+    /// moved out of it. For a buffer of a fence, both also hold as long as
+    /// [`Channels::lent`](crate::Channels::lent) reports that it is in use.
     pub(crate) unsafe fn new(to: *mut u8, len: usize) -> Self {
         Self { to, len }
     }
@@ -46,12 +50,12 @@ impl Body {
         self.buffer.as_ref().map_or(self.units.as_ptr().cast(), |buffer| buffer.to)
     }
 
-    /// Whether it is in memory of its own, and not in a receive buffer.
+    /// Returns whether it is in memory of its own, and not in a receive buffer.
     pub(crate) fn is_own(&self) -> bool {
         self.buffer.is_none()
     }
 
-    /// The bytes of its own memory.
+    /// Returns the size of its own memory in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.units.capacity() * 16
     }
@@ -65,7 +69,8 @@ impl Body {
 
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.buffer {
-            // SAFETY: as `ReceiveBuffer::new` requires; no more bytes have arrived than the buffer holds.
+            // SAFETY: as `ReceiveBuffer::new` requires; no more bytes have arrived than the buffer
+            // holds.
             Some(buffer) => unsafe { std::slice::from_raw_parts(buffer.to, self.len) },
             None => &bytemuck::cast_slice(&self.units)[..self.len],
         }
@@ -83,8 +88,8 @@ impl Body {
     /// Returns room for the next bytes of a payload of `whole` bytes.
     pub(super) fn room(&mut self, whole: usize) -> &mut [u8] {
         if let Some(buffer) = &mut self.buffer {
-            // SAFETY: as `ReceiveBuffer::new` requires; its length is that of the whole payload, of which `self.len`
-            // bytes have arrived.
+            // SAFETY: as `ReceiveBuffer::new` requires. The buffer's length is that of the whole
+            // payload, and `self.len` bytes of it have arrived.
             return unsafe { std::slice::from_raw_parts_mut(buffer.to.add(self.len), buffer.len - self.len) };
         }
         let end = self.len + (whole - self.len).min(STEP);
@@ -95,8 +100,9 @@ impl Body {
         &mut bytemuck::cast_slice_mut::<u128, u8>(&mut self.units)[self.len..end]
     }
 
-    /// Returns room for `len` bytes that come at once: the receive buffer, if it has one of that
-    /// length; else memory of its own, which has at least `least` bytes from here on.
+    /// Returns room for `len` bytes that come at once. This is the receive buffer, if there is one
+    /// of that length, and otherwise memory of its own, which has at least `least` bytes from now
+    /// on.
     pub(crate) fn whole_room(&mut self, len: usize, least: usize) -> &mut [u8] {
         self.buffer.take_if(|buffer| buffer.len != len);
         if let Some(buffer) = &mut self.buffer {

@@ -6,7 +6,7 @@ use crate::{Header, Leave, Notification, Port};
 use std::collections::VecDeque;
 use std::fmt;
 
-/// What comes before a body.
+/// The head of an item, which comes before its body.
 #[repr(C)]
 #[derive(Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
 pub(super) struct ItemHead {
@@ -21,17 +21,18 @@ pub(super) struct ItemHead {
     pub(super) len: u64,
 }
 
-/// Bytes before a body.
+/// The number of bytes before a body.
 pub(crate) const HEAD: usize = size_of::<ItemHead>();
 
-/// The body of a notification: its address, then head and value of each record that rides in it.
+/// The body of a notification: its address, then head and value of each record that it carries
+/// inline.
 pub(super) type Riding = [u64; 5];
 pub(super) const NOTIFICATION: usize = size_of::<Riding>();
 
 /// The longest payload that the decoder accepts.
 pub(crate) const LONGEST: u64 = 1 << 40;
 
-/// The longest text that the decoder accepts; the writer cuts a longer one.
+/// The longest text that the decoder accepts. The writer cuts a longer one.
 pub(super) const TEXT: usize = 1 << 12;
 
 /// The most bytes that are allocated for a payload before they arrive.
@@ -40,11 +41,12 @@ pub(super) const STEP: usize = 1 << 20;
 /// The most bodies that are kept to be filled again.
 pub(super) const SPARE: usize = 16;
 
-/// A payload that is no longer is short: it is not read to memory that a long one would need.
+/// The longest payload that counts as short. It is not read into memory that a long one would need.
 pub(super) const SHORT: usize = 16 << 10;
 
-/// The most bytes of memory that a connection keeps for bodies, and as many for what it sends: a rank that exchanges large messages needs that
-/// memory again, and fresh pages take longer to get than to fill.
+/// The most bytes of memory that a connection keeps for bodies, and as many for what it sends. A
+/// rank that exchanges large messages needs that memory again, and fresh pages take longer to get
+/// than to fill.
 pub(crate) const KEPT: usize = 32 << 20;
 
 pub(super) const TAG_FRAME: u32 = 1;
@@ -65,7 +67,7 @@ pub(super) const TAG_AGREE: u32 = 15;
 pub(super) const TAG_REST: u32 = 16;
 pub(super) const TAG_NUDGE: u32 = 17;
 
-/// Items that belong to no world.
+/// The tags of items that belong to no world.
 pub(super) const OF_NONE: std::ops::RangeInclusive<u32> = TAG_BEAT..=TAG_REST;
 
 /// The longest list of waits that the decoder accepts.
@@ -74,11 +76,12 @@ pub(crate) const PROBE: usize = 1 << 16;
 /// The longest list of ranks that a wait is about, in bytes.
 pub(crate) const ABOUT: usize = 1 << 10;
 
-/// The number of released frames by which a receiver says that it has closed the port: all, also those that still arrive.
+/// The number of released frames by which a receiver reports that it has closed the port. It stands
+/// for all frames, also those that still arrive.
 pub(crate) const CLOSED: u64 = u64::MAX;
 
-/// An item. Frames and bytes are counted from the beginning of the world, for the pair of ranks, and where the item names
-/// a port, for the port.
+/// An item. Frames and bytes are counted from the beginning of the world, for the pair of ranks,
+/// and if the item names a port, for that port.
 #[derive(Debug, PartialEq)]
 pub enum Item {
     Frame(Port, Header, Body),
@@ -86,8 +89,8 @@ pub enum Item {
     Notification(Notification, u64),
     /// The exchange of this number is settled.
     Settle(u64),
-    /// This number of frames has been released, or the port was [closed](CLOSED); and this number of bytes of frames may
-    /// be sent.
+    /// This number of frames was released, or the port was [closed](CLOSED), and this number of
+    /// bytes of frames may be sent.
     Release {
         port: Port,
         frames: u64,
@@ -115,34 +118,35 @@ pub enum Item {
     },
     /// A heartbeat.
     Beat,
-    /// The sender has left all worlds, and sends nothing more but a farewell.
+    /// The sender has left all worlds, and sends nothing more except a farewell.
     Goodbye,
     /// All items before a goodbye have arrived.
     Farewell,
     /// Asks in which wait the receiver is.
     Ask,
-    /// The sender waits for this rank of the job, in the wait of this number, or in none: 0.
+    /// The sender waits for this rank of the job, in the wait of this number. The number is 0 if it
+    /// is in no wait.
     Waits {
         number: u64,
         awaited: u32,
-        /// All ranks that the wait is about, as they are written.
+        /// All ranks that the wait is about, encoded.
         about: Vec<u8>,
         text: String,
     },
-    /// A list of waits, of which the last has seen this wait of the receiver.
+    /// A list of waits, and which wait of the receiver the last of them has seen.
     Probe {
         seen: u64,
         list: Vec<u8>,
     },
-    /// The sender knows to be in a cycle in the wait of this number.
+    /// The sender knows that its wait of this number is in a cycle.
     Agree(u64),
     /// The sender sends nothing more on this connection.
     Rest,
-    /// The receiver's attendant may go on with what it has kept.
+    /// The receiver's attendant may continue with requests that it has kept.
     Nudge,
 }
 
-/// Why a rank would not send some bytes.
+/// Why no correct rank would send certain bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DecodeError {
     Tag(u32),
@@ -188,7 +192,7 @@ impl<O: Out> ItemWriter<'_, O> {
         self.0.put(payload);
     }
 
-    /// Writes all of a frame but its payload, which must follow.
+    /// Writes all of a frame except its payload, which must follow.
     pub(crate) fn frame_head(&mut self, port: Port, header: Header, len: usize) {
         self.head_of(TAG_FRAME, port, header, 0, len);
     }
@@ -255,12 +259,13 @@ impl<O: Out> ItemWriter<'_, O> {
         self.bare(TAG_FAREWELL, 0, 0);
     }
 
-    /// Asks in which wait the receiver is.
+    /// Writes the question in which wait the receiver is.
     pub(crate) fn ask(&mut self) {
         self.bare(TAG_ASK, 0, 0);
     }
 
-    /// Writes in which wait this rank is, for which rank of the job, and what it knows of all ranks that the wait is about.
+    /// Writes in which wait this rank is, which rank of the job it awaits, and what it knows of all
+    /// ranks that the wait is about.
     pub(crate) fn waits(&mut self, number: u64, awaited: u32, about: &[u8], text: &str) {
         let text = cut(text, TEXT);
         let (header, len) = (Header { word: number, extra: awaited, ..Header::default() }, about.len());
@@ -275,7 +280,7 @@ impl<O: Out> ItemWriter<'_, O> {
         self.0.put(list);
     }
 
-    /// Writes in which wait this rank knows to be in a cycle.
+    /// Writes which wait of this rank is known to be in a cycle.
     pub(crate) fn agree(&mut self, number: u64) {
         self.bare(TAG_AGREE, number, 0);
     }
@@ -285,7 +290,7 @@ impl<O: Out> ItemWriter<'_, O> {
         self.bare(TAG_REST, 0, 0);
     }
 
-    /// Writes that the receiver's attendant may go on.
+    /// Writes that the receiver's attendant may continue.
     pub(crate) fn nudge(&mut self) {
         self.bare(TAG_NUDGE, 0, 0);
     }

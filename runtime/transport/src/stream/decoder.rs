@@ -4,13 +4,13 @@ use super::body::{Body, ReceiveBuffer};
 use super::codec::*;
 use crate::{Header, Leave, Notification, Port, Record};
 
-/// Receives what is read.
+/// Receives the items that are read.
 pub trait Intake {
-    /// Called when the head of a frame of this channel and port has arrived: returns the buffer for its payload, or `None`
-    /// for memory of its own.
+    /// Called when the head of a frame of this channel and port has arrived. Returns the buffer for
+    /// its payload, or `None` for memory of its own.
     fn buffer(&mut self, channel: u64, port: Port, header: Header, len: usize) -> Option<ReceiveBuffer>;
 
-    /// An item of this channel is complete.
+    /// Called when an item of this channel is complete.
     fn take(&mut self, channel: u64, item: Item);
 }
 
@@ -32,29 +32,31 @@ impl<F: FnMut(u64, Item)> Intake for Plain<F> {
 pub struct Decoder {
     head: ItemHead,
     have: usize,
-    /// The length of the body, according to the head.
+    /// The length of the body, from the head.
     whole: usize,
     pub(super) body: Body,
-    /// Bodies of frames that were released, to be filled again.
+    /// Bodies of released frames, kept to be filled again.
     spare: Vec<Body>,
     /// The number of complete items so far.
     items: u64,
-    /// The longest payload of the frames that have begun since [`longest`](Self::longest) was asked.
+    /// The longest payload of the frames that have begun since the last call of
+    /// [`longest`](Self::longest).
     longest: Option<usize>,
 }
 
 impl Decoder {
-    /// Reads one piece; calls `take` with the channel of each item that it completes, and the item.
+    /// Reads one piece. Calls `take` with each item that it completes, and the item's channel.
     pub(crate) fn feed(&mut self, bytes: &[u8], take: impl FnMut(u64, Item)) -> Result<(), DecodeError> {
         self.feed_to(bytes, &mut Plain(take))
     }
 
-    /// The same, for an intake that may have receive buffers for payloads.
+    /// Reads one piece, for an intake that may have receive buffers for payloads.
     pub(crate) fn feed_to(&mut self, bytes: &[u8], intake: &mut impl Intake) -> Result<(), DecodeError> {
         self.feed_until(bytes, intake, usize::MAX).map(drop)
     }
 
-    /// The same; but returns the rest before a payload of at least `long` bytes that has no receive buffer.
+    /// Reads one piece, but stops before a payload of at least `long` bytes that has no receive
+    /// buffer. Returns the rest.
     pub(crate) fn feed_until<'b>(
         &mut self,
         mut bytes: &'b [u8],
@@ -100,9 +102,9 @@ impl Decoder {
         }
     }
 
-    /// Returns the receive buffer of the payload that the decoder has come to, if that has one, is
-    /// this long, and belongs to a fence: all of it may be received there, for
-    /// [`feed_whole`](Self::feed_whole).
+    /// Returns the receive buffer of the payload that the decoder has come to, so that all of it
+    /// may be received there, for [`feed_whole`](Self::feed_whole). Returns `None` unless the
+    /// payload has a receive buffer, has this length, and belongs to a fence.
     pub(crate) fn place(&self, len: usize) -> Option<Body> {
         let is_whole = self.have == HEAD
             && self.head.is_frame()
@@ -112,8 +114,8 @@ impl Decoder {
         Some(Body { buffer: Some(ReceiveBuffer { to, len }), ..Body::default() })
     }
 
-    /// Takes in a whole payload where it is, without a copy, if the decoder has come to a payload of
-    /// this length that has no receive buffer, or that one; otherwise returns it.
+    /// Takes in a whole payload without a copy, if the decoder has come to a payload of this length
+    /// that has no receive buffer, or the one that this payload is in. Otherwise returns it.
     pub(crate) fn feed_whole(&mut self, payload: Body, intake: &mut impl Intake) -> Option<Body> {
         let place = |body: &Body| body.buffer.as_ref().map(|buffer| buffer.to);
         let fits = self.have == HEAD
@@ -131,8 +133,9 @@ impl Decoder {
         None
     }
 
-    /// Returns where the next bytes of a body go, so that they can be read in place; empty outside a body. After
-    /// [`filled`](Self::filled), [`feed`](Self::feed) with nothing completes it.
+    /// Returns where the next bytes of a body go, so that they can be read in place. Returns an
+    /// empty slice outside a body. After [`filled`](Self::filled), [`feed`](Self::feed) with no
+    /// bytes completes the body.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         if self.have < HEAD { &mut [] } else { self.body.room(self.whole) }
     }
@@ -142,12 +145,13 @@ impl Decoder {
         self.body.len += n;
     }
 
-    /// Returns the length of the longest payload of the frames that have begun since it was asked last, if any has.
+    /// Returns the length of the longest payload of the frames that have begun since the last call,
+    /// if any has.
     pub(crate) fn longest(&mut self) -> Option<usize> {
         self.longest.take()
     }
 
-    /// Returns the body of a frame, to be filled again; frees it where enough are kept.
+    /// Keeps the body of a frame to fill it again, or frees it if enough are kept.
     pub(crate) fn recycle(&mut self, mut body: Body) {
         (body.len, body.buffer) = (0, None);
         if body.capacity() > 0 && self.spare.len() < SPARE && self.kept() + body.capacity() <= KEPT {
@@ -155,13 +159,13 @@ impl Decoder {
         }
     }
 
-    /// The bytes of the bodies that are kept.
+    /// Returns how many bytes the kept bodies have.
     pub(super) fn kept(&self) -> usize {
         self.spare.iter().map(Body::capacity).sum()
     }
 
-    /// Reads the item that is half received to this buffer, if it is a frame of this channel and port with this
-    /// header; otherwise returns the buffer.
+    /// Reads the half-received item into this buffer, if it is a frame of this channel and port
+    /// with this header. Otherwise returns the buffer.
     pub(crate) fn adopt(
         &mut self,
         channel: u64,
@@ -179,15 +183,15 @@ impl Decoder {
             return Some(buffer);
         }
         let come = self.body.bytes();
-        // SAFETY: as `ReceiveBuffer::new` requires; no more bytes have arrived than the whole, and they are in an
-        // allocation of their own.
+        // SAFETY: as `ReceiveBuffer::new` requires; no more bytes have arrived than the whole, and
+        // they are in an allocation of their own.
         unsafe { std::ptr::copy_nonoverlapping(come.as_ptr(), buffer.to, come.len()) };
         self.body.buffer = Some(buffer);
         None
     }
 
-    /// Returns the header of the frame of this channel and port that is half received, and the length of its payload, if at least
-    /// `bytes` bytes of it are missing and it has no receive buffer.
+    /// Returns the header and payload length of the half-received frame of this channel and port,
+    /// if at least `bytes` bytes of the payload are missing and it has no receive buffer.
     pub(crate) fn coming(&self, channel: u64, port: Port, bytes: usize) -> Option<(Header, usize)> {
         self.lacks_buffer(bytes)?;
         let head = &self.head;
@@ -195,14 +199,15 @@ impl Decoder {
         is_it.then(|| (head.header(), self.whole))
     }
 
-    /// Returns which item is half received, if it is a payload of which at least `bytes` bytes are missing and that has
-    /// no receive buffer: the receiver may pre-post one before the rest is read.
+    /// Returns which item is half received, if it is a payload without a receive buffer with at
+    /// least `bytes` bytes missing. The receiver may then pre-post a buffer before the rest is
+    /// read.
     pub(crate) fn lacks_buffer(&self, bytes: usize) -> Option<u64> {
         let long = self.have == HEAD && self.whole - self.body.len >= bytes;
         (long && self.body.buffer.is_none()).then_some(self.items)
     }
 
-    /// Moves a frame of this channel, and of this port or any, that is half received to memory of its own.
+    /// Moves a half-received frame of this channel, and of this port or any, to memory of its own.
     pub(crate) fn move_out(&mut self, channel: u64, port: Option<Port>) {
         let is_of_port = || port.is_none_or(|port| self.head.port() == port);
         if self.have == HEAD && self.head.channel == channel && is_of_port() {
@@ -210,8 +215,8 @@ impl Decoder {
         }
     }
 
-    /// Returns a body to be filled with `len` bytes: the smallest that holds them, or else the largest. A long one is left
-    /// to long payloads.
+    /// Returns a body to be filled with `len` bytes: the smallest that holds them, or otherwise the
+    /// largest. A much larger one is left for long payloads.
     pub(crate) fn spare(&mut self, len: usize) -> Body {
         let fit = |at: usize| (self.spare[at].capacity() < len, self.spare[at].capacity().abs_diff(len));
         let longest = 4 * len.max(SHORT);
@@ -321,7 +326,8 @@ impl ItemHead {
     }
 }
 
-/// Reads bytes as the pieces of a stream: the first byte of each is its length. For fuzzers.
+/// Reads bytes as the pieces of a stream, in which the first byte of each piece is its length. For
+/// fuzzers.
 #[cfg(any(feature = "testing", fuzzing))]
 pub fn decode(data: &[u8]) {
     let (mut decoder, mut rest) = (Decoder::default(), data);

@@ -1,8 +1,10 @@
-//! The encoding of notifications and frames where they travel as bytes, and their decoding from pieces of any length.
+//! The encoding of notifications and frames that travel as bytes, and their decoding from pieces of
+//! any length.
 //!
-//! An item is a head of 48 bytes, in the byte order that the handshake compares: tag, kind, extra and port (`u32` each), channel, word, one further
-//! number and length of the body (`u64` each), and then the body. A channel is one of the worlds that share a
-//! connection. The decoder trusts nothing: it allocates only for what it has checked.
+//! An item is a head of 48 bytes and then a body. The head is in the byte order that the handshake
+//! compares. Its fields are tag, kind, extra and port (`u32` each), then channel, word, one further
+//! number and the length of the body (`u64` each). A channel is one of the worlds that share a
+//! connection. The decoder trusts nothing: it allocates only for lengths that it has checked.
 
 mod body;
 mod codec;

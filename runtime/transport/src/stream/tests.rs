@@ -135,7 +135,7 @@ proptest! {
         for (i, (body, &(len, fits))) in places.got.iter().zip(&frames).enumerate() {
             prop_assert_eq!(body.bytes(), payload(i, len));
             let there = body.as_ptr() == start.wrapping_add(202 * i).cast_const();
-            // The one that was half received when buffers were cancelled may be either.
+            // The item that was half received when buffers were cancelled may be in either memory.
             match moved {
                 Some(moved) if i < moved => prop_assert!(!there),
                 Some(moved) if i == moved => {}
@@ -235,7 +235,7 @@ fn a_long_text_is_cut_between_characters() {
     assert_eq!(items, [Item::End { rank: 3, what: "€".repeat(TEXT / 3) }]);
 }
 
-/// The bodies of frames of these lengths, fed whole.
+/// Returns the bodies of frames of these lengths, fed whole.
 fn bodies(decoder: &mut Decoder, lens: &[usize]) -> Vec<Body> {
     let mut bytes = Vec::new();
     for &len in lens {
@@ -288,7 +288,7 @@ fn a_long_payload_without_a_buffer_is_left_wherever_the_bytes_are_cut() {
             }
         }
         assert_eq!(lengths, [3, LONG, LONG - 1, LONG + 5], "cut at {cut}");
-        // Where the cut is right behind a head, nothing is left of what that piece had.
+        // If the cut is just after a head, nothing is left of that piece's bytes.
         assert!((1..=2).contains(&stops), "cut at {cut}: {stops} stops");
     }
 }
@@ -304,7 +304,7 @@ fn a_payload_that_comes_in_memory_of_its_own_stays_there_where_it_is_the_next_on
     let mut bodies = Bodies(Vec::new());
     let mut head = Vec::new();
     ItemWriter(&mut head, 1).frame_head(Port(1), Header::default(), 100);
-    // Before the head, where it is half there, of another length, and behind its first byte.
+    // Before the head, in the middle of it, with another length, and after its first byte.
     let refused = |decoder: &mut Decoder, body: Body, bodies: &mut Bodies| {
         let (len, at) = (body.len(), body.as_ptr());
         let back = decoder.feed_whole(body, bodies).expect("it is not the next payload");
@@ -325,7 +325,7 @@ fn a_payload_that_comes_in_memory_of_its_own_stays_there_where_it_is_the_next_on
     refused(&mut decoder, whole(9, 100), &mut bodies);
     assert!(decoder.feed_until(&[1; 99], &mut bodies, usize::MAX).expect("valid").is_empty());
     assert_eq!(bodies.0[1].bytes(), [1; 100]);
-    // Where the payload has a receive buffer, it is read to that.
+    // If the payload has a receive buffer, it is read into that.
     let mut place = [0_u8; 100];
     // SAFETY: nobody else accesses it before the body is moved out.
     let buffer = unsafe { ReceiveBuffer::new(place.as_mut_ptr(), 100) };

@@ -1,7 +1,8 @@
-//! How connections are established: one for each pair of ranks, by whichever of the two needs it first. How many there may
-//! be, and when they are closed again, is in [`room`](crate::tcp::room).
+//! How connections are established: one for each pair of ranks, by whichever of the two needs it
+//! first. How many there may be, and when they are closed again, is in [`room`](crate::tcp::room).
 //!
-//! Where both connect at once, the connection of the lower rank is used; the other rank is told so, and waits for it.
+//! If both connect at once, the connection of the lower rank is used. The other rank is notified of
+//! that, and waits for it.
 
 use std::io::ErrorKind;
 use std::net::TcpStream;
@@ -16,7 +17,7 @@ use crate::tcp::connection::Connection;
 use crate::tcp::opening::{Attempt, Dial, Incoming, read_some, write_some};
 use crate::tcp::readiness::{Interest, Source};
 
-/// How often a connection is retried that broke off in its handshake.
+/// How often a connection that broke off in its handshake is retried.
 const TRIES: u32 = 3;
 
 impl Core<Tcp> {
@@ -33,7 +34,8 @@ impl Core<Tcp> {
         }
     }
 
-    /// Returns whether there is no connection to `to`, nor one that is being established, and could be one.
+    /// Returns whether there is no connection to `to`, none is being established, and there could
+    /// be one.
     pub(super) fn lacks_connection(&self, to: usize) -> bool {
         let peer = &self.peers[to];
         to != self.me() && peer.is_apart() && !peer.is_gone()
@@ -93,8 +95,8 @@ impl Core<Tcp> {
                 Ok(Opening::Say(words)) => attempt.out.extend_from_slice(&words),
                 Ok(Opening::Done(session)) => return self.open(to, stream, &session, true),
                 Err(HandshakeError::Crossed) => {
-                    // The connection that it opened to this rank is used; if that one does not arrive, this rank
-                    // retries.
+                    // The connection that the peer opened to this rank is used. If that one does
+                    // not arrive, this rank retries.
                     peer.opening.attempt = None;
                     peer.opening.retry = Some(Instant::now() + self.carrier.settings.handshake);
                     return;
@@ -123,11 +125,11 @@ impl Core<Tcp> {
         }
     }
 
-    /// Uses this connection, which this rank has opened if it is `ours`.
+    /// Uses this connection from now on. `ours` is whether this rank has opened it.
     fn open(&mut self, to: usize, stream: Arc<TcpStream>, session: &Session, ours: bool) {
         self.peers[to].opening.welcomed = false;
         if self.peers[to].died.is_some() {
-            return; // it died meanwhile
+            return; // the rank died meanwhile
         }
         if let Err(error) = self.carrier.readiness.modify(&stream, Source::Peer(to), Interest::Bytes) {
             return self.connection_ended(to, format!("its connection cannot be watched: {error}"));
@@ -151,12 +153,13 @@ impl Core<Tcp> {
             let stream = match self.carrier.listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(_) => return, // none is waiting, or there is no descriptor now: the peer keeps trying
+                Err(_) => return, // none waits, or no descriptor is left: the peer keeps trying
             };
             let ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
             let (Ok(()), Ok(nonce)) = (ready, random_bytes()) else { continue };
             if self.carrier.incoming.len() >= limit {
-                // The oldest is dropped: an honest rank needs hardly any time, and reconnects at once.
+                // The oldest is dropped. A rank of the job needs hardly any time, and reconnects at
+                // once.
                 self.drop_incoming(0);
             }
             let source = Source::Incoming(stream.as_raw_fd());
@@ -201,12 +204,13 @@ impl Core<Tcp> {
         }
     }
 
-    /// Continues one; returns whether it is still in its handshake.
+    /// Continues the handshake of an incoming connection. Returns whether it is still in its
+    /// handshake.
     fn drive_incoming(&mut self, i: usize) -> bool {
         loop {
             if let Some(from) = self.carrier.incoming[i].proven {
                 if self.peers[from].is_resting() {
-                    return true; // that connection has still to be closed here, as it was there
+                    return true; // that connection still has to be closed here, as it was there
                 }
                 self.carrier.incoming[i].proven = None;
                 self.decide(i, from);

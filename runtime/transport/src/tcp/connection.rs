@@ -1,4 +1,4 @@
-//! [`Connection`]: a connection to one other rank, whose two sides are authenticated.
+//! [`Connection`]: a connection to one other rank, authenticated on both sides.
 
 use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -15,23 +15,25 @@ use crate::watch;
 /// The longest record that carries a tag, in bytes.
 const RECORD: usize = 16 << 10;
 
-/// Bytes of its length field: the length, and its complement. The tag comes last, and a receiver that believed a
-/// corrupted length would wait for the tag until heartbeats have filled the record.
+/// The size of a record's length field in bytes: the length, and its complement. The tag comes
+/// last, and a receiver that believed a corrupted length would wait for the tag until heartbeats
+/// have filled the record.
 const LENGTH: usize = 8;
 
-/// Bytes that are read in addition to a large payload, and the least that is missing of one.
+/// How many bytes are read in addition to a large payload.
 const EXTRA: usize = 512;
 
-/// The size of a payload that is better read where it belongs, by a read more, than with its head and copied.
+/// The size from which a payload is better read into its final memory, with one more read, than
+/// together with its head and then copied.
 const IN_PLACE: usize = 32 << 10;
 
-/// The most bytes that one poll reads, so that no peer is read forever.
+/// The most bytes that one poll reads, so that no peer is read for ever.
 const MAX_READ: usize = 16 << 20;
 
-/// A connection whose two sides are authenticated.
+/// A connection that is authenticated on both sides.
 pub struct Connection {
     pub(super) stream: Arc<TcpStream>,
-    /// Whether room at the socket is waited for.
+    /// Whether it awaits room at the socket.
     pub(super) awaits_room: bool,
     /// Whether the socket is registered.
     pub(super) watched: bool,
@@ -41,15 +43,16 @@ pub struct Connection {
     pub(super) used: u64,
     /// The last use that the timers saw, and when they saw it first.
     pub(super) used_before: (u64, Instant),
-    /// How many bytes of what is written are sent on this connection, once it is to be closed. The rest waits for the next one.
+    /// How many bytes of what is written are sent on this connection, once it is to be closed. The
+    /// rest waits for the next one.
     last: Option<usize>,
     sealed: Option<Sealed>,
     decoder: Decoder,
-    /// Of the frames that began last one has a large payload.
+    /// Whether a large payload is expected, because the last frame that began has one.
     big: bool,
 }
 
-/// Records with tags, in flight.
+/// Records with tags, on their way.
 struct Sealed {
     seals: [Seal; 2],
     out: Vec<u8>,
@@ -58,7 +61,7 @@ struct Sealed {
 }
 
 impl Connection {
-    /// Uses this connection, which this rank has opened if it is `ours`.
+    /// Creates a connection over this stream. `ours` is whether this rank has opened it.
     pub(super) fn new(
         stream: Arc<TcpStream>,
         session: &Session,
@@ -86,13 +89,14 @@ impl Connection {
         }
     }
 
-    /// Says that this rank sends nothing more on it than what is written by now.
+    /// Announces that this rank sends nothing more on it than what is written by now.
     pub(super) fn begin_rest(&mut self, out: &mut Outgoing) {
         ItemWriter(&mut out.bytes, 0).rest();
         self.last = Some(out.bytes.len());
     }
 
-    /// Closes it, as both sides have said that they send nothing more. What was written since is kept.
+    /// Closes the connection after both sides have announced that they send nothing more. What was
+    /// written since is kept.
     pub(super) fn rest(self, out: &mut Outgoing) {
         out.bytes.drain(..self.last.unwrap_or(0));
         out.bytes.shrink_to_fit();
@@ -106,8 +110,8 @@ impl<C> carrier::Connection<C> for Connection {
         let half_here = self.decoder.lacks_buffer(0);
         let mut all = true;
         loop {
-            // Where large payloads arrive, little is read in addition to them, so that they are read to their final
-            // buffer.
+            // While large payloads arrive, little is read in addition to them, so that they are
+            // read into their final buffer.
             let scratch = if self.big { &mut scratch[..EXTRA] } else { &mut *scratch };
             let room = if self.sealed.is_none() { self.decoder.room() } else { &mut [] };
             let (room_at, in_place, offered) = (room.as_ptr(), room.len(), room.len() + scratch.len());
@@ -279,7 +283,7 @@ impl Sealed {
     }
 }
 
-/// Whether a system call was handed memory that is protected.
+/// Returns whether a system call was given protected memory.
 fn is_fault(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::FAULT.raw_os_error())
 }
@@ -290,7 +294,7 @@ mod tests {
     use crate::stream::{Item, ReceiveBuffer};
     use crate::{Header, Port};
 
-    /// The two ends of a connection, one of them as a rank uses it.
+    /// Returns the two ends of a connection, one of them as a rank uses it.
     fn connected() -> (Connection, TcpStream) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = Arc::new(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
@@ -331,7 +335,7 @@ mod tests {
     #[test]
     fn after_a_large_payload_the_next_is_read_where_it_belongs_even_if_a_read_took_all_of_the_first() {
         let (mut link, mut writer) = connected();
-        // One read takes all of each but the largest, and of that all but the end.
+        // One read takes all of each frame except the largest, and all but the end of that one.
         let mut scratch = vec![0; 64 << 10];
         let mut frames = Frames(0);
         let sizes =

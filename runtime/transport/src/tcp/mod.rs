@@ -1,12 +1,12 @@
-//! Bytes over TCP: what carries those of a [`Fabric`](crate::Fabric) between processes anywhere.
+//! Bytes over TCP: carries those of a [`Fabric`](crate::Fabric) between processes anywhere.
 //!
-//! A process has a listener, and one connection to each other rank that it has something to say to,
-//! opened when it is first needed and closed when it is not ([`room`]). Both sides of a connection
-//! authenticate each other first ([`auth`](crate::auth)). Sockets never block: every poll reads
-//! what has arrived from the rank that it is for, small items are packed into one write, large
-//! payloads are written from the sender's memory and read to where they belong ([`connection`]),
-//! and a rank that waits waits for all sockets at once, and pays for those on which something
-//! happens ([`readiness`]).
+//! A process has a listener, and one connection to each other rank that it has something to send
+//! to. A connection is opened when it is first needed and closed when it is not ([`room`]). Both
+//! sides of a connection authenticate each other first ([`auth`](crate::auth)). Sockets never
+//! block. Every poll reads what has arrived from the polled rank. Small items are packed into one
+//! write, and large payloads are written from the sender's memory and read into their final memory
+//! ([`connection`]). A rank that waits waits for all sockets at once, and pays for those on which
+//! something happens ([`readiness`]).
 
 mod connect;
 mod connection;
@@ -34,7 +34,7 @@ pub type TcpEnd = FabricEnd<Tcp>;
 /// The connections of a process to the other ranks of its job, over TCP.
 pub type TcpFabric = Fabric<Tcp>;
 
-/// What a launcher reports to a fabric over TCP.
+/// Takes a launcher's reports to a fabric over TCP.
 pub type TcpReports = fabric::Reports<Tcp>;
 
 /// The sockets of a process.
@@ -43,14 +43,14 @@ pub struct Tcp {
     settings: Settings,
     listener: TcpListener,
     readiness: Arc<Readiness>,
-    /// The ranks whose connections are to be registered only before a thread waits; empty where
-    /// there are many.
+    /// The ranks whose connections are registered only before a thread waits. Empty if there are
+    /// many connections.
     few: Vec<u32>,
     incoming: Vec<Incoming>,
-    /// The ranks to which a connection is wanted as soon as there is room, the first first. Some
-    /// may have one by now.
+    /// The ranks to which a connection is wanted as soon as there is room, in order. Some may have
+    /// one by now.
     wanted: VecDeque<u32>,
-    /// Whether connections are accepted; else there is no room for one that waits.
+    /// Whether connections are accepted. If not, there is no room for one that waits.
     accepts: bool,
     /// Counts the uses of connections.
     uses: u64,
@@ -63,18 +63,18 @@ pub struct Settings {
     pub beat: Duration,
     /// A rank that was silent for this long is marked failed.
     pub limit: Duration,
-    /// How long a rank that ended its connection without a goodbye is only suspected, until its
-    /// launcher reports what became of it.
+    /// How long a rank that ended its connection without a goodbye is only suspected. Meanwhile its
+    /// launcher may report what became of it.
     pub obituary: Duration,
     /// How long a handshake may take.
     pub handshake: Duration,
-    /// The most incoming handshakes at a time; beyond, the oldest is dropped.
+    /// The most incoming handshakes at a time. Beyond this, the oldest is dropped.
     pub half_open: usize,
     /// The most connections that a rank has open at a time, in a job of more than twice as many
     /// ranks.
     pub connections: usize,
-    /// How long a connection is unused before it is closed, where a rank has more than a third of
-    /// the most.
+    /// How long a connection is unused before it is closed, if a rank has more than a third of the
+    /// most connections.
     pub idle: Duration,
     /// Whether every record carries a tag. All ranks of a job must agree.
     pub sealed: bool,
@@ -96,10 +96,10 @@ impl Default for Settings {
 }
 
 impl TcpFabric {
-    /// Creates the fabric of `rank`, which other ranks reach at `listener`; see [`listen`].
+    /// Creates the fabric of `rank`, which other ranks reach at `listener`. See [`listen`].
     ///
     /// # Errors
-    /// There is no descriptor left.
+    /// Fails if no descriptor is left.
     pub fn new(
         listener: TcpListener,
         secret: Secret,
@@ -132,7 +132,7 @@ impl TcpFabric {
     /// Returns the address of the listener.
     ///
     /// # Errors
-    /// The listener has no address.
+    /// Fails if the listener has no address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.shared().lock().carrier.listener.local_addr()
     }
@@ -141,7 +141,7 @@ impl TcpFabric {
     /// Ranks at one address are on one machine.
     ///
     /// # Errors
-    /// The thread cannot be started, or this rank has no address in the table.
+    /// Fails if the thread cannot be started, or if this rank has no address in the table.
     pub fn table(&mut self, addresses: &[SocketAddr]) -> io::Result<()> {
         let machine = |of: &SocketAddr| addresses.iter().position(|other| other.ip() == of.ip()).unwrap_or(0);
         let machines = addresses.iter().map(machine).collect();
@@ -150,10 +150,10 @@ impl TcpFabric {
     }
 }
 
-/// Opens a listener for a fabric: on this interface, or else for this machine only.
+/// Opens a listener for a fabric, on this interface, or otherwise for this machine only.
 ///
 /// # Errors
-/// The interface does not exist, or there is no socket.
+/// Fails if the interface does not exist, or if there is no socket.
 pub fn listen(on: Option<IpAddr>) -> io::Result<TcpListener> {
     let on = on.unwrap_or(Ipv4Addr::LOCALHOST.into());
     let listener = TcpListener::bind((on, 0))?;
@@ -163,31 +163,31 @@ pub fn listen(on: Option<IpAddr>) -> io::Result<TcpListener> {
     Ok(listener)
 }
 
-/// Returns a world of `size` ranks in this process, which exchange messages over loopback: one end
-/// for each.
+/// Returns a world of `size` ranks in this process, which exchange messages over loopback. Returns
+/// one end for each.
 ///
 /// # Errors
-/// There are not enough descriptors, or there is no loopback.
+/// Fails if there are not enough descriptors, or if there is no loopback.
 pub fn tcp(size: usize) -> io::Result<Vec<TcpEnd>> {
     tcp_with(size, Settings::default())
 }
 
-/// The same, with these settings.
+/// Returns the same world as [`tcp`], with these settings.
 ///
 /// # Errors
-/// As [`tcp`].
+/// As for [`tcp`].
 pub fn tcp_with(size: usize, settings: Settings) -> io::Result<Vec<TcpEnd>> {
     tcp_by(size, settings, &Straight)
 }
 
-/// Where the ranks of a world connect to: for tests, which put something between them.
+/// The addresses that the ranks of a world connect to, for tests that put something between them.
 #[doc(hidden)]
 pub trait Route: std::fmt::Debug + Send + Sync {
     /// Returns the addresses that `rank` connects to, by rank, given those that ranks listen on.
     fn table(&self, rank: usize, addresses: &[SocketAddr]) -> Vec<SocketAddr>;
 }
 
-/// Nothing is between them.
+/// A route on which nothing is between the ranks.
 #[derive(Debug)]
 struct Straight;
 
@@ -197,10 +197,10 @@ impl Route for Straight {
     }
 }
 
-/// [`tcp_with`], where ranks connect to the addresses of a route.
+/// Returns the same world as [`tcp_with`], whose ranks connect to the addresses of a route.
 ///
 /// # Errors
-/// As [`tcp`].
+/// As for [`tcp`].
 #[doc(hidden)]
 pub fn tcp_by(size: usize, settings: Settings, route: &dyn Route) -> io::Result<Vec<TcpEnd>> {
     let (secret, job) = (Secret::new()?, random_bytes()?);

@@ -11,13 +11,14 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use crate::auth::{Opener, Session, Taker};
 use crate::fabric::carrier;
 
-/// What opens a connection to one other rank.
+/// Opens a connection to one other rank.
 pub struct Dial {
     pub(super) address: SocketAddr,
     pub(super) attempt: Option<Attempt>,
-    /// A connection to it is wanted as soon as there is room for one.
+    /// Whether a connection to it is wanted as soon as there is room for one.
     pub(super) queued: bool,
-    /// This rank has welcomed a connection that the peer opened, and uses it as soon as the verdict is written.
+    /// Whether this rank has accepted a connection that the peer opened. It uses that connection as
+    /// soon as the verdict is written.
     pub(super) welcomed: bool,
     /// How often this rank has tried to connect, and when it may retry.
     pub(super) tries: u32,
@@ -49,17 +50,18 @@ pub(super) struct Incoming {
     pub(super) stream: Arc<TcpStream>,
     pub(super) taker: Taker,
     pub(super) out: Vec<u8>,
-    /// Whether room at the socket is waited for, and not bytes.
+    /// Whether it awaits room at the socket, and not bytes.
     pub(super) awaits_room: bool,
     pub(super) since: Instant,
     /// The rank that it has proven to be, until the verdict is known.
     pub(super) proven: Option<usize>,
-    /// Set once the verdict is known: the connection ends when `out` is written, or is used, if there is a session.
+    /// Set once the verdict is known. When `out` is written, the connection is used if there is a
+    /// session, and otherwise ends.
     pub(super) decided: Option<Option<Session>>,
 }
 
 impl Incoming {
-    /// Returns whether it has not proven to be a rank.
+    /// Returns whether the other process has not proven yet to be a rank.
     pub(super) fn is_unknown(&self) -> bool {
         self.proven.is_none() && self.decided.is_none()
     }
@@ -69,9 +71,9 @@ impl Incoming {
 pub(super) struct Attempt {
     pub(super) stream: Arc<TcpStream>,
     pub(super) opener: Opener,
-    /// What the handshake has still to send.
+    /// What the handshake still has to send.
     pub(super) out: Vec<u8>,
-    /// Whether room at the socket is waited for, and not bytes.
+    /// Whether it awaits room at the socket, and not bytes.
     pub(super) awaits_room: bool,
     pub(super) since: Instant,
 }
@@ -80,7 +82,7 @@ impl Attempt {
     /// Begins to open a connection.
     ///
     /// # Errors
-    /// There is no socket, or no listener.
+    /// Fails if there is no socket, or no listener.
     pub(super) fn new(address: SocketAddr, opener: Opener, hello: Vec<u8>, now: Instant) -> io::Result<Self> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -96,9 +98,10 @@ impl Attempt {
     }
 }
 
-/// Asks for a congestion control that paces nothing, where `address` is this machine's loopback. Accepted connections have what their
-/// listener has asked for. Some systems have one by default that measures a link's rate and sends no faster (BBR): within a
-/// machine there is no link, and what it measures is how rarely the ranks run. Connections work as well if the system allows no other.
+/// Requests a congestion control without pacing, if `address` is this machine's loopback. Accepted
+/// sockets inherit the listener's setting. The default of some systems measures a link's rate and
+/// sends no faster (BBR). Within a machine there is no link, and what it measures is how rarely the
+/// ranks run. Connections also work if the system allows no other.
 pub(super) fn pace_nothing_within_machine(socket: &impl AsFd, address: IpAddr) {
     if address.is_loopback() {
         let _: rustix::io::Result<()> = rustix::net::sockopt::set_tcp_congestion(socket, "reno");
@@ -108,7 +111,7 @@ pub(super) fn pace_nothing_within_machine(socket: &impl AsFd, address: IpAddr) {
 /// Writes as much of `out` as the socket takes.
 ///
 /// # Errors
-/// The connection has ended.
+/// Fails if the connection has ended.
 pub(super) fn write_some(stream: &TcpStream, out: &mut Vec<u8>) -> io::Result<()> {
     while !out.is_empty() {
         match (&*stream).write(out) {
@@ -121,10 +124,10 @@ pub(super) fn write_some(stream: &TcpStream, out: &mut Vec<u8>) -> io::Result<()
     Ok(())
 }
 
-/// Reads at most `wants` bytes, no more than 128; returns an empty slice if none have arrived.
+/// Reads at most `wants` bytes, and no more than 128. Returns an empty slice if none have arrived.
 ///
 /// # Errors
-/// The connection has ended.
+/// Fails if the connection has ended.
 pub(super) fn read_some<'b>(
     stream: &TcpStream,
     buffer: &'b mut [u8; 128],

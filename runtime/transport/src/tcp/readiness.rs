@@ -1,11 +1,13 @@
-//! [`Readiness`]: which sockets have something to read, or room to write, as the kernel keeps it.
+//! [`Readiness`]: which sockets have something to read, or room to write, as kept by the kernel.
 //!
-//! Each socket is registered once, when it is opened; so a thread that waits pays for the sockets on which something
-//! happens, however many there are. What is left unread is reported again (level-triggered), so no poll has to remember
-//! what another one left. A connection is removed before it is closed, since a process that a program has forked may hold it open.
+//! Each socket is registered once, when it is opened. So a waiting thread pays for the sockets on
+//! which something happens, however many there are. What is left unread is reported again
+//! (level-triggered), so no poll has to remember what another one left. A connection is removed
+//! before it is closed, since a process that a program has forked may hold it open.
 //!
-//! The kernel notes each arrival at a registered socket, which takes a fiftieth of a short exchange. So a process with few
-//! connections registers them only before a thread waits, and polls each of them until then.
+//! The kernel notes each arrival at a registered socket, which takes a fiftieth of a short
+//! exchange. So a process with few connections registers them only before a thread waits, and polls
+//! each of them until then.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -17,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, epoll, poll};
 use crate::fabric::carrier::Arrivals;
 use crate::fabric::waker::{EventWaker, timespec};
 
-/// The most sockets that one poll reports; the next poll begins with the others.
+/// The most sockets that one poll reports. The next poll begins with the others.
 const AT_ONCE: usize = 128;
 
 /// What is ready.
@@ -26,16 +28,16 @@ pub enum Source {
     Listener,
     /// The connection to this rank.
     Peer(usize),
-    /// The connection that this process opens to this rank.
+    /// The connection that this process is opening to this rank.
     Attempt(usize),
-    /// The connection with this descriptor, which another process opens.
+    /// The connection with this descriptor, which another process is opening.
     Incoming(RawFd),
-    /// Another thread wakes the one that waits.
+    /// The waker, with which another thread wakes the one that waits.
     Waker,
 }
 
 impl Source {
-    /// The kind, in the high half, and the number, in the low half.
+    /// Returns the kind in the high half, and the number in the low half.
     fn encoded(self) -> u64 {
         match self {
             Source::Listener => 0,
@@ -58,7 +60,7 @@ impl Source {
     }
 }
 
-/// What is waited for at a socket, besides its end.
+/// What is awaited at a socket, in addition to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Interest {
     Bytes,
@@ -89,15 +91,15 @@ impl Readiness {
     /// Registers a socket.
     ///
     /// # Errors
-    /// The system watches no more sockets for this user.
+    /// Fails if the system watches no more sockets for this user.
     pub(super) fn add(&self, socket: impl AsFd, source: Source, interest: Interest) -> io::Result<()> {
         Ok(epoll::add(&self.0, socket, epoll::EventData::new_u64(source.encoded()), interest.flags())?)
     }
 
-    /// Changes what a socket is, and what is waited for at it.
+    /// Changes the source that a socket is registered as, and what is awaited at it.
     ///
     /// # Errors
-    /// The socket is not registered.
+    /// Fails if the socket is not registered.
     pub(super) fn modify(&self, socket: impl AsFd, source: Source, interest: Interest) -> io::Result<()> {
         Ok(epoll::modify(&self.0, socket, epoll::EventData::new_u64(source.encoded()), interest.flags())?)
     }
@@ -105,7 +107,7 @@ impl Readiness {
     /// Removes a socket.
     ///
     /// # Errors
-    /// The socket is not registered.
+    /// Fails if the socket is not registered.
     pub(super) fn remove(&self, socket: impl AsFd) -> io::Result<()> {
         Ok(epoll::delete(&self.0, socket)?)
     }

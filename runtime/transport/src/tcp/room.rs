@@ -1,15 +1,18 @@
 //! Room for connections: a rank has no more open than it uses, nor more than are allowed.
 //!
-//! A connection that is not used is closed by agreement: each side says that it sends nothing more on it ([`Item::Rest`]), and
-//! closes it when it has said so, has heard so, and all that it said is with the socket. What is written meanwhile waits for the
-//! next connection. So nothing is lost, and the end of a connection without that agreement is still a death.
-//! A rank that has closed it may connect again at once, and the other rank may not have read everything of the old connection: it
-//! then gives its verdict on the new one when it has.
+//! An unused connection is closed by agreement. Each side announces that it sends nothing more on
+//! it ([`Item::Rest`]). It closes the connection when it has sent its announcement, has received
+//! the other one, and everything that it has written before is with the socket. What is written
+//! meanwhile waits for the next connection. So nothing is lost, and the end of a connection without
+//! that agreement is still a death. A rank that has closed the connection may connect again at
+//! once, while the other rank may not have read everything of the old one. The other rank then
+//! gives its verdict on the new connection when it has.
 //!
-//! In a job of many ranks, where a rank may have something for each other one, connections are opened as others are closed.
-//! Half of them are for those that this rank opens, which queue, and half for those that others open, which wait with the listener.
-//! The one that was not used for longest goes first. Two ranks never wait for each other's room: what a connection was opened for is
-//! read whatever its receiver does, so each of those that were accepted can be closed.
+//! In a job of many ranks, a rank may have something for each other one, so connections are opened
+//! as others are closed. Half of them are for those that this rank opens, which queue. The other
+//! half is for those that others open, which wait at the listener. The least recently used one is
+//! closed first. Two ranks never wait for each other's room: what a connection was opened for is
+//! read whatever its receiver does, so each of the accepted connections can be closed.
 //!
 //! [`Item::Rest`]: crate::stream::Item::Rest
 
@@ -32,7 +35,8 @@ impl Core<Tcp> {
         (self.carrier.settings.connections / 2).max(1)
     }
 
-    /// Returns how many connections this rank has opened or opens, and how many others do here.
+    /// Returns how many connections this rank has opened or is opening, and how many others have
+    /// here.
     fn occupied(&self) -> [usize; 2] {
         let mut occupied = [0, self.carrier.incoming.len()];
         for peer in &self.peers {
@@ -49,7 +53,8 @@ impl Core<Tcp> {
         !self.is_limited() || self.carrier.wanted.is_empty() && self.occupied()[0] < self.half()
     }
 
-    /// Returns whether this rank may accept a connection that waits for it. If not, the listener is left until it may.
+    /// Returns whether this rank may accept a waiting connection. If not, stops watching the
+    /// listener until it may.
     pub(super) fn may_accept(&mut self) -> bool {
         if self.is_limited() && self.occupied()[1] >= self.half() {
             self.carrier.accepts = self
@@ -62,7 +67,8 @@ impl Core<Tcp> {
         true
     }
 
-    /// Opens connections that were waiting for room, as far as there is some, and closes others for those that still wait.
+    /// Opens connections that were waiting for room, as far as there is some, and closes others for
+    /// those that still wait.
     pub(super) fn make_room(&mut self) {
         self.decide_proven();
         if self.carrier.wanted.is_empty() && self.carrier.accepts {
@@ -92,7 +98,8 @@ impl Core<Tcp> {
         self.rest_oldest(false, if self.carrier.accepts { 0 } else { half.div_ceil(4) });
     }
 
-    /// Begins to close connections that this rank has opened, or that others have, until this number are being closed.
+    /// Begins to close connections that this rank has opened, or that others have, until this
+    /// number are being closed.
     fn rest_oldest(&mut self, ours: bool, count: usize) {
         if count == 0 {
             return;
@@ -118,7 +125,7 @@ impl Core<Tcp> {
         peer.link.is_some() && !peer.is_resting() && !peer.unsent() && !peer.dirty && !awaited && !parts
     }
 
-    /// Closes connections that were not used for long, beyond some.
+    /// Closes connections that were not used for long, if there are more than a third of the most.
     pub(super) fn close_idle(&mut self, now: Instant) {
         let open = self.peers.iter().filter(|peer| peer.link.is_some() && !peer.is_resting()).count();
         let mut beyond = open.saturating_sub(self.carrier.settings.connections / 3);
@@ -137,7 +144,8 @@ impl Core<Tcp> {
         }
     }
 
-    /// Says that this rank sends nothing more on its connection to `rank` than what is written by now.
+    /// Announces that this rank sends nothing more on its connection to `rank` than what is written
+    /// by now.
     pub(super) fn begin_rest(&mut self, rank: usize) {
         let Peer { link, out, .. } = &mut self.peers[rank];
         if let Some(link) = link {
@@ -145,7 +153,8 @@ impl Core<Tcp> {
         }
     }
 
-    /// Closes the connection to `rank`, of which both sides have said that they send nothing more.
+    /// Closes the connection to `rank`, after both sides have announced that they send nothing
+    /// more.
     pub(super) fn rested(&mut self, rank: usize) {
         self.unregister(rank);
         let peer = &mut self.peers[rank];
@@ -158,15 +167,16 @@ impl Core<Tcp> {
         }
     }
 
-    /// Registers the connection to `rank` no more.
+    /// Removes the registration of the connection to `rank`.
     pub(super) fn unregister(&mut self, rank: usize) {
         if let Some(link) = self.peers[rank].link.as_ref().filter(|link| link.watched) {
-            // It is removed when it is closed at the latest.
+            // At the latest, it is removed when it is closed.
             let _: std::io::Result<()> = self.carrier.readiness.remove(&link.stream);
         }
     }
 
-    /// Drops connections that have not proven themselves for a part of this time, if others wait for their room.
+    /// Drops connections that have not proven themselves for a part of this time, if others wait
+    /// for their room.
     pub(super) fn drop_slow(&mut self, handshake: Duration, now: Instant) {
         for i in (0..self.carrier.incoming.len()).rev() {
             let half = &self.carrier.incoming[i];

@@ -1,4 +1,4 @@
-//! What each turn reads and writes: the sockets that are ready.
+//! Reads and writes at the sockets that are ready.
 
 use std::time::{Duration, Instant};
 
@@ -153,7 +153,7 @@ impl Core<Tcp> {
         }
     }
 
-    /// Called when the connection to `rank` was opened: it is registered.
+    /// Registers the connection to `rank`, which was just opened.
     pub(super) fn opened(&mut self, rank: usize) {
         let links = self.peers.iter().filter(|peer| peer.link.is_some()).count();
         if links > FEW {
@@ -165,7 +165,7 @@ impl Core<Tcp> {
         }
     }
 
-    /// Waits for room at the socket of `to` while something is unsent, and only then.
+    /// Watches for room at the socket of `to` while something is unsent, and only then.
     fn watch_for_room(&mut self, to: usize) -> std::io::Result<()> {
         let unsent = self.peers[to].unsent();
         let Some(link) = self.peers[to].link.as_mut().filter(|link| link.awaits_room != unsent) else {
@@ -173,7 +173,7 @@ impl Core<Tcp> {
         };
         link.awaits_room = unsent;
         if unsent {
-            self.wake_server(); // which sends the rest, should the rank compute
+            self.wake_server(); // the server sends the rest, in case the rank computes
         }
         let Some(link) = self.peers[to].link.as_ref().filter(|link| link.watched) else { return Ok(()) };
         let interest = if unsent { Interest::Both } else { Interest::Bytes };
