@@ -1,6 +1,6 @@
 //! One rank's end of a world whose ranks reach one another's memory, for any memory backend.
 //!
-//! Notifications are cells, and frames are descriptors of memory; the reader reads both in place.
+//! Notifications are cells, and frames are descriptors of memory. The reader reads both in place.
 
 use std::io;
 use std::ptr::NonNull;
@@ -19,7 +19,7 @@ use crate::{
     Loss, Lost, Memory, Notification, Notify, Number, PairLines, Port, Topology, Until,
 };
 
-/// Why nobody posts to [`Port::SERVICE`] here.
+/// Why no rank posts to [`Port::SERVICE`] here.
 const REACHED: &str =
     "a request to a rank whose memory is reached: the rank that asks does everything itself";
 
@@ -28,17 +28,17 @@ pub trait Backend {
     /// Whether all ranks are threads of one process.
     const SHARES: bool;
 
-    /// Returns where rings are allocated.
+    /// Returns the allocator of rings.
     fn placement(&mut self) -> &mut impl Placement;
 
-    /// Returns an address where a rank may read the `len` bytes of frame `number` to it on this port; the frames
-    /// before `released` were released.
+    /// Returns an address at which a rank may read the `len` bytes of frame `number` to it on this
+    /// port. The frames before `released` were released.
     ///
     /// # Errors
-    /// There is no room.
+    /// Fails if there is no room.
     ///
     /// # Safety
-    /// As [`Channels::post`].
+    /// As for [`Channels::post`].
     unsafe fn make_readable(
         &mut self,
         to: (usize, Port),
@@ -48,8 +48,8 @@ pub trait Backend {
         len: usize,
     ) -> io::Result<*const u8>;
 
-    /// Frees what [`make_readable`](Self::make_readable) has copied for frames that were released: the rank, the port and
-    /// the number of each.
+    /// Frees the copies that [`make_readable`](Self::make_readable) has made for released frames.
+    /// `released` is called with the rank, the port and the number of each.
     fn free_copies(&mut self, released: impl FnMut(usize, Port, u64) -> bool) {
         let _ = released;
     }
@@ -57,11 +57,11 @@ pub trait Backend {
     /// See [`Channels::memory`].
     fn memory(&self) -> Memory;
 
-    /// Keeps memory until `done` returns true; see [`Channels::keep`].
+    /// Keeps memory until `done` returns `true`. See [`Channels::keep`].
     fn keep(&mut self, memory: Vec<Bytes>, done: Done);
 
-    /// Called when the end is dropped: keeps this, and all that was kept so far, until no rank of this world can read
-    /// it any more.
+    /// Called when the end is dropped. Keeps this memory, and all that was kept so far, until no
+    /// rank of this world can read it any more.
     fn retain_after_drop(&mut self, membership: &Membership, kept: Vec<KeepAlive>);
 
     /// See [`Liveness::waits`].
@@ -76,8 +76,8 @@ pub trait Backend {
     fn join(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint>;
 }
 
-/// The tables that the ranks of one world share, of a few lines for each rank. What two ranks share is in memory of one of
-/// them, from when they talk.
+/// The tables that the ranks of one world share, which take a few lines for each rank. What two
+/// ranks share is in memory of one of them, from the first time that they communicate.
 #[derive(Clone)]
 pub(crate) struct WorldTables {
     notifications: NotificationTables,
@@ -110,14 +110,14 @@ pub struct SharedEnd<G: Backend> {
     wakers: Wakers,
     membership: Membership,
     meter: Meter,
-    /// Payloads of frames that the receiver may not have released, and that the sender needs no more: the receiver, the
-    /// port, its last frame.
+    /// Payloads of frames that the receiver may not have released, and that the sender no longer
+    /// needs, each with the receiver, the port and its last frame.
     retained: Vec<(usize, Port, u64, Vec<Bytes>)>,
     backend: G,
 }
 
 impl<G: Backend> SharedEnd<G> {
-    /// Creates the end of `rank`; a rank has one.
+    /// Creates the end of `rank`. A rank has one.
     pub(crate) fn new(rank: usize, size: usize, tables: &WorldTables, wakers: Wakers, backend: G) -> Self {
         Self {
             rank,
@@ -142,7 +142,7 @@ impl<G: Backend> SharedEnd<G> {
         self.membership.lost(self.rank).unwrap_or(Lost { rank, how: Loss::Ended(what) })
     }
 
-    /// Sets this rank's name in causes: where this world is a part of another.
+    /// Sets this rank's name in causes, if this world is a part of another.
     #[cfg(not(loom))]
     pub(crate) fn called(mut self, rank: usize) -> Self {
         self.called = rank;
@@ -156,14 +156,16 @@ impl<G: Backend> SharedEnd<G> {
         self.membership.ended()
     }
 
-    /// Returns whether the next step of this wait sleeps, unless another rank wakes this one before.
+    /// Returns whether the next step of this wait sleeps, unless another rank wakes this one
+    /// before.
     #[cfg(not(loom))]
     #[inline]
     pub(crate) fn sleeps_next(&self, pause: &Pause) -> bool {
         self.wakers.sleeps_next(self.rank, pause)
     }
 
-    /// Returns the function that wakes a rank: any thread calls it after it stored what that rank may wait for.
+    /// Returns the function that wakes a rank. Any thread calls it after it stored something that
+    /// the rank may wait for.
     #[cfg(not(loom))]
     pub(crate) fn waker(&self) -> impl Fn(usize) + Send + use<G> {
         let wakers = self.wakers.clone();
@@ -197,15 +199,16 @@ impl<G: Backend> SharedEnd<G> {
     /// Puts a frame into the queue to `to`, and its payload into the frame's slot.
     ///
     /// # Safety
-    /// As [`Channels::post_copy`].
+    /// As for [`Channels::post_copy`].
     #[inline]
     unsafe fn send_copy(&mut self, to: usize, port: Port, frame: Frame) -> io::Result<()> {
         let placement = self.backend.placement();
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the caller makes the same promise.
         unsafe { self.senders.open(to, port, placement)?.post_copy(frame, placement) }
     }
 
-    /// Decides what a poll that found nothing from `from` means; `again` polls again.
+    /// Handles a poll that found nothing from `from`. Returns `None` if more can arrive. Otherwise
+    /// polls once more through `again` before it returns the loss.
     #[inline]
     fn missing<T>(
         &mut self,
@@ -214,7 +217,7 @@ impl<G: Backend> SharedEnd<G> {
     ) -> Result<Option<T>, Lost> {
         match self.membership.lost(from) {
             None => Ok(None),
-            // What `from` sent before it left is visible now, if it was not before.
+            // What `from` sent before it left is visible now, even if it was not before.
             Some(lost) => again(self).map(Some).ok_or(lost),
         }
     }
@@ -321,7 +324,7 @@ impl<G: Backend> Channels for SharedEnd<G> {
         len: usize,
     ) -> Result<(), Lost> {
         if len > SHORT {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the caller makes the same promise.
             return unsafe { self.post(to, port, header, payload, len) };
         }
         debug_assert!(port != Port::SERVICE, "{REACHED}");
@@ -401,7 +404,7 @@ impl<G: Backend> Channels for SharedEnd<G> {
     }
 
     fn nothing_in_flight(&mut self, _: usize) -> bool {
-        true // whatever is sent is visible at once
+        true // everything that is sent is visible at once
     }
 
     fn meter(&self) -> &Meter {
@@ -456,7 +459,7 @@ impl<G: Backend> Liveness for SharedEnd<G> {
     fn touching(&mut self, on: bool) -> bool {
         let goes_on = self.membership.touch(self.rank, on);
         if !goes_on || !on && self.membership.ended() {
-            self.wakers.wake_others(self.rank); // the rank that ended it may wait for that
+            self.wakers.wake_others(self.rank); // the rank that ended the world may wait for that
         }
         goes_on
     }

@@ -1,23 +1,29 @@
-//! [`FairLock`]: a lock in memory that ranks reach: first come, first served, and shared holders together.
+//! [`FairLock`]: a lock in memory that ranks reach, which serves first come, first served, and lets
+//! shared holders in together.
 //!
-//! One word counts the turns that were handed out, the turns that have *entered* (a shared holder lets the next turn follow
-//! at once, an exclusive one does not), and the turns that are *over*. A shared turn enters when all turns before it have
-//! entered, and an exclusive turn when all before it are over. So nobody overtakes: while a rank waits, every other rank
-//! that waits for the same lock and came later stays behind it, and each that came before holds the lock once.
+//! One word counts the turns that were handed out, the turns that have *entered* (a shared holder
+//! lets the next turn follow at once, an exclusive one does not), and the turns that are *over*. A
+//! shared turn enters when all turns before it have entered, and an exclusive turn when all before
+//! it are over. So nobody overtakes. While a rank waits, every other rank that came later and waits
+//! for the same lock stays behind it, and each that came before holds the lock once.
 //!
-//! Every change of the word is one compare-and-swap, so a rank that dies leaves no half of one. A turn is never given
-//! back: a rank that takes a turn enters and leaves, or the lock is lost with it.
+//! Every change of the word is one compare-and-swap, so a rank that dies leaves no half of one. A
+//! turn is never given back: a rank that takes a turn enters and leaves, or the lock is lost with
+//! it.
 //!
-//! Only the first turn that waits can enter next. Its rank stands in the slot of its turn, by the turn's number modulo the
-//! number of slots; as each rank has one turn at a time, those that wait stand in different slots. A slot is not cleared:
-//! what was left in it wakes a rank that looks, finds nothing, and waits on.
+//! Only the first turn that waits can enter next. Its rank is in the slot of its turn, by the
+//! turn's number modulo the number of slots. As each rank has one turn at a time, those that wait
+//! are in different slots. A slot is not cleared. A stale entry wakes a rank that looks, finds
+//! nothing, and continues to wait.
 //!
 //! # Why nobody sleeps for ever
 //!
-//! A waiter stores its slot, announces that it is about to sleep, and looks at the word again; a fence in between keeps that
-//! order ([`waker`](crate::shared::waker)). Who changes the word then reads the slot, with a fence in between as well. So
-//! either the waiter sees the change, or the other one sees the waiter. An attendant that takes turns for others does not sleep:
-//! it looks again after [`take_nudged`](FairLock::take_nudged), which has the same fence, and then whenever it is nudged.
+//! A waiter stores its slot, announces that it is about to sleep, and looks at the word again. A
+//! fence in between keeps that order ([`waker`](crate::shared::waker)). A rank that changes the
+//! word then reads the slot, also with a fence in between. So either the waiter sees the change, or
+//! the other rank sees the waiter. An attendant that takes turns for others does not sleep. It
+//! looks again after [`take_nudged`](FairLock::take_nudged), which has the same fence, and then
+//! whenever it is nudged.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -30,14 +36,14 @@ pub enum Hold {
     Exclusive,
 }
 
-/// A lock: the word, and where those that wait stand.
+/// A lock: the word, and the slots of those that wait.
 #[derive(Clone, Copy)]
 pub struct FairLock<'a> {
     word: &'a AtomicU64,
     slots: &'a [AtomicU32],
 }
 
-/// A place in the queue of a lock that could not be entered at once.
+/// A turn in the queue of a lock that could not be entered at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Position(u32);
 
@@ -46,11 +52,11 @@ pub struct Position(u32);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Next(pub Option<usize>);
 
-/// The bits of each count.
+/// The number of bits of each count.
 const BITS: u32 = 21;
 const MASK: u64 = (1 << BITS) - 1;
 
-/// The word, taken apart.
+/// The counts in the word.
 #[derive(Clone, Copy)]
 struct Counts {
     turns: u32,
@@ -68,7 +74,7 @@ impl Counts {
         u64::from(self.turns) | u64::from(self.entered) << BITS | u64::from(self.over) << (2 * BITS)
     }
 
-    /// Whether the turn that enters next may hold the lock so.
+    /// Returns whether the turn that enters next may hold the lock like this.
     fn admits(self, hold: Hold) -> bool {
         hold == Hold::Shared || self.over == self.entered
     }
@@ -82,21 +88,22 @@ impl<'a> FairLock<'a> {
     /// The most ranks that may use one lock.
     pub const RANKS_MAX: usize = 1 << (BITS - 1);
 
-    /// Returns the lock of this word and these slots, all zero at first.
+    /// Returns the lock of this word and these slots, which are all zero at first.
     ///
     /// # Panics
-    /// If the number of slots is not a power of two. There is to be one for each rank that may take a turn, and
-    /// [`RANKS_MAX`](Self::RANKS_MAX) at most.
+    /// Panics if the number of slots is not a power of two. There must be one for each rank that
+    /// may take a turn, and [`RANKS_MAX`](Self::RANKS_MAX) at most.
     #[inline]
     pub fn new(word: &'a AtomicU64, slots: &'a [AtomicU32]) -> Self {
         debug_assert!(slots.len().is_power_of_two() && slots.len() <= Self::RANKS_MAX);
         Self { word, slots }
     }
 
-    /// Takes a turn of `rank`, which has none, and enters if nobody holds the lock otherwise or waits for it.
+    /// Takes a turn of `rank`, which has none, and enters unless another rank's hold or wait
+    /// prevents that.
     ///
     /// # Errors
-    /// The turn, if it has to wait. `rank` is woken when it may [enter](Self::enter).
+    /// Returns the turn, if it has to wait. `rank` is woken when it may [enter](Self::enter).
     #[inline]
     pub fn take(&self, hold: Hold, rank: usize) -> Result<(), Position> {
         let mut word = self.word.load(Ordering::Relaxed);
@@ -104,7 +111,8 @@ impl<'a> FairLock<'a> {
             let counts = Counts::of(word);
             let turn = counts.turns;
             let enters = counts.entered == turn && counts.admits(hold);
-            // An exclusive holder has entered only when it is over, so that nobody follows it before.
+            // An exclusive holder counts as entered only when it is over, so that nobody follows it
+            // before.
             let entered = if enters && hold == Hold::Shared { after(turn) } else { counts.entered };
             let new = Counts { turns: after(turn), entered, over: counts.over }.word();
             // Acquire: the exchange in `leave`.
@@ -119,19 +127,21 @@ impl<'a> FairLock<'a> {
         }
     }
 
-    /// [`take`](Self::take) of an attendant, which stands in the slot by a number that is no rank's. If it fails, the attendant tries
-    /// to [enter](Self::enter) once, and again whenever it is [nudged](crate::Liveness::nudge).
+    /// Takes a turn for an attendant, like [`take`](Self::take). Its slot gets a number that is no
+    /// rank's. If this fails, the attendant tries to [enter](Self::enter) once, and again whenever
+    /// it is [nudged](crate::Liveness::nudge).
     ///
     /// # Errors
-    /// As [`take`](Self::take); the attendant is to be nudged when the turn may enter.
+    /// As for [`take`](Self::take), except that the attendant is to be nudged when the turn may
+    /// enter.
     pub fn take_nudged(&self, hold: Hold, number: usize) -> Result<(), Position> {
         let taken = self.take(hold, number);
         fence(Ordering::SeqCst); // pairs with the one in `next`
         taken
     }
 
-    /// Takes a turn and enters, if nobody holds the lock and nobody waits for it; returns whether it did. Otherwise nothing has
-    /// happened.
+    /// Takes a turn and enters, if nobody holds the lock and nobody waits for it. Returns whether
+    /// it did. If not, nothing has changed.
     #[inline]
     pub fn take_free(&self, hold: Hold) -> bool {
         let word = self.word.load(Ordering::Relaxed);
@@ -148,7 +158,7 @@ impl<'a> FairLock<'a> {
         self.word.compare_exchange(word, new, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Enters, if it is this turn's time; then the rank that may follow at once is to be woken.
+    /// Enters, if this turn may enter now. Then the rank that may follow at once is to be woken.
     #[inline]
     pub fn enter(&self, turn: Position, hold: Hold) -> Option<Next> {
         let mut word = self.word.load(Ordering::Acquire); // the exchange in `leave`
@@ -168,7 +178,8 @@ impl<'a> FairLock<'a> {
         }
     }
 
-    /// Returns the ranks that wait before this turn, which has not entered, as far as they stand there: for messages.
+    /// Returns the ranks that wait before this turn, which has not entered, as far as their slots
+    /// are stored. For messages.
     pub fn before(&self, turn: Position) -> impl Iterator<Item = usize> + use<'_, 'a> {
         let mut at = Counts::of(self.word.load(Ordering::Relaxed)).entered;
         let most = self.slots.len();
@@ -181,7 +192,7 @@ impl<'a> FairLock<'a> {
         turns.take(most).filter_map(rank).map(|rank| rank as usize)
     }
 
-    /// Leaves the lock, which the caller holds so.
+    /// Leaves the lock, which the caller holds like this.
     #[inline(always)]
     pub fn leave(&self, hold: Hold) -> Next {
         let mut word = self.word.load(Ordering::Relaxed);
@@ -193,7 +204,7 @@ impl<'a> FairLock<'a> {
             // Release: what was done under the lock comes before what the next holder does.
             match self.word.compare_exchange_weak(word, counts.word(), Ordering::Release, Ordering::Relaxed) {
                 Ok(_) if counts.over == counts.entered => return self.next(counts),
-                Ok(_) => return Next(None), // other shared holders remain, and who waits is exclusive
+                Ok(_) => return Next(None), // shared holders remain, and an exclusive turn waits
                 Err(now) => word = now,
             }
         }
@@ -207,7 +218,7 @@ impl<'a> FairLock<'a> {
         }
         fence(Ordering::SeqCst); // pairs with the one of a rank that falls asleep
         let rank = self.slot(counts.entered).load(Ordering::Relaxed);
-        Next(rank.checked_sub(1).map(|rank| rank as usize)) // 0: it has not stored its slot, and looks after that
+        Next(rank.checked_sub(1).map(|rank| rank as usize)) // 0: it stores its slot, then looks
     }
 
     fn slot(&self, turn: u32) -> &AtomicU32 {
@@ -275,8 +286,9 @@ mod tests {
         }
     }
 
-    /// Counts, for each wait of a rank, the turns of others that entered between the moment when its own was taken and that when
-    /// it entered: those before it in the queue, of which each other rank has one, and none that came later.
+    /// Counts, for each wait of a rank, the turns of others that entered after its own was taken
+    /// and before it entered. These are the turns before it in the queue, at most one for each
+    /// other rank, and none that came later.
     #[test]
     fn a_rank_that_waits_is_overtaken_by_each_other_rank_once_at_most() {
         const TIMES: u64 = 5_000;

@@ -1,7 +1,8 @@
-//! The membership table: which ranks have left, whether the world was ended, and where each rank is. A rank reads it
-//! only after a poll that found nothing.
+//! The membership table: which ranks have left, whether the world was ended, and where each rank
+//! is. A rank reads it only after a poll that found nothing.
 //!
-//! It consists of flags and of texts that are written once: a rank that dies while it writes leaves nothing locked.
+//! It consists of flags, and of texts that are written once. So a rank that dies while it writes
+//! leaves nothing locked.
 
 use std::io;
 
@@ -25,19 +26,19 @@ pub struct Membership {
     at: SharedSlice<Line<AtomicU64>>,
     /// Whether each rank may be accessing memory of other ranks.
     touching: SharedSlice<Line<AtomicBool>>,
-    /// The ranks whose death a watcher reported, where ranks can die separately.
+    /// The ranks whose death a watcher reported, if ranks can die separately.
     failed: Option<FailedRanks>,
     alarms: Alarms,
 }
 
-/// A count of failures: it changes after a rank has died or left with an error, and after a world
-/// has ended. Ranks read it on paths that look at nothing else of other ranks; a rank that finds
-/// another count than before asks who has failed.
+/// A count of failures. It changes after a rank has died or left with an error, and after a world
+/// has ended. Ranks read it on paths that look at nothing else of other ranks. A rank that finds
+/// another count than before checks which rank has failed.
 #[derive(Clone)]
 pub struct Alarms(SharedSlice<AtomicU32>);
 
 impl Alarms {
-    /// Counts on this process's heap.
+    /// Creates a count on this process's heap.
     pub(crate) fn new() -> Self {
         Self(Heap::list(1, || AtomicU32::new(0)))
     }
@@ -47,14 +48,14 @@ impl Alarms {
         self.0[0].fetch_add(1, Ordering::Release); // the loads in `count`
     }
 
-    /// Returns how many failures were counted. Acquire: they are recorded.
+    /// Returns how many failures were counted. Acquire: the records of these failures are visible.
     #[inline]
     pub fn count(&self) -> u32 {
         self.0[0].load(Ordering::Acquire)
     }
 }
 
-/// Ranks that a watcher marked failed, in all worlds at once.
+/// The ranks that a watcher marked failed, in all worlds at once.
 #[derive(Clone)]
 pub(crate) struct FailedRanks {
     /// The number of failed ranks.
@@ -62,16 +63,17 @@ pub(crate) struct FailedRanks {
     /// Counts the failures of all worlds of the job.
     alarms: SharedSlice<AtomicU32>,
     why: SharedSlice<LossCell>,
-    /// Why each left its last world, if it left with an error, and then ended by itself and in no world.
+    /// Why each rank left its last world, if it left with an error and then ended by itself and in
+    /// no world.
     exit_reasons: SharedSlice<LossCell>,
     /// The index in these lists of each rank of this world.
     of: std::sync::Arc<[u32]>,
 }
 
-/// The longest text in bytes; a longer one is cut.
+/// The longest text in bytes. A longer one is cut.
 const TEXT: usize = 1000;
 
-/// What became of a rank; written once.
+/// What became of a rank. Written once.
 #[repr(C)]
 pub(crate) struct LossCell {
     state: AtomicU32,
@@ -92,8 +94,8 @@ const UNWRITTEN: u32 = 0;
 const CLAIMED: u32 = 1;
 const WRITTEN: u32 = 2;
 
-// SAFETY: a text is written once, by the thread that claimed it, and read after the Acquire load of the state that the
-// writer stored with Release afterwards.
+// SAFETY: a text is written once, by the thread that claimed it, and read after the Acquire load of
+// the state that the writer stored with Release afterwards.
 unsafe impl Sync for LossCell {}
 // SAFETY: the value is plain data.
 unsafe impl Send for LossCell {}
@@ -104,7 +106,7 @@ impl LossCell {
         Self { state: AtomicU32::new(UNWRITTEN), text: UnsafeCell::new(text) }
     }
 
-    /// Writes, unless another thread has. Returns whether the cell now holds this value.
+    /// Writes the cell, unless another thread has. Returns whether the cell now holds this value.
     fn write(&self, lost: &Lost) -> bool {
         if self.state.compare_exchange(UNWRITTEN, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return false;
@@ -157,7 +159,7 @@ impl LossCell {
 
 #[cfg(not(loom))]
 impl FailedRanks {
-    /// Places the list of a job of `ranks` ranks, of which none has failed.
+    /// Places the list of a job of `ranks` ranks, none of them failed.
     pub(crate) fn place(ranks: usize, placement: &mut impl Placement) -> io::Result<Self> {
         Ok(Self {
             count: placement.place(1, || AtomicU32::new(0))?,
@@ -168,20 +170,20 @@ impl FailedRanks {
         })
     }
 
-    /// Returns the same list, for a world of some of them.
+    /// Returns the same list, for a world of some of these ranks.
     pub(crate) fn of(&self, members: &[u32]) -> Self {
         Self { of: members.iter().map(|&member| self.of[member as usize]).collect(), ..self.clone() }
     }
 
-    /// Records why `rank`, the caller, is about to end by itself and in no world: it left its last world with this
-    /// error.
+    /// Records why `rank`, the caller, is about to end by itself and in no world. It left its last
+    /// world with this error.
     pub(crate) fn record_exit(&self, rank: usize, why: &str) {
         let reason = format!("it ended without having been in this world: {why}");
         self.exit_reasons[self.of[rank] as usize]
             .write(&Lost { rank, how: Loss::Left(Leave::Failed(reason)) });
     }
 
-    /// Marks `rank` failed. Returns whether it was not before.
+    /// Marks `rank` failed. Returns whether it was not marked before.
     pub(crate) fn mark_failed(&self, rank: usize, how: &str) -> bool {
         let news = self.why[self.of[rank] as usize].write(&Lost { rank, how: Loss::Died(how.into()) });
         if news {
@@ -203,8 +205,8 @@ impl FailedRanks {
         self.count[0].load(Ordering::Acquire) != 0 && self.why[self.of[rank] as usize].is_written()
     }
 
-    /// Returns what became of `rank`, which has not left the caller's world. If it recorded its exit, it has never been
-    /// in that world.
+    /// Returns what became of `rank`, which has not left the caller's world. If it recorded its
+    /// exit, it has never been in that world.
     fn how(&self, rank: usize) -> Option<Loss> {
         let at = self.of[rank] as usize;
         let died = self.why[at].read()?;
@@ -237,7 +239,8 @@ impl Membership {
         })
     }
 
-    /// Marks `rank` gone: it sends nothing any more. Returns whether it was not before.
+    /// Marks `rank` gone, which means that it sends nothing any more. Returns whether it was not
+    /// marked before.
     pub(crate) fn mark_gone(&self, rank: usize, how: Loss) -> bool {
         let fails = how != Loss::Left(Leave::Finished);
         let news = self.why_gone[rank].write(&Lost { rank, how });
@@ -251,7 +254,7 @@ impl Membership {
         news
     }
 
-    /// Ends the world, unless it was ended.
+    /// Ends the world, unless it was ended before.
     pub(crate) fn end(&self, cause: Cause) {
         let is_first = self.why_ended[0].write(&Lost { rank: cause.rank, how: Loss::Ended(cause.what) });
         self.ended[0].store(true, Ordering::Release);
@@ -261,7 +264,7 @@ impl Membership {
         }
     }
 
-    /// Returns the count of failures that concerns this world.
+    /// Returns the count of failures that concern this world.
     pub(crate) fn alarms(&self) -> &Alarms {
         &self.alarms
     }
@@ -271,8 +274,8 @@ impl Membership {
         self.ended[0].load(Ordering::Acquire)
     }
 
-    /// Publishes that `rank` has entered the superstep of `word`. Release: a rank that sees it sees all that `rank`
-    /// sent before.
+    /// Publishes that `rank` has entered the superstep of `word`. Release: a rank that sees it also
+    /// sees everything that `rank` sent before.
     #[inline]
     pub(crate) fn announce(&self, rank: usize, word: u64) {
         self.at[rank].0.store(word, Ordering::Release);
@@ -284,10 +287,9 @@ impl Membership {
         self.at[rank].0.load(Ordering::Acquire)
     }
 
-    /// Declares that `rank` begins or ceases to access memory of other ranks; returns whether it may begin, and if not, it
-    /// has not begun. By the
-    /// fence, either this rank sees that the world was ended, or the rank that ended it sees that this rank accesses
-    /// memory.
+    /// Declares that `rank` begins or ceases to access memory of other ranks. Returns whether it
+    /// may begin. If not, it has not begun. The fence ensures that either this rank sees that the
+    /// world was ended, or the rank that ended it sees that this rank accesses memory.
     #[inline]
     pub(crate) fn touch(&self, rank: usize, on: bool) -> bool {
         self.touching[rank].0.store(on, Ordering::Release); // the load in `touches`
@@ -302,25 +304,27 @@ impl Membership {
         may
     }
 
-    /// Returns whether `rank` may be accessing memory of other ranks: not once it has left, even by unwinding. Acquire:
-    /// where it has ceased, its accesses happened before.
+    /// Returns whether `rank` may be accessing memory of other ranks. It does not once it has left,
+    /// even by unwinding. Acquire: if it has ceased, its accesses happened before.
     pub(crate) fn touches(&self, rank: usize) -> bool {
         self.touching[rank].0.load(Ordering::Acquire) && !self.gone(rank)
     }
 
-    /// Returns whether `rank` has left, was cut off, or has died. Acquire: all that it sent is visible now.
+    /// Returns whether `rank` has left, was cut off, or has died. Acquire: everything that it sent
+    /// is visible now.
     #[inline]
     pub(crate) fn gone(&self, rank: usize) -> bool {
         self.gone[rank].load(Ordering::Acquire) || self.failed.as_ref().is_some_and(|failed| failed.has(rank))
     }
 
-    /// Declares that the end of `rank` is dropped: of this world's memory it reads only this membership table from now
-    /// on.
+    /// Declares that the end of `rank` is dropped. From now on it reads only this membership table
+    /// of the world's memory.
     pub(crate) fn detach(&self, rank: usize) {
         self.detached[rank].store(true, Ordering::Release);
     }
 
-    /// Returns why nothing more can arrive from `rank`, if so: the world was ended, or `rank` has left.
+    /// Returns why nothing more can arrive from `rank`, if so: the world was ended, or `rank` has
+    /// left.
     #[inline]
     pub(crate) fn lost(&self, rank: usize) -> Option<Lost> {
         if self.ended() || self.gone(rank) { self.why(rank) } else { None }
@@ -329,7 +333,8 @@ impl Membership {
     #[cold]
     fn why(&self, rank: usize) -> Option<Lost> {
         if self.ended() {
-            // The first rank to end the world may still be writing the cause, or have died while writing.
+            // The first rank to end the world may still be writing the cause, or have died while
+            // writing.
             for _ in 0..WRITE_ATTEMPTS {
                 if let Some(lost) = self.why_ended[0].read() {
                     return Some(lost);
@@ -348,7 +353,7 @@ impl Membership {
     }
 }
 
-/// When this table's memory may be freed.
+/// Methods that decide when this table's memory may be freed.
 #[cfg(not(loom))]
 impl Membership {
     /// Returns whether all ends are dropped. Acquire: all their reads happened before.
@@ -356,7 +361,7 @@ impl Membership {
         self.all(&self.detached)
     }
 
-    /// Declares that `rank` reads this membership table no more; returns true.
+    /// Declares that `rank` no longer reads this membership table. Returns `true`.
     pub(crate) fn sweep(&self, rank: usize) -> bool {
         self.swept[rank].store(true, Ordering::Release);
         true

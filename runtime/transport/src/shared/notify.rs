@@ -1,18 +1,22 @@
-//! The exchange of notifications through shared memory: cells, each a cache line that one rank writes and one rank reads.
+//! The exchange of notifications through shared memory, in cells. A cell is a cache line that one
+//! rank writes and one rank reads.
 //!
-//! A rank has a *row* of cells, one for each target, from the first exchange on that it publishes: in a world whose ranks
-//! never notify each other there are none.
+//! A rank has a *row* of cells, one for each target, from the first exchange that it publishes. In
+//! a world whose ranks never notify each other there are no rows.
 //!
-//! Among more than a few ranks most notifications of an exchange are equal, since a rank has something for few others. So each
-//! rank then has one cell for all targets, which says for which of them there is one in its row. It writes that line and
-//! those of its targets instead of one for each other rank. The cells for all are in one table: ranks that share a core
-//! read the same lines, and few pages.
+//! Among more than a few ranks, most notifications of an exchange are equal, since a rank has
+//! something for few others. So each rank then has one cell for all targets, which records which of
+//! them have a cell in its row. It writes that line and those of its targets instead of one for
+//! each other rank. The cells for all are in one table, so ranks that share a core read the same
+//! lines, and few pages.
 //!
-//! A cell holds the number of the exchange that its notification belongs to, stored after the notification; the reader
-//! waits for the number of its own exchange. That of a cell for all is stored after the cells in the row, too. There
-//! are two sets of cells, used in turn. A rank writes its cells of exchange `e + 2` over those of `e`. It has then read
-//! every other rank's notification of `e + 1`, which each published after reading those of `e`: nobody reads a cell that is
-//! written (W4, W5). One set would not suffice, as the rank that is first to read all notifications of `e` shows.
+//! A cell holds the number of the exchange that its notification belongs to, stored after the
+//! notification. The reader waits for the number of its own exchange. The number of a cell for all
+//! is also stored after the cells in the row. There are two sets of cells, used in turn. A rank
+//! writes its cells of exchange `e + 2` over those of `e`. It has then read every other rank's
+//! notification of `e + 1`, which each published after reading those of `e`. So nobody reads a cell
+//! that is being written (W4, W5). One set would not suffice, as the rank that is first to read all
+//! notifications of `e` shows.
 
 use std::io;
 use std::ptr::NonNull;
@@ -22,14 +26,15 @@ use crate::shared::waker::Backoff;
 use crate::sync::{AtomicU64, Line, Ordering, UnsafeCell};
 use crate::{Notification, Record};
 
-/// The most ranks that have a cell for each target and none for all.
+/// The most ranks for which each has a cell for each target, and no cell for all.
 const FEW: usize = if cfg!(loom) { 2 } else { 8 };
 
-/// A notification and the number of its exchange: a cache line.
+/// A notification and the number of its exchange, in a cache line.
 #[repr(C, align(64))]
 struct Cell {
     notification: UnsafeCell<Notification>,
-    /// The exchange of the notification, from 1 on; not used in a row where there are cells for all.
+    /// The exchange of the notification, starting at 1. Not used in a row if there are cells for
+    /// all.
     exchange: AtomicU64,
 }
 
@@ -39,18 +44,19 @@ impl Cell {
     }
 }
 
-// SAFETY: only its origin's board writes a cell's notification, in `publish`, and only its targets' boards read it, in
-// `read`. The read follows the Acquire load of the number that `publish` stored with Release after the notification.
-// The next write follows, by the argument at the top, the publishing of a later notification by the target, whose board
-// had then got back the reference that `read` returned, since `publish` takes it by `&mut`.
+// SAFETY: only its origin's board writes a cell's notification, in `publish`, and only its targets'
+// boards read it, in `read`. The read follows the Acquire load of the number that `publish` stored
+// with Release after the notification. By the argument at the top, the next write follows the
+// publishing of a later notification by the target. The target's board had then got back the
+// reference that `read` returned, since `publish` takes it by `&mut`.
 unsafe impl Sync for Cell {}
 // SAFETY: notifications are plain data.
 unsafe impl Send for Cell {}
 
-/// What the ranks of one world share of their exchange, apart from rows.
+/// What the ranks of one world share of their exchange, other than rows.
 #[derive(Clone)]
 pub(crate) struct NotificationTables {
-    /// The address of the row of each rank; 0 while it has none.
+    /// The address of the row of each rank, or 0 while it has none.
     rows: SharedSlice<AtomicU64>,
     /// The exchange that each rank settled last.
     settled: SharedSlice<Line<AtomicU64>>,
@@ -81,9 +87,9 @@ struct Origin {
 pub(crate) struct NotificationBoard<const SETS: usize = 2> {
     rank: usize,
     size: usize,
-    /// The exchange published last; 0 before the first.
+    /// The exchange published last, or 0 before the first.
     exchange: u64,
-    /// Notifications of that exchange that this rank has not read.
+    /// The number of notifications of that exchange that this rank has not read.
     unread: usize,
     origins: Vec<Origin>,
     drafts: Vec<Notification>,
@@ -92,11 +98,12 @@ pub(crate) struct NotificationBoard<const SETS: usize = 2> {
     tables: NotificationTables,
 }
 
-// SAFETY: rows belong to their ranks, which keep them alive until all boards are gone, and are bound to no thread.
+// SAFETY: rows belong to their ranks, which keep them alive until all boards are gone, and are
+// bound to no thread.
 unsafe impl<const SETS: usize> Send for NotificationBoard<SETS> {}
 
 impl<const SETS: usize> NotificationBoard<SETS> {
-    /// Creates the board of `rank`; a rank has one.
+    /// Creates the board of `rank`. A rank has one.
     pub(crate) fn new(rank: usize, size: usize, tables: NotificationTables) -> Self {
         Self {
             rank,
@@ -118,7 +125,7 @@ impl<const SETS: usize> NotificationBoard<SETS> {
     /// Publishes every target's notification, with this word.
     ///
     /// # Errors
-    /// There is no room for the row of this rank: nothing was published.
+    /// Fails if there is no room for the row of this rank. Nothing was published then.
     #[inline(always)]
     pub(crate) fn publish(&mut self, word: u64, placement: &mut impl Placement) -> io::Result<()> {
         assert!(self.unread == 0, "published before every notification of the previous exchange was read");
@@ -131,7 +138,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         self.begin(word);
         let first = self.at(0);
         let cells = self.row.as_ref().expect("`make_row` has made one");
-        // Nothing is written that no other rank reads: it would be next to lines which they do.
+        // Nothing is written that no other rank reads, because it would be next to lines that they
+        // do read.
         let (cells, drafts) = (&cells[first..first + self.size], &self.drafts[..self.size]);
         let mut to = self.rank;
         for _ in 1..self.size {
@@ -144,7 +152,7 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         Ok(())
     }
 
-    /// Another exchange begins, of this word. This rank itself reads its draft.
+    /// Begins another exchange, of this word. This rank itself reads its draft.
     #[inline(always)]
     fn begin(&mut self, word: u64) {
         self.exchange += 1;
@@ -153,7 +161,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         self.drafts[self.rank].word = word;
     }
 
-    /// The same among more than a few ranks; apart, so that few do not pay for it.
+    /// Publishes among more than a few ranks. A function of its own, so that few ranks do not pay
+    /// for it.
     #[inline(never)]
     fn publish_to_many(&mut self, word: u64, placement: &mut impl Placement) -> io::Result<()> {
         let (all, own) = self.for_all();
@@ -173,7 +182,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         Ok(())
     }
 
-    /// Returns the notification for all targets that have none of their own, and which have one.
+    /// Returns the notification for all targets that have none of their own, and which targets have
+    /// one.
     fn for_all(&self) -> (Notification, Targets) {
         let said = |draft: &Notification| (draft.flags, draft.address);
         let (before, after) = (&self.drafts[..self.rank], &self.drafts[self.rank + 1..]);
@@ -184,7 +194,7 @@ impl<const SETS: usize> NotificationBoard<SETS> {
                 own.insert(to);
             }
         }
-        // Nothing else is said in the room for records where there are none.
+        // Without records, their room holds the targets, and nothing else.
         (Notification { count: 0, inline: own.0, ..first.copied().unwrap_or_default() }, own)
     }
 
@@ -197,7 +207,7 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         Ok(())
     }
 
-    /// Returns what other ranks may still read when this board is gone.
+    /// Returns the memory that other ranks may still read when this board is gone.
     pub(crate) fn take_kept(&mut self) -> Option<KeepAlive> {
         self.row.take().map(SharedSlice::into_kept)
     }
@@ -214,8 +224,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         self.origins[from].read == self.exchange && self.exchange != 0
     }
 
-    /// Looks for the notification of `from` of this exchange, and for nothing else, as long as that pays; returns it if it has
-    /// arrived.
+    /// Looks for the notification of `from` of this exchange, and for nothing else, as long as that
+    /// pays. Returns it if it has arrived.
     #[inline(always)]
     pub(crate) fn await_briefly(&mut self, from: usize, backoff: Backoff) -> Option<&Notification> {
         if self.exchange == 0 || from == self.rank {
@@ -233,13 +243,15 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         self.read(from)
     }
 
-    /// Returns the cell in which the notification of `from` of this exchange arrives, once it is known.
+    /// Returns the cell in which the notification of `from` of this exchange arrives, once it is
+    /// found.
     #[inline(always)]
     fn awaited(&self, from: usize) -> Option<&Cell> {
         if self.size > FEW { Some(&self.tables.for_all[self.at(from)]) } else { self.cell(from) }
     }
 
-    /// Looks whether the notification of `from` has arrived, which was not found before.
+    /// Looks for the notification of `from`, which was not found before. Returns whether it has
+    /// arrived.
     #[inline]
     fn look(&mut self, from: usize) -> bool {
         if self.exchange == 0 {
@@ -263,12 +275,13 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         if self.size > FEW || from == self.rank {
             return self.read_of_many(from);
         }
-        // SAFETY: the notification has arrived, and `from` does not write its cells before this board publishes again,
-        // which the reference does not outlive (see `Cell`).
+        // SAFETY: the notification has arrived, and `from` does not write its cells before this
+        // board publishes again, which the reference does not outlive (see `Cell`).
         self.cell(from)?.notification.with(|notification| Some(unsafe { &*notification }))
     }
 
-    /// The same among more than a few ranks, or of this rank itself; the notification has arrived.
+    /// Returns the notification of `from` among more than a few ranks, or of this rank itself. It
+    /// has arrived.
     #[inline(never)]
     fn read_of_many(&mut self, from: usize) -> Option<&Notification> {
         // SAFETY: as in `read`.
@@ -286,7 +299,7 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         Some(read(self.cell(from)?))
     }
 
-    /// Returns whether `from` has a row now; it was not known to have one.
+    /// Returns whether `from` has a row now. It was not known to have one.
     #[cold]
     fn find_row(&mut self, from: usize) -> bool {
         let row = self.tables.rows[from].load(Ordering::Acquire) as *mut Cell; // the store in `make_row`
@@ -304,16 +317,17 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         self.tables.settled[from].0.load(Ordering::Acquire) >= self.exchange // the store in `settle`
     }
 
-    /// Returns the cell in which `origin` notifies this rank alone of this exchange, once the row of `origin` was found.
+    /// Returns the cell in which `origin` notifies this rank alone of this exchange, once the row
+    /// of `origin` was found.
     #[inline]
     fn cell(&self, origin: usize) -> Option<&Cell> {
         let at = self.at(self.rank);
-        // SAFETY: a row has `SETS * size` cells, written before `origin` reported the row's address; it is kept until all
-        // boards are gone.
+        // SAFETY: a row has `SETS * size` cells, written before `origin` reported the row's
+        // address. It is kept until all boards are gone.
         self.origins[origin].row.map(|row| unsafe { row.add(at).as_ref() })
     }
 
-    /// Returns where the cell of this exchange of `rank` is, in a row or in the table.
+    /// Returns the index of the cell of this exchange for `rank`, in a row or in the table.
     #[inline]
     fn at(&self, rank: usize) -> usize {
         Self::set(self.exchange) * self.size + rank
@@ -331,11 +345,12 @@ impl<const SETS: usize> NotificationBoard<SETS> {
 /// Only the caller's board writes this cell, and its readers have finished with it (see `Cell`).
 #[inline(always)]
 unsafe fn write(cell: &Cell, word: u64, draft: &Notification) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     cell.notification.with_mut(|notification| unsafe { *notification = Notification { word, ..*draft } });
 }
 
-/// Which targets have a notification of their own: a bit each, by rank modulo the number of bits.
+/// Which targets have a notification of their own, as a bit each, by rank modulo the number of
+/// bits.
 #[derive(Clone, Copy, Default)]
 struct Targets([Record; 2]);
 
@@ -362,7 +377,7 @@ mod tests {
     use super::*;
     use crate::shared::slice::Heap;
 
-    /// Each rank notifies some others of something, and all of whether it is an odd exchange.
+    /// Each rank notifies some others of something, and all others of whether the exchange is odd.
     #[test]
     fn each_rank_reads_what_was_said_to_it_or_to_all() {
         for size in [1, FEW, FEW + 1, 130, 300] {

@@ -1,19 +1,22 @@
-//! Frames through shared memory: a first in, first out queue of descriptors for each ordered pair of ranks and each port.
+//! Frames through shared memory: a first in, first out queue of descriptors for each ordered pair
+//! of ranks and each port.
 //!
-//! A queue is a ring of slots, a cache line each, numbered by the frame they hold: a frame costs the reader one line, and
-//! so does its payload, unless it is short enough to be copied into the slot. A
-//! post that finds the ring full links a larger ring behind it and continues there, so that posting never waits, and
-//! becomes visible without help from any rank. The reader moves to the next ring when it has released all frames of the
-//! old one. The sender owns the rings; it frees the old one when it sees that a frame of the next was released, since
-//! its reader has then moved on. A queue whose reader keeps up stays in one ring and allocates nothing.
+//! A queue is a ring of slots, a cache line each, numbered by the frame they hold. A frame costs
+//! the reader one line, and so does its payload, unless it is short enough to be copied into the
+//! slot. A post that finds the ring full links a larger ring behind it and continues there, so that
+//! posting never waits, and becomes visible without help from any rank. The reader moves to the
+//! next ring when it has released all frames of the old one. The sender owns the rings. It frees
+//! the old one when it sees that a frame of the next was released, since its reader has then moved
+//! on. A queue whose reader keeps up stays in one ring and allocates nothing.
 //!
-//! A queue exists from its first frame on, in memory of its sender. The sender links it into the *inbox* of its reader, a
-//! list to which any rank adds at the front, and which its reader takes as a whole. So what a world of p ranks takes grows
-//! with the pairs of ranks that exchange frames, and not with p squared. A reader that does not know a queue looks at its
-//! inbox, which costs one load where no queue was linked since it looked last.
+//! A queue exists from its first frame on, in memory of its sender. The sender links it into the
+//! *inbox* of its reader, a list to which any rank adds at the front, and which its reader takes as
+//! a whole. So the memory of a world of p ranks grows with the number of pairs of ranks that
+//! exchange frames, and not with p squared. A reader that does not know a queue looks at its inbox,
+//! which costs one load if no queue was linked since it looked last.
 //!
-//! A queue of a port that both ranks have closed is freed by its sender: its reader marks it as the last thing that it does
-//! with it.
+//! The sender frees a queue of a port that both ranks have closed. Its reader marks it as closed in
+//! its last access to it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -33,14 +36,15 @@ pub(crate) const SHORT: usize = crate::COPIED;
 struct Slot {
     /// A payload that was copied.
     short: UnsafeCell<[u64; 3]>,
-    /// One more than the number of the frame in it; 0 before the first frame.
+    /// One more than the number of the frame in it, or 0 before the first frame.
     number: AtomicU64,
     frame: UnsafeCell<Frame>,
 }
 
-// SAFETY: a slot's frame, and the payload that was copied with it, is written by the one `Sender` and read by the one `Receiver`. The read follows the Acquire load
-// of the number that the sender stored with Release after the frame. The next write to the slot follows the Acquire load
-// of a count that the receiver stored with Release after its last look at the frame.
+// SAFETY: a slot's frame, and the payload that was copied with it, is written by the one `Sender`
+// and read by the one `Receiver`. The read follows the Acquire load of the number that the sender
+// stored with Release after the frame. The next write to the slot follows the Acquire load of a
+// count that the receiver stored with Release after its last look at the frame.
 unsafe impl Sync for Slot {}
 // SAFETY: a frame is plain data; the rank that posts it argues for what it points to.
 unsafe impl Send for Slot {}
@@ -52,32 +56,32 @@ struct RingHead {
     /// The address of the slots, and their number.
     address: u64,
     slots: u64,
-    /// The address of the next ring's head; 0 while there is no next ring.
+    /// The address of the next ring's head, or 0 while there is no next ring.
     next: AtomicU64,
 }
 
-/// What a queue's two sides share apart from rings.
+/// The state that a queue's two sides share, other than rings.
 #[repr(C)]
 struct QueueState {
     /// The number of frames that the reader has released.
     released: AtomicU64,
-    /// The address of the first ring's head; 0 while there is no ring.
+    /// The address of the first ring's head, or 0 while there is no ring.
     start: AtomicU64,
     /// The rank that sends.
     origin: u64,
     /// The port.
     port: u64,
-    /// The address of the queue that was linked into the inbox before this one; 0 for none. Written before this queue is
-    /// linked, and not afterwards.
+    /// The address of the queue that was linked into the inbox before this one, or 0 for none.
+    /// Written before this queue is linked, and not afterwards.
     before: AtomicU64,
-    /// Whether the reader has closed the port: it accesses neither the queue nor its frames any more.
+    /// Whether the reader has closed the port. Then it no longer accesses the queue or its frames.
     closed: AtomicBool,
-    /// The address of the queue's [`PairLines`]; 0 while there are none.
+    /// The address of the queue's [`PairLines`], or 0 while there are none.
     lines: AtomicU64,
 }
 
-/// For each rank of a world, the address of the queue that was linked into its inbox last, and which it has not taken yet;
-/// 0 while there is none.
+/// For each rank of a world, the address of the queue that was last linked into its inbox and not
+/// yet taken, or 0 while there is no such queue.
 pub(crate) type Inboxes = SharedSlice<Line<AtomicU64>>;
 
 pub(crate) fn inboxes(size: usize, placement: &mut impl Placement) -> io::Result<Inboxes> {
@@ -87,7 +91,8 @@ pub(crate) fn inboxes(size: usize, placement: &mut impl Placement) -> io::Result
 /// One side of a rank's queues, by port and other rank, each from the first frame on.
 struct Queues<S> {
     size: usize,
-    /// Those of [`Port::FENCE`] and of [`Port::MESSAGES`], which are found without a search: by rank, once there is one.
+    /// Those of [`Port::FENCE`] and of [`Port::MESSAGES`], which are found without a search: by
+    /// rank, once there is one.
     direct: [Vec<Option<Box<S>>>; 2],
     /// Those of all other ports.
     others: BTreeMap<(Port, usize), Box<S>>,
@@ -98,7 +103,7 @@ impl<S> Queues<S> {
         Self { size, direct: [Vec::new(), Vec::new()], others: BTreeMap::new() }
     }
 
-    /// Which of the direct lists has the queues of this port, if one has.
+    /// Returns which of the direct lists has the queues of this port, if one has.
     #[inline(always)]
     fn direct(port: Port) -> Option<usize> {
         match port {
@@ -130,7 +135,7 @@ impl<S> Queues<S> {
         }
     }
 
-    /// Calls this for each queue of a port.
+    /// Calls `call` for each queue of a port.
     fn for_each(&mut self, port: Port, mut call: impl FnMut(&mut S)) {
         match Self::direct(port) {
             Some(list) => self.direct[list].iter_mut().flatten().for_each(|side| call(side)),
@@ -141,7 +146,7 @@ impl<S> Queues<S> {
         }
     }
 
-    /// Removes the queues of which this is not so.
+    /// Removes the queues for which `keep` returns `false`.
     fn retain(&mut self, keep: impl Fn(&S) -> bool) {
         for side in self.direct.iter_mut().flatten() {
             side.take_if(|side| !keep(side));
@@ -161,7 +166,7 @@ impl<S> Queues<S> {
         }
     }
 
-    /// Takes all of them.
+    /// Takes all queues.
     fn take(&mut self) -> impl Iterator<Item = Box<S>> + use<S> {
         let [fence, messages] = std::mem::take(&mut self.direct);
         let others = std::mem::take(&mut self.others).into_values();
@@ -177,7 +182,7 @@ pub(crate) struct Senders {
 }
 
 impl Senders {
-    /// Creates the posting sides of `rank`; a rank has one of each.
+    /// Creates the posting sides of `rank`. A rank has one of each.
     pub(crate) fn new(rank: usize, inboxes: Inboxes) -> Self {
         Self { rank, queues: Queues::new(inboxes.len()), inboxes }
     }
@@ -188,10 +193,11 @@ impl Senders {
         self.queues.size
     }
 
-    /// Returns the posting side of the queue to `to`, which is linked into that rank's inbox if it was not.
+    /// Returns the posting side of the queue to `to`, and links the queue into that rank's inbox if
+    /// it was not linked yet.
     ///
     /// # Errors
-    /// There is no room for it.
+    /// Fails if there is no room for it.
     #[inline]
     pub(crate) fn open(
         &mut self,
@@ -206,10 +212,11 @@ impl Senders {
         Ok(self.queues.get(port, to).expect("it was just made"))
     }
 
-    /// Returns the lines that go with the queue to `to` on this port, and makes both if they are not there.
+    /// Returns the lines next to the queue to `to` on this port, and makes both if they do not
+    /// exist.
     ///
     /// # Errors
-    /// There is no room.
+    /// Fails if there is no room.
     pub(crate) fn lines(
         &mut self,
         to: usize,
@@ -225,7 +232,7 @@ impl Senders {
         Ok(NonNull::from(&sender.lines.as_ref().expect("they were just made")[0]))
     }
 
-    /// Returns the numbers of frames that were posted to `to` on this port, and that were released there.
+    /// Returns how many frames were posted to `to` on this port, and how many were released there.
     #[inline]
     pub(crate) fn counts(&mut self, to: usize, port: Port) -> (u64, u64) {
         self.queues.get(port, to).map_or((0, 0), |sender| (sender.posted, sender.released()))
@@ -242,7 +249,7 @@ impl Senders {
         self.queues.retain(|sender| !(sender.closing && sender.is_closed()));
     }
 
-    /// Returns what readers may still read when this side is gone.
+    /// Returns the memory that readers may still read when this side is gone.
     pub(crate) fn take_kept(&mut self) -> impl Iterator<Item = KeepAlive> {
         self.queues.take().flat_map(|sender| sender.into_kept())
     }
@@ -252,14 +259,14 @@ impl Senders {
 pub(crate) struct Receivers {
     rank: usize,
     inboxes: Inboxes,
-    /// Those that were found in the inbox.
+    /// The queues that were found in the inbox.
     queues: Queues<Receiver>,
     /// The ports that this rank has closed.
     closed: ClosedPorts,
 }
 
 impl Receivers {
-    /// Creates the reading sides of `rank`; a rank has one of each.
+    /// Creates the reading sides of `rank`. A rank has one of each.
     pub(crate) fn new(rank: usize, inboxes: Inboxes) -> Self {
         Self { rank, queues: Queues::new(inboxes.len()), closed: ClosedPorts::default(), inboxes }
     }
@@ -273,8 +280,8 @@ impl Receivers {
         }
     }
 
-    /// Looks for a frame of this origin and port, and for nothing else, as long as that pays; not in a queue that is not known,
-    /// nor in the next ring of one.
+    /// Looks for a frame of this origin and port, and for nothing else, as long as that pays. Does
+    /// not look in a queue that is not known, nor in the next ring of one.
     #[inline]
     pub(crate) fn look_out(&mut self, from: usize, port: Port, backoff: Backoff) {
         if let Some(receiver) = self.queues.get(port, from)
@@ -286,14 +293,14 @@ impl Receivers {
         }
     }
 
-    /// The same, where no queue of this origin and port is known.
+    /// Returns the same as `peek`, if no queue of this origin and port is known yet.
     #[cold]
     fn peek_new(&mut self, from: usize, port: Port) -> Option<Frame> {
         self.look();
         self.queues.get(port, from)?.peek()
     }
 
-    /// Returns the lines that go with the queue of `from` on this port, if they were made.
+    /// Returns the lines next to the queue of `from` on this port, if they were made.
     pub(crate) fn lines(&mut self, from: usize, port: Port) -> Option<NonNull<PairLines>> {
         if self.queues.get(port, from).is_none() {
             self.look();
@@ -309,7 +316,8 @@ impl Receivers {
         self.queues.get(port, from).is_some_and(Receiver::release)
     }
 
-    /// Closes a port: its frames are not read any more, and those that were posted so far count as released.
+    /// Closes a port. Its frames are no longer read, and those that were posted so far count as
+    /// released.
     pub(crate) fn close(&mut self, port: Port) {
         self.look();
         self.closed.insert(port);
@@ -324,8 +332,8 @@ impl Receivers {
         }
         let mut at = inbox.swap(0, Ordering::Acquire); // the exchange in `link`
         while let Some(queue) = NonNull::new(at as *mut QueueState) {
-            // SAFETY: its sender has linked the queue, and frees it once this rank has closed it; what the sender leaves
-            // behind is kept until this side is gone as well.
+            // SAFETY: its sender has linked the queue, and frees it once this rank has closed it.
+            // What the sender leaves behind is kept until this side is gone as well.
             let state = unsafe { queue.as_ref() };
             let (origin, port) = (state.origin as usize, Port(state.port as u32));
             at = state.before.load(Ordering::Relaxed); // written before the queue was linked
@@ -345,7 +353,7 @@ struct Ring {
     slots: SharedSlice<Slot>,
 }
 
-/// The posting side.
+/// The posting side of a queue.
 pub(crate) struct Sender {
     queue: SharedSlice<Line<QueueState>>,
     ring: Option<Ring>,
@@ -354,26 +362,28 @@ pub(crate) struct Sender {
     posted: u64,
     /// The queue's `released` as last seen.
     released: u64,
-    /// This rank has closed the port.
+    /// Whether this rank has closed the port.
     closing: bool,
-    /// What goes past the rings, from when it was asked for.
+    /// The lines that bypass the rings, once they were requested.
     lines: Option<SharedSlice<PairLines>>,
 }
 
-/// The reading side.
+/// The reading side of a queue.
 struct Receiver {
     queue: NonNull<QueueState>,
     ring: Option<NonNull<RingHead>>,
     released: u64,
-    /// The frame that follows the released ones has arrived.
+    /// Whether the frame that follows the released ones has arrived.
     open: bool,
 }
 
-// SAFETY: queue and ring belong to the sender, which keeps them alive (see the top), and are bound to no thread.
+// SAFETY: queue and ring belong to the sender, which keeps them alive (see the top), and are bound
+// to no thread.
 unsafe impl Send for Receiver {}
 
 impl Sender {
-    /// Makes a queue of `origin` and this port, links it into this inbox, and returns its posting side.
+    /// Creates a queue of `origin` and this port, links it into this inbox, and returns its posting
+    /// side.
     fn link(
         origin: usize,
         Port(port): Port,
@@ -395,7 +405,8 @@ impl Sender {
         let mut last = inbox.load(Ordering::Relaxed);
         loop {
             queue[0].0.before.store(last, Ordering::Relaxed);
-            // Release: the load in `look`. The exchanges of other ranks continue the release sequence of each.
+            // Release: the load in `look`. The exchanges of other ranks continue the release
+            // sequence of each.
             match inbox.compare_exchange(last, queue.address(), Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(other) => last = other,
@@ -405,10 +416,10 @@ impl Sender {
         Ok(Self { queue, ring: None, old, posted: 0, released: 0, closing: false, lines })
     }
 
-    /// Posts a frame; never waits.
+    /// Posts a frame. Never waits.
     ///
     /// # Errors
-    /// There is no room for a larger ring: the frame was not posted.
+    /// Fails if there is no room for a larger ring. The frame was not posted then.
     #[inline]
     pub(crate) fn post(&mut self, frame: Frame, placement: &mut impl Placement) -> io::Result<()> {
         if !self.has_room() {
@@ -418,10 +429,10 @@ impl Sender {
         Ok(())
     }
 
-    /// The same; the payload is [short](SHORT), and is copied.
+    /// Posts a frame with a [short](SHORT) payload, which is copied.
     ///
     /// # Errors
-    /// As [`post`](Self::post).
+    /// As for [`post`](Self::post).
     ///
     /// # Safety
     /// The payload can be read.
@@ -437,7 +448,8 @@ impl Sender {
         }
         let ring = self.ring.as_ref().expect("`grow` has made one");
         ring.slot(self.posted).short.with_mut(|short| {
-            // SAFETY: as in `put`; it is as long as the room, and the caller's promise.
+            // SAFETY: as in `put`; the room is long enough, and the caller promises that the
+            // payload can be read.
             unsafe { frame.payload.copy_to_nonoverlapping(short.cast(), frame.len) };
             frame.payload = short.cast_const().cast();
         });
@@ -450,7 +462,8 @@ impl Sender {
     fn put(&mut self, frame: Frame) {
         let ring = self.ring.as_ref().expect("`grow` has made one");
         let slot = ring.slot(self.posted);
-        // SAFETY: only this sender writes the slot, and it is new, or its last frame was released (see `Slot`).
+        // SAFETY: only this sender writes the slot, and it is new, or its last frame was released
+        // (see `Slot`).
         slot.frame.with_mut(|slot| unsafe { *slot = frame });
         self.posted += 1;
         slot.number.store(self.posted, Ordering::Release); // the load in `has_come`
@@ -474,14 +487,15 @@ impl Sender {
         self.queue[0].0.closed.load(Ordering::Acquire) // the store in `close`
     }
 
-    /// Returns what the reader may still read when this side is gone.
+    /// Returns the memory that the reader may still read when this side is gone.
     fn into_kept(self) -> impl Iterator<Item = KeepAlive> {
         let rings = self.old.into_iter().map(|(ring, _)| ring).chain(self.ring);
         let rings = rings.flat_map(|ring| [ring.head.into_kept(), ring.slots.into_kept()]);
         rings.chain([self.queue.into_kept()]).chain(self.lines.map(SharedSlice::into_kept))
     }
 
-    /// Returns whether the slot of the next frame is free: it was never used, or its last frame was released.
+    /// Returns whether the slot of the next frame is free: it was never used, or its last frame was
+    /// released.
     #[inline]
     fn has_room(&mut self) -> bool {
         let Some(ring) = &self.ring else { return false };
@@ -524,7 +538,7 @@ impl Ring {
 }
 
 impl Receiver {
-    /// Creates the reading side of a queue; a queue has one.
+    /// Creates the reading side of a queue. A queue has one.
     fn new(queue: NonNull<QueueState>) -> Self {
         Self { queue, ring: None, released: 0, open: false }
     }
@@ -541,7 +555,8 @@ impl Receiver {
             self.open = self.has_come() || self.has_come_beyond();
         }
         let slot = self.slot().filter(|_| self.open)?;
-        // SAFETY: the frame has arrived, and the sender writes the slot only after its release (see `Slot`).
+        // SAFETY: the frame has arrived, and the sender writes the slot only after its release (see
+        // `Slot`).
         Some(slot.frame.with(|frame| unsafe { *frame }))
     }
 
@@ -556,7 +571,7 @@ impl Receiver {
         open
     }
 
-    /// Closes the queue: its sender may free it at once.
+    /// Closes the queue. Its sender may free it at once.
     fn close(self) {
         self.state().closed.store(true, Ordering::Release); // the load in `is_closed`
     }
@@ -564,8 +579,9 @@ impl Receiver {
     /// Returns the slot of the next frame, in the ring that the reader is in.
     #[inline]
     fn slot(&self) -> Option<&Slot> {
-        // SAFETY: the sender frees a ring only when a frame of the next was released, which is after this side has
-        // moved on; what the sender leaves behind is kept until this side is gone as well.
+        // SAFETY: the sender frees a ring only when a frame of the next was released, which is
+        // after this side has moved on. What the sender leaves behind is kept until this side is
+        // gone as well.
         let head = unsafe { self.ring?.as_ref() };
         let at = (self.released - head.first) & (head.slots - 1);
         // SAFETY: the ring has `slots` slots at this address as long as its head exists.
@@ -578,7 +594,8 @@ impl Receiver {
         self.slot().is_some_and(|slot| slot.number.load(Ordering::Acquire) == self.released + 1)
     }
 
-    /// The next frame was not in this ring: moves to the next ring if it starts with that frame.
+    /// Called when the next frame is not in this ring. Moves to the next ring if it starts with
+    /// that frame.
     fn has_come_beyond(&mut self) -> bool {
         let link = match self.ring {
             // SAFETY: as in `slot`.

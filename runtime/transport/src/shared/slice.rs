@@ -1,8 +1,9 @@
-//! [`SharedSlice`]: values that ranks share, on the heap of their process, or in memory that their processes map at the
-//! same address.
+//! [`SharedSlice`]: values that ranks share, on the heap of their process, or in memory that their
+//! processes map at the same address.
 //!
-//! Notifications, queues, wakers and the membership table consist of these only, and of nothing that has a meaning in
-//! one process alone: no reference, no lock. So their code is the same for either memory.
+//! Notifications, queues, wakers and the membership table consist of these only. They contain
+//! nothing that has a meaning in one process alone, such as references or locks. So their code is
+//! the same for either memory.
 
 use std::io;
 use std::ops::Deref;
@@ -26,7 +27,7 @@ unsafe impl<T: Send + Sync> Send for SharedSlice<T> {}
 unsafe impl<T: Send + Sync> Sync for SharedSlice<T> {}
 
 impl<T> SharedSlice<T> {
-    /// Returns the `len` values from `first` on, kept alive by `kept`.
+    /// Returns the `len` values that start at `first`, kept alive by `kept`.
     ///
     /// # Safety
     /// The values are valid, and nobody holds them by `&mut`, while a clone of `kept` exists.
@@ -35,12 +36,13 @@ impl<T> SharedSlice<T> {
         Self { first, len, kept }
     }
 
-    /// Returns what keeps the values alive.
+    /// Returns the value that keeps the slice alive.
     pub(crate) fn into_kept(self) -> KeepAlive {
         self.kept
     }
 
-    /// Returns the address of the first value, as this rank reports it to other ranks.
+    /// Returns the address of the first value, in the form in which this rank reports it to other
+    /// ranks.
     #[inline]
     pub(crate) fn address(&self) -> u64 {
         self.first.as_ptr() as u64
@@ -65,10 +67,10 @@ impl<T> Deref for SharedSlice<T> {
 
 /// An allocator of shared slices.
 pub trait Placement {
-    /// Places `len` values, made one by one.
+    /// Places `len` values, created one by one.
     ///
     /// # Errors
-    /// There is no room.
+    /// Fails if there is no room.
     fn place<T: Send + Sync + 'static>(
         &mut self,
         len: usize,

@@ -1,11 +1,13 @@
 //! How a rank waits, and how other ranks wake it: it spins, then yields, then sleeps.
 //!
-//! A rank that falls asleep and the rank that wakes it must not miss each other. The sleeper announces itself, and
-//! polls once more what it waits for; the other rank stores what the sleeper waits for, and then reads the
-//! announcement. A sequentially consistent fence on either side, between its store and its load, lets at least one see
-//! the other. Ranks wake others in each exchange and rarely sleep, so the sleeper pays for both fences where the kernel
-//! can execute one in all threads of all processes that asked for it: the waking rank then pays for one load of a line
-//! that is rarely written, and else for its own fence too. It pays for a lock or a system call only if a rank sleeps.
+//! A rank that falls asleep and the rank that wakes it must not miss each other. The sleeper
+//! announces itself, and then once more polls what it waits for. The other rank stores what the
+//! sleeper waits for, and then reads the announcement. A sequentially consistent fence on either
+//! side, between its store and its load, lets at least one see the other. Ranks wake others in each
+//! exchange and rarely sleep. So the sleeper pays for both fences if the kernel can execute one in
+//! all threads of all processes that requested it. The waking rank then pays for one load of a line
+//! that is rarely written, and otherwise for its own fence too. It pays for a lock or a system call
+//! only if a rank sleeps.
 
 use std::io;
 
@@ -15,13 +17,13 @@ use crate::sync::{
     yield_now,
 };
 
-/// How long one wait has lasted; created for each wait.
+/// How long one wait has lasted. Created for each wait.
 #[derive(Debug, Default)]
 pub struct Pause {
     step: u32,
-    /// A step since the last call of `lasts` may have slept.
+    /// Whether a step since the last call of `lasts` may have slept.
     pub(crate) long: bool,
-    /// Some steps since the last call of `is_due` have let others run.
+    /// Whether some steps since the last call of `is_due` have let others run.
     due: bool,
 }
 
@@ -31,14 +33,15 @@ impl Pause {
         Self::default()
     }
 
-    /// Returns whether a step since the last call, or since the beginning, may have slept: the wait is a long one.
+    /// Returns whether a step since the last call, or since the beginning, may have slept. If so,
+    /// the wait is a long one.
     #[inline]
     pub fn lasts(&mut self) -> bool {
         std::mem::take(&mut self.long)
     }
 
-    /// Returns whether the wait is a long one, or has let others run some times since the last call:
-    /// it may have taken long, so it is time to look for failures.
+    /// Returns whether it is time to look for failures, because the wait may have taken long: it is
+    /// a long one, or it has let others run a few times since the last call.
     #[inline]
     pub fn is_due(&mut self, lasts: bool) -> bool {
         std::mem::take(&mut self.due) | lasts
@@ -52,7 +55,8 @@ impl Pause {
     }
 }
 
-/// Polls between which a waiting rank polls all connections, not only the one it waits for.
+/// How many polls there are between two in which a waiting rank polls all connections, and not only
+/// the one that it waits for.
 #[cfg(not(loom))]
 const FULL_POLL: u32 = 32;
 
@@ -64,14 +68,15 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Returns the backoff of a rank where `ranks` ranks run at once on this machine.
+    /// Returns the backoff of a rank on a machine on which `ranks` ranks run at once.
     pub(crate) fn of(ranks: usize) -> Self {
         let (looks, spins) = if oversubscribed(ranks) { (0, 0) } else { (LOOKS, SPINS) };
         Self { looks, spins }
     }
 
-    /// Begins a wait: looks whether something `came`, some times in a row with nothing between, and returns whether it has. Looks
-    /// once where ranks share cores: the one that is waited for may need this one.
+    /// Begins a wait. Looks several times in a row, with nothing in between, whether something
+    /// `came`, and returns whether it has. Looks only once if ranks share cores, because the
+    /// awaited rank may need this one.
     #[inline(always)]
     pub(crate) fn look_out(self, came: impl Fn() -> bool) -> bool {
         let mut left = self.looks;
@@ -87,7 +92,7 @@ impl Backoff {
         }
     }
 
-    /// Spins or yields; returns `false`, having done neither, if this step of the wait is to sleep.
+    /// Spins or yields. Returns `false`, having done neither, if this step of the wait is to sleep.
     #[inline]
     pub(crate) fn step(self, pause: &mut Pause) -> bool {
         if pause.step >= self.last() {
@@ -110,7 +115,7 @@ impl Backoff {
         (self.spins..self.last()).contains(&pause.step)
     }
 
-    /// A rank that slept yields a little before it sleeps again.
+    /// Lets a rank that slept yield a little before it sleeps again.
     pub(crate) fn woken(self, pause: &mut Pause) {
         pause.step = self.last() - YIELDS_AFTER_WAKING;
     }
@@ -123,18 +128,20 @@ impl Backoff {
 const AWAKE: u32 = 0;
 const ANNOUNCED: u32 = 1;
 
-/// Yields that a woken rank tries before it sleeps again: it may have been woken for the first of several things.
+/// How many yields a woken rank tries before it sleeps again. It may have been woken for the first
+/// of several things.
 const YIELDS_AFTER_WAKING: u32 = if YIELDS < 16 { YIELDS } else { 16 };
 
-/// Yields between which a waiting rank looks for failures: others that compute may take some
-/// milliseconds of each.
+/// How many yields there are between two looks for failures. Other ranks that compute may take some
+/// milliseconds of each yield.
 const YIELDS_DUE: u32 = 16;
 
 /// The wakers of all ranks.
 #[derive(Clone)]
 pub(crate) struct Wakers {
     wakers: SharedSlice<Line<Waker>>,
-    /// The waker of each rank of this world; a rank has one in all its worlds, since it waits in one at a time.
+    /// The waker of each rank of this world. A rank has one in all its worlds, since it waits in
+    /// one at a time.
     of: std::sync::Arc<[u32]>,
     backoff: Backoff,
     fence: WakersFence,
@@ -163,11 +170,11 @@ impl Wakers {
         Self { wakers, of, backoff: Backoff::of(running), fence: WakersFence::of_process() }
     }
 
-    /// Returns the wakers of these ranks, in a world of their own: a rank that sleeps there is woken for what comes here
-    /// as well, and the other way round.
+    /// Returns the wakers of these ranks, in a world of their own. A rank that sleeps there is also
+    /// woken for what arrives here, and the other way round.
     ///
     /// # Errors
-    /// A member is no rank of this world.
+    /// Fails if a member is not a rank of this world.
     pub(crate) fn part(&self, members: &[usize]) -> io::Result<Self> {
         let of: Option<_> = members.iter().map(|&member| self.of.get(member).copied()).collect();
         let of =
@@ -175,7 +182,7 @@ impl Wakers {
         Ok(Self { of, ..self.clone() })
     }
 
-    /// Wakes those of `ranks` that sleep; called after something was stored that they may wait for.
+    /// Wakes those of `ranks` that sleep. Called after something was stored that they may wait for.
     #[inline]
     pub(crate) fn wake(&self, ranks: impl IntoIterator<Item = usize>) {
         self.fence.execute(); // pairs with the one in `sleep_step`
@@ -193,7 +200,8 @@ impl Wakers {
         self.wake((0..rank).chain(rank + 1..self.of.len()));
     }
 
-    /// Returns whether the next step of a wait of `rank` sleeps, unless another rank wakes it before.
+    /// Returns whether the next step of a wait of `rank` sleeps, unless another rank wakes it
+    /// before.
     #[cfg(not(loom))]
     #[inline]
     pub(crate) fn sleeps_next(&self, rank: usize, pause: &Pause) -> bool {
@@ -207,14 +215,14 @@ impl Wakers {
         self.backoff
     }
 
-    /// One step of a wait of `rank`; the caller polls between any two.
+    /// Takes one step of a wait of `rank`. The caller polls between any two steps.
     #[inline]
     pub(crate) fn wait_step(&self, rank: usize, pause: &mut Pause) {
         self.wait_step_unless(rank, pause, || false);
     }
 
-    /// The same, but does not sleep while the rank is `busy`: while another poll may show something that nobody wakes
-    /// it for.
+    /// Takes one step of a wait, but does not sleep while the rank is `busy`, which means that
+    /// another poll may show something that no rank wakes it for.
     #[inline]
     pub(crate) fn wait_step_unless(&self, rank: usize, pause: &mut Pause, busy: impl FnOnce() -> bool) {
         if self.backoff.step(pause) {
@@ -255,7 +263,7 @@ impl Waker {
     }
 }
 
-/// Whether there are more ranks than cores: then a rank that waits yields before it sleeps.
+/// Returns whether there are more ranks than cores. Then a rank that waits yields before it sleeps.
 fn oversubscribed(size: usize) -> bool {
     size > crate::cores::cores()
 }
