@@ -1,18 +1,21 @@
-//! How models are executed in every order of steps: here, and in packages that are built on this one.
+//! How models are executed in every order of steps, here and in packages that are built on this
+//! one.
 
 use std::sync::Once;
 
 pub use crate::sync::without_fences;
 
-/// Has panics print their messages without traces of calls, whatever `RUST_BACKTRACE` says. To make a trace takes more than
-/// the 32 KiB of stack that loom gives a thread, and who overflows it keeps the lock that every later trace waits for.
+/// Makes panics print their messages without backtraces, whatever the value of `RUST_BACKTRACE`.
+/// Making a backtrace takes more than the 32 KiB of stack that loom gives a thread. A thread that
+/// overflows its stack keeps the lock that every later backtrace waits for.
 #[expect(clippy::print_stderr, reason = "a test says why it failed")]
 fn print_messages_only() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| std::panic::set_hook(Box::new(|panic| eprintln!("{panic}"))));
 }
 
-/// Checks a model in every order with at most `preemptions` switches away from a thread that could continue.
+/// Checks a model in every order with at most `preemptions` switches away from a thread that could
+/// continue.
 pub fn model(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     print_messages_only();
     let mut builder = loom::model::Builder::new();

@@ -1,18 +1,21 @@
-//! Ranks of several hosts: those of one host share memory, and exchange bytes with all others over a fabric.
+//! Ranks of several hosts: those of one host share memory, and exchange bytes with all others over
+//! a fabric.
 //!
-//! An end consists of two: one of a world of the ranks of its host in their segment, and one of the whole world over
-//! the fabric, which sends nothing to ranks of the same node. Each peer is reached by one of the two only, so the order
-//! that the contract requires, for each pair of ranks and port, is kept by that end. This file does the rest:
+//! An end consists of two ends. One is of a world of the ranks of its host in their segment, and
+//! the other is of the whole world over the fabric, which sends nothing to ranks of the same node.
+//! Each peer is reached by only one of the two, so that end keeps the order that the contract
+//! requires for each pair of ranks and port. This file does the rest:
 //!
 //! - The intra-node world numbers its ranks itself, so a rank that is lost there is renamed.
-//! - The whole world ends at once: where one side learns of the end, the other is told. The first cause that a host
-//!   learns of is the one that all of its ranks see.
-//! - A waiting rank sleeps where the ranks of its node wake it. Meanwhile the fabric's thread serves the sockets, and
-//!   wakes the rank there as well.
-//! - Requests come from other hosts only: a rank of the same host reaches this rank's memory. It nudges this rank's attendant
-//!   over a connection, which the fabric's thread reads, since the rank itself may compute.
-//! - Waits of ranks of the node are read, and those of other ranks asked for; a list of waits may return over a
-//!   connection between two ranks of one node, which is opened for nothing else.
+//! - The whole world ends at once: when one side finds out about the end, the other is notified.
+//!   The first cause that reaches a host is the one that all of its ranks see.
+//! - A waiting rank sleeps where the ranks of its node wake it. Meanwhile the fabric's thread
+//!   serves the sockets, and wakes the rank there as well.
+//! - Requests come from other hosts only, because a rank of the same host reaches this rank's
+//!   memory. It nudges this rank's attendant over a connection, which the fabric's thread reads,
+//!   since the rank itself may be computing.
+//! - Waits of ranks of the node are read, and other ranks are asked for theirs. A list of waits may
+//!   return over a connection between two ranks of one node, which is opened for nothing else.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -60,7 +63,7 @@ impl HostMap {
         Self { hosts, intra_node, ranks }
     }
 
-    /// Renames what the intra-node world lost to a rank of the whole world.
+    /// Names a loss of the intra-node world after a rank of the whole world.
     fn named(&self, lost: Lost) -> Lost {
         match lost.how {
             Loss::Ended(_) => lost, // causes name ranks of the whole world
@@ -69,10 +72,11 @@ impl HostMap {
     }
 }
 
-/// Returns a world whose ranks are threads of this process, as if each were on the host given for it: for tests.
+/// Returns a world whose ranks are threads of this process, as if each were on the host given for
+/// it. For tests.
 ///
 /// # Errors
-/// As `shm` and `tcp`.
+/// As for `shm` and `tcp`.
 pub fn hybrid(hosts: &[u32]) -> io::Result<Vec<HybridEnd<Tcp>>> {
     let (secret, job) = (Secret::new()?, random_bytes()?);
     let fabric = |rank| TcpFabric::new(listen(None)?, secret.clone(), job, rank, Settings::default());
@@ -98,11 +102,12 @@ pub(crate) fn threads<C: Carrier>(hosts: &[u32], fabrics: Vec<Fabric<C>>) -> io:
 }
 
 impl<C: Carrier> HybridEnd<C> {
-    /// Returns the end of `rank` of world `world` of the job, whose ranks are on these `hosts`. Each rank takes each
-    /// world once. The segment is that of the rank's host, whose ranks are in the order that they have in the job.
+    /// Returns the end of `rank` of world `world` of the job, whose ranks are on these `hosts`.
+    /// Each rank takes each world once. The segment is that of the rank's host, whose ranks are in
+    /// the same order as in the job.
     ///
     /// # Errors
-    /// As `ShmEnd::of_job` and `FabricEnd::of_job`.
+    /// As for `ShmEnd::of_job` and `FabricEnd::of_job`.
     pub fn of_job(
         segment: &Arc<Segment>,
         fabric: &Arc<Fabric<C>>,
@@ -131,7 +136,7 @@ impl<C: Carrier> HybridEnd<C> {
         Self { rank, intra_node: intra_node.called(rank), inter_node, host_map, meter: Meter::default() }
     }
 
-    /// Renames what the intra-node world lost; its end is the end of the whole world.
+    /// Renames a loss of the intra-node world. The end of that world is the end of the whole world.
     #[cold]
     fn intra_node_lost(host_map: &HostMap, inter_node: &mut FabricEnd<C>, lost: Lost) -> Lost {
         let lost = host_map.named(lost);
@@ -141,7 +146,8 @@ impl<C: Carrier> HybridEnd<C> {
         lost
     }
 
-    /// Handles what was lost between nodes; its end is that of the intra-node world, if that has no other cause.
+    /// Handles a loss between nodes. The end of the whole world also ends the intra-node world, if
+    /// that has no other cause.
     #[cold]
     fn inter_node_lost(host_map: &HostMap, intra_node: &mut ShmEnd, lost: Lost) -> Lost {
         if let Loss::Ended(what) = &lost.how
@@ -149,7 +155,8 @@ impl<C: Carrier> HybridEnd<C> {
         {
             intra_node.end(Cause { rank: lost.rank, what: what.clone() });
         }
-        // A rank of another host that left may have left because a rank of this one ended the world meanwhile.
+        // A rank of another host may have left because a rank of this one ended the world
+        // meanwhile.
         Self::over(host_map, intra_node).unwrap_or(lost)
     }
 
@@ -274,7 +281,8 @@ impl<C: Carrier> Channels for HybridEnd<C> {
     ) -> Result<(), Lost> {
         let Self { intra_node, inter_node, host_map, .. } = self;
         match host_map.intra_node[to] {
-            // SAFETY: the caller's promise is the same: a payload that is not copied there is in this end's memory.
+            // SAFETY: the caller makes the same promise: a payload that is not copied there is in
+            // this end's memory.
             Some(host_rank) => unsafe { intra_node.post(host_rank, port, header, payload, len) }
                 .map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))?,
             None => {
@@ -298,10 +306,10 @@ impl<C: Carrier> Channels for HybridEnd<C> {
     ) -> Result<(), Lost> {
         let Self { intra_node, inter_node, host_map, .. } = self;
         let Some(host_rank) = host_map.intra_node[to] else {
-            // SAFETY: the caller's promise is the same; it is copied.
+            // SAFETY: the caller makes the same promise; the payload is copied.
             return unsafe { self.post(to, port, header, payload, len) };
         };
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the caller makes the same promise.
         unsafe { intra_node.post_copy(host_rank, port, header, payload, len) }
             .map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))?;
         self.meter.count(header, len);
@@ -339,7 +347,7 @@ impl<C: Carrier> Channels for HybridEnd<C> {
         len: usize,
     ) {
         if self.host_map.intra_node[from].is_none() {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: the caller makes the same promise.
             unsafe { self.inter_node.prepost(from, port, ahead, header, to, len) };
         }
     }
@@ -358,7 +366,7 @@ impl<C: Carrier> Channels for HybridEnd<C> {
     ) -> Result<(), Lost> {
         let Self { intra_node, inter_node, host_map, .. } = self;
         if host_map.intra_node[to].is_some() {
-            // SAFETY: the caller's promise is the same, or more.
+            // SAFETY: the caller makes the same promise, or a stronger one.
             return unsafe { self.post(to, port, header, payload, len) };
         }
         Self::over(host_map, intra_node).map_or(Ok(()), Err)?;
@@ -483,7 +491,7 @@ impl<C: Carrier> Liveness for HybridEnd<C> {
     }
 
     fn alarms(&self) -> Alarms {
-        self.intra_node.alarms() // those of the connections as well
+        self.intra_node.alarms() // includes those of the connections
     }
 
     fn idle(&mut self, pause: &mut Pause) {
@@ -497,7 +505,7 @@ impl<C: Carrier> Liveness for HybridEnd<C> {
             self.intra_node.idle(pause);
             self.inter_node.wake();
         } else {
-            pause.long = true; // what has arrived may be a failure, after which nothing else comes
+            pause.long = true; // a failure may have arrived, after which nothing else arrives
         }
         self.serve();
     }
@@ -603,7 +611,8 @@ where
 mod tests {
     use super::*;
 
-    /// The fabrics of ranks of these hosts, whose addresses are known, and the segment of each host.
+    /// Returns the fabrics of ranks of these hosts, whose addresses are set, and the segment of
+    /// each host.
     fn prepared(hosts: &[u32]) -> (Vec<Arc<TcpFabric>>, Vec<Arc<Segment>>) {
         let (secret, job) = (Secret::new().expect("chance"), random_bytes().expect("chance"));
         let fabric = |rank| {
@@ -636,7 +645,8 @@ mod tests {
         }
     }
 
-    /// What arrives between a rank's announcement that it sleeps and its sleep may be all that ever comes.
+    /// What arrives between a rank's announcement that it sleeps and its sleep may be the last
+    /// thing that ever arrives.
     #[test]
     fn a_rank_that_something_keeps_from_sleeping_looks_around() {
         let hosts = [0, 1];

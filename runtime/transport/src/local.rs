@@ -12,14 +12,14 @@ use crate::{Bytes, Created, Done, Endpoint, Memory, Number, Port};
 /// One rank's end of a world of threads.
 pub type LocalEnd = SharedEnd<Threads>;
 
-/// The heap of one process, and what ranks that have left keep alive on it.
+/// The heap of one process, and the memory on it that is kept alive for ranks that have left.
 pub struct Threads {
     heap: Heap,
     wakers: Wakers,
     left: Arc<Mutex<Vec<(Done, KeepAlive)>>>,
 }
 
-/// Returns a world of `size` threads: one end for each.
+/// Returns a world of `size` threads, as one end for each.
 pub fn local(size: usize) -> Vec<LocalEnd> {
     world(&Wakers::new(size), size)
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::Port;
 
-/// The ports that a rank has closed: runs of neighbours. Ports are numbered in the order of the windows that they belong
-/// to, so there are no more runs than windows that are in use, however many there were.
+/// The ports that a rank has closed, as runs of neighbours. Ports are numbered in the order of the
+/// windows that they belong to. So there are no more runs than windows in use, however many windows
+/// there were.
 #[derive(Default)]
 pub(crate) struct ClosedPorts {
     /// The last port of each run, by its first.

@@ -1,9 +1,9 @@
 //! [`Arena`]: one rank's part of the segment, from which only that rank allocates.
 //!
-//! Only the owner knows what is free, outside of the segment, so a rank that dies leaves nothing half changed. Pages
-//! are reserved from the machine before they are used, and returned when they are free; some of them are kept, since a
-//! fresh page costs ten times its copy. Small allocations have sizes that are powers of two, cut from slabs that are
-//! never returned.
+//! Only the owner knows what is free, outside of the segment, so a rank that dies leaves nothing
+//! half changed. Pages are reserved from the machine before they are used, and returned when they
+//! are free. Some of them are kept, since a fresh page costs ten times its copy. Small allocations
+//! have sizes that are powers of two, cut from slabs that are never returned.
 
 use std::io;
 use std::ptr::NonNull;
@@ -16,13 +16,14 @@ use crate::shm::mapping::{LARGE_PAGE, Mapping, PAGE, limit_of_arena};
 #[cfg(target_arch = "x86_64")]
 use crate::watch::Pages;
 
-/// Sizes of small allocations: `SMALLEST << class`.
+/// The sizes of small allocations are `SMALLEST << class`.
 const SMALLEST: u64 = 128;
 const CLASSES: usize = 8;
 const LARGEST: u64 = SMALLEST << (CLASSES - 1);
 
-/// The size of the largest slabs of small allocations. The first slab of a class is a page, and each further one twice the
-/// one before: most ranks of a large job make few allocations.
+/// The size of the largest slabs of small allocations. The first slab of a class is a page, and
+/// each further one is twice as large as the one before, because most ranks of a large job make few
+/// allocations.
 const SLAB: u64 = 4 * LARGEST;
 
 /// The most free pages that are kept, in bytes.
@@ -36,20 +37,21 @@ pub struct Arena {
 
 #[derive(Default)]
 struct State {
-    /// Free pages that the machine has not granted, or that were returned to it: they are zero when they are reserved.
+    /// Free pages that the machine has not granted, or that were returned to it. They are zero when
+    /// they are reserved.
     clean: Extents,
-    /// Free pages that are kept: their contents are arbitrary.
+    /// Free pages that are kept. Their contents are arbitrary.
     dirty: Extents,
     /// Free small allocations, by class.
     small: [Vec<u64>; CLASSES],
-    /// The size of the last slab, by class; 0 before the first.
+    /// The size of the last slab, by class, or 0 before the first.
     slabs: [u64; CLASSES],
 }
 
-/// Bytes of an arena, freed when dropped: by then no other rank reads them.
+/// Bytes of an arena, freed when dropped. By then no other rank reads them.
 pub struct Allocation {
     arena: Arc<Arena>,
-    /// Offset from the beginning of the segment.
+    /// The offset from the beginning of the segment.
     offset: u64,
     bytes: u64,
 }
@@ -62,11 +64,11 @@ impl Arena {
         Self { mapping, state: Mutex::new(state) }
     }
 
-    /// Allocates `bytes` bytes, aligned to 128. From 2 MiB on they are aligned to as much, and if they are zeroed, as those of
-    /// windows are, backed by pages that are as large.
+    /// Allocates `bytes` bytes, aligned to 128. Allocations of 2 MiB and more are aligned to 2 MiB.
+    /// If they are also zeroed, as those of windows are, they are backed by pages of that size.
     ///
     /// # Errors
-    /// The size requested, and what is available.
+    /// Fails if there is not enough memory, with the size requested and the size available.
     pub(crate) fn allocate(self: &Arc<Self>, bytes: u64, zeroed: bool) -> Result<Allocation, MemoryShortage> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (offset, zero) = match class(bytes) {
@@ -100,7 +102,7 @@ impl Arena {
 
 /// Returns the class of small allocations that holds `bytes`, if one does.
 fn class(bytes: u64) -> Option<usize> {
-    // Computed only below the bound: above 2^63 there is no next power of two.
+    // Computed only below the bound, because above 2^63 there is no next power of two.
     (bytes <= LARGEST).then(|| (bytes.max(SMALLEST).next_power_of_two() / SMALLEST).trailing_zeros() as usize)
 }
 
@@ -121,7 +123,7 @@ impl State {
         Ok(slab)
     }
 
-    /// Takes whole pages that the machine has granted; returns also whether they are zero.
+    /// Takes whole pages that the machine has granted. Also returns whether they are zero.
     fn pages(&mut self, bytes: u64, mapping: &Mapping) -> Result<(u64, bool), MemoryShortage> {
         let align = if bytes < LARGE_PAGE { PAGE } else { LARGE_PAGE };
         if let Some(offset) = self.dirty.take(bytes, align) {
@@ -141,7 +143,7 @@ impl State {
         // The kept pages have room for the request, or separate two parts of it.
         self.return_pages(mapping);
         let left = self.clean.total();
-        // Rather elsewhere than not at all.
+        // An allocation with less alignment is better than none.
         let offset = self.clean.take(bytes, PAGE).ok_or_else(|| MemoryShortage {
             requested: bytes,
             available: left,
@@ -174,7 +176,8 @@ impl Allocation {
         self.arena.mapping.at(self.offset)
     }
 
-    /// Maps the pages of these bytes once more; returns also where in them the bytes begin. What else is in them nobody accesses there.
+    /// Maps the pages of these bytes a second time. Also returns where in them the bytes begin.
+    /// Nobody accesses the other contents of these pages through the second mapping.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn map_again(&self) -> io::Result<(Pages, usize)> {
         let before = self.offset % PAGE;
@@ -199,7 +202,7 @@ impl Drop for Allocation {
     }
 }
 
-/// Places values in an arena, in one allocation each.
+/// Places values in an arena, each slice in an allocation of its own.
 pub(super) struct ArenaPlacement(pub(super) Arc<Arena>);
 
 impl Placement for ArenaPlacement {

@@ -1,4 +1,5 @@
-//! [`Block`]: values placed one behind the other in one allocation, in the same order by all ranks that map it.
+//! [`Block`]: values placed one after the other in one allocation, in the same order by all ranks
+//! that map it.
 
 use std::io;
 use std::ptr::NonNull;
@@ -6,7 +7,7 @@ use std::ptr::NonNull;
 use crate::shared::slice::{KeepAlive, Placement, SharedSlice};
 use crate::sync::Arc;
 
-/// Places values one behind the other.
+/// Places values one after the other.
 pub(super) struct Block {
     base: *mut u8,
     at: u64,
@@ -38,7 +39,7 @@ impl Block {
         Ok(block.at)
     }
 
-    /// Writes values into the `bytes` bytes from `base` on.
+    /// Writes values into the `bytes` bytes that start at `base`.
     ///
     /// # Safety
     /// The bytes belong to the caller alone, are aligned to 128, and exist as long as `kept`.
@@ -46,11 +47,11 @@ impl Block {
         Self { base, at: 0, end: bytes, mode: BlockMode::Write, kept }
     }
 
-    /// Finds the values that were written there.
+    /// Finds the values that were written at `base`.
     ///
     /// # Safety
-    /// The same values were placed there in the same order, this thread has learnt of it by an Acquire load, and they
-    /// exist as long as `kept`.
+    /// The same values were placed there in the same order, this thread has observed that by an
+    /// Acquire load, and they exist as long as `kept`.
     pub(super) unsafe fn again(base: *mut u8, bytes: u64, kept: KeepAlive) -> Self {
         Self { base, at: 0, end: bytes, mode: BlockMode::Find, kept }
     }
@@ -79,7 +80,7 @@ impl Placement for Block {
                 unsafe { first.add(i).write(make()) };
             }
         }
-        // SAFETY: written just now, or by another rank before this one learnt of it.
+        // SAFETY: written just now, or by another rank before this one found out about them.
         Ok(unsafe { SharedSlice::new(first, len, Arc::clone(&self.kept)) })
     }
 }

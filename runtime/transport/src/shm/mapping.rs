@@ -1,5 +1,5 @@
-//! [`Mapping`]: a segment's file as one process maps it, and its pages, which are reserved from the machine before they
-//! are used.
+//! [`Mapping`]: a segment's file as one process maps it, and its pages, which are reserved from the
+//! machine before they are used.
 
 use std::fs::File;
 use std::io;
@@ -14,18 +14,19 @@ use crate::budget::{self, MemoryShortage};
 use crate::large_pages;
 use crate::system::unmap;
 
-/// The machine grants multiples of this.
+/// The machine grants multiples of this number of bytes.
 pub(super) const PAGE: u64 = 4096;
 
-/// A large page of most machines.
+/// The size of a large page on most machines.
 pub(super) const LARGE_PAGE: u64 = large_pages::LARGE_PAGE as u64;
 
-/// Addresses, and how many, that are far from those of programs, heaps, libraries and stacks. The first range is large;
-/// the second is the one that the thread sanitizer leaves free.
+/// Ranges of addresses (first address, length) that are far from those of programs, heaps,
+/// libraries and stacks. The first range is large. The second is the one that the thread sanitizer
+/// leaves free.
 pub(super) const ADDRESSES: [(u64, u64); 2] =
     [(0x2000_0000_0000, 0x2000_0000_0000), (0x0100_0000_0000, 0x0100_0000_0000)];
 
-/// What a process must know before it maps the rest.
+/// The head of a segment, which a process must know before it maps the rest.
 #[repr(C)]
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 pub(super) struct SegmentHead {
@@ -37,7 +38,7 @@ pub(super) struct SegmentHead {
     /// The offset of the first arena, and the size of each.
     pub arenas: u64,
     pub arena: u64,
-    /// The number of bytes of the tables that every process of the job finds at the same place.
+    /// The number of bytes of the tables that every process of the job finds at the same address.
     pub tables: u64,
 }
 
@@ -45,12 +46,12 @@ pub(super) struct SegmentHead {
 pub(super) struct SizeLimit {
     pub(super) bytes: u64,
     pub(super) name: &'static str,
-    /// The name of the part of it that one rank has.
+    /// The name of one rank's part of the limit.
     pub(super) of_a_rank: &'static str,
 }
 
 impl SizeLimit {
-    /// The tightest limit of this process.
+    /// Returns the tightest limit of this process.
     pub(super) fn of_process() -> Self {
         let used = budget::read("/proc/self/statm")
             .and_then(|text| text.split(' ').next()?.parse::<u64>().ok())
@@ -78,14 +79,14 @@ impl SizeLimit {
     }
 }
 
-/// The size of an arena that no limit makes smaller: any rank may come to use all memory of the
-/// machine.
+/// Returns the size of an arena that no limit makes smaller. It is all memory of the machine,
+/// because any rank may come to use that.
 pub(super) fn largest_arena() -> u64 {
     budget::whole(&budget::read).next_multiple_of(LARGE_PAGE)
 }
 
-/// The name of what makes an arena no larger than these bytes. This process has the limits of the
-/// one that made the segment.
+/// Returns the name of the limit that makes an arena no larger than these bytes. This process has
+/// the limits of the process that created the segment.
 pub(super) fn limit_of_arena(bytes: u64) -> &'static str {
     if bytes < largest_arena() { SizeLimit::of_process().of_a_rank } else { budget::OF_MACHINE }
 }
@@ -105,7 +106,8 @@ impl Mapping {
         Ok(Self::mapped(file, head))
     }
 
-    /// The file that begins with `head` is mapped at its address.
+    /// Returns the mapping of the file that begins with `head`, which is already mapped at its
+    /// address.
     pub(super) fn mapped(file: File, head: SegmentHead) -> Self {
         Self { file, head, keeps_pages: AtomicBool::new(false) }
     }
@@ -115,7 +117,8 @@ impl Mapping {
         let flags = MapFlags::SHARED | MapFlags::FIXED_NOREPLACE;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let wanted = head.address as *mut std::ffi::c_void;
-        // SAFETY: `FIXED_NOREPLACE` replaces no mapping; a kernel that does not know it may map elsewhere.
+        // SAFETY: `FIXED_NOREPLACE` replaces no mapping; a kernel that does not know it may map
+        // elsewhere.
         let got = unsafe { rustix::mm::mmap(wanted, head.bytes as usize, protection, flags, file, 0) }?;
         if got != wanted {
             // SAFETY: it was just mapped, and nobody knows it.
@@ -139,9 +142,10 @@ impl Mapping {
         offset < self.head.bytes && len as u64 <= self.head.bytes - offset
     }
 
-    /// Returns the number of bytes that all processes together are requesting now.
+    /// Returns how many bytes all processes together are requesting at the moment.
     fn pending_requests(&self) -> &AtomicU64 {
-        // SAFETY: behind the head, on the first page, which was reserved when the segment was created; zero at first.
+        // SAFETY: behind the head, on the first page, which was reserved when the segment was
+        // created; zero at first.
         unsafe { &*self.at(size_of::<SegmentHead>() as u64).cast() }
     }
 
@@ -169,7 +173,7 @@ impl Mapping {
         let available = available.saturating_sub(asking - bytes);
         let given = if bytes <= available {
             allocate(&self.file, offset, bytes).map_err(|_| {
-                self.punch(offset, bytes); // nobody has used them yet
+                self.punch(offset, bytes); // no rank has used them yet
                 MemoryShortage {
                     requested: bytes,
                     available: 0,
@@ -183,8 +187,9 @@ impl Mapping {
         given
     }
 
-    /// Has the kernel put large pages in the place of these, which were reserved, as far as they fill large ones. It is the only advice
-    /// that does this for shared memory by default, where `shmem_enabled` is `never`; where it is `deny` the pages stay as they are.
+    /// Replaces these reserved pages by large pages, as far as they fill large ones. This is the
+    /// only advice with which the kernel does so for shared memory by default, where
+    /// `shmem_enabled` is `never`. Where it is `deny`, the pages remain unchanged.
     pub(super) fn back_with_large_pages(&self, offset: u64, bytes: u64) {
         let (first, end) = (offset.next_multiple_of(LARGE_PAGE), offset + bytes);
         if let Some(place) = NonNull::new(self.at(first)).filter(|_| first < end) {
@@ -192,17 +197,18 @@ impl Mapping {
         }
     }
 
-    /// Has this process keep all pages from here on that it has used.
+    /// Makes this process keep all pages that it uses from now on.
     pub(super) fn keep_pages(&self) {
         self.keeps_pages.store(true, Ordering::Relaxed);
     }
 
-    /// Returns these pages to the machine, unless all are kept. Returns whether it took them: they are zero then.
+    /// Returns these pages to the machine, unless all are kept. Returns whether the machine took
+    /// them. They are zero then.
     pub(super) fn return_pages(&self, offset: u64, bytes: u64) -> bool {
         !self.keeps_pages() && self.punch(offset, bytes)
     }
 
-    /// Whether this process returns no pages.
+    /// Returns whether this process returns no pages.
     pub(super) fn keeps_pages(&self) -> bool {
         self.keeps_pages.load(Ordering::Relaxed)
     }
@@ -221,7 +227,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Allocates in steps, since a signal undoes the whole of one.
+/// Allocates in steps, since a signal undoes the whole of a step.
 fn allocate(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
     let (mut at, end) = (offset, offset + bytes);
     while at < end {

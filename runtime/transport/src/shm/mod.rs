@@ -1,9 +1,10 @@
 //! Processes of one machine that share a memory file, mapped at the same address by all.
 //!
-//! An address means the same to all of them, and the ranks reach one another's memory as threads do: notifications,
-//! queues, the membership table and wakers are the same code, placed in the segment. Three things differ: no rank may
-//! read a value of a Rust type of another rank that points to a heap; a payload outside the segment is copied into it;
-//! and memory is freed when other ranks cannot read it any more, which nobody waits for.
+//! An address means the same to all of them, and the ranks reach one another's memory as threads
+//! do. Notifications, queues, the membership table and wakers are the same code, placed in the
+//! segment. Three things differ. No rank may read another rank's value of a Rust type that points
+//! to a heap. A payload outside the segment is copied into it. And memory is freed when other ranks
+//! cannot read it any more, which nobody waits for.
 
 mod arena;
 mod block;
@@ -33,32 +34,34 @@ pub type ShmEnd = SharedEnd<Processes>;
 /// A segment, as one rank of one world uses it.
 pub struct Processes {
     segment: Arc<Segment>,
-    /// This rank in the world.
+    /// This rank, as a rank of the world.
     rank: usize,
     /// The rank of the job of each rank of the world.
     members: Arc<[u32]>,
     arena: ArenaPlacement,
     /// Payloads that were copied for each rank and port, by frame.
     copies: BTreeMap<(usize, Port), VecDeque<(u64, Allocation)>>,
-    /// What other ranks may still read.
+    /// Memory that other ranks may still read.
     kept: Vec<(Vec<Bytes>, Done)>,
 }
 
-/// Returns a world of `size` ranks that are threads of this process, over a segment of their own: for tests.
+/// Returns a world of `size` ranks that are threads of this process, over a segment of their own.
+/// For tests.
 ///
 /// # Errors
-/// As [`Segment::create`].
+/// As for [`Segment::create`].
 pub fn shm(size: usize) -> io::Result<Vec<ShmEnd>> {
     let segment = Arc::new(Segment::create(size)?);
     (0..size).map(|rank| ShmEnd::of_job(&segment, 0, rank, size)).collect()
 }
 
 impl ShmEnd {
-    /// Returns the end of `rank` in the job's world of this number, which has all of the job's `size` ranks. Every rank
-    /// takes each world once; the first to take it creates it.
+    /// Returns the end of `rank` in the job's world of this number, which has all of the job's
+    /// `size` ranks. Every rank takes each world once, and the first to take it creates it.
     ///
     /// # Errors
-    /// The job has another size, this rank is too many worlds ahead of another one, or there is no room.
+    /// Fails if the job has another size, if this rank is too many worlds ahead of another one, or
+    /// if there is no room.
     pub fn of_job(segment: &Arc<Segment>, world: u32, rank: usize, size: usize) -> io::Result<Self> {
         let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidInput, message);
         if size != segment.ranks() || rank >= size {
@@ -84,7 +87,8 @@ impl ShmEnd {
     }
 }
 
-/// Creates a world of these ranks of the job, in the arena of `me`. Returns its address, its memory, and its tables.
+/// Creates a world of these ranks of the job, in the arena of `me`. Returns its address, its
+/// memory, and its tables.
 fn create_world(
     segment: &Arc<Segment>,
     me: usize,
@@ -95,8 +99,8 @@ fn create_world(
     let bytes = Block::measure(place)?;
     let allocation = segment.arena(me).allocate(bytes, false)?;
     let base = allocation.base();
-    // SAFETY: the allocation is this rank's, and no other rank knows it yet; the owner of `WorldTables` keeps the
-    // allocation.
+    // SAFETY: the allocation is this rank's, and no other rank knows it yet; the owner of
+    // `WorldTables` keeps the allocation.
     let mut block = unsafe { Block::fresh(base, bytes, Arc::clone(segment.mapping()) as KeepAlive) };
     let tables = place(&mut block)?;
     Ok((base as u64, Arc::new(allocation), tables))
@@ -115,8 +119,8 @@ fn end(segment: &Arc<Segment>, address: u64, index: usize, members: Arc<[u32]>) 
         ));
     }
     let kept = Arc::clone(segment.mapping()) as KeepAlive;
-    // SAFETY: a world of as many ranks was created there, according to its number, which this rank learnt from the
-    // creator, and it exists until all its ranks have dropped their ends.
+    // SAFETY: a world of as many ranks was created there, according to its number, which this rank
+    // got from the creator, and it exists until all its ranks have dropped their ends.
     let tables = place(&mut unsafe { Block::again(base, bytes, kept) })?;
     let me = members[index] as usize;
     let wakers = Wakers::over(segment.wakers().clone(), Arc::clone(&members), segment.ranks());
@@ -168,8 +172,8 @@ impl Backend for Processes {
             copies.pop_front();
         }
         let allocation = self.arena.0.allocate(len as u64, false)?;
-        // SAFETY: the caller's payload has `len` bytes, and the allocation has room for them and belongs to nobody
-        // else.
+        // SAFETY: the caller's payload has `len` bytes, and the allocation has room for them and
+        // belongs to nobody else.
         unsafe { allocation.base().copy_from_nonoverlapping(payload, len) };
         let carried = allocation.base();
         copies.push_back((number, allocation));
@@ -197,8 +201,8 @@ impl Backend for Processes {
         let copies = std::mem::take(&mut self.copies).into_values().flatten();
         kept.extend(copies.map(|(_, allocation)| Arc::new(allocation) as KeepAlive));
         let (membership, rank) = (membership.clone(), self.rank);
-        // This rank reads the membership table no more once it says so; the rank that created the world waits until all
-        // have said so.
+        // This rank no longer reads the membership table once it reports so. The rank that created
+        // the world waits until all have reported so.
         let done = move || membership.all_detached() && membership.sweep(rank);
         self.segment.keep(Box::new(done), kept);
         drop(self.segment.sweep());

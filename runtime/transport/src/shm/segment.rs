@@ -1,8 +1,10 @@
-//! [`Segment`]: the memory of a job on one machine: one memory file that all its processes map at the same address.
+//! [`Segment`]: the memory of a job on one machine, which is one memory file that all its processes
+//! map at the same address.
 //!
-//! The launcher creates the segment and hands its descriptor on; the file has no name, so nothing of it outlives the
-//! last process that maps it. Its size is an upper bound, reserved in addresses only, and sealed: no process can shrink
-//! it below what others map. It holds a head, the tables of the job that all worlds use, and an arena for each rank.
+//! The launcher creates the segment and passes its descriptor on. The file has no name, so nothing
+//! of it outlives the last process that maps it. Its size is an upper bound, reserved in addresses
+//! only, and sealed: no process can shrink it below what others map. It holds a head, the tables of
+//! the job that all worlds use, and an arena for each rank.
 
 use std::fs::File;
 use std::io;
@@ -28,14 +30,16 @@ use crate::system::call_failed;
 /// The alignment of arenas.
 const ALIGN: u64 = 1 << 21;
 
-/// How many worlds of the whole job a rank may be ahead of another one: then the slot of a world is reused.
+/// How many worlds of the whole job a rank may be ahead of another one. Then the slot of a world is
+/// reused.
 pub(super) const MAX_AHEAD: usize = 16_384;
 
 /// The first bytes of a segment.
 const MAGIC: u64 = u64::from_le_bytes(*b"fencepst");
 const VERSION: u64 = 5;
 
-/// Memory that is retained for its last readers; and the function that returns whether they have finished.
+/// Memory that is retained for its last readers, and the function that returns whether they have
+/// finished.
 type Retained = (Box<dyn Fn() -> bool + Send>, Vec<KeepAlive>);
 
 /// The memory of a job on one machine.
@@ -46,7 +50,7 @@ pub struct Segment {
     failed: FailedRanks,
     waits: SharedSlice<Line<Entry>>,
     worlds: WorldDirectory,
-    /// The arenas of ranks of this process.
+    /// The arenas of the ranks of this process.
     arenas: Vec<OnceLock<Arc<Arena>>>,
     retained: Mutex<Vec<Retained>>,
 }
@@ -55,7 +59,8 @@ impl Segment {
     /// Creates the segment of a job of `ranks` ranks.
     ///
     /// # Errors
-    /// The system refuses it, or leaves too few addresses or bytes: then the error names the size requested.
+    /// Fails if the system refuses it, or leaves too few addresses or bytes. The error then names
+    /// the size requested.
     pub fn create(ranks: usize) -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd = rustix::fs::memfd_create("fencepost", flags)
@@ -77,7 +82,8 @@ impl Segment {
             arena,
             tables: shared,
         };
-        // Several segments of one process, and those of other processes whose ranks map theirs here, are neighbours.
+        // Several segments of one process, and those of other processes whose ranks map theirs
+        // here, are neighbours.
         let step = bytes.next_power_of_two();
         let mut free =
             ADDRESSES.iter().flat_map(|(first, len)| (0..len / step).map(move |k| first + k * step));
@@ -105,10 +111,11 @@ impl Segment {
         Ok(Self::over(mapping, shared))
     }
 
-    /// Maps the segment of a job that this process was handed.
+    /// Maps the segment of a job that was passed to this process.
     ///
     /// # Errors
-    /// The file is not a segment, or one of another version or build, or its addresses are in use in this process.
+    /// Fails if the file is not a segment, or one of another version or build, or if its addresses
+    /// are in use in this process.
     pub fn join(fd: OwnedFd) -> io::Result<Arc<Self>> {
         let file = File::from(fd);
         let mut head: SegmentHead = bytemuck::Zeroable::zeroed();
@@ -124,7 +131,8 @@ impl Segment {
         if !sealed || fits != Some(head.bytes) || file.metadata()?.len() != head.bytes {
             return Err(invalid("cannot join the job's shared memory: the file is not sealed, or its size differs from its head".into()));
         }
-        // The process that starts ranks and the ranks may be builds of one release that place other tables.
+        // The process that starts ranks and the ranks may be builds of one release that place
+        // different tables.
         let tables = JobTables::bytes(head.ranks as usize)?;
         if head.tables != tables {
             return Err(invalid(format!(
@@ -159,13 +167,14 @@ impl Segment {
         }
     }
 
-    /// Has this process keep all pages of the segment that it has used, as networks need that remember addresses: they would go
-    /// on to use pages that were returned to the machine. Memory that is freed is used again by this rank alone then.
+    /// Makes this process keep all pages of the segment that it has used. Networks that remember
+    /// addresses need this, because they would continue to use pages that were returned to the
+    /// machine. Freed memory is then reused by this rank alone.
     pub fn keep_pages(&self) {
         self.mapping.keep_pages();
     }
 
-    /// Returns the descriptor, to be handed on.
+    /// Returns the descriptor, to pass it on.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.mapping.file.as_fd()
     }
@@ -175,16 +184,18 @@ impl Segment {
         self.ranks
     }
 
-    /// Records that `rank`, a rank of this process, ends by itself and in no world; it left the last one with this
-    /// error. Once it has died, ranks that wait for it in worlds that it never joined are told this.
+    /// Records that `rank`, a rank of this process, ends by itself and in no world, after it left
+    /// the last one with this error. Once it has died, ranks that wait for it in worlds that it
+    /// never joined receive this reason.
     pub fn record_exit(&self, rank: usize, why: &str) {
         self.failed.record_exit(rank, why);
     }
 
-    /// Marks `rank` failed, as described by `how`: every wait for it, in every world, ends with this reason.
+    /// Marks `rank` failed, as described by `how`. Every wait for it, in every world, ends with
+    /// this reason.
     ///
-    /// The process must have ended for good: memory that it could still write to is reused. Returns whether `rank` was
-    /// not marked before.
+    /// The process must have ended for good, because memory that it could still write to is reused.
+    /// Returns whether `rank` was not marked before.
     pub fn mark_failed(&self, rank: usize, how: &str) -> bool {
         let news = self.failed.mark_failed(rank, how);
         if news {
@@ -223,7 +234,7 @@ impl Segment {
         &self.worlds
     }
 
-    /// Keeps memory until `done` returns true.
+    /// Keeps memory until `done` returns `true`.
     pub(super) fn keep(&self, done: Box<dyn Fn() -> bool + Send>, kept: Vec<KeepAlive>) {
         self.sweep().push((done, kept));
     }
@@ -238,7 +249,8 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // Other ranks may still read the rest: it is freed when the last process has unmapped the segment.
+        // Other ranks may still read the rest. It is freed when the last process has unmapped the
+        // segment.
         std::mem::take(&mut *self.sweep()).into_iter().for_each(std::mem::forget);
     }
 }
@@ -267,21 +279,23 @@ impl JobTables {
     }
 }
 
-/// The directory of the worlds of the whole job: a world reuses the slot of the world `MAX_AHEAD` before it, once all
-/// ranks have taken that one's address. The first rank to take a world claims its slot and creates the world, while the
-/// others wait: it takes some microseconds for each rank, which thousands of ranks cannot spend at once, nor its memory.
+/// The directory of the worlds of the whole job. A world reuses the slot of the world `MAX_AHEAD`
+/// before it, once all ranks have taken that one's address. The first rank to take a world claims
+/// its slot and creates the world, while the others wait. Creating a world takes some microseconds
+/// for each rank, which thousands of ranks cannot spend at once, nor its memory.
 pub(super) struct WorldDirectory {
-    /// The address of the block of a world, a multiple of 128, and in the lowest bit the parity of how often the slot
-    /// was used. A rank finds a world of its own round or of the round before, since no rank is further ahead. With
-    /// `CLAIMED` set, the number above it is the rank that is creating the world.
+    /// The address of the block of a world, a multiple of 128, and in the lowest bit the parity of
+    /// how often the slot was used. A rank finds a world of its own round or of the round before,
+    /// since no rank is further ahead. With `CLAIMED` set, the number above it is the rank that is
+    /// creating the world.
     slots: SharedSlice<AtomicU64>,
     /// The number of worlds that each rank has taken, modulo 2^32. Only that rank writes here.
     taken: SharedSlice<AtomicU32>,
 }
 
-/// In a slot: a rank is creating the world.
+/// The flag in a slot that a rank is creating the world.
 const CLAIMED: u64 = 2;
-/// The bits of a slot that are no part of an address.
+/// The number of bits of a slot that are not part of an address.
 const SLOT_BITS: u32 = 7;
 
 /// Which rank created a world.
@@ -300,12 +314,14 @@ impl WorldDirectory {
         })
     }
 
-    /// Takes world number `world` for `rank`, the caller, which must be the next one for it. Returns its address; the
-    /// caller creates it by `create` if no rank has, and no rank that has not failed is about to. If that fails, the rank
-    /// has taken the world all the same, and continues with the next one.
+    /// Takes world number `world` for `rank`, the caller, which must be the next one for it.
+    /// Returns its address. The caller creates the world with `create` if no rank has created it,
+    /// and no rank that has not failed is about to. If that fails, the rank has taken the world all
+    /// the same, and continues with the next one.
     ///
     /// # Errors
-    /// `world` is not the rank's next one, the rank is too far ahead of another rank, or there is no room.
+    /// Fails if `world` is not the rank's next one, if the rank is too far ahead of another rank,
+    /// or if there is no room.
     pub(super) fn take(
         &self,
         world: u32,
@@ -349,19 +365,21 @@ impl WorldDirectory {
             if !of_round {
                 self.check_ahead(world)?;
             }
-            // The value does not recur: no rank uses the slot twice more before this rank has taken this world.
+            // The value does not recur, because no rank uses the slot twice more before this rank
+            // has taken this world.
             if slot.compare_exchange(found, claim, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 break found;
             }
         };
         let created = create();
-        // Release: a rank that finds the address finds the values placed there. If there is none, another rank tries.
+        // Release: a rank that finds the address finds the values placed there. If there is no
+        // address, another rank tries.
         slot.store(created.as_ref().map_or(found, |address| address | round), Ordering::Release);
         created.map(Located::Here)
     }
 
-    /// Returns an error if the slot of this world is still needed: a rank that has taken the previous world of this slot has
-    /// read its address.
+    /// Returns an error if the slot of this world is still needed. A rank that has taken the
+    /// previous world of this slot has read its address.
     fn check_ahead(&self, world: u32) -> io::Result<()> {
         let ahead = self.slots.len() as u32;
         let late =
@@ -374,8 +392,8 @@ impl WorldDirectory {
     }
 }
 
-/// One step of waiting for a rank that is creating a world: mostly it runs on this core next. A rank that was stopped there
-/// may take long.
+/// Takes one step of waiting for a rank that is creating a world. Usually that rank runs on this
+/// core next. A rank that was stopped in between may take long.
 fn wait_for_claim(looks: &mut u32) {
     *looks += 1;
     if *looks < LOOKS {
@@ -385,10 +403,10 @@ fn wait_for_claim(looks: &mut u32) {
     }
 }
 
-/// How often a rank looks for a world that is being created before it sleeps between.
+/// How often a rank looks for a world that is being created before it sleeps between two looks.
 const LOOKS: u32 = 64;
 
-/// Returns the size of an arena: the largest one, as far as addresses and limits allow.
+/// Returns the size of an arena, which is the largest that addresses and limits allow.
 fn arena_bytes(ranks: u64, before: u64) -> io::Result<u64> {
     let SizeLimit { bytes, name, .. } = SizeLimit::of_process();
     let arena = (bytes.saturating_sub(before) / ranks.max(1)).min(largest_arena()) / ALIGN * ALIGN;
@@ -426,13 +444,13 @@ mod tests {
         }
         assert!(take(3, 0).is_err(), "rank 0 has taken it");
         for world in 0..100 {
-            // Rank 1 is four worlds behind, and finds what rank 0 has located out.
+            // Rank 1 is four worlds behind, and finds what rank 0 has placed.
             assert_eq!(found(world, 1), (false, address_of(world)));
             assert_eq!(found(world + 4, 0), (true, address_of(world + 4)));
         }
         let refused = take(104, 0).map(address).expect_err("rank 1 has not taken world 100");
         assert!(refused.to_string().contains("4 times more than rank 1"), "{refused}");
-        // Rank 0 has taken it all the same: the number means one world for both ranks.
+        // Rank 0 has taken it all the same, so the number means one world for both ranks.
         assert_eq!(found(100, 1), (false, address_of(100)));
         assert_eq!(found(101, 1), (false, address_of(101)));
         assert_eq!(found(105, 0), (true, address_of(105)));
@@ -457,7 +475,7 @@ mod tests {
     fn one_rank_creates_a_world_and_another_does_if_that_one_fails() {
         let worlds = WorldDirectory::place(4, 3, &mut Heap).expect("a heap has room");
         let failed = FailedRanks::place(3, &mut Heap).expect("a heap has room");
-        // Rank 0 has no room: it has taken the world, and rank 1 creates it.
+        // Rank 0 has no room. It has taken the world all the same, and rank 1 creates it.
         assert!(worlds.take(0, 0, &failed, || Err(io::ErrorKind::OutOfMemory.into())).is_err());
         assert_eq!(worlds.take(0, 1, &failed, || Ok(128)).map(address).expect("there is room"), (true, 128));
         assert_eq!(worlds.take(0, 2, &failed, || Ok(256)).map(address).expect("it is there"), (false, 128));
@@ -480,7 +498,8 @@ mod tests {
                     for world in 0..100 {
                         let create = || Ok(u64::from(created.fetch_add(1, Ordering::Relaxed) + 1) * 128);
                         let located = loop {
-                            // Refused where it is too far ahead, but taken all the same; so it waits before.
+                            // A rank that is too far ahead is refused, but takes the world all the
+                            // same. So it waits before.
                             if worlds.check_ahead(world).is_ok() {
                                 break worlds.take(world, rank, failed, create).map(address);
                             }
