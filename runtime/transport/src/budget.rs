@@ -1,11 +1,11 @@
-//! How much memory may be requested from the machine now, and which limit says so.
+//! How much memory may be requested from the machine now, and which limit determines that.
 //!
 //! A page of a memory file that is not available when it is first touched ends the process with
 //! SIGBUS, or some other process by the kernel's choice. So pages of memory files are reserved
-//! before they are used, and only where the machine, the control groups of this process and its
-//! limits leave room for them. Large requests of the heap have to fit as well, together with what
-//! else this process has promised of it and not touched ([`Promise`]). The system reserves nothing
-//! for these, so requests of several processes may fit one by one and not together.
+//! before they are used, and only if the machine, the control groups of this process and its limits
+//! leave room for them. Large requests of the heap have to fit as well, together with the rest that
+//! this process has promised of it and not touched ([`Promise`]). The system reserves nothing for
+//! these, so requests of several processes may fit one by one and not together.
 
 use std::fmt;
 use std::io;
@@ -55,7 +55,8 @@ impl fmt::Display for Size {
     }
 }
 
-/// Left to everything else: the machine must not be emptied to its last page.
+/// The memory that is left to everything else, because the machine must not be emptied to its last
+/// page.
 const MARGIN: u64 = 32 << 20;
 
 pub(crate) const OF_MACHINE: &str = "of the machine's memory";
@@ -79,8 +80,8 @@ pub(crate) fn available(read: Read<'_>) -> (u64, &'static str) {
     least.map_or((u64::MAX, ""), |(bytes, limit)| (bytes.saturating_sub(MARGIN), limit))
 }
 
-/// Returns whether `bytes` may be requested now, although `others` bytes that count as available are
-/// promised to others.
+/// Returns whether `bytes` may be requested now, although `others` bytes that count as available
+/// are promised to others.
 fn suffices(bytes: u64, others: u64, read: Read<'_>) -> Result<(), MemoryShortage> {
     let (available, limit) = available(read);
     let available = available.saturating_sub(others);
@@ -90,8 +91,8 @@ fn suffices(bytes: u64, others: u64, read: Read<'_>) -> Result<(), MemoryShortag
 /// The bytes of all promises of this process.
 static PROMISED: Mutex<u64> = Mutex::new(0);
 
-/// Memory that this process may touch, and that takes none of the machine's before. It counts until
-/// the promise is dropped.
+/// Memory that this process may touch, and that takes none of the machine's before it does. It
+/// counts until the promise is dropped.
 #[derive(Debug)]
 pub(crate) struct Promise(u64);
 
@@ -99,7 +100,7 @@ impl Promise {
     /// Promises `bytes`.
     ///
     /// # Errors
-    /// They exceed what is available, less what is promised to others and not touched.
+    /// Fails if they exceed what is available, less what is promised to others and not touched.
     pub(crate) fn new(bytes: u64) -> Result<Self, MemoryShortage> {
         let mut promised = PROMISED.lock().unwrap_or_else(PoisonError::into_inner);
         suffices(bytes, untouched(*promised, &read), &read)?;
@@ -114,8 +115,8 @@ impl Drop for Promise {
     }
 }
 
-/// Returns how much of what is promised is not touched, at the least: memory that nothing was
-/// promised for counts as touched, too.
+/// Returns at least how much of the promised memory is not touched. Memory that was not promised
+/// counts as touched, too.
 fn untouched(promised: u64, read: Read<'_>) -> u64 {
     let touched = || {
         let status = read("/proc/self/status")?;
@@ -135,7 +136,7 @@ fn kib(text: &str, row: &str) -> Option<u64> {
     row.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Returns what the control groups of this process leave, of either version.
+/// Returns how much the control groups of this process leave, of either version.
 fn groups(read: Read<'_>) -> Option<u64> {
     let mine = read("/proc/self/cgroup")?;
     let left = mine.lines().filter_map(|line| {
@@ -157,8 +158,8 @@ struct Version {
     root: &'static str,
     limit: &'static str,
     used: &'static str,
-    /// In `memory.stat`: what the kernel reclaims before it refuses memory, as the row and the part
-    /// of it that counts: all, or a half.
+    /// The rows of `memory.stat` with memory that the kernel reclaims before it refuses memory,
+    /// each with the divisor for the part that counts: all of it, or a half.
     spare: &'static [(&'static str, u64)],
 }
 
@@ -176,8 +177,8 @@ const VERSION_1: Version = Version {
 };
 
 impl Version {
-    /// Returns what the group at `path` and all groups above it leave. Inside a container the path
-    /// may be one of outside: then the group that the container sees as the root is its group.
+    /// Returns how much the group at `path` and all groups above it leave. Inside a container the
+    /// path may be one of outside. Then its group is the one that the container sees as the root.
     fn left(&self, path: &str, read: Read<'_>) -> Option<u64> {
         let mut path = path.trim_end_matches('/');
         let mut least = None;

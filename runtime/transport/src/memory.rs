@@ -25,7 +25,7 @@ enum Backing {
     Arena(std::sync::Arc<Arena>),
 }
 
-/// Raw memory of one owner, which other ranks may reach; freed when dropped.
+/// Raw memory of one owner, which other ranks may reach. Freed when dropped.
 pub struct Bytes {
     first: NonNull<u8>,
     len: usize,
@@ -34,40 +34,42 @@ pub struct Bytes {
 
 enum Storage {
     Heap(Layout),
-    /// What was allocated for a vector.
+    /// The allocation of a vector.
     Vector(Layout),
     Nothing,
-    /// Mapped for them alone.
+    /// Pages mapped for these bytes alone.
     Zeros(#[expect(dead_code, reason = "held for its drop")] Zeros),
-    /// Mapped for them and to be watched.
+    /// Pages mapped for these bytes, to be watched.
     #[cfg(all(not(loom), target_arch = "x86_64"))]
     Pages(#[expect(dead_code, reason = "held for its drop")] Pages),
     #[cfg(not(loom))]
     Allocation(#[expect(dead_code, reason = "held for its drop")] Allocation),
 }
 
-/// Returns true once nobody can read some memory any more.
+/// Returns `true` once no rank can read some memory any more.
 pub type Done = Box<dyn Fn() -> bool + Send>;
 
-/// When nobody can read some memory any more.
+/// When no rank can read some memory any more.
 pub enum Until {
-    /// Once this function returns true.
+    /// Once this function returns `true`.
     Done(Done),
-    /// Once [`released(to, port)`](crate::Channels::released) counts the frame of this number, from 0: the last frame
-    /// posted to that rank on that port whose payload is in this memory.
+    /// Once [`released(to, port)`](crate::Channels::released) counts the frame of this number,
+    /// counted from 0. This is the last frame posted to that rank on that port whose payload is in
+    /// this memory.
     Released {
         /// The rank that reads the payload.
         to: usize,
         /// The port.
         port: Port,
-        /// The number of the frame among all posted to it on the port.
+        /// The number of the frame among all frames posted to it on the port.
         frame: u64,
     },
 }
 
 /// The alignment of memory: a cache line.
 const ALIGN: usize = 64;
-/// That of the elements of a vector that is [adopted](Memory::adopt): elements of 1, 2, 4 and 8 bytes are aligned to their size then.
+/// The alignment of the elements of a vector that is [adopted](Memory::adopt). Elements of 1, 2, 4
+/// and 8 bytes are aligned to their size then.
 const ADOPTED_ALIGN: usize = 16;
 
 // SAFETY: plain memory is bound to no thread; its owner argues which thread accesses it when.
@@ -86,13 +88,13 @@ impl Memory {
         Self(Backing::Arena(arena))
     }
 
-    /// Returns `len` zeroed bytes, aligned to 64. From 2 MiB on those of the heap take no memory
-    /// until they are touched.
+    /// Returns `len` zeroed bytes, aligned to 64. From 2 MiB on, zeroed bytes of the heap take no
+    /// memory until they are touched.
     ///
     /// # Errors
-    /// There is not enough memory: the error names the amount available, where it is known. From 2
-    /// MiB on this is an error also on the heap, although the system would grant it: it would end
-    /// the process when the memory is touched.
+    /// Fails if there is not enough memory. The error names the amount available, where it is
+    /// known. From 2 MiB on this is an error also on the heap, although the system would grant the
+    /// memory, because it would end the process when the memory is touched.
     pub fn zeroed(&self, len: usize) -> io::Result<Bytes> {
         self.bytes(len, true)
     }
@@ -100,13 +102,14 @@ impl Memory {
     /// Returns `len` bytes, which may be uninitialised, aligned to 64.
     ///
     /// # Errors
-    /// As [`zeroed`](Self::zeroed).
+    /// As for [`zeroed`](Self::zeroed).
     pub fn any(&self, len: usize) -> io::Result<Bytes> {
         self.bytes(len, false)
     }
 
-    /// Returns `len` zeroed bytes that are mapped a second time, so that loads of elements of `size` bytes from `from` on can be
-    /// [watched](Watched); `None` where that cannot be.
+    /// Returns `len` zeroed bytes that are mapped a second time, so that loads of elements of
+    /// `size` bytes, starting at `from`, can be [watched](Watched). Returns `None` if that is not
+    /// possible.
     pub fn watched(&self, len: usize, from: usize, size: usize) -> Option<(Bytes, Watched)> {
         #[cfg(all(not(loom), target_arch = "x86_64"))]
         {
@@ -143,11 +146,11 @@ impl Memory {
         }
     }
 
-    /// Takes over the elements of a vector, where they are: only on a heap, and only if there are some and they are aligned to
-    /// 16 bytes.
+    /// Takes over the elements of a vector without copying them. This is possible only on a heap,
+    /// and only if there are elements and they are aligned to 16 bytes.
     ///
     /// # Errors
-    /// The vector: its elements have to be copied.
+    /// Returns the vector if its elements have to be copied.
     pub fn adopt<T: Pod>(&self, mut vec: Vec<T>) -> Result<Bytes, Vec<T>> {
         let is_heap = matches!(self.0, Backing::Heap);
         let len = size_of_val(&vec[..]);
@@ -192,7 +195,7 @@ impl Memory {
     }
 }
 
-/// Has the alignment that the address of an empty allocation must have.
+/// A type with the alignment that the address of an empty allocation must have.
 #[repr(align(64))]
 struct Nothing;
 
@@ -203,10 +206,10 @@ impl Bytes {
         self.first.as_ptr()
     }
 
-    /// Returns the first of `len` bytes from `from` on.
+    /// Returns the first of the `len` bytes that start at `from`.
     ///
     /// # Panics
-    /// If the range exceeds the allocation.
+    /// Panics if the range exceeds the allocation.
     #[inline]
     pub fn at(&self, from: usize, len: usize) -> *mut u8 {
         assert!(from <= self.len && len <= self.len - from, "range exceeds the allocation");
@@ -223,10 +226,11 @@ impl Bytes {
         }
     }
 
-    /// Hands back the vector that was [adopted](Memory::adopt), with what is in its elements now.
+    /// Returns the vector that was [adopted](Memory::adopt), with the present values of its
+    /// elements.
     ///
     /// # Errors
-    /// The bytes, if they were no vector of such elements.
+    /// Returns the bytes if they were not a vector of such elements.
     pub fn into_vec<T: Pod>(self) -> Result<Vec<T>, Self> {
         let Storage::Vector(layout) = self.storage else { return Err(self) };
         let (size, first, len) = (size_of::<T>(), self.first, self.len);
@@ -234,8 +238,9 @@ impl Bytes {
             return Err(self);
         }
         std::mem::forget(self);
-        // SAFETY: the memory was allocated for a vector, with the layout of as many elements as fit it exactly; the first `len`
-        // bytes are whole elements of a type of that layout, and any bytes are good for `T`.
+        // SAFETY: the memory was allocated for a vector, with the layout of as many elements as fit
+        // it exactly. The first `len` bytes are whole elements of a type of that layout, and any
+        // bytes are valid for `T`.
         Ok(unsafe { Vec::from_raw_parts(first.as_ptr().cast::<T>(), len / size, layout.size() / size) })
     }
 

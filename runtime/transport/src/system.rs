@@ -1,4 +1,4 @@
-//! What Fencepost needs of the system that it runs on.
+//! Calls of the system that Fencepost runs on.
 
 #[cfg(not(loom))]
 use rustix::io::Errno;
@@ -6,8 +6,8 @@ use std::ffi::{c_int, c_void};
 #[cfg(not(loom))]
 use std::io;
 
-/// Returns the error of a system call that failed, with the call's name. Where the system does not
-/// have the call or does not allow it, the error says what Fencepost needs.
+/// Returns the error of a system call that failed, with the call's name. If the system does not
+/// have the call or does not allow it, the error names what Fencepost needs.
 #[cfg(not(loom))]
 pub fn call_failed(call: &str, errno: Errno) -> io::Error {
     let is_refused = [Errno::PERM, Errno::NOSYS, Errno::INVAL].contains(&errno);
@@ -20,8 +20,8 @@ pub fn call_failed(call: &str, errno: Errno) -> io::Error {
     })
 }
 
-/// Unmaps these bytes, by the function of libc: libraries of MPI replace that one to learn of memory
-/// that their networks must not use any more. An error leaves the memory mapped.
+/// Unmaps these bytes with the function of libc. Libraries of MPI replace that function to find out
+/// about memory that their networks must no longer use. If it fails, the memory stays mapped.
 ///
 /// # Safety
 /// They are whole pages of a mapping, and nobody uses them any more.
@@ -29,6 +29,6 @@ pub(crate) unsafe fn unmap(first: *mut c_void, len: usize) {
     unsafe extern "C" {
         fn munmap(first: *mut c_void, len: usize) -> c_int;
     }
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     let _ = unsafe { munmap(first, len) };
 }

@@ -1,4 +1,4 @@
-//! [`Zeros`]: zeroed memory that takes none of the machine's until it is touched.
+//! [`Zeros`]: zeroed memory that takes none of the machine's memory until it is touched.
 
 use crate::budget::Promise;
 use crate::system::unmap;
@@ -18,7 +18,7 @@ impl Zeros {
     /// Maps `len` bytes of zeros at a multiple of `align`, which is a multiple of a page.
     ///
     /// # Errors
-    /// There is not enough memory to touch them all.
+    /// Fails if there is not enough memory to touch all of it.
     pub(crate) fn new(len: usize, align: usize) -> io::Result<Self> {
         let promise = Promise::new(len as u64)?;
         let page = rustix::param::page_size();
@@ -32,7 +32,7 @@ impl Zeros {
         for (offset, len) in [(0, before), (before + len, mapped - before - len)] {
             if len > 0 {
                 // SAFETY: a part of the mapping that nobody knows, and that the value does not
-                // have.
+                // contain.
                 unsafe { unmap(from.as_ptr().add(offset).cast(), len) };
             }
         }
@@ -47,7 +47,7 @@ impl Zeros {
 
 impl Drop for Zeros {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new`; who has a pointer into the pages keeps them.
+        // SAFETY: mapped in `new`; everything that has a pointer into the pages keeps them.
         unsafe { unmap(self.first.as_ptr().cast(), self.len) };
     }
 }

@@ -1,7 +1,7 @@
-//! [`Watched`] by the compiler: the program marks what it loads of the second mapping
-//! (`hooks`).
+//! [`Watched`] by the compiler: the program marks what it loads of the second mapping (`hooks`).
 //!
-//! All of that is mapped in one area, so that a hook finds the mark of an address by two additions.
+//! All second mappings are in one area, so that a hook finds the mark of an address by two
+//! additions.
 
 use super::hooks::{FIRST, LEN, NOWHERE};
 use super::pages::Pages;
@@ -16,16 +16,16 @@ use std::sync::{Mutex, PoisonError};
 /// them at [`base`](Self::base).
 pub struct Watched {
     room: Room,
-    /// Where the elements begin in the room.
+    /// The offset of the elements in the room.
     from: usize,
-    /// Bytes of all elements, and of one.
+    /// The number of bytes of all elements, and of one.
     bytes: usize,
     size: usize,
 }
 
 impl Watched {
-    /// The elements of `size` bytes each that these pages have in the `bytes` bytes that begin at
-    /// `from`; `None` where they cannot be watched.
+    /// Returns the elements of `size` bytes each in the `bytes` bytes of these pages that begin at
+    /// `from`. Returns `None` if they cannot be watched.
     pub(crate) fn new(pages: Pages, from: usize, bytes: usize, size: usize) -> Option<Self> {
         if bytes == 0 || size == 0 {
             return None;
@@ -33,7 +33,7 @@ impl Watched {
         let watched = Self { room: Room::of(pages)?, from, bytes, size };
         // SAFETY: there are elements, which nobody has yet.
         unsafe { watched.base().read_volatile() };
-        let is_seen = !watched.loaded().is_empty(); // or the compiler has put no calls there
+        let is_seen = !watched.loaded().is_empty(); // else the compiler has put no calls there
         (watched.begin() && is_seen).then_some(watched)
     }
 
@@ -42,8 +42,8 @@ impl Watched {
         with_exposed_provenance_mut(self.room.0.start + self.from)
     }
 
-    /// Loads by the program are seen from here on. The program accesses nothing meanwhile. Returns
-    /// whether they are seen.
+    /// Begins to watch: loads by the program are seen from now on. The program accesses nothing
+    /// meanwhile. Returns whether they are seen.
     pub fn begin(&self) -> bool {
         // SAFETY: the room has a mark for each byte, and nobody else accesses them: the program
         // accesses nothing, so that it marks nothing.
@@ -51,8 +51,8 @@ impl Watched {
         true
     }
 
-    /// No more loads have to be seen. They are marked until [`begin`](Self::begin), and nobody
-    /// reads the marks.
+    /// Ends watching: loads no longer have to be seen. They are still marked until
+    /// [`begin`](Self::begin), and nobody reads the marks.
     pub fn open(&self) {}
 
     /// Returns the elements that were loaded since [`begin`](Self::begin), ascending, in runs. The
@@ -77,14 +77,14 @@ impl Watched {
         runs
     }
 
-    /// The marks of the elements, a byte for each of theirs. Elements are aligned to 64 bytes, and
-    /// so are these.
+    /// Returns the marks of the elements, a byte for each of theirs. Elements are aligned to 64
+    /// bytes, and so are the marks.
     fn marks(&self) -> *mut u64 {
         with_exposed_provenance_mut(self.room.0.start + self.from + LEN)
     }
 }
 
-/// Returns whether memory that was protected is open now: there is none.
+/// Returns whether memory that was protected is open now. This build protects none.
 pub(crate) fn open(_first: *const u8, _len: usize) -> bool {
     false
 }
@@ -96,7 +96,7 @@ static TAKEN: Mutex<Vec<Range<usize>>> = Mutex::new(Vec::new());
 struct Room(Range<usize>);
 
 impl Room {
-    /// Moves these pages to the area; `None` where that cannot be.
+    /// Moves these pages to the area. Returns `None` if that is not possible.
     fn of(pages: Pages) -> Option<Self> {
         let from = pages.addresses();
         let taken = &mut *TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,8 +108,8 @@ impl Room {
             .enumerate()
             .find(|(_, (end, next))| next - end >= from.len())
             .map(|(at, gap)| (at, gap.0))?;
-        // SAFETY: the pages are mapped, and nobody has a pointer into them yet; in the area only
-        // rooms are used, and this is none.
+        // SAFETY: the pages are mapped, and nobody has a pointer into them yet. In the area only
+        // rooms are used, and this range is free.
         unsafe {
             let to = with_exposed_provenance_mut(start);
             let old = with_exposed_provenance_mut(from.start);
@@ -126,8 +126,8 @@ impl Drop for Room {
     fn drop(&mut self) {
         let taken = &mut *TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         let len = self.0.len();
-        // SAFETY: the room was mapped in `of`, and who has a pointer into it keeps it. Its marks
-        // are zero once they are given back.
+        // SAFETY: the room was mapped in `of`, and everything that has a pointer into it keeps it.
+        // Its marks are zero once they are given back.
         let is_free = unsafe {
             let marks = with_exposed_provenance_mut(self.0.start + LEN);
             mm::madvise(marks, len, Advice::LinuxDontNeed).is_ok()
@@ -137,19 +137,19 @@ impl Drop for Room {
     }
 }
 
-/// Maps these addresses where nothing can be accessed; the kernel chooses them, unless they are to
-/// be fixed.
+/// Maps these addresses so that nothing there can be accessed. The kernel chooses the addresses,
+/// unless they are to be fixed.
 ///
 /// # Safety
-/// What is there may be replaced, if they are.
+/// If the addresses are fixed, what is mapped there may be replaced.
 unsafe fn reserve(first: *mut c_void, len: usize, fixed: MapFlags) -> rustix::io::Result<*mut c_void> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | fixed;
-    // SAFETY: by the caller's promise.
+    // SAFETY: the caller's promise.
     unsafe { mm::mmap_anonymous(first, len, ProtFlags::empty(), flags) }
 }
 
-/// Returns the addresses of the area, which the first call reserves; `None` where that cannot be.
-/// `TAKEN` is held.
+/// Returns the addresses of the area, which the first call reserves. Returns `None` if that is not
+/// possible. The caller holds `TAKEN`.
 fn area() -> Option<Range<usize>> {
     let known = FIRST.load(Ordering::Relaxed);
     if known != NOWHERE {

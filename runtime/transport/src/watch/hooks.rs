@@ -1,8 +1,8 @@
-//! The functions that a build for checking calls before the program loads: LLVM's pass `memprof`
-//! names them.
+//! The functions that a build for checking calls before the program loads. LLVM's pass `memprof`
+//! determines their names.
 //!
 //! The pass leaves functions alone whose names begin with `__memprof_`. What they call would call
-//! them again, so they call nothing that loads from other memory than the stack: whatever the
+//! them again. So they call nothing that loads from memory other than the stack, whatever the
 //! optimisation, and however it is inlined.
 
 use super::pages::PAGE;
@@ -10,25 +10,25 @@ use std::arch::asm;
 use std::ptr::with_exposed_provenance_mut;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-/// Bytes of the area in which watched memory is mapped. As many bytes of marks follow it, one for
-/// each byte of the area.
+/// The number of bytes of the area in which watched memory is mapped. As many bytes of marks follow
+/// it, one for each byte of the area.
 pub(super) const LEN: usize = 1 << 36;
 
-/// Further from all addresses than the area is long.
+/// An address further from all others than the area is long.
 pub(super) const NOWHERE: usize = 1 << 63;
 
-/// Where the area begins, or [`NOWHERE`].
+/// The address where the area begins, or [`NOWHERE`].
 pub(super) static FIRST: AtomicUsize = AtomicUsize::new(NOWHERE);
 
-// Marks are mapped in whole pages, as what they are of.
+// Marks are mapped in whole pages, like the memory that they are for.
 const _: () = assert!(LEN.is_multiple_of(PAGE));
 
 /// Returns the mark of the byte at this address, if the area has it.
 #[inline(always)]
 fn mark(address: usize) -> Option<*mut u8> {
     let first: usize;
-    // SAFETY: it reads the static, as a relaxed load does. That would be seen as a load itself
-    // where it is not inlined.
+    // SAFETY: it reads the static, as a relaxed load does. Such a load would be seen as a load
+    // itself where it is not inlined.
     unsafe {
         asm!("mov {}, [rip + {}]", out(reg) first, sym FIRST, options(pure, readonly, nostack, preserves_flags));
     }
@@ -53,8 +53,8 @@ extern "C" fn __memprof_load(address: usize) {
     }
 }
 
-/// What the program stores is found by comparing. The pass calls this for atomic changes, even
-/// where it leaves other stores alone.
+/// Does nothing, because what the program stores is found by comparing. The pass calls this for
+/// atomic changes, even where it leaves other stores alone.
 #[unsafe(no_mangle)]
 extern "C" fn __memprof_store(_address: usize) {}
 
@@ -101,7 +101,7 @@ unsafe fn equal(a: *const u8, b: *const u8, len: usize) -> usize {
     at
 }
 
-/// Not inlined: its name keeps the pass from these loads.
+/// Compares bytes. Not inlined, because its name keeps the pass from these loads.
 #[unsafe(no_mangle)]
 #[inline(never)]
 unsafe extern "C" fn __memprof_compare(a: *const u8, b: *const u8, len: usize) -> i32 {
@@ -115,8 +115,8 @@ unsafe extern "C" fn __memprof_compare(a: *const u8, b: *const u8, len: usize) -
     }
 }
 
-/// Compares bytes, in the place of the C library's function, which comparisons of slices call: so
-/// these loads are seen.
+/// Compares bytes, in place of the C library's function, which comparisons of slices call. So these
+/// loads are seen.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memcmp(a: *const u8, b: *const u8, len: usize) -> i32 {
     // SAFETY: the same promise.

@@ -2,26 +2,26 @@
 //! can be seen.
 //!
 //! The runtime and other ranks use the first mapping, where nothing is seen. Loads of the second
-//! one are seen in one of two ways:
+//! mapping are seen in one of two ways:
 //!
 //! - In a build for checking (`--cfg fencepost_loads`) the compiler puts a call before each load of
 //!   the program, and `hooks` marks what is loaded of the `compiled` windows.
-//! - In any other build, the second mapping is `protected` while loads are watched: each access
-//!   raises SIGSEGV, is noted if it is a load, and is made by itself with the pages open
-//!   ([`signals`]). The handlers read a [`table`] of fixed size.
+//! - In any other build, the second mapping is `protected` while loads are watched. Each access
+//!   raises SIGSEGV, is noted if it is a load, and is made alone with the pages open ([`signals`]).
+//!   The handlers read a [`table`] of fixed size.
 //!
-//! Of protected memory:
+//! Protected memory has these limits:
 //!
-//! - A system call that is handed it fails with EFAULT, and raises no signal. Those of this crate
-//!   that may be are repeated after [`open`].
-//! - Of an instruction that repeats itself, as one of a long copy does, all loads are noted, and
+//! - A system call that is given such memory fails with EFAULT, and raises no signal. Calls of this
+//!   crate that may be given it are repeated after [`open`].
+//! - Of an instruction that repeats itself, such as one of a long copy, all loads are noted, and
 //!   its pages stay open.
 //! - While a thread makes its access alone, other threads access the same two pages unseen.
-//! - The handlers are the whole process's. A signal that is of no watched memory goes to the
+//! - The handlers belong to the whole process. A signal that concerns no watched memory goes to the
 //!   handler that was there before.
 //!
-//! Elsewhere than on x86-64, whose page faults distinguish loads from stores and which steps by one
-//! instruction, nothing is watched.
+//! Nothing is watched except on x86-64, whose page faults distinguish loads from stores and which
+//! can step by one instruction.
 
 #[cfg(all(not(loom), target_arch = "x86_64", fencepost_loads))]
 mod compiled;

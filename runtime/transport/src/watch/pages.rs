@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
-/// Bytes of a page.
+/// The number of bytes of a page.
 pub(super) const PAGE: usize = 4096;
 
 /// Pages of a file that are mapped here, and unmapped when dropped.
@@ -16,7 +16,7 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// Maps `len` bytes of a file from `offset` on, which begins a page.
+    /// Maps `len` bytes of a file, starting at `offset`, which begins a page.
     pub(crate) fn of(file: impl AsFd, offset: u64, len: usize) -> rustix::io::Result<Self> {
         let len = len.next_multiple_of(PAGE);
         let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -47,7 +47,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: mapped in `of`; who has a pointer into the pages keeps them.
+        // SAFETY: mapped in `of`; everything that has a pointer into the pages keeps them.
         unsafe { unmap(self.first.as_ptr().cast(), self.len) };
     }
 }

@@ -1,5 +1,5 @@
-//! [`Watched`] by protection: the pages are closed to the program, whose accesses are noted as they
-//! are refused.
+//! [`Watched`] by protection: the pages are closed to the program, whose accesses are noted when
+//! they are refused.
 
 use super::pages::Pages;
 use super::{signals, table};
@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Elements that are mapped a second time, for the program of their owner alone, which accesses
 /// them at [`base`](Self::base).
 pub struct Watched {
-    /// Before the pages: it is given back before they are unmapped.
+    /// Declared before the pages, to be given back before they are unmapped.
     slot: table::Taken,
     pages: Pages,
-    /// Where the elements begin in the pages.
+    /// The offset of the elements in the pages.
     from: usize,
-    /// A bit for each element: whether it was loaded.
+    /// A bit for each element, set once it was loaded.
     loaded: Vec<AtomicU64>,
 }
 
 impl Watched {
-    /// The elements of `size` bytes each that these pages have in the `bytes` bytes that begin at
-    /// `from`; `None` where they cannot be watched.
+    /// Returns the elements of `size` bytes each in the `bytes` bytes of these pages that begin at
+    /// `from`. Returns `None` if they cannot be watched.
     pub(crate) fn new(pages: Pages, from: usize, bytes: usize, size: usize) -> Option<Self> {
         if bytes == 0 || size == 0 || !signals::are_ours() {
             return None;
@@ -28,8 +28,8 @@ impl Watched {
         let loaded: Vec<AtomicU64> =
             (0..bytes.div_ceil(size).div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         let first = pages.addresses().start + from;
-        // SAFETY: the slot is dropped before the bits and the pages are, of which it has a bit for
-        // each element.
+        // SAFETY: the slot is dropped before the bits and the pages are, and there is a bit for
+        // each of their elements.
         let slot = unsafe { table::take(pages.addresses(), first..first + bytes, size, loaded.as_ptr()) }?;
         Some(Self { slot, pages, from, loaded })
     }
@@ -40,8 +40,9 @@ impl Watched {
         unsafe { self.pages.first().as_ptr().add(self.from) }
     }
 
-    /// Loads by the program are seen from here on, if nothing has come between the system and the
-    /// handlers. The program accesses nothing meanwhile. Returns whether they are seen.
+    /// Begins to watch: loads by the program are seen from now on, unless something has come
+    /// between the system and the handlers. The program accesses nothing meanwhile. Returns whether
+    /// they are seen.
     pub fn begin(&self) -> bool {
         self.loaded.iter().for_each(|bits| bits.store(0, Ordering::Relaxed));
         let are_ours = signals::are_ours();
@@ -52,7 +53,7 @@ impl Watched {
         are_ours
     }
 
-    /// No more loads are seen.
+    /// Ends watching: no more loads are seen.
     pub fn open(&self) {
         if self.slot.is_armed() {
             self.slot.open();
@@ -117,7 +118,8 @@ mod tests {
         let [from, to] = [0, 1].map(|which| made[which].1.base().cast::<u64>());
         // SAFETY: there are as many elements, and nobody writes them.
         let all = unsafe { std::slice::from_raw_parts(from.cast_const(), LEN) };
-        // One after another: what two threads load of one page at a time is not all seen.
+        // One after the other, because loads that two threads make of one page at a time are not
+        // all seen.
         for part in all.chunks(LEN / 4) {
             std::thread::scope(|scope| {
                 scope.spawn(move || assert!(part.iter().step_by(2).all(|value| *value == 0)));

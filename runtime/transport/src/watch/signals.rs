@@ -1,7 +1,8 @@
-//! The handlers of SIGSEGV and SIGTRAP: an access that is refused is made alone, with its pages open, by the processor's step of one
-//! instruction.
+//! The handlers of SIGSEGV and SIGTRAP. An access that is refused is made alone, with its pages
+//! open, by a step of the processor over one instruction.
 //!
-//! They call nothing but what POSIX allows in handlers: system calls, and loads and stores of atomics.
+//! The handlers call only what POSIX allows in handlers: system calls, and loads and stores of
+//! atomics.
 
 use super::table::{self, Refused};
 use libc::{c_int, c_void, sigaction, siginfo_t, sigset_t, ucontext_t};
@@ -11,14 +12,14 @@ use std::sync::OnceLock;
 
 type Handler = extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 
-/// Of a SIGSEGV: the page is there, and the access is not allowed.
+/// The code of a SIGSEGV for a page that is there but whose access is not allowed.
 const NOT_ALLOWED: c_int = 2;
-/// Of the error code of a page fault: the access writes.
+/// The bit of a page fault's error code for an access that writes.
 const WRITES: i64 = 2;
-/// Of the flags of the processor: a trap after the next instruction.
+/// The processor's flag for a trap after the next instruction.
 const STEP: i64 = 1 << 8;
 
-/// Of them: instructions that repeat themselves go down.
+/// The processor's flag for repeating instructions that go down.
 const BACKWARD: i64 = 1 << 10;
 
 /// The handlers that were there before.
@@ -49,13 +50,14 @@ fn install() {
             let mut ours: sigaction = unsafe { std::mem::zeroed() };
             ours.sa_sigaction = address(handler);
             ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-            // SAFETY: the handler is one of three arguments, as the flags say, and lets signals that are not its own to the one before.
+            // SAFETY: the handler is one of three arguments, as the flags declare, and leaves
+            // signals that are not its own to the one before.
             unsafe { sigaction(signal, &ours, null_mut()) };
         }
     });
 }
 
-/// Returns whether a refused access of this thread comes to the handlers here. Installs them, once.
+/// Returns whether a refused access of this thread reaches the handlers here. Installs them, once.
 pub(super) fn are_ours() -> bool {
     install();
     let mut blocked = MaybeUninit::<sigset_t>::uninit();
@@ -69,7 +71,7 @@ pub(super) fn are_ours() -> bool {
         })
 }
 
-/// Keeps the number of the last error of this thread as the code found it that was interrupted.
+/// Keeps the number of the last error of this thread for the code that was interrupted.
 struct KeepError(c_int);
 
 impl KeepError {
@@ -88,8 +90,8 @@ impl Drop for KeepError {
 
 extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let _kept = KeepError::new();
-    // SAFETY: the system has called this with what it saved of the thread, which nobody else uses meanwhile, and with an address if the
-    // signal is of a fault.
+    // SAFETY: the system has called this with what it saved of the thread, which nobody else uses
+    // meanwhile, and with an address if the signal is of a fault.
     let (code, address, saved) =
         unsafe { ((*info).si_code, (*info).si_addr() as usize, &mut *context.cast::<ucontext_t>()) };
     if code == NOT_ALLOWED {
@@ -109,14 +111,15 @@ extern "C" fn on_fault(signal: c_int, info: *mut siginfo_t, context: *mut c_void
     hand_on(&BEFORE[0], signal, info, context);
 }
 
-/// The bytes that an instruction is to move or to fill which repeats itself, as those of long copies do; `None` for any other. To step
-/// over it takes a step for each byte.
+/// Returns how many bytes a repeating instruction, such as one of a long copy, is about to move or
+/// to fill. Returns `None` for any other instruction. Stepping over it takes a step for each byte.
 ///
 /// # Safety
 /// These are the registers of a thread before an instruction.
 unsafe fn repeated(registers: &[i64; 23]) -> Option<usize> {
     const REPEAT: u8 = 0xf3;
-    // SAFETY: the next instruction can be read, and each of these bytes is a part of it if those before it are such.
+    // SAFETY: the next instruction can be read, and each of these bytes is a part of it if those
+    // before it are such.
     let byte = |at: usize| unsafe { *(registers[libc::REG_RIP as usize] as *const u8).add(at) };
     if byte(0) != REPEAT || registers[libc::REG_EFL as usize] & BACKWARD != 0 {
         return None;
@@ -135,8 +138,9 @@ extern "C" fn on_trap(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
     let _kept = KeepError::new();
     // SAFETY: as in `on_fault`.
     let (code, saved) = unsafe { ((*info).si_code, &mut *context.cast::<ucontext_t>()) };
-    // The system reports a step as a breakpoint where a virtual machine has lost the cause of the trap. No other trap can come between
-    // the fault of an instruction and its step, so any that the system raises there (a positive code) is that of the step.
+    // The system reports a step as a breakpoint if a virtual machine has lost the cause of the
+    // trap. No other trap can come between the fault of an instruction and its step, so any trap
+    // that the system raises there (a positive code) is that of the step.
     if code > 0 && table::stepped() {
         saved.uc_mcontext.gregs[libc::REG_EFL as usize] &= !STEP;
         return;
@@ -144,7 +148,7 @@ extern "C" fn on_trap(signal: c_int, info: *mut siginfo_t, context: *mut c_void)
     hand_on(&BEFORE[1], signal, info, context);
 }
 
-/// Does what was to be done of a signal before these handlers were installed.
+/// Does what would have been done about a signal before these handlers were installed.
 fn hand_on(before: &OnceLock<sigaction>, signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: as in `on_fault`.
     let was_sent = unsafe { (*info).si_code } <= 0;
@@ -153,7 +157,8 @@ fn hand_on(before: &OnceLock<sigaction>, signal: c_int, info: *mut siginfo_t, co
     match handler {
         libc::SIG_IGN if was_sent => {}
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: the default action is to end the process: at the fault that this returns to, or at the signal that is sent here.
+            // SAFETY: the default action is to end the process: at the fault that this returns to,
+            // or at the signal that is sent here.
             unsafe {
                 libc::signal(signal, libc::SIG_DFL);
                 if was_sent || signal != libc::SIGSEGV {
@@ -162,7 +167,7 @@ fn hand_on(before: &OnceLock<sigaction>, signal: c_int, info: *mut siginfo_t, co
             }
         }
         handler if flags & libc::SA_SIGINFO != 0 => {
-            // SAFETY: it was installed with the flag that says that it has three arguments.
+            // SAFETY: it was installed with the flag that declares that it has three arguments.
             let handler: Handler = unsafe { std::mem::transmute(handler) };
             handler(signal, info, context);
         }
@@ -181,7 +186,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, ExitStatus};
 
-    /// The variable that says what the process does that a test starts.
+    /// The variable with what the process that a test starts does.
     const DOES: &str = "FENCEPOST_TEST_WATCH_DOES";
 
     extern "C" fn leave(_: c_int) {
@@ -209,7 +214,7 @@ mod tests {
         assert_eq!((load(), watched.loaded().first()), (0, Some(&(3..4))));
         match &*does {
             "fault" => {
-                // SAFETY: it is not, and this process ends here.
+                // SAFETY: it is not safe, and this process ends here.
                 unsafe { std::ptr::without_provenance::<u64>(8).read_volatile() };
             }
             "handler" => {

@@ -1,7 +1,9 @@
-//! The memory of this process that is watched, as a handler of signals reads it: without a lock, and in memory of fixed size.
+//! The watched memory of this process, as a signal handler reads it: without a lock, and in memory
+//! of fixed size.
 //!
-//! A handler reads the slot of an access, which stays as it is since its thread has the memory borrowed; of all other slots it
-//! reads whether the access is theirs, and a slot that changes meanwhile is not.
+//! A handler reads the slot of an access, which remains unchanged because the accessing thread has
+//! the memory borrowed. Of all other slots it reads only whether the access is theirs, and a slot
+//! that is changing meanwhile does not claim it.
 
 use super::pages::PAGE;
 use rustix::mm::MprotectFlags;
@@ -9,28 +11,29 @@ use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 
-/// No more memory than this is watched at a time.
+/// The most memory areas that are watched at a time.
 const MOST: usize = 1024;
-/// No more instructions than these are stepped over at a time, by all threads.
+/// The most instructions that are stepped over at a time, by all threads.
 const STEPS: usize = 256;
 
 static SLOTS: [Slot; MOST] = [const { Slot::new() }; MOST];
-/// The slots that were ever taken are before this one.
+/// The number of slots at the front that include all that were ever taken.
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// Held while slots are taken or given back, and while some are opened for a system call; never by a handler.
+/// Held while slots are taken or given back, and while some are opened for a system call. A handler
+/// never takes it.
 static CHANGES: Mutex<()> = Mutex::new(());
 static STEPPED: [Step; STEPS] = [const { Step::new() }; STEPS];
 
-/// Memory that is watched, or none: then it has no pages.
+/// Memory that is watched. A slot without pages is free.
 pub(super) struct Slot {
-    /// Odd while what follows changes.
+    /// The version of the fields below, odd while they change.
     version: AtomicU32,
-    /// Addresses of the pages, and of the elements.
+    /// The addresses of the pages, and of the elements.
     first: AtomicUsize,
     end: AtomicUsize,
     first_element: AtomicUsize,
     end_of_elements: AtomicUsize,
-    /// Bytes of an element.
+    /// The number of bytes of an element.
     size: AtomicUsize,
     /// A bit for each element.
     loaded: AtomicPtr<AtomicU64>,
@@ -38,9 +41,9 @@ pub(super) struct Slot {
     armed: AtomicBool,
 }
 
-/// An instruction that a thread makes with pages open.
+/// An instruction that a thread executes with pages open.
 struct Step {
-    /// The thread; 0 where there is none.
+    /// The thread, or 0 for none.
     thread: AtomicU32,
     slot: AtomicUsize,
     page: AtomicUsize,
@@ -63,10 +66,11 @@ impl Deref for Taken {
     }
 }
 
-/// Takes a slot for elements of `size` bytes in these pages; `None` where none is left.
+/// Takes a slot for elements of `size` bytes in these pages. Returns `None` if none is left.
 ///
 /// # Safety
-/// While the slot is not dropped, the pages are mapped, used by one program alone, and `loaded` has a bit for each element.
+/// Until the slot is dropped, the pages are mapped and used by one program alone, and `loaded` has
+/// a bit for each element.
 pub(super) unsafe fn take(
     pages: Range<usize>,
     elements: Range<usize>,
@@ -94,7 +98,8 @@ fn used() -> &'static [Slot] {
     &SLOTS[..USED.load(Ordering::Acquire)] // the store in `take`
 }
 
-/// Opens the memory of which these bytes have some, if it is watched: no more loads of it are seen. Returns whether there is some.
+/// Opens the watched memory that contains some of these bytes, so that no more loads of it are
+/// seen. Returns whether there is any.
 pub(crate) fn open(first: *const u8, len: usize) -> bool {
     let _changes = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
     let (first, end) = (first.addr(), first.addr() + len);
@@ -104,8 +109,8 @@ pub(crate) fn open(first: *const u8, len: usize) -> bool {
 
 fn protect(pages: Range<usize>, protection: MprotectFlags) -> bool {
     let first = std::ptr::with_exposed_provenance_mut(pages.start);
-    // SAFETY: the pages are of a slot that is taken, so they are mapped, and only a program accesses them, whose accesses the
-    // handlers let through.
+    // SAFETY: the pages are of a slot that is taken, so they are mapped, and only a program
+    // accesses them, whose accesses the handlers let through.
     unsafe { rustix::mm::mprotect(first, pages.len(), protection) }.is_ok()
 }
 
@@ -157,18 +162,19 @@ impl Slot {
 
     /// Protects the pages.
     pub(super) fn arm(&self) {
-        // Before: if another thread opens the pages meanwhile they stay open, or the first access of each opens it.
+        // Set before protecting. If another thread opens the pages meanwhile, they stay open, or
+        // the first access of each opens it.
         self.armed.store(true, Ordering::Relaxed);
         protect(self.pages(), MprotectFlags::empty());
     }
 
-    /// Opens the pages; returns whether the system has.
+    /// Opens the pages. Returns whether the system has opened them.
     pub(super) fn open(&self) -> bool {
         self.armed.store(false, Ordering::Relaxed);
         protect(self.pages(), OPEN)
     }
 
-    /// The elements at these addresses were loaded, as far as some are there.
+    /// Notes that the elements at these addresses were loaded, as far as there are elements.
     fn note(&self, addresses: Range<usize>) {
         let first = self.first_element.load(Ordering::Relaxed);
         let end = addresses.end.min(self.end_of_elements.load(Ordering::Relaxed));
@@ -177,14 +183,15 @@ impl Slot {
             return;
         }
         for element in (addresses.start - first) / size..=(end - 1 - first) / size {
-            // SAFETY: there is a bit for each element while the slot is taken, by the promise to `take`; and it is, since the thread
-            // that accesses the element has it borrowed.
+            // SAFETY: there is a bit for each element while the slot is taken, by the promise to
+            // `take`; and it is taken, since the thread that accesses the element has it borrowed.
             let bits = unsafe { &*self.loaded.load(Ordering::Relaxed).add(element / 64) };
             bits.fetch_or(1 << (element % 64), Ordering::Relaxed);
         }
     }
 
-    /// A page and the next one, into which an access may reach, or all up to `end`, as far as they are of the slot.
+    /// Returns a page and the next one, into which an access may reach, or all pages up to `end`,
+    /// as far as they are of the slot.
     fn around(&self, page: usize, end: usize) -> Range<usize> {
         let end = end.next_multiple_of(PAGE).max(page + 2 * PAGE);
         page..end.min(self.pages().end)
@@ -193,15 +200,16 @@ impl Slot {
 
 /// What a handler has to do about an access that was refused.
 pub(super) enum Refused {
-    /// The pages are open: make the access alone, and then call [`stepped`].
+    /// The pages are open. Make the access alone, and then call [`stepped`].
     Step,
-    /// The pages are open, and stay so.
+    /// The pages are open, and stay open.
     Opened,
-    /// The access is of no memory that is watched.
+    /// The access is to memory that is not watched.
     Elsewhere,
 }
 
-/// This thread accesses addresses of which it may not access the first one: opens them if that is watched, and notes what is there if it `loads`.
+/// Handles an access of this thread to addresses, where the first is protected. If that memory is
+/// watched, opens it, and notes the elements there if the access `loads`.
 pub(super) fn refused(addresses: Range<usize>, loads: bool, can_step: bool) -> Refused {
     let is_hit = |(_, slot): &(usize, &Slot)| slot.holds(addresses.start);
     let Some((at, slot)) = used().iter().enumerate().find(is_hit) else {
@@ -212,7 +220,7 @@ pub(super) fn refused(addresses: Range<usize>, loads: bool, can_step: bool) -> R
     }
     let page = addresses.start / PAGE * PAGE;
     let steps = can_step && slot.is_armed() && begin_step(at, page);
-    // Where the system cannot divide the mapping further, all of it is opened.
+    // If the system cannot divide the mapping further, all of it is opened.
     match protect(slot.around(page, addresses.end), OPEN) || slot.open() {
         true if steps => Refused::Step,
         true => Refused::Opened,
@@ -237,7 +245,8 @@ fn begin_step(slot: usize, page: usize) -> bool {
     .is_some()
 }
 
-/// This thread has made the instruction for which pages were opened: protects them again. Returns whether there were some.
+/// Protects the pages again that were opened for an instruction, after this thread has executed it.
+/// Returns whether there were any.
 pub(super) fn stepped() -> bool {
     let me = thread();
     let own = STEPPED.iter().filter(|step| step.thread.load(Ordering::Relaxed) == me);

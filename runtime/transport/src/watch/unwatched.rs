@@ -1,8 +1,8 @@
-//! [`Watched`] where nothing can be watched: none is ever made.
+//! [`Watched`] for systems on which nothing can be watched. No value of it is ever made.
 
 use std::ops::Range;
 
-/// A mapping of memory whose loads can be seen: there is none here.
+/// A mapping of memory whose loads can be seen. None exists on this system.
 pub enum Watched {}
 
 impl Watched {
@@ -11,12 +11,12 @@ impl Watched {
         match *self {}
     }
 
-    /// Begins to watch; returns whether it does.
+    /// Begins to watch. Returns whether it does.
     pub fn begin(&self) -> bool {
         match *self {}
     }
 
-    /// Ends it.
+    /// Ends watching.
     pub fn open(&self) {
         match *self {}
     }
