@@ -1,7 +1,8 @@
-//! How two ranks of a job authenticate each other, before either trusts a byte that the other sends.
+//! How two ranks of a job authenticate each other, before either trusts a byte that the other
+//! sends.
 //!
-//! A job has a secret of 256 bits that only its ranks were given. The rank that opens a connection (the opener) and the
-//! rank that accepts it (the taker) prove to each other that they hold it:
+//! A job has a secret of 256 bits that only its ranks were given. The rank that opens a connection
+//! (the opener) and the rank that accepts it (the taker) prove to each other that they hold it:
 //!
 //! ```text
 //! opener                                                  taker
@@ -11,14 +12,15 @@
 //!                                ◀─  verdict  code, tag of (hello, answer, code)
 //! ```
 //!
-//! A tag is BLAKE3 under a key derived from the secret and the message's role only, over all messages sent before:
-//! version, job, both ranks, which one is the opener, and both nonces. So a tag of one connection, direction or message
-//! is not valid for another (no replay, no reflection). Tags are compared in constant time. All messages have a fixed
-//! length, so nothing is allocated by what a stranger claims; the facts (byte order, sizes and alignments) are compared
-//! last, between authenticated ranks, so that an incompatible machine is refused with a reason.
+//! A tag is BLAKE3 under a key derived from the secret and the message's role only, over all
+//! messages sent before: version, job, both ranks, which one is the opener, and both nonces. So a
+//! tag of one connection, direction or message is not valid for another (no replay, no reflection).
+//! Tags are compared in constant time. All messages have a fixed length, so no claim of a stranger
+//! causes an allocation. The facts (byte order, sizes and alignments) are compared last, between
+//! authenticated ranks, so that an incompatible machine is refused with a reason.
 //!
-//! Both sides are state machines over bytes: they hold no socket, clock or random source. [`Seal`] is the optional tag
-//! of every record that follows.
+//! Both sides are state machines over bytes: they hold no socket, clock or random source. [`Seal`]
+//! is the optional tag of every record that follows.
 
 use std::{fmt, io};
 
@@ -30,17 +32,17 @@ impl Secret {
     /// Creates a secret, from the system's random source.
     ///
     /// # Errors
-    /// The system's random source failed.
+    /// Fails if the system's random source failed.
     pub fn new() -> io::Result<Self> {
         Ok(Self(random_bytes()?))
     }
 
-    /// Returns the secret that was handed over.
+    /// Returns the secret that was passed on as these bytes.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Returns the bytes, to be handed over by descriptor only.
+    /// Returns the bytes, which must be passed on by descriptor only.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -55,7 +57,7 @@ impl fmt::Debug for Secret {
 /// Returns bytes from the system's random source, which nobody can predict.
 ///
 /// # Errors
-/// The system's random source failed.
+/// Fails if the system's random source failed.
 pub fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
@@ -65,14 +67,14 @@ pub fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
 /// A nonce: a number used once.
 pub type Nonce = [u8; 32];
 
-/// What a rank states about itself, and knows of its job.
+/// A rank's statements about itself, and what it knows of its job.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// The job's secret.
     pub secret: Secret,
     /// The job's name, which is not secret.
     pub job: [u8; 16],
-    /// This rank.
+    /// This rank's number.
     pub rank: u32,
     /// The number of ranks of the job.
     pub size: u32,
@@ -104,7 +106,8 @@ const ANSWER_MESSAGE: usize = ANSWER - 32;
 const TAG: usize = 32;
 const VERDICT: usize = 4 + TAG;
 
-/// Byte order, sizes and alignments: must be equal where elements travel in their memory layout.
+/// Returns byte order, sizes and alignments, which must be equal on both sides because elements
+/// travel in their memory layout.
 fn facts(sealed: bool) -> [u8; 8] {
     [
         u16::from_ne_bytes([1, 2]) as u8,
@@ -139,11 +142,12 @@ fn mismatch(mine: ([u8; 4], [u8; 8]), theirs: ([u8; 4], [u8; 8])) -> Option<Stri
 pub enum HandshakeError {
     /// The peer does not send what a rank of this job would.
     Stranger,
-    /// The peer does, but does not hold the secret.
+    /// The peer does, but it does not hold the secret.
     Unproven,
-    /// The peer holds the secret, and is incompatible with this rank.
+    /// The peer holds the secret, but is incompatible with this rank.
     Mismatch(String),
-    /// The peer holds the secret, and has connected to this rank itself: the other connection is used.
+    /// The peer holds the secret, and has connected to this rank itself. The other connection is
+    /// used.
     Crossed,
     /// The peer holds the secret, and has marked this rank failed.
     GivenUp,
@@ -184,7 +188,8 @@ pub enum Verdict {
     GivenUp,
 }
 
-/// What a tag authenticates: each role has its own key, so that no tag stands for another.
+/// What a tag authenticates. Each role has its own key, so that no tag is valid in place of
+/// another.
 #[derive(Clone, Copy)]
 enum Role {
     Answer,
@@ -231,10 +236,10 @@ impl Fields<'_> {
     }
 }
 
-/// What is known of a connection whose sides are authenticated.
+/// What is known of a connection that is authenticated on both sides.
 #[derive(Debug)]
 pub struct Session {
-    /// The peer.
+    /// The peer's rank.
     pub peer: u32,
     /// The keys of what this rank sends, and of what it receives.
     keys: [[u8; 32]; 2],
@@ -264,7 +269,7 @@ pub struct Seal {
 }
 
 impl Seal {
-    /// Bytes of a tag.
+    /// The number of bytes of a tag.
     pub const TAG: usize = 16;
 
     /// Returns the tag of the next record.
@@ -302,7 +307,7 @@ impl<const N: usize> PartialMessage<N> {
         Self { bytes: [0; N], have: 0 }
     }
 
-    /// Takes in bytes of a message of `whole` bytes; returns the message once it is complete.
+    /// Takes in bytes of a message of `whole` bytes. Returns the message once it is complete.
     fn take(&mut self, bytes: &[u8], whole: usize) -> Option<&[u8]> {
         let n = bytes.len().min(whole - self.have);
         self.bytes[self.have..self.have + n].copy_from_slice(&bytes[..n]);
@@ -320,7 +325,7 @@ impl<const N: usize> PartialMessage<N> {
 pub struct Opener {
     me: Identity,
     peer: u32,
-    /// Hello, and the answer without its tag.
+    /// The hello, and the answer without its tag.
     transcript: Vec<u8>,
     partial: PartialMessage<ANSWER>,
     answered: bool,
@@ -331,15 +336,15 @@ pub struct Opener {
 pub enum Opening {
     /// More bytes must arrive.
     More,
-    /// The caller sends this; more bytes must arrive.
+    /// The caller sends these bytes, and more bytes must arrive.
     Say(Vec<u8>),
     /// Both sides are authenticated.
     Done(Session),
 }
 
 impl Opener {
-    /// Begins to open a connection to `peer`; returns also what to send first. The nonce must never have been used
-    /// before.
+    /// Begins to open a connection to `peer`. Also returns what to send first. The nonce must never
+    /// have been used before.
     pub fn new(me: Identity, peer: u32, nonce: Nonce) -> (Self, Vec<u8>) {
         let mut hello = Vec::with_capacity(HELLO + ANSWER_MESSAGE);
         hello.extend_from_slice(MAGIC);
@@ -355,7 +360,8 @@ impl Opener {
         (opener, hello)
     }
 
-    /// Returns how many bytes are missing of the next message. Bytes after it do not belong to the handshake.
+    /// Returns how many bytes of the next message are missing. Bytes after it do not belong to the
+    /// handshake.
     pub fn wants(&self) -> usize {
         (if self.answered { VERDICT } else { ANSWER }) - self.partial.have
     }
@@ -363,7 +369,7 @@ impl Opener {
     /// Takes in at most as many bytes as [`wants`](Self::wants) returns.
     ///
     /// # Errors
-    /// The peer is not the rank that was called, or has refused.
+    /// Fails if the peer is not the rank that was called, or has refused.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Opening, HandshakeError> {
         let secret = &self.me.secret;
         if !self.answered {
@@ -412,9 +418,9 @@ pub struct Taker {
 pub enum Taking {
     /// More bytes must arrive.
     More,
-    /// The caller sends this; more bytes must arrive.
+    /// The caller sends these bytes, and more bytes must arrive.
     Say(Vec<u8>),
-    /// This rank is authenticated: the caller decides.
+    /// This rank is authenticated, and the caller decides.
     Proven(u32),
 }
 
@@ -432,7 +438,8 @@ impl Taker {
         }
     }
 
-    /// Returns how many bytes are missing of the next message. Bytes after it do not belong to the handshake.
+    /// Returns how many bytes of the next message are missing. Bytes after it do not belong to the
+    /// handshake.
     pub fn wants(&self) -> usize {
         (if self.greeted { TAG } else { HELLO }) - self.partial.have
     }
@@ -440,7 +447,7 @@ impl Taker {
     /// Takes in at most as many bytes as [`wants`](Self::wants) returns.
     ///
     /// # Errors
-    /// The peer may not connect to this rank.
+    /// Fails if the peer may not connect to this rank.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Taking, HandshakeError> {
         if self.greeted {
             let Some(proof) = self.partial.take(bytes, TAG) else { return Ok(Taking::More) };
@@ -484,7 +491,8 @@ impl Taker {
         self.mismatch.as_deref()
     }
 
-    /// Decides: returns what to send to the authenticated rank, and the session. Only `Welcome` begins a session.
+    /// Decides about the authenticated rank. Returns what to send to it, and the session. Only
+    /// `Welcome` begins a session.
     pub fn decide(&self, verdict: Verdict) -> (Vec<u8>, Session) {
         let code = [verdict as u8, 0, 0, 0];
         let mut reply = code.to_vec();

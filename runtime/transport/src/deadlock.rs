@@ -1,52 +1,60 @@
-//! [`Waits`]: the wait-for table of a job: whom each of its ranks waits for, in any of its worlds, and when that can
-//! never end.
+//! [`Waits`]: the wait-for table of a job. It records which rank each of its ranks waits for, in
+//! any of its worlds, and finds waits that cannot end.
 //!
-//! A rank whose wait lasts writes down whom it waits for, under a number that it never reuses, and clears the entry
-//! before it does anything else. Ranks that wait for one another in a cycle never continue, if it is certain that
-//! nothing is in flight between them; so each adds which wait of the awaited rank it has *seen*.
+//! A rank whose wait lasts writes down which rank it waits for, under a number that it never
+//! reuses. It clears the entry before it does anything else. Ranks that wait for one another in a
+//! cycle never continue, if it is certain that nothing is in flight between them. So each adds
+//! which wait of the awaited rank it has *seen*.
 //!
-//! Ranks of one host read each other's entries. Between hosts, or where ranks only exchange messages, they ask
-//! (`RemoteWaits`): a rank that answers has first sent everything else that it has to send, so what it sent before
-//! its wait has arrived before the answer. A cycle is then followed entry by entry as far as the entries are here, and
-//! handed on as a list, a `Probe`, to the rank whose entry is not; it ends with the rank that it began with.
+//! Ranks of one host read each other's entries. Between hosts, or where ranks only exchange
+//! messages, they ask (`RemoteWaits`). A rank that answers has first sent everything else that it
+//! has to send, so what it sent before its wait has arrived before the answer. A cycle is then
+//! followed entry by entry as far as the entries are here, and passed on as a list, a `Probe`, to
+//! the rank whose entry is not. The list ends with the rank that it began with.
 //!
 //! # Why a cycle is never reported by mistake
 //!
-//! In wait `n`, rank `r` has seen wait `m` of rank `p`, which it awaits, if it has read `m` from what `p` wrote, found
-//! that nothing which `p` had sent is still in flight
-//! ([`Channels::nothing_in_flight`](crate::Channels::nothing_in_flight)), then polled and found nothing, and has sent
-//! nothing since it began `n`, not even in that poll. A cycle is a list of ranks, each read in a wait that the rank
-//! before it has seen, the first by the last.
+//! In wait `n`, rank `r` has seen wait `m` of rank `p`, which it awaits, if all of this is true: it
+//! has read `m` from what `p` wrote; it has found that nothing which `p` had sent is still in
+//! flight ([`Channels::nothing_in_flight`](crate::Channels::nothing_in_flight)); it has then polled
+//! and found nothing; and it has sent nothing since it began `n`, not even in that poll. A cycle is
+//! a list of ranks, each read in a wait that the rank before it has seen, and the first in one that
+//! the last has seen.
 //!
-//! Call *event* what happens when a rank of the cycle, in that wait and after that poll, sends something or finds what
-//! it waits for. Suppose there are events, and take one before which there is none: a poll of `r` found something that
-//! `p` had sent, and that its earlier poll had not found. `p` sent it after it had begun `m`, since everything from
-//! before was there to be found. It did not send it in `m` up to its own fruitless poll, or it would have seen nothing
-//! in `m`. So it sent it in `m` after that poll, or after it had left `m`; either is an event before this one. Hence
-//! there are none: no rank of the cycle ever finds what it waits for, whenever the entries were read and in whatever
-//! order. Only an end from outside can end these waits: a rank that is marked failed, or a world that is ended; and
-//! that is an error as well.
+//! Call it an *event* when a rank of the cycle, in that wait and after that poll, sends something
+//! or finds what it waits for. Suppose there are events, and take one before which there is no
+//! other: a poll of `r` found something that `p` had sent, and that its earlier poll had not found.
+//! `p` sent it after it had begun `m`, since everything from before was there to be found. It did
+//! not send it in `m` up to its own fruitless poll, or it would have seen nothing in `m`. So it
+//! sent it in `m` after that poll, or after it had left `m`. Either is an event before this one.
+//! Hence there are none: no rank of the cycle ever finds what it waits for, whenever the entries
+//! were read and in whatever order. Only an end from outside can end these waits: a rank that is
+//! marked failed, or a world that is ended. That is an error as well.
 //!
 //! # Why a knot is never reported by mistake
 //!
-//! A rank may wait for *any* of several ranks: for a message from any, or for one of several requests. And it may answer
-//! ranks that it does not wait for: those whose messages a receive takes that it has begun. It has seen the waits of each
-//! of them one by one, as above, or that the rank has left and that nothing of it is left to be found. A *knot* is a set of
-//! ranks such that each rank that one of them waits for is in the set, or has left; and each has seen the waits, as they are
-//! in the set, of those in it that it waits for or may answer.
+//! A rank may wait for *any* of several ranks: for a message from any, or for one of several
+//! requests. And it may answer ranks that it does not wait for, namely those whose messages are
+//! taken by a receive that it has begun. It has seen the waits of each of them one by one, as
+//! above, or it has seen that the rank has left and that nothing of it is left to be found. A
+//! *knot* is a set of ranks with two properties. Each rank that one of them waits for is in the
+//! set, or has left. And each of them has seen the waits, as they are in the set, of those ranks of
+//! the set that it waits for or may answer.
 //!
-//! The argument is the same one. An event is now that a rank of the knot, in that wait and after the last of the polls by
-//! which it has seen others, finds what it waits for or sends something to a rank of the knot. In the first event a poll of
-//! `r` found something that a rank `p` of the knot had sent, which `r` waits for or answers: what others of the knot send
-//! is not looked for, or kept, and what ranks outside send is answered to them alone. The poll by which `r` had seen `p`
-//! did not find it, so `p` sent it after it had begun its wait; and not before the last of its own polls, since it had sent
-//! nothing until then. So that was an event before the first one.
+//! The argument is the same one. An event is now that a rank of the knot, in that wait and after
+//! the last of the polls by which it has seen others, finds what it waits for or sends something to
+//! a rank of the knot. In the first event a poll of `r` found something that a rank `p` of the knot
+//! had sent, which `r` waits for or answers. For what others of the knot send is not looked for, or
+//! is kept, and what ranks outside send is answered to them alone. The poll by which `r` had seen
+//! `p` did not find it, so `p` sent it after it had begun its wait, and not before the last of its
+//! own polls, since it had sent nothing until then. So that was an event before the first one.
 //!
-//! A rank looks for the knot that it is in by itself: it takes the ranks that its wait leads to, in any number of steps, and
-//! looks whether these statements are known of all.
+//! A rank looks for its knot without help: it takes the ranks that its wait leads to, in any number
+//! of steps, and checks whether these statements are known of all of them.
 //!
-//! The list may therefore be old where it is handed on: each of its statements about a rank was true once, and that is
-//! enough. So each rank adds only what it knows of itself, or of the ranks whose entries it reads.
+//! A list may therefore be old when it is passed on: each of its statements about a rank was true
+//! once, and that is enough. So each rank adds only what it knows of itself, or of the ranks whose
+//! entries it reads.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -54,25 +62,26 @@ use std::io;
 use crate::shared::slice::{Heap, Placement, SharedSlice};
 use crate::sync::{Arc, AtomicU64, Line, Ordering, fence};
 
-/// The longest text, in words of eight bytes; a longer one is cut.
+/// The longest text, in words of eight bytes. A longer one is cut.
 const TEXT: usize = 48;
 
-/// The most ranks besides the awaited one that a wait is about; a wait about more is not written down.
+/// The most ranks other than the awaited one that a wait may be about. A wait about more is not
+/// written down.
 pub const OTHERS: usize = 63;
 
-/// Stands for the wait of a rank that sends nothing more: it has left.
+/// The number used for the wait of a rank that sends nothing more, because it has left.
 pub const GONE: u64 = u64::MAX;
 
-/// What one rank writes down of its wait; only that rank writes here.
+/// What one rank writes down of its wait. Only that rank writes here.
 #[repr(C)]
 pub struct Entry {
-    /// The number of the wait that it is in; 0 while it is in none.
+    /// The number of the wait that it is in, or 0 while it is in none.
     wait: AtomicU64,
-    /// The number that it used last.
+    /// The wait number that it used last.
     last: AtomicU64,
     /// The rank that it waits for, as a rank of the job.
     awaited: AtomicU64,
-    /// Which wait of that rank it has seen; 0 for none.
+    /// Which wait of that rank it has seen, or 0 for none.
     seen: AtomicU64,
     /// The last of its waits that it knows to be in a cycle.
     agreed: AtomicU64,
@@ -80,7 +89,8 @@ pub struct Entry {
     text: [AtomicU64; TEXT],
     /// The number of other ranks that the wait is about.
     count: AtomicU64,
-    /// Those: for each twice its rank of the job, and one more if the wait ends by what it sends; and which wait of it is seen.
+    /// Those ranks. Each has two words: twice its rank of the job, plus one if the wait ends by
+    /// what it sends; and which wait of it was seen.
     others: [[AtomicU64; 2]; OTHERS],
 }
 
@@ -111,38 +121,40 @@ pub(crate) struct Table {
     slots: Arc<[Option<u32>]>,
 }
 
-/// How a rank asks and notifies ranks whose entries are not here. They are named as ranks of the job.
+/// Asks and notifies ranks whose entries are not here. They are named as ranks of the job.
 pub(crate) trait RemoteWaits: Send + Sync {
-    /// Returns the wait that `rank` last reported to be in; everything that it had sent before is here. With `ask`,
-    /// asks it again, unless it was asked just before.
+    /// Returns the wait that `rank` last reported to be in. Everything that it had sent before is
+    /// here. With `ask`, asks it again, unless it was asked just before.
     fn waiting(&self, rank: usize, ask: bool) -> Option<Waiting>;
 
-    /// Hands on a list, unless it was handed on just before.
+    /// Passes on a list, unless it was passed on just before.
     fn probe(&self, probe: Probe);
 
     /// Returns the list that has returned to this rank in this wait.
     fn cycle(&self, number: u64) -> Option<Vec<Waiting>>;
 
-    /// Notifies `rank`, once, that this rank knows to be in a cycle in this wait.
+    /// Notifies `rank`, once, that this rank knows that this wait is in a cycle.
     fn agree(&self, rank: usize, number: u64);
 
     /// Returns the last of its waits that `rank` reported to be in a cycle.
     fn agreed(&self, rank: usize) -> u64;
 }
 
-/// Waits of which each has seen the next; the list continues with the wait of a rank that must be asked.
+/// Waits in a list, where each has seen the next. The list continues with the wait of a rank that
+/// must be asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Probe {
     /// The rank that the last of them waits for.
     pub(crate) to: usize,
-    /// The wait of that rank that it has seen.
+    /// The wait of that rank that the last of them has seen.
     pub seen: u64,
     pub waits: Vec<Waiting>,
 }
 
 /// Where a list of waits that have seen one another leads.
 pub(crate) enum Walk {
-    /// To a rank that has not seen the next wait, or not finally.
+    /// Nowhere yet: a rank has not seen the next wait, or that wait is over, or it may be in a
+    /// knot.
     Open,
     /// Back to the first.
     Cycle(Vec<Waiting>),
@@ -166,14 +178,14 @@ pub struct About {
     pub rank: usize,
     /// Whether the wait ends by what that rank sends. Otherwise this rank may answer it.
     pub ends: bool,
-    /// Which wait of that rank it has seen; 0 for none, and [`GONE`] where nothing of that rank can come.
+    /// Which wait of that rank was seen, or 0 for none, or [`GONE`] if nothing of it can arrive.
     pub seen: u64,
 }
 
-/// A rank's wait, as it was read.
+/// A rank's wait, at the time when it was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Waiting {
-    /// The waiting rank; here all ranks are ranks of the job.
+    /// The waiting rank. Here all ranks are ranks of the job.
     pub rank: usize,
     /// The rank that it waits for.
     pub awaited: usize,
@@ -181,21 +193,21 @@ pub struct Waiting {
     pub text: String,
     /// The number of the wait.
     pub number: u64,
-    /// Which wait of the awaited rank it has seen; 0 for none.
+    /// Which wait of the awaited rank it has seen, or 0 for none.
     pub seen: u64,
     /// The other ranks that it is about.
     pub others: Vec<About>,
 }
 
 impl Waiting {
-    /// All ranks that the wait is about, the awaited one first.
+    /// Returns all ranks that the wait is about, the awaited one first.
     pub fn about(&self) -> impl Iterator<Item = About> {
         let awaited = About { rank: self.awaited, ends: true, seen: self.seen };
         std::iter::once(awaited).chain(self.others.iter().copied())
     }
 }
 
-/// Places entries for `ranks` ranks, none of which waits.
+/// Places entries for `ranks` ranks, none of them waiting.
 pub(crate) fn place(ranks: usize, placement: &mut impl Placement) -> io::Result<SharedSlice<Line<Entry>>> {
     placement.place(ranks, Entry::new)
 }
@@ -236,7 +248,7 @@ impl Table {
         Some(&self.entries[slot as usize].0)
     }
 
-    /// Returns the wait that `rank` is in, if its entry is here and it is in one.
+    /// Returns the wait that `rank` is in, if its entry is here and it is in a wait.
     pub(crate) fn read(&self, rank: usize) -> Option<Waiting> {
         let entry = self.entry(rank)?;
         let number = entry.wait.load(Ordering::Acquire);
@@ -262,7 +274,7 @@ impl Table {
         Some(Waiting { rank, awaited, text, number, seen, others })
     }
 
-    /// Continues these waits, of which each has seen the next; there is at least one.
+    /// Continues these waits, where each has seen the next. There is at least one.
     pub(crate) fn walk(&self, mut waits: Vec<Waiting>) -> Walk {
         loop {
             let [first, ..] = &waits[..] else { return Walk::Open };
@@ -297,13 +309,13 @@ impl Waits {
         Self { table: Table::of(entries, ranks.len(), &ranks), remote: None, of }
     }
 
-    /// Returns the table of a world of these ranks of a job, some of which are asked.
+    /// Returns the table of a world of these ranks of a job. Some of them must be asked.
     pub(crate) fn remote(table: Table, remote: Arc<dyn RemoteWaits>, of: Arc<[u32]>) -> Self {
         Self { table, remote: Some(remote), of }
     }
 
-    /// Returns the same entries, for a world of all ranks of a job of which only some have one: `slots` are their
-    /// entries.
+    /// Returns the same entries, for a world of all ranks of a job in which only some have an
+    /// entry. `slots` are their entries.
     #[cfg(feature = "testing")]
     pub fn with_slots(&self, slots: impl Iterator<Item = Option<u32>>) -> Self {
         let slots: Arc<[_]> = slots.collect();
@@ -336,13 +348,14 @@ impl Waits {
         self.table.entry(self.rank(rank)).expect("a rank reads its own entry")
     }
 
-    /// Records that `rank` of this world, the caller, waits for `awaited`. Returns the wait's number.
+    /// Records that `rank` of this world, the caller, waits for `awaited`. Returns the wait's
+    /// number.
     pub fn begin(&self, rank: usize, awaited: usize, text: &str) -> u64 {
         self.begin_about(rank, awaited, &[], text)
     }
 
-    /// The same, of a wait that is about others as well, at most [`OTHERS`]: ranks of this world, with whether the wait ends by
-    /// what they send.
+    /// Records a wait that is also about others, at most [`OTHERS`]. These are ranks of this world,
+    /// with whether the wait ends by what they send.
     pub fn begin_about(&self, rank: usize, awaited: usize, others: &[(usize, bool)], text: &str) -> u64 {
         let entry = self.own(rank);
         self.end(rank);
@@ -368,12 +381,13 @@ impl Waits {
         number
     }
 
-    /// Records that `rank`, the caller, waits no more.
+    /// Records that `rank`, the caller, no longer waits.
     pub fn end(&self, rank: usize) {
         self.own(rank).wait.store(0, Ordering::Release);
     }
 
-    /// Returns the number of the wait that `rank` is in, or 0. Acquire: what it sent before can be found if it is here.
+    /// Returns the number of the wait that `rank` is in, or 0. Acquire: what it sent before can be
+    /// found, if its entry is here.
     pub fn number(&self, rank: usize) -> u64 {
         let rank = self.rank(rank);
         match (self.table.entry(rank), &self.remote) {
@@ -402,8 +416,9 @@ impl Waits {
         }
     }
 
-    /// Returns the cycle that `rank` of this world, the caller, is in, beginning with its lowest rank, if it is known
-    /// to be in one. Where that takes other ranks to find out, they are asked, and a later call returns it.
+    /// Returns the cycle that `rank` of this world, the caller, is in, beginning with its lowest
+    /// rank, if it is known to be in one. If that takes other ranks to find out, they are asked,
+    /// and a later call returns it.
     pub fn cycle(&self, rank: usize) -> Option<Vec<Waiting>> {
         let first = self.waiting(rank)?;
         let known = self.remote.as_ref().and_then(|remote| remote.cycle(first.number));
@@ -417,8 +432,9 @@ impl Waits {
         })
     }
 
-    /// Returns the knot that `rank` of this world, the caller, is in, by rank, if it is known to be in one that is no cycle. Where
-    /// that takes other ranks to find out, they are asked, and a later call returns it.
+    /// Returns the knot that `rank` of this world, the caller, is in, ordered by rank, if it is
+    /// known to be in one that is not a cycle. If that takes other ranks to find out, they are
+    /// asked, and a later call returns it.
     pub fn knot(&self, rank: usize) -> Option<Vec<Waiting>> {
         let me = self.rank(rank);
         let mut all = BTreeMap::from([(me, self.table.read(me)?)]);
@@ -447,8 +463,8 @@ impl Waits {
         is_knot.then(|| all.into_values().collect())
     }
 
-    /// Records that `rank`, the caller, knows that it is in this cycle. Returns whether all other ranks of it do, so
-    /// that the caller may clear its own wait.
+    /// Records that `rank`, the caller, knows that it is in this cycle. Returns whether all other
+    /// ranks of the cycle know that too, so that the caller may clear its own wait.
     pub fn agree(&self, rank: usize, cycle: &[Waiting]) -> bool {
         let own = self.own(rank);
         let number = own.wait.load(Ordering::Relaxed);

@@ -28,10 +28,12 @@ pub enum Endpoint {
     /// Ranks that exchange bytes over MPI.
     #[cfg(not(loom))]
     Mpi(MpiEnd),
-    /// Ranks that share memory with those of their host, and exchange bytes over TCP with the others.
+    /// Ranks that share memory with those of their host, and exchange bytes over TCP with the
+    /// others.
     #[cfg(not(loom))]
     Hybrid(HybridEnd<Tcp>),
-    /// The same, over MPI.
+    /// Ranks that share memory with those of their host, and exchange bytes over MPI with the
+    /// others.
     #[cfg(not(loom))]
     HybridMpi(HybridEnd<OverMpi>),
 }

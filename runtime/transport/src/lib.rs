@@ -1,15 +1,17 @@
-//! What moves between ranks: the contract that every protocol of the runtime is written against, and the transports
-//! that implement it.
+//! What moves between ranks: the contract that every protocol of the runtime is written against,
+//! and the transports that implement it.
 //!
-//! Ranks communicate in two ways. *Notifications* are an all-to-all exchange, one for each fence of the whole world: a
-//! rank drafts a notification to every rank (itself included), publishes them together, and reads the notifications of
-//! the others. *Frames* travel first in, first out, for each ordered pair of ranks and each [`Port`]. Posting, polling and
-//! waiting are separate: only [`Liveness::idle`] ever waits, so the waiting caller decides what it polls meanwhile. Frames
-//! of [`Port::SERVICE`] are requests, which an [`Attendant`] serves whatever its rank does. Two ranks that reach each other's
-//! memory may also have [lines](PairLines), in which the one writes what would be a short frame.
+//! Ranks communicate in two ways. *Notifications* are an all-to-all exchange, one for each fence of
+//! the whole world: a rank drafts a notification to every rank (itself included), publishes them
+//! together, and reads the notifications of the others. *Frames* travel first in, first out, for
+//! each ordered pair of ranks and each [`Port`]. Posting, polling and waiting are separate: only
+//! [`Liveness::idle`] ever waits, so the waiting caller decides what it polls meanwhile. Frames of
+//! [`Port::SERVICE`] are requests, which an [`Attendant`] serves whatever its rank is doing. Two
+//! ranks that reach each other's memory may also have [lines](PairLines), into which one of them
+//! writes what would otherwise be a short frame.
 //!
-//! The contract is one trait for each of its parts: [`Topology`], [`Notify`], [`Channels`], [`Liveness`],
-//! [`CreateJoin`] and [`Attendant`], each with its rules at its top.
+//! The contract is one trait for each of its parts: [`Topology`], [`Notify`], [`Channels`],
+//! [`Liveness`], [`CreateJoin`] and [`Attendant`], each with its rules at its top.
 
 #![cfg_attr(
     loom,
@@ -109,7 +111,8 @@ pub struct Record {
     pub value: u64,
 }
 
-/// What one rank reports to another at a fence of the whole world: one cache line with the exchange's number.
+/// The report of one rank to another at a fence of the whole world: one cache line with the
+/// exchange's number.
 #[repr(C)]
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Notification {
@@ -119,9 +122,10 @@ pub struct Notification {
     pub flags: u32,
     /// The number of records.
     pub count: u32,
-    /// The address of what `count` counts, for a reader that reaches the sender's memory; else 0.
+    /// The address of what `count` counts, for a reader that reaches the sender's memory, or
+    /// otherwise 0.
     pub address: usize,
-    /// The first records; where `count` is 0 this may arrive as anything.
+    /// The first records. If `count` is 0, any bytes may arrive here.
     pub inline: [Record; 2],
 }
 
@@ -135,19 +139,20 @@ impl Payload {
         Self(stream::Body::of(bytes, stream::Body::default()))
     }
 
-    /// Returns its bytes.
+    /// Returns the payload's bytes.
     pub fn bytes(&self) -> &[u8] {
         self.0.bytes()
     }
 }
 
-/// One of the channels between two ranks: frames of different ports are in no order, and do not wait for each other. A
-/// port exists from its first frame on.
+/// One of the channels between two ranks. Frames of different ports are in no order, and do not
+/// wait for each other. A port exists from its first frame on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Port(pub u32);
 
 impl Port {
-    /// The port of calls that all ranks make: epochs, schedules, and what sets up windows and worlds.
+    /// The port of calls that all ranks make: epochs, schedules, and the setup of windows and
+    /// worlds.
     pub const FENCE: Self = Self(0);
 
     /// The port of requests, which the world's [`Attendant`] serves.
@@ -156,20 +161,21 @@ impl Port {
     /// The port of messages between two ranks.
     pub const MESSAGES: Self = Self(2);
 
-    /// The port of elements of messages that their receivers have asked for.
+    /// The port of elements of messages that their receivers have requested.
     pub const ELEMENTS: Self = Self(3);
 }
 
-/// What a frame carries before its payload.
+/// The fixed part of a frame, which comes before its payload.
 #[repr(C)]
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// The epoch's number (high half) and half of a hash of superstep, schedule and windows: every waiting rank
-    /// compares it (W1).
+    /// The epoch's number (high half) and half of a hash of superstep, schedule and windows. Every
+    /// waiting rank compares it (W1).
     pub word: u64,
-    /// The frame's kind; transports use it for counting only.
+    /// The frame's kind. Transports use it for counting only.
     pub kind: u32,
-    /// One more number, for the protocol: compiled supersteps use it for the other half of the hash.
+    /// One more number, for the protocol. Compiled supersteps use it for the other half of the
+    /// hash.
     pub extra: u32,
 }
 
@@ -179,19 +185,20 @@ pub struct Header {
 pub struct Frame {
     /// The frame's header.
     pub header: Header,
-    /// The payload's first byte; where the sender's memory is not reached, it is aligned to 16 bytes, or is in the
-    /// buffer that was [pre-posted](Channels::prepost).
+    /// The payload's first byte. If the sender's memory is not reached, it is aligned to 16 bytes,
+    /// or is in the buffer that was [pre-posted](Channels::prepost).
     pub payload: *const u8,
     /// The payload's length in bytes.
     pub len: usize,
 }
 
-/// What identifies a world that was created, for the ranks that join it.
+/// The identity of a world that was created, for the ranks that join it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Number {
-    /// The world's number, by its first member.
+    /// The world's number, assigned by its first member.
     pub world: u64,
-    /// The number of the part of the world whose ranks have one [`host`](Topology::host), by the first member there.
+    /// The number of the part of the world whose ranks have one [`host`](Topology::host), assigned
+    /// by the first member there.
     pub part: u64,
 }
 
@@ -246,7 +253,7 @@ impl fmt::Display for Lost {
             Loss::Left(Leave::Panicked(why)) => write!(f, "rank {rank} panicked: {why}"),
             Loss::Died(how) => write!(f, "rank {rank} died: {how}"),
             Loss::Cut => write!(f, "rank {rank} was cut off"),
-            // The reason names the rank itself.
+            // The reason already names the rank.
             Loss::Ended(why) => f.write_str(why),
         }
     }
@@ -254,7 +261,7 @@ impl fmt::Display for Lost {
 
 impl std::error::Error for Lost {}
 
-/// How an end leaves that is dropped before it left.
+/// Returns how an end leaves that is dropped before it has left.
 fn dropped() -> Leave {
     if std::thread::panicking() {
         Leave::Panicked("its thread was unwound".into())

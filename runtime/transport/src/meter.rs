@@ -5,9 +5,9 @@ use crate::Header;
 /// A number of frames and the size of their payloads.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Count {
-    /// Number of frames.
+    /// The number of frames.
     pub frames: u64,
-    /// Bytes of payload, without headers.
+    /// The number of bytes of payload, without headers.
     pub bytes: u64,
 }
 
@@ -15,16 +15,16 @@ pub struct Count {
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Meter {
     kinds: [Count; Meter::KINDS],
-    /// Exchanges of notifications that this rank published.
+    /// The number of exchanges of notifications that this rank published.
     pub exchanges: u64,
-    /// Exchanges that this rank settled.
+    /// The number of exchanges that this rank settled.
     pub settles: u64,
-    /// Frames of other ranks that this rank released.
+    /// The number of frames of other ranks that this rank released.
     pub releases: u64,
 }
 
 impl Meter {
-    /// Number of kinds that are counted separately; every higher kind counts as the last.
+    /// The number of kinds that are counted separately. Every higher kind counts as the last.
     #[doc(hidden)]
     pub const KINDS: usize = 16;
 

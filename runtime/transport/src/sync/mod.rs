@@ -1,7 +1,7 @@
 //! The parts of `std::sync` that the transports are built from.
 //!
-//! Other files name these through `crate::sync` only. Built with `--cfg loom` they are loom's types (`model.rs`), so
-//! the models check the very code that runs.
+//! Other files name these through `crate::sync` only. Built with `--cfg loom` they are loom's types
+//! (`model.rs`), so the models check exactly the code that runs.
 
 #[cfg(loom)]
 mod model;

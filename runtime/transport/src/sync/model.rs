@@ -1,8 +1,9 @@
-//! Loom's types, with sizes that a model can explore: rings of one slot that grow to two, and no polls except those
-//! that the handshake of sleeping needs.
+//! Loom's types, with sizes that a model can explore: rings of one slot that grow to two, and no
+//! polls except those that the handshake of sleeping needs.
 
 use std::cell::Cell;
-// Not loom's `Arc`, whose drop cannot run while a rejected model unwinds; the value inside is checked all the same.
+// Not loom's `Arc`, whose drop cannot run while a rejected model unwinds; the value inside is
+// checked all the same.
 pub(crate) use std::sync::Arc;
 
 pub(crate) use loom::cell::UnsafeCell;
@@ -24,7 +25,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug, Default)]
 pub(crate) struct Line<T>(pub(crate) T);
 
-/// Loom's own `unpark` also ends anything else that its thread is blocked in.
+/// Parks a thread. Loom's own `unpark` would also end anything else that its thread is blocked in.
 #[derive(Debug)]
 pub(crate) struct Parker(Notify);
 
@@ -37,7 +38,7 @@ impl Default for Parker {
 impl Parker {
     pub(crate) fn enrol(&self) {}
 
-    /// Has no time limit: a lost wake-up is a deadlock.
+    /// Waits without a time limit, so that a lost wake-up is a deadlock.
     pub(crate) fn park(&self, _: &AtomicU32, _: u32) {
         self.0.wait();
     }
@@ -48,7 +49,8 @@ impl Parker {
 }
 
 thread_local! {
-    /// Omits all fences. A model's threads share one thread of the system, so this value belongs to the model.
+    /// Whether all fences are omitted. A model's threads share one thread of the system, so this
+    /// value belongs to the model.
     static WITHOUT_FENCES: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -58,7 +60,8 @@ pub(crate) fn fence(order: Ordering) {
     }
 }
 
-/// Loom has no fence of all threads, so each side has its own.
+/// The fence of a rank that wakes others. Loom has no fence of all threads, so each side has its
+/// own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WakersFence;
 

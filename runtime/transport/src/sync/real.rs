@@ -8,34 +8,37 @@ pub(crate) use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) use std::thread::yield_now;
 use std::time::Duration;
 
-/// Polls between which a waiting rank only spins, where every rank has a core: some microseconds, many times the
-/// latency of a notification. A rank that shares its core after all wastes no more than this.
+/// The number of polls between which a waiting rank only spins, if every rank has a core. They take
+/// some microseconds, many times the latency of a notification. A rank that shares its core after
+/// all wastes no more than this.
 pub(crate) const SPINS: u32 = 256;
 
-/// Looks at one thing alone with which a wait begins, where every rank has a core: as long as most ranks of one step are apart.
-/// A look at all that may keep a rank from going on takes some 150 instructions, which a rank that is a thread of the
-/// same core lacks meanwhile, and the wait ends as late as one look takes.
+/// The number of looks at one thing alone with which a wait begins, if every rank has a core. They
+/// last about as long as the ranks of one step differ in time. A look at everything that may keep a
+/// rank from continuing takes some 150 instructions. A rank that is a thread of the same core lacks
+/// these meanwhile, and the wait ends late by up to the time of one look.
 pub(crate) const LOOKS: u32 = 64;
 
-/// Polls between which a waiting rank yields its core, before it sleeps: 50 microseconds or more.
+/// The number of polls between which a waiting rank yields its core, before it sleeps. They take 50
+/// microseconds or more.
 pub(crate) const YIELDS: u32 = 256;
 
-/// Slots of a queue's first ring, and of its largest; powers of two.
+/// The number of slots of a queue's first ring, and of its largest. Both are powers of two.
 pub(crate) const SLOTS: (usize, usize) = (16, 4096);
 
 /// The longest time that a rank sleeps at once, so that a long wait can be reported.
 const SLEEP: Duration = Duration::from_secs(1);
 
-/// The fence of a rank that wakes others, between what it stored and its look at who sleeps: it keeps the compiler from
-/// reordering the two, and leaves the processor to [`fence_everywhere`] where the kernel has promised that for this
-/// process.
+/// The fence of a rank that wakes others, between its store and its look for sleeping ranks. It
+/// keeps the compiler from reordering the two. If the kernel has promised that for this process, it
+/// leaves the processor to [`fence_everywhere`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WakersFence {
     promised: bool,
 }
 
 impl WakersFence {
-    /// Asks the kernel, once in each process.
+    /// Registers this process with the kernel, once.
     pub(crate) fn of_process() -> Self {
         use rustix::thread::{MembarrierCommand, membarrier};
         static PROMISED: OnceLock<bool> = OnceLock::new();
@@ -49,17 +52,18 @@ impl WakersFence {
     }
 }
 
-/// A sequentially consistent fence in this thread, and, until this returns, in each thread of each process to which the
-/// kernel has promised it. Where the kernel refuses that to this process only, another one's wake-up may be missed; then
-/// the sleep ends by its time limit.
+/// Executes a sequentially consistent fence in this thread and, until this returns, in each thread
+/// of each process to which the kernel has promised it. If the kernel refuses that to this process
+/// only, another one's wake-up may be missed. Then the sleep ends by its time limit.
 pub(crate) fn fence_everywhere() {
     use rustix::thread::{MembarrierCommand, membarrier};
     fence(Ordering::SeqCst);
     let _ = membarrier(MembarrierCommand::GlobalExpedited);
 }
 
-/// Where one thread sleeps and other threads wake it, also threads of other processes: the kernel identifies it by the
-/// address of the word that announces the sleep. Nothing is stored here.
+/// The place where one thread sleeps and other threads wake it, also threads of other processes.
+/// The kernel identifies it by the address of the word that announces the sleep. Nothing is stored
+/// here.
 #[derive(Debug, Default)]
 pub(crate) struct Parker(());
 
@@ -71,7 +75,8 @@ impl Parker {
     pub(crate) fn park(&self, word: &AtomicU32, asleep: u32) {
         use rustix::thread::futex;
         let limit = futex::Timespec { tv_sec: SLEEP.as_secs() as i64, tv_nsec: 0 };
-        // The caller polls again for every result. Without `PRIVATE`: other processes may wake it.
+        // The caller polls again for every result. Without `PRIVATE`, because other processes may
+        // wake it.
         let _ = futex::wait(word, futex::Flags::empty(), asleep, Some(&limit));
     }
 
@@ -82,12 +87,14 @@ impl Parker {
     }
 }
 
-/// Locks `mutex`. No code panics while it holds one of these mutexes, so the value in a poisoned one is sound.
+/// Locks `mutex`. No code panics while it holds one of these mutexes, so the value in a poisoned
+/// one is sound.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Memory that several threads access in turn; accesses are closures, so that a model can check each.
+/// Memory that several threads access in turn. Accesses are closures, so that a model can check
+/// each of them.
 #[derive(Debug, Default)]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
@@ -96,20 +103,21 @@ impl<T> UnsafeCell<T> {
         Self(std::cell::UnsafeCell::new(value))
     }
 
-    /// Reads through the pointer; the caller shows that nobody writes meanwhile.
+    /// Reads through the pointer. The caller shows that nobody writes meanwhile.
     #[inline(always)]
     pub(crate) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
         read(self.0.get())
     }
 
-    /// Writes through the pointer; the caller shows that nobody else accesses it meanwhile.
+    /// Writes through the pointer. The caller shows that nobody else accesses the value meanwhile.
     #[inline(always)]
     pub(crate) fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
         write(self.0.get())
     }
 }
 
-/// A value that shares no cache line with its neighbours (two lines: they are fetched in pairs).
+/// A value that shares no cache line with its neighbours. It takes two lines, because they are
+/// fetched in pairs.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(crate) struct Line<T>(pub(crate) T);
