@@ -21,7 +21,7 @@ pub struct SimConfig {
     pub short_reads: bool,
     /// The most bytes in flight between two ranks, at least 1.
     pub link_bytes: usize,
-    /// A rank that is cut off.
+    /// The rank that is cut off, if one is.
     pub lose: Option<Lose>,
     /// A fault of one item in flight.
     pub fault: Option<Fault>,
@@ -43,11 +43,12 @@ pub enum InFlight<'a> {
     Notification(&'a mut Notification),
 }
 
-/// Changes what is in flight.
+/// A function that changes what is in flight.
 #[cfg(feature = "testing")]
 pub type TamperFn = dyn Fn([usize; 2], InFlight<'_>) + Send + Sync;
 
-/// A function that is called for every frame and every notification with its sender and its receiver.
+/// A function that is called for every frame and every notification with its sender and its
+/// receiver.
 #[cfg(feature = "testing")]
 #[derive(Clone)]
 pub struct Tamper(pub Arc<TamperFn>);
@@ -59,10 +60,10 @@ impl std::fmt::Debug for Tamper {
     }
 }
 
-/// Rules of the links that tests of the waits take away; other programs cannot change any.
+/// Rules of the links that tests of the waits turn off. Other programs cannot change any.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Altered {
-    /// Memory is reached: payloads stay with their senders, and frames only refer to them.
+    /// Memory is reached. Payloads stay with their senders, and frames only refer to them.
     pub reach: bool,
     /// W4: notifications are kept in one set instead of two in turn.
     pub one_notification_set: bool,
@@ -83,7 +84,7 @@ impl SimConfig {
         Altered::default()
     }
 
-    /// Returns a frame as tests change it; `None` where they change none.
+    /// Returns a frame as tests change it, or `None` if they change none.
     #[cfg(feature = "testing")]
     pub(crate) fn tampered(
         &self,
@@ -116,7 +117,8 @@ impl SimConfig {
 pub struct Lose {
     /// The rank.
     pub rank: usize,
-    /// The number of events after which it is cut off: frames posted, exchanges published and settled.
+    /// The number of events after which it is cut off: frames posted, exchanges published and
+    /// settled.
     pub after: u64,
 }
 

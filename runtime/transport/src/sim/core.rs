@@ -1,5 +1,5 @@
-//! [`SimCore`]: what one rank of a simulated world knows of its links. The rank and the thread of its attendant take turns
-//! at it, under one lock; nothing here waits.
+//! [`SimCore`]: what one rank of a simulated world knows of its links. The rank and the thread of
+//! its attendant take turns at it, under one lock. Nothing here waits.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,17 +16,18 @@ use crate::stream::{Body, CLOSED, ItemWriter};
 use crate::sync::{Arc, Mutex, lock};
 use crate::{Answers, Attendant, Cause, Frame, Header, Loss, Lost, Port};
 
-/// What one rank knows of the links of each world that it is in: it waits in one of them for what comes in any.
+/// What one rank knows of the links of each world that it is in. It waits in one of them for
+/// arrivals in any of them.
 pub(super) type WorldsOfRank = Mutex<Vec<Arc<Mutex<SimCore>>>>;
 
 pub(super) struct SimWorld {
     pub(super) config: SimConfig,
-    /// `[origin][target]`.
+    /// The link of each ordered pair, by `[origin][target]`.
     pub(super) links: Vec<Mutex<SimLink>>,
     pub(super) wakers: Wakers,
     /// The wakers of the ranks' attendants.
     pub(super) attendants: Wakers,
-    /// By rank.
+    /// The worlds of each rank, by rank.
     pub(super) worlds: Vec<Arc<WorldsOfRank>>,
     pub(super) membership: Membership,
 }
@@ -43,7 +44,7 @@ pub(super) struct SimCore {
     rank: usize,
     pub(super) exchange: u64,
     events: u64,
-    /// Items sent to other ranks.
+    /// The number of items sent to other ranks.
     points: u64,
     crashed: bool,
     /// The ports that this rank has closed.
@@ -56,7 +57,7 @@ pub(super) struct SimCore {
     pub(super) world: Arc<SimWorld>,
 }
 
-/// Returns the bytes that travel instead of a payload that is reached.
+/// Returns the bytes that travel instead of a payload whose memory is reached.
 fn reference_to(payload: *const u8, len: usize) -> [u8; 16] {
     bytemuck::cast([payload.expose_provenance() as u64, len as u64])
 }
@@ -89,7 +90,8 @@ impl SimCore {
         self.world.membership.lost(self.rank)
     }
 
-    /// Polls what arrives from `from`; takes everything in flight, if nothing more can arrive.
+    /// Polls what arrives from `from`. If nothing more can arrive (`all`), takes everything that is
+    /// in flight.
     pub(super) fn poll_link(&mut self, from: usize, all: bool) {
         if self.own_loss().is_some() && !all {
             return;
@@ -132,7 +134,8 @@ impl SimCore {
         }
     }
 
-    /// Decides what a poll that found nothing from `from` means; `found` checks again.
+    /// Handles a poll that found nothing from `from`. Returns `false` if more can arrive. Otherwise
+    /// takes what is in flight, and returns whether `found` then succeeds, or else the loss.
     pub(super) fn missing(&mut self, from: usize, found: impl Fn(&Self) -> bool) -> Result<bool, Lost> {
         let Some(lost) = self.own_loss().or_else(|| self.world.membership.lost(from)) else {
             return Ok(false);
@@ -143,7 +146,8 @@ impl SimCore {
         if found(self) { Ok(true) } else { Err(lost) }
     }
 
-    /// Writes an item to `to`: sealed, and with the fault applied to it, where there is one.
+    /// Writes an item to `to`. If there is a fault, the item is sealed, and the fault is applied to
+    /// it.
     pub(super) fn send_item(&mut self, to: usize, write: impl FnOnce(&mut ItemWriter<'_, VecDeque<u8>>)) {
         let LinkWriter { waiting, outlet, .. } = &mut self.outbound[to];
         let Some(fault) = &self.world.config.fault else { return write(&mut ItemWriter(waiting, 0)) };
@@ -182,7 +186,7 @@ impl SimCore {
         }
     }
 
-    /// Counts an event: flushes, or cuts this rank off.
+    /// Counts an event. Flushes, or cuts this rank off.
     pub(super) fn event(&mut self, targets: impl Iterator<Item = usize>) -> Result<(), Lost> {
         self.events += 1;
         let lose = |Lose { rank, after }| rank == self.rank && self.events > after;
@@ -194,7 +198,8 @@ impl SimCore {
         Ok(())
     }
 
-    /// What is in flight still arrives, and a part of what would follow; nothing afterwards.
+    /// Cuts this rank off. What is in flight still arrives, and a part of what would follow, but
+    /// nothing afterwards.
     fn cut_off(&mut self) {
         for to in 0..self.inbound.len() {
             let mut link = lock(&self.world.links[self.rank * self.inbound.len() + to]);
@@ -239,7 +244,8 @@ impl SimCore {
         self.world.config.fault.is_some() && link.item_lost(self.inbound[from].inlet.opened)
     }
 
-    /// Returns whether polling these links again may show something that nobody wakes this rank for.
+    /// Returns whether polling these links again may show something that no rank wakes this one
+    /// for.
     pub(super) fn busy(&self, polled: impl Fn(&LinkReader) -> bool) -> bool {
         let size = self.inbound.len();
         let comes = |from: usize| {
@@ -249,10 +255,10 @@ impl SimCore {
         (0..size).any(|from| polled(&self.inbound[from]) && comes(from))
     }
 
-    /// Posts a frame. A payload that is not reached is copied.
+    /// Posts a frame. A payload is copied unless its memory is reached.
     ///
     /// # Errors
-    /// As [`Channels::post`](crate::Channels::post).
+    /// As for [`Channels::post`](crate::Channels::post).
     pub(super) fn post(&mut self, to: usize, port: Port, header: Header, bytes: &[u8]) -> Result<(), Lost> {
         self.may_send(to)?;
         let reference;
@@ -314,13 +320,14 @@ impl SimCore {
         }
     }
 
-    /// Has the attendant answer the requests of `from` that have arrived, if there is one.
+    /// Lets the attendant answer the requests of `from` that have arrived, if there is an
+    /// attendant.
     pub(super) fn answer(&mut self, from: usize) {
         let waits = |port: &SimPort| !port.frames.is_empty();
         if !self.inbound[from].ports.get(&Port::SERVICE).is_some_and(waits) || self.own_loss().is_some() {
             return;
         }
-        // Its answers poll nothing, so it is here again when it is put back.
+        // Its answers poll nothing, so nothing looks for it before it is put back.
         let Some(mut attendant) = self.attendant.take() else { return };
         let of_port = |core: &mut Self| core.inbound[from].ports.get_mut(&Port::SERVICE)?.frames.pop_front();
         while let Some((header, body)) = of_port(self) {
@@ -342,7 +349,7 @@ impl SimCore {
 
 impl Answers for SimCore {
     fn post(&mut self, to: usize, port: Port, header: Header, bytes: &[u8]) {
-        let reached = self.world.config.altered().reach; // then an answer would have to stay where it is
+        let reached = self.world.config.altered().reach; // then an answer would have to stay
         if to < self.inbound.len() && !reached {
             // A rank that is lost needs no answer.
             let _: Result<(), Lost> = Self::post(self, to, port, header, bytes);

@@ -1,33 +1,36 @@
 //! Injected faults: what happens to one item that one simulated rank sends to another.
 //!
-//! A *point* is an item that a rank sends to another rank: a notification, a settlement, a frame or a release, counted
-//! for each sender from 0 in the order of sending. A test that goes through all points meets every step at which the
-//! protocols can be interrupted.
+//! A *point* is an item that a rank sends to another rank: a notification, a settlement, a frame or
+//! a release. Points are counted for each sender from 0 in the order of sending. A test that goes
+//! through all points meets every step at which the protocols can be interrupted.
 //!
-//! While there is a fault, every item is sealed: with its length, its number on the link, and two checksums, of the
-//! item and of this head. A receiver is guaranteed:
+//! While there is a fault, every item is sealed: with its length, its number on the link, and two
+//! checksums, one of the item and one of this head. A receiver has these guarantees:
 //!
-//! - An item out of its turn, or with any one byte changed, is never taken: the world ends, naming the sender.
-//! - A missing item, and a link gone silent, are detected after [`PATIENCE`] polls that find nothing, as heartbeats
-//!   would detect it; or sooner, by the next item's number. The world ends, naming the sender.
-//! - A late item is waited for.
+//! - It never takes an item out of its turn, or with any one byte changed. The world ends, with the
+//!   sender's name.
+//! - A missing item, and a link gone silent, are detected after [`PATIENCE`] polls that find
+//!   nothing, as heartbeats would detect them, or sooner, by the next item's number. The world
+//!   ends, with the sender's name.
+//! - It waits for a late item.
 
 use std::collections::VecDeque;
 
 use crate::sim::random::Random;
 use crate::sync::{Arc, AtomicBool, Ordering};
 
-/// Polls that find nothing after which a link is given up that is silent, or has lost an item.
+/// After how many fruitless polls a link is given up that is silent, or has lost an item.
 const PATIENCE: u32 = 64;
 
 /// The most polls for which a late link delivers nothing.
 const LATE: u64 = 2 * PATIENCE as u64;
 
-/// Length and number of the item (a half each), its checksum, and the checksum of these two words.
+/// The length and number of the item (a half each), its checksum, and the checksum of these two
+/// words.
 type Head = [u64; 3];
 const HEAD: usize = size_of::<Head>();
 
-/// What happens to an item, or with it.
+/// What happens to an item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultKind {
     /// It is lost, and the next items arrive.
@@ -38,9 +41,10 @@ pub enum FaultKind {
     Corrupt,
     /// It and all following items are late by many polls.
     Delay,
-    /// It and all following items from its sender to its receiver are lost. The other direction continues.
+    /// It and all following items from its sender to its receiver are lost. The other direction
+    /// continues.
     HalfOpen,
-    /// Its sender is cut off: part of what it has not sent yet is still sent.
+    /// Its sender is cut off. A part of its unsent bytes is still sent.
     Crash,
 }
 
@@ -57,7 +61,7 @@ impl FaultKind {
 pub struct Fault {
     /// The sender.
     pub rank: usize,
-    /// The number of the item, among all that this rank sends to other ranks.
+    /// The number of the item, among all items that this rank sends to other ranks.
     pub point: u64,
     /// What happens to the item.
     pub kind: FaultKind,
@@ -85,7 +89,8 @@ impl Fault {
     }
 }
 
-/// A checksum that changes with every change confined to one byte: each step is a bijection of the previous result.
+/// Returns a checksum that changes with every change confined to one byte, because each step is a
+/// bijection of the previous result.
 fn check(bytes: &[u8]) -> u64 {
     let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
@@ -94,13 +99,13 @@ fn check(bytes: &[u8]) -> u64 {
 /// The sender's end of a link that seals.
 #[derive(Default)]
 pub(crate) struct Outlet {
-    /// Items sent, lost ones included.
+    /// The number of items sent, including lost ones.
     pub(crate) sent: u64,
-    /// All further items are lost.
+    /// Whether all further items are lost.
     pub(crate) mute: bool,
-    /// Polls for which the link is to deliver nothing.
+    /// The number of polls for which the link is to deliver nothing.
     pub(crate) hold: u32,
-    /// The link does not know the latest of these values.
+    /// Whether the link does not know the latest of these values.
     pub(crate) changed: bool,
 }
 
@@ -140,9 +145,9 @@ impl Outlet {
 #[derive(Default)]
 pub(crate) struct Inlet {
     received: VecDeque<u8>,
-    /// Items taken.
+    /// The number of items taken.
     pub(crate) opened: u64,
-    /// Consecutive polls in which something was missing.
+    /// The number of consecutive polls in which something was missing.
     fruitless: u32,
 }
 
@@ -155,7 +160,7 @@ impl Inlet {
     /// Returns the next item, once it has arrived whole.
     ///
     /// # Errors
-    /// The item is corrupted, or not the next one.
+    /// Fails if the item is corrupted, or is not the next one.
     pub(crate) fn open(&mut self) -> Result<Option<Vec<u8>>, String> {
         let received = self.received.make_contiguous();
         let Some((head, rest)) = received.split_first_chunk::<HEAD>() else { return Ok(None) };
@@ -177,7 +182,7 @@ impl Inlet {
         Ok(Some(item))
     }
 
-    /// Counts a poll; returns an error if something was missing for too many.
+    /// Counts a poll. Returns an error if something was missing for too many polls.
     pub(crate) fn polled(&mut self, missing: bool) -> Option<String> {
         self.fruitless = if missing { self.fruitless + 1 } else { 0 };
         let opened = self.opened;

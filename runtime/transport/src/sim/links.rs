@@ -13,13 +13,14 @@ use crate::{Header, Notification, Port};
 /// What one rank has sent to another.
 #[derive(Default)]
 pub(crate) struct SimLink {
-    /// What is in flight, and what follows.
+    /// The bytes in flight, and those that follow.
     pub bytes: VecDeque<u8>,
-    /// Where bytes take a while: how many of the first have arrived, and when how many of those that follow will.
+    /// If bytes take a while: how many of the first ones have arrived, and when how many of those
+    /// that follow will.
     arrived: usize,
     due: VecDeque<(Instant, usize)>,
-    /// Under a fault: items that the sender has sent, lost ones included; whether all further ones are lost; and polls
-    /// for which nothing arrives.
+    /// Under a fault: the number of items that the sender has sent, including lost ones; whether
+    /// all further ones are lost; and the number of polls for which nothing arrives.
     pub sent: u64,
     pub mute: bool,
     pub hold: u32,
@@ -48,7 +49,7 @@ impl SimLink {
         self.arrived.min(self.bytes.len())
     }
 
-    /// The first `n` bytes were taken off the link.
+    /// Counts the first `n` bytes as taken off the link.
     pub(crate) fn taken(&mut self, n: usize) {
         self.arrived = self.arrived.saturating_sub(n);
     }
@@ -68,22 +69,25 @@ pub(crate) struct SimPort {
     pub releases: u64,
     /// The number of frames that this rank has posted.
     pub posted: u64,
-    /// The number of these that the other rank has released; [`CLOSED`] once it has closed the port.
+    /// The number of these that the other rank has released, or [`CLOSED`] once it has closed the
+    /// port.
     pub released: u64,
 }
 
 /// What has arrived from one rank.
 pub(crate) struct LinkReader {
     random: Random,
-    /// Polls until the bytes on the link become visible; `None` while there are no bytes.
+    /// The number of polls until the bytes on the link become visible, or `None` while there are no
+    /// bytes.
     delay: Option<u32>,
-    /// It was polled since the last `idle`.
+    /// Whether it was polled since the last `idle`.
     pub polled: bool,
     pub inlet: Inlet,
     pub decoder: Decoder,
-    /// Frames, both ways.
+    /// Frames, in both directions.
     pub ports: BTreeMap<Port, SimPort>,
-    /// Ports that this rank had closed before a frame on them arrived, of which the sender is to be told.
+    /// Ports that this rank had closed before a frame on them arrived, and whose sender is to be
+    /// notified.
     pub refused: Vec<Port>,
     /// The last two notifications, by exchange.
     pub notifications: [Notification; 2],
@@ -95,7 +99,7 @@ pub(crate) struct LinkReader {
 }
 
 impl SimPort {
-    /// Returns the number of frames that this rank has posted, and of those that were released.
+    /// Returns how many frames this rank has posted, and how many of those were released.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.posted, if self.released == CLOSED { self.posted } else { self.released })
     }

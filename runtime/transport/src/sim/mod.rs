@@ -1,15 +1,18 @@
-//! Threads that only exchange bytes, over links whose adversity a seed decides.
+//! Threads that only exchange bytes, over links whose adversity a seed determines.
 //!
-//! Every ordered pair of ranks, a rank and itself included, has a link of its own: a stream of bytes with a limited
-//! number in flight. The rest follows as there is room, whatever the sender does meanwhile: it may wait in another
-//! world. The reader's polls are the clock, after a latency in time that is 0 unless set: bytes on a link become visible after some
-//! polls for them, in pieces that split heads and payloads anywhere, so pairs overtake one another. Delays and pieces are drawn from a generator for
-//! each link, by poll; a rank can be cut off at a chosen event, mostly in the middle of an item, and any one item can
-//! suffer a [fault](crate::Fault). The seed reproduces the decisions of the links as far as the threads themselves are
+//! Every ordered pair of ranks, including a rank and itself, has a link of its own: a stream of
+//! bytes with a limited number in flight. The rest follows when there is room, whatever the sender
+//! does meanwhile: it may be waiting in another world. The reader's polls are the clock, after a
+//! latency in time that is 0 unless set. Bytes on a link become visible after some polls for them,
+//! in pieces that split heads and payloads anywhere, so pairs overtake one another. Delays and
+//! pieces are drawn from a generator for each link, by poll. A rank can be cut off at a chosen
+//! event, usually in the middle of an item, and any one item can suffer a [fault](crate::Fault).
+//! The seed reproduces the decisions of the links as far as the threads themselves are
 //! reproducible.
 //!
-//! A rank that has an [`Attendant`](crate::Attendant) has a thread for it, which polls all links while there is something on
-//! them, so that requests are answered whatever the rank does. Its polls count as those of the rank.
+//! A rank that has an [`Attendant`](crate::Attendant) has a thread for it, which polls all links
+//! while there is something on them, so that requests are answered whatever the rank is doing. Its
+//! polls count as those of the rank.
 
 use std::io;
 
@@ -49,12 +52,12 @@ pub struct SimEnd {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// Returns a world of `size` threads that exchange messages: one end for each.
+/// Returns a world of `size` threads that exchange messages, as one end for each.
 pub fn sim(size: usize, config: SimConfig) -> Vec<SimEnd> {
     world(config, Wakers::new(size), (0..size).map(|_| Arc::default()).collect())
 }
 
-/// Returns a world of threads that have these wakers, and are in these worlds already.
+/// Returns a world of threads that have these wakers, and that are in these worlds already.
 fn world(config: SimConfig, wakers: Wakers, worlds: Vec<Arc<WorldsOfRank>>) -> Vec<SimEnd> {
     let size = worlds.len();
     let world = Arc::new(SimWorld {
@@ -90,7 +93,7 @@ impl SimEnd {
 }
 
 impl SimCore {
-    /// Polls what arrives from `from` for the rank.
+    /// Polls what arrives from `from`, for the rank.
     fn poll(&mut self, from: usize) {
         self.inbound[from].polled = true;
         self.poll_link(from, false);
@@ -194,7 +197,8 @@ impl Channels for SimEnd {
         len: usize,
     ) -> Result<(), Lost> {
         debug_assert!(port != Port::SERVICE || !self.reaches(to), "a rank that is reached serves nobody");
-        // SAFETY: the caller promises that the payload is readable, and an empty one may have any address.
+        // SAFETY: the caller promises that the payload is readable, and an empty one may have any
+        // address.
         let payload = if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(payload, len) } };
         self.core().post(to, port, header, payload)?;
         self.meter.count(header, len);
@@ -251,7 +255,7 @@ impl Channels for SimEnd {
         let mut core = lock(&self.core);
         assert!(self.thread.is_none(), "a world has one attendant");
         if core.own_loss().is_some() {
-            return; // nobody is served any more
+            return; // nothing is served any more
         }
         core.attendant = Some(attendant);
         (0..self.drafts.len()).for_each(|from| core.answer(from));

@@ -1,4 +1,4 @@
-//! [`Random`]: the random numbers of a seed.
+//! [`Random`]: random numbers from a seed.
 
 /// A sequence of numbers that a seed determines: splitmix64.
 pub(crate) struct Random(u64);
@@ -17,7 +17,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns a number below `bound`, which is not 0; nearly uniform.
+    /// Returns a nearly uniform number below `bound`, which is not 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
