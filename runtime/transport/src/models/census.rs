@@ -1,10 +1,11 @@
-//! A census by messages over the queues of frames, and epochs around it: the six waits, and each taken away; and messages
-//! that are lost, doubled or early.
+//! A census by messages over the queues of frames, and epochs around it: the six waits, and each
+//! left out; and messages that are lost, doubled or early.
 //!
-//! In round k of a sparse census rank r sends to rank r + 2^k, and then awaits rank r - 2^k; or, with hosts first, rank 0 speaks
-//! for rank 1. In a reduced one each rank sends a note to the rank above, and then ranks 0 and 1 exchange how many notes each
-//! is to expect; rank 2 tells rank 0 before that, and is told after it. A message has the number of its census, and says of
-//! which ranks its sender has heard, and what they said.
+//! In round k of a sparse census, rank r sends to rank r + 2^k, and then awaits rank r - 2^k. With
+//! hosts first, rank 0 acts for rank 1 as well. In a reduced census each rank sends a note to the
+//! rank above, and then ranks 0 and 1 exchange how many notes each is to expect. Rank 2 sends its
+//! numbers to rank 0 before that, and receives the result after it. A message has the number of its
+//! census, and states which ranks its sender knows to have entered, and what they sent.
 
 use std::mem::ManuallyDrop;
 
@@ -19,13 +20,13 @@ use crate::{Cause, Channels, Header, Liveness, LocalEnd, Port, Topology, local};
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// W1: access the other's window before the last message has come.
+    /// W1: access the other's window before the last message has arrived.
     Entry,
-    /// W1: send a message before that of the round before has come.
+    /// W1: send a message before that of the round before has arrived.
     Rounds,
-    /// W2: apply to one's own window before the other has said that it has read it.
+    /// W2: apply to one's own window before the other has reported that it has read it.
     ReadsFirst,
-    /// W3: leave before the other has said so; nothing is applied.
+    /// W3: leave before the other has reported that; nothing is applied.
     Leaving,
     /// W4: one arena instead of two in turn.
     Reuse,
@@ -33,7 +34,7 @@ enum Without {
     Skew,
     /// W6: leave out the second census, since the first ended without failure.
     Composition,
-    /// Take a message of any census for one of this.
+    /// Take a message of any census for one of this census.
     Number,
 }
 
@@ -43,22 +44,22 @@ enum Fault {
     None,
     Lost,
     Doubled,
-    /// The one of census 1 comes before it.
+    /// The message of census 1 comes before it.
     Early,
 }
 
-/// Whom ranks send to and await in a census.
+/// Which ranks a rank sends to and awaits in a census.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Standing {
-    /// Each stands by itself, in a sparse one.
+    /// Each rank acts for itself, in a sparse census.
     Sparse,
-    /// Rank 0 speaks for rank 1, and rank 2 for itself.
+    /// Rank 0 acts for rank 1 as well, and rank 2 for itself.
     Hosts,
-    /// Each stands by itself, in a reduced one.
+    /// Each rank acts for itself, in a reduced census.
     Reduced,
 }
 
-/// The ways of three ranks.
+/// All of these, for three ranks.
 const STANDINGS: [Standing; 3] = [Standing::Sparse, Standing::Hosts, Standing::Reduced];
 
 struct World {
@@ -66,10 +67,10 @@ struct World {
     standing: Standing,
     without: Without,
     fault: Fault,
-    /// What the fault happens to is the note, and not the message.
+    /// Whether the fault happens to the note, and not to the message.
     of_note: bool,
     windows: Vec<UnsafeCell<u64>>,
-    /// `[rank][set]`.
+    /// The arenas, by `[rank][set]`.
     arenas: Vec<[UnsafeCell<u64>; 2]>,
 }
 
@@ -80,7 +81,7 @@ impl World {
         Arc::new(Self { size, standing, without, fault, of_note, windows, arenas })
     }
 
-    /// Whom a rank sends to and whom it awaits, one after another.
+    /// Returns which rank this one sends to and which one it awaits, step by step.
     fn steps(&self, me: usize) -> Vec<(Option<usize>, Option<usize>)> {
         let size = self.size;
         match (self.standing, me) {
@@ -98,16 +99,16 @@ impl World {
 }
 
 fn load(cell: &UnsafeCell<u64>) -> u64 {
-    // SAFETY: loom checks that nobody writes meanwhile; the model asks just that.
+    // SAFETY: loom checks that nobody writes meanwhile; this is what the model tests.
     cell.with(|value| unsafe { *value })
 }
 
 fn store(cell: &UnsafeCell<u64>, value: u64) {
-    // SAFETY: loom checks that nobody else accesses it meanwhile; the model asks just that.
+    // SAFETY: loom checks that nobody else accesses it meanwhile; this is what the model tests.
     cell.with_mut(|place| unsafe { *place = value });
 }
 
-/// What rank `from` stores in epoch `e`, and what it sends.
+/// Returns what rank `from` stores in epoch `e`. The next function returns what it sends.
 fn stored(from: usize, e: u64) -> u64 {
     100 * (from as u64 + 1) + e
 }
@@ -123,7 +124,7 @@ const NOTE: u32 = 3;
 /// The number of notes that each of three ranks is to expect, four bits for each.
 const COUNTS: u32 = 16;
 
-/// Why a rank goes no further.
+/// Why a rank stops.
 type Told = String;
 
 fn post(end: &mut LocalEnd, to: usize, header: Header) -> Result<(), Told> {
@@ -131,8 +132,8 @@ fn post(end: &mut LocalEnd, to: usize, header: Header) -> Result<(), Told> {
     unsafe { end.post(to, Port::FENCE, header, std::ptr::dangling(), 0) }.map_err(|lost| lost.to_string())
 }
 
-/// The next frame of `from`, of which only the header says anything. Where one is lost, a rank gives up after a few looks, as
-/// the clocks of a transport have it.
+/// Returns the header of the next frame of `from`, which has no payload. If one is lost, a rank
+/// gives up after a few looks, as the clocks of a transport make it.
 fn take(end: &mut LocalEnd, from: usize, fault: Fault) -> Result<Header, Told> {
     let mut looks = 0;
     loop {
@@ -165,7 +166,7 @@ fn post_faulty(
     post(end, to, header)
 }
 
-/// `from` has sent what is not of the census: the world ends.
+/// Ends the world, because `from` has sent what is not of the census.
 fn refuse(end: &mut LocalEnd, from: usize, word: u64, number: u64) -> Told {
     let what = format!("rank {from} has sent a message of census {word} in census {number}");
     end.end(Cause { rank: from, what: what.clone() });
@@ -179,7 +180,8 @@ fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
     let fault_of = |note: bool| {
         if (me, number, of_note) == (0, 0, note) { fault } else { Fault::None }
     };
-    // How many notes each rank is to expect, as far as this one has heard; and of which ranks it has one.
+    // How many notes each rank is to expect, as far as this one knows, and from which ranks it has
+    // one.
     let (mut counts, mut noted) = (0u32, 0u32);
     if standing == Standing::Reduced {
         let to = (me + 1) % size;
@@ -187,7 +189,7 @@ fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
         post_faulty(end, to, fault_of(true), note(number), note(1))?;
         counts = 1 << (4 * to);
     }
-    // Which ranks were heard of, and the least census that any of them spoke of.
+    // Which ranks are known to have entered, and the least census that any of them reported.
     let (mut heard, mut least) = (1u32 << me, number as u32);
     let steps = world.steps(me);
     let last = steps.iter().rposition(|(_, from)| from.is_some());
@@ -224,13 +226,13 @@ fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
         };
         heard |= extra & 0xff;
         least = least.min(extra >> 8 & 0xff);
-        // Rank 2 is told of all, with its own.
+        // Rank 2 receives the numbers of all ranks, including its own.
         counts = extra >> COUNTS | if me == 2 { 0 } else { counts };
     }
     if !matches!(without, Without::Entry | Without::Rounds | Without::Skew) {
         assert_eq!(heard, (1 << size) - 1, "a rank has not been heard of");
         if counts >> (4 * me) & 0xf > noted.count_ones() {
-            // It knows whose it lacks.
+            // It knows from which rank it lacks one.
             let from = (me + size - 1) % size;
             let Header { word, kind, .. } = take(end, from, fault)?;
             if kind != NOTE || word != number && without != Without::Number {
@@ -243,8 +245,9 @@ fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
     Ok(())
 }
 
-/// Each rank stores to its window, fills an arena for the rank above, and enters; gets from the window of the rank above;
-/// tells it; waits for the rank below; applies the arena of the rank below.
+/// Takes an epoch. Each rank stores to its window, fills an arena for the rank above, and enters.
+/// It gets from the window of the rank above, notifies that rank, and waits for the rank below.
+/// Then it applies the arena of the rank below.
 fn epoch(end: &mut LocalEnd, world: &World, e: u64) -> Result<(), Told> {
     let World { size, without, .. } = *world;
     let me = end.rank();
@@ -276,7 +279,7 @@ fn epoch(end: &mut LocalEnd, world: &World, e: u64) -> Result<(), Told> {
     Ok(())
 }
 
-/// Runs this on each rank, and returns what each was told.
+/// Runs `program` on each rank. Returns the error that each received, if any.
 fn run(world: &Arc<World>, program: fn(&mut LocalEnd, &World) -> Result<(), Told>) -> Vec<Result<(), Told>> {
     // An end leaves when it is dropped, which it cannot do while a rejected model unwinds.
     let mut ends = local(world.size).into_iter().map(ManuallyDrop::new);
@@ -305,7 +308,8 @@ fn epochs(size: usize, standing: Standing, without: Without) {
     results.into_iter().for_each(|result| result.expect("nobody is told anything"));
 }
 
-/// Whether this says that two ranks accessed memory at once, or that a rank found something else there than it should.
+/// Returns whether the complaint is that two ranks accessed memory at once, or that a rank found
+/// something else there than it should.
 fn is_seen(complaint: &str) -> bool {
     ["Causality violation", "left == right"].iter().any(|what| complaint.contains(what))
 }
@@ -361,7 +365,8 @@ fn w6_an_epoch_without_a_census_of_its_own_is_caught() {
     caught(Without::Composition);
 }
 
-/// Rank 2 reads the window of rank 1, of which it hears by way of rank 0.
+/// Runs a model in which rank 2 reads the window of rank 1, of whose entry it knows by way of rank
+/// 0.
 fn by_way_of_another(without: Without) {
     let results = run(&World::new(3, Standing::Hosts, without, Fault::None, false), |end, world| {
         if end.rank() == 1 {
@@ -387,7 +392,7 @@ fn w1_a_message_sent_before_that_of_the_round_before_has_come_is_caught() {
     assert!(is_seen(&complaint), "{complaint}");
 }
 
-/// Censuses alone, with this fault.
+/// Takes censuses alone, with this fault.
 fn censuses(
     (size, standing, of_note): (usize, Standing, bool),
     without: Without,
@@ -398,7 +403,8 @@ fn censuses(
     })
 }
 
-/// Censuses in which something happens to a message or a note of rank 0, and with how many preemptions they are modelled.
+/// The censuses in which something happens to a message or a note of rank 0, each with the number
+/// of preemptions of its model.
 const FAULTY: [((usize, Standing, bool), usize); 7] = [
     ((2, Standing::Sparse, false), 2),
     ((3, Standing::Sparse, false), 0),
@@ -418,7 +424,7 @@ fn a_doubled_message_or_an_early_one_is_told() {
                 let receiver = if faulty.1 == Standing::Hosts { 2 } else { 1 };
                 let told = results[receiver].as_ref().expect_err("it is sent what is not of its census");
                 assert!(told.contains("rank 0 has sent a message of census"), "{told}");
-                // The others are told why, or had completed all they began.
+                // The others receive the reason, or had completed all that they began.
                 let names = |told: &Told| told.contains("rank 0 has sent") || told.contains("left");
                 assert!(results.iter().filter_map(|result| result.as_ref().err()).all(names), "{results:?}");
             });
@@ -441,7 +447,8 @@ fn no_census_is_complete_where_a_message_of_it_was_lost() {
     for (faulty, preemptions) in FAULTY {
         model(preemptions, move || {
             let results = censuses(faulty, Without::Nothing, Fault::Lost);
-            // Others may have completed it, since all had entered it; and nobody completes the next one.
+            // Others may have completed it, since all had entered it. Nobody completes the next
+            // one.
             assert!(results.iter().all(Result::is_err), "{results:?}");
             let receiver = if faulty.1 == Standing::Hosts { 2 } else { 1 };
             let told = results[receiver].as_ref().expect_err("all are");

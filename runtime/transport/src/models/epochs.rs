@@ -1,7 +1,8 @@
-//! Epochs over the exchange of notifications: the six waits, and each taken away.
+//! Epochs over the exchange of notifications: the six waits, and each left out.
 //!
-//! Two ranks have a window each, and arenas for what they send. In an epoch a rank stores to its window, fills an
-//! arena, publishes; gets from the other's window; settles; applies the other's arena to its own window; leaves.
+//! Two ranks have a window each, and arenas for what they send. In an epoch a rank stores to its
+//! window, fills an arena, and publishes. It gets from the other's window, and settles. It applies
+//! the other's arena to its own window, and leaves.
 
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -30,7 +31,7 @@ enum Without {
 
 struct Memory {
     windows: [UnsafeCell<u64>; 2],
-    /// `[rank][set]`.
+    /// The arenas, by `[rank][set]`.
     arenas: [[UnsafeCell<u64>; 2]; 2],
 }
 
@@ -50,12 +51,12 @@ fn boards<const SETS: usize>(size: usize) -> Vec<NotificationBoard<SETS>> {
 }
 
 fn load(cell: &UnsafeCell<u64>) -> u64 {
-    // SAFETY: loom checks that nobody writes meanwhile; the model asks just that.
+    // SAFETY: loom checks that nobody writes meanwhile; this is what the model tests.
     cell.with(|value| unsafe { *value })
 }
 
 fn store(cell: &UnsafeCell<u64>, value: u64) {
-    // SAFETY: loom checks that nobody else accesses it meanwhile; the model asks just that.
+    // SAFETY: loom checks that nobody else accesses it meanwhile; this is what the model tests.
     cell.with_mut(|place| unsafe { *place = value });
 }
 
@@ -65,7 +66,7 @@ fn until(mut look: impl FnMut() -> bool) {
     }
 }
 
-/// What rank `from` stores in epoch `e`, and what it sends.
+/// Returns what rank `from` stores in epoch `e`. The next function returns what it sends.
 fn stored(from: usize, e: u64) -> u64 {
     100 * (from as u64 + 1) + e
 }
@@ -161,8 +162,9 @@ fn w4_an_arena_used_again_at_once_is_caught() {
     caught(Without::Reuse);
 }
 
-/// Notifications only, without windows: only their two sets keep a notification from being overwritten. A rank has something
-/// for the next one, and among more than two ranks there is one notification for all others.
+/// Exchanges notifications only, without windows, so that only their two sets keep a notification
+/// from being overwritten. A rank has something for the next one, and among more than two ranks
+/// there is one notification for all others.
 fn notifications<const SETS: usize>(ranks: usize, exchanges: u64) {
     let said = move |from: usize, to: usize| if to == (from + 1) % ranks { 10 * from as u32 + 1 } else { 0 };
     let run = move |rank: usize, mut board: NotificationBoard<SETS>| {
@@ -208,8 +210,9 @@ fn w6_an_epoch_that_trusts_how_the_last_one_ended_is_caught() {
     caught(Without::Composition);
 }
 
-/// Rank 2 dies between its notifications: rank 1 has received one, rank 0 never does. Rank 1 reads the window of rank
-/// 0, which ends the world, may wait until nobody accesses it, and then writes its window.
+/// Runs a model in which rank 2 dies between its notifications: rank 1 has received one, and rank 0
+/// never does. Rank 1 reads the window of rank 0. Rank 0 ends the world, may wait until nobody
+/// accesses its window, and then writes it.
 fn one_notification_is_missing(waits: bool) {
     let memory = Arc::new(UnsafeCell::new(1));
     let mut ends = local(3);

@@ -1,4 +1,5 @@
-//! The queue of frames: wrap-around, growth, release, and the release that reuse of a payload must wait for.
+//! The queue of frames: wrap-around, growth, release, and the release that the reuse of a payload
+//! must wait for.
 
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -13,7 +14,7 @@ type Payload = UnsafeCell<u64>;
 fn post(end: &mut LocalEnd, word: u64, payload: &Payload) {
     let header = Header { word, kind: 0, extra: 0 };
     let address: *const Payload = payload;
-    // SAFETY: the payload lives as long as the model; whether it stays unchanged is what the model asks.
+    // SAFETY: the payload lives as long as the model; the model tests whether it stays unchanged.
     unsafe { end.post(1, Port::FENCE, header, address.cast(), size_of::<Payload>()) }
         .expect("the reader is here");
 }
@@ -34,8 +35,8 @@ fn take(end: &mut LocalEnd) -> Frame {
     }
 }
 
-/// Sends `frames` frames, each in a payload of its own and at most `ahead` of the release; frames sent ahead fill rings
-/// of one and two slots, so the queue wraps around and grows.
+/// Sends `frames` frames, each in a payload of its own and at most `ahead` of the release. Frames
+/// sent ahead fill rings of one and two slots, so the queue wraps around and grows.
 fn stream(frames: u64, ahead: u64) {
     let payloads: Arc<Vec<Payload>> = Arc::new((0..frames).map(UnsafeCell::new).collect());
     let mut ends = local(2);
@@ -77,7 +78,8 @@ fn frames_that_wrap_around_a_ring_that_has_grown_arrive_in_order() {
     model(2, || stream(5, 2));
 }
 
-/// Sends two frames from one payload, written again for the second, with or without waiting for the first's release.
+/// Sends two frames from one payload, which is written again for the second, with or without
+/// waiting for the first one's release.
 fn reuse(waits: bool) {
     let payload = Arc::new(UnsafeCell::new(0));
     let mut ends = local(2);
@@ -96,7 +98,8 @@ fn reuse(waits: bool) {
         while waits && sender.released(1, Port::FENCE) < n {
             thread::yield_now();
         }
-        // SAFETY: the last frame from this payload was released: its reader has finished. Otherwise loom reports it.
+        // SAFETY: the last frame from this payload was released, so its reader has finished.
+        // Otherwise loom reports it.
         payload.with_mut(|value| unsafe { *value = n });
         post(&mut sender, n, &payload);
     }

@@ -1,12 +1,14 @@
-//! A superstep in two halves, and what its rank keeps meanwhile: schedules that the planner has compiled, executed between two
-//! ranks over the queues of frames, in every order of their steps.
+//! A superstep in two halves, and what its rank keeps meanwhile. Schedules that the planner has
+//! compiled are executed between two ranks over the queues of frames, in every order of their
+//! steps.
 //!
-//! A rank runs its program up to the first step that would wait, reads and writes all that it keeps by the planner's
-//! [`Kept`], and runs the rest. Every element is a cell of loom's, so an element that is kept and touched by the other rank is a
-//! causality violation: shown by lending one element too many, each that the other rank touches, one after another.
+//! A rank runs its program up to the first step that would wait, reads and writes all that it keeps
+//! by the planner's [`Kept`], and runs the rest. Every element is a cell of loom's. So an element
+//! that is kept and also touched by the other rank is a causality violation. To show this, each
+//! element that the other rank touches is used as one element too many, one after another.
 //!
-//! Where ranks exchange messages, each touches its own windows only, in the order of its own program: an element too many is then
-//! no race, but holds what depends on the order of the ranks.
+//! If ranks exchange messages, each touches only its own windows, in the order of its own program.
+//! An element too many is then no race, but its value depends on the order of the ranks.
 
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Delta, Id, Rank, WindowId};
@@ -29,13 +31,13 @@ const ENTRY: u32 = 1;
 const DATA: u32 = 2;
 const DONE: u32 = 3;
 
-/// What two ranks call. Elements 4 and 5 are never named.
+/// The calls of two ranks. Elements 4 and 5 are never named.
 const PUT: &str = "class c0\n put w0 0..1 -> +1 w0 1..2\nclass c1\n put w0 0..1 -> -1 w0 1..2";
 const GET: &str = "class c0\n get +1 w0 2..3 -> w0 3..4\nclass c1\n get -1 w0 2..3 -> w0 3..4";
 const BOTH: &str = "class c0\n put w0 0..1 -> +1 w0 1..2\n get +1 w0 2..3 -> w0 3..4\nclass c1";
 const CROSSED: &str = "class c0\n put w0 0..2 -> +1 w0 2..4\nclass c1\n get -1 w0 0..1 -> w0 0..1";
 
-/// The superstep of both ranks: programs, and what each keeps.
+/// The superstep of both ranks: their programs, and what each keeps.
 struct Superstep {
     programs: [Program; 2],
     kept: [Kept; 2],
@@ -52,12 +54,13 @@ impl Superstep {
         Self { programs: [0, 1].map(program), kept: [0, 1].map(|rank| Kept::of(&schedule, Rank::new(rank))) }
     }
 
-    /// Whether the calls leave this element to the rank, for writing or for reading.
+    /// Returns whether the calls leave this element to the rank, for writing or for reading.
     fn keeps(&self, rank: usize, element: usize, writes: bool) -> bool {
         self.kept[rank].conflict(WINDOW, &Datatype::run(element..element + 1), writes).is_none()
     }
 
-    /// Whether the other rank touches the element in a way that does not go with using it so.
+    /// Returns whether the other rank touches the element in a way that conflicts with this use of
+    /// it.
     fn races(&self, TooMany { rank, element, writes }: TooMany) -> bool {
         self.kept[rank].accesses.iter().any(|access| {
             access.origin != Rank::new(rank)
@@ -66,7 +69,8 @@ impl Superstep {
         })
     }
 
-    /// The value that each element of a rank has in the end, if nobody stores to what is not kept.
+    /// Returns the value that each element of a rank has in the end, if nobody stores to what is
+    /// not kept.
     fn expected(&self) -> [[u64; LEN]; 2] {
         let first = [0, 1].map(|rank| std::array::from_fn(|element| stored(rank, element)));
         let mut last: [[u64; LEN]; 2] = first;
@@ -94,7 +98,7 @@ impl Superstep {
     }
 }
 
-/// What an element holds at first.
+/// Returns the initial value of an element.
 fn stored(rank: usize, element: usize) -> u64 {
     100 * (rank as u64 + 1) + 10 * element as u64
 }
@@ -103,7 +107,7 @@ fn peer(rank: usize, by: Delta) -> usize {
     (rank as i64 + by.0) as usize
 }
 
-/// One element that is lent although it is not kept.
+/// One element that a rank uses although it is not kept.
 #[derive(Clone, Copy, Debug)]
 struct TooMany {
     rank: usize,
@@ -111,7 +115,7 @@ struct TooMany {
     writes: bool,
 }
 
-/// All such elements of a superstep.
+/// Returns all such elements of a superstep.
 fn too_many(superstep: &Superstep) -> impl Iterator<Item = TooMany> + '_ {
     let each = |rank| (0..LEN).flat_map(move |element| [(rank, element, false), (rank, element, true)]);
     (0..2)
@@ -124,17 +128,17 @@ type Cells = Vec<UnsafeCell<u64>>;
 
 struct Memory {
     windows: [Cells; 2],
-    /// `[rank][buffer]`.
+    /// The buffers, by `[rank][buffer]`.
     buffers: [Vec<Cells>; 2],
 }
 
 fn load(cell: &UnsafeCell<u64>) -> u64 {
-    // SAFETY: loom checks that nobody writes meanwhile; the model asks just that.
+    // SAFETY: loom checks that nobody writes meanwhile; this is what the model tests.
     cell.with(|value| unsafe { *value })
 }
 
 fn store(cell: &UnsafeCell<u64>, value: u64) {
-    // SAFETY: loom checks that nobody else accesses it meanwhile; the model asks just that.
+    // SAFETY: loom checks that nobody else accesses it meanwhile; this is what the model tests.
     cell.with_mut(|place| unsafe { *place = value });
 }
 
@@ -149,7 +153,7 @@ struct Run<'m> {
 }
 
 impl Run<'_> {
-    /// Runs what is left of the program, or what comes before the first step that would wait.
+    /// Runs the rest of the program, or only what comes before the first step that would wait.
     fn go(&mut self, waits: bool) {
         while let Some(instruction) = self.program.instructions.get(self.at) {
             if !self.step(instruction) {
@@ -216,7 +220,8 @@ impl Run<'_> {
     fn post(&mut self, to: Delta, kind: u32, payload: &[UnsafeCell<u64>]) {
         let header = Header { word: 1, kind, extra: 0 };
         let to = self.peer(to);
-        // SAFETY: the payload lives as long as the model; whether it stays unchanged is what the model asks.
+        // SAFETY: the payload lives as long as the model; the model tests whether it stays
+        // unchanged.
         unsafe { self.end.post(to, Port::FENCE, header, payload.as_ptr().cast(), size_of_val(payload)) }
             .expect("the reader is here");
     }
@@ -240,7 +245,7 @@ impl Run<'_> {
         true
     }
 
-    /// The cells of a part.
+    /// Returns the cells of a part.
     fn cells(&self, part: &Part) -> Vec<&UnsafeCell<u64>> {
         let Part::Window { owner, datatype, .. } = part else { panic!("all is in windows") };
         let window = &self.memory.windows[peer(self.rank, *owner)];
@@ -248,7 +253,7 @@ impl Run<'_> {
     }
 }
 
-/// Both halves of the superstep on one rank, which uses what it keeps in between.
+/// Runs both halves of the superstep on one rank, which uses what it keeps in between.
 fn rank(end: &mut LocalEnd, superstep: &Superstep, memory: &Memory, too_many: Option<TooMany>) {
     let rank = end.rank();
     let mut run = Run { rank, program: &superstep.programs[rank], memory, end, at: 0, open: None };
@@ -310,7 +315,8 @@ fn what_is_kept_is_used_between_the_halves_in_every_mode() {
     }
 }
 
-/// Of its own copies a rank cannot be too early or too late: it makes them, in the order of its program.
+/// A rank cannot be too early or too late for its own copies, because it makes them in the order of
+/// its program.
 #[test]
 fn one_element_too_many_is_caught_at_every_element_that_the_other_rank_touches() {
     let (mut caught, mut own) = (0, 0);

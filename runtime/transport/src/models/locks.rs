@@ -1,5 +1,6 @@
-//! The fair lock: nobody is in with an exclusive holder, what was done under the lock is seen by the next holder, and who
-//! waits is woken. `park` has no limit here, so that a lost wake-up is a deadlock.
+//! The fair lock. Nobody is in together with an exclusive holder, what was done under the lock is
+//! seen by the next holder, and a rank that waits is woken. `park` has no time limit here, so that
+//! a lost wake-up is a deadlock.
 
 use std::mem::ManuallyDrop;
 
@@ -11,7 +12,7 @@ use super::{model, rejected};
 use crate::sync::{Arc, AtomicU32, AtomicU64, without_fences};
 use crate::{FairLock, Hold, Liveness, LocalEnd, Next, Pause, local};
 
-/// A lock for up to four ranks, and what it protects.
+/// A lock for up to four ranks, and the value that it protects.
 struct Protected {
     word: AtomicU64,
     slots: Vec<AtomicU32>,
@@ -29,7 +30,7 @@ impl Protected {
     }
 
     fn read(&self) -> u64 {
-        // SAFETY: loom checks that nobody writes meanwhile; that is what the models ask.
+        // SAFETY: loom checks that nobody writes meanwhile; this is what the models test.
         self.value.with(|value| unsafe { *value })
     }
 
@@ -45,26 +46,26 @@ fn wake(end: &mut LocalEnd, Next(rank): Next) {
     }
 }
 
-/// What is taken away.
+/// The part of the protocol that is left out.
 #[derive(Clone, Copy, PartialEq)]
 enum Without {
     Nothing,
     /// A turn that may not enter yet enters.
     Waiting,
-    /// Who leaves, or enters as a shared holder, wakes nobody.
+    /// A rank that leaves, or enters as a shared holder, wakes nobody.
     Waking,
 }
 
 /// How a rank takes the lock.
 #[derive(Clone, Copy, PartialEq)]
 enum Taking {
-    /// It takes a turn at once.
+    /// It always takes a turn.
     ATurn,
-    /// It takes a turn only where the lock was not free.
+    /// It takes a turn only if the lock was not free.
     IfFree,
 }
 
-/// Holds the lock once: an exclusive holder adds to the value, and a shared one reads it twice.
+/// Holds the lock once. An exclusive holder adds to the value, and a shared one reads it twice.
 fn hold(
     end: &mut LocalEnd,
     rank: usize,
@@ -99,12 +100,12 @@ fn hold(
     }
 }
 
-/// Each rank is a thread that holds the lock once in each of these ways.
+/// Runs each rank as a thread that holds the lock once in each of these ways.
 fn run(ranks: &'static [&'static [Hold]], without: Without) {
     run_by(Taking::ATurn, ranks, without);
 }
 
-/// The same, where ranks take the lock so.
+/// Does the same, with ranks that take the lock like this.
 fn run_by(taking: Taking, ranks: &'static [&'static [Hold]], without: Without) {
     let place = Protected::new();
     // An end leaves when it is dropped, which it cannot do while a rejected model unwinds.
@@ -131,10 +132,11 @@ fn run_by(taking: Taking, ranks: &'static [&'static [Hold]], without: Without) {
     drop((ManuallyDrop::into_inner(first), others));
 }
 
-/// The number by which an attendant stands in a slot.
+/// The number that an attendant stores in a slot.
 const ATTENDANT: usize = 2;
 
-/// Two ranks hold the lock once, and so does an attendant, for another one: it looks once, and then when it is nudged.
+/// Runs two holders that each hold the lock once: a rank, and an attendant for another rank. The
+/// attendant looks once, and then whenever it is nudged.
 fn attended() {
     let (place, nudged) = (Protected::new(), Arc::new(Notify::new()));
     let hand_on = |next: Next, end: &mut LocalEnd, nudged: &Notify| match next {

@@ -1,5 +1,5 @@
-//! The lines of a pair: what was written with a number is seen with it, and neither post nor access is written over one that the
-//! other rank has not read.
+//! The lines of a pair. What was written with a number is seen with it, and neither a post nor an
+//! access is written over one that the other rank has not read.
 
 use loom::thread;
 
@@ -7,13 +7,13 @@ use super::{model, rejected};
 use crate::sync::{Arc, AtomicU64, Ordering};
 use crate::{PairLines, Record};
 
-/// What is taken away.
+/// The wait that is left out.
 #[derive(Clone, Copy, PartialEq)]
 enum Without {
     Nothing,
     /// An access is ended before the post before it was taken.
     PostBefore,
-    /// A rank takes the access that it waits for before it has come.
+    /// A rank takes the access that it waits for before it has arrived.
     Access,
     /// A post is written in the lines although the last access was dropped.
     Dropped,
@@ -23,16 +23,19 @@ fn record(number: u64) -> Record {
     Record { head: number, value: 10 * number }
 }
 
-/// The target of the accesses: it posts, and takes the access of each post. Returns how many it has taken.
+/// Runs the target of the accesses, which posts, and takes the access of each post. Returns how
+/// many it has taken.
 fn expose(rounds: u64, (posts, accesses): (&PairLines, &PairLines), without: Without) -> u64 {
     let mut taken = 0;
     for number in 0..rounds {
-        // SAFETY: the source has taken the post before the last, since it has ended an access later.
+        // SAFETY: the source has taken the post before the last, since it has ended an access
+        // later.
         unsafe { posts.post(number, 100 + number) };
         loop {
             match accesses.ended(number) {
                 Some((word, records)) => {
-                    // SAFETY: the source writes it again when it has taken a post that comes after this.
+                    // SAFETY: the source writes it again when it has taken a post that comes after
+                    // this.
                     assert_eq!((word, unsafe { *records }), (number, record(number)));
                     taken += 1;
                     break;
@@ -45,7 +48,7 @@ fn expose(rounds: u64, (posts, accesses): (&PairLines, &PairLines), without: Wit
     taken
 }
 
-/// The origin of the accesses, which puts only: each waits for the post before its own.
+/// Runs the origin of the accesses, which only puts. Each access waits for the post before its own.
 fn access(rounds: u64, (posts, accesses): (&PairLines, &PairLines), without: Without) {
     let mut taken = 0;
     for number in 0..rounds {
@@ -58,12 +61,13 @@ fn access(rounds: u64, (posts, accesses): (&PairLines, &PairLines), without: Wit
                 None => thread::yield_now(),
             }
         }
-        // SAFETY: that post came after the target had read the access before the last. Otherwise loom reports it.
+        // SAFETY: that post came after the target had read the access before the last. Otherwise
+        // loom reports it.
         unsafe { accesses.end(number, number, &[record(number)]) };
     }
 }
 
-/// A target and an origin, each with a thread.
+/// Runs a target and an origin, each in a thread.
 fn one_way(rounds: u64, without: Without) {
     let lines = Arc::new([PairLines::default(), PairLines::default()]);
     let others = Arc::clone(&lines);
@@ -72,13 +76,14 @@ fn one_way(rounds: u64, without: Without) {
     assert_eq!((taken, origin.join().is_ok()), (rounds, true), "an access was not taken");
 }
 
-/// Two ranks that post to each other and access each other by turns, each in one of the lines.
+/// Runs two ranks that post to each other and access each other by turns, each in one of the lines.
 fn both_ways(rounds: u64) {
     let lines = Arc::new([PairLines::default(), PairLines::default()]);
     let rank = move |rounds: u64, written: &PairLines, read: &PairLines| {
         let mut posts = 0;
         for number in 0..rounds {
-            // SAFETY: the other rank has taken the post before the last, since it has ended an access later.
+            // SAFETY: the other rank has taken the post before the last, since it has ended an
+            // access later.
             unsafe { written.post(number, 100 + number) };
             while posts < number {
                 match read.posted(posts) {
@@ -86,7 +91,8 @@ fn both_ways(rounds: u64) {
                     None => thread::yield_now(),
                 }
             }
-            // SAFETY: the post that was taken last came after the other rank had read the access before the last.
+            // SAFETY: the post that was taken last came after the other rank had read the access
+            // before the last.
             unsafe { written.end(number, number, &[record(number)]) };
             let access = loop {
                 match read.ended(number) {
@@ -94,7 +100,8 @@ fn both_ways(rounds: u64) {
                     None => thread::yield_now(),
                 }
             };
-            // SAFETY: the other rank writes it again when it has taken a post that comes after this.
+            // SAFETY: the other rank writes it again when it has taken a post that comes after
+            // this.
             assert_eq!((access.0, unsafe { *access.1 }), (number, record(number)));
         }
     };
@@ -104,8 +111,8 @@ fn both_ways(rounds: u64) {
     assert!(other.join().is_ok());
 }
 
-/// A rank posts three times to one that drops two accesses, which wait for nothing, and then looks for the first post. The third
-/// post is a frame, for which a number stands here.
+/// Runs a rank that posts three times to one that drops two accesses, which wait for nothing, and
+/// then looks for the first post. The third post is a frame, which is represented by a number here.
 fn dropped(without: Without) {
     let shared = Arc::new((PairLines::default(), AtomicU64::new(0), AtomicU64::new(0)));
     let others = Arc::clone(&shared);

@@ -1,4 +1,5 @@
-//! No rank sleeps through what it waits for. Here `park` has no limit, so that a lost wake-up is a deadlock.
+//! No rank sleeps through what it waits for. Here `park` has no time limit, so that a lost wake-up
+//! is a deadlock.
 
 use std::mem::ManuallyDrop;
 
@@ -152,7 +153,7 @@ fn who_waits_when_the_world_is_ended_is_woken() {
     });
 }
 
-/// A rank ends the world and then writes its own memory once the other does not access it.
+/// A rank ends the world, and then writes its own memory once the other one does not access it.
 fn end_while_another_touches(asks: bool) {
     let memory = Arc::new(UnsafeCell::new(1));
     let (a, b) = pair();
@@ -160,7 +161,7 @@ fn end_while_another_touches(asks: bool) {
     let kept = Arc::clone(&memory);
     let other = thread::spawn(move || {
         if b.touching(true) {
-            // SAFETY: loom checks that nobody writes meanwhile; the model asks just that.
+            // SAFETY: loom checks that nobody writes meanwhile; this is what the model tests.
             kept.with(|value| assert_eq!(unsafe { *value }, 1));
         }
         b.touching(false);
@@ -171,7 +172,8 @@ fn end_while_another_touches(asks: bool) {
     while asks && a.is_touching(1) {
         thread::yield_now();
     }
-    // SAFETY: the other has ceased to access it, and does not begin again. Otherwise loom reports it.
+    // SAFETY: the other rank has ceased to access it, and does not begin again. Otherwise loom
+    // reports it.
     memory.with_mut(|value| unsafe { *value = 2 });
     drop((ManuallyDrop::into_inner(a), other.join().map(ManuallyDrop::into_inner)));
 }
