@@ -225,7 +225,7 @@ fn is(tag: blake3::Hash, bytes: &[u8]) -> bool {
     <[u8; 32]>::try_from(bytes).is_ok_and(|bytes| tag == blake3::Hash::from(bytes))
 }
 
-/// Reads the fields of a message of known length.
+/// A reader of the fields of a message of known length.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -261,7 +261,7 @@ impl Session {
     }
 }
 
-/// Tags records of one direction, each with its number.
+/// A source of tags for the records of one direction, each with its number.
 #[derive(Debug)]
 pub struct Seal {
     key: [u8; 32],

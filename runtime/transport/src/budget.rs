@@ -61,7 +61,7 @@ const MARGIN: u64 = 32 << 20;
 
 pub(crate) const OF_MACHINE: &str = "of the machine's memory";
 
-/// Reads a file of the kernel, by path.
+/// A function that reads a file of the kernel, by path.
 pub(crate) type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Reads the kernel's own files.

@@ -121,7 +121,8 @@ pub(crate) struct Table {
     slots: Arc<[Option<u32>]>,
 }
 
-/// Asks and notifies ranks whose entries are not here. They are named as ranks of the job.
+/// The means to ask and notify ranks whose entries are not here. They are named as ranks of the
+/// job.
 pub(crate) trait RemoteWaits: Send + Sync {
     /// Returns the wait that `rank` last reported to be in. Everything that it had sent before is
     /// here. With `ask`, asks it again, unless it was asked just before.

@@ -46,7 +46,7 @@ enum Storage {
     Allocation(#[expect(dead_code, reason = "held for its drop")] Allocation),
 }
 
-/// Returns `true` once no rank can read some memory any more.
+/// A function that returns `true` once no rank can read some memory any more.
 pub type Done = Box<dyn Fn() -> bool + Send>;
 
 /// When no rank can read some memory any more.

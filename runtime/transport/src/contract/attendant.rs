@@ -17,7 +17,7 @@
 
 use crate::{Header, Port};
 
-/// Serves the frames of [`Port::SERVICE`] of one world.
+/// A server of the frames of [`Port::SERVICE`] of one world.
 pub trait Attendant: Send {
     /// Serves a request of `from`. No rank has checked its bytes. They are aligned to 16.
     ///
@@ -31,7 +31,7 @@ pub trait Attendant: Send {
     }
 }
 
-/// The ranks to which an attendant posts its answers.
+/// The side of a transport that posts an attendant's answers.
 pub trait Answers {
     /// Posts a frame with a copy of these bytes to `to`, in order with what this rank posts to it
     /// on this port. An answer to a rank that is lost is dropped. Answers are not

@@ -7,8 +7,8 @@
 //!   may compute, or wait in another world, until it ends.
 //! - Memory that a frame refers to may be read once the frame has arrived (W1), and belongs to its
 //!   owner again once the reader has released the frame (W2, W4).
-//! - A rank keeps memory that others may read unchanged until they have released it. Leaving does
-//!   not lift this obligation.
+//! - Memory of a rank that others may read must remain unchanged until they have released it.
+//!   Leaving does not lift this obligation.
 
 use crate::{Attendant, Bytes, Frame, Header, Lost, Memory, Meter, PairLines, Payload, Port, Until};
 use std::ptr::NonNull;
@@ -26,7 +26,7 @@ pub const UNREPORTED_BYTES: u64 = 2 << 20;
 /// transport.
 pub const COPIED: usize = 24;
 
-/// Whether the transport uses memory of this rank for another rank.
+/// The use that a transport makes of this rank's memory for another rank.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Lent {
     /// The transport uses no memory of this rank.
@@ -149,8 +149,8 @@ pub trait Channels {
     ///
     /// # Safety
     /// `to` is valid for reads and writes of `len` initialised bytes until that frame is released,
-    /// and nobody else accesses them until the frame is polled. Both hold only until the buffers of
-    /// `from` on this port are [cancelled](Self::cancel), or this end is dropped. On
+    /// and nobody else accesses them until the frame is polled. Both must hold only until the
+    /// buffers of `from` on this port are [cancelled](Self::cancel), or this end is dropped. On
     /// [`Port::FENCE`] the bytes are valid, and nobody else accesses them, as long as
     /// [`lent(from)`](Self::lent) reports that something is in use.
     unsafe fn prepost(

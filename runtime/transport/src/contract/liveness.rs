@@ -1,7 +1,7 @@
 //! [`Liveness`]: how ranks wait, leave and fail, and how a world ends.
 //!
 //! - Everything that a rank sent before it left is still received. After that, every wait for more
-//!   returns [`Lost`] with its name.
+//!   returns [`Lost`], which names that rank.
 //! - A rank that has left no longer accesses the memory of any rank.
 //!
 //! # How to wait

@@ -15,12 +15,12 @@ use crate::fabric::core::Core;
 use crate::fabric::waker::EventWaker;
 use crate::stream::{Decoder, Intake};
 
-/// Carries the bytes of a fabric.
+/// A carrier of a fabric's bytes.
 pub trait Carrier: Sized + Send + 'static {
     /// A connection to one other rank.
     type Connection: Connection<Self>;
 
-    /// Opens a connection to one other rank.
+    /// The opening of a connection to one other rank.
     type Opening: Opening;
 
     /// The place where a thread waits until something arrives.
@@ -110,7 +110,7 @@ pub trait Arrivals: Send + Sync {
     fn wait_with(&self, waker: &EventWaker, limit: Duration);
 }
 
-/// Opens a connection to one other rank.
+/// The opening of a connection to one other rank.
 pub trait Opening: Send {
     /// Returns whether one of the two ranks is opening a connection.
     fn is_under_way(&self) -> bool;

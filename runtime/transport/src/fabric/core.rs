@@ -32,7 +32,7 @@ pub struct Core<C: Carrier> {
     pub(super) limits: Limits,
     /// This rank, as a rank of the job.
     pub(super) me: usize,
-    /// Wakes the thread that serves.
+    /// The waker of the thread that serves.
     server: Arc<EventWaker>,
     /// What the last wait has found. Kept so that its memory is reused.
     pub(crate) ready: Found<C>,
@@ -47,13 +47,13 @@ pub struct Core<C: Carrier> {
     pub(super) channels: BTreeMap<u64, Channel>,
     /// The number of worlds that this rank has created.
     pub(super) created_worlds: u32,
-    /// Counts the events that a rank may wait for.
+    /// The number of events that a rank may wait for.
     pub(crate) events: u64,
-    /// Counts the reads that found something.
+    /// The number of reads that found something.
     pub(super) heard: u64,
-    /// Counts the calls of the rank itself.
+    /// The number of calls of the rank itself.
     pub(super) calls: u64,
-    /// Counts the polls of the rank that found what they looked for.
+    /// The number of polls of the rank that found what they looked for.
     pub(super) found: u64,
     /// How many of the next polls find nothing more than what was read when the rank woke.
     pub(super) fresh: usize,
@@ -94,7 +94,7 @@ pub struct Core<C: Carrier> {
     pub(super) timed: Instant,
     /// What is known of other ranks' waits.
     pub(super) probes: Probes,
-    /// Counts what this rank knows of failures.
+    /// The count of failures that this rank knows of.
     pub(super) alarms: Alarms,
 }
 
@@ -124,7 +124,7 @@ pub(super) enum RankState {
     SleepsOnFutex(u64),
 }
 
-/// Takes in what arrives from one rank.
+/// An intake of what arrives from one rank.
 struct ItemSink<'a, C: Carrier> {
     core: &'a mut Core<C>,
     from: usize,

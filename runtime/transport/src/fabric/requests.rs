@@ -13,7 +13,7 @@ use crate::fabric::core::Core;
 use crate::stream::ItemWriter;
 use crate::{Answers, Attendant, Cause, Header, Port};
 
-/// Posts the answers of one world's attendant.
+/// The answers of one world's attendant.
 struct CoreAnswers<'a, C: Carrier> {
     core: &'a mut Core<C>,
     number: u64,

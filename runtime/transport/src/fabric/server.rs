@@ -54,15 +54,15 @@ pub struct Fabric<C: Carrier> {
     server: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Takes a launcher's reports of other ranks. A rank that closes its connections waits for those
-/// that it has something for, so reports reach it until the end. A `Reports` does not keep the
-/// connections open.
+/// A handle for a launcher's reports of other ranks. A rank that closes its connections waits for
+/// those that it has something for, so reports reach it until the end. A `Reports` does not keep
+/// the connections open.
 pub struct Reports<C: Carrier>(Arc<FabricShared<C>>);
 
 pub(crate) struct FabricShared<C: Carrier> {
     core: Mutex<Core<C>>,
     arrivals: Arc<C::Arrivals>,
-    /// Wakes the rank that waits for arrivals. The next field wakes the thread.
+    /// The waker of the rank that waits for arrivals. The next field is that of the thread.
     rank: Arc<EventWaker>,
     server: Arc<EventWaker>,
 }

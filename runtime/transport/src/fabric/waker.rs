@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-/// Wakes a thread that waits.
+/// A waker of one thread that waits.
 pub struct EventWaker(OwnedFd);
 
 impl EventWaker {

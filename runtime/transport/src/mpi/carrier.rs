@@ -35,7 +35,7 @@ pub type MpiEnd = FabricEnd<OverMpi>;
 /// The connections of a process to the other ranks of its job, over MPI.
 pub type MpiFabric = Fabric<OverMpi>;
 
-/// Takes reports of other ranks to a fabric over MPI.
+/// A handle for reports of other ranks to a fabric over MPI.
 pub type MpiReports = Reports<OverMpi>;
 
 /// The longest message, in bytes. MPI counts bytes in 31 bits, and a rank that receives a message
@@ -65,8 +65,8 @@ pub struct OverMpi {
     ended: bool,
 }
 
-/// Waits in steps that double, since MPI cannot wait for any message and be woken. An arrival makes
-/// the steps short again.
+/// A wait in steps that double, since MPI cannot wait for any message and be woken. An arrival
+/// makes the steps short again.
 pub struct Steps {
     rank: Arc<EventWaker>,
     /// The next step, in microseconds.
@@ -594,7 +594,8 @@ mod tests {
     /// The least payload that is a message of its own between the ranks of these tests.
     const NEAR: usize = APART[0];
 
-    /// Records the lengths of messages to rank 1, and where messages of rank 0 are received.
+    /// A recorder of the lengths of messages to rank 1, and of where messages of rank 0 are
+    /// received.
     struct Noted(Box<dyn Messages>, Arc<Notes>);
 
     #[derive(Default)]

@@ -60,7 +60,7 @@ impl Alarms {
 pub(crate) struct FailedRanks {
     /// The number of failed ranks.
     count: SharedSlice<AtomicU32>,
-    /// Counts the failures of all worlds of the job.
+    /// The count of failures of all worlds of the job.
     alarms: SharedSlice<AtomicU32>,
     why: SharedSlice<LossCell>,
     /// Why each rank left its last world, if it left with an error and then ended by itself and in

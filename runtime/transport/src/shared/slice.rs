@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 
 use crate::sync::Arc;
 
-/// Keeps memory alive while a clone of it exists.
+/// A handle that keeps memory alive while a clone of it exists.
 pub type KeepAlive = Arc<dyn Send + Sync>;
 
 /// A list of values that several ranks share. A clone refers to the same list.

@@ -202,7 +202,7 @@ impl Drop for Allocation {
     }
 }
 
-/// Places values in an arena, each slice in an allocation of its own.
+/// A placement of values in an arena, each slice in an allocation of its own.
 pub(super) struct ArenaPlacement(pub(super) Arc<Arena>);
 
 impl Placement for ArenaPlacement {

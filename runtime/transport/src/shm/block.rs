@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use crate::shared::slice::{KeepAlive, Placement, SharedSlice};
 use crate::sync::Arc;
 
-/// Places values one after the other.
+/// A placement of values one after the other.
 pub(super) struct Block {
     base: *mut u8,
     at: u64,

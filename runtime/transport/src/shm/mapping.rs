@@ -197,7 +197,7 @@ impl Mapping {
         }
     }
 
-    /// Makes this process keep all pages that it uses from now on.
+    /// Makes this process keep, from now on, all pages that it has used.
     pub(super) fn keep_pages(&self) {
         self.keeps_pages.store(true, Ordering::Relaxed);
     }

@@ -52,7 +52,7 @@ pub(super) struct SimCore {
     pub(super) inbound: Vec<LinkReader>,
     outbound: Vec<LinkWriter>,
     random: Random,
-    /// Serves the frames of [`Port::SERVICE`], until this rank leaves.
+    /// The server of the frames of [`Port::SERVICE`], until this rank leaves.
     pub(super) attendant: Option<Box<dyn Attendant>>,
     pub(super) world: Arc<SimWorld>,
 }
@@ -135,7 +135,7 @@ impl SimCore {
     }
 
     /// Handles a poll that found nothing from `from`. Returns `false` if more can arrive. Otherwise
-    /// takes what is in flight, and returns whether `found` then succeeds, or else the loss.
+    /// takes what is in flight, and returns `true` if `found` then succeeds, or else the loss.
     pub(super) fn missing(&mut self, from: usize, found: impl Fn(&Self) -> bool) -> Result<bool, Lost> {
         let Some(lost) = self.own_loss().or_else(|| self.world.membership.lost(from)) else {
             return Ok(false);

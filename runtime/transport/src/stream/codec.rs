@@ -76,8 +76,8 @@ pub(crate) const PROBE: usize = 1 << 16;
 /// The longest list of ranks that a wait is about, in bytes.
 pub(crate) const ABOUT: usize = 1 << 10;
 
-/// The number of released frames by which a receiver reports that it has closed the port. It stands
-/// for all frames, also those that still arrive.
+/// The number of released frames by which a receiver reports that it has closed the port. It means
+/// all frames, also those that still arrive.
 pub(crate) const CLOSED: u64 = u64::MAX;
 
 /// An item. Frames and bytes are counted from the beginning of the world, for the pair of ranks,
@@ -182,7 +182,7 @@ impl Out for Vec<u8> {
     }
 }
 
-/// Writes items of one channel.
+/// A writer of items of one channel.
 pub(crate) struct ItemWriter<'a, O>(pub(crate) &'a mut O, pub(crate) u64);
 
 impl<O: Out> ItemWriter<'_, O> {

@@ -4,7 +4,7 @@ use super::body::{Body, ReceiveBuffer};
 use super::codec::*;
 use crate::{Header, Leave, Notification, Port, Record};
 
-/// Receives the items that are read.
+/// A receiver of the items that are read.
 pub trait Intake {
     /// Called when the head of a frame of this channel and port has arrived. Returns the buffer for
     /// its payload, or `None` for memory of its own.
@@ -27,7 +27,7 @@ impl<F: FnMut(u64, Item)> Intake for Plain<F> {
     }
 }
 
-/// Reads items from pieces.
+/// A reader of items from pieces.
 #[derive(Default)]
 pub struct Decoder {
     head: ItemHead,

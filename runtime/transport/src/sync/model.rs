@@ -25,7 +25,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug, Default)]
 pub(crate) struct Line<T>(pub(crate) T);
 
-/// Parks a thread. Loom's own `unpark` would also end anything else that its thread is blocked in.
+/// The place where a thread parks. Loom's own `unpark` would also end anything else that its thread
+/// is blocked in.
 #[derive(Debug)]
 pub(crate) struct Parker(Notify);
 

@@ -39,7 +39,7 @@ pub struct Connection {
     pub(super) watched: bool,
     /// Whether this rank has opened it.
     pub(super) ours: bool,
-    /// Orders the connections by their last use.
+    /// The number of its last use, which orders the connections.
     pub(super) used: u64,
     /// The last use that the timers saw, and when they saw it first.
     pub(super) used_before: (u64, Instant),
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(reader.join().unwrap().unwrap(), (8 << 20) + 2 * KEPT as u64 + 1);
     }
 
-    /// Counts frames.
+    /// A counter of frames.
     struct Frames(usize);
 
     impl Intake for Frames {

@@ -34,7 +34,7 @@ pub type TcpEnd = FabricEnd<Tcp>;
 /// The connections of a process to the other ranks of its job, over TCP.
 pub type TcpFabric = Fabric<Tcp>;
 
-/// Takes a launcher's reports to a fabric over TCP.
+/// A handle for a launcher's reports to a fabric over TCP.
 pub type TcpReports = fabric::Reports<Tcp>;
 
 /// The sockets of a process.
@@ -52,7 +52,7 @@ pub struct Tcp {
     wanted: VecDeque<u32>,
     /// Whether connections are accepted. If not, there is no room for one that waits.
     accepts: bool,
-    /// Counts the uses of connections.
+    /// The number of uses of connections so far.
     uses: u64,
 }
 

@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use crate::auth::{Opener, Session, Taker};
 use crate::fabric::carrier;
 
-/// Opens a connection to one other rank.
+/// The opening of a connection to one other rank.
 pub struct Dial {
     pub(super) address: SocketAddr,
     pub(super) attempt: Option<Attempt>,

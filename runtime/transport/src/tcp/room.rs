@@ -9,10 +9,11 @@
 //! gives its verdict on the new connection when it has.
 //!
 //! In a job of many ranks, a rank may have something for each other one, so connections are opened
-//! as others are closed. Half of them are for those that this rank opens, which queue. The other
-//! half is for those that others open, which wait at the listener. The least recently used one is
-//! closed first. Two ranks never wait for each other's room: what a connection was opened for is
-//! read whatever its receiver does, so each of the accepted connections can be closed.
+//! as others are closed. Half of the allowed connections are for those that this rank opens, which
+//! queue. The other half is for those that others open, which wait at the listener. The least
+//! recently used one is closed first. Two ranks never wait for each other's room: what a connection
+//! was opened for is read whatever its receiver does, so each of the accepted connections can be
+//! closed.
 //!
 //! [`Item::Rest`]: crate::stream::Item::Rest
 

@@ -71,7 +71,8 @@ pub(super) fn are_ours() -> bool {
         })
 }
 
-/// Keeps the number of the last error of this thread for the code that was interrupted.
+/// A guard that keeps the number of the last error of this thread for the code that was
+/// interrupted.
 struct KeepError(c_int);
 
 impl KeepError {
