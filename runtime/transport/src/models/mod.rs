@@ -1,6 +1,6 @@
 //! The transports, compiled against loom's atomics, and their protocols executed in every order of
-//! steps (with a bound on preemptions): `RUSTFLAGS="--cfg loom" cargo test -p fencepost-transport
-//! --lib models::`.
+//! steps (with a bound on preemptions). They are run by
+//! `RUSTFLAGS="--cfg loom" cargo test -p fencepost-transport --lib models::`.
 //!
 //! A correct protocol proves little unless the model would detect a wrong one. So for each of the
 //! six waits there is the same protocol without that wait, which loom must reject. There is also
