@@ -360,7 +360,9 @@ impl Waits {
     pub fn begin_about(&self, rank: usize, awaited: usize, others: &[(usize, bool)], text: &str) -> u64 {
         let entry = self.own(rank);
         self.end(rank);
-        fence(Ordering::Release); // pairs with the one in `read`: a rank that sees what follows sees that the last wait is over
+        // Pairs with the fence in `read`: a rank that sees what follows sees that the last wait is
+        // over.
+        fence(Ordering::Release);
         let number = entry.last.load(Ordering::Relaxed) + 1;
         entry.last.store(number, Ordering::Relaxed);
         entry.awaited.store(self.rank(awaited) as u64, Ordering::Relaxed);

@@ -311,7 +311,8 @@ mod tests {
                     most.fetch_max(overtaken, Ordering::Relaxed);
                 }
                 if i.is_multiple_of(4) {
-                    std::thread::yield_now(); // others find it held, also where threads share a core
+                    // Others find the lock held, also where threads share a core.
+                    std::thread::yield_now();
                 }
                 let _ = lock.leave(hold);
             };

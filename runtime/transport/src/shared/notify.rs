@@ -202,7 +202,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
     fn make_row(&mut self, placement: &mut impl Placement) -> io::Result<()> {
         let row = placement.place(SETS * self.size, Cell::new)?;
         self.origins[self.rank].row = NonNull::new(row.address() as *mut Cell);
-        self.tables.rows[self.rank].store(row.address(), Ordering::Release); // the load in `find_row`
+        // Pairs with the load in `find_row`.
+        self.tables.rows[self.rank].store(row.address(), Ordering::Release);
         self.row = Some(row);
         Ok(())
     }
@@ -258,7 +259,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
             return false;
         }
         let Some(cell) = self.awaited(from) else { return self.find_row(from) && self.look(from) };
-        let arrived = cell.exchange.load(Ordering::Acquire) == self.exchange; // the store in `publish`
+        // Pairs with the store in `publish`.
+        let arrived = cell.exchange.load(Ordering::Acquire) == self.exchange;
         if arrived {
             self.origins[from].read = self.exchange;
             self.unread -= 1;
@@ -302,19 +304,22 @@ impl<const SETS: usize> NotificationBoard<SETS> {
     /// Returns whether `from` has a row now. It was not known to have one.
     #[cold]
     fn find_row(&mut self, from: usize) -> bool {
-        let row = self.tables.rows[from].load(Ordering::Acquire) as *mut Cell; // the store in `make_row`
+        // Pairs with the store in `make_row`.
+        let row = self.tables.rows[from].load(Ordering::Acquire) as *mut Cell;
         self.origins[from].row = NonNull::new(row);
         self.origins[from].row.is_some()
     }
 
     #[inline]
     pub(crate) fn settle(&mut self) {
-        self.tables.settled[self.rank].0.store(self.exchange, Ordering::Release); // the load in `settled`
+        // Pairs with the load in `settled`.
+        self.tables.settled[self.rank].0.store(self.exchange, Ordering::Release);
     }
 
     #[inline]
     pub(crate) fn settled(&self, from: usize) -> bool {
-        self.tables.settled[from].0.load(Ordering::Acquire) >= self.exchange // the store in `settle`
+        // Pairs with the store in `settle`.
+        self.tables.settled[from].0.load(Ordering::Acquire) >= self.exchange
     }
 
     /// Returns the cell in which `origin` notifies this rank alone of this exchange, once the row

@@ -226,7 +226,8 @@ impl Senders {
         let sender = self.open(to, port, placement)?;
         if sender.lines.is_none() {
             let lines = placement.place(1, PairLines::default)?;
-            sender.queue[0].0.lines.store(lines.address(), Ordering::Release); // the load in `Receivers::lines`
+            // Pairs with the load in `Receivers::lines`.
+            sender.queue[0].0.lines.store(lines.address(), Ordering::Release);
             sender.lines = Some(lines);
         }
         Ok(NonNull::from(&sender.lines.as_ref().expect("they were just made")[0]))
@@ -289,7 +290,8 @@ impl Receivers {
             && let Some(slot) = receiver.slot()
         {
             let next = receiver.released + 1;
-            _ = backoff.look_out(|| slot.number.load(Ordering::Acquire) == next); // the store in `post`
+            // Pairs with the store in `post`.
+            _ = backoff.look_out(|| slot.number.load(Ordering::Acquire) == next);
         }
     }
 
@@ -473,7 +475,8 @@ impl Sender {
     #[inline]
     fn released(&mut self) -> u64 {
         if self.released < self.posted {
-            self.released = self.queue[0].0.released.load(Ordering::Acquire); // the store in `release`
+            // Pairs with the store in `release`.
+            self.released = self.queue[0].0.released.load(Ordering::Acquire);
             if self.released < self.posted && self.is_closed() {
                 self.released = self.posted;
             }
@@ -566,7 +569,8 @@ impl Receiver {
         let open = std::mem::replace(&mut self.open, false);
         if open {
             self.released += 1;
-            self.state().released.store(self.released, Ordering::Release); // the loads of the sender
+            // Pairs with the loads of the sender.
+            self.state().released.store(self.released, Ordering::Release);
         }
         open
     }

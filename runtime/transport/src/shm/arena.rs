@@ -328,7 +328,8 @@ mod tests {
             assert_eq!(shortage.requested, pages(bytes));
             assert!(shortage.available < bytes && !shortage.limit.is_empty(), "{shortage}");
         }
-        let shortage = arena.allocate(before.0, false).err().unwrap(); // all of the machine's memory
+        // This is all of the machine's memory.
+        let shortage = arena.allocate(before.0, false).err().unwrap();
         assert!(shortage.available < before.0, "{shortage}");
         assert_eq!(arena.free(), before);
         drop(arena.allocate(100_000, false).unwrap());

@@ -235,7 +235,8 @@ fn thread() -> u32 {
 fn begin_step(slot: usize, page: usize) -> bool {
     let me = thread();
     let free = STEPPED.iter().find(|step| {
-        step.thread.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed).is_ok() // the store in `stepped`
+        // Pairs with the store in `stepped`.
+        step.thread.compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed).is_ok()
     });
     // Only this thread looks at the rest before it gives the step back.
     free.map(|step| {

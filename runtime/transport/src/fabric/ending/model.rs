@@ -251,7 +251,8 @@ fn open(state: &mut State, me: usize, rules: Rules) -> bool {
         state[me].suspects = true;
         return true;
     }
-    let crossed = other.side == Side::Opening && me == 1; // the connection of the lower rank is used
+    // The connection of the lower rank is used.
+    let crossed = other.side == Side::Opening && me == 1;
     if other.side == Side::Open || crossed {
         return false;
     }
