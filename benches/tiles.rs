@@ -116,14 +116,14 @@ fn main() {
     by_hand(&mut harness);
     let (short, mut choices) = (short(), Choices::default());
     let (squares, cubes): (&[usize], &[usize]) =
-        if short { (&[64], &[32]) } else { (&[64, 256, 1024, 2048, 4096], &[32, 64, 128, 256]) };
+        if short { (&[64], &[32]) } else { (&[64, 256, 1024, 2048, 4096, 8192], &[32, 64, 128, 256, 384]) };
     let links = [
         ("local", TransportKind::Local),
         ("shm", TransportKind::ShmThreads),
         ("tcp", TransportKind::TcpThreads),
     ];
     for (link, transport) in links {
-        for ranks in if short { vec![2] } else { vec![1, 2, 4] } {
+        for ranks in if short { vec![2] } else { vec![1, 2, 4, 8] } {
             for &cells in squares {
                 let question = Question { transport: transport.clone(), ranks, cells };
                 choices.ask::<f64, 2>(short, link, &question);
