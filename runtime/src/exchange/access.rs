@@ -1,4 +1,5 @@
-//! The calls of an origin: start, complete and drop. [`Opened`] has the operations that it collects in between.
+//! The calls of an origin: start, complete and drop. [`Opened`] has the operations collected in
+//! between.
 
 use crate::collect::batch::{Batch, Collected};
 use crate::collect::lent::Lent;
@@ -57,7 +58,7 @@ pub(crate) fn start(window: &WindowCore, targets: &[usize], site: Site) -> Resul
     exchange.started += 1;
     exchange.open.push((opened.number, site));
     window.accesses.set(exchange.open.len());
-    window.plain.set(false); // a fence finds the access then
+    window.plain.set(false); // so that a fence finds the access
     window.shut_for_access();
     Ok(opened)
 }
@@ -65,7 +66,7 @@ pub(crate) fn start(window: &WindowCore, targets: &[usize], site: Site) -> Resul
 /// Ends an access: waits for the posts that it needs, gets, and sends the rest.
 ///
 /// # Errors
-/// As `Access::complete` says. The access is not open any more.
+/// As `Access::complete`. The access is not open any more.
 pub(crate) fn complete(window: &WindowCore, mut access: Box<Opened>, call: &Call) -> Result<()> {
     let world = &window.world;
     let endpoint = &mut *world.endpoint.borrow_mut();
@@ -100,7 +101,8 @@ pub(crate) fn awaited_target(window: &WindowCore, endpoint: &mut Endpoint, acces
     access.batches.iter().find(|batch| !is_there(batch)).map(|batch| batch.target)
 }
 
-/// The number of posts of its target that have come before an access to it is sent (16).
+/// Returns the number of posts that must have come from its target before an access to it is sent
+/// (16).
 #[inline]
 fn needed(batch: &Collected) -> u64 {
     batch.number + u64::from(!batch.gets.is_empty())
@@ -111,8 +113,10 @@ fn close(window: &WindowCore, exchange: &mut Exchange, ended: u64) {
     window.accesses.set(exchange.open.len());
 }
 
-/// [`carry_out`] of an access to one other rank that gets nothing, goes into the lines of the pair, and waits for nothing. `None`
-/// for any other, and nothing has happened.
+/// Does what [`carry_out`] does for an access to one other rank that gets nothing, goes into the
+/// lines of the pair, and waits for nothing.
+///
+/// Returns `None`, before it has had any effect, for any other access.
 #[inline(always)]
 fn short_cut(
     window: &WindowCore,
@@ -131,7 +135,7 @@ fn short_cut(
     let to = exchange.to.of(target);
     let word = short(batch, &to.told)?;
     to.lines.written(endpoint, target, ports.accesses)?;
-    // Not the post of this access: its target may just be writing it.
+    // Posts before that of this access only: the target may be writing that one at this moment.
     take_lines(endpoint, target, to, ports, batch.number);
     if to.posts < batch.number || to.come.front().is_some_and(|post| !matches!(post.lent, Lent::Whole)) {
         return None;
@@ -144,7 +148,8 @@ fn short_cut(
     } else {
         to.sent.push_back(Sent { batch: Some(batch), frame: None, judged });
     }
-    // To look for posts takes as long as a line takes from the target; who waits for the access does not wait for that.
+    // Looking for posts takes as long as a line takes from the target. It comes after the write, so
+    // that the rank that waits for the access does not wait for it.
     if to.posts < to.starts
         && let Err(lost) = take_frames(window, endpoint, target, to, ports)
         && !matches!(lost.how, Loss::Left(_))
@@ -167,8 +172,8 @@ fn write(
 ) {
     let records = &batch.outbox.records[..];
     if let Some(lines) = to.lines.written(endpoint, batch.target, ports.accesses) {
-        // SAFETY: this rank writes the lines that it has made for the target. That had read access `number - 2` before it made
-        // post `number - 1`, which has been taken (16).
+        // SAFETY: this rank writes the lines that it has made for the target. The target had read
+        // access `number - 2` before it made post `number - 1`, which has been taken (16).
         unsafe { lines.end(batch.number, word, records) };
         endpoint.wake(batch.target);
         window.world.count_sent(size_of_val(records), 0);
@@ -199,7 +204,7 @@ fn carry_out(
         let (target, needed) = (batch.target, needed(batch));
         let to = exchange.to.of(target);
         if batch.gets.is_empty() && to.posts >= needed {
-            continue; // nothing is waited for, and the post is looked for below
+            continue; // there is nothing to wait for; the post is looked for below
         }
         let watch = || Watch::new(world, call, windows, target, Awaited::One("posts"));
         wait(endpoint, watch, |endpoint| {
@@ -227,7 +232,8 @@ fn carry_out(
         }
     }
     for target in targets {
-        // To look for posts takes as long as a line takes from the target; who waits for the access does not wait for that.
+        // Looking for posts takes as long as a line takes from the target. It comes after the
+        // sends, so that the rank that waits for the access does not wait for it.
         if sent.is_ok() {
             sent = look_early(window, endpoint, exchange, target, ports);
         }
@@ -243,7 +249,7 @@ fn carry_out(
     }
 }
 
-/// Sends what was collected for one target, or that something of it does not fit.
+/// Sends what was collected for one target, or reports to it that some of it does not fit.
 fn end(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -254,7 +260,7 @@ fn end(
     let (world, target) = (&window.world, batch.target);
     let to = exchange.to.of(target);
     to.open = None;
-    // Posts of accesses before this one have been taken by those.
+    // Earlier accesses have taken the posts that belong to them.
     let post = to.come.pop_front();
     let wrong = post.as_ref().and_then(|post| batch.misfit(&post.lent));
     if let (Some((class, site)), Some(post)) = (wrong, &post) {
@@ -299,14 +305,16 @@ fn end(
     };
     let mut frame = None;
     if target == world.rank {
-        // SAFETY: the payload is in the batch or in the scratch, as many bytes, and nothing writes them here.
+        // SAFETY: the payload is in the batch or in the scratch and has `len` bytes, and nothing
+        // writes them here.
         let bytes = if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(payload, len) } };
         let kept = kept_own(target, bytes)?;
         exchange.from.of(target).own.push_back((head, kept));
     } else if wrong.is_some() {
         send(world, endpoint, (target, ports.accesses), head, scratch, &mut to.frames)?;
     } else {
-        // SAFETY: the batch is kept as it is until the target has released the frame, below, or in `WindowCore::drop`.
+        // SAFETY: the batch is kept unchanged until the target has released the frame, below, or in
+        // `WindowCore::drop`.
         match unsafe { endpoint.post_copy(target, ports.accesses, head, payload, len) } {
             Ok(()) => {
                 frame = (len > COPIED && endpoint.reaches(target)).then_some(to.frames);
@@ -326,7 +334,7 @@ fn end(
     Ok(())
 }
 
-/// Keeps a frame of this rank to itself.
+/// Keeps a frame from this rank to itself.
 fn keep_own(exchange: &mut Exchange, me: usize, head: Header, bytes: &[u8]) -> Result<(), Lost> {
     let kept = kept_own(me, bytes)?;
     exchange.from.of(me).own.push_back((head, kept));
@@ -336,7 +344,7 @@ fn keep_own(exchange: &mut Exchange, me: usize, head: Header, bytes: &[u8]) -> R
 fn kept_own(me: usize, bytes: &[u8]) -> Result<Bytes, Lost> {
     let kept = Memory::heap().any(bytes.len());
     let kept = kept.map_err(|error| Lost { rank: me, how: Loss::Ended(format!("rank {me}: {error}")) })?;
-    // SAFETY: both have as many bytes.
+    // SAFETY: both have `bytes.len()` bytes.
     unsafe { kept.base().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     Ok(kept)
 }
@@ -346,7 +354,7 @@ fn no_room(rank: usize, error: &Error) -> Lost {
     Lost { rank, how: Loss::Ended(format!("rank {rank}: {}", error.message())) }
 }
 
-/// Ends an access that is not completed: its targets are told. Never waits.
+/// Ends an access that is not completed, and notifies its targets. Never waits.
 pub(crate) fn drop_access(window: &WindowCore, access: &mut Opened) {
     let why = || {
         format!(
@@ -359,7 +367,8 @@ pub(crate) fn drop_access(window: &WindowCore, access: &mut Opened) {
         get.slot.fail(ErrorClass::RmaSync, why());
     }
     let world = &window.world;
-    // In the middle of another call of the world nothing can be sent: then it is as if the access were leaked.
+    // Nothing can be sent in the middle of another call of the world: the access is then treated as
+    // if it were leaked.
     let (Ok(mut endpoint), Ok(mut exchange)) =
         (world.endpoint.try_borrow_mut(), window.exchange.try_borrow_mut())
     else {
@@ -373,8 +382,8 @@ pub(crate) fn drop_access(window: &WindowCore, access: &mut Opened) {
         let to = exchange.to.of(target);
         to.open = None;
         if target != world.rank {
-            // A pair whose accesses are all dropped looks for posts nowhere else. A loss is found
-            // by what needs the target.
+            // If all accesses of a pair are dropped, posts are looked for nowhere else. A call that
+            // needs the target finds its loss.
             drop(look(window, endpoint, target, to, ports));
         }
         let judged = to.come.pop_front().is_some();
@@ -382,12 +391,12 @@ pub(crate) fn drop_access(window: &WindowCore, access: &mut Opened) {
         let head: Header = of_failed(batch.number, ErrorClass::RmaSync, access.site, &mut to.told, scratch);
         if target == world.rank {
             if let Ok(bytes) = Memory::heap().any(scratch.len()) {
-                // SAFETY: both have as many bytes.
+                // SAFETY: both have `scratch.len()` bytes.
                 unsafe { bytes.base().copy_from_nonoverlapping(scratch.as_ptr(), scratch.len()) };
                 exchange.from.of(target).own.push_back((head, bytes));
             }
         } else if world.alive().is_ok() {
-            // A world that has ended tells its ranks by itself.
+            // A world that has ended notifies its ranks itself.
             drop(send(world, endpoint, (target, ports.accesses), head, scratch, &mut to.frames));
         }
         to.sent.push_back(Sent { batch: None, frame: None, judged });

@@ -1,7 +1,8 @@
-//! Conflicts in exposures, where they are looked for (planner/README.md, 31).
+//! Detection of conflicts in exposures, with a check (planner/README.md, 31).
 //!
-//! A frame goes before each post and each access: what its sender knows to be over ([`Clock`](crate::state::clock::Clock)), and
-//! before an access its calls with their lines. The target compares those of all sources before it applies anything.
+//! A frame precedes each post and each access. It contains what its sender knows to be over
+//! ([`Clock`](crate::state::clock::Clock)), and before an access also its calls with their lines.
+//! The target compares the calls of all sources before it applies anything.
 
 use crate::collect::batch::Collected;
 use crate::collect::checked::List;
@@ -20,7 +21,7 @@ use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{Frame, Header};
 use std::panic::Location;
 
-/// The frame before a post, or before the access of this batch; `None` where nothing is checked.
+/// Returns the frame that precedes a post, or the access of this batch; `None` without a check.
 pub(super) fn frame_of(window: &WindowCore, batch: Option<&Collected>) -> Option<(Header, Vec<u8>)> {
     let world = &window.world;
     if !world.checks.is_on() {
@@ -34,11 +35,11 @@ pub(super) fn frame_of(window: &WindowCore, batch: Option<&Collected>) -> Option
     Some((header(0, kind::CHECK, window.key.window), bytes))
 }
 
-/// An operation is about to be collected for an access.
+/// Checks an operation that is about to be collected for an access.
 ///
 /// # Errors
-/// `RMA_CONFLICT`, where conflicts are looked for and it overwrites itself, or one before it in
-/// this access conflicts with it, unless conflicts pass.
+/// `RMA_CONFLICT` if conflicts are checked and the operation overwrites itself, or if it conflicts
+/// with an earlier one in this access, unless conflicts pass.
 pub(crate) fn may_call(
     window: &WindowCore,
     batch: &mut Collected,
@@ -61,7 +62,7 @@ pub(crate) fn may_call(
     Err(check::of_access(window, &list_of(batch), (kind, target, touched), site))
 }
 
-/// The calls of an access, in program order.
+/// Returns the calls of an access, in program order.
 fn list_of(batch: &Collected) -> List {
     let mut list = List::default();
     let mut gets = batch.gets.iter().peekable();
@@ -86,15 +87,16 @@ fn list_of(batch: &Collected) -> List {
     list
 }
 
-/// Takes in a frame that was sent before a post or an access, if this is one: returns what it says of calls.
+/// Takes in `frame` if it is one that precedes a post or an access, and returns the calls that it
+/// describes, encoded.
 ///
 /// # Errors
-/// No rank sends it.
+/// If no rank sends such a frame.
 pub(super) fn take_in(world: &WorldCore, frame: &Frame) -> Option<Result<Vec<u8>, &'static str>> {
     if frame.header.kind != kind::CHECK {
         return None;
     }
-    // SAFETY: a frame is readable until it is released, which is later.
+    // SAFETY: the frame is readable until it is released, which is later.
     let mut bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
     let knows = world.checks.clock.read_all(world.size, &mut bytes).filter(|_| world.checks.is_on());
     let Some(knows) = knows else {
@@ -106,22 +108,23 @@ pub(super) fn take_in(world: &WorldCore, frame: &Frame) -> Option<Result<Vec<u8>
     Some(Ok(bytes.to_vec()))
 }
 
-/// This window is posted at this line.
+/// Records that this window is posted at this line.
 pub(super) fn posted(window: &WindowCore, lent: &Lent, site: &'static Location<'static>) {
     if matches!(lent, Lent::Part(_)) {
         check::posted(window, site);
     }
 }
 
-/// The exposure of this window is over, and the program has it again.
+/// Records that the exposure of this window is over, and that the program has it again.
 pub(super) fn waited(window: &WindowCore, call: &Call) {
     check::begins(window, call.site);
 }
 
-/// Looks for conflicts of one exposure, in what its sources have told of their calls.
+/// Looks for conflicts in one exposure, among the calls that its sources have described.
 ///
 /// # Errors
-/// `RMA_CONFLICT`: nothing may be applied. The source that has told what cannot be.
+/// `RMA_CONFLICT`: nothing may be applied. The outer error is a source that has described
+/// impossible calls.
 pub(super) fn judge(
     window: &WindowCore,
     told: &[(usize, Vec<u8>)],

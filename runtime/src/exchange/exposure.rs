@@ -55,7 +55,9 @@ pub(crate) fn post(window: &WindowCore, sources: &Rc<[usize]>, lent: Lent, site:
     })
 }
 
-/// Writes a post into the lines of its pair; returns whether it did, or a frame is to be posted.
+/// Writes a post into the lines of its pair.
+///
+/// Returns whether it was written; otherwise the caller posts a frame.
 #[inline]
 fn in_lines(
     endpoint: &mut Endpoint,
@@ -69,17 +71,19 @@ fn in_lines(
     }
     let Some(file) = from.told.known(posted.site.file()) else { return false };
     let Some(lines) = from.lines.written(endpoint, source, ports.accesses) else { return false };
-    // SAFETY: this rank writes the lines that it has made for the source. The access before this post was ended by a source
-    // which had taken the post before that one (16), or there are no two posts before.
+    // SAFETY: this rank writes the lines that it has made for the source. The access before this
+    // post was ended by a source that had taken the post before that one (16), or there are no two
+    // posts before.
     unsafe { lines.post(from.posts - 1, place(file, posted.site.line())) };
     endpoint.wake(source);
     true
 }
 
-/// Waits until the sources of the post have ended their accesses, and applies what they put and accumulated.
+/// Waits until the sources of the post have ended their accesses, and applies their puts and
+/// accumulates.
 ///
 /// # Errors
-/// As `Exposed::wait` says. The window is not posted any more.
+/// As `Exposed::wait`. The window is not posted any more.
 pub(crate) fn wait(window: &WindowCore, call: &Call) -> Result<()> {
     let world = &window.world;
     let endpoint = &mut *world.endpoint.borrow_mut();
@@ -113,8 +117,8 @@ pub(crate) fn wait(window: &WindowCore, call: &Call) -> Result<()> {
     end(window, endpoint, exchange, ports, call)
 }
 
-/// Ends the world if this rank is a source of its own post and has not ended its access. Returns
-/// the reason.
+/// Ends the world if this rank is a source of its own post and has not ended its access, and
+/// returns the reason.
 fn unended(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -137,7 +141,7 @@ fn unended(
     Some(waits_for_itself(window, endpoint, call, post))
 }
 
-/// The only source of the post, if it may access the whole window and is another rank.
+/// Returns the only source of the post, if it may access the whole window and is another rank.
 #[inline]
 fn sole(exchange: &Exchange, world: &WorldCore) -> Option<usize> {
     match &exchange.posted {
@@ -149,8 +153,10 @@ fn sole(exchange: &Exchange, world: &WorldCore) -> Option<usize> {
     }
 }
 
-/// [`wait`] for the only source of a post, whose access is applied from where it stands in the lines of the pair. `None` if it
-/// has come as a frame, and nothing has happened yet.
+/// Does what [`wait`] does for a post with one source, whose access is applied directly from the
+/// lines of the pair.
+///
+/// Returns `None`, before it has had any effect, if the access has come as a frame.
 #[inline]
 fn wait_for_one(
     window: &WindowCore,
@@ -164,7 +170,7 @@ fn wait_for_one(
     let number = exchange.to.get(source).map_or(0, |to| to.posts);
     let from = exchange.from.of(source);
     if let Some(lines) = from.lines.read(endpoint, source, ports.accesses) {
-        lines.expect_post(number); // the next access of this rank looks for it
+        lines.expect_post(number); // the next access of this rank looks for this number
     }
     let found = wait_for(endpoint, watch, |endpoint| next_of(endpoint, from, source, ports));
     let access = match found {
@@ -174,8 +180,8 @@ fn wait_for_one(
     };
     gets::take_back(window);
     let from = exchange.from.of(source);
-    // SAFETY: the source writes these records again after the next post at the earliest; it has ended its access, and read M
-    // before that; and this rank is in this call with its window.
+    // SAFETY: the source writes these records again after the next post at the earliest; it has
+    // ended its access, and read M before that; and this rank is in this call with its window.
     if !unsafe { apply_short(window, access, &from.names) } {
         let lost = world.refuse(endpoint, source, "it sent an access that no rank sends");
         return Some(Err(take_back(window, endpoint, exchange, call, &lost)));
@@ -186,7 +192,7 @@ fn wait_for_one(
     Some(Ok(()))
 }
 
-/// Does what [`wait`] does if that would not wait; returns whether it did.
+/// Does what [`wait`] does if that would not wait, and returns whether it did.
 ///
 /// # Errors
 /// As [`wait`].
@@ -234,7 +240,10 @@ pub(crate) fn awaited_source(window: &WindowCore, endpoint: &mut Endpoint) -> Op
     None
 }
 
-/// The access of `source` as a frame, if it has come, and whether that is to be released. What comes before it is taken in.
+/// Returns the access of `source` as a frame, if it has come, and whether the frame must be
+/// released.
+///
+/// Takes in the frame of the checker that precedes it.
 #[inline]
 fn next(
     exchange: &mut Exchange,
@@ -250,7 +259,7 @@ fn next(
     first(exchange, endpoint, world, source, ports)
 }
 
-/// Releases the first access of `source`, which `is_frame` if it is another rank's and came in one.
+/// Releases the first access of `source`; `is_frame` if it came in a frame of another rank.
 fn release(
     exchange: &mut Exchange,
     endpoint: &mut Endpoint,
@@ -265,7 +274,8 @@ fn release(
     }
 }
 
-/// The first access of `source` as a frame, if there is one, and whether that is to be released.
+/// Returns the first access of `source` as a frame, if there is one, and whether the frame must be
+/// released.
 #[inline]
 fn first(
     exchange: &mut Exchange,
@@ -294,14 +304,14 @@ fn first(
     Ok(own.map(|(header, bytes)| (frame(header, bytes), false)))
 }
 
-/// How the access of another rank has come.
+/// The form in which the access of another rank has come.
 enum Arrived {
-    /// In the lines of the pair: its word and its records.
+    /// Written in the lines of the pair: the access's word and its records.
     Short((u64, *const Record)),
     Frame(Frame),
 }
 
-/// The access of another rank, if it has come.
+/// Returns the access of another rank, if it has come.
 #[inline(always)]
 fn next_of(
     endpoint: &mut Endpoint,
@@ -319,7 +329,8 @@ fn next_of(
     match endpoint.poll(source, ports.accesses) {
         Ok(None) => Ok(None),
         Ok(Some(frame)) if self::number(&frame.header) == number as u32 => Ok(Some(Arrived::Frame(frame))),
-        // What is in the lines was written before a later frame was posted, or before the source left.
+        // An access in the lines was written before a later frame was posted, or before the source
+        // left.
         other => match written(endpoint) {
             Some(access) => Ok(Some(Arrived::Short(access))),
             None => other.map(|frame| frame.map(Arrived::Frame)),
@@ -327,7 +338,8 @@ fn next_of(
     }
 }
 
-/// All accesses have come: judges them, applies them if all fit, and releases them.
+/// Ends an exposure whose accesses have all come: judges them, applies them if all fit, and
+/// releases them.
 fn end(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -380,9 +392,10 @@ fn end(
     if wrong.is_none() {
         for ((&source, (frame, _)), came) in posted.sources.iter().zip(&exchange.frames).zip(&all) {
             let from = exchange.from.of(source);
-            // SAFETY: the frame is not released yet, and the description is that of its source; or it is in lines which the
-            // source writes after the next post at the earliest. All sources have ended their accesses, and read M before
-            // that; this rank is in this call with its window.
+            // SAFETY: the frame is not released yet, and the description is that of its source; or
+            // the access is in lines, which the source writes again after the next post at the
+            // earliest. All sources have ended their accesses, and read M before that; this rank is
+            // in this call with its window.
             unsafe { came.apply(window, frame, &from.description) };
         }
     }
@@ -396,7 +409,8 @@ fn end(
     wrong.map_or(Ok(()), Err)
 }
 
-/// The error of an exposure one of whose sources has dropped its access, or asked for what is not lent.
+/// Returns the error of an exposure for which a source has dropped its access, or has called an
+/// operation that the exposure does not allow.
 fn refusal(window: &WindowCore, class: ErrorClass, source: usize, line: &str, call: &Call) -> Error {
     let why = match class {
         ErrorClass::RmaSync => "dropped the access that it had started, and did not complete it",
@@ -411,7 +425,8 @@ fn refusal(window: &WindowCore, class: ErrorClass, source: usize, line: &str, ca
     window.error(class, message, call.site)
 }
 
-/// The world has ended, or ends here: returns the error when nobody accesses the window any more.
+/// Returns the error of a world that has ended, or that this call ends, once nobody accesses the
+/// window any more.
 #[cold]
 fn take_back(
     window: &WindowCore,

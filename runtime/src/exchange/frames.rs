@@ -1,8 +1,9 @@
 //! The frames of posts and accesses.
 //!
-//! The high half of a header's word is the number of the post, or of the access, in its pair. The low half names the file of
-//! a line by its place among those that the sender has told of, and the class of an access that failed; `extra` is the line.
-//! A payload ends in the names of files that are told of with it.
+//! The high half of a header's word is the number of the post, or of the access, in its pair. The
+//! low half names the file of a line, by its index among those that the sender has announced, and
+//! the class of an access that failed; `extra` is the line. A payload ends in the names of the
+//! files that it announces.
 
 use crate::collect::batch::{Collected, misfit_record};
 use crate::collect::description::{Description, describe_by, fill, parts, read_description_by};
@@ -20,35 +21,36 @@ use std::panic::Location;
 
 type Site = &'static Location<'static>;
 
-/// Above this bit of the low half of a word is the class.
+/// The class occupies the bits of the low half of a word from this one up.
 const CLASS: u32 = 24;
-/// Below it is the file.
+/// The bits below are the file.
 const FILE: u32 = (1 << CLASS) - 1;
-/// The class of a dropped access is the first.
+/// The first class is that of a dropped access.
 const CLASSES: [ErrorClass; 3] = [ErrorClass::RmaSync, ErrorClass::Disp, ErrorClass::Assert];
 
 fn word(number: u64, file: u32, class: u32) -> u64 {
     number << 32 | u64::from(class << CLASS | file)
 }
 
-/// The number that a header has, as far as it is in it.
+/// Returns the low 32 bits of the number of a post or an access: a header has no more.
 pub(super) fn number(header: &Header) -> u32 {
     (header.word >> 32) as u32
 }
 
-/// The word of a post of a whole window in the lines of a pair: the file that the reader was told of, and the line in it.
+/// Returns the word of a post of a whole window in the lines of a pair: the file, which the reader
+/// knows, and the line in it.
 #[inline]
 pub(super) fn place(file: u32, line: u32) -> u64 {
     u64::from(file) << 32 | u64::from(line)
 }
 
-/// The line of a post that has come in such a word.
+/// Returns the line of a post from such a word.
 #[inline]
 pub(super) fn line_of_post(word: u64, told: &[String]) -> Option<Line> {
     told_line((word >> 32) as u32, word as u32, told)
 }
 
-/// The word of an access that goes into the lines of a pair; `None` for one that takes a frame.
+/// Returns the word of an access for the lines of a pair; `None` for an access that needs a frame.
 #[inline]
 pub(super) fn short(batch: &Collected, told: &Told) -> Option<u64> {
     let records = batch.outbox.records.len();
@@ -63,7 +65,8 @@ pub(super) fn short(batch: &Collected, told: &Told) -> Option<u64> {
     Some((records as u64) << (32 + CLASS) | place(file, line))
 }
 
-/// The frame that an access would be which has come in the lines of a pair, with its word and its records.
+/// Builds the equivalent frame of an access that has come in the lines of a pair, from its word and
+/// its records.
 #[inline]
 pub(super) fn frame_of(number: u64, (word, records): (u64, *const Record)) -> Frame {
     let count = (word >> (32 + CLASS)) as usize;
@@ -71,10 +74,11 @@ pub(super) fn frame_of(number: u64, (word, records): (u64, *const Record)) -> Fr
     Frame { header: head, payload: records.cast(), len: count.min(RECORDS) * size_of::<Record>() }
 }
 
-/// Applies an access that has come in the lines of a pair; returns whether it is one that ranks send.
+/// Applies an access that has come in the lines of a pair, and returns whether it is one that ranks
+/// send.
 ///
 /// # Safety
-/// Its records can be read, and nobody accesses the window.
+/// The records can be read, and nobody accesses the window.
 #[inline]
 pub(super) unsafe fn apply_short(
     window: &WindowCore,
@@ -82,19 +86,21 @@ pub(super) unsafe fn apply_short(
     told: &[String],
 ) -> bool {
     let count = (word >> (32 + CLASS)) as usize;
-    // SAFETY: there is room for as many, and the caller's promise.
+    // SAFETY: the lines have room for `RECORDS` records, and the caller promises that they can be
+    // read.
     let records = unsafe { std::slice::from_raw_parts(records, count.min(RECORDS)) };
     let is_told = count == 0 || ((word >> 32) as u32 & FILE) < told.len() as u32;
     if !are_good(window, records) || !is_told {
         return false;
     }
     let (base, len) = (window.region.base(), window.peers[window.world.rank].len);
-    // SAFETY: the caller's promise, and all displacements and operators were checked.
+    // SAFETY: the caller promises that nobody accesses the window, and all displacements and
+    // operators were checked.
     unsafe { (window.apply)(base, len, window.element, Items::Records(records), &Operands::none()) };
     true
 }
 
-/// Whether each record is one that ranks send to this rank's part of the window.
+/// Returns whether each record is one that ranks send to this rank's part of the window.
 #[inline]
 fn are_good(window: &WindowCore, records: &[Record]) -> bool {
     let (len, element) = (window.peers[window.world.rank].len, window.element);
@@ -106,8 +112,9 @@ fn are_good(window: &WindowCore, records: &[Record]) -> bool {
     records.is_empty() || element.size <= 8 && records.iter().all(fits)
 }
 
-/// Puts the head of a post together; its payload is appended to `bytes`. Where the source does not reach this rank's memory, the
-/// datatype of a part has a number.
+/// Builds the header of a post; its payload replaces `bytes`.
+///
+/// If the source does not reach this rank's memory, the datatype of a part has a number.
 pub(super) fn of_post(
     (number, lent): (u64, &Lent),
     site: Site,
@@ -147,8 +154,8 @@ pub(super) fn post_of(
     Some(Post { lent, line: line_of(&frame.header, told)? })
 }
 
-/// Puts the head of an access together that has failed, by its drop or by an operation at this line; its payload is appended
-/// to `bytes`.
+/// Builds the header of an access that has failed, by its drop or by an operation at this line; its
+/// payload replaces `bytes`.
 pub(super) fn of_failed(
     number: u64,
     class: ErrorClass,
@@ -165,11 +172,12 @@ pub(super) fn of_failed(
     header(word(number, file, class), kind::FAILED, site.line())
 }
 
-/// Puts the head of an access together that was completed; the payload is where the batch has it from here on. Where the target
-/// does not reach this rank's memory, datatypes have numbers.
+/// Builds the header of an access that was completed; the payload is then in the batch.
+///
+/// If the target does not reach this rank's memory, datatypes have numbers.
 ///
 /// # Errors
-/// There is no memory for it.
+/// `NO_MEM` if there is no memory for the payload.
 pub(super) fn of_batch(
     batch: &mut Collected,
     told: &mut Told,
@@ -217,12 +225,13 @@ pub(super) fn of_batch(
 
 /// An access that has come.
 pub(super) enum Came {
-    /// Records, all of one line.
+    /// Records, all from one line.
     Records(Line),
-    /// Described in the source's [`Description`]: the bytes of elements, and of the description with its values; and how many
-    /// records in a row have which line.
+    /// An access that is described in the source's [`Description`]: the length of its elements in
+    /// bytes, the length of the description with its values, and for each line how many consecutive
+    /// records it has.
     Described(usize, usize, Vec<(u32, Line)>),
-    /// It failed: its class, and the line.
+    /// A failed access: its class, and the line.
     Failed(ErrorClass, Line),
 }
 
@@ -289,7 +298,8 @@ pub(super) fn access_of(
 }
 
 impl Came {
-    /// The class of the error that the exposure of what is lent ends with because of this access, and the line.
+    /// Returns the class and the line of the error with which this access makes the exposure of
+    /// `lent` fail, if it does.
     pub(super) fn error(
         &self,
         frame: &Frame,
@@ -318,7 +328,8 @@ impl Came {
     /// Applies an access that fits to this rank's part of the window.
     ///
     /// # Safety
-    /// This has come with `frame`, which was not released, and with `description`; and nobody accesses the window.
+    /// This access has come with `frame`, which was not released, and with `description`; and
+    /// nobody accesses the window.
     pub(super) unsafe fn apply(&self, window: &WindowCore, frame: &Frame, description: &Description) {
         let (items, operands) = match self {
             Self::Failed(..) => return,
@@ -332,21 +343,22 @@ impl Came {
             }
         };
         let (base, len) = (window.region.base(), window.peers[window.world.rank].len);
-        // SAFETY: the caller's; `access_of` has checked every displacement and operator.
+        // SAFETY: the caller promises that nobody accesses the window; `access_of` has checked
+        // every displacement and operator.
         unsafe { (window.apply)(base, len, window.element, items, &operands) };
     }
 }
 
-/// The bytes of a frame that was polled and not released.
+/// Returns the bytes of a frame that was polled and not released.
 fn payload(frame: &Frame) -> &[u8] {
     if frame.len == 0 {
         return &[];
     }
-    // SAFETY: readable until it is released, and callers drop the slice before that.
+    // SAFETY: the payload is readable until it is released, and callers drop the slice before that.
     unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }
 }
 
-/// The records of a frame; `None` where it has something else.
+/// Returns the records of a frame; `None` if it contains something else.
 fn records(frame: &Frame) -> Option<&[Record]> {
     if frame.len == 0 {
         return Some(&[]);
@@ -355,21 +367,21 @@ fn records(frame: &Frame) -> Option<&[Record]> {
     if !first.is_aligned() || !frame.len.is_multiple_of(size_of::<Record>()) {
         return None;
     }
-    // SAFETY: as in `payload`, and whole records, for which any bits are good.
+    // SAFETY: as in `payload`; and these are whole, aligned records, for which any bits are valid.
     Some(unsafe { std::slice::from_raw_parts(first, frame.len / size_of::<Record>()) })
 }
 
-/// The line that a header names.
+/// Returns the line that a header names.
 fn line_of(header: &Header, told: &[String]) -> Option<Line> {
     told_line(header.word as u32 & FILE, header.extra, told)
 }
 
-/// A line of a file that was told of.
+/// Returns a line of a file that the sender has announced.
 fn told_line(file: u32, line: u32, told: &[String]) -> Option<Line> {
     ((file as usize) < told.len()).then_some(Line::Told(file, line))
 }
 
-/// Appends names of files: their bytes, their lengths, and how many they are.
+/// Appends names of files: their bytes, their lengths, and their number.
 fn names(bytes: &mut Vec<u8>, files: impl IntoIterator<Item = &'static str>) {
     let mut lens = Vec::new();
     for file in files {
@@ -380,7 +392,7 @@ fn names(bytes: &mut Vec<u8>, files: impl IntoIterator<Item = &'static str>) {
     lens.into_iter().chain([count]).for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
 }
 
-/// Takes the names off the end of a payload, and appends them to those that were told before.
+/// Removes the names from the end of a payload, and appends them to those announced before.
 fn take_names(bytes: &mut &[u8], told: &mut Vec<String>) -> Option<()> {
     let number = |bytes: &mut &[u8]| {
         let (rest, number) = bytes.split_last_chunk::<4>()?;

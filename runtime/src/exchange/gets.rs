@@ -1,4 +1,5 @@
-//! Gets of accesses: read in place where memory is reached, else asked of the target's attendant.
+//! Gets of accesses: read in place where memory is reached, otherwise requested from the target's
+//! attendant.
 
 use crate::collect::batch::{Batch, Collected, Get};
 use crate::collect::limits::most_answered;
@@ -19,7 +20,9 @@ use fencepost_transport::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The attendant of this rank's exposures: it answers gets of ranks that do not reach this rank's memory, whatever this rank does
+/// The attendant of this rank's exposures.
+///
+/// It answers gets of ranks that do not reach this rank's memory, whatever this rank does
 /// meanwhile.
 struct Service(Arc<Lendings>);
 
@@ -39,10 +42,11 @@ impl Attendant for Service {
     }
 }
 
-/// The payload of an answer that says that a datatype has a number which is not known.
+/// The payload of an answer that reports an unknown number of a datatype.
 const MISSING: [u8; 1] = [1];
 
-/// The window that is posted may be read by the attendant from here on, for the sources that do not reach it.
+/// Exposes the posted window to the attendant, which reads it from now on for the sources that do
+/// not reach it.
 pub(super) fn expose(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -61,22 +65,24 @@ pub(super) fn expose(
     }
     let shape = (window.element.size as usize, window.peers[world.rank].len);
     let lending = Lending::new(window.region.base(), shape, posted.lent.clone(), sources);
-    // SAFETY: the window is posted: it stays where it is until its core is dropped, which copies it before, and what is lent
-    // is written by the wait only, which takes it back before.
+    // SAFETY: the window is posted: it stays where it is until its core is dropped, which copies it
+    // before. What is exposed is written by the wait only, which takes it back before.
     unsafe { world.lendings.expose(window.key.window, lending) };
     world.attendants.attach(endpoint, kind::ASK, || Service(world.lendings.clone()));
     Ok(())
 }
 
-/// The exposure is over: when this returns, the attendant does not read the window.
+/// Ends the exposure: when this returns, the attendant does not read the window.
 pub(super) fn take_back(window: &WindowCore) {
     if window.far {
         window.world.lendings.take_back(window.key.window);
     }
 }
 
-/// Brings what an access gets. Elements that are not lent are not read: their tickets hold the error. Returns an error that
-/// leaves everything else as it should be.
+/// Fetches the elements that an access gets.
+///
+/// Elements that are not exposed are not read: their tickets hold the error. Inside `Ok` is the
+/// first error of a get that lacked room or got too much, if any: it leaves everything else intact.
 pub(super) fn fetch(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -95,7 +101,7 @@ pub(super) fn fetch(
         let Some((about, post)) =
             exchange.to.get(batch.target).and_then(|about| Some((about, about.come.front()?)))
         else {
-            return false; // its post was waited for
+            return false; // cannot happen: the post was waited for
         };
         if let Some(class) = post.lent.misfit(&get.remote, true) {
             get.slot.fail(class, misfit(class, batch.target, &post.line.words(&about.names), get.site));
@@ -143,8 +149,9 @@ pub(super) fn fetch(
         let base = window.peers[target].base;
         for get in gets {
             let bytes = get.remote.size() * size;
-            // SAFETY: the elements were checked against the target's length at the call, and are lent by the post of this
-            // access, which has come: nobody writes them before the access is sent. The slot has room.
+            // SAFETY: the elements were checked against the target's length at the call, and are
+            // exposed by the post of this access, which has come: nobody writes them before the
+            // access is sent. The slot has room.
             get.slot.fill_with(bytes, |to| unsafe { kernel::pack(base, &get.remote, size, to) });
         }
     }
@@ -158,7 +165,7 @@ pub(super) fn fetch(
     Ok(failed)
 }
 
-/// Asks the attendant of `target` for these elements, from `first` on.
+/// Requests these elements from the attendant of `target`, starting with element `first`.
 fn ask(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -174,7 +181,7 @@ fn ask(
     }
     let mut asked = Vec::new();
     asked.extend_from_slice(&(first as u64).to_le_bytes());
-    // Also in the header: where the two differ, the request was altered on its way.
+    // Repeats the header's value: where the two differ, the request was altered on its way.
     let of_window = (count as u64) << 32 | u64::from(window.key.window);
     asked.extend_from_slice(&of_window.to_le_bytes());
     let named = exchange.to.get(target).map(|about| &about.asked);
@@ -192,7 +199,7 @@ fn ask(
     Ok(())
 }
 
-/// Takes the answers of `target`, and asks for the rest, until all elements are in their tickets.
+/// Takes the answers of `target`, and requests the rest, until all elements are in their tickets.
 fn land(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -214,7 +221,7 @@ fn land(
             && number(&frame.header) == expected
             && frame.len == count * size;
         if good {
-            // SAFETY: readable until it is released, below.
+            // SAFETY: the payload is readable until it is released, below.
             elements.extend_from_slice(unsafe { std::slice::from_raw_parts(frame.payload, frame.len) });
         }
         // SAFETY: as above.
@@ -240,7 +247,7 @@ fn land(
     Ok(())
 }
 
-/// The number of elements that are got; the tickets have room for all of them.
+/// Returns the number of elements to get; the tickets have room for all of them.
 fn total(gets: &[&Get]) -> usize {
     gets.iter().map(|get| get.remote.size()).sum()
 }

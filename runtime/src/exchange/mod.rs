@@ -1,37 +1,48 @@
-//! Posts and starts: accesses of some ranks to windows of some, while others call nothing.
+//! Posts and starts: some ranks access windows of others, while the remaining ranks call nothing.
 //!
-//! All that ranks tell each other is frames, on two ports of the window. A post is a frame from the target to each source, and
-//! says what it lends; an access that has ended is a frame from the origin to each target, with its puts and accumulates and
-//! their elements, or with the reason why there are none. The n-th of the one and the n-th of the other of a pair belong to
-//! each other, since frames of a pair and a port are in order, and a rank ends its accesses to another in the order of their
-//! starts.
+//! All communication between ranks is frames, on two ports of the window. A post is a frame from
+//! the target to each source, and contains what it exposes. An access that has ended is a frame
+//! from the origin to each target. It contains the puts and accumulates with their elements, or the
+//! reason why there are none. The n-th post and the n-th access of a pair belong to each other,
+//! because the frames of a pair and a port are in order, and a rank ends its accesses to another
+//! rank in the order of their starts.
 //!
-//! Where memory is reached, a post of the whole window, and an access of two records at most, of a line in a file that was told
-//! of before, are written in the [`PairLines`](fencepost_transport::PairLines) of the pair in place of a frame. Both have their
-//! numbers, and a rank looks for the number that it expects in either place, so those of a pair stay in order. It says there
-//! why none is written while another rank reads it, given that:
+//! Where memory is reached, two things are written in the
+//! [`PairLines`](fencepost_transport::PairLines) of the pair instead of a frame: a post of the
+//! whole window, and an access of at most two records from a line whose file the peer already
+//! knows. Both have their numbers, and a rank looks for the number that it expects in the lines and
+//! in the frames, so those of a pair stay in order. The documentation of `PairLines` explains why
+//! no line is written while another rank reads it. It assumes that:
 //!
-//! - an access is sent when the post before the one that it belongs to has been taken (16), and that post came after the wait for
-//!   the access before;
-//! - a post is written if the last access of its source was not dropped: then that source had taken the post before the one that
-//!   the access belongs to. After one that was dropped the post is a frame.
+//! - an access is sent when the post before the one that it belongs to has been taken (16), and
+//!   that post came after the wait for the access before;
+//! - a post is written if the last access of its source was not dropped: then that source had taken
+//!   the post before the one that the access belongs to. After a dropped access the post is a
+//!   frame.
 //!
-//! - M is the window at its post, in place. Nobody writes it before the wait, which applies what the sources have sent. An
-//!   origin that gets waits for the post first, reads, and sends its access afterwards; so the frames of all sources say that
-//!   nobody reads M any more, and there is no other wait. Where memory is not reached, the target's attendant reads M
-//!   instead, while the exposure stands in its list, and answers.
-//! - `wait` polls the access of each source, and releases none before all have come and were judged; then it applies them by
-//!   source, ascending, by the kernels of fences. So an exposure is applied whole or not at all, and its bits are the same
-//!   wherever it is.
-//! - `complete` first waits for all posts that it needs, and sends nothing before: what a target sees of an access is its end.
-//! - Elements are read in place from where they were collected, and their memory is used again once the target has released
-//!   the frame. At most one access of a pair is queued, but for those that were dropped, which have no elements.
-//! - An operation on elements that were not lent is found at both ends: by the origin if it knows the post when it completes, and
-//!   says so in its frame; else by the target, and by the origin when the post comes, which the next `complete` of the pair
-//!   waits for.
+//! The protocol:
 //!
-//! When the world ends while an exposure stands, others may be reading the window. `wait` then ends the world for all, so
-//! that nobody begins to read, and returns the window when nobody does.
+//! - M is the window at its post, in place. Nobody writes it before the wait, which applies what
+//!   the sources have sent. An origin that gets waits for the post first, reads, and sends its
+//!   access afterwards. So once the frames of all sources have come, nobody reads M any more, and
+//!   no other wait is needed. Where memory is not reached, the target's attendant reads M instead,
+//!   as long as the exposure is in its list, and answers.
+//! - `wait` polls the access of each source, and releases none before all have come and were
+//!   judged. Then it applies them by source, ascending, by the kernels of fences. So an exposure is
+//!   applied whole or not at all, and its bits are the same wherever it is.
+//! - `complete` first waits for all posts that it needs, and sends nothing before: a target sees
+//!   only the end of an access.
+//! - Elements are read in place from where they were collected, and their memory is used again once
+//!   the target has released the frame. At most one access of a pair is queued, not counting
+//!   dropped ones, which have no elements.
+//! - An operation on elements that are not exposed is found at both ends. If the origin knows the
+//!   post when it completes, the origin finds it and sends the error in its frame. Otherwise the
+//!   target finds it, and the origin does when the post comes, which the next `complete` of the
+//!   pair waits for.
+//!
+//! When the world ends while a window is exposed, others may be reading the window. `wait` then
+//! ends the world for all, so that nobody begins to read, and returns the window when nobody reads
+//! it any more.
 
 mod access;
 mod check;
@@ -57,12 +68,12 @@ use std::panic::Location;
 type Site = &'static Location<'static>;
 
 impl WindowCore {
-    /// Checks that the window may be posted or accessed: nothing of it is collected for a fence, and no calls are compared with
-    /// a plan.
+    /// Checks that the window may be posted or accessed: nothing is collected on it for a fence,
+    /// and no calls are compared with a plan.
     #[inline(always)]
     fn is_free(&self, what: &str, site: Site) -> Result<()> {
         self.world.alive()?;
-        // What is open has nothing collected, and cannot have.
+        // An open window has nothing collected, and cannot have.
         let is_pending = !self.is_open() && self.is_pending();
         if self.matching.borrow().is_none() && !is_pending && !self.world.is_named_elsewhere(self.key) {
             return Ok(());
@@ -87,8 +98,10 @@ impl WindowCore {
     }
 }
 
-/// This rank is about to wait for a call of its own, which nobody makes while it waits (16): ends
-/// the world, and returns the reason. If the world has ended, that is the reason.
+/// Ends the world because this rank is about to wait for a call of its own, which nobody makes
+/// while it waits (16), and returns the reason.
+///
+/// If the world has already ended, returns the reason for that.
 #[cold]
 fn waits_for_itself(
     window: &WindowCore,
@@ -108,8 +121,9 @@ fn waits_for_itself(
     Lost { rank, how: Loss::Ended(what) }
 }
 
-/// Posts a frame with these bytes, which are copied. That the target has left is no error here: a rank that waits for it is
-/// told.
+/// Posts a frame with a copy of these bytes.
+///
+/// It is no error here if the target has left: a rank that waits for it is notified.
 fn send(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -126,12 +140,13 @@ fn send(
             let what = format!("rank {rank} has no memory for {bytes} bytes of a frame: {error}");
             Lost { rank, how: Loss::Ended(what) }
         })?;
-        // SAFETY: there are as many bytes, and nobody else knows of them yet.
+        // SAFETY: `kept` has `bytes.len()` bytes, and nobody else knows of them yet.
         unsafe { kept.base().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         Some(kept)
     };
     let payload = kept.as_ref().map_or(bytes.as_ptr(), |kept| kept.base().cast_const());
-    // SAFETY: memory that is reached, and is not copied, stays as it is until the frame was released, below.
+    // SAFETY: memory that is reached, and is not copied, does not change until the frame was
+    // released: `keep` below sees to that.
     let posted = unsafe { endpoint.post_copy(to, port, header, payload, bytes.len()) };
     match posted {
         Ok(()) => {
@@ -146,8 +161,11 @@ fn send(
     }
 }
 
-/// Takes in the posts of `rank` that have come in frames, if it is a target of an access whose post was not seen: those that expose
-/// a part of a window, or to gets only. That it has left is no error here, since nothing is waited for.
+/// Takes in the posts of `rank` that have come in frames, if it is the target of an access whose
+/// post has not been seen.
+///
+/// Posts come in frames if they expose a part of a window, or expose it to gets only, for example.
+/// It is no error here if `rank` has left, since nothing is waited for.
 fn look_early(
     window: &WindowCore,
     endpoint: &mut Endpoint,
@@ -160,7 +178,7 @@ fn look_early(
     looked.or_else(|lost| if matches!(lost.how, Loss::Left(_)) { Ok(()) } else { Err(lost) })
 }
 
-/// Takes in the posts of `target` that have come, in lines and in frames.
+/// Takes in the posts of `target` that have come in lines and in frames.
 #[inline]
 fn look(
     window: &WindowCore,
@@ -172,12 +190,14 @@ fn look(
     take_lines(endpoint, target, about, ports, u64::MAX);
     let taken = take_frames(window, endpoint, target, about, ports);
     if taken.is_err() {
-        take_lines(endpoint, target, about, ports, u64::MAX); // what it wrote before it left can be seen now
+        // Lines that the target wrote before it left are visible now.
+        take_lines(endpoint, target, about, ports, u64::MAX);
     }
     taken
 }
 
-/// Takes in the posts of `target` that have come in lines, as far as they follow those that were taken, until that many were taken.
+/// Takes in the posts of `target` that have come in lines and directly follow those already taken,
+/// until `until` posts have been taken.
 #[inline(always)]
 fn take_lines(endpoint: &mut Endpoint, target: usize, about: &mut Target, ports: Ports, until: u64) {
     while about.posts < until {
@@ -188,7 +208,8 @@ fn take_lines(endpoint: &mut Endpoint, target: usize, about: &mut Target, ports:
     }
 }
 
-/// Takes in the posts of `target` that have come in frames, and those in lines that come before one of these.
+/// Takes in the posts of `target` that have come in frames, and the posts in lines that precede one
+/// of these.
 fn take_frames(
     window: &WindowCore,
     endpoint: &mut Endpoint,

@@ -1,8 +1,8 @@
-//! Conflicts between epochs of locks, where they are looked for (planner/README.md, 32 to 34).
+//! Detection of conflicts between epochs of locks, with a check (planner/README.md, 32 to 34).
 //!
-//! Each operation is kept with its line, and with what this rank knew to be over when it called it. When an epoch is carried
-//! out, its locks are held: it is then compared with the [logs](crate::state::locks::logs) of the part, by the rank or the
-//! attendant that reaches them, before anything is done.
+//! Each operation is kept with its line, and with what this rank knew to be over when it called it.
+//! When an epoch is carried out and its locks are held, it is first compared with the
+//! [logs](crate::state::locks::logs) of the part, by the rank or the attendant that reaches them.
 
 use crate::collect::visits::Action;
 use crate::fence::check;
@@ -23,21 +23,21 @@ use fencepost_transport::Hold;
 use std::cell::{RefCell, RefMut};
 use std::panic::Location;
 
-/// What this rank has called for one target, and not carried out.
+/// The calls of this rank for one target that are not carried out yet.
 #[derive(Default)]
 pub(super) struct Calls {
     entering: Entering,
-    /// The version of its clock when it knew what it knew last. That is kept where nothing is
-    /// called, to be used again.
+    /// The version of this rank's clock at the last entry of `entering.known`. That entry is kept
+    /// when there are no calls, to be used again.
     version: u64,
-    /// The only call, where that is short; then it is not among the others.
+    /// The only call, if it is short; it is then not among the others.
     short: Option<ShortCall>,
-    /// Places of names of files in the log, by the lines of short calls.
+    /// The positions of file names in the log, by the lines of short calls.
     files: Places<&'static Location<'static>>,
 }
 
 impl Calls {
-    /// Keeps the short call as one of all.
+    /// Moves the short call to the list of calls.
     fn spread(&mut self, checks: &Checks) {
         if let Some(ShortCall { kind, at, site, number }) = self.short.take() {
             let (elements, site) = (Datatype::run(at..at + 1), checks.site(site));
@@ -59,7 +59,7 @@ fn kind_of(action: Action) -> Kind {
 }
 
 impl LockCore {
-    /// Whether conflicts are looked for.
+    /// Returns whether conflicts are checked.
     #[inline(always)]
     pub(super) fn is_checked(&self) -> bool {
         cfg!(feature = "check") && !self.watched.is_empty()
@@ -83,7 +83,7 @@ impl LockCore {
         let Entering { known, calls, .. } = &mut of.entering;
         let is_known = !known.is_empty() && of.version == version;
         if calls.is_empty() {
-            // What was known last is all that the version says.
+            // The version stands for the last entry only.
             known.drain(..if is_known { known.len() - world.size } else { known.len() });
         }
         if !is_known {
@@ -97,7 +97,7 @@ impl LockCore {
         calls.push(Called { kind, elements, site: checks.site(site), number, known, fetches });
     }
 
-    /// Keeps a call on one element of `target` that finds nothing.
+    /// Keeps a call on one element of `target` that returns nothing.
     pub(super) fn watch_short(
         &self,
         target: usize,
@@ -119,9 +119,10 @@ impl LockCore {
         self.watch(target, action, Datatype::run(at..at + 1), site);
     }
 
-    /// Carries out what was collected for `target`, where that is one short call under shared locks
-    /// that this rank holds, and there is nothing to be found or to learn; returns whether it did.
-    /// Otherwise nothing of it is carried out.
+    /// Carries out what was collected for `target` on a fast path, and returns whether it did.
+    ///
+    /// The fast path is for one short call under shared locks that this rank holds, if there is
+    /// no conflict to find and nothing new for this rank's clock. Otherwise nothing is carried out.
     #[cold]
     #[inline(never)]
     pub(super) fn pass_checked(&self, target: usize) -> bool {
@@ -141,8 +142,8 @@ impl LockCore {
         if passes {
             at.collected(|epoch| {
                 for record in &epoch.visits.records[..] {
-                    // SAFETY: it was checked against the length of the part at its call, and this
-                    // rank holds all regions.
+                    // SAFETY: the operation was checked against the length of the part at its call,
+                    // and this rank holds all regions.
                     unsafe { visit_one(part, record, Others::of(&words.layout, Hold::Shared)) };
                 }
                 epoch.clear();
@@ -152,11 +153,11 @@ impl LockCore {
         passes
     }
 
-    /// Whether a call may write these elements of the part of `target`, where conflicts are looked
-    /// for.
+    /// Checks that a call may write these elements of the part of `target`, if conflicts are
+    /// checked.
     ///
     /// # Errors
-    /// `RMA_CONFLICT`, if it would overwrite itself.
+    /// `RMA_CONFLICT` if the call would overwrite itself.
     pub(crate) fn may_write(
         &self,
         action: Action,
@@ -171,7 +172,7 @@ impl LockCore {
         check::writes_once(&self.data, written, None, check::Under::Locks, site)
     }
 
-    /// Forgets what was called and not carried out.
+    /// Forgets the calls that were not carried out.
     pub(super) fn forget_calls(&self, target: usize) {
         if self.is_checked() {
             let of = &mut *self.watched[target].borrow_mut();
@@ -180,7 +181,7 @@ impl LockCore {
         }
     }
 
-    /// What this rank says of what it is about to carry out at `target`.
+    /// Describes the operations that this rank is about to carry out at `target`.
     pub(super) fn entering(&self, target: usize) -> RefMut<'_, Entering> {
         let mut of = self.watched[target].borrow_mut();
         let world = &self.data.world;
@@ -199,7 +200,8 @@ impl LockCore {
         RefMut::map(of, |of| &mut of.entering)
     }
 
-    /// This rank holds locks of `target`, which it reaches, for what it has called there.
+    /// Compares the calls of this rank at `target`, which it reaches and whose locks it holds, with
+    /// the logs.
     ///
     /// # Errors
     /// `RMA_CONFLICT`: nothing may be carried out.
@@ -220,7 +222,10 @@ impl LockCore {
         self.tell(&findings, call)
     }
 
-    /// This rank, which reaches `target`, has carried out there what it has called, under a lock of this kind.
+    /// Merges into this rank's clock the times that are over because its fetches at `target` found
+    /// accumulates of others.
+    ///
+    /// This rank reaches `target`, and has carried out its calls there under a lock of this kind.
     pub(super) fn observe(&self, target: usize, kind: LockType) {
         if !self.is_checked() || kind != LockType::Shared {
             return;
@@ -233,7 +238,7 @@ impl LockCore {
         }
     }
 
-    /// This rank reads an element of its own part, which it holds together with others.
+    /// Checks the read of an element of this rank's own part, which it holds together with others.
     ///
     /// # Errors
     /// As [`enter`](Self::enter).
@@ -247,7 +252,7 @@ impl LockCore {
         entered
     }
 
-    /// What an epoch has learnt at a part, before anything of it was carried out.
+    /// Takes in the results of a check at a part, before anything of the epoch was carried out.
     ///
     /// # Errors
     /// As [`enter`](Self::enter).
@@ -263,7 +268,8 @@ impl LockCore {
         check::found(&self.data, &findings.conflicts, check::Under::Locks, call)
     }
 
-    /// This rank is about to leave all regions of `target`, which it reaches and held.
+    /// Writes into the logs that this rank is about to leave all regions of `target`, which it
+    /// reaches and held.
     pub(super) fn leaving(&self, target: usize, open: Open) {
         if self.is_checked()
             && let Some(logs) = self.targets[target].words.logs()

@@ -1,25 +1,28 @@
-//! Locks: what a rank does to the window of another one that calls nothing.
+//! Locks: a rank accesses the window of another one that calls nothing.
 //!
 //! An epoch is collected ([`Epoch`]) and carried out when it ends: the rank takes the locks of the
 //! regions that it touches, in ascending order, visits the elements, and leaves. An epoch that is
 //! flushed takes all regions of its target at the first flush that carries something out, and holds
-//! them until it ends, so that what it did stays on one side of every exclusive epoch; since it
-//! then has all, it takes no further lock later, and ranks wait for each other in a circle only
-//! where a program has them hold two parts.
+//! them until it ends, so that all that it did stays on one side of every exclusive epoch. Since it
+//! then has all regions, it takes no further lock later. So ranks wait for each other in a circle
+//! only if a program has them hold two parts.
 //!
-//! Whether an epoch is held or collected follows from what it calls, and nothing is learnt of those before it. One that is not
-//! flushed is collected: to hold it would take a request more where the part is not reached, which a test counts, and more locks
-//! where it is. One that is flushed has to be held from its first flush on, which takes the locks and does the operations in one
-//! request: to ask for the locks before would be a request more, and bring forward nothing but the time from which others wait.
-//! Long epochs are faster in pieces (`benches/log/locks_and_posts.md` has by how much), which a
-//! program makes by flushes: no operation waits here.
+//! Whether an epoch is held or collected depends only on its own calls, not on the epochs before
+//! it. An epoch that is not flushed is collected: to hold it would take one more request if the
+//! part is not reached, which a test counts, and more locks if it is. An epoch that is flushed must
+//! be held from its first flush on, which takes the locks and does the operations in one request.
+//! To request the locks earlier would take one more request, and would only bring forward the time
+//! from which others wait. Long epochs are faster in pieces (`benches/log/locks_and_posts.md` has
+//! by how much), which a program makes by flushes: no operation waits here.
 //!
-//! Exclusive epochs, which are alone in their regions, visit elements as a fence does. Shared ones visit *atomic* elements (of 1,
-//! 2, 4 or 8 bytes) by atomic operations, and others under a second lock of their region. Which of the two it is follows from
-//! the type of the elements, so all ranks do the same.
+//! Exclusive epochs, which are alone in their regions, visit elements as a fence does. Shared ones
+//! visit *atomic* elements (of 1, 2, 4 or 8 bytes) by atomic operations, and others under a second
+//! lock of their region. The type of the elements determines which of the two it is, so all ranks
+//! do the same.
 //!
-//! Acquiring a lock makes what was done under it before visible; so an epoch that is over happens before all that its origin
-//! does afterwards, and, by the notifications of a fence or a barrier, before all that others do after that.
+//! Acquiring a lock makes what was done under it before visible. So an epoch that is over happens
+//! before all that its origin does afterwards, and, by the notifications of a fence or a barrier,
+//! before all that others do after that.
 
 mod check;
 mod remote;
@@ -53,22 +56,23 @@ use std::sync::Arc;
 use take::At;
 use target::{Epoch, Open, Target, hold_of};
 
-/// The locks of a window, as one rank knows them.
+/// The locks of a window, from the point of view of one rank.
 pub(crate) struct LockCore {
     pub(crate) data: Rc<WindowCore>,
     targets: Vec<Target>,
     /// The port on which attendants answer.
     port: Port,
-    /// Room for what is found.
+    /// A buffer for the elements that an epoch finds.
     found: Cell<Vec<u8>>,
-    /// The calls that are looked at for conflicts, by target; empty where none are.
+    /// The calls that are checked for conflicts, by target; empty without a check.
     watched: Watched,
-    /// Those of the world, and up to which count none was one of a rank of it: here, since a pass has time for nothing else.
+    /// The alarms of the world. They are here because a pass has no time to look further.
     alarms: Alarms,
+    /// The count of alarms up to which none was of a rank of the world.
     heeded: Cell<u32>,
 }
 
-/// Lets an attendant of this rank serve requests.
+/// Attaches an attendant to this rank, which serves requests.
 fn attend(world: &WorldCore) -> Arc<Service> {
     let service = Arc::new(Service::default());
     let attends = || Attends(service.clone());
@@ -77,14 +81,15 @@ fn attend(world: &WorldCore) -> Arc<Service> {
 }
 
 impl LockCore {
-    /// Returns how many words the locks of a part of `len` elements take, and its logs.
+    /// Returns the number of words that the locks of a part of `len` elements take, with its logs.
     pub(crate) fn words(data: &WindowCore, len: usize) -> usize {
         let checks = &data.world.checks;
         let logs = if checks.is_on() { checks.checking.borrow().memory / size_of::<u64>() } else { 0 };
         Layout::new(data.world.size, len, data.element, data.hints).words() + logs
     }
 
-    /// Makes room for as many operations as the program expects, for each rank; `None` where there is no memory.
+    /// Makes room for as many operations as the program expects, for each rank; `None` if there is
+    /// no memory.
     pub(crate) fn rooms(data: &WindowCore) -> Option<Vec<Log<Record>>> {
         let Hints { expected, memory, .. } = data.hints;
         let most = memory.map_or(usize::MAX, |bytes| bytes / size_of::<Record>());
@@ -95,8 +100,10 @@ impl LockCore {
         (0..data.world.size).map(room).collect()
     }
 
-    /// Makes the locks of the window `data`, with these logs for what is collected. Their words are the elements of the window
-    /// `words`: as many as [`words`](Self::words) says, zero and of nobody else.
+    /// Makes the locks of the window `data`, with these logs for the operations that are collected.
+    ///
+    /// Their words are the elements of the window `words`: their number is that of
+    /// [`words`](Self::words), they are zero and nobody else uses them.
     ///
     /// # Errors
     /// `NO_MEM` for a window that is beyond the numbers that ports have.
@@ -110,8 +117,8 @@ impl LockCore {
             let layout =
                 Layout::new(data.world.size, len, data.element, data.hints).within(words.peers[rank].len);
             debug_assert_eq!(layout.words(), words.peers[rank].len);
-            // SAFETY: the owner of this value keeps both windows, and no rank's part is freed before all ranks have dropped
-            // theirs.
+            // SAFETY: the owner of this value keeps both windows, and no rank's part is freed
+            // before all ranks have dropped theirs.
             let words = unsafe { Words::new(words.peers[rank].base.cast(), layout) };
             Target::new(part, words, rooms.pop().unwrap_or_default(), data.hints, is_checked)
         };
@@ -119,7 +126,8 @@ impl LockCore {
         if !data.world.reaches_all {
             let service = data.world.lock_service.get_or_init(|| attend(&data.world));
             let Target { part, words, .. } = &targets[data.world.rank];
-            // SAFETY: this rank's own part and words, which stay until this value is dropped; that forgets them first.
+            // SAFETY: these are this rank's own part and words, which stay until this value is
+            // dropped; the drop removes them from the service first.
             service.serve(data.key.window, unsafe { Served::new(data.world.rank, *part, *words) });
         }
         let watched = targets.iter().filter(|_| is_checked).map(|_| RefCell::default()).collect();
@@ -140,7 +148,7 @@ impl LockCore {
         self.data.world.rank
     }
 
-    /// Opens an epoch at `target`; one of `of_all` at each.
+    /// Opens an epoch at `target`. With `of_all`, the epoch is one of a lock of all parts.
     #[inline]
     pub(crate) fn open(
         &self,
@@ -158,7 +166,8 @@ impl LockCore {
         }
     }
 
-    /// The error of an epoch where the world has ended, or at a rank that there is not, or where one is open.
+    /// Returns the error of an epoch that cannot be opened: the world has ended, there is no such
+    /// rank, or an epoch is open there.
     #[cold]
     #[inline(never)]
     fn not_opened(&self, target: usize, site: &'static Location<'static>) -> Result<()> {
@@ -190,8 +199,10 @@ impl LockCore {
         self.targets[target].part.len
     }
 
-    /// Collects an operation on one element of at most eight bytes, which is one of the target's, and which finds nothing;
+    /// Collects an operation on one element of at most eight bytes that returns nothing, and
     /// returns whether there was room for it.
+    ///
+    /// The element is one of the target's.
     #[inline]
     pub(crate) fn visit_one(
         &self,
@@ -222,7 +233,8 @@ impl LockCore {
         has_room
     }
 
-    /// Collects an operation on one such element that finds what was there: a compare-and-swap has two operands.
+    /// Collects an operation on one such element that returns the element found: a compare-and-swap
+    /// has two operands.
     pub(crate) fn fetch_one(
         &self,
         target: usize,
@@ -242,14 +254,15 @@ impl LockCore {
         Err(self.no_room(target, site))
     }
 
-    /// The error of an operation for which there is no room.
+    /// Returns the error of an operation for which there is no room.
     #[cold]
     #[inline(never)]
     pub(crate) fn no_room(&self, target: usize, site: &'static Location<'static>) -> Error {
         self.error(ErrorClass::NoMem, self.targets[target].collected(|epoch| epoch.no_room(target)), site)
     }
 
-    /// Collects an operation on these elements, which are the target's, with what it compares with and its operands.
+    /// Collects an operation on these elements, which are the target's, with the elements to
+    /// compare with and its operands.
     pub(crate) fn visit(
         &self,
         target: usize,
@@ -283,11 +296,11 @@ impl LockCore {
 
     /// See [`Target::pass`].
     pub(crate) fn pass(&self, target: usize, ends: bool) -> bool {
-        // Where calls are looked at nothing is written that could pass.
+        // With a check, nothing is written to the log that could pass.
         self.is_quiet() && self.targets[target].pass(&self.data, target, ends)
     }
 
-    /// Whether nothing has failed since this rank looked last.
+    /// Returns whether nothing has failed since this rank last looked.
     #[inline]
     fn is_quiet(&self) -> bool {
         let count = self.alarms.count();
@@ -304,7 +317,8 @@ impl LockCore {
         heeded
     }
 
-    /// [Carries out](Self::carry_out) what was collected, as the call of this name, and reports the error.
+    /// [Carries out](Self::carry_out) what was collected, as the call of this name, and reports the
+    /// error.
     #[inline(never)]
     #[track_caller]
     pub(crate) fn finish(&self, target: usize, ends: bool, name: &'static str) -> Result<()> {
@@ -314,7 +328,8 @@ impl LockCore {
         self.data.handler.report(self.carry_out(target, ends, &Call::named(0, name)))
     }
 
-    /// Carries out what was collected for `target`; with `ends`, the epoch is over, also after an error.
+    /// Carries out what was collected for `target`; with `ends`, the epoch is then over, also after
+    /// an error.
     #[inline]
     pub(crate) fn carry_out(&self, target: usize, ends: bool, call: &Call) -> Result<()> {
         let at = &self.targets[target];
@@ -335,7 +350,7 @@ impl LockCore {
         let held = match (ends, is_empty) {
             // Without operations there is nothing to hold.
             (false, true) => return Ok(()),
-            // What is asked of an attendant says whether it holds.
+            // A request to an attendant itself contains whether to hold.
             (false, false) if !open.held && (is_near || open.of_all) => self.hold(target, open, call),
             _ => Ok(open.held),
         };
@@ -363,13 +378,13 @@ impl LockCore {
         done
     }
 
-    /// This rank holds one part more, until the epoch ends.
+    /// Counts one more part that this rank holds until the epoch ends.
     fn holds_more(&self) {
         let held = &self.data.world.held_parts;
         held.set(held.get() + 1);
     }
 
-    /// Asks the attendant of `target` to carry out what was collected, and fills tickets.
+    /// Requests the attendant of `target` to carry out what was collected, and fills tickets.
     fn ask(&self, target: usize, epoch: &mut Epoch, open: Open, ends: bool, call: &Call) -> Result<()> {
         let asking = self.asking(target, call);
         let parts = divide(&epoch.visits, self.data.element.size as usize);
@@ -383,7 +398,7 @@ impl LockCore {
         for (i, (records, wide, forms)) in parts.into_iter().enumerate() {
             request =
                 Request { records, wide, forms, holds: holds && i == 0, ends: ends && i == last, ..request };
-            // The first of them says what is called in all.
+            // The first request contains all calls, for the checker.
             done = done
                 .and_then(|()| self.ask_checked(&asking, &mut request, &mut found, |holds| held |= holds));
         }
@@ -405,11 +420,13 @@ impl LockCore {
         done
     }
 
-    /// Asks, and looks for conflicts where that is done. `holds` is told whether all regions are held from here on, also where
-    /// there were some.
+    /// Sends a request, and handles the conflicts in its answer if there is a check.
+    ///
+    /// Calls `holds` with whether all regions are held from now on, also if the answer has
+    /// conflicts.
     ///
     /// # Errors
-    /// `RMA_CONFLICT`: nothing of the request was carried out. As [`Asking::ask`].
+    /// `RMA_CONFLICT`: nothing of the request was carried out. Otherwise as [`Asking::ask`].
     fn ask_checked(
         &self,
         asking: &Asking<'_>,
@@ -433,7 +450,7 @@ impl LockCore {
             return Err(asking.refuse("it did not answer an epoch of a lock with what conflicts"));
         };
         self.learn(&learnt, asking.call)?;
-        // What its fetches found comes last.
+        // The times that its fetches have observed come last.
         let clock = &self.data.world.checks.clock;
         let observed = rest.len().checked_sub(8 * self.data.world.size).and_then(|end| {
             let (visited, mut times) = rest.split_at(end);
@@ -452,16 +469,19 @@ impl LockCore {
         Asking { window: &self.data, target, call, port: self.port, asked, named }
     }
 
-    /// Takes all regions of the part of `target`, for its open epoch. A shared epoch at all parts takes those of each part, in
-    /// ascending order: if it took one part after another as it is flushed, two such epochs, and two exclusive ones that
-    /// wait in between, could wait for each other.
+    /// Takes all regions of the part of `target`, for its open epoch.
+    ///
+    /// A shared epoch at all parts takes those of each part, in ascending order. If it took one
+    /// part after another as it is flushed, two such epochs, and two exclusive ones that wait in
+    /// between, could wait for each other.
     fn hold(&self, target: usize, open: Open, call: &Call) -> Result<bool> {
-        // Nobody waits for parts of sole origins, and those that this rank has nothing to do with are not its own.
+        // Nobody waits for parts with a sole origin, and the parts with other origins are not this
+        // rank's to access.
         let is_of_all = open.of_all && !self.targets[target].words.layout.is_sole;
         let targets = if is_of_all { 0..self.targets.len() } else { target..target + 1 };
         for each in targets {
             let Target { words, open: now, .. } = &self.targets[each];
-            // A flush before this one may have been refused at another part.
+            // An earlier flush may have been refused at another part.
             if self.holds(each) {
                 continue;
             }
@@ -477,7 +497,7 @@ impl LockCore {
                     now.hold();
                     self.holds_more();
                 }
-                // Another part than this one may have been dropped.
+                // A part other than `target` may have been dropped.
                 Err(error) if each != target && error.class() == ErrorClass::RmaSync => {}
                 Err(error) => return Err(error),
             }
@@ -485,8 +505,9 @@ impl LockCore {
         Ok(true)
     }
 
-    /// Visits the elements, and fills tickets. Unless all regions of the part are `held`, takes those that the visits are in, and
-    /// leaves them.
+    /// Visits the elements, and fills tickets.
+    ///
+    /// Unless all regions of the part are `held`, takes those of the visits, and leaves them.
     fn visit_held(
         &self,
         target: usize,
@@ -544,9 +565,10 @@ impl LockCore {
         if is_second {
             at.take(epoch.regions, Hold::Exclusive, true)?;
         }
-        // SAFETY: each call was checked against the length of the part, which is reached. An exclusive epoch is alone in its
-        // regions, and so are a shared one that holds the second locks, and one of the only origin. Other shared ones are together
-        // here, without an exclusive one, and all access elements in the same way, which follows from the window.
+        // SAFETY: each call was checked against the length of the part, which is reached. An
+        // exclusive epoch is alone in its regions, and so are a shared one that holds the second
+        // locks, and one of the only origin. Other shared ones are here together, without an
+        // exclusive one, and all access elements in the same way, which follows from the window.
         unsafe { list.carry_out(part, Others::of(&layout, hold), found) };
         if is_second {
             at.leave(epoch.regions, Hold::Exclusive, true);
@@ -558,7 +580,7 @@ impl LockCore {
     pub(crate) fn discard(&self, target: usize, call: &Call) {
         self.targets[target].collected(Epoch::clear);
         self.forget_calls(target);
-        let _ = self.carry_out(target, true, call); // there is nothing that could fail
+        let _ = self.carry_out(target, true, call); // nothing is left that could fail
     }
 
     /// Opens this rank's part to ranks that reach it.
@@ -567,20 +589,23 @@ impl LockCore {
         self.wake_others();
     }
 
-    /// Whether this rank is in a call of the world, which has called a function of the program.
+    /// Returns whether this rank is in a call of the world that has called a function of the
+    /// program.
     pub(crate) fn is_in_call(&self) -> bool {
         self.data.world.endpoint.try_borrow_mut().is_err()
     }
 
-    /// Ends all epochs that are open, and carries out nothing: this rank drops the window, or uses it without locks. Nobody
-    /// else accesses the part afterwards if it was not opened.
+    /// Ends all open epochs, and carries out nothing: this rank drops the window, or uses it
+    /// without locks.
+    ///
+    /// Nobody else accesses the part afterwards if it was not opened.
     pub(crate) fn close(&self, call: &Call) {
         for (target, at) in self.targets.iter().enumerate() {
             let site = at.open.get().map_or(call.site, |open| open.site);
             self.discard(target, &Call { site, ..*call });
         }
         let world = &self.data.world;
-        // Those who find the part dropped are told why, as this rank was.
+        // Ranks that find the part dropped report the same reason as this rank.
         let is_over = world.alive().is_err();
         self.targets[self.me()].words.close(is_over);
         if let Some(service) = world.lock_service.get() {
@@ -589,7 +614,7 @@ impl LockCore {
         self.wake_others();
     }
 
-    /// Wakes those that may wait at this rank's part.
+    /// Wakes the ranks that may wait at this rank's part.
     fn wake_others(&self) {
         let (world, me) = (&self.data.world, self.me());
         let endpoint = &mut *world.endpoint.borrow_mut();
@@ -623,7 +648,7 @@ impl LockCore {
         act(part.base)
     }
 
-    /// Returns an element of this rank's part, which it holds together with others.
+    /// Reads an element of this rank's part, which it holds together with others, into `into`.
     pub(crate) fn load(&self, at: usize, call: &Call, into: &mut [u8]) -> Result<()> {
         let me = self.me();
         let Target { part, words, .. } = &self.targets[me];
@@ -632,13 +657,14 @@ impl LockCore {
         let size = part.element.size as usize;
         let from = part.base.wrapping_add(at * size);
         if words.layout.is_atomic {
-            // SAFETY: an element of this rank; nobody is here alone but this rank, since it holds the part.
+            // SAFETY: an element of this rank; no other rank has exclusive access, since this rank
+            // holds the part.
             let bits = unsafe { crate::kernel::atomic::load_one(part.element, from) };
             into.copy_from_slice(&bits.to_ne_bytes()[..size]);
             return Ok(());
         }
         if !words.layout.takes_second(Hold::Shared) {
-            // SAFETY: as above; others access it part by part as well.
+            // SAFETY: as above; others access the element piece by piece as well.
             unsafe { crate::kernel::atomic::load_bytes(from, into) };
             return Ok(());
         }

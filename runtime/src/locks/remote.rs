@@ -1,9 +1,12 @@
-//! Epochs on parts that are not reached: their origin asks the attendant of the target.
+//! Epochs on parts that are not reached: their origin sends requests to the attendant of the
+//! target.
 //!
-//! A short epoch is one request, with locks, operations and the end in it, and one answer. A longer one is divided: its first
-//! request takes all regions, which are held until the last one. An origin has one request at a time on a part, and the
-//! attendant keeps at most that one, so its memory is bounded. The attendant queues it where it has to wait, and answers when it
-//! was carried out; so an origin sends nothing meanwhile, unless its wait lasts: then it asks who is in its way.
+//! A short epoch is one request, which contains locks, operations and the end, and one answer. A
+//! longer one is divided: its first request takes all regions, which are held until the last one.
+//! An origin has one request at a time on a part, and the attendant keeps at most that one, so its
+//! memory is bounded. The attendant queues a request that has to wait, and answers when it was
+//! carried out. An origin sends nothing meanwhile, unless its wait lasts: then it asks which rank
+//! is in its way.
 
 use crate::collect::visits::{Action, Code, Visits};
 use crate::protocol::exchange::wait;
@@ -25,7 +28,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The port on which attendants answer for a window.
+/// Returns the port on which attendants answer for a window.
 ///
 /// # Errors
 /// `NO_MEM` for a window that is beyond the numbers that ports have.
@@ -38,7 +41,7 @@ pub(crate) fn answers(window: u32) -> Result<Port> {
     })
 }
 
-/// One rank that asks the attendant of another one.
+/// A rank that sends requests to the attendant of another one.
 pub(super) struct Asking<'a> {
     pub(super) window: &'a WindowCore,
     pub(super) target: usize,
@@ -51,23 +54,27 @@ pub(super) struct Asking<'a> {
     pub(super) named: &'a RefCell<Named>,
 }
 
-/// The time after which a rank that waits asks again who is in its way, at the earliest.
+/// The shortest time after which a rank that still waits asks again which rank is in its way.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// The queue of a lock that an attendant stands in for this rank.
+/// The queue of a lock in which an attendant waits on behalf of this rank.
 #[derive(Default)]
 struct Queue {
-    /// The rank that was in the way, and in which wait it was read to be before that was asked; 0 for none.
+    /// The rank that was in the way at the last answer, if there was one.
     holder: Cell<Option<usize>>,
+    /// The wait number of the holder that this rank had sampled before the last question, if the
+    /// answer named the same holder as before; otherwise 0.
     found_since: Cell<u64>,
-    /// The wait that the holder was read to be in, since this rank wants to know whether it holds the lock.
+    /// The holder's wait number when this rank last sampled it, for which it wants to ask whether
+    /// the holder still has the lock.
     wanted: Cell<Option<u64>>,
-    /// The wait for which that was asked, and not answered; and when something was asked last.
+    /// The wait number of the question that is not answered yet.
     asks: Cell<Option<u64>>,
+    /// The time of the last question.
     asked_at: Cell<Option<Instant>>,
-    /// Questions, and answers that were released.
+    /// The number of questions sent and of answers released.
     asked: Cell<u64>,
-    /// What the attendant says of the holder.
+    /// The attendant's description of the holder.
     text: RefCell<String>,
 }
 
@@ -98,7 +105,7 @@ impl LockQueue for Queue {
 }
 
 impl Queue {
-    /// Returns whether to ask now for the rank that is in the way.
+    /// Returns whether to ask now which rank is in the way.
     fn asks_now(&self) -> bool {
         let Some(number) = self.wanted.take() else { return false };
         self.asks.set(Some(number));
@@ -107,7 +114,7 @@ impl Queue {
         true
     }
 
-    /// This rank was in the way when the attendant read the question.
+    /// Records an answer: `holder` was in the way when the attendant read the question.
     fn answered(&self, holder: Option<usize>, text: &[u8]) {
         *self.text.borrow_mut() = String::from_utf8_lossy(text).into_owned();
         let number = self.asks.take().unwrap_or_default();
@@ -117,14 +124,15 @@ impl Queue {
     }
 }
 
-/// Looks for an answer before a waiting rank also looks for ranks that were lost.
+/// The number of looks for an answer before a waiting rank also looks for ranks that were lost.
 const LOOKS: u32 = 64;
 
 impl Asking<'_> {
-    /// Asks, and waits for the answer. The elements that were found are appended to `found`.
+    /// Sends a request, and waits for the answer. Appends the elements that were found to `found`.
     ///
     /// # Errors
-    /// `RMA_SYNC` if the part was dropped; `PROC_FAILED` if a rank was lost, or the world has ended.
+    /// `RMA_SYNC` if the part was dropped; `PROC_FAILED` if a rank was lost, or the world has
+    /// ended.
     pub(super) fn ask(&self, request: &Request, found: &mut Vec<u8>) -> Result<()> {
         let world = &*self.window.world;
         world.well(self.call)?;
@@ -136,7 +144,7 @@ impl Asking<'_> {
             request.write(&mut self.named.borrow_mut(), &mut bytes);
             let outcome = self.exchange(number, bytes, found, &mut in_the_way);
             if !matches!(outcome, Ok(Outcome::Done)) {
-                // It may not have read them.
+                // The target may not have read the numbers of datatypes in this request.
                 self.named.borrow_mut().begin_again();
             }
             outcome
@@ -148,7 +156,7 @@ impl Asking<'_> {
         match outcome.map_err(|lost| world.lost(&lost, self.call).leaving(State::Mixed))? {
             Outcome::Done => Ok(()),
             Outcome::Dropped => {
-                // The owner may have dropped it since it has seen that a rank was lost.
+                // The owner may have dropped the part after it saw that a rank was lost.
                 let lost = any_lost(world, &mut world.endpoint.borrow_mut());
                 let dropped = || dropped(self.window, self.target, self.call);
                 Err(lost.map_or_else(dropped, |lost| world.lost(&lost, self.call).leaving(State::Mixed)))
@@ -176,7 +184,8 @@ impl Asking<'_> {
         }
     }
 
-    /// The target has answered what no attendant answers: ends the world.
+    /// Ends the world because the target has sent an answer that no attendant sends, and returns
+    /// the error.
     #[cold]
     pub(super) fn refuse(&self, what: &str) -> Error {
         let world = &self.window.world;
@@ -206,7 +215,7 @@ impl Asking<'_> {
         let mut looks = 0;
         wait(endpoint, watch, |endpoint| {
             while let Some(frame) = endpoint.poll(self.target, port)? {
-                // SAFETY: readable until it is released, below.
+                // SAFETY: the payload is readable until it is released, below.
                 let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
                 let is_new = frame.header == header(number, kind::LOCKED, self.window.key.window);
                 let answer = read_answer(payload).filter(|_| is_new);
@@ -243,14 +252,15 @@ impl Asking<'_> {
     }
 }
 
-/// Returns the loss of a rank that did not finish: it may have held what is awaited.
+/// Returns the loss of a rank that did not finish: it may have held the awaited lock.
 fn any_lost(world: &WorldCore, endpoint: &mut Endpoint) -> Option<Lost> {
     let others = (0..world.size).filter(|&rank| rank != world.rank);
     let mut lost = others.filter_map(|rank| endpoint.lost(rank));
     lost.find(|lost| lost.how != Loss::Left(Leave::Finished))
 }
 
-/// The owner of a part has dropped it when it knew that a rank was lost: waits until this rank knows that, too.
+/// Waits until this rank knows which rank was lost: the owner of a part knew it when it dropped the
+/// part.
 #[cold]
 pub(super) fn await_loss(window: &WindowCore, target: usize, call: &Call, endpoint: &mut Endpoint) -> Lost {
     let windows = [window];
@@ -261,7 +271,7 @@ pub(super) fn await_loss(window: &WindowCore, target: usize, call: &Call, endpoi
     }
 }
 
-/// The error of an epoch on a part that its owner has dropped.
+/// Returns the error of an epoch on a part that its owner has dropped.
 #[cold]
 pub(super) fn dropped(window: &WindowCore, target: usize, call: &Call) -> Error {
     let message = format!(
@@ -271,7 +281,8 @@ pub(super) fn dropped(window: &WindowCore, target: usize, call: &Call) -> Error 
     call.error(&window.world, ErrorClass::RmaSync, message)
 }
 
-/// The error of an epoch on a part that another rank accesses, where the program has promised that one only does.
+/// Returns the error of an epoch on a part that another rank accesses, against the program's
+/// promise that only one rank does.
 #[cold]
 pub(super) fn not_sole(window: &WindowCore, target: usize, sole: Option<usize>, call: &Call) -> Error {
     let sole = sole.map_or_else(|| "another rank".to_owned(), |rank| format!("rank {rank}"));
@@ -282,11 +293,14 @@ pub(super) fn not_sole(window: &WindowCore, target: usize, sole: Option<usize>, 
     call.error(&window.world, ErrorClass::Assert, message)
 }
 
-/// What a request asks for: records, the bytes of wide operations, and the length of the datatype of each.
+/// The contents of a request: records, the bytes of wide operations, and the length of each one's
+/// datatype.
 type Piece = (Vec<Record>, Vec<u8>, Vec<usize>);
 
-/// Divides what was collected into requests of about [`CHUNK`] bytes, of which none finds more, in order; `size` is that of an
-/// element.
+/// Divides what was collected, in order, into requests of about [`CHUNK`] bytes, each of which
+/// finds at most about as many.
+///
+/// `size` is the size of an element.
 pub(super) fn divide(visits: &Visits, size: usize) -> Vec<Piece> {
     let list = List { records: &visits.records, wide: &visits.wide };
     let mut parts: Vec<Piece> = vec![Default::default()];
@@ -325,7 +339,7 @@ pub(super) fn divide(visits: &Visits, size: usize) -> Vec<Piece> {
         let (most, all) = ((CHUNK / size).max(1), wide.remote.size());
         let cut = |at: usize| Some((wide.remote.slice(at, most).ok()?, at..(at + most).min(all)));
         let cuts: Option<Vec<_>> = (0..all).step_by(most).map(cut).collect();
-        // One whose parts have no short form travels as a whole.
+        // An operation whose parts have no short form is sent whole.
         for (part, places) in cuts.unwrap_or_else(|| vec![(wide.remote.clone(), 0..all)]) {
             let of = |bytes| <[u8]>::get(bytes, places.start * size..places.end * size).unwrap_or_default();
             let mut bytes = Vec::new();
@@ -386,7 +400,7 @@ impl WorldCore {
     }
 }
 
-/// The header of an answer.
+/// Returns the header of an answer.
 pub(super) fn answer_header(number: u64, window: u32) -> Header {
     header(number, kind::LOCKED, window)
 }

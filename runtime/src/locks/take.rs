@@ -1,4 +1,4 @@
-//! Taking the locks of a part, and leaving them.
+//! Taking and leaving the locks of a part.
 
 use crate::locks::remote::{await_loss, dropped, not_sole};
 use crate::protocol::exchange::wait;
@@ -10,7 +10,7 @@ use fencepost_planner::{Error, Result, State};
 use fencepost_transport::{Endpoint, FairLock, Hold, Liveness, Loss, Lost, Next, Position};
 use std::panic::Location;
 
-/// One rank, at the locks of one part that it reaches.
+/// A rank at the locks of a part that it reaches.
 #[derive(Clone, Copy)]
 pub(super) struct At<'a> {
     pub(super) window: &'a WindowCore,
@@ -19,10 +19,11 @@ pub(super) struct At<'a> {
     pub(super) call: &'a Call,
 }
 
-/// Looks at a lock before a waiting rank also looks for ranks that were lost: some microseconds.
+/// The number of looks at a lock before a waiting rank also looks for ranks that were lost. They
+/// take some microseconds.
 const LOOKS: u32 = 64;
 
-/// The queue of a lock that this rank reaches, and stands in.
+/// The queue of a lock that this rank reaches, and in which it waits.
 struct Queue<'a> {
     words: &'a Words,
     me: usize,
@@ -51,8 +52,8 @@ fn each(mut bits: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Wakes the rank that stands by this number in the queue of a lock at this part; or the attendant of the part, which has a
-/// number of its own.
+/// Wakes the rank with this number in the queue of a lock at this part, or the attendant of the
+/// part, which has a number of its own.
 #[cold]
 pub(super) fn wake(window: &WindowCore, target: usize, words: &Words, number: usize) {
     let world = &*window.world;
@@ -66,7 +67,8 @@ pub(super) fn wake(window: &WindowCore, target: usize, words: &Words, number: us
 }
 
 impl At<'_> {
-    /// Takes all regions, to hold them until [`leave_all`](Self::leave_all), for the epoch that was opened at this line.
+    /// Takes all regions, to hold them until [`leave_all`](Self::leave_all), for the epoch that was
+    /// opened at this line.
     ///
     /// # Errors
     /// As [`begin`](Self::begin).
@@ -91,7 +93,7 @@ impl At<'_> {
     /// Takes these regions for a moment.
     ///
     /// # Errors
-    /// As [`take`](Self::take); the world has ended, or the owner has dropped the part.
+    /// As [`take`](Self::take); also if the world has ended, or the owner has dropped the part.
     #[inline]
     pub(super) fn begin(&self, regions: u32, hold: Hold) -> Result<()> {
         let me = self.window.world.rank;
@@ -107,10 +109,10 @@ impl At<'_> {
         self.await_opening().inspect_err(|_| self.end(regions, hold))
     }
 
-    /// Begins to access a part that one rank only accesses.
+    /// Begins an access to a part that only one rank accesses.
     ///
     /// # Errors
-    /// `ASSERT` if that is another one; the owner has dropped the part, or was lost.
+    /// `ASSERT` if that is another rank. Also if the owner has dropped the part, or was lost.
     fn begin_alone(&self) -> Result<()> {
         if !self.words.is_of(self.window.world.rank) {
             return Err(not_sole(self.window, self.target, self.words.sole_rank(), self.call));
@@ -121,7 +123,7 @@ impl At<'_> {
     /// Waits until the owner has opened the part: it is about to do so, or to give up.
     ///
     /// # Errors
-    /// The owner was lost, the world has ended, or the owner has dropped the part.
+    /// If the owner was lost, the world has ended, or the owner has dropped the part.
     #[cold]
     fn await_opening(&self) -> Result<()> {
         let world = &*self.window.world;
@@ -154,7 +156,8 @@ impl At<'_> {
         self.words.note(self.window.world.rank, Presence::Absent);
     }
 
-    /// The error of an epoch at a part that was dropped: why, if it was since a rank was lost.
+    /// Returns the error of an epoch at a part that was dropped: the loss of a rank, if that was
+    /// the reason.
     #[cold]
     fn closed(&self) -> Error {
         let endpoint = &mut *self.window.world.endpoint.borrow_mut();
@@ -168,9 +171,8 @@ impl At<'_> {
 
     /// Takes the locks of these regions, in ascending order.
     ///
-    /// # Errors
-    /// A rank that is at this part was lost, the world has ended, or the owner has dropped the part: then this rank holds none
-    /// of them.
+    /// If a rank that is at this part was lost, the world has ended, or the owner has dropped the
+    /// part: this rank then holds none of the locks.
     #[inline]
     pub(super) fn take(&self, regions: u32, hold: Hold, second: bool) -> Result<()> {
         let me = self.window.world.rank;
@@ -203,7 +205,8 @@ impl At<'_> {
         }
     }
 
-    /// Waits until this rank has entered, and returns the rank to wake; or until the part is dropped.
+    /// Waits until this rank has entered, and returns the rank to wake; or until the part is
+    /// dropped.
     #[cold]
     fn wait(
         &self,
@@ -215,7 +218,8 @@ impl At<'_> {
         let world = &*self.window.world;
         let windows = [self.window];
         let queue = Queue { words: self.words, me: world.rank, second, lock, turn };
-        // A rank that waits for a second lock may hold the others.
+        // A rank that waits for a second lock may hold the first ones, and must remain recorded as
+        // such.
         let is_noted = !second && self.words.presence(world.rank) == Presence::Passing;
         if is_noted {
             self.words.note_waiting(world.rank, hold, &site_text(self.call.site));
@@ -233,7 +237,7 @@ impl At<'_> {
             {
                 return Err(lost);
             }
-            // Nobody serves those that wait at a part that was dropped.
+            // Nobody serves the ranks that wait at a part that was dropped.
             Ok(is_closed.then_some(None))
         });
         if is_noted {
@@ -253,7 +257,8 @@ impl At<'_> {
         .map(|(_, lost)| lost)
     }
 
-    /// The error of a rank that waits for one that was lost: what that one was doing is done by half.
+    /// Returns the error of a rank that waits for one that was lost: the epoch of that one is done
+    /// in part.
     fn lost(&self, lost: &Lost) -> Error {
         self.window.world.lost(lost, self.call).leaving(State::Mixed)
     }

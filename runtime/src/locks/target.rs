@@ -1,7 +1,8 @@
 //! [`Target`]: one rank's part of a window that is locked, and this rank's epoch there.
 //!
-//! The common epoch is one put or accumulate of a small element on memory that is reached, and nobody is in the way:
-//! [`Target::pass`] carries it out without a list, regions and notes of its line. Everything else is done by the way of all epochs.
+//! The common epoch is one put or accumulate of a small element on memory that is reached, with
+//! nobody in the way. [`Target::pass`] carries it out without a list, regions and notes of its
+//! line. The general path handles all other epochs.
 
 use crate::collect::log::{Log, LogWriter};
 use crate::collect::ticket::Slot;
@@ -27,9 +28,10 @@ pub(super) struct Target {
     pub(super) words: Words,
     /// The epoch of this rank there.
     pub(super) open: Opening,
-    /// It fills the records of the epoch, unless these are [borrowed](Self::collected), or each call is looked at: then it never has room.
+    /// Writes the records of the epoch. It has no room while these are [borrowed](Self::collected),
+    /// and never if calls are checked.
     writer: LogWriter<Record>,
-    /// Whether each call is looked at for conflicts.
+    /// Whether each call is checked for conflicts.
     is_checked: bool,
     epoch: RefCell<Epoch>,
     /// The number of requests to its attendant so far.
@@ -42,11 +44,11 @@ pub(super) struct Target {
 #[derive(Default)]
 pub(super) struct Epoch {
     pub(super) visits: Visits,
-    /// The regions that the wide visits are in; when they are carried out those of all.
+    /// The regions of the wide visits; when the visits are carried out, the regions of all.
     pub(super) regions: u32,
-    /// The bytes that the visits find.
+    /// The number of bytes that the visits find.
     pub(super) found: usize,
-    /// The most bytes that are collected.
+    /// The maximum number of bytes that are collected.
     most: Option<usize>,
 }
 
@@ -61,7 +63,9 @@ pub(super) struct Open {
     pub(super) of_all: bool,
 }
 
-/// The epoch that is open, if one is: a cell for each field, since a processor waits where it reads as a whole what it has just
+/// The open epoch, if there is one.
+///
+/// Each field has its own cell, since a processor stalls if it reads as a whole what it has just
 /// written in parts.
 pub(super) struct Opening {
     site: Cell<Option<&'static Location<'static>>>,
@@ -101,7 +105,7 @@ impl Opening {
         self.of_all.set(of_all);
     }
 
-    /// Notes that the open epoch holds all regions.
+    /// Records that the open epoch holds all regions.
     pub(super) fn hold(&self) {
         self.held.set(true);
     }
@@ -115,7 +119,7 @@ impl Opening {
 }
 
 impl Open {
-    /// A request for this epoch, without operations.
+    /// Returns a request for this epoch, without operations.
     pub(super) fn request(&self, regions: u32) -> Request {
         Request {
             hold: hold_of(self.kind),
@@ -157,14 +161,17 @@ impl Target {
         }
     }
 
-    /// Collects an operation on one element of at most eight bytes, which is one of the part; returns whether there was room
-    /// for it, and otherwise nothing has happened.
+    /// Collects an operation on one element of at most eight bytes of the part, and returns whether
+    /// there was room for it.
+    ///
+    /// Has no effect if there was none.
     #[inline]
     pub(super) fn push(&self, action: Action, at: usize, operand: u64) -> bool {
         self.push_quickly(action, at, operand) || self.push_slow(record(action, at, operand))
     }
 
-    /// The same, if there is room already and calls are not looked at; otherwise nothing has happened.
+    /// Does what `push` does if there is room already and calls are not checked; otherwise has no
+    /// effect.
     #[inline(always)]
     pub(super) fn push_quickly(&self, action: Action, at: usize, operand: u64) -> bool {
         self.writer.write(record(action, at, operand))
@@ -185,13 +192,15 @@ impl Target {
         })
     }
 
-    /// Makes room for `more` records; returns whether there is.
+    /// Makes room for `more` records, and returns whether there is room.
     pub(super) fn makes_room(&self, more: usize) -> bool {
         self.collected(|epoch| epoch.visits.records.reserve(more))
     }
 
-    /// Collects an operation on these elements, with what it compares with and its operands; returns whether there was room for
-    /// it, and otherwise nothing has happened.
+    /// Collects an operation on these elements, with the elements to compare with and its operands,
+    /// and returns whether there was room for it.
+    ///
+    /// Has no effect if there was none.
     pub(super) fn push_wide(
         epoch: &mut Epoch,
         action: Action,
@@ -214,7 +223,7 @@ impl Target {
         fits
     }
 
-    /// Notes that the last operation finds an element, and returns the slot that this one lands in.
+    /// Records that the last operation finds an element, and returns the slot for that element.
     pub(super) fn lands(&self) -> Slot {
         self.epoch.borrow_mut().lands(self.part.element.size as usize, Slot::default())
     }
@@ -227,18 +236,23 @@ impl Target {
         unsafe { self.writer.lift(&mut epoch.visits.records) };
         let done = act(epoch);
         if !self.is_checked {
-            // SAFETY: the memory of the records stays where it is until they are changed, for which they are borrowed here.
+            // SAFETY: the memory of the records stays where it is until the records are changed,
+            // and for that they are borrowed here.
             unsafe { self.writer.lower(&epoch.visits.records) };
         }
         done
     }
 
-    /// Carries out what was collected, and ends the epoch if it `ends`, where that is one put or accumulate of a small element on
-    /// memory that is reached, and nobody is in the way; returns whether it did. Otherwise nothing has happened. `target` is the rank whose part this is.
+    /// Carries out what was collected on a fast path, ends the epoch if it `ends`, and returns
+    /// whether it did.
+    ///
+    /// The fast path is for one put or accumulate of a small element on memory that is reached,
+    /// with nobody in the way. For anything else, the call has no effect. `target` is the rank
+    /// whose part this is.
     #[inline(always)]
     pub(super) fn pass(&self, window: &WindowCore, target: usize, ends: bool) -> bool {
         let Self { part, words, open, writer, epoch, .. } = self;
-        // SAFETY: only `collected` changes it, which nothing calls that is called here.
+        // SAFETY: only `collected` changes the epoch, and nothing that is called here calls it.
         let Ok(epoch) = (unsafe { epoch.try_borrow_unguarded() }) else { return false };
         let (records, kind) = (&epoch.visits.records, open.kind.get());
         let Some(record) = writer.only(records) else { return false };
@@ -252,7 +266,8 @@ impl Target {
         }
         let others = Others::of(&words.layout, hold_of(kind));
         if open.is_held() {
-            // SAFETY: it was checked against the length of the part at its call, and this rank holds all regions.
+            // SAFETY: the operation was checked against the length of the part at its call, and
+            // this rank holds all regions.
             unsafe { visit_one(part, record, others) };
             writer.rewind(records);
             return true;
@@ -274,7 +289,7 @@ impl Target {
             words.note(me, Presence::Absent);
             return false;
         }
-        let passes = words.is_open(); // its owner may have given up, and have its window back
+        let passes = words.is_open(); // the owner may have given up and have its window back
         if passes {
             // SAFETY: as above, and this rank has the lock of the region.
             unsafe { visit_one(part, record, others) };
@@ -314,7 +329,8 @@ impl Epoch {
         Ok(())
     }
 
-    /// The error of an operation that takes more memory than there is, or than may be used.
+    /// Returns the message for an operation that takes more memory than there is, or than may be
+    /// used.
     #[cold]
     pub(super) fn no_room(&self, rank: usize) -> String {
         let most = match self.most {
@@ -348,7 +364,8 @@ mod tests {
             let core = &**elements.core();
             let layout = Layout::new(1, 4, core.element, Hints::default());
             let notes = world.window::<u64>(layout.words())?;
-            // SAFETY: as many words, zero, of a window that outlives them and that nobody else accesses.
+            // SAFETY: `notes` has as many words as the layout, all zero, and is a window that
+            // outlives them and that nobody else accesses.
             let words = unsafe { Words::new(notes.core().region.base().cast(), layout) };
             let part = Part { base: core.region.base(), len: 4, element: core.element };
             let target = Target::new(part, words, Log::default(), Hints::default(), false);
