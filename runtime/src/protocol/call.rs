@@ -1,4 +1,5 @@
-//! A call as other ranks see it: its description, its hash, its errors, and the handler that sees them.
+//! The view that other ranks have of a call: its description, its hash, its errors, and the handler
+//! that sees them.
 
 use crate::collect::operation::WindowKey;
 use crate::state::assertions::Assertions;
@@ -13,7 +14,7 @@ use fencepost_transport::Port;
 use std::panic::Location;
 
 impl Call {
-    /// Whether the name is that of a superstep, and not of a call of this library.
+    /// Returns whether the name is that of a superstep, and not of a call of this library.
     fn is_superstep(&self) -> bool {
         self.name.is_some_and(|name| !name.contains("::") && !name.contains(' '))
     }
@@ -62,10 +63,12 @@ impl Call {
 }
 
 impl WorldCore {
-    /// The number of the window or of the split that `call` is about to make: the same on all ranks.
+    /// Returns the number of the window or of the split that `call` is about to make, which is the
+    /// same on all ranks.
     ///
     /// # Errors
-    /// `NO_MEM` where the world has made as many as there are numbers. Every rank gets it, before any exchange.
+    /// `NO_MEM` if the world has made as many as there are numbers. Every rank gets it, before any
+    /// exchange.
     pub(crate) fn next_made(&self, call: &Call) -> Result<u32> {
         let number = self.made.get();
         if number < u32::MAX {
@@ -77,10 +80,11 @@ impl WorldCore {
         Err(call.error(self, ErrorClass::NoMem, message))
     }
 
-    /// The port of its own of what `call` is about to make: the same on all ranks.
+    /// Returns the port for what `call` is about to make, which is the same on all ranks.
     ///
     /// # Errors
-    /// `NO_MEM` where the world has made more than there are ports for. Every rank gets it, before any exchange.
+    /// `NO_MEM` if the world has made more than there are ports for. Every rank gets it, before any
+    /// exchange.
     pub(crate) fn next_port(&self, call: &Call) -> Result<Port> {
         let number = self.made.get();
         ports_of(number).map(|[port, ..]| port).ok_or_else(|| {
@@ -91,8 +95,8 @@ impl WorldCore {
         })
     }
 
-    /// Whether `call`, of all ranks, may be made: not after the world has ended, and not between the two halves of a
-    /// superstep.
+    /// Checks that `call`, a call of all ranks, may be made: not after the world has ended, and not
+    /// between the two halves of a superstep.
     ///
     /// # Errors
     /// `PROC_FAILED`, or `RMA_SYNC` with the line of the first half.
@@ -115,7 +119,7 @@ impl WorldCore {
         call.error(self, ErrorClass::RmaSync, message)
     }
 
-    /// A call that ends or prepares an epoch, in the order that holds now.
+    /// Returns `call`, which ends or prepares an epoch, with the current order in its hash.
     pub(crate) fn ordered(&self, call: &Call) -> Call {
         match self.order.get() {
             Order::Canonical => *call,
@@ -124,22 +128,26 @@ impl WorldCore {
     }
 }
 
-/// A hash of superstep and windows: all of it is compared wherever ranks meet, in notifications with the epoch's number mixed in
-/// ([`notification_word`]), in frames next to it.
+/// Returns the hash of a superstep and its windows.
+///
+/// All of it is compared wherever ranks meet: in notifications with the epoch's number mixed in
+/// ([`notification_word`]), in frames next to that number.
 #[inline(always)]
 pub(crate) fn hash(world: &WorldCore, call: &Call, windows: &[&WindowCore]) -> u64 {
     let windows = windows.iter().map(|window| window.key.window);
     world.key.word_of(call.hash, windows, world.calls.position())
 }
 
-/// What notifications of the epoch of this word carry: with equal hashes they differ wherever the epochs' numbers do. The number
-/// takes the place of the last coefficient of [`hash`], which is 0.
+/// Returns the word that notifications of the epoch of `word` carry.
+///
+/// With equal hashes, these words differ wherever the epochs' numbers do: the number takes the
+/// place of the last coefficient of [`hash`], which is 0.
 pub(crate) fn notification_word(word: u64, hash: u64) -> u64 {
     hash + (word >> 32)
 }
 
-/// The handler that sees errors of a fence or a superstep of these windows: that of the window, if there is one window;
-/// else that of the world.
+/// Returns the handler that sees the errors of a fence or a superstep of these windows: that of the
+/// window if there is only one, otherwise that of the world.
 pub(crate) fn handler_of<'a>(world: &'a WorldCore, windows: &[&'a WindowCore]) -> &'a Handler {
     match windows {
         [window] => &window.handler,

@@ -1,8 +1,9 @@
-//! Operations that leave before their fence, to ranks whose memory is not reached.
+//! Operations that are sent before their fence, to ranks whose memory is not reached.
 //!
-//! They come among the frames of other fences, windows and schedules, so a rank looks for frames by `WorldCore::poll`
-//! only, which stages them by window. The frame that the sender posts at the fence says how many of them belong to the
-//! epoch; those of epochs that it has given up are dropped.
+//! They arrive among the frames of other fences, windows and schedules, so a rank looks for frames
+//! by `WorldCore::poll` only, which stages them by window. The frame that the sender posts at the
+//! fence contains how many of them belong to the epoch. Those of epochs that the sender has given
+//! up are dropped.
 
 use crate::protocol::frames::kind;
 use crate::state::window::WindowCore;
@@ -10,18 +11,23 @@ use crate::state::world::WorldCore;
 use fencepost_planner::ErrorClass;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Loss, Lost, Port};
 
-/// The low half of the word of what leaves early: no other frame has it after one flipped bit, so none of those that a
-/// rank waits for is staged instead.
+/// The low half of the word of an early frame.
+///
+/// No other frame has it after one flipped bit, so no frame that a rank waits for is staged
+/// instead.
 const MARK: u32 = 0x0ea1_1e57;
 
-/// The header of a frame that leaves before the next fence of `window`, from a rank that has been in `number` supersteps.
+/// Returns the header of a frame that is sent before the next fence of `window`, by a rank that has
+/// been in `number` supersteps.
 pub(crate) fn header(number: u32, window: u32) -> Header {
     Header { word: u64::from(number) << 32 | u64::from(MARK), kind: kind::EARLY, extra: window }
 }
 
 impl WorldCore {
-    /// The oldest frame from `from` that was not released and is due now, as [`Channels::poll`] has it: what left early
-    /// is staged on the way, or dropped where its window was dropped.
+    /// Returns the oldest frame from `from` that was not released and is due now, as
+    /// [`Channels::poll`] does.
+    ///
+    /// On the way, early frames are staged, or dropped if their window was dropped.
     ///
     /// # Errors
     /// As [`Channels::poll`].
@@ -35,14 +41,16 @@ impl WorldCore {
         }
     }
 
-    /// Stage what `from` has sent early so far, while this rank waits for something that comes after it: the transport
-    /// would hold each of these frames by itself, however many there are.
+    /// Stages the early frames that `from` has sent so far, while this rank waits for something
+    /// that comes after them.
+    ///
+    /// The transport would hold each of these frames separately, however many there are.
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// If there is no memory for them.
     #[cold]
     pub(crate) fn stage_waiting(&self, endpoint: &mut Endpoint, from: usize) -> Result<(), Lost> {
-        // An error of the transport is for the look that this rank waits with.
+        // The poll with which this rank waits reports an error of the transport.
         while let Ok(Some(frame)) = endpoint.poll(from, Port::FENCE)
             && frame.header.kind == kind::EARLY
         {
@@ -58,7 +66,7 @@ impl WorldCore {
             return Err(self.refuse(endpoint, from, "it sent an early-data frame with an invalid marker"));
         }
         if self.has_window(frame.header.extra) {
-            // SAFETY: a frame is readable until it is released, below.
+            // SAFETY: the frame is readable until it is released, below.
             let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
             if self.staged.borrow_mut().keep(from, frame.header, payload).is_err() {
                 let what = format!(
@@ -74,7 +82,8 @@ impl WorldCore {
         Ok(())
     }
 
-    /// The fence of this word has failed: what `from` sent for this window before it is dropped.
+    /// Drops the early frames that `from` sent for this window, after the fence of this word has
+    /// failed.
     pub(crate) fn drop_early(&self, from: usize, window: &WindowCore, word: u64) {
         drop(self.staged.borrow_mut().take(from, window.key.window, word));
     }

@@ -1,4 +1,4 @@
-//! Waiting for others, and taking what they sent.
+//! Waiting for other ranks, and taking what they sent.
 
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
@@ -7,8 +7,10 @@ use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Liveness, Lost, Pause, Port, Topology};
 
-/// Look until there is something. The world ends where there never can be, or once a rank has
-/// failed: what was there by then is found all the same.
+/// Waits until `look` finds something.
+///
+/// Ends the world if `look` never can find it, or once a rank has failed: what had arrived by then
+/// is still found.
 #[inline]
 pub(crate) fn wait<'w, R>(
     endpoint: &mut Endpoint,
@@ -41,7 +43,7 @@ pub(crate) fn wait<'w, R>(
     }
 }
 
-/// The world has ended: return when `peer` touches none of this rank's windows any more.
+/// Waits, once the world has ended, until `peer` touches none of this rank's windows any more.
 pub(crate) fn untouched_by(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -59,7 +61,7 @@ pub(crate) fn untouched_by(
     }
 }
 
-/// The payload of the next frame from `from`, which must be of this kind.
+/// Waits for the next frame from `from`, which must be of this kind, and returns its payload.
 pub(crate) fn take_bytes(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -75,7 +77,7 @@ pub(crate) fn take_bytes(
     bytes_of(world, endpoint, from, frame, kind)
 }
 
-/// The payload of this frame from `from`, which must be of this kind.
+/// Returns the payload of this frame from `from`, which must be of this kind.
 pub(crate) fn bytes_of(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -83,7 +85,7 @@ pub(crate) fn bytes_of(
     frame: Frame,
     kind: u32,
 ) -> Result<Vec<u8>, Lost> {
-    // SAFETY: readable until released, below.
+    // SAFETY: the payload is readable until it is released, below.
     let bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec();
     let good = frame.header.kind == kind && world.is_of_this_exchange(&frame.header);
     endpoint.release(from, Port::FENCE);
@@ -95,17 +97,17 @@ pub(crate) fn bytes_of(
 }
 
 impl WorldCore {
-    /// The header of a frame of this kind that belongs to the last exchange.
+    /// Returns the header of a frame of this kind that belongs to the last exchange.
     pub(crate) fn stamped(&self, kind: u32) -> Header {
         crate::protocol::frames::header(u64::from(self.number.get()) << 32, kind, 0)
     }
 
-    /// Whether a frame of this header was sent for the last exchange.
+    /// Returns whether a frame with this header was sent for the last exchange.
     pub(crate) fn is_of_this_exchange(&self, header: &Header) -> bool {
         (header.word >> 32) as u32 == self.number.get()
     }
 
-    /// Post a payload that this rank keeps until it was read.
+    /// Posts a payload, which this rank keeps until it was read.
     pub(crate) fn post_kept(
         &self,
         endpoint: &mut Endpoint,
@@ -117,7 +119,8 @@ impl WorldCore {
         if kept.len() > 64 {
             kept.retain(|(to, frame, _)| endpoint.released(*to, Port::FENCE) <= *frame);
         }
-        // SAFETY: the bytes stay where they are, in `kept` or in the registry's keep-alive list, until `to` has released them.
+        // SAFETY: the bytes stay where they are, in `kept` or in the registry's keep-alive list,
+        // until `to` has released them.
         unsafe { endpoint.post(to, Port::FENCE, header, payload.as_ptr(), payload.len()) }?;
         let posts = &mut self.posts.borrow_mut()[to];
         if endpoint.shares(to) {

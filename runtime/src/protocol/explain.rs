@@ -1,6 +1,7 @@
-//! What the last epoch did and why, as text: collected only where it was asked for.
+//! What the last epoch did and why, as text: collected only on request.
 //!
-//! While it is, the fast path of small operations is closed, so that each call passes by here with its line.
+//! While it is collected, the fast path of small operations is closed, so that each call comes by
+//! here with its line.
 
 use crate::collect::outbox::DatatypeSource;
 use crate::state::call::Call;
@@ -19,19 +20,20 @@ use std::fmt::Write;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// How a dynamic fence went.
+/// The outcome of a dynamic fence.
 pub(crate) struct Went {
-    /// This rank read memory of others, and others read its.
+    /// Whether this rank read memory of others.
     pub(crate) reads: bool,
+    /// Whether others read memory of this rank.
     pub(crate) read: bool,
-    /// All reads were over before anything was written.
+    /// Whether all reads were over before anything was written.
     pub(crate) first: bool,
-    /// Gets landed where they belong at once.
+    /// Whether gets were copied directly to their destination.
     pub(crate) straight: bool,
 }
 
 impl WindowCore {
-    /// A line has put, got or accumulated this number of elements.
+    /// Records that a line has put, got or accumulated this number of elements.
     pub(crate) fn note(
         &self,
         kind: Kind,
@@ -69,14 +71,14 @@ impl WindowCore {
 }
 
 impl WorldCore {
-    /// What was decided about the sections of the epoch that is being ended.
+    /// Records the decision about the sections of the epoch that is being ended.
     pub(crate) fn note_rendezvous(&self, decided: Rendezvous) {
         if self.explains.get() {
             self.explained.borrow_mut().rendezvous = decided;
         }
     }
 
-    /// A dynamic epoch has ended, and what was collected for it is still there.
+    /// Records the end of a dynamic epoch, whose collected operations are still there.
     pub(crate) fn note_fence(&self, windows: &[&WindowCore], call: &Call, went: &Went) {
         if !self.explains.get() || windows.is_empty() {
             return;
@@ -88,7 +90,7 @@ impl WorldCore {
         windows.iter().for_each(|window| window.notes.borrow_mut().clear());
     }
 
-    /// A prepared epoch has ended.
+    /// Records the end of a prepared epoch.
     pub(crate) fn note_run(&self, windows: &[&WindowCore], call: &Call, share: &Arc<Verified<Share>>) {
         if self.explains.get() {
             let explained = &mut *self.explained.borrow_mut();
@@ -97,7 +99,7 @@ impl WorldCore {
         }
     }
 
-    /// The last successful epoch, as text.
+    /// Describes the last successful epoch.
     pub(crate) fn explain_last(&self) -> String {
         if !self.explains.get() {
             return "nothing is kept to explain: set FENCEPOST_EXPLAIN=on, or call `Ranks::explain(true)`\n"
@@ -122,8 +124,10 @@ impl WorldCore {
         }
     }
 
-    /// All epochs of this rank so far, by the calls that have ended them: how many, what they sent, and the last of each, with
-    /// the reasons of what it did.
+    /// Describes all epochs of this rank so far, grouped by the calls that have ended them.
+    ///
+    /// Each group has the number of epochs, what they sent, and the last of them with the reasons
+    /// for what it did.
     pub(crate) fn explain_all(&self) -> String {
         const MOST: usize = 100;
         let mut text = format!(
@@ -147,7 +151,9 @@ impl WorldCore {
         text
     }
 
-    /// That there are more ranks than cores, which is normal. The cores of ranks that are processes are not known here.
+    /// Describes that there are more ranks than cores, which is normal.
+    ///
+    /// The cores of ranks that are processes are not known here.
     fn cores(&self) -> String {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         if self.kind.is_of_processes() || self.size <= cores {
@@ -243,7 +249,7 @@ fn dynamic(
     text
 }
 
-/// Which census the last exchange took, and why.
+/// Describes which census the last exchange took, and why.
 fn census(world: &WorldCore) -> String {
     let (places, census) = (world.stands.places(), world.taken.get());
     let (rounds, messages) = messages(census, places);

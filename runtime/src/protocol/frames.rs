@@ -15,9 +15,11 @@ pub(crate) mod kind {
     pub(crate) const SETUP: u32 = 4;
     /// Operations for one window that left before its fence; `extra` is the window.
     pub(crate) const EARLY: u32 = 5;
-    /// Records for one window, which lie where the sender collected them; `extra` is the window.
+    /// Records for one window, which are read where the sender collected them; `extra` is the
+    /// window.
     pub(crate) const LOG: u32 = 6;
-    /// The elements of the operations in the next frame, which lie where the sender collected them; `extra` is the window.
+    /// The elements of the operations in the next frame, which are read where the sender collected
+    /// them; `extra` is the window.
     pub(crate) const ELEMENTS: u32 = 7;
     /// Compiled supersteps.
     pub(crate) const ENTRY: u32 = 8;
@@ -25,35 +27,37 @@ pub(crate) mod kind {
     pub(crate) const PAYLOAD: u32 = 9;
     /// Compiled supersteps.
     pub(crate) const DONE: u32 = 10;
-    /// A message of a sparse census; `extra` is the flags that a notification has.
+    /// A message of a sparse census; `extra` is the flags of a notification.
     pub(crate) const CENSUS: u32 = 11;
     /// In a reduced census: what the sender has for the receiver.
     pub(crate) const NOTE: u32 = 29;
-    /// A message of a reduced census; `extra` is the flags that a notification has.
+    /// A message of a reduced census; `extra` is the flags of a notification.
     pub(crate) const COUNTS: u32 = 30;
-    /// After a census: the sender has read what it reads of the receiver's memory.
+    /// After a census: the sender has finished its reads of the receiver's memory.
     pub(crate) const SETTLED: u32 = 12;
     /// A post of a window.
     pub(crate) const POST: u32 = 13;
-    /// An access that was completed: records, all of one line.
+    /// An access that was completed: records, all from one line.
     pub(crate) const RECORDS: u32 = 14;
     /// An access that was completed: its operations, described.
     pub(crate) const ACCESS: u32 = 15;
-    /// An access that was dropped, or that asked for what was not lent.
+    /// An access that was dropped, or that asked for what is not exposed to it.
     pub(crate) const FAILED: u32 = 16;
-    /// Before a post or an access: what its sender knows to be over, and for an access what it has called.
+    /// Before a post or an access: what its sender knows to be over, and for an access also its
+    /// calls.
     pub(crate) const CHECK: u32 = 19;
-    /// To an attendant: what an access gets. `extra` is the window.
+    /// To an attendant: a request for what an access gets. `extra` is the window.
     pub(crate) const ASK: u32 = 17;
-    /// The elements that an attendant was asked for.
+    /// From an attendant: the elements that were requested.
     pub(crate) const ANSWER: u32 = 18;
     /// To an attendant: operations under a lock. `extra` is the window.
     pub(crate) const LOCK: u32 = 20;
-    /// From an attendant: how they went, and what they found. `extra` is the window.
+    /// From an attendant: the outcome of the operations, and what they found. `extra` is the
+    /// window.
     pub(crate) const LOCKED: u32 = 21;
 }
 
-/// The census whose messages are of this kind.
+/// Returns the census whose messages are of this kind.
 pub(crate) fn census_of(kind: u32) -> Option<Census> {
     match kind {
         kind::CENSUS => Some(Census::Sparse),

@@ -1,9 +1,9 @@
 //! The end of a world in which a rank is lost, or sends an invalid frame.
 //!
 //! A world ends once, with one cause, and all its ranks return that cause. A rank that finds a
-//! failure ends the world for all: while it waits, whichever ranks it waits for
-//! ([`notice`](WorldCore::notice)); where it cannot go on since another rank is lost; and where it
-//! leaves after that. So what a failure leads to never hides it. The exception is TCP: two failures
+//! failure ends the world for all in three situations: while it waits, whichever ranks it waits for
+//! ([`notice`](WorldCore::notice)); if it cannot go on since another rank is lost; and if it leaves
+//! after that. So the consequences of a failure never hide it. The exception is TCP: two failures
 //! that different ranks find at the same moment may give these ranks different causes.
 //!
 //! A rank that left with an error may have completed the call that others are still in, and then
@@ -17,9 +17,10 @@ use fencepost_transport::{Cause, Endpoint, Leave, Liveness, Loss, Lost};
 use std::rc::Weak;
 
 impl WorldCore {
-    /// Ends the world if a rank of it has failed since this rank looked last: then each look that
-    /// finds nothing returns the cause. `exchange` is the number of the exchange that this rank is
-    /// in, if it waits in a call of all ranks.
+    /// Ends the world if a rank of it has failed since this rank last looked.
+    ///
+    /// Each poll that finds nothing then returns the cause. `exchange` is the number of the
+    /// exchange that this rank is in, if it waits in a call of all ranks.
     #[inline]
     pub(crate) fn notice(&self, endpoint: &mut Endpoint, exchange: Option<u32>) {
         if !self.is_quiet() {
@@ -27,7 +28,7 @@ impl WorldCore {
         }
     }
 
-    /// Returns whether the world goes on, and nothing has failed since this rank looked last.
+    /// Returns whether the world goes on, and nothing has failed since this rank last looked.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.alarms.count() == self.heeded.get()
@@ -43,7 +44,7 @@ impl WorldCore {
             match lost.how {
                 Loss::Left(Leave::Finished) => {}
                 Loss::Left(_) if is_past(endpoint, peer, exchange) => heeded = false,
-                // The look finds it. Who is cut off cannot end the world.
+                // The next poll finds this loss. A rank that is cut off cannot end the world.
                 _ if lost.rank == self.rank => return,
                 Loss::Ended(_) => return,
                 _ => return drop(self.end_for(endpoint, lost)),
@@ -54,9 +55,11 @@ impl WorldCore {
         }
     }
 
-    /// As [`alive`](Self::alive), where other ranks may have failed as well: for calls under locks,
-    /// which may go on without ever waiting. A rank that has failed may have done by half what it
-    /// did under a lock.
+    /// Checks that the world goes on as [`alive`](Self::alive) does, and also that no other rank
+    /// has failed.
+    ///
+    /// This is for calls under locks, which may go on without ever waiting. A rank that has failed
+    /// may have done in part what it did under a lock.
     ///
     /// # Errors
     /// `PROC_FAILED`, or the error that ended the world. The state is `Mixed`.
@@ -77,8 +80,8 @@ impl WorldCore {
         }
     }
 
-    /// Ends the world, since `lost` keeps this rank from going on. Returns the loss as all ranks
-    /// see it.
+    /// Ends the world because `lost` keeps this rank from going on, and returns the loss as all
+    /// ranks see it.
     #[cold]
     pub(crate) fn end_for(&self, endpoint: &mut Endpoint, lost: Lost) -> Lost {
         let what = match lost.how {
@@ -96,8 +99,7 @@ impl WorldCore {
         format!(", and rank {} waits for it: each rank has to make the calls that others wait for", self.rank)
     }
 
-    /// Ends the world for all ranks, unless it has ended for this one: then for the cause that it
-    /// had.
+    /// Ends the world for all ranks. If it has already ended for this rank, that cause is kept.
     #[cold]
     pub(crate) fn end(&self, endpoint: &mut Endpoint, cause: Cause) {
         let first = self.dead.borrow().clone();
@@ -111,9 +113,11 @@ impl WorldCore {
         self.die(cause);
     }
 
-    /// Called when the program of this rank returns this error. If another rank caused it, in a part
-    /// of the world, then this world ends for that rank's failure, before this rank leaves as if it
-    /// had failed itself.
+    /// Ends this world if `error` was caused by another rank in a part of it. Called when the
+    /// program of this rank returns `error`.
+    ///
+    /// The world then ends for that rank's failure, before this rank leaves as if it had failed
+    /// itself.
     pub(crate) fn end_for_part(&self, error: &Error) {
         let of_this = |failed: &&FailedRank| failed.program == self.id && self.goes_on();
         let Some(failed) = error.failed_rank().filter(of_this) else { return };
@@ -125,14 +129,15 @@ impl WorldCore {
         );
         let cause = Cause { rank, what };
         let endpoint = &mut *self.endpoint.borrow_mut();
-        // The failed rank may have left this world as well: its own reason is better than the part's.
+        // The failed rank may have left this world as well: its own reason is better than the
+        // reason from the part.
         self.find_failed(endpoint, None);
         if endpoint.lost(self.rank).is_none() {
             self.end(endpoint, cause);
         }
     }
 
-    /// The world ends for this rank, since `lost` can't come any more.
+    /// Ends the world for this rank because of `lost`, and returns the error.
     pub(crate) fn lost(&self, lost: &Lost, call: &Call) -> Error {
         let host = self.host_of(lost.rank);
         let host = host.map_or(String::new(), |host| format!("; rank {} is on host {host}", lost.rank));
@@ -150,7 +155,8 @@ impl WorldCore {
         call.error(self, class, why).ending_world().passing_on(failed)
     }
 
-    /// What an error says of another rank whose failure has ended this world, and that it passes on.
+    /// Returns the description of another rank whose failure has ended this world, which an error
+    /// passes on.
     pub(crate) fn failed_rank(&self, rank: usize, what: &str) -> Option<FailedRank> {
         (rank != self.rank).then(|| {
             let of_all = self.stalls.borrow().waits.rank(rank);
@@ -160,7 +166,8 @@ impl WorldCore {
         })
     }
 
-    /// This rank can't take part in a call that others are in, because of `error`: the world ends.
+    /// Ends the world because `error` keeps this rank from taking part in a call that others are
+    /// in.
     #[cold]
     pub(crate) fn give_up(&self, endpoint: &mut Endpoint, error: Error) -> Error {
         if self.alive().is_ok() {
@@ -170,14 +177,14 @@ impl WorldCore {
         error.ending_world()
     }
 
-    /// `from` sent an invalid frame, as `what` says: ends the world.
+    /// Ends the world because `from` sent an invalid frame, which `what` describes.
     #[cold]
     pub(crate) fn refuse(&self, endpoint: &mut Endpoint, from: usize, what: &str) -> Lost {
         self.call_sites.end(ErrorClass::ProcFailed);
         self.end_for(endpoint, Lost { rank: from, how: Loss::Ended(format!("rank {from}: {what}")) })
     }
 
-    /// `from` sent an invalid frame: ends the world.
+    /// Ends the world because `from` sent an invalid frame, and returns the error.
     pub(crate) fn corrupt(&self, endpoint: &mut Endpoint, from: usize, call: &Call) -> Error {
         let what =
             format!("rank {from} sent a frame that does not belong to this epoch or is outside the window");

@@ -1,11 +1,12 @@
 //! Panics: no panic of a user's function unwinds through a protocol.
 //!
 //! While a rank is in a fence or a run, others may touch its memory, so it must not leave by
-//! unwinding. What a user hands in is called before, or after, or through
-//! [`contained`](crate::state::contained). What unwinds all the same is a defect of this library,
-//! and ends the process: [`AbortOnUnwind`].
+//! unwinding. Functions and values of the user are called or dropped before, or after, or through
+//! [`contained`](crate::state::contained). A panic that unwinds all the same is a defect of this
+//! library, and ends the process: [`AbortOnUnwind`].
 
-/// Ends the process where it is dropped instead of being [over](Self::over): by unwinding out of this protocol.
+/// A guard that ends the process if it is dropped instead of being [over](Self::over), which is by
+/// a panic that unwinds out of this protocol.
 pub(crate) struct AbortOnUnwind(pub(crate) &'static str);
 
 impl AbortOnUnwind {
@@ -20,7 +21,7 @@ impl Drop for AbortOnUnwind {
     #[expect(clippy::print_stderr, reason = "the process ends")]
     fn drop(&mut self) {
         if cfg!(loom) {
-            return; // a model that is rejected unwinds, and that ends all its ranks
+            return; // a rejected model unwinds, and that ends all its ranks
         }
         eprintln!(
             "fencepost: internal error: {} was left by a panic; the process ends, since other ranks may be using this rank's memory",

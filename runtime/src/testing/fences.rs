@@ -1,16 +1,22 @@
-//! W1 to W6 taken out of the fence of dynamic epochs, by a switch that only tests of this package have, and run over the
-//! links of `sim`, seed after seed: one of them shows it, by wrong bits or by an error, and with the same seeds the whole
-//! protocol does what it should.
+//! W1 to W6 taken out of the fence of dynamic epochs, by a switch that only tests of this package
+//! have.
+//!
+//! Such fences run over the links of `sim`, seed after seed, until one seed shows the missing wait,
+//! by wrong bits or by an error. With the same seeds, the whole protocol does what it should.
 //!
 //! # What there is to take away
 //!
-//! Over [`Reach::Messages`], operations travel in frames before the notification and each rank applies them itself. Of the waits
-//! remain: W1, words are compared, of notifications and frames; W2, a rank answers gets before it applies anything, its own
-//! operations on itself too; W3, it leaves when its own gets have come; W4, notifications are kept in two places in turn (what is posted is
-//! copied, so outboxes need no wait); W5, nobody publishes before having all notifications of the exchange before; W6, every fence
-//! is complete. Over [`Reach::Memory`] the fence is that of `local`, with the delays of `sim`: gets read the target's window,
-//! and operations are taken from the origin's outbox, so W1 to W4 are about those too. A fence without a wait races there
-//! on purpose, on plain elements and on records in room that both sets have had from their first epoch on.
+//! Over [`Reach::Messages`], operations travel in frames before the notification, and each rank
+//! applies them itself. These waits remain: W1, words are compared, of notifications and frames;
+//! W2, a rank answers gets before it applies anything, including its own operations on itself; W3,
+//! it leaves when its own gets have come; W4, notifications are kept in two places in turn (posted
+//! frames are copied, so outboxes need no wait); W5, nobody publishes before having all
+//! notifications of the exchange before; W6, every fence is complete.
+//!
+//! Over [`Reach::Memory`] the fence is that of `local`, with the delays of `sim`: gets read the
+//! target's window, and operations are taken from the origin's outbox, so W1 to W4 are about those
+//! too. A fence without a wait races there on purpose, on plain elements and on records in room
+//! that both sets have had from their first epoch on.
 
 use crate::api::run::ranks;
 use crate::kernel::waits::{Wait, take_away};
@@ -25,7 +31,7 @@ use std::thread;
 const RANKS: usize = 3;
 const LEN: usize = 16;
 const EPOCHS: usize = 24;
-/// Epochs before anything is taken away: outboxes have their room then.
+/// The number of epochs before anything is taken away: after them, outboxes have their room.
 const WHOLE: usize = 4;
 
 /// Returns the value that rank `rank` puts to the right in epoch `epoch`.
@@ -33,8 +39,10 @@ fn sent(rank: usize, epoch: usize, at: usize) -> u64 {
     stored(rank, epoch, at) + 500
 }
 
-/// One epoch, and what is wrong after it: each rank gets three elements from the left, puts to the first two of those and
-/// three others to the right, and puts to the third of its own.
+/// Executes one epoch, and describes what is wrong after it.
+///
+/// Each rank gets three elements from the left, puts to the first two of those and three others to
+/// the right, and puts to the third of its own.
 fn epoch(u: &mut Window<u64>, epoch: usize, dice: &mut Dice) -> Result<Option<String>> {
     let (me, left, right) = (u.rank(), (u.rank() + RANKS - 1) % RANKS, (u.rank() + 1) % RANKS);
     dice.linger();
@@ -58,7 +66,8 @@ fn epoch(u: &mut Window<u64>, epoch: usize, dice: &mut Dice) -> Result<Option<St
     Ok(wrong.then(|| format!("epoch {epoch}, rank {me}: {:?} is not {expected:?}", &u[..])))
 }
 
-/// Run `program` on every rank; the first thing that a rank says is wrong, or that the world ends with.
+/// Runs `program` on every rank, and returns the first fault that a rank describes, or the error
+/// with which the world ends.
 fn on_each(
     reach: Reach,
     config: SimConfig,
@@ -72,7 +81,7 @@ fn on_each(
     said.into_iter().flatten().next().map_or(Ok(()), Err)
 }
 
-/// Epochs one after another, the first few with all waits.
+/// Executes epochs one after another, the first few with all waits.
 fn epochs(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     on_each(reach, reach.config(seed), |world| {
         let mut dice = Dice::new(seed, world.rank());
@@ -80,8 +89,8 @@ fn epochs(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
         let mut wrong = None;
         for number in 0..EPOCHS {
             take_away(wait.filter(|_| number >= WHOLE));
-            // After the first mismatch elements are not compared again: ranks go on together, so that no rank reads the
-            // memory of one that has left.
+            // Elements are not compared again after the first mismatch. The ranks go on together,
+            // so that no rank reads the memory of one that has left.
             wrong = wrong.or(epoch(&mut u, number, &mut dice)?);
         }
         take_away(None);
@@ -105,8 +114,8 @@ fn fences_do_what_they_should() {
     }
 }
 
-/// Three ranks fence two windows, one of them the other way round; the errors of all ranks name both, and nothing is
-/// applied.
+/// Fences two windows on three ranks, one of which swaps them: the errors of all ranks name both
+/// windows, and nothing is applied.
 fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     on_each(reach, reach.config(seed), |world| {
         let (me, mut dice) = (world.rank(), Dice::new(seed, world.rank()));
@@ -127,7 +136,7 @@ fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> 
             Err(error) if error.class() == ErrorClass::RmaSync && named(error.message()) && untouched => {}
             told => return Ok(Some(format!("rank {me}: {told:?}, {:?}, {:?}", &u[..2], &v[..2]))),
         }
-        // And the world goes on.
+        // After the error, the world goes on.
         if me == 1 {
             std::mem::swap(&mut u, &mut v);
         }
@@ -183,7 +192,8 @@ fn w4_an_outbox_is_not_filled_before_its_readers_are_done() {
     }
 }
 
-/// Exchanges of notifications and nothing else: what a rank reads is of the exchange that it published last.
+/// Exchanges notifications and nothing else: each that a rank reads must be of the exchange that it
+/// published last.
 fn exchanges(one_set: bool, seed: u64) -> Result<(), String> {
     let mut config = Reach::Messages.config(seed);
     config.altered.one_notification_set = one_set;
@@ -215,7 +225,7 @@ fn exchanges(one_set: bool, seed: u64) -> Result<(), String> {
             sim(RANKS, config).into_iter().map(|end| scope.spawn(move || rank(end))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    // A wrong value says more than the error that its reader left.
+    // A wrong value is more specific than the error that its reader left.
     let read = results.iter().find(|result| result.as_ref().is_err_and(|text| text.contains("is read in")));
     read.cloned().unwrap_or_else(|| results.into_iter().collect())
 }
@@ -226,7 +236,8 @@ fn w4_a_notification_does_not_take_the_place_of_one_that_may_not_have_been_read(
     assert!(wrong.contains("is read in"), "{wrong}");
 }
 
-/// Nothing but fences; a rank that does not wait for notifications gets an error from those that it overtakes.
+/// Executes fences and nothing else. A rank that does not wait for notifications gets an error from
+/// the ranks that it overtakes.
 fn bare(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     let mut config = reach.config(seed);
     config.altered.unread = wait.is_some();
@@ -260,7 +271,8 @@ fn w5_nobody_is_more_than_one_superstep_ahead() {
     }
 }
 
-/// Every rank but the first has nothing for every other fence, which one "in which nothing happens" might leave out.
+/// Executes fences of which every other one has nothing from any rank but the first, so that a
+/// fence "in which nothing happens" might be left out.
 fn now_and_then(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     on_each(reach, reach.config(seed), |world| {
         let (me, mut dice) = (world.rank(), Dice::new(seed, world.rank()));

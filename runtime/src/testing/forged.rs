@@ -1,5 +1,8 @@
-//! Messages of a census, sparse or reduced, that a rank has changed on purpose, with a digest that fits: where anything is wrong with them, every
-//! rank gets an error that names who sent them, or had completed all of its calls, and no rank gets a wrong result.
+//! Messages of a census, sparse or reduced, that a rank has changed on purpose, with a digest that
+//! fits.
+//!
+//! If anything is wrong with them, every rank gets an error that names their sender, or has
+//! completed all of its calls, and no rank gets a wrong result.
 
 use crate::api::run::ranks;
 use crate::fence::INLINE;
@@ -14,13 +17,16 @@ use fencepost_transport::{Header, InFlight, SimConfig, Tamper};
 use std::sync::{Arc, Mutex};
 
 const RANKS: usize = 4;
-/// Whose messages are changed on the way to whom, in the first round and in the last.
+/// The sender and the receiver of the messages that are changed, in the first round and in the
+/// last.
 const WAYS: [[usize; 2]; 2] = [[0, 1], [0, 2]];
-/// The census, counted from one, of the first fence with operations, and of an allreduce.
+/// The number of the census, counted from one, of the first fence with operations.
 const FENCE: u64 = 2;
+/// The number of the census of an allreduce.
 const ALLREDUCE: u64 = 4;
 
-/// A window, a fence in which rank r puts to all others, an allreduce, which makes a window first, and two fences more.
+/// Makes a window, and in each of three steps fences puts of each rank to all others and executes
+/// an allreduce, the first of which makes a window.
 fn program(world: &World) -> Result<()> {
     let wrong = |what: String| Err(Error::new(ErrorClass::Other, format!("wrong: {what}")));
     let me = world.rank() as u64;
@@ -43,7 +49,7 @@ fn program(world: &World) -> Result<()> {
     world.barrier()
 }
 
-/// An item as it travels: its origin, its target, and its bytes.
+/// An encoded item: its origin, its target, and its bytes.
 type Item = (u32, u32, Vec<u8>);
 
 fn items(mut bytes: &[u8]) -> Vec<Item> {
@@ -67,14 +73,15 @@ fn bytes(items: &[Item]) -> Vec<u8> {
     bytes
 }
 
-/// The result of each rank when this happens to the messages of sparse censuses, which are counted from one on each way.
+/// Returns the result of each rank when `tamper` changes the messages of sparse censuses, which are
+/// counted from one on each way.
 fn ends(
     tamper: impl Fn([usize; 2], u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
 ) -> Vec<Option<Error>> {
     ends_of(Census::Sparse, kind::CENSUS, tamper)
 }
 
-/// The same, of another census, or to other frames of it.
+/// Does what [`ends`] does for another census, or for other frames of it.
 fn ends_of(
     census: Census,
     kind: u32,
@@ -110,7 +117,7 @@ fn ends_of(
     ends.into_iter().map(|end| end.into_inner().expect("no panic")).collect()
 }
 
-/// What is wrong is told, and names this rank.
+/// Checks that some rank gets an error, and that each error names this rank.
 #[track_caller]
 fn told(ends: &[Option<Error>], rank: usize, what: &str) {
     let names = |end: &Error| {
@@ -121,7 +128,7 @@ fn told(ends: &[Option<Error>], rank: usize, what: &str) {
     assert!(ends.iter().flatten().all(names), "{what}: {ends:?}");
 }
 
-/// The items of one message are these instead, on the way from rank 0 to rank `to`, with a digest that fits.
+/// Returns the results when the items of one message are changed, with a digest that fits.
 fn forged(
     [from, to]: [usize; 2],
     census: u64,
@@ -150,7 +157,7 @@ fn messages_that_nobody_has_changed_are_taken() {
     }
 }
 
-/// As if one message had been doubled and the next one been lost.
+/// Makes a message look as if the one before had been doubled and this one been lost.
 #[test]
 fn a_message_of_the_census_before_is_not_taken_for_one_of_this() {
     for way in WAYS {
@@ -169,7 +176,8 @@ fn a_message_of_the_census_before_is_not_taken_for_one_of_this() {
     }
 }
 
-/// What rank 0 says to rank `to` in a fence, as words: flags, count, and two of the address.
+/// Returns a change of the words that rank 0 sends to rank `to` in a fence: flags, count, and two
+/// of the address.
 fn saying(
     to: u32,
     change: impl Fn(&mut [u8]) + Send + Sync + 'static,
@@ -180,7 +188,7 @@ fn saying(
     }
 }
 
-/// The note of the first fence is this instead, with a digest that fits.
+/// Returns the results when the note of the first fence is changed, with a digest that fits.
 fn forged_note(
     [from, to]: [usize; 2],
     change: impl Fn(&mut Vec<Item>) + Send + Sync + 'static,
@@ -196,7 +204,8 @@ fn forged_note(
     })
 }
 
-/// The counts of one message are these instead, each the number of notes and the sum of who sent them.
+/// Returns the results when the counts of one message are changed, each of which is the number of
+/// notes and the sum of the ranks that sent them.
 fn forged_counts(
     [from, to]: [usize; 2],
     census: u64,
@@ -229,7 +238,8 @@ fn counts_and_notes_that_nobody_has_changed_are_taken() {
     }
 }
 
-/// Rank 0 tells rank 2 of itself, and rank 1 of itself and of rank 2.
+/// The counts that rank 0 sends to rank 2 include its own note, and those to rank 1 its own note
+/// and that of rank 2.
 #[test]
 fn counts_that_cannot_be_are_refused() {
     for way in WAYS {
@@ -252,7 +262,7 @@ fn counts_that_cannot_be_are_refused() {
     told([2, 3], "of a rank that has come");
 }
 
-/// Nobody sends a note for an allreduce: what it says goes with the counts.
+/// Nobody sends a note for an allreduce: its contents go with the counts.
 #[test]
 fn a_count_of_notes_that_nobody_has_sent_is_told() {
     for notes in [[1, 0], [1, 2], [2, 2]] {
@@ -261,12 +271,12 @@ fn a_count_of_notes_that_nobody_has_sent_is_told() {
     }
 }
 
-/// Frames of the census before, and notes that are cut short.
+/// Replaces frames by those of the census before, and cuts notes short.
 #[test]
 fn a_note_of_the_census_before_or_cut_short_is_not_taken() {
     for kind in [kind::NOTE, kind::COUNTS] {
         for way in WAYS {
-            // Notes are of the three fences only.
+            // Only the three fences have notes.
             for census in 2..if kind == kind::NOTE { 4 } else { 6 } {
                 let kept = Mutex::new(None);
                 let ends = ends_of(Census::Reduced, kind, move |on, number, header, payload| {
@@ -297,13 +307,14 @@ fn what_a_rank_cannot_say_in_a_fence_is_refused() {
     }
 }
 
-/// What is done to the items of a message, or to a note as one.
+/// A change of the items of a message, or of a note as one item.
 type Change = Box<dyn Fn(&mut Vec<Item>) + Send + Sync>;
 
-/// What rank 0 says is changed so by `forged`.
+/// Checks that changes of what rank 0 sends in a fence, which `forged` makes, are refused.
 fn refused_in_a_fence(way: [usize; 2], forged: impl Fn(Change) -> Vec<Option<Error>>) {
     let to = way[1] as u32;
-    // A flag of a rank that failed, that reads and exposes memory, lists what it reads, or is elsewhere; and others.
+    // The flags of a rank that failed, that reads and exposes memory, that lists what it reads, or
+    // that is elsewhere; and others.
     for flag in [0, 1, 3, 4, 5, 6, 7, 8, 15, 16, 31] {
         let ends = forged(Box::new(saying(to, move |own| own[flag / 8] ^= 1 << (flag % 8))));
         told(&ends, 0, &format!("{way:?}, flag {flag}"));

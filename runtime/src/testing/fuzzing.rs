@@ -1,6 +1,8 @@
-//! The functions that fuzzers call, with any bytes: each of them must come back, without a panic, without touching
-//! memory that it was not given, and without taking much of it. `fuzz/` calls them by libFuzzer, this package's
-//! tests with bytes that were changed in every small way; nothing else has them.
+//! The functions that fuzzers call with arbitrary bytes.
+//!
+//! Each of them must return without a panic, without touching memory that it was not given, and
+//! without taking much memory. `fuzz/` calls them by libFuzzer, and this package's tests call them
+//! with bytes that were changed in every small way; nothing else uses them.
 
 use crate::collect::lent::Lent;
 use crate::collect::limits::most_answered;
@@ -22,10 +24,10 @@ use fencepost_transport::SimConfig;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Elements of each window.
+/// The number of elements of each window.
 const LEN: usize = 24;
 
-/// Bytes on both sides of a window's memory.
+/// The number of bytes on each side of a window's memory.
 const GUARD: usize = 4096;
 
 /// The value of the bytes around a window.
@@ -61,10 +63,12 @@ thread_local! {
     static TARGET: RefCell<Option<Target>> = RefCell::new(Target::new());
 }
 
-/// Operations of dynamic epochs, as they come from another rank. The first byte says for which window, then each frame
-/// is one that left early or one that ends an epoch, by the lowest bit of a byte, and two bytes of length, before its bytes.
+/// Reads frames with operations of dynamic epochs, as they come from another rank, and returns how
+/// many of them are accepted.
 ///
-/// Returns how many of them are believed.
+/// The first byte selects the window. Before the bytes of each frame are a byte and two bytes of
+/// length. The lowest bit of that byte distinguishes a frame that was sent early from one that ends
+/// an epoch.
 pub fn operations(data: &[u8]) -> usize {
     TARGET.with_borrow_mut(|target| {
         let Some(target) = target else { return 0 };
@@ -90,11 +94,13 @@ pub fn operations(data: &[u8]) -> usize {
     })
 }
 
-/// Requests of four ranks to the attendant of one of them. The lowest bits of the first byte choose the elements and the hints of the
-/// window. Each request has a byte before its two bytes of length: the lowest bit says whether it is of a lock or of what an
-/// access gets, the next two who asks; the fourth changes the number that it should have.
+/// Carries out requests of four ranks to the attendant of one of them, and returns how many are
+/// carried out.
 ///
-/// Returns how many of them are carried out.
+/// The lowest bits of the first byte choose the elements and the hints of the window. Each request
+/// has a byte before its two bytes of length: the lowest bit distinguishes a request of a lock from
+/// one for what an access gets, the next two are the rank that asks, and the fourth changes the
+/// number that the request should have.
 pub fn requests(data: &[u8]) -> usize {
     const RANKS: usize = 4;
     const WINDOW: u32 = 5;
@@ -118,7 +124,8 @@ pub fn requests(data: &[u8]) -> usize {
     let base = room.as_mut_ptr().cast::<u8>().wrapping_add(GUARD);
     let (service, lendings) = (Service::default(), Lendings::default());
     let part = Part { base, len: LEN, element };
-    // SAFETY: as many words as the layout says; both stay until this function returns, and nothing else touches them before.
+    // SAFETY: there are as many words as the layout has; both stay until this function returns, and
+    // nothing else touches them before.
     unsafe {
         service.serve(WINDOW, Served::new(0, part, Words::new(words.as_mut_ptr(), layout)));
         let sources = (0..RANKS).map(|rank| (rank, 0)).collect();
@@ -160,7 +167,7 @@ fn for_each_frame(mut bytes: &[u8], mut take: impl FnMut(bool, &[u8])) {
     }
 }
 
-/// Frames as [`operations`] reads them.
+/// Encodes frames as [`operations`] reads them.
 #[cfg(test)]
 pub(crate) fn input<'a>(which: u8, frames: impl IntoIterator<Item = (bool, &'a [u8])>) -> Vec<u8> {
     let mut bytes = vec![which];

@@ -1,6 +1,8 @@
-//! Frames of real dynamic epochs, recorded, and changed in every small way: they are applied only where they are valid.
-//! Never a panic, never a byte outside the windows, never memory without bound, and no rank waits forever: every rank
-//! gets an error that names the one whose frame it was.
+//! Frames of real dynamic epochs, recorded and changed in every small way: they are applied only if
+//! they are valid.
+//!
+//! No frame causes a panic, an access outside the windows, or memory without bound, and no rank
+//! waits forever: every rank gets an error that names the rank whose frame it was.
 
 use crate::api::run::ranks;
 use crate::collect::description::{HEAD, describe, fill};
@@ -24,13 +26,14 @@ use std::sync::{Arc, Mutex};
 
 const RANKS: usize = 3;
 const LEN: usize = 24;
-/// Elements of an operation whose frame is too long to ride in a census.
+/// The number of elements of an operation whose frame is too long to piggyback on a census.
 const LONG: usize = 300;
 
-/// The frames that are looked at: those of this rank to that one.
+/// The frames that are examined: those from the first of these ranks to the second.
 const WAY: [usize; 2] = [0, 1];
 
-/// Epochs with all kinds of operations, described, described again, and leaving early, over several windows.
+/// Executes epochs with all kinds of operations, described, described again, and sent early, over
+/// several windows.
 fn program(world: &World) -> Result<()> {
     let me = world.rank();
     let (mut u, mut v) = (world.window::<u64>(LEN)?, world.window::<u8>(LEN)?);
@@ -64,7 +67,7 @@ fn program(world: &World) -> Result<()> {
     world.barrier()
 }
 
-/// The result of each rank when this happens to its frames, with this census.
+/// Returns the result of each rank when `tamper` changes its frames, with this census.
 fn ends(
     census: Census,
     tamper: impl Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
@@ -101,8 +104,9 @@ fn recorded(census: Census) -> Vec<(Header, Vec<u8>)> {
     std::mem::take(&mut all.lock().unwrap())
 }
 
-/// The `nth` frame on the way is changed: all ranks succeed, or all get an error that names the rank that sent it.
-/// Returns the latter.
+/// Changes the `nth` frame on the way, and returns whether that gives an error.
+///
+/// Checks that all ranks succeed, or that all get an error that names the rank that sent it.
 fn told(
     census: Census,
     nth: usize,
@@ -119,15 +123,17 @@ fn told(
             *seen += 1;
         }
     });
-    // What asks for other elements than its sender meant is answered, and the answer is found to be wrong.
+    // A frame that asks for other elements than its sender meant is answered, and the answer is
+    // found to be wrong.
     let named = |end: &Option<Error>| {
         let text = end.as_ref().map_or("", |error| error.message());
         text.contains("rank 0")
             || text.contains("rank 1: it sent an answer that does not match the gets that it answers")
     };
     let none = ends.iter().all(Option::is_none);
-    // Others may have completed the last census before rank 1 looks at what came to it: in a sparse one rank 0 hears from it after
-    // that, in a reduced one it may have heard from it before.
+    // Other ranks may have completed the last census before rank 1 looks at what came to it: in a
+    // sparse census, rank 0 receives from rank 1 after that; in a reduced one, it may have received
+    // from it before.
     let completed = |rank: usize| {
         ends[rank].is_none()
             && match census {
@@ -141,7 +147,7 @@ fn told(
     !none
 }
 
-/// Change a few bytes, or leave out, double or move some.
+/// Changes a few bytes, or leaves out, doubles or moves some.
 fn change(random: &mut Random, bytes: &mut Vec<u8>) {
     for _ in 0..1 + random.below(4) {
         let len = bytes.len();
@@ -185,8 +191,10 @@ mod a_frame_that_is_changed_on_its_way_is_an_error_on_all_ranks_or_harmless {
     }
 }
 
-/// Changes each frame in every way, or, as a sample, in every fourth, which differ from frame to frame. With this census there are frames
-/// of kind `own`.
+/// Changes each frame in every way, or, as a sample, in every fourth, which differ from frame to
+/// frame.
+///
+/// With this census there are frames of kind `own`.
 fn every_frame_is_changed(census: Census, own: u32) {
     let step = if every_case() { 1 } else { 4 };
     let frames = recorded(census);
@@ -266,7 +274,8 @@ fn a_report_that_memory_was_read_with_a_byte_is_refused() {
     }
 }
 
-/// Ranks that reach each other's memory put a record or two into their notifications. One that was a message is not believed.
+/// Ranks that reach each other's memory put a record or two into their notifications. Records in a
+/// notification that came as a message are not accepted.
 #[test]
 fn records_in_a_notification_that_was_a_message_are_not_applied() {
     for at in [0, 1 << 20] {
@@ -292,7 +301,8 @@ fn records_in_a_notification_that_was_a_message_are_not_applied() {
     }
 }
 
-/// The frames of one window in the order in which they came, and which of them left early.
+/// Returns the frames of one window in the order in which they came, and which of them were sent
+/// early.
 fn of_window(frames: &[(Header, Vec<u8>)], window: u32) -> Vec<(bool, Vec<u8>)> {
     let operations = frames
         .iter()
@@ -308,7 +318,7 @@ fn changed_operations_are_refused_or_stay_in_their_window() {
         let frames = of_window(&recorded, u32::from(which));
         let feed = |last: usize, changed: &[u8]| {
             let whole = frames[..last].iter().map(|(early, bytes)| (*early, &bytes[..]));
-            // What comes after a changed one is read too, as if nothing had been noticed.
+            // The frames after a changed one are read too, as if nothing had been noticed.
             let rest = frames[last + 1..].iter().map(|(early, bytes)| (*early, &bytes[..]));
             operations(&input(which, whole.chain([(frames[last].0, changed)]).chain(rest)))
         };
@@ -333,7 +343,8 @@ fn changed_operations_are_refused_or_stay_in_their_window() {
     }
 }
 
-/// A frame of these puts of exposed sections: the number of the window, the section, and where it goes.
+/// Returns a frame of these puts of exposed sections: the number of the window, the section, and
+/// the target region.
 fn exposing(puts: &[(u32, Datatype, Datatype)]) -> Vec<u8> {
     let mut outbox = Outbox::new(&Memory::heap());
     for (window, section, remote) in puts {
@@ -368,7 +379,7 @@ fn sections_are_read_only_from_where_their_owner_has_them() {
     ] {
         assert_eq!(believed(&[good[0].clone(), (window, section, remote)]), 0, "a section {what}");
     }
-    // Operations that use a section twice, or in another order than they are described in.
+    // Operations that use a section twice, or in another order than that of their description.
     let bytes = exposing(&good);
     let heads = HEAD + 16;
     for (first, second) in [(0, 0), (1, 0), (1, 1)] {
@@ -393,7 +404,7 @@ fn sections_are_read_only_from_where_their_owner_has_them() {
 
 #[test]
 fn more_than_is_answered_is_refused_on_both_sides() {
-    // A few bytes that ask for one element this often.
+    // Returns a few bytes that ask for one element `count` times.
     let request = |count: usize| {
         let often = Datatype::run(0..1).repeat(count).every(0);
         let mut description =
@@ -419,7 +430,7 @@ fn more_than_is_answered_is_refused_on_both_sides() {
             }
             let class = u.fence().expect_err("more than is answered").class();
             assert_eq!(class, [ErrorClass::Size, ErrorClass::RmaSync][world.rank()]);
-            // One's own elements do not travel.
+            // A rank's own elements do not travel.
             u.get(&often).from(world.rank(), &often)?;
             u.fence()
         })

@@ -1,5 +1,8 @@
-//! Frames of messages that are changed on their way: a rank that finds anything wrong ends the world and names the sender, or
-//! nothing was wrong that a rank can see, and the program ends. Nobody panics, waits for ever or keeps more than it may.
+//! Frames of messages that are changed on their way.
+//!
+//! Either a rank finds something wrong, ends the world and names the sender, or nothing is wrong
+//! that a rank can see, and the program ends. No rank panics, waits forever or keeps more than it
+//! may.
 
 use crate::api::run::ranks;
 use crate::state::messages::frames::kind;
@@ -13,7 +16,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Short messages, a synchronous one, and long ones, which the receiver asks for, one of them by a request; both ways.
+/// Exchanges, both ways, short messages, a synchronous one, and long ones, which the receiver asks
+/// for.
+///
+/// One of the long ones is sent and received by requests.
 fn program(world: &World) -> Result<()> {
     let other = 1 - world.rank();
     world.attach_buffer(1 << 20)?;
@@ -40,7 +46,7 @@ fn program(world: &World) -> Result<()> {
     world.barrier()
 }
 
-/// A message of a buffered send whose sender leaves before it is received.
+/// Sends a message by a buffered send, and leaves before it is received.
 fn leaving(world: &World) -> Result<()> {
     let part = world.split(Some(0), 0)?.expect("a part of the world");
     if world.rank() == 0 {
@@ -53,7 +59,8 @@ fn leaving(world: &World) -> Result<()> {
     part.recv::<u64>(0, 0).map(drop)
 }
 
-/// The result of each rank of `program` when this happens to the frames of rank 0, of each kind counted from one.
+/// Returns the result of each rank of `program` when `tamper` changes the frames of rank 0; those
+/// of each kind are counted from one.
 fn ends(
     program: fn(&World) -> Result<()>,
     tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
@@ -87,7 +94,7 @@ fn ends(
     ends.map(|end| end.into_inner().expect("no panic"))
 }
 
-/// Rank 1 says what is wrong, and both ranks name rank 0.
+/// Checks that both ranks get the error that rank 1 found, and that it names rank 0.
 #[track_caller]
 fn told(why: &str, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static) {
     let ends = ends(program, tamper);
@@ -213,7 +220,8 @@ fn frames_that_are_one_byte_too_long_are_refused() {
 
 #[test]
 fn more_than_a_rank_keeps_is_refused() {
-    // Grants that come too late or too early are not seen as such; what exceeds the credit is.
+    // Grants that come too late or too early are not recognised as such; messages that exceed the
+    // credit are.
     told("it sent more messages than this rank keeps", |_, header, payload| {
         if header.kind == kind::MESSAGE && header.extra == 1 {
             payload.resize(4096, 0);

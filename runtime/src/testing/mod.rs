@@ -1,4 +1,5 @@
-//! The changes that tests and fuzzers make to this package from within: waits taken away, frames changed on their way.
+//! The changes that tests and fuzzers make to this package from within: waits that are taken away,
+//! and frames that are changed on their way.
 
 #[cfg(all(test, not(loom)))]
 mod fences;

@@ -1,10 +1,12 @@
-//! What a rank keeps of messages, in every order of steps (with a bound on preemptions), against loom's atomics: the code of
-//! [`messages`] and of [`state`](crate::state) itself, over the ends of `local`, which are loom's. `park` has no limit
-//! here, so that a lost wake-up is a deadlock:
-//! `RUSTFLAGS="--cfg loom" cargo test -p fencepost-runtime --lib models::`.
+//! Models of the messages that a rank keeps, in every order of steps (with a bound on preemptions),
+//! against loom's atomics.
 //!
-//! What a sender waits for, or an attendant, is taken away in turn, and loom must see it: by elements that are wrong, or by a
-//! rank that sleeps for ever.
+//! They execute the code of [`messages`] and of [`state`](crate::state) itself, over the ends of
+//! `local`, which are loom's. `park` has no limit here, so a lost wake-up is a deadlock. Run them
+//! with `RUSTFLAGS="--cfg loom" cargo test -p fencepost-runtime --lib models::`.
+//!
+//! The waits of a sender and of an attendant are taken away in turn, and loom must see it: by
+//! elements that are wrong, or by a rank that sleeps forever.
 
 use crate::kernel::element::element_type;
 use crate::kernel::waits::{Wait, take_away, without};
@@ -31,13 +33,13 @@ use std::mem::ManuallyDrop;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Messages of at most this many elements are sent with them; those of more than three are copied, for their receiver to read in
-/// place.
+/// The maximum number of elements that are sent together with their message. If there are more than
+/// three, they are copied, for their receiver to read in place.
 const EAGER: usize = 4;
-/// The elements of a message that stay where they are until they were read.
+/// The number of elements of a message that stay where they are until they were read.
 const LONG: usize = EAGER + 1;
 
-/// Each rank is a thread that executes a program.
+/// Runs a program on each rank, which is a thread.
 fn ranks(programs: &[fn(&World)]) {
     let (registry, size) = (Arc::new(Registry::default()), programs.len());
     let run = move |end, registry: Arc<Registry>, program: fn(&World)| {
@@ -75,15 +77,15 @@ fn outgoing(to: usize, tag: u32, elements: &[u64]) -> Outgoing<'_> {
     Outgoing { to, tag, element: element_type::<u64>(), bytes, mode: SendMode::Standard }
 }
 
-/// Sends, and writes the elements over as soon as it may.
+/// Sends elements, and overwrites them as soon as it may.
 fn send(world: &World, to: usize, tag: u32, mut elements: Vec<u64>) {
     let call = Call::named(0, "a send");
     messages::send(world.core(), &outgoing(to, tag, &elements), &call).expect("its receiver is here");
     elements.fill(99);
-    std::mem::forget(elements); // they are read late, where the wait is taken away
+    std::mem::forget(elements); // they are read late if the wait is taken away
 }
 
-/// Receives these elements, and compares them.
+/// Receives elements, and compares them with the expected ones.
 fn receive<const LEN: usize>(world: &World, from: usize, tag: u32, expected: [u64; LEN]) {
     let mut elements = vec![0u64; LEN];
     let room = Room::Elements(elements.as_mut_ptr().cast(), Datatype::run(0..LEN));
@@ -92,7 +94,7 @@ fn receive<const LEN: usize>(world: &World, from: usize, tag: u32, expected: [u6
     // SAFETY: the elements are there until this returns.
     let status = unsafe { messages::receive::<u64>(world.core(), from, tag, room, &call) };
     match status {
-        // A sender that does not wait may leave before, with a send that is open.
+        // A sender that does not wait may leave earlier, with a send that is open.
         Err(_) if without(Wait::Leaving) => {}
         status => {
             assert_eq!(status.expect("its sender has sent it").len, LEN);
@@ -101,7 +103,7 @@ fn receive<const LEN: usize>(world: &World, from: usize, tag: u32, expected: [u6
     }
 }
 
-/// A short message and a long one.
+/// Sends and receives a short message and a long one.
 fn inbox() {
     ranks(&[
         |world| {
@@ -115,7 +117,7 @@ fn inbox() {
     ]);
 }
 
-/// Messages that are copied into memory, which is used again.
+/// Sends and receives messages that are copied into memory, which is used again.
 fn memory() {
     ranks(&[
         |world| (1..=2).for_each(|value| send(world, 1, 1, vec![value; EAGER])),
@@ -123,15 +125,16 @@ fn memory() {
     ]);
 }
 
-/// Two receives, one of them of a long message, are begun and completed in the order in which they become complete; and so are
-/// two sends.
+/// Begins two receives and two sends of long messages, and completes them in the order in which
+/// they become complete.
 fn completion() {
     ranks(&[
         |world| {
             let (core, call) = (world.core(), Call::named(0, "a send"));
             let (queue, mut elements) = (Rc::<Queue>::default(), [vec![1; LONG], vec![2; LONG]]);
             for (tag, elements) in elements.iter().enumerate() {
-                // SAFETY: the elements stay until the send is complete, unless a test takes that away.
+                // SAFETY: the elements stay until the send is complete, unless a test takes that
+                // wait away.
                 let begun = unsafe { messages::begin_send(core, &outgoing(1, tag as u32, elements), &call) };
                 begun.expect("its receiver is here").expect("a long one").completion().tell(&queue, tag);
             }
@@ -157,7 +160,8 @@ fn completion() {
     ]);
 }
 
-/// The request of the queue that became complete next; the wait for it can be taken away from sends.
+/// Returns the request of the queue that became complete next; the wait for it can be taken away
+/// from sends.
 fn next(world: &World, queue: &Queue) -> usize {
     if without(Wait::Leaving) && world.rank() == 0 {
         return 0;
@@ -167,12 +171,14 @@ fn next(world: &World, queue: &Queue) -> usize {
     queue.pop().expect("one is complete")
 }
 
-/// The attendant of a rank hands out the elements of a message, while the world ends and the rank takes them back.
+/// Has the attendant of a rank hand out the elements of a message, while the world ends and the
+/// rank takes them back.
 fn attendant(takes_back: bool) {
-    // They stay mapped: what is looked at is who accesses them when.
+    // The elements stay mapped: the test is about who accesses them when.
     let elements: &'static UnsafeCell<[u8; 8]> = Box::leak(Box::new(UnsafeCell::new([1; 8])));
     let outbox = Arc::new(Outbox::default());
-    // SAFETY: the bytes are there, and written when they were removed, unless a test takes that away.
+    // SAFETY: the bytes are there, and written when they were removed, unless a test takes that
+    // away.
     elements.with(|bytes| unsafe { outbox.expose(1, 0, &*bytes) });
     let shows = outbox.clone();
     let attendant = thread::spawn(move || {

@@ -1,5 +1,8 @@
-//! Requests to attendants, and their answers, that are changed on their way, over `sim` and over TCP: a rank that finds anything
-//! wrong says so and names another one, or nothing was wrong that a rank can see, and the program ends. Nobody panics or waits for ever, and nothing
+//! Requests to attendants, and their answers, that are changed on their way, over `sim` and over
+//! TCP.
+//!
+//! Either a rank finds something wrong, returns an error and names another rank, or nothing is
+//! wrong that a rank can see, and the program ends. No rank panics or waits forever, and nothing
 //! outside windows is touched.
 
 use crate::api::run::ranks;
@@ -21,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Epochs of locks, short and held, with datatypes that have numbers; and accesses that get.
+/// Runs epochs of locks, short and held, with datatypes that have numbers, and accesses that get.
 fn program(world: &World) -> Result<()> {
     let me = world.rank();
     let irregular = || Datatype::elements([0, 3, 4, 9, 17, 20, 31]);
@@ -57,11 +60,14 @@ fn program(world: &World) -> Result<()> {
 /// The result of a rank: `None` if it is not an error.
 type End = Option<(ErrorClass, String)>;
 
-/// What happens to a frame, of those that are changed, of this number from one on; and where the connection breaks, if it does.
+/// A change of the frame with this number, counted from one among the frames that are changed. It
+/// returns where the connection breaks, if it does.
 type ChangeNth = dyn Fn(u64, &mut Header, &mut Vec<u8>) -> Option<usize> + Send + Sync;
 
-/// The transports between two ranks with links that change frames of this kind. Questions who is in the way of a lock
-/// are not counted: how many there are depends on how long the answers take.
+/// Returns two transports between two ranks, with links that change frames of this kind.
+///
+/// Questions about which rank holds a lock are not counted: their number depends on how long the
+/// answers take.
 fn links(of: u32, change: Arc<ChangeNth>) -> [TransportKind; 2] {
     let way = if of == kind::LOCK || of == kind::ASK || of == kind::ACCESS { [0, 1] } else { [1, 0] };
     let counting = || -> Arc<ChangeFn> {
@@ -89,7 +95,7 @@ fn links(of: u32, change: Arc<ChangeNth>) -> [TransportKind; 2] {
     [TransportKind::Sim(config), Tampered::over(counting())]
 }
 
-/// The result of each rank over these links.
+/// Returns the result of each rank over these links.
 fn ends_over(link: TransportKind, program: impl Fn(&World) -> Result<()> + Sync) -> [End; 2] {
     let ends = [Mutex::new(None), Mutex::new(None)];
     let world = ranks(2).transport(link).stall(Some(Duration::ZERO)).end_deadlocks(true);
@@ -105,7 +111,8 @@ fn ends_over(link: TransportKind, program: impl Fn(&World) -> Result<()> + Sync)
     ends.map(|end| end.into_inner().expect("no panic"))
 }
 
-/// The result of each rank when this happens to frames of this kind, which are counted from one, over `sim` and over TCP.
+/// Returns the result of each rank when `tamper` changes frames of this kind, which are counted
+/// from one, over `sim` and over TCP.
 fn ends(of: u32, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static) -> [[End; 2]; 2] {
     let change = move |number, header: &mut Header, payload: &mut Vec<u8>| {
         tamper(number, header, payload);
@@ -114,13 +121,13 @@ fn ends(of: u32, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync +
     links(of, Arc::new(change)).map(|link| ends_over(link, program))
 }
 
-/// Returns whether each rank that is told is told of a rank: what was sent is known by where it came from, and both ends of the
-/// way have had it in their hands.
+/// Returns whether each error names a rank: a frame is known by where it came from, and both ends
+/// of the way have handled it.
 fn named(ends: &[End; 2]) -> bool {
     ends.iter().flatten().all(|(_, text)| text.contains("rank 0") || text.contains("rank 1"))
 }
 
-/// Somebody is told, with these words, and each that is told is told of a rank.
+/// Checks that some rank gets an error with these words, and that each error names a rank.
 #[track_caller]
 fn told(of: u32, words: &str, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static) {
     for ends in ends(of, tamper) {
@@ -150,7 +157,8 @@ fn requests_that_no_origin_sends_are_refused() {
     told(kind::LOCK, REFUSED, |n, _, payload| payload.truncate(payload.len() - usize::from(n == 3)));
     told(kind::LOCK, REFUSED, |n, _, payload| payload.truncate(if n == 3 { 0 } else { payload.len() }));
     told(kind::LOCK, REFUSED, |n, _, payload| payload[0] |= if n == 2 { 64 } else { 0 });
-    told(kind::LOCK, REFUSED, |n, _, payload| payload[4] |= if n == 2 { 8 } else { 0 }); // a region that there is not
+    // A region that does not exist.
+    told(kind::LOCK, REFUSED, |n, _, payload| payload[4] |= if n == 2 { 8 } else { 0 });
     told(kind::LOCK, REFUSED, |n, _, payload| payload[8] ^= if n == 2 { 1 } else { 0 });
     told(kind::LOCK, REFUSED, |n, _, payload| payload[12] ^= if n == 2 { 1 } else { 0 });
     told(kind::ASK, "it did not answer what an access gets", |n, _, payload| {
@@ -171,7 +179,7 @@ fn requests_of_another_number_kind_or_window_are_refused_and_hang_nobody() {
     told(kind::ASK, gets, |n, header, _| header.word += u64::from(n == 2) << 32);
 }
 
-/// Nobody can know where the origin waits for the answer: so the target ends the world, and both
+/// Nobody can know where the origin waits for the answer, so the target ends the world, and both
 /// ranks name the origin.
 #[test]
 fn requests_of_a_kind_or_of_a_window_that_does_not_exist_end_the_world() {
@@ -216,7 +224,8 @@ fn frames_that_are_one_byte_too_long_are_refused() {
     }
 }
 
-/// As if one request had been doubled and the next one been lost; or two had changed places.
+/// Makes frames look as if one had been doubled and the next one been lost, or as if two had
+/// changed places.
 #[test]
 fn doubled_and_reordered_frames_are_refused() {
     for of in KINDS {
@@ -237,7 +246,8 @@ fn doubled_and_reordered_frames_are_refused() {
     }
 }
 
-/// A connection that breaks in the middle of a frame: the head of it was sent, or a part of that, or also some of its payload.
+/// Breaks a connection in the middle of a frame: after its head, after a part of that, or after
+/// some of its payload.
 #[test]
 fn frames_that_are_cut_are_told_of_the_rank_that_sent_them() {
     for of in KINDS {
@@ -250,7 +260,8 @@ fn frames_that_are_cut_are_told_of_the_rank_that_sent_them() {
     }
 }
 
-/// The target looks at its part when its origin has been told: it has what the requests before have done, and no more.
+/// The target looks at its part after its origin got the error: the requests before have changed
+/// the part, and nothing else has.
 #[test]
 fn requests_that_are_refused_have_changed_nothing() {
     type Change = fn(&mut Header, &mut Vec<u8>);
@@ -281,7 +292,7 @@ fn requests_that_are_refused_have_changed_nothing() {
                     };
                     let result = (0..6).try_for_each(|_| add());
                     told.store(true, Ordering::Release);
-                    // Its error is one of the world once it leaves.
+                    // The error of this rank becomes an error of the world once the rank leaves.
                     while !looked.load(Ordering::Acquire) {
                         std::thread::yield_now();
                     }
@@ -331,7 +342,8 @@ fn answers_that_no_attendant_sends_are_refused() {
     });
 }
 
-/// The target says that it does not know a number: the origin begins again, and nothing else has happened.
+/// Has the target answer that it does not know a number: the origin begins again, and nothing else
+/// happens.
 #[test]
 fn a_number_that_is_not_known_is_asked_for_again() {
     let missing = |n, header: &mut Header, payload: &mut Vec<u8>| {
@@ -340,7 +352,8 @@ fn a_number_that_is_not_known_is_asked_for_again() {
             payload.truncate(8);
         }
     };
-    // Its answer is lost, so the request was carried out twice: a put of the same elements, and a sum that nobody looks at.
+    // The first answer is lost, so the request is carried out twice: a put of the same elements,
+    // and a sum that nobody looks at.
     assert!(ends(kind::LOCKED, missing).iter().flatten().all(Option::is_none));
     let missing = |n, header: &mut Header, payload: &mut Vec<u8>| {
         if n == 3 {
@@ -349,7 +362,7 @@ fn a_number_that_is_not_known_is_asked_for_again() {
         }
     };
     assert!(ends(kind::ANSWER, missing).iter().flatten().all(Option::is_none));
-    // One that is never known is an error.
+    // A number that is never known is an error.
     told(kind::LOCKED, "has refused a request", |n, _, payload| {
         if n >= 3 {
             payload[0] = 7;
@@ -391,7 +404,7 @@ fn any_bit_that_is_changed_is_told_or_harmless() {
     assert!(wrong > 15, "{wrong} were told");
 }
 
-/// A request of a lock with operations of each kind, as [`fuzzing::requests`] reads it.
+/// Returns a request of a lock with operations of each kind, as [`fuzzing::requests`] reads it.
 fn good(dice: &mut Random, named: &mut Named) -> Vec<u8> {
     let mut visits = Visits::default();
     let remote = Datatype::elements([1, 2, 5, 11, 13, 20]);

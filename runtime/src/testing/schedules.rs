@@ -1,24 +1,29 @@
-//! W1 to W6 taken out of compiled schedules, which the real executor then runs over the links of `sim`, seed after seed:
-//! one of them shows it, by wrong bits or by an error, and with the same seeds the whole schedule does what the reference
-//! does. What is taken out is taken out of the bound program, after its schedule was verified and agreed on: there is no way
-//! past the verifier but in this package's own tests.
+//! W1 to W6 taken out of compiled schedules, which the real executor then runs over the links of
+//! `sim`.
+//!
+//! It runs them seed after seed, until one seed shows the missing wait, by wrong bits or by an
+//! error. With the same seeds, the whole schedule does what the reference does. The waits are taken
+//! out of the bound program, after its schedule was verified and agreed on: only this package's own
+//! tests have a way past the verifier.
 //!
 //! # What there is to take away
 //!
-//! Where ranks only exchange messages, each touches its own windows only, and a payload is copied as it is posted. Of the
-//! waits remain:
-//! - W1: a frame is taken for this epoch only if its word says so. That nothing is touched before the owner enters needs
-//!   no wait, since the owner unpacks;
+//! If ranks only exchange messages, each touches its own windows only, and a payload is copied as
+//! it is posted. These waits remain:
+//! - W1: a frame is taken for this epoch only if its word belongs to this epoch. Nothing is touched
+//!   before the owner enters, without a wait, since the owner unpacks;
 //! - W2: packs before unpacks;
-//! - W3: what goes into a rank is unpacked, and released, before it leaves. That readers have finished needs no wait: they
-//!   read a copy;
-//! - W4: a frame is read before it is released, since the next one may be kept in its place. Send buffers need no wait;
+//! - W3: what is sent to a rank is unpacked, and released, before it leaves. No wait is needed for
+//!   readers to finish: they read a copy;
+//! - W4: a frame is read before it is released, since the next one may be kept in its place. Send
+//!   buffers need no wait;
 //! - W5: `Reclaim`, without which a chain runs ahead without bound, and never shows wrong bits;
 //! - W6: a program leaves none of its frames to the next one.
 //!
-//! The rest is about memory that others touch: [`Reach::Memory`] has the same links carry entries, dones and the words of
-//! frames, while payloads and windows are read and written in place by threads of one process, as on `local`, but with
-//! the delays of `sim`. Schedules without a wait race there on purpose, on plain elements that are never moved or freed.
+//! The rest is about memory that others touch. With [`Reach::Memory`], the same links carry
+//! entries, dones and the words of frames, while threads of one process read and write payloads and
+//! windows in place, as on `local`, but with the delays of `sim`. Schedules without a wait race
+//! there on purpose, on plain elements that are never moved or freed.
 
 use crate::api::run::ranks;
 use crate::kernel::waits::{Wait, take_away};
@@ -76,7 +81,7 @@ fn epoch(windows: usize, ranks: Vec<Vec<Operation>>) -> Patterns {
     }
 }
 
-/// A superstep, compiled, and what is run instead, if anything.
+/// A compiled superstep, and the damaged schedule that is run instead, if there is one.
 struct Superstep {
     patterns: Patterns,
     schedule: Arc<Verified<Schedule>>,
@@ -100,12 +105,13 @@ impl Superstep {
         Self { patterns, schedule: Arc::new(schedule), damaged: None }
     }
 
-    /// Its schedule after `damage`, which the verifier refuses as `name`.
+    /// Returns the superstep with its schedule after `damage`, which the verifier refuses as
+    /// `name`.
     fn damaged(&self, name: &str, damage: impl Fn(usize, &mut Vec<Instruction>)) -> Self {
         let mut schedule = self.schedule.get().clone();
         for (rank, class) in schedule.class_of.clone().into_iter().enumerate() {
             if schedule.class_of[..rank].contains(&class) {
-                continue; // ranks of one class are damaged together, as its lowest
+                continue; // ranks of one class are damaged together, through the lowest
             }
             damage(rank, &mut schedule.classes[class].instructions);
         }
@@ -115,7 +121,7 @@ impl Superstep {
         Self { patterns: self.patterns.clone(), schedule: self.schedule.clone(), damaged: Some(schedule) }
     }
 
-    /// The same, synchronised by posts and starts.
+    /// Returns the same superstep, synchronised by posts and starts.
     fn by_posts(&self) -> Self {
         let of = |schedule: &Schedule| Schedule { sync: Sync::Pscw, ..schedule.clone() };
         let patterns = Patterns { sync: Sync::Pscw, ..self.patterns.clone() };
@@ -123,7 +129,7 @@ impl Superstep {
         Self { patterns, schedule, damaged: self.damaged.as_ref().map(of) }
     }
 
-    /// Without these instructions.
+    /// Returns the superstep without these instructions.
     fn without(&self, name: &str, which: impl Fn(usize, &Instruction) -> bool) -> Self {
         self.damaged(name, |rank, code| code.retain(|instruction| !which(rank, instruction)))
     }
@@ -133,8 +139,10 @@ fn call() -> Call {
     Call::named(1, "waits")
 }
 
-/// Run the supersteps in turn, thirty times, with all that a seed decides, and compare what each rank has as it leaves
-/// each of them with what the reference leaves. Returns how far a rank got ahead of the next one.
+/// Runs the supersteps in turn, thirty times, and returns how far a rank got ahead of the next one.
+///
+/// A seed determines all choices. Compares the elements of each rank as it leaves each superstep
+/// with those that the reference leaves.
 fn run(supersteps: &[&Superstep], reach: Reach, seed: u64) -> Result<usize, String> {
     let size = supersteps[0].patterns.class_of.len();
     let done: Vec<AtomicUsize> = (0..size).map(|_| AtomicUsize::new(0)).collect();
@@ -189,7 +197,8 @@ fn run(supersteps: &[&Superstep], reach: Reach, seed: u64) -> Result<usize, Stri
     Ok(left.iter().map(|(_, lead)| *lead).max().unwrap_or(0))
 }
 
-/// `damaged` is shown to be so by a seed with which, as with all before it, `good` goes well; the same by posts and starts.
+/// Finds a seed that shows that `damaged` is damaged, and with which, as with all before it, `good`
+/// succeeds. Does the same by posts and starts.
 #[track_caller]
 fn caught(good: &Superstep, damaged: &Superstep, reach: Reach) -> String {
     let caught = |good: &Superstep, damaged: &Superstep| {
@@ -214,17 +223,17 @@ fn takes(instruction: &Instruction) -> bool {
     matches!(instruction, Await { frame: Frame::Data { .. }, .. } | Unpack { .. } | Release { .. })
 }
 
-/// Rank 0 puts to rank 1.
+/// Returns a pattern in which rank 0 puts to rank 1.
 fn one_put() -> Patterns {
     epoch(1, vec![put(1, 4..6, 0..2), vec![]])
 }
 
-/// Each rank of a chain puts to the next.
+/// Returns a pattern in which each rank of a chain puts to the next.
 fn chain() -> Patterns {
     epoch(1, vec![put(1, 4..6, 0..2), put(1, 4..6, 0..2), put(1, 4..6, 0..2), vec![]])
 }
 
-/// Each of two ranks puts to the other.
+/// Returns a pattern in which each of two ranks puts to the other.
 fn exchange() -> Patterns {
     epoch(1, vec![put(1, 4..6, 0..2), put(-1, 4..6, 0..2)])
 }
@@ -233,12 +242,12 @@ fn exchange() -> Patterns {
 fn w1_memory_is_not_touched_before_its_rank_entered() {
     let good = Superstep::new(one_put(), Reach::Memory);
     caught(&good, &good.without("BeforeEntry", |_, i| entry(i)), Reach::Memory);
-    // Nor by both sides agreeing to say nothing.
+    // Nor if both sides leave out the entry.
     let silent = |_, i: &Instruction| entry(i) || matches!(i, Instruction::Expose { .. });
     caught(&good, &good.without("BeforeEntry", silent), Reach::Memory);
 }
 
-/// These frames carry nothing.
+/// Entries and dones have no payload.
 #[test]
 fn an_entry_or_a_done_that_has_a_byte_is_refused() {
     let by_fences = Superstep::new(one_put(), Reach::Memory);
@@ -258,7 +267,8 @@ fn an_entry_or_a_done_that_has_a_byte_is_refused() {
     }
 }
 
-/// The elements and the error of each of three ranks when one of them has swapped its windows.
+/// Checks the elements and the error of each of three ranks when one of them has swapped its
+/// windows.
 fn one_swaps(reach: Reach, sync: Sync, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     let to = |rank: i64, by: i64, at| operation(Kind::Put, (rank + by) % 3 - rank, at..at + 2, 0..2, 1);
     let of = |rank| vec![to(rank, 1, 2), to(rank, 2, 4)];
@@ -309,7 +319,10 @@ fn w1_a_frame_of_another_epoch_is_not_taken_for_one_of_this() {
     }
 }
 
-/// Rank 1 reads elements of rank 0 that rank 2 overwrites, both directly: sound, although the planner packs here.
+/// Returns a superstep in which rank 1 reads elements of rank 0 that rank 2 overwrites, both
+/// directly.
+///
+/// It is sound, although the planner packs here.
 fn read_and_overwritten_directly() -> Superstep {
     let get = vec![operation(Kind::Get, -1, 0..2, 4..6, 0)];
     let patterns = epoch(1, vec![vec![], get, put(-2, 0..2, 0..2)]);
@@ -357,7 +370,8 @@ fn w2_elements_are_not_written_before_they_were_read() {
     let wrong = caught(&good, &late, Reach::Messages);
     assert!(wrong.contains("is not"), "{wrong}");
 
-    // Rank 1 reads elements of rank 0 directly, which rank 2 puts to: the done of the one is awaited after the other.
+    // Rank 1 reads elements of rank 0 directly, and rank 2 puts to these: rank 0 awaits the done of
+    // rank 1 only after it has exposed them to rank 2.
     let good = read_and_overwritten_directly();
     let late = good.damaged("RacingCopy", |rank, code| code.sort_by_key(|i| rank == 0 && done(i)));
     let wrong = caught(&good, &late, Reach::Memory);
@@ -386,7 +400,7 @@ fn w3_a_rank_does_not_leave_before_what_was_sent_to_it_is_applied_and_released()
 
 #[test]
 fn w4_a_buffer_is_not_written_before_its_reader_released_it() {
-    // Payloads are read where they were packed, and the entry of each rank is its own frame.
+    // Payloads are read where they were packed, and each rank's entry is a frame of its own.
     let good = Superstep::with(exchange(), Placement::Together, Mode::Aggregated);
     let mut one = good.schedule.get().clone();
     for program in one.classes.values_mut() {
@@ -416,7 +430,7 @@ fn w5_a_shift_along_a_chain_does_not_run_ahead() {
     let runs_ahead = |superstep: &Superstep| {
         superstep.without("RunsAhead", |_, i| matches!(i, Instruction::Reclaim { .. }))
     };
-    // By messages no bit can be wrong: what shows is that nothing bounds the lead.
+    // By messages no bit can be wrong: the fault shows in an unbounded lead.
     let good = Superstep::new(chain(), Reach::Messages);
     let most = lead(16);
     let bounded = |superstep: &Superstep, seed| match run(&[superstep], Reach::Messages, seed)? {
@@ -481,7 +495,7 @@ fn w6_no_wait_is_left_to_the_superstep_before_or_after() {
     let good = Superstep::new(one_put(), Reach::Memory);
     // "It entered the last one, so it will have entered this one."
     let begin = |_, i: &Instruction| entry(i) || matches!(i, Instruction::Expose { .. });
-    // "Its next entry will tell that it is done."
+    // "Its next entry will show that it is done."
     let end = |_, i: &Instruction| done(i) || matches!(i, Instruction::Done { .. });
     let other = Superstep::new(epoch(1, vec![put(1, 2..4, 0..2), vec![]]), Reach::Memory);
     for damaged in [good.without("BeforeEntry", begin), good.without("LeftEarly", end)] {
@@ -503,7 +517,7 @@ fn w6_no_frame_is_left_to_the_superstep_after() {
     let left = good.without("WrongCount", |_, i| takes(i));
     let in_turn =
         |one: &Superstep, other: &Superstep, seed| run(&[one, other], Reach::Messages, seed).map(drop);
-    // On a port of the plan's own nothing is in its way, and what is missing shows.
+    // On a port of the plan's own, nothing obstructs it, and the missing elements show.
     let by_posts = (good.by_posts(), left.by_posts(), other.by_posts(), "is not");
     for (good, left, other, told) in [by_posts, (good, left, other, "RMA_SYNC")] {
         let wrong = shown(|seed| in_turn(&good, &other, seed), |seed| in_turn(&left, &other, seed));
@@ -511,7 +525,7 @@ fn w6_no_frame_is_left_to_the_superstep_after() {
     }
 }
 
-/// The whole of what is taken apart above, and more, over both kinds of links.
+/// Runs the whole schedules that are damaged above, and more, over both kinds of links.
 #[test]
 fn whole_schedules_do_what_the_reference_does() {
     let everywhere = || {
@@ -555,7 +569,8 @@ fn whole_schedules_do_what_the_reference_does() {
     }
 }
 
-/// The schedules have what the tests above take out: direct copies where memory is reached, packed ones where not.
+/// Checks that the schedules contain what the tests above take out: direct copies if memory is
+/// reached, packed ones if not.
 #[test]
 fn the_schedules_are_of_the_kind_that_is_said() {
     let copies = |superstep: &Superstep| {

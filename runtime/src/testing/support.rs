@@ -1,4 +1,5 @@
-//! The common parts of the tests of the waits: links that a seed decides, ranks that linger, and the search for a seed.
+//! The common parts of the tests of the waits: links that depend on a seed, ranks that linger, and
+//! the search for a seed.
 
 use crate::state::transport_kind::TransportKind;
 use fencepost_planner::census::Census;
@@ -6,12 +7,14 @@ use fencepost_tests_support::random::Random;
 use fencepost_transport::{InFlight, SimConfig, Tamper};
 use std::sync::Arc;
 
-/// The way in which ranks reach each other over the links of `sim`, and their census, where it is not direct.
+/// The way in which ranks reach each other over the links of `sim`, and their census if it is not
+/// direct.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reach {
     /// By messages only.
     Messages,
-    /// Memory too: payloads, windows and outboxes lie with their owners, while all words travel over the links.
+    /// Memory too: payloads, windows and outboxes stay with their owners, while all words travel
+    /// over the links.
     Memory,
     /// By messages only, with a sparse census.
     SparseMessages,
@@ -24,7 +27,7 @@ pub(super) enum Reach {
 }
 
 impl Reach {
-    /// All of them.
+    /// All ways.
     pub(super) const ALL: [Reach; 6] = [
         Reach::Messages,
         Reach::Memory,
@@ -33,9 +36,9 @@ impl Reach {
         Reach::ReducedMessages,
         Reach::ReducedMemory,
     ];
-    /// Those by messages only.
+    /// The ways by messages only.
     pub(super) const MESSAGES: [Reach; 3] = [Reach::Messages, Reach::SparseMessages, Reach::ReducedMessages];
-    /// Those that reach memory.
+    /// The ways that reach memory.
     pub(super) const MEMORY: [Reach; 3] = [Reach::Memory, Reach::SparseMemory, Reach::ReducedMemory];
 
     pub(super) fn census(self) -> Census {
@@ -57,8 +60,10 @@ impl Reach {
     }
 }
 
-/// Ranks that reach each other's memory, where frames of kind `of` come as if they had one byte
-/// more. A frame refers to its payload there: by its address, and by its length.
+/// Returns a transport of ranks that reach each other's memory, on which frames of kind `of` arrive
+/// as if they had one byte more.
+///
+/// Such a frame refers to its payload by its address and its length.
 pub(super) fn with_a_byte(of: u32, reach: Reach) -> TransportKind {
     let longer = move |_, item: InFlight<'_>| {
         if let InFlight::Frame(header, reference) = item
@@ -70,7 +75,7 @@ pub(super) fn with_a_byte(of: u32, reach: Reach) -> TransportKind {
     TransportKind::Sim(SimConfig { tamper: Some(Tamper(Arc::new(longer))), ..reach.config(1) })
 }
 
-/// The choices of a rank, as a seed decides.
+/// The random choices of a rank, which a seed determines.
 pub(super) struct Dice(Random);
 
 impl Dice {
@@ -90,13 +95,14 @@ pub(super) fn stored(rank: usize, epoch: usize, at: usize) -> u64 {
     (epoch as u64 + 1) * 1_000_000 + rank as u64 * 1000 + at as u64
 }
 
-/// Seeds at most until one shows what is wrong.
+/// The maximum number of seeds that are tried until one shows the fault.
 const SEEDS: u64 = 300;
-/// Seeds at least for which what is right is right.
+/// The minimum number of seeds with which the undamaged run must succeed.
 const GOOD: u64 = 20;
 
-/// Find the seed with which `damaged` goes wrong, where `good` goes right with that one and all before it. Returns what
-/// went wrong.
+/// Finds the seed with which `damaged` fails, and returns the failure.
+///
+/// Checks that `good` succeeds with that seed and all before it.
 #[track_caller]
 pub(super) fn shown(
     good: impl Fn(u64) -> Result<(), String>,

@@ -1,4 +1,5 @@
-//! [`Tampered`]: TCP between two ranks whose frames a test changes in the sockets' bytes, as `sim` has it for its links.
+//! [`Tampered`]: TCP between two ranks, where a test changes frames in the sockets' bytes, as it
+//! can on the links of `sim`.
 
 use crate::state::transport_kind::TransportKind;
 use fencepost_tests_support::line::Line;
@@ -8,10 +9,12 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 
-/// Changes a frame on its way from one rank to the other. The connection breaks after as many of its bytes as it returns, if any.
+/// A function that changes a frame on its way from one rank to the other.
+///
+/// If it returns a number, the connection breaks after that number of bytes of the frame.
 pub(super) type ChangeFn = dyn Fn([usize; 2], &mut Header, &mut Vec<u8>) -> Option<usize> + Send + Sync;
 
-/// What leads to each of two ranks.
+/// The connections that lead to each of two ranks.
 pub(super) struct Tampered([Line; 2]);
 
 impl fmt::Debug for Tampered {
@@ -20,14 +23,15 @@ impl fmt::Debug for Tampered {
     }
 }
 
-/// The bytes in each direction by which two ranks authenticate each other.
+/// The number of bytes in each direction by which two ranks authenticate each other.
 const HANDSHAKE: usize = 112;
-/// The bytes before a payload: the kind of item, kind, extra, port (u32 each), world, word, one more, length (u64 each).
+/// The number of bytes before a payload: the kind of item, kind, extra, port (u32 each), world,
+/// word, one more, length (u64 each).
 const HEAD: usize = 48;
 const FRAME: u32 = 1;
 
 impl Tampered {
-    /// A transport for one world of two threads.
+    /// Returns a transport for one world of two threads.
     pub(super) fn over(change: Arc<ChangeFn>) -> TransportKind {
         let line = |to: usize| {
             let change = change.clone();
@@ -53,7 +57,7 @@ impl Route for Tampered {
     }
 }
 
-/// Hands on items until the stream ends.
+/// Forwards items until the stream ends.
 fn hand_on(
     mut source: &TcpStream,
     mut sink: &TcpStream,
@@ -62,7 +66,7 @@ fn hand_on(
 ) -> std::io::Result<()> {
     sink.set_nodelay(true)?;
     let mut handshake = [0; HANDSHAKE];
-    // The sides take turns in it.
+    // The two sides take turns in the handshake.
     for _ in 0..HANDSHAKE {
         let n = source.read(&mut handshake[..1])?;
         sink.write_all(&handshake[..n])?;

@@ -85,7 +85,7 @@ fn a_long_text_is_cut_between_characters() {
 
 #[test]
 fn ranks_without_an_entry_are_in_no_cycle_and_those_with_one_are_known_by_their_rank_in_the_job() {
-    // Of five ranks, those with odd numbers are here.
+    // Of five ranks, those with odd numbers have an entry.
     let waits = Waits::new(2).with_slots([None, Some(0), None, Some(1), None].into_iter());
     assert!(waits.is_whole());
     let (one, three) = (waits.begin(1, 3, "x"), waits.begin(3, 1, "y"));
@@ -103,7 +103,7 @@ fn ranks_without_an_entry_are_in_no_cycle_and_those_with_one_are_known_by_their_
     assert_eq!((waits.waiting(4), waits.cycle(4)), (None, None));
 }
 
-/// Three ranks, each of which waits for any other one: returns the numbers of their waits.
+/// Begins waits of three ranks, each for any other one, and returns the numbers of the waits.
 fn any_of_three(waits: &Waits) -> Vec<u64> {
     let begin = |rank: usize| {
         let others: Vec<usize> = (0..3).filter(|&other| other != rank).collect();
@@ -152,7 +152,7 @@ fn a_rank_that_has_left_is_in_no_knot_and_keeps_nobody_waiting() {
 #[test]
 fn a_rank_that_may_answer_one_of_a_knot_has_seen_its_wait() {
     let waits = Waits::new(3);
-    // Rank 0 waits for 1, 1 for 2, and 2 for 0, which has begun to receive from 2.
+    // Rank 0 waits for 1, 1 for 2, and 2 for 0. Rank 0 has begun to receive from 2.
     let zero = waits.begin_about(0, 1, &[(2, false)], "");
     let (one, two) = (waits.begin(1, 2, ""), waits.begin(2, 0, ""));
     waits.see(0, one);

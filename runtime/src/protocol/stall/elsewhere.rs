@@ -1,4 +1,4 @@
-//! [`elsewhere`]: in which call a rank is that is not in this one, for the error that says so.
+//! [`elsewhere`]: finds the call in which a rank is instead of this one, for the error message.
 
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
@@ -6,13 +6,18 @@ use crate::state::world::WorldCore;
 use fencepost_transport::{Endpoint, Liveness, Pause};
 use std::time::{Duration, Instant};
 
-/// How long a rank waits to learn the other's call. Each of the two wakes once a second at least, and the other rank writes its
-/// call down when its wait has lasted for a second; nobody is woken for what is written in memory.
+/// The time that a rank waits to find out the other's call.
+///
+/// Each of the two wakes at least once a second, and the other rank writes its call down when its
+/// wait has lasted for a second. A write to memory wakes nobody.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The call that `peer` is in, in words, where that is not `call` on `windows`: as the call-site table of this process has it, or as
-/// `peer` writes down when its own wait lasts. This rank writes down its call as well, so two ranks that find each other
-/// elsewhere both learn the other's. A rank that computes meanwhile writes nothing: then its call is not known.
+/// Describes the call that `peer` is in, if it is not `call` on `windows`.
+///
+/// The description is the one in the call-site table of this process, or the one that `peer` writes
+/// down when its own wait lasts. This rank writes down its call as well, so two ranks that find
+/// each other elsewhere both find out the other's call. A rank that computes meanwhile writes
+/// nothing: then its call is not known.
 #[cold]
 pub(crate) fn elsewhere(
     world: &WorldCore,
@@ -29,12 +34,12 @@ pub(crate) fn elsewhere(
     let (since, mut pause) = (Instant::now(), Pause::new());
     let theirs = loop {
         world.notice(endpoint, None);
-        // Where the entry is not here, its rank is asked.
+        // If the entry is not in this memory, this requests it from its rank.
         waits.number(peer);
         match waits.waiting(peer) {
             Some(waiting) => break Some(waiting.text),
             None if endpoint.lost(peer).is_some() || since.elapsed() > PATIENCE => break None,
-            // Connections are served, and an answer wakes this rank.
+            // Idling serves connections, and an answer wakes this rank.
             None => endpoint.idle(&mut pause),
         }
     };

@@ -1,9 +1,9 @@
-//! [`Stall`]: the report of a wait that lasts; and the end of one that can never end.
+//! [`Stall`]: the report of a wait that lasts, and the end of a wait that can never end.
 //!
-//! Nothing here is touched before a wait has come to where it may sleep. Then a [`Watch`] looks at the clock each time
-//! that the rank wakes, which is once a second at least; after the time that was set it reports which rank waits for
-//! which, and again at intervals that double. Whether ranks wait for one another in a cycle is decided in [`Waits`],
-//! with the argument.
+//! Nothing here is touched until a wait has come to where it may sleep. From then on a [`Watch`]
+//! looks at the clock each time that the rank wakes, which is at least once a second. After the
+//! time that was set, it reports which rank waits for which, and again at intervals that double.
+//! [`Waits`] decides whether ranks wait for one another in a cycle, and contains the argument.
 
 #[cfg(test)]
 mod cycles;

@@ -1,4 +1,4 @@
-//! [`Watch`]: one wait, watched from when it may sleep.
+//! [`Watch`]: one wait, watched from the moment when it may sleep.
 
 use crate::protocol::frames::census_of;
 use crate::state::call::Call;
@@ -20,20 +20,21 @@ pub(crate) const LEAVING: &str = "notes that it has finished with this rank's wi
 /// [`Stall::what`] of a wait for [`Awaited::Lock`].
 const TURNS: &str = "turns at a lock";
 
-/// What is awaited, and how many of it.
+/// What a wait is for, and how many of it.
 #[derive(Clone, Copy)]
 pub(crate) enum Awaited<'a> {
-    /// Everybody's notification.
+    /// The notifications of all other ranks.
     Notifications,
-    /// Something of one rank: what, in the plural.
+    /// Something from one rank: what, in the plural.
     One(&'static str),
-    /// Something of any other rank: what, in the plural.
+    /// Something from any other rank: what, in the plural.
     FromAny(&'static str),
-    /// Something of any of these ranks, if they are known: what, in the plural.
+    /// Something from any of these ranks, if they are known: what, in the plural.
     FromSome(&'static str, &'a dyn Fn() -> Option<Vec<usize>>),
-    /// What one rank sends to the one that speaks for it, before it waits for anything, if its census is sparse.
+    /// In a sparse census, the message that one rank sends to the leader of its group before it
+    /// waits for anything.
     Spoken,
-    /// Frames of a program: how many have come, of how many.
+    /// Frames of a program: the number that has come, and the number expected.
     Frames(&'a dyn Fn() -> (usize, usize)),
     /// Answers of one rank's attendant, whatever the rank itself waits for.
     Answers,
@@ -45,25 +46,29 @@ pub(crate) enum Awaited<'a> {
 
 /// The queue of a lock that this rank waits in.
 pub(crate) trait LockQueue {
-    /// Returns the rank that holds the lock and does not leave by itself, if there is one: this rank waits for that one.
+    /// Returns the rank that holds the lock and does not leave it on its own, if there is one: this
+    /// rank waits for that one.
     fn holder(&self) -> Option<usize>;
 
-    /// Returns what is known of a rank that holds it: since which line, and who goes before this rank.
+    /// Returns what is known of a rank that holds the lock: the line since which it holds it, and
+    /// the ranks that go before this rank.
     fn since(&self, rank: usize) -> Option<String>;
 
-    /// The wait lasts, and the holder was read to be in its wait of this number, or in none that is known: 0.
+    /// Called while the wait lasts, with the number of the wait that the holder was read to be in;
+    /// 0 if none is known.
     fn lasts(&self, number: u64) {
         let _ = number;
     }
 
-    /// Returns whether [`holder`](Self::holder) was found after its wait of this number was read. It then holds the lock until
-    /// that wait is over.
+    /// Returns whether [`holder`](Self::holder) was found after its wait of this number was read.
+    /// It then holds the lock until that wait is over.
     fn is_found_since(&self, number: u64) -> bool {
         let _ = number;
-        true // it is read from memory each time
+        true // the holder is read from memory each time
     }
 
-    /// Returns how much of what this rank has sent in this wait asked and released who holds the lock: nobody waits for that.
+    /// Returns how much of what this rank has sent in this wait was only to find out who holds the
+    /// lock, which nobody waits for.
     fn asked(&self) -> u64 {
         0
     }
@@ -78,14 +83,14 @@ pub(crate) struct Watch<'a> {
     /// Whether this rank goes on only when `peer` does something.
     is_mutual: bool,
     awaited: Awaited<'a>,
-    /// The number of the run, where it is counted by its plan and not by the world.
+    /// The number of the run, if it is counted by its plan and not by the world.
     run: Option<u32>,
     /// Whether the wait is in an exchange of all ranks.
     of_all: bool,
-    /// Returns what else there is to be said of the call.
+    /// Returns more text for the description of the call.
     about: Option<&'a dyn Fn() -> String>,
     lasting: Option<Lasting>,
-    /// Whether the function that stalls are reported to has panicked.
+    /// Whether the function that receives stall reports has panicked.
     silenced: Cell<bool>,
 }
 
@@ -93,18 +98,19 @@ pub(crate) struct Watch<'a> {
 struct Lasting {
     stalls: Stalls,
     since: Instant,
-    /// When it is reported next.
+    /// The waited time at which the wait is next reported.
     next: Option<Duration>,
-    /// Set once the wait is in the table: how much this rank had sent by then.
+    /// What this rank had sent when the wait was entered into the table; `None` if it is not in the
+    /// table.
     shown: Option<u64>,
-    /// Whether the awaited rank had entered the same call before that was read.
+    /// Whether the awaited rank had already entered the same call when its wait was read.
     same_call: bool,
-    /// Which wait of the awaited rank was read before this look.
+    /// The number of the awaited rank's wait that was read before this look.
     read: u64,
-    /// The other ranks that the wait is about, as far as it is in the table: whether it ends by what they send, and which of
-    /// their waits was read before this look.
+    /// The other ranks that the wait in the table is about: whether it ends by what they send, and
+    /// the number of their wait that was read before this look.
     others: Vec<(usize, bool, u64)>,
-    /// The wait-for cycle that this rank is in, or the knot.
+    /// The wait-for cycle or the knot that this rank is in.
     cycle: Option<Vec<Waiting>>,
 }
 
@@ -119,7 +125,7 @@ impl<'a> Watch<'a> {
         let is_mutual = match awaited {
             Awaited::Leaving | Awaited::Answers | Awaited::Lock(_) => false,
             Awaited::FromAny(_) | Awaited::FromSome(..) => true,
-            // An access of a rank to its own window, which nobody else ends.
+            // An access of a rank to its own window, which no other rank ends.
             Awaited::One(_) => true,
             _ => peer != world.rank,
         };
@@ -139,40 +145,43 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The wait is of a run of this number, if there is one.
+    /// Sets the number of the run that the wait is in, if there is one.
     #[inline]
     pub(crate) fn of_run(mut self, run: Option<u32>) -> Self {
         self.run = run;
         self
     }
 
-    /// The wait is in an exchange of all ranks of the world.
+    /// Marks the wait as one in an exchange of all ranks of the world.
     #[inline]
     pub(crate) fn of_all(mut self) -> Self {
         self.of_all = true;
         self
     }
 
-    /// The number of the exchange of all ranks that the wait is in.
+    /// Returns the number of the exchange of all ranks that the wait is in.
     #[inline]
     pub(crate) fn exchange(&self) -> Option<u32> {
         self.of_all.then(|| self.world.number())
     }
 
-    /// Says more of the call.
+    /// Adds to the description of the call.
     #[inline]
     pub(crate) fn about(mut self, about: &'a dyn Fn() -> String) -> Self {
         self.about = Some(about);
         self
     }
 
-    /// The number of the call.
+    /// Returns the number of the call.
     fn number(&self) -> u32 {
         self.run.unwrap_or_else(|| self.world.number())
     }
 
-    /// Begins a new wait if another rank is in the way than before. Returns whether it is the same one. Who holds a lock leaves
-    /// it without that this rank is sent anything, so a wait for it is over as soon as it has left.
+    /// Begins a new wait if another rank is in the way than before, and returns whether it is the
+    /// same one.
+    ///
+    /// A holder leaves a lock without sending anything to this rank, so a wait for it is over as
+    /// soon as it has left.
     fn follow(&mut self) -> bool {
         let Awaited::Lock(queue) = self.awaited else { return true };
         let holder = queue.holder();
@@ -191,13 +200,15 @@ impl<'a> Watch<'a> {
         false
     }
 
-    /// Returns whether it is a wait for a census: then other ranks may take another one, which is found out also where waits that
-    /// last are not reported.
+    /// Returns whether this is a wait for a census.
+    ///
+    /// Other ranks may then take another census, which is found out even if long waits are not
+    /// reported.
     fn is_of_a_census(&self) -> bool {
         matches!(self.awaited, Awaited::Notifications | Awaited::Spoken | Awaited::One(SPOKEN))
     }
 
-    /// The rank may have slept, and is about to look.
+    /// Called when the rank may have slept, and is about to look.
     #[cold]
     pub(crate) fn woke(&mut self, endpoint: &mut Endpoint) {
         self.follow();
@@ -216,14 +227,14 @@ impl<'a> Watch<'a> {
             return;
         };
         if matches!(self.awaited, Awaited::Notifications) {
-            // A report names the ranks whose notifications have come, and over a stream they come only when this rank
-            // reads.
+            // A report names the ranks whose notifications have come, and over a stream they come
+            // only when this rank reads.
             (0..self.world.size).for_each(|from| drop(endpoint.read(from)));
             compare_census(self.world, endpoint);
         }
         let waited = lasting.since.elapsed();
         let Stalls { settings, waits } = &lasting.stalls;
-        // A rank that may go on with something else may yet send what another one waits for.
+        // A rank that may go on with something else may still send what another one waits for.
         let mutual = self.is_mutual && !self.world.may_advance();
         if mutual
             && lasting.shown.is_none()
@@ -240,7 +251,7 @@ impl<'a> Watch<'a> {
             }
         }
         lasting.same_call = endpoint.announced(peer) == endpoint.announced(rank);
-        // First the other's entry, then whether all from before it is here.
+        // The other's entry is read first, and then whether all that it sent before is here.
         lasting.read = if lasting.shown.is_some() { waits.number(peer) } else { 0 };
         if lasting.read != 0 && peer != rank && !endpoint.nothing_in_flight(peer) {
             lasting.read = 0;
@@ -256,14 +267,16 @@ impl<'a> Watch<'a> {
         }
         if lasting.next.is_some_and(|next| waited >= next) {
             lasting.next = settings.again(waited);
-            // That nobody else ends a wait is found in the look that follows, and reported then. What cannot end is reported once.
+            // The look that follows finds and reports a wait that nobody else ends. A wait that
+            // cannot end is reported once.
             if lasting.cycle.is_none() && (peer != rank || lasting.shown.is_none()) {
                 self.report(endpoint, waited);
             }
         }
     }
 
-    /// The look found nothing. Ends the world if that is asked for and the wait can never end.
+    /// Called when the look has found nothing: ends the world if that is asked for and the wait can
+    /// never end.
     #[cold]
     pub(crate) fn missed(&mut self, endpoint: &mut Endpoint) {
         if !self.follow() {
@@ -273,7 +286,7 @@ impl<'a> Watch<'a> {
         let Some(lasting) = &mut self.lasting else { return };
         let Some(shown) = lasting.shown else { return };
         if matches!(self.awaited, Awaited::Spoken) && lasting.read != 0 && lasting.same_call {
-            // It waits in this call, and has not sent what comes first.
+            // The peer waits in this call, and has not sent what comes first.
             censuses_differ(self.world, endpoint, peer, "another one");
             return;
         }
@@ -282,7 +295,8 @@ impl<'a> Watch<'a> {
             return;
         }
         if sent(endpoint, self.awaited) != shown {
-            // What this rank has sent while it looked may be what another rank waits for: a new wait begins.
+            // What this rank has sent while it looked may be what another rank waits for, so a new
+            // wait begins.
             (lasting.shown, lasting.cycle) = (None, None);
             waits.end(rank);
             return;
@@ -291,7 +305,7 @@ impl<'a> Watch<'a> {
             Awaited::Lock(queue) => queue.is_found_since(lasting.read),
             _ => true,
         };
-        // Of a rank that has left this world nothing comes, once all that it had sent was found.
+        // Nothing comes from a rank that has left this world, once all that it had sent was found.
         let mut is_gone = |other: usize| other != rank && endpoint.poll(other, Port::MESSAGES).is_err();
         if lasting.read != 0 && is_found {
             waits.see(rank, lasting.read);
@@ -322,9 +336,11 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Ends the world if the wait is for an exchange of all ranks, and one has left that had not
-    /// come to it: then no rank completes the exchange, whichever of them this one waits for.
-    /// Called after [`woke`](Self::woke).
+    /// Ends the world if the wait is for an exchange of all ranks, and a rank has left that had not
+    /// come to it.
+    ///
+    /// No rank then completes the exchange, whichever of them this one waits for. Called after
+    /// [`woke`](Self::woke).
     #[cold]
     pub(crate) fn find_left(&self, endpoint: &mut Endpoint) {
         if !self.is_of_a_census() {
@@ -334,7 +350,7 @@ impl<'a> Watch<'a> {
         let others = (0..self.world.size).filter(|&from| from != self.world.rank && from != self.peer);
         for from in others {
             let lost = match self.awaited {
-                // One that has left may have notified before.
+                // A rank that has left may have notified before.
                 Awaited::Notifications => endpoint.read(from).err(),
                 _ => endpoint
                     .left_at(from)
@@ -348,8 +364,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Ends the world, since the wait never can end. Returns the reason: the cycle, if other ranks
-    /// of it have found it sooner, and left.
+    /// Ends the world because the wait can never end, and returns the reason: the cycle, if other
+    /// ranks of it have found it sooner, and left.
     #[cold]
     pub(crate) fn blame(&self, endpoint: &mut Endpoint, lost: Lost) -> Lost {
         let ends = self.lasting.as_ref().filter(|lasting| lasting.stalls.settings.ends);
@@ -411,13 +427,13 @@ impl<'a> Watch<'a> {
             deadlock: lasting.cycle.as_deref().map(|cycle| told_once(cycle, waits.rank(me))),
         };
         let told = &lasting.stalls.settings.told;
-        // One that panics is not called again for this wait.
+        // A function that panics is not called again for this wait.
         if !self.silenced.get() && !self.world.calls.uncounted(|| contained(|| told(&stall))) {
             self.silenced.set(true);
         }
     }
 
-    /// Where the awaited rank is, as far as is known.
+    /// Describes where the awaited rank is, as far as that is known.
     fn place(&self, endpoint: &Endpoint, waiting: Option<Waiting>) -> String {
         let peer = self.peer;
         if let Awaited::Lock(queue) = self.awaited {
@@ -456,9 +472,11 @@ impl Drop for Watch<'_> {
     }
 }
 
-/// The rank that such a wait is for, as it is written down, and the others that it is about, with whether it ends by what they send:
-/// any of several, and those that this rank may answer, since it has begun to receive from them. `None` if that is not known, or
-/// if they are too many.
+/// Returns the rank that the wait in the table is for, and the other ranks that the wait is about,
+/// with whether it ends by what they send.
+///
+/// The others are any of several that it may end by, and those that this rank may answer, since it
+/// has begun to receive from them. Returns `None` if they are not known, or are too many.
 fn ranks_of(world: &WorldCore, peer: usize, awaited: Awaited<'_>) -> Option<(usize, Vec<(usize, bool)>)> {
     let all = || (0..world.size).filter(|&other| other != world.rank);
     let mut ends = match awaited {
@@ -467,7 +485,8 @@ fn ranks_of(world: &WorldCore, peer: usize, awaited: Awaited<'_>) -> Option<(usi
         _ => vec![peer],
     };
     if ends.len() > 1 {
-        ends.retain(|&other| other != world.rank); // it sends nothing to itself while it waits
+        // This rank sends nothing to itself while it waits.
+        ends.retain(|&other| other != world.rank);
     }
     let first = *ends.first()?;
     let mut others: Vec<(usize, bool)> = ends.iter().skip(1).map(|&other| (other, true)).collect();
@@ -483,11 +502,11 @@ fn ranks_of(world: &WorldCore, peer: usize, awaited: Awaited<'_>) -> Option<(usi
     (others.len() <= OTHERS).then_some((first, others))
 }
 
-/// Ends the world if some rank has sent this one a message of a census that it never takes: it does not send what this rank
-/// waits for.
+/// Ends the world if a rank has sent this one a message of a census that this rank never takes:
+/// that rank does not send what this one waits for.
 fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
     if world.may_switch() {
-        return; // it may be of the next exchange
+        return; // the message may be of the next exchange
     }
     let other = |from: usize| {
         let frame = endpoint.poll(from, Port::FENCE).ok().flatten()?;
@@ -499,8 +518,10 @@ fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
     }
 }
 
-/// Ends the world, in which this rank takes one census and another rank another one: each waits for what the other does not
-/// send. Returns the reason.
+/// Ends the world, in which this rank takes one census and another rank another one, and returns
+/// the reason.
+///
+/// Each waits for what the other does not send.
 #[cold]
 pub(crate) fn censuses_differ(
     world: &WorldCore,
@@ -518,20 +539,21 @@ pub(crate) fn censuses_differ(
     Lost { rank: other, how: Loss::Ended(what) }
 }
 
-/// A call in words, with what else there is to be said of it.
+/// Describes a call, followed by the text of `about`.
 fn described(call: &Call, windows: &[&WindowCore], about: Option<&dyn Fn() -> String>) -> String {
     let about = about.map_or_else(String::new, |about| about());
     call.describe(windows) + &about
 }
 
-/// Everything that this end has sent so far and that a rank may wait for, as a number.
+/// Returns the amount that this end has sent so far of everything that a rank may wait for.
 fn sent(endpoint: &Endpoint, awaited: Awaited<'_>) -> u64 {
     let meter = endpoint.meter();
     let asked = if let Awaited::Lock(queue) = awaited { queue.asked() } else { 0 };
     meter.total().frames + meter.exchanges + meter.settles + meter.releases - asked
 }
 
-/// A cycle or a knot as text in the report of one of its ranks: the first rank's names all waits.
+/// Describes a cycle or a knot for the report of one of its ranks: the first rank's report names
+/// all waits.
 fn told_once(cycle: &[Waiting], me: usize) -> String {
     let mut ranks: Vec<usize> = cycle.iter().map(|waiting| waiting.rank).collect();
     ranks.sort_unstable();
@@ -544,7 +566,7 @@ fn told_once(cycle: &[Waiting], me: usize) -> String {
     }
 }
 
-/// A cycle or a knot as text.
+/// Describes a cycle or a knot.
 fn words(cycle: &[Waiting]) -> String {
     let one = |waiting: &Waiting| {
         let about = waiting.about().filter(|about| about.ends && about.seen != GONE);
