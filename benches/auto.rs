@@ -1,7 +1,8 @@
 //! How far is the mode that `auto` chooses from the best of the fixed ones?
 //!
-//! The workloads of `examples/modes.rs`, prepared, at sizes that the machine model was not fitted to. Noise is `auto`
-//! against the mode that it chose for its first operation, forced.
+//! The workloads of `examples/modes.rs`, prepared, at sizes to which the machine model was not
+//! fitted. The noise is the ratio of `auto` to the mode that it chose for its first operation,
+//! forced.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 

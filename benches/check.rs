@@ -1,6 +1,6 @@
-//! What does it cost to look for conflicts: on many small operations, and on few?
+//! What does it cost to check for conflicts: on many small operations, and on few?
 //!
-//! Two ranks, each of which calls operations on the other, in epochs that have no conflict.
+//! Each of two ranks calls operations on the other, in epochs that have no conflict.
 
 use fencepost::prelude::*;
 use fencepost::{Block, Check};
@@ -47,10 +47,10 @@ fn rows(rows: usize, elements: usize, iterations: u64) -> Duration {
     })
 }
 
-/// Rows and columns of a terrain.
+/// The number of rows and of columns of a terrain.
 const TERRAIN: [usize; 2] = [344, 403];
 
-/// Each block puts the cells next to each face into the halo of the block behind it.
+/// Puts the cells of each block next to each face into the halo of the block behind that face.
 fn halos(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     for n in block.faces() {
         u.put(block.inner_edge(&n)).to(n.rank, block.halo_of(&n))?;
@@ -58,7 +58,7 @@ fn halos(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// As [`halos`].
+/// Does what [`halos`] does, as a superstep.
 #[superstep]
 fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     for n in block.faces() {
@@ -80,7 +80,7 @@ fn creep(u: &[f64], next: &mut [f64], block: &Block<2>) {
     }
 }
 
-/// Steps of a terrain, whose exchange is prepared, or a fence.
+/// Times steps of a terrain whose exchange is prepared, or a fence.
 fn hillslope(is_prepared: bool, iterations: u64) -> Duration {
     let make = move |world: &World| {
         let block = Block::new(world, TERRAIN)?.halo(1)?;
@@ -102,8 +102,9 @@ fn hillslope(is_prepared: bool, iterations: u64) -> Duration {
     })
 }
 
-/// Each rank puts elements to the other one and flushes each, under one lock of all parts: the same
-/// element each time, or one after the other.
+/// Puts elements of each rank to the other one and flushes each, under one lock of all parts.
+///
+/// The element is the same each time, or one after the other.
 fn flushed(same: bool, iterations: u64) -> Duration {
     const EACH: usize = 256;
     let make = |world: &World| world.lock_window::<u64>(64);
@@ -119,7 +120,8 @@ fn flushed(same: bool, iterations: u64) -> Duration {
     })
 }
 
-/// A question about `operations` operations, each way of checking compared with none, and what the two may cost at most.
+/// Returns the question about `operations` operations: each way of checking is compared with none,
+/// and has a limit of its cost.
 fn question(
     name: &str,
     operations: usize,

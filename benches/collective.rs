@@ -1,4 +1,5 @@
-//! What do collectives cost compared with the same by hand, and what does the first call of one cost?
+//! What do collectives cost compared with the same by hand, and what does the first call of one
+//! cost?
 
 use fencepost::{Op, Result, World, ranks};
 use fencepost_benches::limits::collective as limits;
@@ -12,7 +13,7 @@ fn team(size: usize, len: usize, iterations: u64, call: Call) -> Duration {
     ours::team(size, iterations, make, |world, (mine, all), _| call(world, mine, all))
 }
 
-/// The same by hand: threads, elements, iterations.
+/// The same by hand, given the threads, the elements and the iterations.
 type Limit = fn(usize, usize, u64) -> Duration;
 
 const CALLS: [(&str, Call, Limit); 3] = [
@@ -21,7 +22,7 @@ const CALLS: [(&str, Call, Limit); 3] = [
     ("allgather_into", |world, mine, all| world.allgather_into(mine, all), limits::allgather),
 ];
 
-/// From a call that is not known to the next: what planning costs.
+/// Measures the time from one call that is not known to the next, which is the cost of planning.
 #[expect(clippy::print_stdout, reason = "a bench prints its results")]
 fn first_calls() {
     for size in [2, 4, 8] {

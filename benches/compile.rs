@@ -1,4 +1,5 @@
-//! How long does it take to compile, verify, save and load a halo for very many ranks, and how large is its plan?
+//! How long does it take to compile, verify, save and load a halo for very many ranks, and how
+//! large is its plan?
 
 use fencepost::prelude::*;
 use fencepost::superstep;
@@ -13,7 +14,7 @@ fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// Blocks of 64 by 64, 316 by 317 of them when there are 100,172 ranks.
+/// Compiles the halo of blocks of 64 by 64 cells. With 100,172 ranks there are 316 by 317 blocks.
 fn compile(grid: [usize; 2]) -> fencepost::Compiled {
     let ranks = grid[0] * grid[1];
     let argument = |rank| Block::at(rank, ranks, grid.map(|side| 64 * side))?.grid(grid)?.halo(1);

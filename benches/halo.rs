@@ -1,5 +1,7 @@
-//! What does a prepared halo cost compared with the copies alone? Each epoch has new values at the edge, and looks at those that
-//! came: else they would stay in the cache of the rank that moves them, and nothing would have to say that they are ready.
+//! What does a prepared halo cost compared with the copies alone?
+//!
+//! Each epoch has new values at the edge, and reads those that came. Otherwise these would stay in
+//! the cache of the rank that moves them, and nothing would have to report that they are ready.
 
 use fencepost::prelude::*;
 use fencepost::superstep;
@@ -7,7 +9,7 @@ use fencepost_benches::limits::halo::{Face, Halo, look};
 use fencepost_benches::{Contest, ours};
 use std::time::Duration;
 
-/// The cells next to each face go into the halo behind it.
+/// Puts the cells next to each face into the halo behind it.
 #[superstep]
 fn faces2(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     for n in block.faces() {
@@ -24,7 +26,7 @@ fn faces3(u: &mut Window<f64>, block: &Block<3>) -> Result<()> {
     Ok(())
 }
 
-/// The column towards the other of two ranks, a put for each of its cells.
+/// Puts the column towards the other of two ranks, with a put for each of its cells.
 #[superstep]
 fn cells(
     u: &mut Window<f64>,
@@ -40,7 +42,7 @@ fn cells(
     Ok(())
 }
 
-/// An epoch of new values: the edge `sent` gets them, and what `came` is looked at.
+/// Executes an epoch of new values: writes them to the edge `sent`, and reads the halo `came`.
 fn fresh(
     u: &mut Window<f64>,
     face: Face,

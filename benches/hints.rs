@@ -1,4 +1,4 @@
-//! The time that hints of a window gain, where they are true.
+//! How much time do true hints of a window save?
 
 use fencepost::{Hints, LockType, LockWindow, Op, TransportKind, World};
 use fencepost_benches::{Contest, ours};
@@ -20,7 +20,7 @@ fn puts(hints: Hints, kind: LockType, iterations: u64) -> Duration {
 
 const MANY: usize = 16_384;
 
-/// Each adds to as many elements of the other one in one epoch.
+/// Each rank adds to `MANY` elements of the other one in one epoch.
 fn accumulates(hints: Hints, kind: LockType, iterations: u64) -> Duration {
     ours::team(
         2,
@@ -36,7 +36,7 @@ fn accumulates(hints: Hints, kind: LockType, iterations: u64) -> Duration {
     )
 }
 
-/// The same with elements of three words, under shared locks.
+/// Does the same with elements of three words, under shared locks.
 fn wide(hints: Hints, iterations: u64) -> Duration {
     ours::team(
         2,
@@ -52,7 +52,7 @@ fn wide(hints: Hints, iterations: u64) -> Duration {
     )
 }
 
-/// Each puts an element to one of 16 regions of the other one and flushes it.
+/// Each rank puts an element to one of 16 regions of the other one and flushes it.
 fn flushed(hints: Hints, iterations: u64) -> Duration {
     ours::team(
         2,
@@ -67,7 +67,7 @@ fn flushed(hints: Hints, iterations: u64) -> Duration {
     )
 }
 
-/// A new window, and its first epoch of as many operations.
+/// Makes a new window, and executes its first epoch, of `MANY` operations.
 fn first(hints: Hints, iterations: u64) -> Duration {
     ours::team(
         2,
@@ -86,7 +86,7 @@ fn first(hints: Hints, iterations: u64) -> Duration {
     )
 }
 
-/// An epoch of one put over TCP.
+/// Executes an epoch of one put over TCP.
 fn far(hints: Hints, iterations: u64) -> Duration {
     ours::team_over(
         TransportKind::TcpThreads,

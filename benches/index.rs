@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 const CELLS: usize = 4096;
 
-/// A stencil that indexes three times a cell, whatever it indexes.
+/// Computes a stencil that indexes three times a cell, whatever `u` is.
 #[inline(always)]
 fn sweep(u: &impl Index<usize, Output = f64>) -> f64 {
     let mut sum = 0.0;
@@ -17,7 +17,7 @@ fn sweep(u: &impl Index<usize, Output = f64>) -> f64 {
     sum
 }
 
-/// The same, read at positions that no compiler can foresee.
+/// Does the same at positions that no compiler can foresee.
 #[inline(always)]
 fn jump(u: &impl Index<usize, Output = f64>, places: &[usize]) -> f64 {
     places.iter().map(|&at| u[at]).sum()
@@ -32,7 +32,7 @@ impl Index<usize> for Slice<'_> {
         &self.0[at]
     }
 }
-/// A window, through its own `Deref` in each access.
+/// A window that is indexed through its own `Deref` in each access.
 struct Through<'a>(&'a fencepost::Window<f64>);
 impl Index<usize> for Through<'_> {
     type Output = f64;

@@ -1,9 +1,9 @@
 //! Are the limits that Fencepost is compared with as fast in Rust as in C?
 //!
 //! Build `limits.c` with `gcc -O3 -march=native -pthread`, and give its path:
-//! `FENCEPOST_BENCH_LIMITS_C=./limits cargo bench -p fencepost-benches --bench limits`. The bench then
-//! prints its figures next to its own. A limit that is slower than the C one flatters Fencepost and
-//! does not count.
+//! `FENCEPOST_BENCH_LIMITS_C=./limits cargo bench -p fencepost-benches --bench limits`. The bench
+//! then prints its figures next to its own. A limit that is slower than the C one flatters
+//! Fencepost and does not count.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -15,7 +15,7 @@ use fencepost_benches::limits::{flag_barrier, yield_barrier};
 use fencepost_benches::{Contest, Harness};
 use std::time::Duration;
 
-/// A limit, and where its figure stands among those of the C program.
+/// A limit, and the position of its figure among those of the C program.
 struct Entry {
     name: String,
     contest: Contest,
@@ -35,7 +35,7 @@ fn entry(
     }
 }
 
-/// Entries with one set of draws an epoch, as the C program has them.
+/// Returns the entries with one set of draws an epoch, as in the C program.
 fn entries() -> Vec<Entry> {
     let tables = || Tables::new(draw(2, 1, 10_000));
     let mut all = vec![
@@ -97,7 +97,7 @@ fn entries() -> Vec<Entry> {
     all
 }
 
-/// Nanoseconds of the C figure: best of its repetitions and median.
+/// Returns the C figure in nanoseconds: the best of its repetitions, and the median.
 fn c_figure(lines: &str, keys: &[String]) -> Option<(f64, f64)> {
     let has = |line: &str, key: &str| {
         line.match_indices(key)

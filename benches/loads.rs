@@ -1,11 +1,11 @@
-//! What does it cost to look for loads, in a sweep of a five-point stencil over 64 x 64 cells of a
+//! What does it cost to check loads, in a sweep of a five-point stencil over 64 x 64 cells of a
 //! window, between two fences?
 //!
-//! Two ranks, each with a block of its own, in epochs in which nobody accesses the other.
-//! `by index` reads `u[k]`, `by rows` cuts a slice for each row. The bench prints the least time of
+//! Two ranks, each with a block of its own, execute epochs in which nobody accesses the other. `by
+//! index` reads `u[k]`, `by rows` cuts a slice for each row. The bench prints the least time of
 //! several rounds, in microseconds, of the sweep alone and with the fence.
 //!
-//! A build for checking (`Ranks::check_loads`) is slower where nothing is checked, too. So compare
+//! A build for checking (`Ranks::check_loads`) is also slower where nothing is checked. So compare
 //! its last lines with those of an ordinary build that are checked without loads.
 
 #![allow(clippy::print_stdout, reason = "it prints what it measures")]
@@ -15,7 +15,7 @@ use fencepost::{Check, ranks};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Cells of a row, with the two of the halo.
+/// The number of cells of a row, including the two of the halo.
 const WIDE: usize = 66;
 const INSIDE: std::ops::Range<usize> = 1..WIDE - 1;
 
@@ -43,7 +43,7 @@ fn by_rows(u: &[f64], v: &mut [f64]) {
 
 type Sweep = fn(&Window<f64>, &mut Window<f64>);
 
-/// Microseconds of a sweep, and of a sweep and a fence.
+/// Returns the microseconds of a sweep, and of a sweep and a fence.
 fn taken(check: Check, loads: bool, sweep: Sweep) -> [f64; 2] {
     let length = Duration::from_millis(if fencepost_benches::contest::short() { 1 } else { 500 });
     let all = ranks(2).check(check).check_loads(loads).collect(|world| {

@@ -1,5 +1,5 @@
-//! What does a lock cost that nobody else wants, what do many operations in one epoch cost, and what do several ranks cost at one
-//! element?
+//! What does a lock cost that nobody else wants, what do many operations in one epoch cost, and
+//! what do several ranks cost at one element?
 
 use fencepost::{LockType, LockWindow, Op, TransportKind, World};
 use fencepost_benches::draws::draw;
@@ -9,14 +9,15 @@ use fencepost_benches::{Contest, ours};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A word in lines of its own.
+/// A word in cache lines of its own.
 #[repr(align(128))]
 #[derive(Default)]
 struct Line(AtomicU64);
 
-/// Each of two threads takes the other's word by a compare-and-swap, stores, and leaves it by another one.
+/// Each of two threads takes the other's word by a compare-and-swap, stores, and leaves the word by
+/// another compare-and-swap.
 fn by_hand(iterations: u64) -> Duration {
-    // A word and the element that it protects, for each thread.
+    // For each thread, a word and the element that it protects.
     let words = [[(); 2]; 2].map(|each| each.map(|()| Line::default()));
     team(2, iterations, |beat, iterations| {
         let [Line(word), Line(element)] = &words[1 - beat.me];
@@ -67,7 +68,7 @@ fn indices() -> Vec<usize> {
     (0..MANY).map(|i| i * 40_503 % MANY).collect()
 }
 
-/// Each rank adds to as many elements of the other one, and fences.
+/// Each rank adds to `MANY` elements of the other one, and fences.
 fn at_a_fence(iterations: u64) -> Duration {
     let make = |world: &World| Ok((world.window::<u64>(MANY)?, indices()));
     ours::team(2, iterations, make, |world, (u, indices), k| {
@@ -78,7 +79,7 @@ fn at_a_fence(iterations: u64) -> Duration {
     })
 }
 
-/// The same in one epoch of a lock.
+/// Does the same in one epoch of a lock.
 fn in_one_epoch(kind: LockType, iterations: u64) -> Duration {
     let make = |world: &World| Ok((world.lock_window::<u64>(MANY)?, indices()));
     ours::team(2, iterations, make, |world, (u, indices), k| {
@@ -100,7 +101,7 @@ fn bare_atomics(iterations: u64) -> Duration {
     })
 }
 
-/// Two ranks add to one element, in shared epochs of as many operations.
+/// Two ranks add to one element, in shared epochs of `MANY` operations.
 fn contended(iterations: u64) -> Duration {
     ours::team(
         2,
@@ -116,11 +117,13 @@ fn contended(iterations: u64) -> Duration {
     )
 }
 
-/// Epochs of [`far_puts`] in an iteration.
+/// The number of epochs of [`far_puts`] in an iteration.
 const FAR: usize = 1024;
 
-/// Rank 0 puts an element to rank 1 over TCP, in each of [`FAR`] epochs, `round` of them at a time. Rank 1 waits in a call, or computes
-/// and calls nothing until the round is over; then both meet at a barrier.
+/// Rank 0 puts an element to rank 1 over TCP, in each of [`FAR`] epochs, `round` of them at a time.
+///
+/// Rank 1 waits in a call, or computes and calls nothing until the round is over. Then both meet at
+/// a barrier.
 fn far_puts(computes: bool, round: usize, iterations: u64) -> Duration {
     let rounds = [AtomicU64::new(0), AtomicU64::new(0)];
     ours::team_over(

@@ -1,5 +1,7 @@
-//! The cost of a message there and back, compared with the least that the machine needs for it: a cache line that goes there and back,
-//! one copy of the elements, and sockets that a program writes to by itself.
+//! What does a message there and back cost, compared with the least that the machine needs for it?
+//!
+//! The limits are a cache line that goes there and back, one copy of the elements, and sockets that
+//! a program writes to directly.
 
 use fencepost::{RequestSet, Result, TransportKind, World};
 use fencepost_benches::limits::team;
@@ -9,19 +11,19 @@ use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A word in lines of its own.
+/// A word in cache lines of its own.
 #[repr(align(128))]
 #[derive(Default)]
 struct Line(AtomicU64);
 
-/// The elements of a mebibyte.
+/// The number of elements of a mebibyte.
 const LONG: usize = 1 << 17;
 
 /// Each of two threads stores to its line and waits for the other's.
 fn line(iterations: u64) -> Duration {
     let lines = [(); 2].map(|()| Line::default());
     team(2, iterations, |beat, iterations| {
-        // The warm-up begins with lines of its own.
+        // The lines continue from the values that the warm-up has left.
         let begin = lines[beat.me].0.load(Ordering::Relaxed);
         for k in begin + 1..=begin + iterations {
             let wait = |line: &Line| {
@@ -40,7 +42,7 @@ fn line(iterations: u64) -> Duration {
     })
 }
 
-/// One thread copies the elements into memory that is as warm.
+/// Copies the elements on one thread into memory that is equally warm.
 fn copies(iterations: u64) -> Duration {
     team(1, iterations, |_, iterations| {
         let (from, mut to) = (vec![1u64; LONG], vec![0u64; LONG]);
@@ -68,7 +70,7 @@ fn messages(len: usize, iterations: u64) -> Duration {
     ours::team(2, iterations, make, |world, (mine, room), _| there_and_back(world, mine, room))
 }
 
-/// Each way counts as one.
+/// Times messages there and back, where each way counts as one.
 fn one_way(len: usize, iterations: u64) -> Duration {
     messages(len, iterations.div_ceil(2))
 }
@@ -79,17 +81,18 @@ fn over_tcp(len: usize, iterations: u64) -> Duration {
     ours::team_over(TransportKind::TcpThreads, 2, iterations, make, epoch)
 }
 
-/// Receives of rank 0 from rank 1, each of a tag of its own.
+/// Receives of rank 0 from rank 1, each with a tag of its own.
 struct Receives(RequestSet<Vec<u64>>, u32);
 
 impl Drop for Receives {
     fn drop(&mut self) {
-        // Nothing is sent any more that they could take.
+        // Nothing is sent any more that the receives could take.
         (0..self.1 as usize).for_each(|place| drop(self.0.cancel(place)));
     }
 }
 
-/// Rank 1 sends to one of `count` receives, which are begun again as they are complete, and hears of it.
+/// Rank 1 sends to one of `count` receives, and gets a reply. Rank 0 begins a receive again when it
+/// is complete.
 fn wait_any(count: u32, iterations: u64) -> Duration {
     let make = |world: &World| {
         let mut set = world.requests();

@@ -13,7 +13,7 @@ fn fence(iterations: u64) -> Duration {
     ours::team(2, iterations, |world| world.window::<u64>(8), epoch)
 }
 
-/// The same by post, start, complete and wait.
+/// Does the same by post, start, complete and wait.
 fn post(iterations: u64) -> Duration {
     let make = |world: &World| Ok((Some(world.window::<u64>(8)?), world.group([1 - world.rank()])?));
     let epoch = |_: &World, (held, other): &mut (Option<Window<u64>>, Group), k: usize| {
@@ -29,7 +29,7 @@ fn post(iterations: u64) -> Duration {
     ours::team(2, iterations, make, epoch)
 }
 
-/// One rank puts an element to the other, which waits for it: nothing flows back but posts.
+/// One rank puts an element to the other, which waits for it: only posts flow back.
 fn one_way(iterations: u64) -> Duration {
     let make = |world: &World| Ok((Some(world.window::<u64>(8)?), world.group([1 - world.rank()])?));
     let epoch = |world: &World, (held, other): &mut (Option<Window<u64>>, Group), k: usize| -> Result<()> {

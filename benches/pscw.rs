@@ -1,13 +1,14 @@
-//! What does a ring cost that is prepared with posts and starts, compared with a put and a fence of all ranks?
+//! What does a ring cost that is prepared with posts and starts, compared with a put and a fence of
+//! all ranks?
 //!
-//! More ranks than cores: each waits for one other, and not for all.
+//! There are more ranks than cores. Each rank waits for one other, and not for all.
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, superstep};
 use fencepost_benches::{Contest, ours};
 use std::time::Duration;
 
-/// Each rank hands an element to the next.
+/// Puts an element of each rank to the next.
 #[superstep(sync = pscw)]
 fn by_posts(u: &mut Window<u64>) -> Result<()> {
     u.put(0..1).to((u.rank() + 1) % u.size(), 1..2)

@@ -1,7 +1,7 @@
 //! What does a scattered operation cost, in a dynamic epoch of many?
 //!
-//! Ten thousand 8-byte operations from each of two ranks to the other, on distinct random elements of a table of 1 MiB;
-//! eight sets of indices and values take turns.
+//! Each of two ranks calls ten thousand 8-byte operations on the other, on distinct random elements
+//! of a table of 1 MiB. Eight sets of indices and values take turns.
 
 use fencepost::{Mode, Op, Window};
 use fencepost_benches::draws::{Set, TABLE, draw};
@@ -46,7 +46,7 @@ fn sums(draws: &Draws, iterations: u64) -> Duration {
     )
 }
 
-/// Puts to one window and sums to another, by turns.
+/// Puts to one window and sums to another, alternately.
 fn mixed(draws: &Draws, iterations: u64) -> Duration {
     let make = |world: &fencepost::World| Ok((world.window::<u64>(TABLE)?, world.window::<f64>(TABLE)?));
     ours::team(2, iterations, make, |world, (u, v), k| {
@@ -60,7 +60,7 @@ fn mixed(draws: &Draws, iterations: u64) -> Duration {
     })
 }
 
-/// The answers go behind the table, each to a place of its own.
+/// Gets elements, whose values go behind the table, each to an element of its own.
 fn gets(draws: &Draws, iterations: u64) -> Duration {
     ours::team(
         2,
@@ -77,7 +77,8 @@ fn gets(draws: &Draws, iterations: u64) -> Duration {
     )
 }
 
-/// Gets of one element each, in scoped epochs: into sections of the window, or into buffers that the epoch borrows.
+/// Gets one element at a time, in scoped epochs: into sections of the window, or into buffers that
+/// the epoch borrows.
 fn scoped_gets(borrowed: bool, draws: &Draws, iterations: u64) -> Duration {
     ours::team(
         2,
@@ -100,7 +101,8 @@ fn scoped_gets(borrowed: bool, draws: &Draws, iterations: u64) -> Duration {
     )
 }
 
-/// Every element of a column, a put each: new values, which are looked at where they arrive.
+/// Puts every element of a column, with a put for each: the values are new, and are read where they
+/// arrive.
 fn column(mode: Mode, iterations: u64) -> Duration {
     const N: usize = 1024;
     const ROW: usize = N / 2 + 2;

@@ -1,5 +1,8 @@
-//! What does a section of a window cost that two ranks put to each other, compared with the copies alone? Each epoch has
-//! new values, and reads those that came: else they would stay in the cache of the rank that moves them.
+//! What does a section of a window cost that two ranks put to each other, compared with the copies
+//! alone?
+//!
+//! Each epoch has new values, and reads those that came. Otherwise they would stay in the cache of
+//! the rank that moves them.
 
 use fencepost::prelude::*;
 use fencepost::superstep;
@@ -7,14 +10,14 @@ use fencepost_benches::limits::halo::{Face, Halo, look};
 use fencepost_benches::{Contest, ours};
 use std::time::Duration;
 
-/// The first half of the window, to the second half of the other rank's.
+/// Puts the first half of the window to the second half of the other rank's.
 #[superstep]
 fn swap(u: &mut Window<u64>, len: usize, other: usize) -> Result<()> {
     u.put(0..len).to(other, len..2 * len)?;
     Ok(())
 }
 
-/// New values, in one element of each cache line.
+/// Writes new values, to one element of each cache line.
 fn renew(part: &mut [u64], k: usize) {
     part.iter_mut().step_by(8).for_each(|word| *word = k as u64);
 }
@@ -43,7 +46,7 @@ fn at_a_fence(words: usize, iterations: u64) -> Duration {
     })
 }
 
-/// The same from a slice, which no other rank reaches.
+/// Does the same from a slice, which no other rank reaches.
 fn of_a_slice(words: usize, iterations: u64) -> Duration {
     let make = |world: &World| Ok((world.window::<u64>(2 * words)?, vec![0; words]));
     ours::team(2, iterations, make, |world, (u, values), k| {

@@ -1,7 +1,7 @@
-//! What does an epoch over TCP cost compared with the same bytes by hand? Two ranks over loopback, as threads.
+//! What does an epoch over TCP cost compared with the same bytes by hand?
 //!
-//! And how many pages does an epoch of a large message touch for the first time? Each costs the kernel a microsecond or
-//! two.
+//! The two ranks are threads and communicate over loopback. The bench also counts the pages that an
+//! epoch of a large message touches for the first time. Each costs the kernel a microsecond or two.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -18,7 +18,7 @@ use std::time::Duration;
 const MEGABYTE: usize = 1 << 17;
 type Draws = Arc<Vec<Vec<Set>>>;
 
-/// All of a section, to the same place at the other rank.
+/// Puts all of a section to the same elements of the other rank.
 #[superstep]
 fn swap(u: &mut Window<u64>, len: usize, other: usize) -> Result<()> {
     u.put(0..len).to(other, len..2 * len)?;
@@ -48,7 +48,7 @@ fn puts(draws: &Draws, iterations: u64) -> Duration {
     )
 }
 
-/// The answers go behind the table, each to a place of its own.
+/// Gets elements, whose values go behind the table, each to an element of its own.
 fn gets(draws: &Draws, iterations: u64) -> Duration {
     over(
         iterations,
@@ -80,15 +80,16 @@ fn section(words: usize, iterations: u64) -> Duration {
     })
 }
 
-/// Pages that this process has faulted in so far; zero where nobody counts them.
+/// Returns the number of pages that this process has faulted in so far; zero if nobody counts them.
 fn faults() -> u64 {
     let counts = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name, in parentheses, may have spaces; the tenth field is the eighth after it.
+    // The name, in parentheses, may contain spaces; the tenth field is the eighth after it.
     let after = counts.rsplit(')').next().unwrap_or_default();
     after.split_whitespace().nth(7).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
-/// Pages that the later half of some epochs faults in for each: a section of these words, at a fence or prepared.
+/// Returns the number of pages that each epoch in the later half faults in, for a section of
+/// `words` words, at a fence or prepared.
 fn faults_an_epoch(words: usize, prepared: bool) -> f64 {
     const EPOCHS: usize = 40;
     let counts = [AtomicU64::new(0), AtomicU64::new(0)];

@@ -1,5 +1,7 @@
-//! Several steps to an exchange, visited band by band: against plain threads that sweep step by step, against a program tiled by
-//! hand, and is what [`Block::advise`] returns the best choice?
+//! How fast are several steps to an exchange, visited band by band, and is the choice of
+//! [`Block::advise`] the best one?
+//!
+//! They are compared with plain threads that sweep step by step, and with a program tiled by hand.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -14,7 +16,7 @@ use std::ops::{Add, Mul};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Each block puts its edges into the halos of the blocks around it.
+/// Puts the edges of each block into the halos of the blocks around it.
 #[superstep]
 fn exchange<T: Element, const D: usize>(u: &mut Window<T>, block: &Block<D>) -> Result<()> {
     for n in block.neighbours() {
@@ -23,12 +25,12 @@ fn exchange<T: Element, const D: usize>(u: &mut Window<T>, block: &Block<D>) -> 
     Ok(())
 }
 
-/// A number.
+/// A floating-point number.
 trait Real: Element + Add<Output = Self> + Mul<Output = Self> + From<f32> {}
 impl Real for f32 {}
 impl Real for f64 {}
 
-/// A step of a row: five points in a plane, seven in space.
+/// Computes a step of a row: five points in a plane, seven in space.
 #[inline(always)]
 fn relax<T: Real, const D: usize>(row: &Row<D>, now: &[T], next: &mut [T]) {
     let near = |d: usize, by: isize| row.at(now, std::array::from_fn(|e| if e == d { by } else { 0 }));
@@ -57,7 +59,7 @@ struct Question<const D: usize> {
 }
 
 impl<const D: usize> Question<D> {
-    /// The time of `steps` steps, `group` of them to an exchange.
+    /// Returns the time of `steps` steps, with `group` of them to an exchange.
     fn run<T: Real>(&self, group: usize, bands: [usize; D], steps: u64) -> Duration {
         let make = |world: &World| {
             let block = Block::new(world, [self.cells; D])?.halo(group)?;
@@ -84,7 +86,7 @@ impl<const D: usize> Question<D> {
         taken.mul_f64(steps as f64 / (groups * group as u64) as f64)
     }
 
-    /// Returns the time of a cell in cache, and the machine as it is measured.
+    /// Returns the time of a cell in cache, and the machine as measured.
     fn machine<T: Real>(&self) -> (Nanos, Machine) {
         const PASSES: usize = 200;
         let measured = ranks(self.ranks).transport(self.transport.clone()).collect(|world| {
@@ -139,11 +141,12 @@ fn main() {
     choices.print();
 }
 
-/// How many cells are computed in one measurement of the advice, and how often each is repeated.
+/// The number of cells that are computed in one measurement of the advice.
 const WORK: f64 = 6e7;
+/// The number of repetitions of each measurement.
 const ROUNDS: usize = 3;
 
-/// The numbers of cells of a band.
+/// Describes the numbers of cells of a band.
 fn shown<const D: usize>(bands: [usize; D]) -> String {
     let cells = |cells: usize| if cells == usize::MAX { "all".into() } else { cells.to_string() };
     bands.map(cells).join(" x ")
@@ -168,7 +171,7 @@ fn visits(harness: &mut Harness) {
     }
 }
 
-/// The time of visiting all rows `times` times.
+/// Returns the time of visiting all rows `times` times.
 fn look(tiles: &fencepost::Tiles<2>, times: u64) -> Duration {
     let clock = Instant::now();
     for _ in 0..times {
@@ -179,7 +182,8 @@ fn look(tiles: &fencepost::Tiles<2>, times: u64) -> Duration {
     clock.elapsed()
 }
 
-/// Our tiles next to threads that share a grid and sweep it step by step, and next to a program tiled by hand.
+/// Compares our tiles with threads that share a grid and sweep it step by step, and with a program
+/// tiled by hand.
 fn by_hand(harness: &mut Harness) {
     for cells in if short() { vec![64] } else { vec![1024, 2048, 4096] } {
         for threads in [1, 2] {
@@ -206,7 +210,7 @@ fn by_hand(harness: &mut Harness) {
     }
 }
 
-/// The time of `groups` groups of the steps of [`Square`], by tiles.
+/// Returns the time of `groups` groups of the steps of [`Square`], by tiles.
 fn five_points(transport: TransportKind, ranks: usize, cells: usize, group: usize, groups: u64) -> Duration {
     let make = |world: &World| {
         let block = Block::new(world, [cells; 2])?.grid([ranks, 1])?.halo(group)?;
@@ -232,14 +236,16 @@ fn five_points(transport: TransportKind, ranks: usize, cells: usize, group: usiz
     })
 }
 
-/// How good the advice was in each case: the time of a step by the advice, in parts of the best one and of that of one step.
+/// The quality of the advice in each case: the time of a step by the advice, as a ratio to the best
+/// time and to that of one step to an exchange.
 #[derive(Default)]
 struct Choices {
     cases: Vec<(String, f64, f64)>,
 }
 
 impl Choices {
-    /// Times every number of steps with the bands that suit it, and what is advised.
+    /// Times every number of steps with the bands that suit it, and the steps and bands that are
+    /// advised.
     fn ask<T: Real, const D: usize>(&mut self, short: bool, link: &str, question: &Question<D>) {
         let bits = 8 * size_of::<T>();
         let power = if D == 2 { "squared" } else { "cubed" };
@@ -269,7 +275,7 @@ impl Choices {
                 sides.push((group, std::array::from_fn(|d| [1, cut, usize::MAX][d])));
             }
         }
-        // One side after another, in several rounds.
+        // The sides run one after another, in several rounds.
         let mut times = vec![Vec::new(); sides.len()];
         let cells = question.cells.pow(D as u32) as f64;
         for _ in 0..if short { 1 } else { ROUNDS } {

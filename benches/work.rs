@@ -1,10 +1,12 @@
-//! What does a superstep cost between spells of work: the work and the exchange, or more?
+//! What does a superstep cost between periods of work: the work and the exchange, or more?
 //!
-//! Each rank works for 100 us, then exchanges. The work alone, the exchange alone, and both in turn are measured in the
-//! same rounds. A step that takes longer than the sum has waited for work of another rank.
+//! Each rank works for 100 us, then exchanges. The work alone, the exchange alone, and both in turn
+//! are measured in the same rounds. A step that takes longer than the sum has waited for work of
+//! another rank.
 //!
-//! Over a link with a latency, simulated or of TCP with a delay line in it, the same is asked of an exchange in two halves, with the
-//! work between them: a step takes the longer of the two then, not their sum.
+//! Over a link with a latency, simulated or of TCP with a delay line in it, the same is measured of
+//! an exchange in two halves, with the work between them. A step then takes the longer of the two,
+//! not their sum.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
@@ -20,26 +22,27 @@ use std::time::{Duration, Instant};
 
 const WORK: Duration = Duration::from_micros(100);
 
-/// A step may take as long as its work and this many exchanges.
+/// The number of exchanges that a step may take in addition to its work.
 const BUDGET: f64 = 1.2;
 
 /// The time that bytes travel on the simulated link.
 const LATENCY: Duration = Duration::from_micros(400);
 
-/// The time that bytes travel on the delayed link of TCP: several wake-ups of its threads are little compared with it.
+/// The time that bytes travel on the delayed link of TCP. Several wake-ups of its threads are short
+/// compared with it.
 const TCP_LATENCY: Duration = Duration::from_millis(2);
 
-/// A step in two halves may take as long as the longer of work and exchange, times this.
+/// The maximum ratio of a step in two halves to the longer of work and exchange.
 const HALVES: f64 = 1.1;
 
-/// All of a section, to a rank, if there is one.
+/// Puts all of a section to a rank, if there is one.
 #[superstep]
 fn shift(u: &mut Window<u64>, len: usize, to: Option<usize>) -> Result<()> {
     u.put(0..len).to(to, len..2 * len)?;
     Ok(())
 }
 
-/// The pairs of ranks of which one puts to the other.
+/// The pairs of ranks in which one rank puts to the other.
 #[derive(Clone, Copy)]
 enum Pattern {
     /// Each rank to the next, the last to the first. Between two ranks, both ways.
@@ -58,7 +61,7 @@ impl Pattern {
     }
 }
 
-/// Turns of a loop of arithmetic that nothing else can disturb but a slower core.
+/// Executes `turns` turns of a loop of arithmetic that nothing but a slower core can disturb.
 fn work(turns: u64) {
     let mut state = 88_172_645_463_325_252;
     for _ in 0..turns {
@@ -66,7 +69,7 @@ fn work(turns: u64) {
     }
 }
 
-/// Returns the number of turns that take [`WORK`] on this machine as it is now.
+/// Returns the number of turns that take [`WORK`] at the machine's current speed.
 fn turns() -> u64 {
     let turns = 100_000;
     let once = |_| {
@@ -132,7 +135,7 @@ impl Question {
             |_| Ok(()),
             |world, (), k| {
                 work(turns);
-                // Ranks that share a core work one after another: the time is that of all.
+                // Ranks that share a core work one after another: the time is that of all of them.
                 if k as u64 + 1 == iterations { world.barrier() } else { Ok(()) }
             },
         )
@@ -177,7 +180,8 @@ fn main() {
     halves(&mut harness, turns);
 }
 
-/// Work of a half, of all and of twice the latency of a link, between the halves of an exchange over it.
+/// Measures work of half, all and twice the latency of a link, between the halves of an exchange
+/// over it.
 fn halves(harness: &mut Harness, turns: u64) {
     let sim = || {
         TransportKind::Sim(SimConfig {
@@ -195,7 +199,7 @@ fn halves(harness: &mut Harness, turns: u64) {
     halves_over(harness, turns, ("tcp, a link", TCP_LATENCY), tcp, &rows);
 }
 
-/// The same for messages of these words, and work of these times [`WORK`].
+/// Does the same for messages of these numbers of words, and work of these multiples of [`WORK`].
 fn halves_over(
     harness: &mut Harness,
     turns: u64,

@@ -1,13 +1,14 @@
 //! [`Contest`]: several ways to do the same work, timed in turn, round by round.
 //!
-//! Shared machines change speed by half from one second to the next, and all figures with them. So sides are
-//! interleaved: each round runs every side once, and what counts is the ratio of medians over the rounds. Absolute figures,
-//! of one side after another, are criterion's.
+//! Shared machines change speed by half from one second to the next, and all figures with them. So
+//! sides are interleaved: each round runs every side once, and the result is the ratio of medians
+//! over the rounds. Criterion measures absolute figures, one side after another.
 
 use criterion::{Criterion, Throughput};
 use std::time::Duration;
 
-/// One side: runs the given number of iterations and returns how long the slowest thread took.
+/// A way to do the work: runs the given number of iterations and returns the time of the slowest
+/// thread.
 pub struct Side {
     name: String,
     run: Box<dyn FnMut(u64) -> Duration>,
@@ -16,32 +17,32 @@ pub struct Side {
 /// One question: what does an operation cost on each side?
 pub struct Contest {
     question: String,
-    /// Operations an iteration.
+    /// The number of operations in an iteration.
     operations: f64,
     /// The ratio to the first side that should not be exceeded, by side.
     budgets: Vec<Option<f64>>,
     sides: Vec<Side>,
 }
 
-/// Nanoseconds an operation over the rounds.
+/// The nanoseconds of an operation over the rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// The middle one.
+    /// The median round.
     pub median: f64,
-    /// The best.
+    /// The best round.
     pub min: f64,
-    /// The worst.
+    /// The worst round.
     pub max: f64,
 }
 
 impl Contest {
-    /// A question about something that happens `operations` times an iteration.
+    /// Creates a question about something that happens `operations` times an iteration.
     pub fn new(question: impl Into<String>, operations: usize) -> Self {
         let operations = operations as f64;
         Self { question: question.into(), operations, budgets: Vec::new(), sides: Vec::new() }
     }
 
-    /// Another side; the first one is what the others are compared with.
+    /// Adds a side; all others are compared with the first one.
     #[must_use]
     pub fn side(mut self, name: impl Into<String>, run: impl FnMut(u64) -> Duration + 'static) -> Self {
         self.sides.push(Side { name: name.into(), run: Box::new(run) });
@@ -49,7 +50,7 @@ impl Contest {
         self
     }
 
-    /// A side that should take at most `budget` times as long as the first.
+    /// Adds a side that should take at most `budget` times as long as the first.
     #[must_use]
     pub fn held(
         self,
@@ -62,13 +63,14 @@ impl Contest {
         contest
     }
 
-    /// Runs `rounds` rounds of about `each` a side, prints a table, and returns the figures by side.
+    /// Runs `rounds` rounds of about `each` a side, prints a table, and returns the figures by
+    /// side.
     pub fn run(&mut self, rounds: usize, each: Duration) -> Vec<Figure> {
         let iterations: Vec<u64> = self.sides.iter_mut().map(|side| side.calibrate(each)).collect();
         let mut times = vec![Vec::with_capacity(rounds); self.sides.len()];
         for round in 0..rounds {
             for turn in 0..self.sides.len() {
-                // The first of a round changes, so that none always follows the same neighbour.
+                // The first side of a round changes, so that no side always follows the same one.
                 let at = (turn + round) % self.sides.len();
                 let taken = (self.sides[at].run)(iterations[at]).as_secs_f64() * 1e9;
                 times[at].push(taken / (iterations[at] as f64 * self.operations));
@@ -89,7 +91,7 @@ impl Contest {
         for ((side, figure), budget) in self.sides.iter().zip(figures).zip(&self.budgets) {
             let budget = budget.map_or(String::new(), |budget| format!("{budget:.2}"));
             let ratio = figure.median / figures[0].median;
-            // Where others use the machine, the best rounds say more than the middle ones.
+            // If others use the machine, the best rounds are more meaningful than the median ones.
             let best = figure.min / figures[0].min;
             let Figure { median, min, max } = figure;
             let name = &side.name;
@@ -124,7 +126,7 @@ impl Figure {
     }
 }
 
-/// Whether this is the short pass that tests take: everything once, no timing.
+/// Returns whether this is the short pass that tests execute: everything once, no timing.
 pub fn short() -> bool {
     std::env::var_os("FENCEPOST_BENCH_SHORT").is_some() || asked("--test")
 }
@@ -133,13 +135,13 @@ fn asked(option: &str) -> bool {
     std::env::args().any(|word| word == option)
 }
 
-/// Whether the command line asks for this question: it names a part of it, or nothing.
+/// Returns whether the command line asks for this question: it names a part of it, or nothing.
 pub fn wanted(question: &str) -> bool {
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with("--")).peekable();
     words.peek().is_none() || words.any(|word| question.contains(&word))
 }
 
-/// A number from the environment, or another.
+/// Returns a number from the environment, or `otherwise`.
 fn number<T: std::str::FromStr>(name: &str, otherwise: T) -> T {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
@@ -160,12 +162,13 @@ pub struct Harness {
     short: bool,
     /// Criterion, unless the pass is short or the command line asks for ratios only.
     criterion: Option<Criterion>,
-    /// Rounds and time of a side in each, unless the command line asks for absolute figures only.
+    /// The number of rounds and the time of a side in each, unless the command line asks for
+    /// absolute figures only.
     rounds: Option<(usize, Duration)>,
 }
 
 impl Harness {
-    /// Reads the command line; `--help` prints what there is, and exits.
+    /// Reads the command line; `--help` prints the options, and exits.
     #[expect(clippy::print_stdout, reason = "a bench prints its results")]
     pub fn from_arguments() -> Self {
         if asked("--help") {
@@ -187,7 +190,8 @@ impl Harness {
         }
     }
 
-    /// Measures the sides of a contest; returns the figures of the interleaved rounds, if there were any.
+    /// Measures the sides of a contest, and returns the figures of the interleaved rounds, if there
+    /// were any.
     ///
     /// # Cost
     /// Some 2 s a side for criterion, 0.3 s for the rounds.
@@ -220,7 +224,8 @@ impl Drop for Harness {
     }
 }
 
-/// The `main` of a bench: measures each contest whose question the command line asks for; see `--help`.
+/// Executes the `main` of a bench: measures each contest whose question the command line asks for;
+/// see `--help`.
 pub fn main(contests: Vec<Contest>) {
     let mut harness = Harness::from_arguments();
     for mut contest in contests.into_iter().filter(|contest| wanted(&contest.question)) {

@@ -1,6 +1,7 @@
-//! Indices and values, drawn before the clock starts: several sets that take turns, so that no epoch repeats the last.
+//! Indices and values, drawn before the clock starts: several sets that take turns, so that no
+//! epoch repeats the one before.
 
-/// The tables that scattered operations go to hold this many elements (1 MiB).
+/// The number of elements of the tables that scattered operations go to (1 MiB).
 pub const TABLE: usize = 1 << 17;
 
 /// The changes that one rank makes in one epoch: `indices[i]` takes `values[i]`.
@@ -8,11 +9,12 @@ pub const TABLE: usize = 1 << 17;
 pub struct Set {
     /// The elements of the table.
     pub indices: Vec<u32>,
-    /// The values; as `f64`, numbers between 1 and 2.
+    /// The values: read as `f64`, numbers between 1 and 2.
     pub values: Vec<u64>,
 }
 
-/// `sets` sets of `n` operations on distinct elements of a table, for each of `ranks` ranks: `[rank][set]`.
+/// Draws `sets` sets of `n` operations on distinct elements of a table, for each of `ranks` ranks:
+/// `[rank][set]`.
 pub fn draw(ranks: usize, sets: usize, n: usize) -> Vec<Vec<Set>> {
     assert!(n <= TABLE, "distinct elements");
     let mut state = 88_172_645_463_325_252;
@@ -22,14 +24,14 @@ pub fn draw(ranks: usize, sets: usize, n: usize) -> Vec<Vec<Set>> {
             indices.swap(i, i + (next(state) % (TABLE - i) as u64) as usize);
         }
         indices.truncate(n);
-        // The exponent of 1.0, and a random fraction.
+        // The bits are the exponent of 1.0, and a random fraction.
         let values = (0..n).map(|_| 0x3ff0_0000_0000_0000 | next(state) >> 12).collect();
         Set { indices, values }
     };
     (0..ranks).map(|_| (0..sets).map(|_| set(&mut state)).collect()).collect()
 }
 
-/// Xorshift64*, as in the C programs.
+/// Returns the next number of xorshift64*, as in the C programs.
 pub fn next(state: &mut u64) -> u64 {
     *state ^= *state >> 12;
     *state ^= *state << 25;

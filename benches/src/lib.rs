@@ -1,7 +1,7 @@
-//! The harness of the benches, and the limits that Fencepost is held against.
+//! The harness of the benches, and the limits that Fencepost is compared with.
 //!
-//! Not published. A bench is one file and one question; `benches/log` has what was asked, expected
-//! and found.
+//! The crate is not published. A bench is one file and one question. `benches/log` has the
+//! questions, the predictions and the results.
 
 pub mod contest;
 pub mod draws;

@@ -1,4 +1,5 @@
-//! Fencepost's side of a contest: epochs on the ranks of a world, pinned and timed as the limits are.
+//! Fencepost's side of a contest: epochs on the ranks of a world, pinned and timed as the limits
+//! are.
 
 use fencepost::{Check, Result, TransportKind, World, ranks};
 use fencepost_examples_support::pin;
@@ -8,11 +9,11 @@ use std::time::{Duration, Instant};
 thread_local! {
     /// The transport that the teams of this thread run on.
     static TRANSPORT: RefCell<TransportKind> = RefCell::default();
-    /// How they are checked.
+    /// The check of these teams.
     static CHECK: Cell<Check> = const { Cell::new(Check::Off) };
 }
 
-/// The same side, checked.
+/// Returns the same side, checked.
 pub fn checked(
     check: Check,
     mut side: impl FnMut(u64) -> Duration + 'static,
@@ -25,7 +26,7 @@ pub fn checked(
     }
 }
 
-/// The same side, on ranks that reach each other as processes do.
+/// Returns the same side, on ranks that reach each other as processes do.
 pub fn shm(mut side: impl FnMut(u64) -> Duration + 'static) -> impl FnMut(u64) -> Duration + 'static {
     move |iterations| {
         TRANSPORT.set(TransportKind::ShmThreads);
@@ -35,8 +36,10 @@ pub fn shm(mut side: impl FnMut(u64) -> Duration + 'static) -> impl FnMut(u64) -
     }
 }
 
-/// Makes a state on each of `size` ranks, warms up with a quarter of the iterations, and times all of them; returns the
-/// time of the slowest rank. `epoch` gets the world, the state and the iteration's number.
+/// Times `epoch` on each of `size` ranks, and returns the time of the slowest rank.
+///
+/// Makes a state on each rank, warms up with a quarter of the iterations, and times all of them.
+/// `epoch` gets the world, the state and the iteration's number.
 ///
 /// # Panics
 /// Panics if the world fails: a bench has no one to report to.
@@ -49,7 +52,7 @@ pub fn team<S>(
     team_over(TRANSPORT.with_borrow(Clone::clone), size, iterations, make, epoch)
 }
 
-/// The same, over a transport of choice.
+/// Does what [`team`] does, over a transport of choice.
 ///
 /// # Panics
 /// As [`team`].

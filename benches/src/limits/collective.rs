@@ -1,12 +1,14 @@
 //! Collectives by hand: pinned threads, one barrier, and arrays that all of them reach.
 //!
-//! Each thread has an array for what it brings, twice over, so that one barrier a call is enough: a thread that writes
-//! one copy again has passed the barrier at which all had read it. `f64`, and the sums of a balanced tree.
+//! Each thread has an array for its own elements, in two copies, so that one barrier a call is
+//! enough: a thread that writes a copy again has passed the barrier at which all had read it. The
+//! elements are `f64`, and sums follow a balanced tree.
 
 use super::team::{Beat, Words, team};
 use std::time::Duration;
 
-/// The arrays that threads bring, `[copy][thread][element]`, and one that they make together, `[copy][element]`.
+/// The arrays of the threads' own elements, `[copy][thread][element]`, and one that they make
+/// together, `[copy][element]`.
 struct Arrays {
     words: Words,
     ranks: usize,
@@ -18,26 +20,29 @@ impl Arrays {
         Self { words: Words::new(2 * (ranks + 1) * len), ranks, len }
     }
 
-    /// Thread `rank`'s array in copy `copy`; that of all is thread `ranks`'s.
+    /// Returns thread `rank`'s array in copy `copy`; the common array is that of thread `ranks`.
     fn of(&self, copy: u64, rank: usize) -> *mut f64 {
         let at = (copy as usize % 2 * (self.ranks + 1) + rank) * self.len;
-        // SAFETY: inside the allocation: two copies of an array for each thread and one more.
+        // SAFETY: inside the allocation, which has two copies of an array for each thread and of
+        // one more.
         unsafe { self.words.start().add(at).cast() }
     }
 
-    /// Bring `mine`.
+    /// Writes this thread's elements.
     fn write(&self, copy: u64, rank: usize, mine: &[f64]) {
-        // SAFETY: as long as the array, which only this thread writes, and which nobody reads before the next barrier.
+        // SAFETY: `mine` is as long as the array, which only this thread writes, and which nobody
+        // reads before the next barrier.
         unsafe { std::ptr::copy_nonoverlapping(mine.as_ptr(), self.of(copy, rank), mine.len()) };
     }
 
-    /// Returns the elements that `rank` brought before the last barrier.
+    /// Returns the elements that `rank` wrote before the last barrier.
     fn read(&self, copy: u64, rank: usize) -> &[f64] {
-        // SAFETY: written before the last barrier, and not again before the one after the next.
+        // SAFETY: the array was written before the last barrier, and is not written again before
+        // the barrier after the next.
         unsafe { std::slice::from_raw_parts(self.of(copy, rank), self.len) }
     }
 
-    /// Sum elements `first..` of what was brought over the tree into `into`.
+    /// Sums elements `first..` of all threads over the tree into `into`.
     fn sum(&self, copy: u64, first: usize, into: &mut [f64]) {
         match self.ranks {
             2 => {
@@ -68,7 +73,8 @@ fn run(
     })
 }
 
-/// Sum everybody's elements: all of them by each thread if few, else a block each, which all then read.
+/// Sums the elements of all threads: each thread sums all of them if they are few, otherwise a
+/// block, and then all threads read the blocks.
 pub fn allreduce(ranks: usize, len: usize, iterations: u64) -> Duration {
     run(ranks, len, iterations, |beat, arrays, mine| {
         let copy = beat.beats();
@@ -78,12 +84,13 @@ pub fn allreduce(ranks: usize, len: usize, iterations: u64) -> Duration {
             arrays.sum(copy, 0, mine);
             return;
         }
-        // Two barriers a call, so copies are told apart by halves of the beats.
+        // A call has two barriers, so the copies follow from half the number of beats.
         let copy = copy / 2;
         arrays.write(copy, beat.me, mine);
         beat.wait();
         let (from, to) = (len * beat.me / ranks, len * (beat.me + 1) / ranks);
-        // SAFETY: this thread's block of the common array, which nobody reads before the next barrier.
+        // SAFETY: this is this thread's block of the common array, which nobody reads before the
+        // next barrier.
         let block = unsafe { std::slice::from_raw_parts_mut(arrays.of(copy, ranks).add(from), to - from) };
         arrays.sum(copy, from, block);
         beat.wait();
@@ -91,7 +98,7 @@ pub fn allreduce(ranks: usize, len: usize, iterations: u64) -> Duration {
     })
 }
 
-/// Give everybody thread 0's elements.
+/// Gives all threads the elements of thread 0.
 pub fn broadcast(ranks: usize, len: usize, iterations: u64) -> Duration {
     run(ranks, len, iterations, |beat, arrays, mine| {
         let copy = beat.beats();
@@ -105,7 +112,7 @@ pub fn broadcast(ranks: usize, len: usize, iterations: u64) -> Duration {
     })
 }
 
-/// Everybody's elements to everybody; `len` elements each.
+/// Gives all threads the elements of all threads; `len` elements each.
 pub fn allgather(ranks: usize, len: usize, iterations: u64) -> Duration {
     let arrays = Arrays::new(ranks, len);
     team(ranks, iterations, |beat, iterations| {

@@ -3,18 +3,19 @@
 use super::team::{Words, team};
 use std::time::Duration;
 
-/// Which elements: `outer` times `inner` of them, with a stride for either.
+/// The elements that are moved: `outer` times `inner` of them, with a stride for either.
 #[derive(Clone, Copy, Debug)]
 pub struct Face {
     outer: usize,
     inner: usize,
     outer_stride: usize,
     inner_stride: usize,
-    /// The first element each thread sends.
+    /// The first element that each thread sends.
     from: [usize; 2],
-    /// The first element of each thread's halo: next to what it sends, so mostly in the same cache lines.
+    /// The first element of each thread's halo: next to the elements that it sends, so mostly in
+    /// the same cache lines.
     halo: [usize; 2],
-    /// Elements of a block.
+    /// The number of elements of a block.
     len: usize,
 }
 
@@ -26,26 +27,27 @@ impl Face {
         Self { outer, inner, outer_stride, inner_stride, from, halo, len }
     }
 
-    /// The rows between the halves of an `n` by `n` grid, one halo cell around each.
+    /// Returns the rows between the halves of an `n` by `n` grid, with one halo cell around each
+    /// half.
     pub fn row(n: usize) -> Self {
         let width = n + 2;
         Self::new([1, n, 0, 1], 1, n / 2, width, (n / 2 + 2) * width)
     }
 
-    /// The columns between the halves of an `n` by `n` grid.
+    /// Returns the columns between the halves of an `n` by `n` grid.
     pub fn column(n: usize) -> Self {
         let width = n / 2 + 2;
         Self::new([1, n, 0, width], width, n / 2, 1, (n + 2) * width)
     }
 
-    /// The planes of the last axis between the halves of an `n` by `n` by `n` grid.
+    /// Returns the planes of the last axis between the halves of an `n` by `n` by `n` grid.
     pub fn plane(n: usize) -> Self {
         let width = n / 2 + 2;
         let plane = (n + 2) * width;
         Self::new([n, n, plane, width], plane + width, n / 2, 1, (n + 2) * plane)
     }
 
-    /// The first half of a block of `2 * n`, to the second half of the other.
+    /// Returns the first half of a block of `2 * n`, which goes to the second half of the other.
     pub fn section(n: usize) -> Self {
         Self { outer: 1, inner: n, outer_stride: 0, inner_stride: 1, from: [0, 0], halo: [n, n], len: 2 * n }
     }
@@ -55,12 +57,12 @@ impl Face {
         self.outer * self.inner
     }
 
-    /// The elements that this thread sends, one of each cache line.
+    /// Returns the elements that this thread sends, one of each cache line.
     pub fn sent(&self, me: usize) -> impl Iterator<Item = usize> + use<> {
         self.lines(self.from[me])
     }
 
-    /// The elements that come to this thread, one of each cache line.
+    /// Returns the elements that come to this thread, one of each cache line.
     pub fn came(&self, me: usize) -> impl Iterator<Item = usize> + use<> {
         self.lines(self.halo[me])
     }
@@ -74,7 +76,8 @@ impl Face {
     }
 
     /// # Safety
-    /// `from` and `to` lead to blocks of this face's size, apart from each other, whose face no other thread touches.
+    /// `from` and `to` point to blocks of this face's size, which do not overlap, and whose face no
+    /// other thread touches.
     #[inline(always)]
     unsafe fn copy(&self, from: *const u64, to: *mut u64) {
         for i in 0..self.outer {
@@ -97,7 +100,8 @@ impl Face {
     #[inline(always)]
     unsafe fn pack(&self, from: *const u64, buffer: *mut u64) {
         for i in 0..self.outer {
-            // SAFETY: the face is inside the block, and as many elements inside the buffer.
+            // SAFETY: the face is inside the block, and the same number of elements is inside the
+            // buffer.
             unsafe {
                 let (p, q) = (from.add(i * self.outer_stride), buffer.add(i * self.inner));
                 if self.inner_stride == 1 {
@@ -116,7 +120,8 @@ impl Face {
     #[inline(always)]
     unsafe fn unpack(&self, buffer: *const u64, to: *mut u64) {
         for i in 0..self.outer {
-            // SAFETY: the face is inside the block, and as many elements inside the buffer.
+            // SAFETY: the face is inside the block, and the same number of elements is inside the
+            // buffer.
             unsafe {
                 let (p, q) = (buffer.add(i * self.inner), to.add(i * self.outer_stride));
                 if self.inner_stride == 1 {
@@ -131,7 +136,7 @@ impl Face {
     }
 }
 
-/// Looks at these words.
+/// Reads these words.
 pub fn look(words: impl Iterator<Item = u64>) {
     std::hint::black_box(words.fold(0, u64::wrapping_add));
 }
@@ -144,7 +149,7 @@ pub struct Halo {
 }
 
 impl Halo {
-    /// Blocks of zeros.
+    /// Creates blocks of zeros.
     pub fn new(face: Face) -> Self {
         let buffer = || Words::new(face.elements());
         Self {
@@ -154,10 +159,10 @@ impl Halo {
         }
     }
 
-    /// Each thread writes its edge into the other's halo; a barrier.
+    /// Writes each thread's edge into the other's halo, and then waits at a barrier.
     pub fn direct(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
-            let face = self.face; // a copy of its own, that no store can change
+            let face = self.face; // its own copy, which no store can change
             let from = self.blocks[beat.me].start().wrapping_add(face.from[beat.me]);
             let to = self.blocks[1 - beat.me].start().wrapping_add(face.halo[1 - beat.me]);
             for _ in 0..iterations {
@@ -168,16 +173,19 @@ impl Halo {
         })
     }
 
-    /// The same, each time with new values, which are looked at where they arrive: in one element of each cache line, so
-    /// that lines change their owner. Until they were looked at nobody writes there again, which takes a second barrier.
+    /// Does what `direct` does, each time with new values, which are read where they arrive.
+    ///
+    /// One element of each cache line is written and read, so that the lines change their owner.
+    /// Nobody writes there again until the values were read, which takes a second barrier.
     pub fn fresh(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
-            let face = self.face; // a copy of its own, that no store can change
+            let face = self.face; // its own copy, which no store can change
             let block = self.blocks[beat.me].start();
             let from = block.wrapping_add(face.from[beat.me]);
             let to = self.blocks[1 - beat.me].start().wrapping_add(face.halo[1 - beat.me]);
             for k in 0..iterations {
-                // SAFETY: an edge is its thread's, a halo the other thread's until the barrier.
+                // SAFETY: an edge belongs to its thread, and a halo to the other thread until the
+                // barrier.
                 unsafe {
                     face.sent(beat.me).for_each(|at| block.add(at).write(k));
                     face.copy(from, to);
@@ -190,10 +198,10 @@ impl Halo {
         })
     }
 
-    /// The same, packed, with two buffers in turn, so that one barrier is enough.
+    /// Does what `fresh` does, packed, with two buffers in turn, so that one barrier is enough.
     pub fn fresh_packed(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
-            let face = self.face; // a copy of its own, that no store can change
+            let face = self.face; // its own copy, which no store can change
             let block = self.blocks[beat.me].start();
             let (from, to) = (block.wrapping_add(face.from[beat.me]), block.wrapping_add(face.halo[beat.me]));
             for k in 0..iterations {
@@ -205,7 +213,7 @@ impl Halo {
                     face.pack(from, mine.start());
                 }
                 beat.wait();
-                // SAFETY: as in `packed`; the block is this thread's.
+                // SAFETY: as in `packed`; the block belongs to this thread.
                 unsafe {
                     face.unpack(others.start(), to);
                     look(face.came(beat.me).map(|at| block.add(at).read()));
@@ -214,21 +222,23 @@ impl Halo {
         })
     }
 
-    /// Each thread packs its edge; a barrier; it unpacks the other's. Two buffers in turn make one barrier enough.
+    /// Packs each thread's edge, waits at a barrier, and unpacks the other's edge. Because two
+    /// buffers take turns, one barrier is enough.
     pub fn packed(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
-            let face = self.face; // a copy of its own, that no store can change
+            let face = self.face; // its own copy, which no store can change
             let block = self.blocks[beat.me].start();
             let from = block.wrapping_add(face.from[beat.me]);
             let to = block.wrapping_add(face.halo[beat.me]);
             for _ in 0..iterations {
                 let turn = (beat.beats() & 1) as usize;
                 let (mine, others) = (&self.buffers[beat.me][turn], &self.buffers[1 - beat.me][turn]);
-                // SAFETY: the block is this thread's; the buffer was read by the other before it came to the last
-                // barrier, which this thread has passed.
+                // SAFETY: the block belongs to this thread; the other thread read the buffer before
+                // it came to the last barrier, which this thread has passed.
                 unsafe { face.pack(from, mine.start()) };
                 beat.wait();
-                // SAFETY: the other wrote the buffer before this barrier and does so again only after the next.
+                // SAFETY: the other thread wrote the buffer before this barrier, and does so again
+                // only after the next.
                 unsafe { face.unpack(others.start(), to) };
             }
         })

@@ -1,8 +1,9 @@
-//! The limits: how fast this machine does it when a few pinned threads share memory and nothing else is asked.
+//! The limits: the speed of this machine when a few pinned threads share memory and do nothing
+//! else.
 //!
-//! The algorithms are those of `limits.c` of the peers' programs; `cargo bench -p fencepost-benches --bench limits`
-//! compares the two. Each function runs one side of a contest for a number of iterations, and returns the time of the
-//! slowest thread.
+//! The algorithms are those of `limits.c` of the peers' programs; `cargo bench -p fencepost-benches
+//! --bench limits` compares the two. Each function runs one side of a contest for a number of
+//! iterations, and returns the time of the slowest thread.
 
 pub mod collective;
 pub mod halo;
@@ -16,18 +17,21 @@ pub use team::{Beat, Words, team};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// An empty barrier between `ranks` threads: each owns a line, writes it, and reads the others'.
+/// Times an empty barrier between `ranks` threads: each owns a cache line, writes it, and reads the
+/// others'.
 pub fn flag_barrier(ranks: usize, iterations: u64) -> Duration {
     team(ranks, iterations, |beat, iterations| (0..iterations).for_each(|_| beat.wait()))
 }
 
-/// An empty barrier for more threads than cores: one counter, and threads that wait yield at once.
+/// Times an empty barrier for more threads than cores: one counter, and waiting threads yield at
+/// once.
 pub fn yield_barrier(ranks: usize, iterations: u64) -> Duration {
     let (count, generation) = (AtomicU64::new(0), AtomicU64::new(0));
     team(ranks, iterations, |_, iterations| {
         for _ in 0..iterations {
             let before = generation.load(Ordering::Relaxed);
-            // The last to come has seen what the others did before they came (AcqRel), and opens for all of them.
+            // The last thread to come has seen what the others did before they came (AcqRel), and
+            // opens the barrier for all of them.
             if count.fetch_add(1, Ordering::AcqRel) == ranks as u64 - 1 {
                 count.store(0, Ordering::Relaxed);
                 generation.store(before + 1, Ordering::Release);

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub enum Apply {
     /// Stores its value.
     Store,
-    /// Adds it as `f64`.
+    /// Adds its value as `f64`.
     AddF64,
 }
 
@@ -22,7 +22,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// For two threads with these draws, `[thread][set]`.
+    /// Creates the tables of two threads with these draws, `[thread][set]`.
     pub fn new(draws: Vec<Vec<Set>>) -> Self {
         let n = draws[0][0].indices.len();
         Self {
@@ -32,15 +32,15 @@ impl Tables {
         }
     }
 
-    /// Each value is stored straight into the other's table; a barrier ends the epoch.
+    /// Stores each value directly into the other's table; a barrier ends the epoch.
     pub fn store(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let table = self.tables[1 - beat.me].start();
             let mut sets = self.draws[beat.me].iter().cycle();
             for set in sets.by_ref().take(iterations as usize) {
                 for (&index, &value) in set.indices.iter().zip(&set.values) {
-                    // SAFETY: `draw` gives indices below TABLE, and in this limit each table is written by one
-                    // thread and read by none.
+                    // SAFETY: `draw` gives indices below TABLE, and in this limit each table is
+                    // written by one thread and read by none.
                     unsafe { table.add(index as usize).write(value) };
                 }
                 beat.wait();
@@ -48,7 +48,9 @@ impl Tables {
         })
     }
 
-    /// Each operation is logged as index and value; a barrier; the owner applies the other's log; a barrier.
+    /// Logs each operation as index and value, and applies them on the owner.
+    ///
+    /// After a barrier, the owner of a table applies the other's log. Another barrier follows.
     pub fn log_exchange_apply(&self, apply: Apply, iterations: u64) -> Duration {
         match apply {
             Apply::Store => self.log::<false>(iterations),
@@ -62,8 +64,9 @@ impl Tables {
             let table = self.tables[beat.me].start();
             for set in self.draws[beat.me].iter().cycle().take(iterations as usize) {
                 for (i, (&index, &value)) in set.indices.iter().zip(&set.values).enumerate() {
-                    // SAFETY: the log holds two words an operation; only this thread writes it before the barrier,
-                    // and the other reads it only between this barrier and the next.
+                    // SAFETY: the log holds two words an operation; only this thread writes it
+                    // before the barrier, and the other reads it only between this barrier and the
+                    // next.
                     unsafe {
                         log.add(2 * i).write(u64::from(index));
                         log.add(2 * i + 1).write(value);
@@ -71,8 +74,8 @@ impl Tables {
                 }
                 beat.wait();
                 for i in 0..set.indices.len() {
-                    // SAFETY: as above, the other way round; both logs have one length, their indices are below
-                    // TABLE, and this thread alone touches its table.
+                    // SAFETY: as above, the other way round; both logs have one length, their
+                    // indices are below TABLE, and this thread alone touches its table.
                     unsafe {
                         let (index, value) = (other.add(2 * i).read(), other.add(2 * i + 1).read());
                         let cell = table.add(index as usize);
@@ -89,7 +92,10 @@ impl Tables {
         })
     }
 
-    /// Each get logs its index; a barrier; the owner writes the answers; a barrier; the asker takes them.
+    /// Logs the index of each get, and takes the answers.
+    ///
+    /// After a barrier, the owner writes the answers. After another one, the thread that asked
+    /// takes them.
     pub fn log_answer_take(&self, iterations: u64) -> Duration {
         let results = [Words::new(TABLE), Words::new(TABLE)];
         team(2, iterations, |beat, iterations| {
@@ -98,18 +104,18 @@ impl Tables {
             for set in self.draws[beat.me].iter().cycle().take(iterations as usize) {
                 let n = set.indices.len();
                 for (i, &index) in set.indices.iter().enumerate() {
-                    // SAFETY: before the first barrier each log is its own thread's.
+                    // SAFETY: before the first barrier each log belongs to its own thread.
                     unsafe { log.add(i).write(u64::from(index)) };
                 }
                 beat.wait();
                 for i in 0..n {
-                    // SAFETY: between the barriers the other's log is this thread's, and so are the answers behind
-                    // its indices; tables are only read.
+                    // SAFETY: between the barriers the other's log belongs to this thread, and so
+                    // do the answers after its indices; tables are only read.
                     unsafe { other.add(n + i).write(table.add(other.add(i).read() as usize).read()) };
                 }
                 beat.wait();
                 for i in 0..n {
-                    // SAFETY: after the second barrier the log is its own thread's again.
+                    // SAFETY: after the second barrier the log belongs to its own thread again.
                     unsafe { result.add(i).write(log.add(n + i).read()) };
                 }
                 compiler_fence(Ordering::SeqCst);
@@ -128,7 +134,7 @@ mod tests {
         for apply in [None, Some(Apply::Store), Some(Apply::AddF64)] {
             let draws = draw(2, 1, 100);
             let mut tables = Tables::new(draws.clone());
-            // One iteration to warm up, one to count: sums see both.
+            // One iteration is the warm-up, and one is timed: sums contain both.
             match apply {
                 None => tables.store(1),
                 Some(apply) => tables.log_exchange_apply(apply, 1),

@@ -6,12 +6,13 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A line of its own, so that a thread that writes it slows down only threads that read it.
+/// A value in cache lines of its own, so that a thread that writes it slows down only threads that
+/// read it.
 #[derive(Default)]
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// One thread's part in the barrier of its team.
+/// One thread's part of the barrier of its team.
 pub struct Beat<'a> {
     /// The number of this thread.
     pub me: usize,
@@ -20,11 +21,12 @@ pub struct Beat<'a> {
 }
 
 impl Beat<'_> {
-    /// Waits for all of the team.
+    /// Waits for all threads of the team.
     #[inline(always)]
     pub fn wait(&mut self) {
         self.beats += 1;
-        // Release pairs with the acquire below: what this thread wrote before is seen by all who saw this beat.
+        // The Release pairs with the Acquire below: all threads that have seen this beat see what
+        // this thread wrote before.
         self.lines[self.me].0.store(self.beats, Ordering::Release);
         for line in self.lines {
             while line.0.load(Ordering::Acquire) < self.beats {
@@ -39,8 +41,9 @@ impl Beat<'_> {
     }
 }
 
-/// Runs `body` on `ranks` pinned threads: a quarter of the iterations to warm up, then all of them against the clock.
-/// Returns the time of the slowest.
+/// Runs `body` on `ranks` pinned threads, and returns the time of the slowest.
+///
+/// A quarter of the iterations are the warm-up; then all of them are timed.
 pub fn team(ranks: usize, iterations: u64, body: impl Fn(&mut Beat<'_>, u64) + Sync) -> Duration {
     let lines: Vec<Line> = (0..ranks).map(|_| Line::default()).collect();
     let start = Barrier::new(ranks);
@@ -66,20 +69,21 @@ pub fn team(ranks: usize, iterations: u64, body: impl Fn(&mut Beat<'_>, u64) + S
     })
 }
 
-/// Memory that several threads read and write through raw pointers, in turns that their barrier keeps apart.
+/// Memory that several threads read and write through raw pointers, in turns that their barrier
+/// separates.
 pub struct Words {
     start: *mut u64,
     layout: Layout,
 }
 
-// SAFETY: `Words` only returns its address; code that reads or writes through it has its own safety argument why no two
-// threads touch a word at once.
+// SAFETY: `Words` only returns its address; code that reads or writes through it has its own safety
+// argument why no two threads touch a word at once.
 unsafe impl Sync for Words {}
 // SAFETY: as above; the allocation belongs to no thread.
 unsafe impl Send for Words {}
 
 impl Words {
-    /// `len` zeros, on pages of their own that have been touched.
+    /// Creates `len` zeros, on pages of their own that have been touched.
     pub fn new(len: usize) -> Self {
         let layout = Layout::array::<u64>(len.max(1)).and_then(|array| array.align_to(4096));
         let layout = layout.expect("fits memory");
@@ -95,15 +99,15 @@ impl Words {
         Self { start, layout }
     }
 
-    /// The first word.
+    /// Returns the address of the first word.
     #[inline(always)]
     pub fn start(&self) -> *mut u64 {
         self.start
     }
 
-    /// The words as numbers, for tests.
+    /// Returns the words as numbers, for tests.
     pub fn to_vec(&mut self) -> Vec<u64> {
-        // SAFETY: all words are initialised, and `&mut self` says that no team works on them.
+        // SAFETY: all words are initialised, and `&mut self` proves that no team works on them.
         unsafe { std::slice::from_raw_parts(self.start, self.layout.size() / 8) }.to_vec()
     }
 }

@@ -1,5 +1,5 @@
-//! Five points on a square that is cut between threads: step by step on one grid that they share,
-//! and tiled in time by hand.
+//! Five points on a square that is divided between threads: step by step on one grid that they
+//! share, and tiled in time by hand.
 
 use super::team::{Beat, Words, team};
 use std::ops::Range;
@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct Square {
     cells: usize,
     threads: usize,
-    /// The number of steps to an exchange, of threads that have blocks of their own.
+    /// The number of steps to an exchange, if threads have blocks of their own.
     group: usize,
     /// The fields that all threads share, or two of each thread, with `group` rows of its
     /// neighbours above and below.
@@ -17,14 +17,14 @@ pub struct Square {
 }
 
 impl Square {
-    /// A square of `cells` cells a side that the threads share.
+    /// Creates a square of `cells` cells a side that the threads share.
     pub fn shared(cells: usize, threads: usize) -> Self {
         let field = || Words::new((cells + 2) * (cells + 2));
         Self { cells, threads, group: 0, fields: vec![[field(), field()]] }
     }
 
-    /// A square of `cells` cells a side, of which each thread has some rows, with `group` steps to
-    /// an exchange.
+    /// Creates a square of `cells` cells a side that is divided into rows of each thread, with
+    /// `group` steps to an exchange.
     pub fn cut(cells: usize, threads: usize, group: usize) -> Self {
         let rows = cells / threads;
         assert!(
@@ -35,12 +35,13 @@ impl Square {
         Self { cells, threads, group, fields: (0..threads).map(|_| [field(), field()]).collect() }
     }
 
-    /// Sets the cell of each row and column, both from 0, of the field that is read first.
+    /// Sets each cell of the field that is read first; `value` gets its row and column, both from
+    /// 0.
     pub fn fill(&mut self, value: impl Fn(usize, usize) -> f64) {
         for row in 0..self.cells {
             let (field, at) = self.place(row);
             for column in 0..self.cells {
-                // SAFETY: inside the field; no team runs.
+                // SAFETY: inside the field, and no team runs.
                 unsafe {
                     self.fields[field][0].start().cast::<f64>().add(at + column).write(value(row, column))
                 };
@@ -48,19 +49,19 @@ impl Square {
         }
     }
 
-    /// The bits of a field in the order of rows: the one that `steps` steps leave.
+    /// Returns the bits, in the order of rows, of the field that `steps` steps leave.
     pub fn bits(&mut self, steps: usize) -> Vec<u64> {
         let mut bits = Vec::new();
         for row in 0..self.cells {
             let (field, at) = self.place(row);
             let words = self.fields[field][steps % 2].start();
-            // SAFETY: inside the field; no team runs.
+            // SAFETY: inside the field, and no team runs.
             bits.extend((0..self.cells).map(|column| unsafe { words.add(at + column).read() }));
         }
         bits
     }
 
-    /// Returns the fields that have a row, and where its first cell is.
+    /// Returns the fields that have a row, and the position of its first cell.
     fn place(&self, row: usize) -> (usize, usize) {
         let wide = self.cells + 2;
         match self.group {
@@ -72,14 +73,17 @@ impl Square {
         }
     }
 
-    /// Threads that share the square, take some rows each, and meet at a barrier after each step. What a second call begins with is
-    /// what an even number of steps has left.
+    /// Runs `steps` steps on threads that share the square, take some rows each, and meet at a
+    /// barrier after each step.
+    ///
+    /// A second call begins with the values that an even number of steps has left.
     pub fn sweep(&self, steps: u64) -> Duration {
         let rows = |thread: usize| 1 + self.cells * thread / self.threads;
         team(self.threads, steps, |beat, steps| {
             for step in 0..steps as usize {
                 for row in rows(beat.me)..rows(beat.me + 1) {
-                    // SAFETY: in this step all threads only read one field, and write rows of their own of the other one.
+                    // SAFETY: in this step all threads only read one field, and write rows of their
+                    // own of the other one.
                     unsafe { self.relax(0, step, row) };
                 }
                 beat.wait();
@@ -87,8 +91,11 @@ impl Square {
         })
     }
 
-    /// Threads that have blocks of their own copy rows of their neighbours before each group of steps, which pass over a few rows
-    /// together: row `r` of one step, then row `r - 1` of the next one. `steps` is a multiple of the group's.
+    /// Runs `steps` steps on threads that have blocks of their own, and copy rows of their
+    /// neighbours before each group of steps.
+    ///
+    /// The steps of a group pass over a few rows together: row `r` of one step, then row `r - 1` of
+    /// the next one. `steps` is a multiple of the group's.
     pub fn tile(&self, steps: u64) -> Duration {
         let groups = steps / self.group as u64;
         team(self.threads, groups, |beat, groups| {
@@ -99,8 +106,8 @@ impl Square {
                     for step in 0..self.group {
                         let Some(row) = front.checked_sub(step) else { break };
                         if self.rows(beat.me, step).contains(&row) {
-                            // SAFETY: both fields are this thread's; others read its own rows in `exchange` alone, between two
-                            // barriers.
+                            // SAFETY: both fields belong to this thread; others read its own rows
+                            // in `exchange` alone, between two barriers.
                             unsafe { self.relax(beat.me, first + step, row) };
                         }
                     }
@@ -110,7 +117,7 @@ impl Square {
         })
     }
 
-    /// Copies the rows next to those of this thread, of the field that `step` reads.
+    /// Copies the neighbours' rows next to those of this thread, of the field that `step` reads.
     fn exchange(&self, beat: &mut Beat<'_>, step: usize) {
         let (wide, rows, group) = (self.cells + 2, self.cells / self.threads, self.group);
         beat.wait();
@@ -129,26 +136,29 @@ impl Square {
         beat.wait();
     }
 
-    /// The rows of its fields that a thread computes in a step of a group.
+    /// Returns the rows of its fields that a thread computes in a step of a group.
     fn rows(&self, thread: usize, step: usize) -> Range<usize> {
         let (own, group) = (self.cells / self.threads, self.group);
         let first = if thread > 0 { 1 + step } else { group };
         let end = if thread + 1 < self.threads { own + 2 * group - 1 - step } else { group + own };
-        // The edges of the square are zeros: the row before the first one is in the halo, if that has any.
+        // The edges of the square are zeros: the row before the first one is in the halo, if the
+        // halo has any rows.
         first.max(1)..end
     }
 
     /// Computes a step of a row of these fields.
     ///
     /// # Safety
-    /// No other thread writes the rows next to this one in the field that the step reads, nor touches this one in the other field.
+    /// No other thread writes the rows next to this one in the field that the step reads, nor
+    /// touches this one in the other field.
     #[inline(always)]
     unsafe fn relax(&self, fields: usize, step: usize, row: usize) {
         let (wide, cells) = (self.cells + 2, self.cells);
         let [from, to] =
             [step % 2, (step + 1) % 2].map(|field| self.fields[fields][field].start().cast::<f64>());
         let at = row * wide + 1;
-        // SAFETY: rows `row - 1` to `row + 1` are inside the fields, and the caller says who else uses them.
+        // SAFETY: rows `row - 1` to `row + 1` are inside the fields, and the caller promises which
+        // threads use them.
         let (near, next) = unsafe {
             let cut = |at: usize| std::slice::from_raw_parts(from.add(at), cells);
             (
@@ -163,7 +173,8 @@ impl Square {
     }
 }
 
-/// The next value of a cell, from those above, below, to the left, of itself, and to the right.
+/// Returns the next value of a cell, from those above, below, to the left, of itself, and to the
+/// right.
 #[inline(always)]
 pub fn five([up, down, left, here, right]: [f64; 5]) -> f64 {
     0.6 * here + 0.1 * ((up + down) + (left + right))

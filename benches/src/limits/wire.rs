@@ -1,4 +1,4 @@
-//! Two threads with one TCP connection over loopback, which never block and do nothing that is not asked for.
+//! Two threads with one TCP connection over loopback, which never block and do only what is needed.
 
 use super::team::{Words, team};
 use crate::draws::{Set, TABLE};
@@ -6,14 +6,14 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-/// A connection, and for each thread a table, what it sends, and what it gets.
+/// A connection, and for each thread a table and the bytes that it sends and receives.
 pub struct Wire {
     streams: [TcpStream; 2],
     tables: [Words; 2],
     draws: Vec<Vec<Set>>,
 }
 
-/// Sends all of `out` and fills `into`, each as far as the socket lets it.
+/// Sends all of `out` and fills `into`, each as far as the socket permits.
 fn exchange(mut stream: &TcpStream, mut out: &[u8], mut into: &mut [u8]) {
     while !out.is_empty() || !into.is_empty() {
         if !out.is_empty() {
@@ -36,10 +36,10 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
 }
 
 impl Wire {
-    /// For two threads with these draws, `[thread][set]`.
+    /// Connects two threads with these draws, `[thread][set]`.
     ///
     /// # Panics
-    /// Without loopback there is no limit.
+    /// If there is no loopback, since then there is no limit.
     pub fn new(draws: Vec<Vec<Set>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let one = TcpStream::connect(listener.local_addr().expect("its address")).expect("loopback");
@@ -53,7 +53,7 @@ impl Wire {
         Self { streams, tables: [Words::new(TABLE), Words::new(TABLE)], draws }
     }
 
-    /// A number of bytes both ways at once, each time.
+    /// Times `bytes` bytes both ways at once in each iteration.
     pub fn both(&self, bytes: usize, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let (out, mut into) = (vec![1; bytes], vec![0; bytes]);
@@ -61,7 +61,7 @@ impl Wire {
         })
     }
 
-    /// A number of bytes there, and then as many back, each time.
+    /// Times `bytes` bytes there, and then the same number back, in each iteration.
     pub fn round_trip(&self, bytes: usize, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let (out, mut into, stream) = (vec![1; bytes], vec![0; bytes], &self.streams[beat.me]);
@@ -77,7 +77,8 @@ impl Wire {
         })
     }
 
-    /// A number of bytes both ways, where nobody waits for the other before sending more: the bandwidth.
+    /// Times `bytes` bytes both ways in each iteration, where neither thread waits for the other
+    /// before it sends more: the bandwidth.
     pub fn stream(&self, bytes: usize, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let (out, mut into) = (vec![1; bytes], vec![0; bytes]);
@@ -95,7 +96,8 @@ impl Wire {
         })
     }
 
-    /// Each operation is logged as index and value; the logs cross; each thread applies the other's.
+    /// Logs each operation as index and value, exchanges the logs, and applies the other's log on
+    /// each thread.
     pub fn log(&self, iterations: u64) -> Duration {
         team(2, iterations, |beat, iterations| {
             let table = self.tables[beat.me].start();
@@ -110,14 +112,15 @@ impl Wire {
                 exchange(&self.streams[beat.me], &out, &mut into);
                 let mut all = words(&into);
                 while let (Some(index), Some(value)) = (all.next(), all.next()) {
-                    // SAFETY: `draw` gives indices below TABLE, and this thread alone touches its table.
+                    // SAFETY: `draw` gives indices below TABLE, and this thread alone touches its
+                    // table.
                     unsafe { table.add(index as usize).write(value) };
                 }
             }
         })
     }
 
-    /// Indices cross, answers cross, and are taken.
+    /// Exchanges indices, exchanges the answers, and takes these.
     pub fn request(&self, iterations: u64) -> Duration {
         let results = [Words::new(TABLE), Words::new(TABLE)];
         team(2, iterations, |beat, iterations| {
@@ -129,12 +132,14 @@ impl Wire {
                 set.indices.iter().for_each(|&index| out.extend_from_slice(&u64::from(index).to_le_bytes()));
                 exchange(&self.streams[beat.me], &out, &mut into);
                 out.clear();
-                // SAFETY: `draw` gives indices below TABLE, and this thread alone touches its table.
+                // SAFETY: `draw` gives indices below TABLE, and this thread alone touches its
+                // table.
                 words(&into).for_each(|index| unsafe {
                     out.extend_from_slice(&table.add(index as usize).read().to_le_bytes());
                 });
                 exchange(&self.streams[beat.me], &out, &mut into);
-                // SAFETY: there are as many answers as operations in a set, fewer than TABLE.
+                // SAFETY: there are as many answers as operations in a set, which are fewer than
+                // TABLE.
                 words(&into).enumerate().for_each(|(i, word)| unsafe { result.add(i).write(word) });
             }
         })

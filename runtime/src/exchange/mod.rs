@@ -224,7 +224,8 @@ fn take_frames(
             continue;
         }
         if frames::number(&frame.header) != about.posts as u32 {
-            take_lines(endpoint, target, about, ports, u64::MAX); // they were written before the frame was posted
+            // The lines were written before the frame was posted.
+            take_lines(endpoint, target, about, ports, u64::MAX);
         }
         let expected = frames::number(&frame.header) == about.posts as u32;
         let len = window.peers[target].len;

@@ -297,8 +297,8 @@ pub(super) fn not_sole(window: &WindowCore, target: usize, sole: Option<usize>, 
 /// datatype.
 type Piece = (Vec<Record>, Vec<u8>, Vec<usize>);
 
-/// Divides what was collected, in order, into requests of about [`CHUNK`] bytes, each of which
-/// finds at most about as many.
+/// Divides what was collected, in order, into requests of about [`CHUNK`] bytes. None of them finds
+/// more bytes than about that.
 ///
 /// `size` is the size of an element.
 pub(super) fn divide(visits: &Visits, size: usize) -> Vec<Piece> {

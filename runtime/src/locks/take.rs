@@ -34,7 +34,8 @@ struct Queue<'a> {
 
 impl LockQueue for Queue<'_> {
     fn holder(&self) -> Option<usize> {
-        self.words.holder(self.me).filter(|_| !self.second) // second locks are held for a moment only
+        // Second locks are held for a moment only.
+        self.words.holder(self.me).filter(|_| !self.second)
     }
 
     fn since(&self, rank: usize) -> Option<String> {

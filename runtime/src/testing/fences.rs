@@ -114,7 +114,7 @@ fn fences_do_what_they_should() {
     }
 }
 
-/// Fences two windows on three ranks, one of which swaps them: the errors of all ranks name both
+/// Fences two windows on three ranks, where one rank swaps them: the errors of all ranks name both
 /// windows, and nothing is applied.
 fn one_swaps(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     on_each(reach, reach.config(seed), |world| {
@@ -271,8 +271,8 @@ fn w5_nobody_is_more_than_one_superstep_ahead() {
     }
 }
 
-/// Executes fences of which every other one has nothing from any rank but the first, so that a
-/// fence "in which nothing happens" might be left out.
+/// Executes fences where every rank but the first has nothing for every other fence, which might be
+/// left out because "nothing happens" in it.
 fn now_and_then(reach: Reach, wait: Option<Wait>, seed: u64) -> Result<(), String> {
     on_each(reach, reach.config(seed), |world| {
         let (me, mut dice) = (world.rank(), Dice::new(seed, world.rank()));

@@ -26,7 +26,7 @@ const FENCE: u64 = 2;
 const ALLREDUCE: u64 = 4;
 
 /// Makes a window, and in each of three steps fences puts of each rank to all others and executes
-/// an allreduce, the first of which makes a window.
+/// an allreduce. The first allreduce makes a window.
 fn program(world: &World) -> Result<()> {
     let wrong = |what: String| Err(Error::new(ErrorClass::Other, format!("wrong: {what}")));
     let me = world.rank() as u64;
@@ -204,8 +204,8 @@ fn forged_note(
     })
 }
 
-/// Returns the results when the counts of one message are changed, each of which is the number of
-/// notes and the sum of the ranks that sent them.
+/// Returns the results when the counts of one message are changed. Each is the number of notes and
+/// the sum of the ranks that sent them.
 fn forged_counts(
     [from, to]: [usize; 2],
     census: u64,

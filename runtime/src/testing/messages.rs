@@ -184,7 +184,8 @@ fn elements_that_a_sender_leaves_of_no_message_or_not_in_order_are_refused() {
 
 #[test]
 fn a_message_that_is_longer_than_it_says_where_is_refused_or_does_not_fit() {
-    // It has as many elements as it says, or fewer: these are asked for, and are not there.
+    // The message has as many elements as it announces, or fewer: the receiver asks for these, and
+    // they are not there.
     let ends = ends(program, |n, header, payload| {
         if header.kind == kind::MESSAGE && n == 2 {
             payload[..8].copy_from_slice(&(1u64 << 40).to_le_bytes());

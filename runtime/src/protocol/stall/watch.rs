@@ -87,7 +87,7 @@ pub(crate) struct Watch<'a> {
     run: Option<u32>,
     /// Whether the wait is in an exchange of all ranks.
     of_all: bool,
-    /// Returns more text for the description of the call.
+    /// A function that returns more text for the description of the call.
     about: Option<&'a dyn Fn() -> String>,
     lasting: Option<Lasting>,
     /// Whether the function that receives stall reports has panicked.
@@ -177,8 +177,8 @@ impl<'a> Watch<'a> {
         self.run.unwrap_or_else(|| self.world.number())
     }
 
-    /// Begins a new wait if another rank is in the way than before, and returns whether it is the
-    /// same one.
+    /// Begins a new wait if another rank is in the way than before, and returns whether the wait is
+    /// still the same one.
     ///
     /// A holder leaves a lock without sending anything to this rank, so a wait for it is over as
     /// soon as it has left.
