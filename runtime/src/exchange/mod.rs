@@ -8,11 +8,11 @@
 //! rank in the order of their starts.
 //!
 //! Where memory is reached, two things are written in the
-//! [`PairLines`](fencepost_transport::PairLines) of the pair instead of a frame: a post of the
-//! whole window, and an access of at most two records from a line whose file the peer already
-//! knows. Both have their numbers, and a rank looks for the number that it expects in the lines and
-//! in the frames, so those of a pair stay in order. The documentation of `PairLines` explains why
-//! no line is written while another rank reads it. It assumes that:
+//! [`PairLines`](fencepost_transport::PairLines) of the pair instead of a frame, if the peer
+//! already knows the file of their source line: a post of the whole window, and an access of at
+//! most two records. Both have their numbers, and a rank looks for the number that it expects in
+//! the lines and in the frames, so those of a pair stay in order. The documentation of `PairLines`
+//! explains why no line is written while another rank reads it. It assumes that:
 //!
 //! - an access is sent when the post before the one that it belongs to has been taken (16), and
 //!   that post came after the wait for the access before;

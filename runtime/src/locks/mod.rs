@@ -182,7 +182,7 @@ impl LockCore {
         Err(self.error(ErrorClass::RmaSync, message, site))
     }
 
-    /// Returns the first target at which an epoch is open, and since which line.
+    /// Returns the first target at which an epoch is open, and the line that opened it.
     pub(crate) fn first_open(&self) -> Option<(usize, &'static Location<'static>)> {
         let open = |(rank, target): (usize, &Target)| Some((rank, target.open.get()?.site));
         self.targets.iter().enumerate().find_map(open)

@@ -219,8 +219,7 @@ impl At<'_> {
         let world = &*self.window.world;
         let windows = [self.window];
         let queue = Queue { words: self.words, me: world.rank, second, lock, turn };
-        // A rank that waits for a second lock may hold the first ones, and must remain recorded as
-        // such.
+        // A rank that waits for a second lock may hold the others, so its note stays.
         let is_noted = !second && self.words.presence(world.rank) == Presence::Passing;
         if is_noted {
             self.words.note_waiting(world.rank, hold, &site_text(self.call.site));

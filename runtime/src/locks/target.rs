@@ -80,7 +80,6 @@ impl Opening {
         Self { site: Cell::new(None), kind: Cell::new(LockType::Shared), held: no(), of_all: no() }
     }
 
-    /// Returns whether no epoch is open.
     #[inline]
     pub(super) fn is_none(&self) -> bool {
         self.site.get().is_none()
@@ -110,7 +109,6 @@ impl Opening {
         self.held.set(true);
     }
 
-    /// Ends the epoch.
     #[inline]
     pub(super) fn end(&self) {
         self.site.set(None);

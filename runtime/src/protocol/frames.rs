@@ -7,13 +7,13 @@ use fencepost_transport::Header;
 pub(crate) mod kind {
     /// Operations for one window; `extra` is the window.
     pub(crate) const DATA: u32 = 1;
-    /// Elements that were asked for.
+    /// The elements that were requested.
     pub(crate) const REPLY: u32 = 2;
-    /// Why a fence failed.
+    /// The reason why a fence failed.
     pub(crate) const EXPLAIN: u32 = 3;
-    /// Setting up windows and worlds.
+    /// The setup of windows and worlds.
     pub(crate) const SETUP: u32 = 4;
-    /// Operations for one window that left before its fence; `extra` is the window.
+    /// Operations for one window that were sent before its fence; `extra` is the window.
     pub(crate) const EARLY: u32 = 5;
     /// Records for one window, which are read where the sender collected them; `extra` is the
     /// window.

@@ -121,8 +121,9 @@ fn ends(of: u32, tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync +
     links(of, Arc::new(change)).map(|link| ends_over(link, program))
 }
 
-/// Returns whether each error names a rank: a frame is known by where it came from, and both ends
-/// of the way have handled it.
+/// Returns whether each error names a rank.
+///
+/// A frame is known by where it came from, and both ends of the way have handled it.
 fn named(ends: &[End; 2]) -> bool {
     ends.iter().flatten().all(|(_, text)| text.contains("rank 0") || text.contains("rank 1"))
 }

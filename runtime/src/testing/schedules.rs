@@ -11,7 +11,7 @@
 //! If ranks only exchange messages, each touches its own windows only, and a payload is copied as
 //! it is posted. These waits remain:
 //! - W1: a frame is taken for this epoch only if its word belongs to this epoch. Nothing is touched
-//!   before the owner enters, without a wait, since the owner unpacks;
+//!   before the owner enters, and this needs no wait, since the owner unpacks;
 //! - W2: packs before unpacks;
 //! - W3: what is sent to a rank is unpacked, and released, before it leaves. No wait is needed for
 //!   readers to finish: they read a copy;

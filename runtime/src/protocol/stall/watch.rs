@@ -103,7 +103,7 @@ struct Lasting {
     /// What this rank had sent when the wait was entered into the table; `None` if it is not in the
     /// table.
     shown: Option<u64>,
-    /// Whether the awaited rank had already entered the same call when its wait was read.
+    /// Whether the awaited rank had entered the same call before its wait was read.
     same_call: bool,
     /// The number of the awaited rank's wait that was read before this look.
     read: u64,
