@@ -1,11 +1,12 @@
-//! Ranks that are in different calls of their world: a rank that is behind returns, and one that is ahead exchanges
-//! notifications again.
+//! Ranks that are in different calls of their world: a rank that is behind returns, and one that is
+//! ahead exchanges notifications again.
 //!
-//! A rank is behind where another left an earlier call without its exchange, or failed after the exchanges of one; all
-//! ranks see who is behind, since every rank reads every notification. What was sent for the exchange is dropped on all sides,
-//! and nothing was applied. A rank that is behind returns its own error, where it has one, else it is told; its next call
-//! is the next one in number. A rank that is ahead keeps what it has collected, and exchanges notifications again until all
-//! are in its call.
+//! A rank is behind if another rank left an earlier call without its exchange, or failed after the
+//! exchanges of one. All ranks see who is behind, since every rank reads every notification. What
+//! was sent for the exchange is dropped on all sides, and nothing was applied. A rank that is
+//! behind returns its own error, if it has one, else an error that names the rank that is ahead;
+//! its next call is the next one in number. A rank that is ahead keeps what it has collected, and
+//! exchanges notifications again until all are in its call.
 
 use crate::fence::remote;
 use crate::fence::riding::are_riding;
@@ -30,8 +31,8 @@ struct Apart {
 }
 
 impl WorldCore {
-    /// The calls that this rank has made, as its notifications carry them: the number of its call, and a digest of what
-    /// it has run.
+    /// Returns the calls that this rank has made, in the form that its notifications carry: the
+    /// number of its call, and a digest of its prepared runs.
     #[inline]
     pub(super) fn behind_it(&self) -> u32 {
         let runs = (self.ran.get() & 0xff) as u32;
@@ -40,8 +41,8 @@ impl WorldCore {
 }
 
 impl Fence<'_> {
-    /// The notifications of an exchange do not agree. Exchanges again until they do, where other ranks are behind; fails
-    /// otherwise.
+    /// Handles notifications of an exchange that do not agree. Exchanges again until they do, if
+    /// other ranks are behind; fails otherwise.
     #[cold]
     pub(super) fn disagreed(
         &mut self,
@@ -65,7 +66,8 @@ impl Fence<'_> {
                 return Err(error);
             }
             failed = self.apart(failed, &apart)?;
-            // Others call again and again what is behind: that is a wait of this rank, and reported as one.
+            // Others call again and again what is behind: this rank waits for that, and the wait is
+            // reported like any other.
             let awaited = apart.behind.unwrap_or(self.world.rank);
             let watch =
                 || Watch::new(self.world, self.call, self.windows, awaited, Awaited::Notifications).of_all();
@@ -74,13 +76,13 @@ impl Fence<'_> {
         }
     }
 
-    /// [`WorldCore::behind_it`].
+    /// Returns [`WorldCore::behind_it`].
     #[inline]
     pub(super) fn behind_it(&self) -> u32 {
         self.world.behind_it()
     }
 
-    /// The numbers in every other rank's notification, compared with this rank's own.
+    /// Compares the numbers in every other rank's notification with this rank's own.
     fn compare(&mut self) -> Result<Apart> {
         let mut apart = Apart::default();
         let mine = self.behind_it();
@@ -102,7 +104,8 @@ impl Fence<'_> {
         Ok(apart)
     }
 
-    /// The error of a rank that is behind; otherwise this rank exchanges again, with `failed` as before.
+    /// Returns the error of a rank that is behind. Otherwise this rank exchanges again, with
+    /// `failed` as before.
     fn apart(&mut self, failed: Option<Error>, apart: &Apart) -> Result<Option<Error>> {
         let mut others = (0..self.world.size).filter(|&from| from != self.world.rank);
         if let Err(lost) = others.try_for_each(|from| self.drop_frames(from)) {
@@ -126,7 +129,8 @@ impl Fence<'_> {
         }))
     }
 
-    /// Ranks have run different prepared supersteps: frames that nobody awaits are in the channels, so the world ends.
+    /// Ends the world, because ranks have run different prepared supersteps: frames that nobody
+    /// awaits are in the channels.
     pub(super) fn strayed(&mut self, rank: usize) -> Error {
         let world = self.world;
         let what = format!(
@@ -140,14 +144,15 @@ impl Fence<'_> {
         self.call.error(world, ErrorClass::RmaSync, message).ending_world()
     }
 
-    /// Drop the frames that `from` sent for this exchange; what left before it is staged.
+    /// Drops the frames that `from` sent for this exchange. Frames that it sent before are staged.
     pub(super) fn drop_frames(&mut self, from: usize) -> Result<(), Lost> {
         let reduced = self.world.taken.get() == Census::Reduced;
         let frames = self.endpoint.read(from)?.map_or(0, |said| {
             let frames = if are_riding(said.address) { 0 } else { said.address };
             frames + usize::from(reduced && has_something(said))
         });
-        // Some may have come before it was known that nothing is made of them.
+        // Some may have arrived, and been counted here, before this rank knew that they are to be
+        // dropped.
         let dropped = self.items.as_ref().map_or(0, |items| {
             let notes = items.noted().filter(|&noted| reduced && noted == from).count();
             notes + items.aside.of(from)

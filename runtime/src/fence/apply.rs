@@ -18,11 +18,13 @@ use fencepost_transport::{Record, Topology};
 use std::cell::Cell;
 
 impl Fence<'_> {
-    /// Apply puts and accumulates, origins ascending. Exposed sections are read in place, or were `copied` before.
+    /// Applies puts and accumulates, origins ascending. Exposed sections are read in place, or were
+    /// `copied` before.
     pub(super) fn apply(&mut self, all: &Notifications, copied: Option<&[u8]>) {
         let me = self.world.rank;
         let staged = Cell::new(copied.map_or(std::ptr::null(), <[u8]>::as_ptr));
-        // What left early came without a notification, from ranks that are not reached.
+        // Operations that were sent early came without a notification, from ranks that are not
+        // reached.
         let origins = if self.world.reaches_all { all.origins(me) } else { 0..self.world.size };
         for (place, window) in self.windows.iter().enumerate() {
             let (base, len) = (window.region.base(), window.peers[me].len);
@@ -44,7 +46,8 @@ impl Fence<'_> {
                         self.apply_from(window, origin, staged);
                         continue;
                     };
-                    // SAFETY: it is of this exchange, and of a rank whose memory is reached, as for `rides`.
+                    // SAFETY: it is of this exchange, and of a rank whose memory is reached, as for
+                    // `rides`.
                     let records = unsafe { riders(notification, place) };
                     if !records.is_empty() {
                         // SAFETY: this rank's own memory, in its own fence, all reads done.
@@ -66,8 +69,8 @@ impl Fence<'_> {
         self.world.count_epoch();
     }
 
-    /// Apply what is in the outbox of `origin`, whose values are shared. Exposed sections are read in place, or from where they
-    /// were staged.
+    /// Applies the outbox of `origin`, whose values are shared. Exposed sections are read in place,
+    /// or from where they were staged.
     #[inline]
     pub(super) fn apply_from(&self, window: &WindowCore, origin: usize, staged: Option<&Cell<*const u8>>) {
         let me = self.world.rank;
@@ -77,25 +80,26 @@ impl Fence<'_> {
         } else {
             window.peers[origin].region.as_ref().expect("a region is known where values are shared")
         };
-        // SAFETY: the origin filled this set before its notification and will not touch it before its fence after the next,
-        // which waits for this rank's next notification.
+        // SAFETY: the origin filled this set before its notification and will not touch it before
+        // its fence after the next, which waits for this rank's next notification.
         let outbox = unsafe { &*region.outbox(set, me) };
         if !outbox.is_empty() {
             let in_place = |number| exposed_by(self.windows, number, origin);
             let exposed = staged.map_or(Exposed::InPlace(&in_place), Exposed::Copied);
             let operands = Operands { wide: &outbox.wide, bytes: &outbox.bytes, exposed };
-            // SAFETY: this rank's own memory, in its own fence, all reads done; the origin checked every displacement
-            // against this length.
+            // SAFETY: this rank's own memory, in its own fence, all reads done. The origin checked
+            // every displacement against this length.
             unsafe { (window.apply)(base, len, window.element, Items::Records(&outbox.records), &operands) };
         }
     }
 }
 
 impl WindowCore {
-    /// Applies records of which each has its element.
+    /// Applies records that each contain their element.
     ///
     /// # Safety
-    /// This rank is in its fence, and all reads of this part are done; each displacement was checked against its length.
+    /// This rank is in its fence, and all reads of this part are done. Each displacement was
+    /// checked against the part's length.
     #[inline]
     pub(super) unsafe fn apply_records(&self, records: &[Record]) {
         let (base, len) = (self.region.base(), self.peers[self.world.rank].len);
@@ -104,11 +108,13 @@ impl WindowCore {
     }
 }
 
-/// How many records ahead memory is asked for: some cache lines.
+/// How many records ahead memory is prefetched: some cache lines.
 const AHEAD: usize = 32;
 
-/// Returns the function that applies operations to a window of such elements. It is compiled here, once for each type that has operators and each
-/// size that a record holds, and not in every program for each type that it uses.
+/// Returns the function that applies operations to a window of such elements.
+///
+/// It is compiled here, once for each type that has operators and each size that a record holds,
+/// and not in every program for each type that it uses.
 pub(crate) fn apply_to(element: ElementType) -> Apply {
     struct ApplyTo;
     impl Task for ApplyTo {
@@ -120,11 +126,12 @@ pub(crate) fn apply_to(element: ElementType) -> Apply {
     with_values(element, ApplyTo)
 }
 
-/// Apply `items` to the window of `len` elements at `base`, in order.
+/// Applies `items` to the window of `len` elements at `base`, in order.
 ///
 /// # Safety
-/// `base` is the memory of `len` elements of type `element` that nobody else touches now, and `V` is the type of `element`; every
-/// displacement is within it; exposed sections are where [`Exposed`] says, and nobody writes them.
+/// `base` is the memory of `len` elements of type `element` that nobody else touches now, and `V`
+/// is the type of `element`. Every displacement is within it. Exposed sections are at the addresses
+/// that [`Exposed`] gives, and nobody writes them.
 unsafe fn apply<V: Values>(
     base: *mut u8,
     len: usize,
@@ -165,7 +172,8 @@ unsafe fn apply<V: Values>(
                     continue;
                 }
                 let lines = records.as_chunks::<LINE>().0.iter().map(|line| {
-                    // The origin wrote them last: each line comes from its cache.
+                    // The origin wrote the records last, so each line comes from the origin's
+                    // cache.
                     kernel::fetch(std::ptr::from_ref(line).wrapping_add(AHEAD / LINE));
                     move |i: usize| (line[i].head, line[i].value)
                 });
@@ -194,11 +202,13 @@ unsafe fn apply<V: Values>(
     }
 }
 
-/// Records that are applied together: those of a cache line.
+/// The number of records that are applied together: those of a cache line.
 const LINE: usize = 64 / size_of::<Record>();
 
-/// Apply the records at the front that have this code and one element in the window, by lines of heads and values, and give their
-/// number. Long runs of one kind are the rule: what it is is asked once.
+/// Applies, by lines of heads and values, the records at the front that have this code and one
+/// element in the window. Returns their number.
+///
+/// Long runs of one kind are the rule, so the kind is examined once for all of them.
 ///
 /// # Safety
 /// As [`apply`].
@@ -225,7 +235,8 @@ unsafe fn lines_of_one_kind<V: Values>(
     let mine = mine.flatten();
     match op_of(code) {
         None | Some(Op::Replace) => mine.for_each(|(to, value)| {
-            // SAFETY: `to` is one element of the window; the first bytes of the value are its bytes.
+            // SAFETY: `to` is one element of the window; the first bytes of the value are its
+            // bytes.
             unsafe { move_one((&raw const value).cast(), to, size_of::<V>()) }
         }),
         // SAFETY: as above, and the operator was checked at the call or on arrival.
@@ -234,7 +245,7 @@ unsafe fn lines_of_one_kind<V: Values>(
     done
 }
 
-/// Apply the run at the front of these records, and give the number of records that it is.
+/// Applies the run at the front of these records. Returns how many records it takes up.
 ///
 /// # Safety
 /// As [`apply`].
@@ -273,8 +284,9 @@ unsafe fn apply_datatype(
         (DatatypeSource::Exposed(window, section), Exposed::InPlace(base_of)) => {
             let from = base_of(*window);
             return match op_of(wide.code) {
-                // SAFETY: the section was checked by its owner, or on arrival, and its owner does not write it before this
-                // rank has settled; the datatype is within this rank's window.
+                // SAFETY: the section was checked by its owner, or on arrival, and its owner does
+                // not write it before this rank has settled. The datatype is within this rank's
+                // window.
                 None => unsafe { kernel::copy(from, section, base, &wide.remote, size) },
                 // SAFETY: as above, and the operator was checked at the call.
                 Some(op) => unsafe { kernel::combine_copy(op, element, from, section, base, &wide.remote) },
@@ -296,7 +308,7 @@ unsafe fn apply_datatype(
     }
 }
 
-/// Move one element.
+/// Moves one element.
 ///
 /// # Safety
 /// `from` and `to` are one element of `size` bytes each.
@@ -320,7 +332,7 @@ mod tests {
     use fencepost_planner::ir::pattern::Kind;
     use std::panic::Location;
 
-    /// Operations of one kind after another, in long and short streaks, on few elements.
+    /// Draws operations of one kind after another, in long and short streaks, on few elements.
     fn draw(scalar: Scalar, number: usize, len: u64) -> Vec<(u64, u64)> {
         let takes = |op: &Op| op.takes(ElementType::scalar(scalar));
         let ops = Op::ALL.into_iter().filter(takes).map(Kind::Accumulate);
@@ -361,7 +373,8 @@ mod tests {
                     let mut window = vec![0_u64; LEN];
                     let base = window.as_mut_ptr().cast();
                     for items in items {
-                        // SAFETY: the window has LEN elements of at most eight bytes, and all displacements are below.
+                        // SAFETY: the window has LEN elements of at most eight bytes, and all
+                        // displacements are below.
                         unsafe { apply_to(element)(base, LEN, element, items, &Operands::none()) };
                     }
                     window

@@ -7,7 +7,7 @@ use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{ErrorClass, Result};
 
-/// [`fence`], with what the program promises.
+/// Runs [`fence`] with what the program promises.
 pub(crate) fn fence_with(
     world: &WorldCore,
     windows: &[&WindowCore],

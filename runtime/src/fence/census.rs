@@ -1,19 +1,24 @@
-//! The census of an exchange: what notifications say, in log2 p rounds of one message for each rank; or, where some ranks
-//! share memory and not all, in rounds of their hosts, whose first ranks speak for the others, before and after which those
-//! others tell their speaker and are told.
+//! The census of an exchange: the contents of notifications, in log2 p rounds of one message for
+//! each rank. Where some ranks share memory and not all do, the rounds are between hosts: the first
+//! rank of a host leads, collects from the others before the rounds and passes the result to them
+//! afterwards.
 //!
-//! A message has the sender's word and flags in its header, where the flags that [concern all](super::OF_ALL)
-//! are those of every rank that the sender has heard of. A rank that receives another word than its own, or another number
-//! of calls, tells so from then on. The way from any rank to any other goes through ranks each of which compares what it
-//! receives with its own; so if two ranks of the world are in different calls, all ranks learn that some are, and then
-//! exchange notifications, by which each learns which. A rank that has completed the census has heard of every rank, by
-//! messages that were each sent after the one before had come: every rank was in the exchange.
+//! A message has the sender's word and flags in its header. Its flags that [concern
+//! all](super::OF_ALL) combine those of every rank whose contribution has reached the sender. A
+//! rank that receives another word than its own, or another number of calls, reports so in all its
+//! later messages. The path from any rank to any other goes through ranks that each compare what
+//! they receive with their own. So if two ranks of the world are in different calls, all ranks find
+//! out that some are, and then exchange notifications, by which each finds out which. A rank that
+//! has completed the census has received, through messages that were each sent after the one before
+//! had come, the contribution of every rank: every rank was in the exchange.
 //!
-//! The digest of a message has the number of its census, which is the same on all ranks since they exchange in turn. So a message that
-//! is of another census, because one was lost, doubled or early, is not taken for one of this.
+//! The digest of a message includes the number of its census, which is the same on all ranks since
+//! they exchange in turn. So a message of another census, which can come because one was lost,
+//! doubled or early, is not taken for one of this.
 //!
-//! Frames of operations go to their targets directly, and are posted before the first message. So they may come sooner than
-//! the census that says how many there are, and then be set aside; or later, and be waited for.
+//! Frames of operations go to their targets directly, and are posted before the first message. They
+//! may arrive before the census has counted them, and are then set aside; or later, and are
+//! awaited.
 
 use crate::fence::riding::are_riding;
 use crate::fence::spoken::{ALTERED, DIGEST, has_something, is_whole, payload, post, sign};
@@ -31,8 +36,9 @@ use fencepost_planner::census::{Census, halvings, rounds};
 use fencepost_transport::{Channels, Endpoint, Header, Lost, Notification, Notify, Port, Topology};
 
 impl Fence<'_> {
-    /// Takes the census; `word` is what notifications of this exchange have, and `mine` are this rank's flags. `None` where
-    /// some rank has failed or is in something else: every rank has learnt that then.
+    /// Takes the census. `word` is the word of this exchange's notifications, and `mine` are this
+    /// rank's flags. Returns `None` if some rank has failed or is in something else: every rank
+    /// knows that then.
     pub(super) fn census(&mut self, word: u64, mine: u32) -> Result<Option<Notifications>> {
         let (world, me, size) = (self.world, self.world.rank, self.world.size);
         let mut items = self.items.take().unwrap_or_else(|| world.items.take());
@@ -64,7 +70,7 @@ impl Fence<'_> {
             self.items = Some(items);
             return Ok(None);
         }
-        // It was not of this exchange, and all are in it.
+        // Its frame was not of this exchange, although all ranks are in it.
         if let Some(from) = stray {
             return Err(self.forged(from));
         }
@@ -89,7 +95,8 @@ impl Fence<'_> {
         Ok(Some(all))
     }
 
-    /// All legs of a census: to the rank that speaks for this one, and from it; or in rounds of those that speak.
+    /// Runs all legs of a census: to the leader of this rank and back from it, or in rounds of the
+    /// leaders.
     fn talk(&mut self, talk: &mut Talk) -> Result<()> {
         let world = self.world;
         let halving = talk.reduced.then(|| world.halving());
@@ -112,7 +119,7 @@ impl Fence<'_> {
         stands.spoken_for().try_for_each(|to| self.tell(talk, Leg::FromSpeaker, to))
     }
 
-    /// Sends what there is for `to` on this leg.
+    /// Sends the items for `to` on this leg.
     fn tell(&mut self, talk: &mut Talk, leg: Leg, to: usize) -> Result<()> {
         let Talk { word, kind, flags, items, message, reduced, .. } = talk;
         message.clear();
@@ -124,7 +131,7 @@ impl Fence<'_> {
             .map_err(|lost| self.quit(&lost))
     }
 
-    /// Waits for what `from` sends on this leg, and takes it in.
+    /// Waits for the message that `from` sends on this leg, and takes in its items.
     fn hear(&mut self, talk: &mut Talk, leg: Leg, from: usize) -> Result<()> {
         let Talk { word, kind: own, mine, flags, items, stray, reduced, .. } = talk;
         let world = self.world;
@@ -141,7 +148,8 @@ impl Fence<'_> {
                 } else if let Some(theirs) = census_of(frame.header.kind) {
                     return Err(censuses_differ(world, endpoint, from, &theirs.to_string()));
                 }
-                // One that another kind was written on: what is awaited does not come any more.
+                // A message that was overwritten with another kind: the awaited one does not come
+                // any more.
                 let odd = !(of_epoch && world.is_of_this_exchange(&frame.header));
                 let lost = odd && is_whole(items, &frame);
                 if of_epoch {
@@ -172,9 +180,12 @@ impl Fence<'_> {
         Ok(())
     }
 
-    /// Whether `from` may say this in a census in which all ranks agree. It is of the same calls as this rank, whose flags are
-    /// `mine`; only ranks that reach each other read each other's memory, and would be waited for; and only their records ride,
-    /// which are applied as they are. What such ranks say has come through shared memory all the way.
+    /// Returns whether `from` may send this notification in a census in which all ranks agree.
+    ///
+    /// It is of the same calls as this rank, whose flags are `mine`. Only ranks that reach each
+    /// other read each other's memory, and would be waited for. Only their records are in
+    /// notifications, and these are applied without a check: such notifications have come through
+    /// shared memory all the way.
     fn may_say(&self, from: usize, said: &Notification, mine: u32) -> bool {
         let between = READS | EXPOSES | LISTED;
         let same = (said.flags ^ mine) & !(between | CHANGED) == 0 || without(Wait::Word);
@@ -182,14 +193,14 @@ impl Fence<'_> {
         same && (of_messages || self.endpoint.reaches(from))
     }
 
-    /// What `from` sent is not what a rank sends: the world ends.
+    /// Ends the world, because `from` sent what no rank sends.
     #[cold]
     pub(super) fn forged(&mut self, from: usize) -> fencepost_planner::Error {
         let lost = self.world.refuse(self.endpoint, from, ALTERED);
         self.quit(&lost)
     }
 
-    /// After a census: tells those whose memory this rank has read that it has done with it.
+    /// After a census: notifies the ranks whose memory this rank has read that it has finished.
     pub(super) fn tell_read(&mut self) -> Result<(), Lost> {
         for to in (0..self.world.size).filter(|&to| to != self.world.rank) {
             let asked = self.endpoint.draft(to).flags & READS != 0;
@@ -202,7 +213,8 @@ impl Fence<'_> {
     }
 }
 
-/// After a census: whether `from` has told that it has read what it reads of this rank's memory.
+/// After a census: returns whether `from` has notified this rank that it has finished reading its
+/// memory.
 pub(super) fn take_read(world: &WorldCore, endpoint: &mut Endpoint, from: usize) -> Result<bool, Lost> {
     let Some(frame) = world.poll(endpoint, from)? else { return Ok(false) };
     let good = frame.header == world.stamped(kind::SETTLED) && frame.len == 0;
@@ -210,20 +222,21 @@ pub(super) fn take_read(world: &WorldCore, endpoint: &mut Endpoint, from: usize)
     if good { Ok(true) } else { Err(world.refuse(endpoint, from, "it did not say that it has read")) }
 }
 
-/// One rank's census while it is taken.
+/// The state of one rank's census while it is taken.
 struct Talk {
     word: u64,
     /// The kind of its messages.
     kind: u32,
-    /// This rank's own flags, and with those that concern all of every rank that it has heard of.
+    /// This rank's own flags. `flags` adds those that concern all, of every rank whose contribution
+    /// has arrived.
     mine: u32,
     flags: u32,
     items: Items,
-    /// Whether it adds up counts.
+    /// Whether the census adds up counts.
     reduced: bool,
     /// A rank that has sent a frame of no exchange.
     stray: Option<usize>,
-    /// Room for what is sent.
+    /// The buffer of the message to send.
     message: Vec<u8>,
 }
 
@@ -238,7 +251,8 @@ mod tests {
     use fencepost_transport::{Liveness, Pause, SimConfig};
     use std::sync::Mutex;
 
-    /// Rank 1, of which rank 0 would speak, notifies the others and waits, as one whose census is direct.
+    /// Rank 1, which rank 0 would lead, notifies the others and waits, as a rank with a direct
+    /// census does.
     #[test]
     fn a_rank_that_does_not_tell_its_speaker_is_told() {
         let transport = TransportKind::MixedThreads(vec![0, 0, 1]);
@@ -277,7 +291,7 @@ mod tests {
             let world = ranks(3).transport(transport).census(Census::Direct);
             let ended = world.run(|world| {
                 let error = if world.rank() == 1 {
-                    // As one does whose census is sparse.
+                    // As a rank with a sparse census does.
                     let core = world.core();
                     let endpoint = &mut *core.endpoint.borrow_mut();
                     let head = header(5 << 32, kind::CENSUS, 0);

@@ -10,18 +10,18 @@ use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Error, ErrorClass};
 use fencepost_transport::{Channels, Lost, Notify, Port, Topology};
 
-/// What a rank has done that sent a frame which belongs to no exchange.
+/// What is wrong with a rank that sent a frame which belongs to no exchange.
 const STRAY: &str = "it sent a frame that belongs to no epoch";
-/// What a rank has done whose reason ends before it begins.
+/// What is wrong with a rank whose reason is shorter than its header.
 const SHORT: &str = "it sent a reason of too few bytes";
 
-/// The disagreement of ranks that have made other calls or prepared runs before.
+/// Returns the disagreement of ranks that have made other calls or prepared runs before.
 #[cold]
 pub(super) fn differing(theirs: u32, mine: u32) -> Disagreement {
     if calls::ahead(theirs, mine) == 0 { Disagreement::Words } else { Disagreement::Calls }
 }
 
-/// What is wrong with an exchange; the last that holds counts.
+/// What is wrong with an exchange. If several hold, the last of them counts.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Disagreement {
     #[default]
@@ -35,11 +35,12 @@ pub(super) enum Disagreement {
 }
 
 impl Fence<'_> {
-    /// All ranks have seen that something is wrong: exchanges the reasons, and returns the error.
+    /// Exchanges the reasons after all ranks have seen that something is wrong, and returns the
+    /// error.
     ///
-    /// Where ranks are in something else, each says which prepared supersteps it has run, too. Their
-    /// notifications have only digests of these, which agreed. If they differ, then frames that
-    /// nobody awaits may be in the channels, before the reasons, and the world ends.
+    /// If ranks are in something else, each also sends which prepared supersteps it has run. Their
+    /// notifications have only digests of these, which agreed. If the runs differ, frames that
+    /// nobody awaits may be in the channels, before the reasons, so the world ends.
     pub(super) fn explain(&mut self, word: u64, failed: Option<Error>, all: &Notifications) -> Error {
         let me = self.world.rank;
         let words = matches!(all.disagreement, Disagreement::Words);
@@ -97,8 +98,9 @@ impl Fence<'_> {
                     }
                 }
                 if !words && !self.endpoint.reaches(from) {
-                    // What left early for these windows has come before the notification: look, and drop it.
-                    // A rank that has left by now sent all of it.
+                    // Frames that were sent early for these windows have come before the
+                    // notification: poll for them and drop them. A rank that has left by now sent
+                    // all of them.
                     let _ = self.world.poll(self.endpoint, from);
                     self.windows.iter().for_each(|window| self.world.drop_early(from, window, word));
                 }
@@ -110,7 +112,7 @@ impl Fence<'_> {
         }
         if let Err(lost) = exchange {
             let lost = self.world.lost(&lost, self.call);
-            // This rank's own error says more; but the world has ended nevertheless.
+            // This rank's own error is more precise; but the world has ended nevertheless.
             return failed.map_or(lost, Error::ending_world);
         }
         if let Some(rank) = strayed {
@@ -150,8 +152,8 @@ impl Fence<'_> {
         )
     }
 
-    /// The reason that `from` sends, since ranks are in something else; and whether a frame that is not of this exchange came
-    /// before it. All frames before it are dropped.
+    /// Returns the reason that `from` sends, since ranks are in something else, and whether a frame
+    /// that is not of this exchange came before it. Drops all frames before it.
     fn reason(&mut self, from: usize) -> Result<(Vec<u8>, bool), Lost> {
         let (world, mut stray) = (self.world, false);
         let watch = || Watch::new(world, self.call, &[], from, Awaited::One("reasons")).of_all();
@@ -170,7 +172,7 @@ impl Fence<'_> {
     }
 }
 
-/// What a rank sent to explain itself: its machine model, and which call it is in.
+/// Returns what a rank sent to explain itself: its machine model, and the call that it is in.
 fn machine_and_text(said: &[u8]) -> (String, String) {
     let (len, rest) =
         said.split_first_chunk().map_or((0, said), |(len, rest)| (u32::from_le_bytes(*len), rest));
@@ -188,7 +190,8 @@ mod tests {
     use fencepost_planner::census::Census;
     use fencepost_transport::SimConfig;
 
-    /// Notifications have eight bits of what was run, and one in 256 pairs of runs has the same ones.
+    /// Notifications have eight bits of the runs, so one in 256 pairs of different runs has equal
+    /// bits.
     #[test]
     fn different_prepared_runs_are_told_where_their_digests_agree() {
         let all = [

@@ -1,4 +1,4 @@
-//! Gets: what was asked for is read from M, and lands when nobody reads any more.
+//! Gets: requested elements are read from M, and land when nobody reads any more.
 
 use crate::collect::pending::{Get, Into as Landing, Pending};
 use crate::fence::Fence;
@@ -12,7 +12,8 @@ use fencepost_planner::Result;
 use fencepost_transport::Topology;
 
 impl Fence<'_> {
-    /// Answer what others ask for; read what was asked for from M and stage it, if this rank's gets are to be `staged`.
+    /// Answers the requests of others. If this rank's gets are to be `staged`, reads their elements
+    /// from M and stages them.
     pub(super) fn stage(&mut self, word: u64, staged: bool) -> Result<()> {
         let me = self.world.rank;
         if without(Wait::ReadsFirst) {
@@ -30,8 +31,9 @@ impl Fence<'_> {
                 let fast_paths = &*window.fast_paths;
                 pending.read_words(|target, at| {
                     let memory = fast_paths[target].memory().cast::<u64>();
-                    // SAFETY: checked against the target's length at the call; the target is in this fence and nothing
-                    // is written to its window before all have settled; elements of eight bytes may be unaligned.
+                    // SAFETY: checked against the target's length at the call; the target is in
+                    // this fence and nothing is written to its window before all have settled;
+                    // elements of eight bytes may be unaligned.
                     unsafe { memory.add(at).read_unaligned() }
                 });
                 continue;
@@ -48,8 +50,9 @@ impl Fence<'_> {
                 }
                 let base = window.peers[target].base;
                 let to = staged[to..at].as_mut_ptr();
-                // SAFETY: what is asked for was checked against the target's length; the target is in this fence and
-                // nothing is written to its window before all have settled; `to` has room for as many elements.
+                // SAFETY: the requested elements were checked against the target's length; the
+                // target is in this fence and nothing is written to its window before all have
+                // settled; `to` has room for as many elements.
                 unsafe {
                     if let Some(wide) = get.wide() {
                         kernel::pack(base, &pending.wide[wide].remote, size, to);
@@ -67,15 +70,18 @@ impl Fence<'_> {
             .map_err(|lost| self.world.lost(&lost, self.call))
     }
 
-    /// Land gets in program order: that of each window, and across windows by their streaks. `staged` is
-    /// whether they were; else each is read where it is, and nothing here is read by anybody but what others look at.
+    /// Lands gets in program order: that of each window, and across windows by their streaks.
+    ///
+    /// `staged` is whether they were staged. If not, each is read in place, and others read only
+    /// elements of this rank that nothing writes here.
     pub(super) fn land(&self, staged: bool) {
         if let [window] = self.windows {
             let pending = window.pending.borrow();
             if pending.is_read {
                 for (to, word) in pending.words(window.region.base()) {
-                    // SAFETY: checked against this rank's part at the call, all reads of M are done (settle); or the
-                    // scoped epoch holds the borrow of an element of eight bytes until after this fence.
+                    // SAFETY: checked against this rank's part at the call, all reads of M are done
+                    // (settle); or the scoped epoch holds the borrow of an element of eight bytes
+                    // until after this fence.
                     unsafe { to.write_unaligned(word) };
                 }
                 return;
@@ -86,7 +92,7 @@ impl Fence<'_> {
             }
             return;
         }
-        // By window: the next streak, the next get, and where its elements are staged.
+        // For each window: the next streak, the next get, and where its elements are staged.
         let mut heads: [(usize, usize, usize); 16] = Default::default();
         let mut more;
         let heads: &mut [(usize, usize, usize)] = if self.windows.len() <= 16 {
@@ -110,7 +116,7 @@ impl Fence<'_> {
         }
     }
 
-    /// Land what is staged at `at`, or read it where it is; where what follows is staged.
+    /// Lands what is staged at `at`, or reads it in place. Returns where the next get is staged.
     fn land_one(&self, window: &WindowCore, pending: &Pending, get: &Get, staged: bool, at: usize) -> usize {
         let size = window.element.size as usize;
         let end = at + pending.count(get) * size;
@@ -128,24 +134,24 @@ impl Fence<'_> {
             Landing::Ticket(slot) => slot.fill(bytes),
             Landing::Section(key, section) => {
                 let into = find(self.windows, *key).expect("checked as the fence was entered");
-                // SAFETY: the section was checked against this rank's part; all reads of M are done (settle), and only
-                // this rank writes its memory.
+                // SAFETY: the section was checked against this rank's part; all reads of M are done
+                // (settle), and only this rank writes its memory.
                 unsafe { kernel::unpack(bytes.as_ptr(), into.region.base(), section, size) };
             }
-            // SAFETY: the scoped epoch holds the borrow of the buffer until after this fence; the elements were checked against its
-            // length, and are as many.
+            // SAFETY: the scoped epoch holds the borrow of the buffer until after this fence; the
+            // elements were checked against its length, and are as many.
             Landing::Borrowed(to, elements) => unsafe { kernel::unpack(bytes.as_ptr(), *to, elements, size) },
         }
         end
     }
 
-    /// Copy what a get asks for from where it is to where it lands.
+    /// Copies what a get requests from the target's memory to where it lands.
     fn land_straight(&self, window: &WindowCore, pending: &Pending, get: &Get) {
         let size = window.element.size as usize;
         let from = window.peers[get.target()].base;
         let Some(wide) = get.wide().map(|wide| &pending.wide[wide]) else {
-            // SAFETY: what is asked for was checked against the target's length; the target writes none of it before this
-            // rank has settled; the rest as below.
+            // SAFETY: the requested elements were checked against the target's length; the target
+            // writes none of them before this rank has settled; the rest as below.
             unsafe {
                 move_one(from.add(get.at() * size), get.landing(window.region.base(), size), size);
             }
@@ -153,18 +159,19 @@ impl Fence<'_> {
         };
         match &wide.landing {
             Landing::Ticket(slot) => slot.fill_with(wide.remote.size() * size, |to| {
-                // SAFETY: what is asked for was checked against the target's length; the target writes none of it before
-                // this rank has settled; `to` has room for as many elements.
+                // SAFETY: the requested elements were checked against the target's length; the
+                // target writes none of them before this rank has settled; `to` has room for as
+                // many elements.
                 unsafe { kernel::pack(from, &wide.remote, size, to) }
             }),
             Landing::Section(key, section) => {
                 let into = find(self.windows, *key).expect("checked as the fence was entered");
-                // SAFETY: as above; the section was checked against this rank's part, of which nobody reads what is
-                // written here (`Reads::first`).
+                // SAFETY: as above; the section was checked against this rank's part, of which
+                // nobody reads what is written here (`Reads::first`).
                 unsafe { kernel::copy(from, &wide.remote, into.region.base(), section, size) };
             }
-            // SAFETY: as above; the scoped epoch holds the borrow of the buffer until after this fence; the elements were checked
-            // against its length.
+            // SAFETY: as above; the scoped epoch holds the borrow of the buffer until after this
+            // fence; the elements were checked against its length.
             Landing::Borrowed(to, elements) => unsafe {
                 kernel::copy(from, &wide.remote, *to, elements, size)
             },

@@ -14,12 +14,13 @@ use std::ops::Range;
 /// Bytes for one other rank, or for all.
 pub(crate) type Give<'a> = (Option<usize>, &'a [u8]);
 
-/// What a rank tells others in its notifications, in the room for records.
+/// What a rank sends to others in its notifications, in the room for records.
 pub(crate) type Told = [Record; 2];
 
 impl Fence<'_> {
-    /// The ranks to which there may be more to say than that this rank is here, with these flags: all, or none where the call fences no
-    /// window and gives nothing, as a barrier. Then that is what is drafted, and what all are told.
+    /// Returns the ranks for which there may be more to send than that this rank is here, with
+    /// these flags. These are all ranks, or none if the call fences no window and gives nothing, as
+    /// a barrier. In that case this drafts the same notification for all.
     #[inline]
     pub(super) fn ranks_with_drafts(&mut self, flags: u32) -> Range<usize> {
         let (me, size) = (self.world.rank, self.world.size);
@@ -38,13 +39,17 @@ impl Fence<'_> {
 }
 
 impl WorldCore {
-    /// Whether what a rank tells others can go in its notifications: on all ranks or on none.
+    /// Returns whether bytes for all other ranks can go in notifications. The answer is the same on
+    /// all ranks.
     pub(crate) fn tells(&self) -> bool {
         self.is_straight && !self.supersteps.is_any_running()
     }
 
-    /// Every rank tells each other the same, where ranks [tell](Self::tells); or has nothing to tell. `heard` is called with what
-    /// each other rank has told, or with what its notification had before where it had nothing to tell.
+    /// Exchanges notifications in which each rank sends the others the same, if notifications [can
+    /// carry it](Self::tells), or sends nothing.
+    ///
+    /// Calls `heard` with what each other rank has sent, or, if that rank sent nothing, with the
+    /// earlier contents of its notification.
     pub(crate) fn tell(
         &self,
         call: &Call,
@@ -63,15 +68,17 @@ impl WorldCore {
         Ok(())
     }
 
-    /// Every rank sends every rank its bytes, in one collective call; returns what each rank has sent, `[from]`.
+    /// Sends this rank's bytes to every rank, in one collective call. Returns what each rank has
+    /// sent, indexed by `[from]`.
     pub(crate) fn meet(&self, call: &Call, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         let mut all = self.meet_some(call, &[(None, mine)], |_| true)?;
         all[self.rank].extend_from_slice(mine);
         Ok(all)
     }
 
-    /// Some ranks send bytes to others, in one collective call: this rank gives these, at most one to each rank, and each
-    /// other rank that `sends` has something for this one. Returns what each has sent to this rank, `[from]`.
+    /// Exchanges bytes between some ranks, in one collective call. This rank gives `gives`, at most
+    /// one to each rank, and each other rank that `sends` has something for this one. Returns what
+    /// each has sent to this rank, indexed by `[from]`.
     pub(crate) fn meet_some(
         &self,
         call: &Call,
@@ -94,7 +101,7 @@ impl WorldCore {
             };
         }
         for from in (0..self.size).filter(|&from| from != self.rank && sends(from)) {
-            // It was posted before the notification, which has been read, so it is here.
+            // It was posted before the notification, which has been read, so it has arrived.
             let frame = self.poll(endpoint, from).map_err(|lost| self.lost(&lost, call))?;
             let bytes = frame.map(|frame| bytes_of(self, endpoint, from, frame, kind::SETUP));
             let bytes = bytes.unwrap_or_else(|| Err(self.refuse(endpoint, from, MISSING)));
@@ -103,15 +110,18 @@ impl WorldCore {
         Ok(all)
     }
 
-    /// In a world whose census is not direct: an exchange in which this rank gives others these bytes.
+    /// Makes an exchange in which this rank gives others these bytes, in a world whose census is
+    /// not direct.
     pub(crate) fn give(&self, call: &Call, gives: &[Give<'_>]) -> Result<()> {
         tell_times(self, call)?;
         fence_giving(self, &[], call, None, gives)
     }
 
-    /// What other ranks have [given](Self::give) to this one in the last exchange, each of those that `gives` once. `take` is
-    /// called with each, by rank: who gave it, whether it was for all, and its bytes; and returns whether it is what that
-    /// rank had to give.
+    /// Takes what other ranks have [given](Self::give) to this one in the last exchange, each of
+    /// those that `gives` once.
+    ///
+    /// Calls `take` with each, by rank: who gave it, whether it was for all, and its bytes. `take`
+    /// returns whether it is what that rank had to give.
     ///
     /// # Errors
     /// Some rank gave something else, or nothing: the world ends.
@@ -127,7 +137,7 @@ impl WorldCore {
         })
     }
 
-    /// [`given`](Self::given), which names who gave something else.
+    /// Does the same as [`given`](Self::given), but fails with the rank that gave something else.
     fn each_given(
         &self,
         gives: impl Fn(usize) -> bool,
@@ -149,5 +159,5 @@ impl WorldCore {
     }
 }
 
-/// What is wrong with a rank that takes part, and does not give what all ranks give.
+/// What is wrong with a rank that takes part and does not give what all ranks give.
 const MISSING: &str = "it did not send what this call needs";

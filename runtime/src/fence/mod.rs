@@ -1,64 +1,84 @@
-//! The fence of a dynamic epoch: one protocol for every transport, with three ways of learning who is in it.
+//! The fence of a dynamic epoch: one protocol for every transport, with three ways to find out
+//! which ranks are in it.
 //!
-//! Every rank has a notification for every other one, which says that it is in the fence (W1), of which superstep and windows,
-//! and how much there is for it. With a direct census each is sent; with a sparse or a reduced one ([`census`]) only those that say more than
-//! that their rank is in this fence travel, by ranks in between or as notes ([`notes`]), and a rank that has none from another knows that it has
-//! nothing for it. Short frames of operations [ride](crate::state::rides) with them. Where memory is reached, records ride in the notification, or lie where it says; where values are shared, the
-//! reader takes other operations from the sender's outbox; elsewhere they travelled in frames before the notification, so a
-//! notification settles the count. Where conflicts are looked for, an exchange of what was called comes first ([`check`]). A fence that has nothing but records to send goes [`straight`]. Then, on each rank:
+//! Every rank has a notification for every other rank. It states that its rank is in the fence
+//! (W1), of which superstep and windows, and how much it has for the receiver. With a direct census
+//! each notification is sent. With a sparse or a reduced one ([`census`]), only those travel that
+//! contain more than "my rank is in this fence": through ranks in between, or as notes ([`notes`]).
+//! A rank that receives none from another knows that this rank has nothing for it. Short frames of
+//! operations are [piggybacked](crate::state::rides) on them. Where memory is reached, records are
+//! in the notification itself, or at the address that it gives. Where values are shared, the reader
+//! takes other operations from the sender's outbox. Elsewhere they have travelled in frames before
+//! the notification, so a notification settles their count. Where conflicts are looked for, an
+//! exchange of the calls comes first ([`check`]). A fence that has only records to send takes the
+//! short path of [`straight`]. Otherwise, on each rank:
 //!
-//! 1. sections that are sources were read before the notification was sent, so they hold M whatever happens later (W2); or they
-//!    are *exposed* for a rendezvous, and read in place by their target;
-//! 2. when the census is complete and all agree, gets read M: directly where memory is reached, else the target answers;
-//! 3. where others read what is written here, all that this rank reads of others is staged, and it waits until those who
-//!    read its memory have finished (W2, W3);
-//! 4. gets land, in program order;
-//! 5. puts and accumulates are applied by origin rank, then program order, each rank to its own memory only (W3);
-//! 6. where others read nothing that is written here, it waits for them now (W3);
-//! 7. outboxes and notifications exist twice and are used in turn: a rank that fills a set again has completed a census that
-//!    each reader entered after it had finished with the set (W4, W5).
+//! 1. Sections that are sources were read before the notification was sent, so they hold M whatever
+//!    happens later (W2); or they are *exposed* for a rendezvous, and their target reads them in
+//!    place.
+//! 2. When the census is complete and all agree, gets read M: directly where memory is reached,
+//!    else the target answers.
+//! 3. If others read what is written here, this rank stages all that it reads of others, then waits
+//!    until those that read its memory have finished (W2, W3).
+//! 4. Gets land, in program order.
+//! 5. Puts and accumulates are applied by origin rank, then program order, each rank to its own
+//!    memory only (W3).
+//! 6. If others read nothing that is written here, the rank waits for them now (W3).
+//! 7. Outboxes and notifications exist twice and are used in turn. A rank that fills a set again
+//!    has completed a census that each reader entered after it had finished with the set (W4, W5).
 //!
 //! # With a census by messages
 //!
-//! A message of round k is sent when the message of each round before has come; one that speaks for its host sends none before
-//! all that it speaks for have told it what they have, and tells them when it has completed the rounds. So a rank that
-//! completes the census has, by messages one after another, heard from every rank that it had entered: what follows is as if
-//! each had notified it. What ranks of one host tell each other has come through the memory of that host.
+//! A rank sends its message of round k when the message of each round before has come. A rank that
+//! leads its host sends none before all ranks of its host have passed theirs to it, and passes the
+//! result to them when it has completed the rounds. So a rank that completes the census knows,
+//! through a chain of messages, that every rank had entered: what follows is as if each had
+//! notified it. What ranks of one host pass to each other goes through the memory of that host.
 //!
-//! - W1: no memory is touched, and no frame applied, before the census is complete and all words were equal ([`census`] says
-//!   why all ranks learn it if they were not). Frames that come sooner are set aside.
-//! - W2: sections are read, and frames posted or made to ride, before the first message.
-//! - W3: those who read memory of another tell it by a frame when they have, and it knows from their notifications, and from
-//!   what it exposed, for whom it waits. They may have finished with the next census as soon: frames are in order.
-//! - W4: an outbox is filled again after the census of the next exchange, and its readers entered that when they had finished.
-//! - W5: for the same reason no rank enters the exchange after the next one before all have entered the next one; and each
-//!   rank sends each other at most one message of a census, so a channel has at most one of a later exchange than is awaited.
-//! - W6: each census sends and awaits all its messages, whatever there is to say, and leaves none in a channel.
+//! - W1: no memory is touched, and no frame applied, before the census is complete and all words
+//!   were equal ([`census`] explains why all ranks find out if they were not). Frames that come
+//!   sooner are set aside.
+//! - W2: sections are read, and frames posted or added to the census, before the first message.
+//! - W3: ranks that read memory of another send it a frame when they have finished. That rank knows
+//!   from their notifications, and from what it exposed, for whom it waits. They may have finished
+//!   as early as the next census: frames are in order.
+//! - W4: an outbox is filled again after the census of the next exchange, which its readers entered
+//!   when they had finished.
+//! - W5: for the same reason no rank enters the exchange after the next one before all have entered
+//!   the next one. Each rank sends each other at most one message of a census, so a channel has at
+//!   most one message of a later exchange than the awaited one.
+//! - W6: each census sends and awaits all its messages, whether or not they carry anything, and
+//!   leaves none in a channel.
 //!
-//! In a reduced census the rounds tell how many notes a rank is to expect, and it awaits those as well:
+//! In a reduced census the rounds count the notes that a rank is to expect, and the rank awaits
+//! those as well:
 //!
-//! - W1: the same; a note is read for what it says when the census is complete and all words were equal. Its sender had
-//!   entered: it posted the note in this exchange, whose number it carries.
-//! - W2, W3, W4: the same, since nothing is read or applied before all notes are here, and a rank that reads another's memory,
-//!   or is read, has one from it or has sent it one.
-//! - W5: notes are posted before the first message, and those of the exchange after come behind all frames of this one. A rank that
-//!   looks for notes takes frames of this exchange only, and leaves what comes after them.
-//! - W6: the sum of counts is that of the notes posted, so each note is awaited by its target, and none is left in a channel.
+//! - W1: the same. A note is interpreted when the census is complete and all words were equal. Its
+//!   sender had entered: it posted the note in this exchange, whose number the note carries.
+//! - W2, W3, W4: the same, since nothing is read or applied before all notes are here. A rank that
+//!   reads another's memory, or is read, has a note from it or has sent it one.
+//! - W5: notes are posted before the first message, and those of the next exchange come behind all
+//!   frames of this one. A rank that looks for notes takes frames of this exchange only, and leaves
+//!   what comes after them.
+//! - W6: the sum of counts is the number of notes posted, so each note is awaited by its target,
+//!   and none is left in a channel.
 //!
 //! # What goes wrong
 //!
-//! The census may be complete, and the world be ended by a rank that is further on: then no rank begins to touch
-//! memory of others, and a rank whose memory is touched still waits until that is over; what was collected stays as it
-//! is, since others may read it.
+//! The census may be complete when a rank that is further on ends the world. Then no rank begins to
+//! touch memory of others, and a rank whose memory is touched still waits until that is over. What
+//! was collected is left unchanged, since others may read it.
 //!
-//! A rank that failed, or a word that differs, is seen by every rank: nothing is
-//! applied anywhere, the ranks explain themselves to each other, and the world goes on. (In a census by messages each rank then first
-//! notifies each other, and the rest is as in a direct one; notes are dropped with the frames before them.) So is a rank that is in another
-//! [call](crate::state::calls) of the world than the others: those that are behind return an error, and those that are ahead
-//! take the census again ([`apart`]).
+//! A rank that failed, or a word that differs, is seen by every rank: nothing is applied anywhere,
+//! the ranks explain themselves to each other, and the world goes on. (In a census by messages each
+//! rank then first notifies each other, and the rest is as in a direct one; notes are dropped with
+//! the frames before them.) All ranks also see a rank that is in another
+//! [call](crate::state::calls) of the world than the others: those that are behind return an error,
+//! and those that are ahead take the census again ([`apart`]).
 //!
-//! A rank that cannot go on before the census is complete ends the world, and returns when nobody touches its memory: others
-//! may have completed it, and be reading that memory, or wait for this rank and not for the one that is lost.
+//! A rank that cannot go on before the census is complete ends the world, and returns when nobody
+//! touches its memory. Others may have completed the census and be reading that memory, or may wait
+//! for this rank and not for the one that is lost.
 
 mod apart;
 mod apply;
@@ -107,38 +127,40 @@ use sources::prepare;
 use std::ops::Range;
 use std::panic::Location;
 
-/// This rank's superstep failed: nothing may be applied.
+/// The superstep of this rank failed: nothing may be applied.
 const FAILED: u32 = 1;
-/// This rank's gets read memory of the receiver.
+/// The gets of this rank read memory of the receiver.
 const READS: u32 = 2;
-/// This rank's operations are not those of last time.
+/// The operations of this rank are not those of last time.
 const CHANGED: u32 = 4;
 /// Sections for the receiver are exposed: the receiver reads memory of this rank.
 const EXPOSES: u32 = 8;
 /// All that this rank reads of the receiver's memory is listed in the outbox.
 const LISTED: u32 = 16;
-/// In a census: some ranks that this has been told of are in another call than others.
+/// In a census: some ranks whose calls have reached this one are in another call than others.
 const DIFFERS: u32 = 32;
-/// In a census: some ranks have something for few others only ([`dense`](fencepost_planner::census::dense)).
+/// In a census: some ranks have something for few others only
+/// ([`dense`](fencepost_planner::census::dense)).
 const FEW: u32 = 64;
-/// Whichever of these a rank has, all are told; the others are between two ranks.
+/// The flags that reach all ranks if any rank has them. The others are between two ranks.
 const OF_ALL: u32 = FAILED | CHANGED | DIFFERS | FEW;
-/// Above this bit, a notification's flags have a digest, of eight bits, of the prepared supersteps that were run since the
-/// last exchange in which all ranks agreed.
+/// The bit from which a notification's flags have a digest, of eight bits, of the prepared
+/// supersteps that were run since the last exchange in which all ranks agreed.
 const RUNS: u32 = 8;
-/// Above this bit they have the number of the call that the rank is in.
+/// The bit from which the flags have the number of the call that the rank is in.
 const CALL: u32 = 16;
-/// The words of notifications are below 2^61.
+/// Mask of the words of notifications, which are below 2^61.
 const WORD: u64 = (1 << 60) - 1;
 
-/// A fence of these windows that orders no operation, and is left out. The program has the windows
-/// from here on, as after any fence.
+/// Leaves out a fence of these windows that orders no operation. The program has the windows from
+/// here on, as after any fence.
 #[inline]
 pub(crate) fn left_out(windows: &[&WindowCore], site: &'static Location<'static>) {
     windows.iter().for_each(|window| check::begins(window, site));
 }
 
-/// End the epoch of `windows`. With `failed`, this rank takes part so that the others learn of it, and nothing is applied.
+/// Ends the epoch of `windows`. With `failed`, this rank takes part only so that the others see the
+/// failure, and nothing is applied.
 #[inline]
 pub(crate) fn fence(
     world: &WorldCore,
@@ -156,7 +178,7 @@ pub(crate) fn fence(
     fence_unchecked(world, windows, call, failed)
 }
 
-/// [`fence`], where no conflict is looked for, or none was found.
+/// Runs [`fence`] where no conflict is looked for, or none was found.
 #[inline(always)]
 fn fence_unchecked(
     world: &WorldCore,
@@ -176,7 +198,7 @@ fn fence_unchecked(
     fence_giving(world, windows, call, failed, &[])
 }
 
-/// [`fence`], in a call that fences no window and gives bytes to others in a census.
+/// Runs [`fence`] in a call that fences no window and gives bytes to others in a census.
 pub(crate) fn fence_giving(
     world: &WorldCore,
     windows: &[&WindowCore],
@@ -210,7 +232,7 @@ pub(crate) fn fence_giving(
         return Ok(());
     }
     windows.iter().for_each(|window| window.count());
-    // Mostly the call is as it is, and is not copied.
+    // Usually the call is used unchanged and not copied.
     let (named, ordered);
     let mut call = call;
     if inside && call.name.is_none() {
@@ -255,7 +277,7 @@ pub(crate) fn fence_giving(
     }
 }
 
-/// A fence has failed on all ranks: forget what was collected for it.
+/// Discards what was collected for a fence that has failed on all ranks.
 fn discard(windows: &[&WindowCore]) {
     windows.iter().for_each(|window| {
         window.discard();
@@ -263,7 +285,8 @@ fn discard(windows: &[&WindowCore]) {
     });
 }
 
-/// Take part in the exchange of this call with an error, so that every rank learns of it. Returns the error.
+/// Takes part in the exchange of this call with an error, so that every rank sees it. Returns the
+/// error.
 #[cold]
 pub(crate) fn fail(world: &WorldCore, windows: &[&WindowCore], call: &Call, error: Error) -> Error {
     match fence(world, windows, call, Some(error)) {
@@ -274,7 +297,8 @@ pub(crate) fn fail(world: &WorldCore, windows: &[&WindowCore], call: &Call, erro
     }
 }
 
-/// The bytes that `to` is given in frames: all of it where the census is direct; where it is reduced what is for that rank alone, as a note.
+/// Returns the bytes that `to` is given in frames. In a direct census these are all bytes for it;
+/// in a reduced one, those for that rank alone, as a note.
 fn given<'g>(gives: &'g [Give<'g>], census: Census, to: usize) -> impl Iterator<Item = &'g [u8]> {
     let in_frames = move |give: &&Give<'_>| match census {
         Census::Direct => give.0.is_none_or(|target| target == to),
@@ -289,17 +313,17 @@ struct Fence<'a> {
     windows: &'a [&'a WindowCore],
     call: &'a Call,
     endpoint: &'a mut Endpoint,
-    /// What other ranks are given, in a call that fences no window.
+    /// What this rank gives to others, in a call that fences no window.
     gives: &'a [Give<'a>],
-    /// What all other ranks are told in their notifications, in a call that fences no window.
+    /// What the notifications of this rank contain for all others, in a call that fences no window.
     told: Option<&'a Told>,
-    /// What travels in the census of this exchange, where there is one.
+    /// What travels in the census of this exchange, if it has one.
     items: Option<Items>,
-    /// Whether that has told all that notifications would, since all ranks agreed.
+    /// Whether the census has replaced the notifications, since all ranks agreed.
     counted: bool,
-    /// Whether all that this rank gets is listed for those it is got from.
+    /// Whether all gets of this rank are listed for their targets.
     listed: bool,
-    /// Whether this rank's gets read memory of others.
+    /// Whether the gets of this rank read memory of others.
     asks: bool,
     /// Whether this rank exposes sections.
     exposes: bool,
@@ -329,7 +353,7 @@ impl<'a> Fence<'a> {
 }
 
 impl Fence<'_> {
-    /// Returns which ranks read whose memory.
+    /// Runs the fence, and returns which ranks read whose memory.
     fn run(&mut self, failed: Option<Error>) -> Result<Reads> {
         let guard = AbortOnUnwind("a fence");
         let result = self.exchange(failed);
@@ -344,14 +368,14 @@ impl Fence<'_> {
     }
 
     fn exchange(&mut self, failed: Option<Error>) -> Result<Reads> {
-        // The prepared runs since all ranks agreed are compared, too: frames of runs that do not fit are left in the
-        // channels.
+        // The hash includes the prepared runs since the last agreement: on a mismatch their frames
+        // may still be in the channels.
         let hash = hash(self.world, self.call, self.windows) ^ self.world.ran.get() & WORD;
         let (word, all) = self.exchange_notifications(hash, failed.is_some())?;
         self.conclude(hash, failed, word, all)
     }
 
-    /// What follows the notifications, which say `all` this.
+    /// Does what follows the notifications, whose contents are `all`.
     #[inline(always)]
     fn conclude(
         &mut self,
@@ -375,7 +399,7 @@ impl Fence<'_> {
         self.world.described.set(all.flags & CHANGED != 0);
         self.world.changed.set(self.world.reaches_some || all.flags & CHANGED != 0);
         let gets = self.windows.iter().any(|window| !window.pending.borrow().gets.is_empty());
-        // What came is known before it is decided what has to wait for readers.
+        // Frames must have arrived before this rank can decide what has to wait for readers.
         let everybody = aside.is_some() || !self.world.reaches_all;
         let senders = if everybody { 0..self.world.size } else { all.senders.clone() };
         let received = if all.quiet() && aside.is_none() { Ok(()) } else { self.receive(word, senders) };
@@ -412,8 +436,8 @@ impl Fence<'_> {
         Ok(reads)
     }
 
-    /// Sends every rank its notification, and waits for theirs. Returns the word of the exchange, and what all
-    /// notifications say.
+    /// Sends every rank its notification, and waits for theirs. Returns the word of the exchange
+    /// and the contents of all notifications.
     #[inline(always)]
     fn exchange_notifications(&mut self, hash: u64, failed: bool) -> Result<(u64, Notifications)> {
         let word = self.world.next_word(hash as u32);
@@ -427,14 +451,14 @@ impl Fence<'_> {
             if let Some(all) = self.census(notifications, flags)? {
                 return Ok((word, all));
             }
-            // All ranks have learnt that something is wrong: each tells each what it is in.
+            // All ranks know that something is wrong: each notifies each of the call that it is in.
             self.endpoint.publish(notifications).map_err(|lost| self.quit(&lost))?;
         }
         Ok((word, self.read_notifications(notifications, flags)?))
     }
 
-    /// Read what has to be read before anything is written. Returns a copy of what was exposed, where some of it has to be
-    /// read first.
+    /// Reads what has to be read before anything is written. Returns a copy of what was exposed, if
+    /// some of it has to be read first.
     fn take_in(&mut self, word: u64, staged: bool, reads: Reads) -> Result<Option<Vec<u8>>> {
         if (staged || !self.world.reaches_all) && !without(Wait::Entry) {
             self.stage(word, staged)?;
@@ -442,12 +466,12 @@ impl Fence<'_> {
         if reads.first { self.copy_exposed().map(Some) } else { Ok(None) }
     }
 
-    /// This rank can't go on, because of `lost`, before all notifications are in: others may have them all, and touch its
-    /// memory. Then the world ends, and this returns when nobody does.
+    /// Ends the world, since this rank cannot go on because of `lost` before all notifications are
+    /// in. Others may have them all and touch its memory, so this returns when nobody does.
     #[cold]
     fn quit(&mut self, lost: &Lost) -> Error {
         let (world, rank) = (self.world, self.world.rank);
-        // Others need not wait for the rank that is lost, but for this one.
+        // Others need not wait for the rank that is lost, only for this one.
         let lost = world.end_for(self.endpoint, lost.clone());
         if world.reaches_some && !self.windows.is_empty() {
             for peer in (0..world.size).filter(|&peer| peer != rank) {
@@ -457,7 +481,7 @@ impl Fence<'_> {
         world.lost(&lost, self.call)
     }
 
-    /// Send frames and notifications. Returns this rank's flags.
+    /// Sends frames and notifications. Returns this rank's flags.
     #[inline(always)]
     fn publish(&mut self, word: u64, notifications: u64, failed: bool) -> Result<u32> {
         let (me, census) = (self.world.rank, self.world.taken.get());
@@ -518,10 +542,10 @@ impl Fence<'_> {
                 notification.address = given;
                 if !failed {
                     for (i, window) in self.windows.iter().enumerate() {
-                        // SAFETY: the set being filled is touched by its owner only.
+                        // SAFETY: only its owner touches the set being filled.
                         let outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
                         notification.count = count_more(notification.count, outbox.records.len());
-                        // One window with one or two plain records: they ride in the notification.
+                        // One window with one or two plain records: the notification contains them.
                         if self.windows.len() == 1
                             && i == 0
                             && outbox.records.len() <= 2
@@ -543,7 +567,7 @@ impl Fence<'_> {
         Ok(flags)
     }
 
-    /// Wait for everybody's notification.
+    /// Waits for the notifications of all ranks.
     #[inline(always)]
     fn read_notifications(&mut self, word: u64, mine: u32) -> Result<Notifications> {
         let mut all = Notifications { flags: mine, ..Notifications::default() };
@@ -579,7 +603,7 @@ impl Fence<'_> {
         Ok(all)
     }
 
-    /// Take in the frames of these ranks that came before the notifications.
+    /// Receives the frames of these ranks that came before the notifications.
     fn receive(&mut self, word: u64, senders: Range<usize>) -> Result<()> {
         for from in senders.filter(|&from| from != self.world.rank) {
             let frames = !self.endpoint.shares(from) && !self.rides(from);
@@ -587,7 +611,7 @@ impl Fence<'_> {
             let (count, flags) =
                 notification.map_or((0, 0), |notification| (notification.count, notification.flags));
             let exposes = flags & EXPOSES != 0 && self.endpoint.reaches(from);
-            // One for each window, and one more where elements are lent.
+            // One for each window, and one more where elements travel in a frame of their own.
             if count as usize > 2 * self.windows.len() {
                 return Err(self.world.corrupt(self.endpoint, from, self.call));
             }
@@ -604,7 +628,7 @@ impl Fence<'_> {
             let lent = || self.windows.iter().any(|window| window.remembered.borrow().has_elements(from));
             let more = self.items.as_ref().and_then(|items| items.aside.first()) == Some(from);
             if more || count > 0 && lent() {
-                // It has sent more than it says, or elements without operations.
+                // It has sent more than it counted, or elements without operations.
                 return Err(self.world.corrupt(self.endpoint, from, self.call));
             }
         }

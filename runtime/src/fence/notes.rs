@@ -1,8 +1,10 @@
-//! Notes of a reduced census: what a rank has for another, sent by itself.
+//! Notes of a reduced census: what a rank has for one other rank, sent directly.
 //!
-//! Bytes that it has for all others go with the counts instead ([`counts`](crate::state::counts)). A rank posts its notes before its first message of the census, each behind the frames of operations for the same rank. Once
-//! the census is complete, all agree, and a rank knows how many notes it lacks, it looks for them in what has come from
-//! everybody; of the last one it knows whose it is, and that nothing else comes from that rank before it.
+//! Bytes that it has for all others go with the counts instead ([`counts`](crate::state::counts)).
+//! A rank posts its notes before its first message of the census, each behind the frames of
+//! operations for the same rank. When the census is complete, all agree, and a rank knows how many
+//! notes it lacks, it looks for them in the frames of all ranks. It knows who sends the last one,
+//! and that nothing else comes from that rank before it.
 
 use crate::fence::Fence;
 use crate::fence::spoken::{ALTERED, DIGEST, is_whole, payload, post, sign};
@@ -15,14 +17,15 @@ use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_transport::{Channels, Endpoint, Frame, Leave, Liveness, Loss, Lost, Port, Topology};
 
-/// After this number of looks at all ranks, a rank asks the transport of which of them nothing is on its way.
+/// After this number of looks at all ranks, a rank asks the transport which of them have nothing in
+/// transit.
 const LOOKS: u32 = 64;
 
 /// [`Stall::what`](crate::Stall::what) of a wait for notes.
 const NOTES: &str = "notes of a reduced census";
 
 impl Fence<'_> {
-    /// Sends what this rank has for others, and counts it.
+    /// Sends the notes of this rank for others, and counts them.
     pub(super) fn send_notes(&mut self, items: &mut Items) -> Result<()> {
         let world = self.world;
         let halving = world.halving();
@@ -42,7 +45,7 @@ impl Fence<'_> {
         sent.map_err(|lost| self.quit(&lost))
     }
 
-    /// The census is complete, and all agree: waits for the notes that are for this rank.
+    /// Waits for the notes for this rank, after the census is complete and all agree.
     pub(super) fn collect_notes(&mut self, items: &mut Items) -> Result<()> {
         let world = self.world;
         let Some(teller) = world.halving().teller() else { return Ok(()) };
@@ -53,7 +56,8 @@ impl Fence<'_> {
             let Some(left) = expected.without(silent.remove(at)) else { return Err(self.forged(teller)) };
             expected = left;
         }
-        // Of the last one, and where all that are left have one, it knows whose it waits for.
+        // The rank knows whom it waits for if one note is left, or if all ranks that are left have
+        // one.
         let is_known =
             |expected: Count, silent: &[usize]| expected.notes < 2 || expected.notes as usize >= silent.len();
         if !is_known(expected, &silent) {
@@ -109,23 +113,24 @@ impl Fence<'_> {
     }
 }
 
-/// The first frame of a rank of which a note may come.
+/// The first frame of a rank that may send a note.
 #[derive(PartialEq, Eq)]
 enum Looked {
     Note,
     Nothing,
-    /// A frame that comes after this exchange, or of none; or the rank has left.
+    /// A frame that comes after this exchange, or belongs to none; or the rank has left.
     Other,
 }
 
-/// Whether nothing of `from` is on its way, as far as the transport can tell, where nothing was found after it had announced
-/// this: that it is in a later exchange, and so had posted its notes in this one.
+/// Returns whether nothing of `from` is in transit, as far as the transport knows. The caller found
+/// nothing after `from` had announced `announced`. If that is a later exchange, `from` had posted
+/// its notes in this one.
 fn has_none(world: &WorldCore, endpoint: &mut Endpoint, announced: u64, from: usize) -> bool {
     let later = ((announced >> 32) as u32).wrapping_sub(world.number()) as i32 > 0;
     later && endpoint.drained(from)
 }
 
-/// Looks for a note of `from`. Frames of operations before it are set aside.
+/// Looks for a note of `from`. Sets frames of operations before it aside.
 fn look(world: &WorldCore, endpoint: &mut Endpoint, items: &mut Items, from: usize) -> Result<Looked, Lost> {
     loop {
         let frame = match world.poll(endpoint, from) {
@@ -149,7 +154,8 @@ fn look(world: &WorldCore, endpoint: &mut Endpoint, items: &mut Items, from: usi
 
 /// Sets a frame of operations aside until the census has ended, and releases it.
 pub(super) fn set_aside(endpoint: &mut Endpoint, items: &mut Items, from: usize, frame: Frame) {
-    // Where it is reached it stays as it is until the fence after the next, released or not.
+    // If its memory is reached, the frame does not change until the fence after the next, released
+    // or not.
     let in_place = frame.header.kind != kind::DATA && endpoint.reaches(from);
     items.aside.add(from, frame, payload(&frame), in_place);
     endpoint.release(from, Port::FENCE);
@@ -158,7 +164,7 @@ pub(super) fn set_aside(endpoint: &mut Endpoint, items: &mut Items, from: usize,
 /// Takes in a note of this exchange, and releases it.
 ///
 /// # Errors
-/// It is not as a rank sends it: the world ends.
+/// The note is not what a rank sends: the world ends.
 pub(super) fn take(
     world: &WorldCore,
     endpoint: &mut Endpoint,

@@ -1,4 +1,4 @@
-//! What the notifications of one exchange say together.
+//! The combined contents of the notifications of one exchange.
 
 use crate::fence::disagree::Disagreement;
 use crate::fence::{LISTED, READS};
@@ -8,15 +8,15 @@ use std::ops::Range;
 #[derive(Default)]
 pub(super) struct Notifications {
     pub(super) flags: u32,
-    /// From the first rank that sent this rank anything to the last: empty where nobody did.
+    /// From the first rank that sent this rank anything to the last; empty if none did.
     pub(super) senders: Range<usize>,
-    /// Somebody reads this rank's memory and does not say which elements.
+    /// Whether some rank reads this rank's memory and does not list which elements.
     pub(super) unlisted: bool,
     pub(super) disagreement: Disagreement,
 }
 
 impl Notifications {
-    /// Takes in that of rank `from`.
+    /// Adds the notification of rank `from`.
     #[inline(always)]
     pub(super) fn add(&mut self, from: usize, flags: u32, count: u32) {
         self.flags |= flags;
@@ -28,12 +28,12 @@ impl Notifications {
         }
     }
 
-    /// Whether nobody sent this rank anything.
+    /// Returns whether no rank sent this one anything.
     pub(super) fn quiet(&self) -> bool {
         self.senders.is_empty()
     }
 
-    /// The ranks among which are all that sent something, and this rank.
+    /// Returns a range of ranks that contains all that sent something, and this rank.
     #[inline(always)]
     pub(super) fn origins(&self, me: usize) -> Range<usize> {
         if self.quiet() { me..me + 1 } else { me.min(self.senders.start)..self.senders.end.max(me + 1) }

@@ -1,12 +1,14 @@
 //! Which ranks read whose memory in a fence, and what has to wait for these reads.
 //!
-//! A rank reads another's windows for its own gets, and for the sections that others exposed to it instead of copying them.
-//! Each says so in its notification to the one it reads, or exposes a section to; and a rank that is read waits until those who
-//! read it have settled (W3). Whether it also has to wait before it writes its own memory (W2) it finds out by itself,
-//! since it alone writes it: it looks whether anything that lands there, or that others put, touches what is read.
-//! Mostly nothing does, and each element is copied once, from where it is to where it belongs. Else it first stages
-//! what it itself reads of others, says that it has done with them, and waits for its readers: each rank that waits has
-//! said so before it waits, so no rank waits for one that waits.
+//! A rank reads another's windows for its own gets, and for the sections that others exposed to it
+//! instead of copying them. Each notification announces this to the rank that is read, or to which
+//! a section is exposed. A rank that is read waits until its readers have settled (W3). Whether it
+//! also has to wait before it writes its own memory (W2) it finds out by itself, since it alone
+//! writes it: it checks whether anything that lands there, or that others put, touches what is
+//! read. Mostly nothing does, and each element is copied once, from its source to its destination.
+//! Otherwise it first stages what it reads of others, notifies them that it has finished with their
+//! memory, and waits for its readers. Each rank that waits has sent these notifications before, so
+//! no rank waits for one that waits.
 
 use crate::collect::description::{Description, FAR};
 use crate::collect::outbox::{DATATYPE, DatatypeOperation, DatatypeSource, Head, PUT, touched};
@@ -25,21 +27,22 @@ use fencepost_planner::{ErrorClass, Result, State};
 use fencepost_transport::{Cause, Liveness, Loss, Lost, Notify, Record, Topology};
 use std::cell::Cell;
 
-/// Above this number of comparisons the rank waits instead.
+/// After this number of comparisons the rank waits instead.
 const COMPARISONS: usize = 4096;
 
-/// How a rank and the memory of others are related in a fence.
+/// How this rank and other ranks read each other's memory in a fence.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reads {
-    /// This rank reads that of others.
+    /// Whether this rank reads memory of others.
     pub(super) reads: bool,
-    /// Others read this rank's.
+    /// Whether others read memory of this rank.
     pub(super) read: bool,
-    /// What is written here is read by others: all reads are over before anything is written.
+    /// Whether others read what is written here, so that all reads must be over before anything is
+    /// written.
     pub(super) first: bool,
 }
 
-/// The part of `origin` of the window of this number, of which it exposes a section.
+/// Returns the part of `origin` of the window of this number, of which it exposes a section.
 pub(super) fn exposed_by(windows: &[&WindowCore], number: u32, origin: usize) -> *const u8 {
     let window = numbered(windows, number).expect("an exposed section's window is in its fence");
     window.peers[origin].base
@@ -50,14 +53,15 @@ fn numbered<'w>(windows: &[&'w WindowCore], number: u32) -> Option<&'w WindowCor
 }
 
 impl Fence<'_> {
-    /// What this rank reads, and which ranks read it, once all notifications are in, and what came before them.
+    /// Returns what this rank reads, and whether others read it. Called when all notifications, and
+    /// the frames before them, have arrived.
     pub(super) fn reads(&mut self, all: &Notifications) -> Reads {
         let reads = self.asks || all.flags & EXPOSES != 0;
         let read = self.exposes || all.flags & READS != 0;
         Reads { reads, read, first: read && self.meets(all) }
     }
 
-    /// Whether something that is written to this rank's memory may be read by others.
+    /// Returns whether others may read something that is written to this rank's memory.
     fn meets(&mut self, all: &Notifications) -> bool {
         let me = self.world.rank;
         let writes = !all.quiet()
@@ -103,15 +107,16 @@ impl Fence<'_> {
                     });
                     return hit;
                 };
-                // SAFETY: filled by the other rank before its notification, which this rank has read; it will not touch it
-                // before its fence after the next.
+                // SAFETY: filled by the other rank before its notification, which this rank has
+                // read; it will not touch it before its fence after the next.
                 let theirs = unsafe { &*region.outbox(set, me) };
                 theirs.looks.iter().any(|read| self.written(window, read, &left))
             })
         })
     }
 
-    /// Whether any of these elements of this rank's part of `window` are written, or may be.
+    /// Returns whether any of these elements of this rank's part of `window` are written, or may
+    /// be.
     fn written(&self, window: &WindowCore, read: &Datatype, left: &Cell<usize>) -> bool {
         let me = self.world.rank;
         let meets = |write: &Datatype| {
@@ -161,14 +166,15 @@ impl Fence<'_> {
                     });
                     return hit;
                 };
-                // SAFETY: the origin filled this set before its notification and will not touch it before its fence after the
-                // next, which waits for this rank's next notification.
+                // SAFETY: the origin filled this set before its notification and will not touch it
+                // before its fence after the next, which waits for this rank's next notification.
                 let outbox = unsafe { &*region.outbox(window.set.get(), me) };
                 outbox.wide.iter().any(|wide| meets(&wide.remote)) || some(&outbox.records)
             })
     }
 
-    /// Notes the operations that ride in notifications of ranks whose memory is reached and whose values are not shared.
+    /// Notes the operations in notifications of ranks whose memory is reached and whose values are
+    /// not shared.
     fn note_riders(&mut self) {
         let site = self.call.site;
         for (place, window) in self.windows.iter().enumerate() {
@@ -180,7 +186,7 @@ impl Fence<'_> {
                     && let Some(notification) = self.notification(origin)
                     && are_riding(notification.address)
                 {
-                    // SAFETY: it is of this exchange, and rides.
+                    // SAFETY: it is of this exchange, and its records are in the notification.
                     let records = unsafe { riders(notification, place) };
                     let elements = touched(records, window.element.size as usize).flatten();
                     let put = |at: usize| Record { head: Head::new(at as u64, PUT, site).0, value: 0 };
@@ -190,10 +196,11 @@ impl Fence<'_> {
         }
     }
 
-    /// Copies what others exposed to this rank, in the order that it will be applied in.
+    /// Copies what others exposed to this rank, in the order in which it will be applied.
     ///
     /// # Errors
-    /// There is no memory for it: the world ends, since others may be done with this fence already.
+    /// There is no memory for the copy: the world ends, since others may have finished with this
+    /// fence already.
     pub(super) fn copy_exposed(&mut self) -> Result<Vec<u8>> {
         let (mut staged, mut bytes) = (self.world.copied.take(), 0usize);
         staged.clear();
@@ -214,8 +221,8 @@ impl Fence<'_> {
         self.each_exposed(|number, origin, section, size| {
             let at = staged.len();
             staged.resize(at + section.size() * size, 0);
-            // SAFETY: the origin has checked the section, and writes its memory only when this rank has settled; there is
-            // room for as many elements.
+            // SAFETY: the origin has checked the section, and writes its memory only when this rank
+            // has settled; there is room for as many elements.
             unsafe {
                 kernel::pack(
                     exposed_by(self.windows, number, origin),
@@ -228,8 +235,8 @@ impl Fence<'_> {
         Ok(staged)
     }
 
-    /// Every section that is exposed to this rank, in the order that it will be applied in: the number of its window, its owner, and the
-    /// size of its elements.
+    /// Calls `act` with every section that is exposed to this rank, in the order in which it will
+    /// be applied: the number of its window, its owner, the section, and the size of its elements.
     fn each_exposed(&self, mut act: impl FnMut(u32, usize, &Datatype, usize)) {
         let me = self.world.rank;
         for window in self.windows {
@@ -259,10 +266,10 @@ impl Fence<'_> {
         }
     }
 
-    /// This rank begins to read memory of others, if there is anything to be read.
+    /// Begins to read memory of others, if there is anything to read.
     ///
     /// # Errors
-    /// The world was ended: nobody waits for those who read any more.
+    /// The world was ended: nobody waits for readers any more.
     pub(super) fn touch(&mut self, reads: Reads) -> Result<()> {
         if !reads.reads || self.world.touching(self.endpoint, true).unwrap_or(true) {
             return Ok(());
@@ -273,7 +280,8 @@ impl Fence<'_> {
         Err(self.world.lost(&lost, self.call).leaving(State::Mixed))
     }
 
-    /// This rank has read what it wanted; wait until those who read its memory have, too. One that is lost reads no more.
+    /// Notifies others that this rank has read what it needed, then waits until the readers of its
+    /// memory have finished, too. A reader that is lost reads no more.
     pub(super) fn settle(&mut self, reads: Reads) -> Result<()> {
         if without(Wait::Leaving) {
             return Ok(());
@@ -311,7 +319,7 @@ impl Fence<'_> {
         }
     }
 
-    /// Whether this rank exposes a section to `other`.
+    /// Returns whether this rank exposes a section to `other`.
     pub(super) fn exposes_to(&self, other: usize) -> bool {
         self.windows.iter().any(|window| {
             // SAFETY: this rank's own set, filled before its notification.
@@ -339,7 +347,7 @@ mod tests {
     fn a_wait_for_one_that_still_reads_is_reported_with_who_reads() {
         let (tell, told) = channel();
         let (tell, told) = (Arc::new(Mutex::new(tell)), Mutex::new(told));
-        // Nobody listens any more once the other has heard it.
+        // Nobody receives any more once the other rank has seen it.
         let say = move |stall: Option<&Stall>| drop(tell.lock().expect("no panic").send(stall.cloned()));
         let over = say.clone();
         let world = ranks(2).stall(Some(Duration::ZERO)).on_stall(move |stall| say(Some(stall)));
@@ -354,7 +362,8 @@ mod tests {
                     assert!(error.to_string().contains("enough"), "{error}");
                     return Ok(None);
                 }
-                // A rank that says that it reads the other's memory, ends the world, and reads on.
+                // A rank that announces that it reads the other's memory, ends the world, and reads
+                // on.
                 u.get(0..1).from(0, 1)?;
                 let windows = [&**u.core()];
                 core.calls.begin();
@@ -382,7 +391,8 @@ mod tests {
         assert_eq!((stall.rank, stall.awaited, stall.came, stall.expected), (0, 1, 0, 1), "{stall}");
         assert_eq!((stall.file, stall.number), (file!(), 2), "{stall}");
     }
-    /// Rank 2 leaves without a notification for rank 0; rank 1 has all notifications, for all that rank 0 can know, and reads its memory.
+    /// Rank 2 leaves without a notification for rank 0. As far as rank 0 can know, rank 1 has all
+    /// notifications and reads its memory.
     #[test]
     fn a_rank_that_misses_a_notification_returns_when_nobody_reads_its_memory() {
         for transport in [TransportKind::Local, TransportKind::ShmThreads] {
@@ -410,7 +420,8 @@ mod tests {
                         endpoint.publish(0).expect("the world goes on");
                         reads.wait();
                         let told = told.lock().expect("no panic");
-                        // The report that it waits for rank 1 to leave its memory alone; or that it has returned.
+                        // Either a report that rank 0 waits for rank 1 to stop reading its memory,
+                        // or the news that rank 0 has returned.
                         let leaves =
                             |stall: &Option<Stall>| stall.as_ref().is_none_or(|stall| stall.what == LEAVING);
                         *said.lock().expect("no panic") = told.iter().find(leaves).flatten();

@@ -1,4 +1,5 @@
-//! Fences that are refused for the windows that they name: this rank takes part, so that all learn of it.
+//! Fences that are refused because of the windows that they name. This rank takes part, so that all
+//! see the failure.
 
 use super::{Fence, discard};
 use crate::state::call::Call;
@@ -6,7 +7,7 @@ use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass, Result};
 
-/// The error of a fence of a window that is posted or being accessed.
+/// Returns the error of a fence of a window that is posted or being accessed.
 pub(super) fn left_open(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Option<Error> {
     let open = windows.iter().find_map(|window| window.open_since())?;
     let message = format!(
@@ -15,8 +16,8 @@ pub(super) fn left_open(world: &WorldCore, windows: &[&WindowCore], call: &Call)
     Some(call.error(world, ErrorClass::RmaSync, message))
 }
 
-/// Some of `windows` are of another world, whose ranks are others: nothing of them is looked at. This rank takes part so
-/// that the others learn of it.
+/// Refuses a fence some of whose `windows` are of another world, which has other ranks. Nothing of
+/// them is examined. This rank takes part so that the others see the failure.
 #[cold]
 pub(super) fn refuse_foreign(
     world: &WorldCore,

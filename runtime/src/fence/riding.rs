@@ -1,6 +1,9 @@
-//! A notification carries records where the ranks reach each other's memory, and nothing else is sent then; elsewhere, in
-//! a census, it carries short frames. The records are of one window of the fence or of two, and the address of the notification says of
-//! which, by their places in the fence.
+//! Records and frames that notifications carry.
+//!
+//! A notification carries records between ranks that reach each other's memory, and nothing else is
+//! sent then. Elsewhere, in a census, it carries short frames. The records are of one window of the
+//! fence or of two, and the address of the notification encodes which, by their places in the
+//! fence.
 
 use crate::collect::limits::count_more;
 use crate::fence::remote::Frames;
@@ -10,16 +13,17 @@ use fencepost_planner::Result;
 use fencepost_transport::{Notification, Notify, Record, Topology};
 use std::ptr::with_exposed_provenance;
 
-/// The places of windows that a notification can tell apart.
+/// The number of places of windows that the address of a notification can encode.
 pub(super) const MOST_WINDOWS: usize = 6;
 
-/// Whether a notification with this address has records that ride in it, or that it says the address of.
+/// Returns whether a notification with this address contains records, or the address of records.
 #[inline(always)]
 pub(super) fn are_riding(address: usize) -> bool {
     address > INLINE - MOST_WINDOWS * (MOST_WINDOWS + 1)
 }
 
-/// Lets the records of the window at this place ride: one or two in the notification, of more it says where they lie.
+/// Adds the records of the window at this place to the notification: one or two as they are, more
+/// by their address.
 #[inline(always)]
 pub(super) fn of_one(notification: &mut Notification, place: usize, records: &[Record]) {
     notification.count = records.len() as u32;
@@ -32,8 +36,8 @@ pub(super) fn of_one(notification: &mut Notification, place: usize, records: &[R
     }
 }
 
-/// Lets the records of the windows at these two places ride: one of each in the notification; else it says where they lie, and
-/// how many there are.
+/// Adds the records of the windows at these two places to the notification: one of each as they
+/// are, otherwise by their address and number.
 pub(super) fn of_two(
     notification: &mut Notification,
     (first, ones): (usize, &[Record]),
@@ -50,11 +54,12 @@ pub(super) fn of_two(
     };
 }
 
-/// The records that ride in a notification, or that it says the address of, of the window at this place.
+/// Returns the records of the window at this place, from the notification or from the address that
+/// it contains.
 ///
 /// # Safety
-/// They [are riding](are_riding), in a notification of this exchange: its sender leaves the records as they are until its fence
-/// after the next, which waits for this rank's next notification.
+/// They [are riding](are_riding), in a notification of this exchange: its sender leaves the records
+/// unchanged until its fence after the next, which waits for this rank's next notification.
 #[inline(always)]
 pub(super) unsafe fn riders(notification: &Notification, place: usize) -> &[Record] {
     // SAFETY: there are as many at that address, by the caller's promise.
@@ -78,8 +83,9 @@ pub(super) unsafe fn riders(notification: &Notification, place: usize) -> &[Reco
 }
 
 impl Fence<'_> {
-    /// Before frames are sent, in an exchange with a census: none rides yet. The items of an exchange that all ranks take again are
-    /// given back first, since what is sent finds them in the world.
+    /// Prepares to add frames to the census, before frames are sent in an exchange with a census.
+    /// The items of an exchange that all ranks take again are given back first, since `send` looks
+    /// for them in the world.
     pub(super) fn begin_rides(&mut self) {
         if let Some(items) = self.items.take() {
             self.world.items.replace(items);
@@ -87,7 +93,8 @@ impl Fence<'_> {
         self.world.items.borrow_mut().rides.begin();
     }
 
-    /// Takes in the frames that rode here from a rank that has sent `count` frames: returns how many they are.
+    /// Takes in the frames that the census carried here from a rank that has sent `count` frames.
+    /// Returns how many they are.
     pub(super) fn take_ridden(&mut self, frames: &Frames<'_>, count: u32) -> Result<u32> {
         let Some(items) = self.items.as_ref().filter(|_| self.counted) else { return Ok(0) };
         let mut taken = 0;
@@ -101,27 +108,31 @@ impl Fence<'_> {
         Ok(taken)
     }
 
-    /// Whether all that there is for `to` is a plain record or two of one window, which the notification holds. Gets are read
-    /// directly there, and need nothing to be sent if they are not listed.
+    /// Returns whether all that there is for `to` is a plain record or two of one window, which the
+    /// notification contains. Gets are read directly there, and need no frame if they are not
+    /// listed.
     pub(super) fn in_notification(&self, to: usize) -> bool {
         let [window] = self.windows else { return false };
         if self.listed && window.pending.borrow().asks(to) {
             return false;
         }
-        // SAFETY: the set being filled is touched by its owner only.
+        // SAFETY: only its owner touches the set being filled.
         let outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
         outbox.records.len() <= 2 && outbox.wide.is_empty() && self.endpoint.reaches(to)
     }
 
-    /// Whether what there is from `from` rides in its notification. Only ranks that reach each other's memory do that, and only
-    /// what such a rank says is applied as it is: a notification that came as a message may say anything; in a census it is
-    /// refused there.
+    /// Returns whether what there is from `from` is in its notification.
+    ///
+    /// Only ranks that reach each other's memory do that, and only such a rank's records are
+    /// applied without a check. A notification that came as a message may contain anything; a
+    /// census refuses this form there.
     pub(super) fn rides(&mut self, from: usize) -> bool {
         self.endpoint.reaches(from)
             && self.notification(from).is_some_and(|notification| are_riding(notification.address))
     }
 
-    /// The notification of `from`, as far as it is known: in a census, only of those who have something for this rank.
+    /// Returns the notification of `from`, if it is known. In a census, only ranks that have
+    /// something for this rank have one.
     #[inline(always)]
     pub(super) fn notification(&mut self, from: usize) -> Option<&Notification> {
         match &self.items {

@@ -1,5 +1,5 @@
-//! What a rank does by itself before its notification: it checks what it alone can see, reads the sections that are sources or
-//! exposes them, and lists what it will read in place.
+//! What a rank does by itself before its notification: it checks what it alone can see, reads or
+//! exposes the sections that are sources, and lists what it will read in place.
 
 use crate::collect::limits::most_operations;
 use crate::collect::operation::WindowKey;
@@ -15,8 +15,9 @@ use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Endpoint, Topology};
 
-/// Checks what one rank can see, and reads or exposes sections that are sources. Returns whether all that this rank gets is
-/// listed for the ranks it is got from, so that it may land where it belongs at once.
+/// Checks what one rank can see, and reads or exposes sections that are sources. Returns whether
+/// all gets of this rank are listed for their targets, so that they may land in their destinations
+/// at once.
 pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Result<bool> {
     for (i, window) in windows.iter().enumerate() {
         if windows[..i].iter().any(|other| other.key == window.key) {
@@ -31,12 +32,12 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
         for target in 0..world.size {
             let Some(outbox) = window.region.made_outbox(set, target) else { continue };
             if let Some(from) = elements {
-                // SAFETY: the set being filled is touched by its owner only; each displacement was checked at the call
-                // against this rank's part of that window, which this rank is fencing, and nobody else writes it before
-                // this rank's notification is out.
+                // SAFETY: only its owner touches the set being filled. Each displacement was
+                // checked at the call against this rank's part of that window, which this rank is
+                // fencing, and nobody else writes it before this rank's notification is out.
                 unsafe { (*outbox).read_elements(from.region.base(), window.element.size as usize) };
             }
-            // SAFETY: the set being filled is touched by its owner only.
+            // SAFETY: only its owner touches the set being filled.
             let Outbox { records, sections, .. } = unsafe { &*outbox };
             let (records, sections) = (records.len(), *sections);
             if records > most_operations() {
@@ -78,7 +79,8 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
     Ok(list(world, windows, endpoint))
 }
 
-/// The window whose elements are sources of records in `window`, if there are any: they are read now.
+/// Returns the window whose elements are sources of records in `window`, if there are any. They are
+/// read now.
 fn sources_of_records<'w>(
     world: &WorldCore,
     windows: &[&'w WindowCore],
@@ -90,7 +92,7 @@ fn sources_of_records<'w>(
     find(windows, key).map(Some).ok_or_else(|| call.not_in_fence(world, key, site))
 }
 
-/// More operations of one epoch than can be counted where they travel.
+/// Returns the error of an epoch with more operations than can be counted where they travel.
 #[cold]
 fn too_many(window: &WindowCore, call: &Call, count: usize, what: &str) -> Error {
     let message = format!(
@@ -101,7 +103,8 @@ fn too_many(window: &WindowCore, call: &Call, count: usize, what: &str) -> Error
     call.error(&window.world, ErrorClass::Size, message)
 }
 
-/// Makes room in tickets for what they get, elements of `size` bytes. Returns whether there is enough memory.
+/// Makes room in tickets for the elements of `size` bytes that they get. Returns whether there is
+/// enough memory.
 fn tickets(pending: &Pending, size: usize) -> bool {
     pending.wide.iter().all(|get| match &get.landing {
         Landing::Ticket(slot) => slot.reserve(get.remote.size() * size),
@@ -109,7 +112,7 @@ fn tickets(pending: &Pending, size: usize) -> bool {
     })
 }
 
-/// Checks that ranks whose memory is not reached will answer all that is asked of them.
+/// Checks that ranks whose memory is not reached will answer all gets from them.
 fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()> {
     let (world, size) = (&window.world, window.element.size as usize);
     let endpoint = world.endpoint.borrow();
@@ -127,12 +130,12 @@ fn answerable(window: &WindowCore, pending: &Pending, call: &Call) -> Result<()>
     Ok(())
 }
 
-/// The decision about all sections that other ranks can read in place.
+/// Makes the decision about all sections that other ranks can read in place.
 fn rendezvous(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> Rendezvous {
     let sections = windows.iter().flat_map(|window| {
         let targets = (0..endpoint.size()).filter(|&to| to != endpoint.rank() && endpoint.reaches(to));
         targets.flat_map(|target| {
-            // SAFETY: the set being filled is touched by its owner only.
+            // SAFETY: only its owner touches the set being filled.
             let outbox = unsafe { &*window.region.outbox(window.set.get(), target) };
             outbox.wide.iter().filter_map(|wide| section(wide, window))
         })
@@ -142,14 +145,17 @@ fn rendezvous(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -
     decided
 }
 
-/// The section that this operation on `window` has for a source, if it has one.
+/// Returns the section that this operation on `window` has as a source, if it has one.
 fn section<'a>(wide: &'a DatatypeOperation, window: &WindowCore) -> Option<Section<'a>> {
     let DatatypeSource::Section(_, source, _) = &wide.source else { return None };
     Some(Section { mode: wide.mode, source, target: &wide.remote, size: window.element.size })
 }
 
-/// Copies sections into the outbox's arena, or leaves and exposes them, as it was `decided`; `None` where the target cannot
-/// read them. To such a target a sole one is sent from where it is. To one target as much is exposed as may be got from one rank, since it may have to stage all of it.
+/// Copies sections into the outbox's arena, or leaves and exposes them, as `decided`; `None` if the
+/// target cannot read them.
+///
+/// A single section for such a target is sent from its own memory. The bytes exposed to one target
+/// are limited to what may be got from one rank, since the target may have to stage all of them.
 fn read_sections(
     outbox: &mut Outbox,
     (windows, target): (&[&WindowCore], usize),
@@ -158,7 +164,7 @@ fn read_sections(
     decided: Option<Rendezvous>,
 ) -> Result<()> {
     let (mut exposed, mut exposed_bytes) = (0, 0usize);
-    // Where it is reached, it was decided.
+    // Where the target is reached, it was decided.
     let sole = target != world.rank && decided.is_none() && outbox.wide.len() == 1;
     for index in 0..outbox.wide.len() {
         let wide = &outbox.wide[index];
@@ -190,8 +196,9 @@ fn read_sections(
             );
             return Err(call.error(world, ErrorClass::NoMem, message));
         };
-        // SAFETY: the section was checked against this rank's part of the window, which this rank is fencing; nobody
-        // else writes it before this rank's notification is out; it has as many bytes.
+        // SAFETY: the section was checked against this rank's part of the window, which this rank
+        // is fencing; nobody else writes it before this rank's notification is out; it has as many
+        // bytes.
         unsafe { kernel::pack(from, &elements, size, to.as_mut_ptr()) };
         outbox.wide[index].source = DatatypeSource::Bytes(at);
     }
@@ -199,7 +206,8 @@ fn read_sections(
     Ok(())
 }
 
-/// Tell those that this rank gets from which elements, if it is a few gets that may be direct, none of them from itself.
+/// Lists for the ranks from which this rank gets which elements these are, if it is a few gets that
+/// may be direct, none of them from itself.
 fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool {
     let count: usize = windows.iter().map(|window| window.pending.borrow().gets.len()).sum();
     if count == 0 || count > LISTED {
@@ -214,7 +222,7 @@ fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool
             let mode = get.wide().map_or(window.asked(Mode::Auto), |wide| pending.wide[wide].mode);
             let read = endpoint.shares(target) || {
                 sent += elements as u64 * u64::from(window.element.size);
-                // More than that is not believed (`remote::most_answered`).
+                // Targets do not accept more than that (`remote::most_answered`).
                 endpoint.reaches(target) && elements <= window.peers[target].len
             };
             direct |= mode == Mode::Direct;
@@ -228,7 +236,7 @@ fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool
         let pending = window.pending.borrow();
         for get in &*pending.gets {
             if endpoint.shares(get.target()) {
-                // SAFETY: the set being filled is touched by its owner only.
+                // SAFETY: only its owner touches the set being filled.
                 let outbox = unsafe { &mut *window.region.make_outbox(window.set.get(), get.target()) };
                 outbox.looks.push(pending.remote(get));
             }

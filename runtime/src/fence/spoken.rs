@@ -1,19 +1,19 @@
-//! Messages of a census, and notes, as they are signed, posted and read.
+//! How messages of a census, and notes, are signed, posted and read.
 
 use crate::fence::{EXPOSES, READS};
 use crate::state::census::{Items, digest};
 use crate::state::world::WorldCore;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Lost, Notification, Port, Topology};
 
-/// Bytes of a digest, with which each message begins.
+/// The bytes of a digest, with which each message begins.
 pub(super) const DIGEST: usize = 8;
 
-/// Whether a rank that says this to another has something for it.
+/// Returns whether a rank that sends this notification to another has something for it.
 pub(super) fn has_something(said: &Notification) -> bool {
     said.count > 0 || said.flags & (READS | EXPOSES) != 0
 }
 
-/// Posts a message; where it is not copied, it is taken out of `bytes`, and kept.
+/// Posts a message. If it is not copied, it is taken out of `bytes`, and kept.
 pub(super) fn post(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -24,19 +24,20 @@ pub(super) fn post(
     if endpoint.shares(to) && !bytes.is_empty() {
         return world.post_kept(endpoint, to, header, std::mem::take(bytes));
     }
-    // SAFETY: where values are not shared, memory of the heap is copied; and nothing is read of an empty payload.
+    // SAFETY: where values are not shared, memory of the heap is copied; and nothing is read of an
+    // empty payload.
     unsafe { endpoint.post(to, Port::FENCE, header, bytes.as_ptr(), bytes.len()) }?;
     world.posted(to);
     Ok(())
 }
 
-/// Writes the digest of this message, of the census of this number, where it has room for it.
+/// Writes the digest of this message, of the census of this number, into the room for it.
 pub(super) fn sign(number: u64, word: u64, flags: u32, message: &mut [u8]) {
     let digest = digest(number, word, flags, &message[DIGEST..]);
     message[..DIGEST].copy_from_slice(&digest.to_le_bytes());
 }
 
-/// Whether this is a message of this census as its sender wrote it.
+/// Returns whether this is a message of this census, unaltered.
 pub(super) fn is_whole(items: &Items, frame: &Frame) -> bool {
     let Header { word, extra, .. } = frame.header;
     payload(frame)
@@ -44,11 +45,11 @@ pub(super) fn is_whole(items: &Items, frame: &Frame) -> bool {
         .is_some_and(|(said, rest)| u64::from_le_bytes(*said) == digest(items.number(), word, extra, rest))
 }
 
-/// The reason why a rank is refused whose message is not what ranks send.
+/// The reason for which a rank is refused whose message is not what ranks send.
 pub(super) const ALTERED: &str =
     "it sent a message of a census that was altered, or a frame that belongs to no exchange";
 
-/// The bytes of a frame that was polled and not released.
+/// Returns the bytes of a frame that was polled and not released.
 pub(super) fn payload(frame: &Frame) -> &[u8] {
     // SAFETY: readable until it is released, and callers drop the slice before that.
     unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }

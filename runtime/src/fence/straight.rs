@@ -1,12 +1,16 @@
-//! The straight path of the fence: windows of which only records wait, and ranks that all reach each other's memory.
+//! The short path of the fence: windows for which only records wait, and ranks that all reach each
+//! other's memory.
 //!
-//! It is the same fence, with one loop over the ranks before the notifications are sent and one after: nothing is got, exposed or
-//! listed, and no frame is posted. Records ride in their notification, one or two; of more it says where they lie. They are of one
-//! window or of two. What other ranks have for this one may be anything: where it is records that ride, and nobody reads this
-//! rank's memory, they are applied at once (W1: all notifications are in); else what follows the notifications is
-//! [`conclude`](Fence::conclude), as for every fence, which is also where a notification has not come within a microsecond or two.
+//! It is the same fence, with one loop over the ranks before the notifications are sent and one
+//! after: nothing is got, exposed or listed, and no frame is posted. A notification contains one or
+//! two records; for more it contains their address. They are of one window or of two. What other
+//! ranks have for this one may be anything. If it is records in this form, and nobody reads this
+//! rank's memory, they are applied at once (W1: all notifications are in). Otherwise
+//! [`conclude`](Fence::conclude) follows the notifications, as in every fence; so it does when a
+//! notification has not come within a microsecond or two.
 //!
-//! All of it is compiled as one function for each kind of end: two ranks that are threads of one core pay for every instruction.
+//! All of it is compiled as one function for each kind of end: two ranks that are threads of one
+//! core pay for every instruction.
 
 use crate::collect::limits::most_operations;
 use crate::fence::riding::{self, MOST_WINDOWS, are_riding, riders};
@@ -22,7 +26,8 @@ use fencepost_planner::Result;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_transport::{Endpoint, Liveness, Lost, Notify, Record};
 
-/// Whether a fence of these windows may go straight; their operations are not counted yet.
+/// Returns whether a fence of these windows may take the short path. Their operations are not
+/// counted yet.
 #[inline(always)]
 fn are_straight(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> bool {
     world.is_straight
@@ -40,8 +45,8 @@ fn is_straight(world: &WorldCore, window: &WindowCore) -> bool {
         && (window.getting.fills_none() || window.getting.has_none(&window.pending.borrow().gets))
 }
 
-/// The fence of no window, where it goes straight: a meeting of all ranks, outside of all supersteps. `None` where it does not, and
-/// nothing has happened yet.
+/// Runs the fence of no window by the short path: a meeting of all ranks, outside of all
+/// supersteps. Returns `None` if it cannot; nothing has happened then.
 #[inline(never)]
 pub(super) fn fence_of_none(world: &WorldCore, call: &Call) -> Option<Result<()>> {
     if !world.tells() || without(Wait::Composition) || world.admits(call).is_err() {
@@ -50,14 +55,17 @@ pub(super) fn fence_of_none(world: &WorldCore, call: &Call) -> Option<Result<()>
     Some(tell(world, call, &mut world.endpoint.borrow_mut(), None))
 }
 
-/// The fence of one window, where it goes straight; `None` where it does not, and nothing has happened yet. One function for all
-/// callers, and all that it calls a part of it.
+/// Runs the fence of one window by the short path. Returns `None` if it cannot; nothing has
+/// happened then.
+///
+/// This is one function for all callers, and everything that it calls is a part of it.
 #[inline(never)]
 pub(super) fn fence_of_one(world: &WorldCore, window: &WindowCore, call: &Call) -> Option<Result<()>> {
     fence(world, &[window], call)
 }
 
-/// The fence of several windows, where it goes straight; `None` where it does not, and nothing has happened yet.
+/// Runs the fence of several windows by the short path. Returns `None` if it cannot; nothing has
+/// happened then.
 #[inline(never)]
 pub(super) fn fence_of_several(
     world: &WorldCore,
@@ -69,13 +77,13 @@ pub(super) fn fence_of_several(
         return None;
     }
     match windows {
-        // Of two the loops are no loops.
+        // With two windows the loops are unrolled.
         [first, second] => fence(world, &[*first, *second], call),
         more => fence(world, more, call),
     }
 }
 
-/// The fence of these windows.
+/// Runs the fence of these windows.
 #[inline(always)]
 fn fence(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Option<Result<()>> {
     if !are_straight(world, windows, call) {
@@ -106,7 +114,8 @@ fn fence(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Option<Resu
     Some(result)
 }
 
-/// Calls a function of the end of a world whose ranks reach each other's memory, compiled for each kind of end.
+/// Calls a function of the end of a world whose ranks reach each other's memory, compiled for each
+/// kind of end.
 macro_rules! with_end {
     ($endpoint:expr, $function:ident($($argument:expr),*)) => {
         match $endpoint {
@@ -118,8 +127,8 @@ macro_rules! with_end {
     };
 }
 
-/// The exchange of a fence that [`are_straight`] allows. `None` where it does not go straight after all, and nothing has
-/// happened yet.
+/// Makes the exchange of a fence that [`are_straight`] allows. Returns `None` if it cannot take the
+/// short path after all; nothing has happened then.
 #[inline(always)]
 fn exchange(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Option<Result<()>> {
     let endpoint = &mut *world.endpoint.borrow_mut();
@@ -136,8 +145,8 @@ fn exchange(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> Option<R
     result
 }
 
-/// Every rank tells each other the same, or nothing, in an exchange that fences no window and goes straight. What they have told
-/// is in their notifications.
+/// Sends the same to every other rank, or nothing, in an exchange that fences no window and takes
+/// the short path. What the others have sent is in their notifications.
 pub(super) fn tell(
     world: &WorldCore,
     call: &Call,
@@ -160,7 +169,7 @@ pub(super) fn tell(
     result
 }
 
-/// What a rank has said to all others, and the word of the exchange.
+/// What a rank has published for all others, and the word of the exchange.
 struct Said {
     hash: u64,
     word: u64,
@@ -168,8 +177,8 @@ struct Said {
     flags: u32,
 }
 
-/// Drafts the notifications and publishes them. `None` where the fence does not go straight: then records were counted and no
-/// more, and drafts are written once more.
+/// Drafts the notifications and publishes them. Returns `None` if the fence cannot take the short
+/// path: records have only been counted then, and the drafts are written again.
 #[inline(always)]
 fn enter<E: Notify + Liveness>(
     end: &mut E,
@@ -179,7 +188,7 @@ fn enter<E: Notify + Liveness>(
 ) -> Option<Result<Said, Lost>> {
     let flags = world.behind_it();
     for to in 0..world.size {
-        // Those of one window or two ride.
+        // Records of one window or two go into the notification.
         let (mut first, mut second) = ((0, &[][..]), None);
         for (place, window) in windows.iter().enumerate() {
             match records(world, windows, window, to)? {
@@ -206,7 +215,7 @@ fn enter<E: Notify + Liveness>(
     Some(publish(end, world, windows, call, flags))
 }
 
-/// Drafts what this rank tells others, and publishes it.
+/// Drafts what this rank sends to others, and publishes it.
 #[inline(always)]
 fn say<E: Notify + Liveness>(
     end: &mut E,
@@ -244,8 +253,9 @@ fn publish<E: Notify + Liveness>(
     Ok(Said { hash, word, notifications, flags })
 }
 
-/// Reads the notifications of all others. Returns the flags of all, and how many have something for this rank, where all agree, nobody
-/// reads its memory, and what is for it is records that ride; else some notification may not have come.
+/// Reads the notifications of all others. Returns the flags of all, and how many ranks have
+/// something for this one, if all agree, nobody reads this rank's memory, and everything for it is
+/// records in notifications. Otherwise returns `None`; some notification may not have come.
 #[inline(always)]
 fn agree<E: Notify>(end: &mut E, world: &WorldCore, said: &Said) -> Option<(u32, usize)> {
     let (mut flags, mut senders) = (said.flags, 0);
@@ -262,8 +272,8 @@ fn agree<E: Notify>(end: &mut E, world: &WorldCore, said: &Said) -> Option<(u32,
     Some((flags, senders))
 }
 
-/// Reads the notifications of all others, and applies what is for this rank, where they [agree]. Returns whether that was so; else
-/// nothing was applied.
+/// Reads the notifications of all others and, if they [agree], applies what is for this rank.
+/// Returns whether they did; otherwise nothing was applied.
 #[inline(always)]
 fn found_records_only<E: Notify>(
     end: &mut E,
@@ -280,18 +290,20 @@ fn found_records_only<E: Notify>(
         let origins = if senders == 0 { me..me + 1 } else { 0..world.size };
         for origin in origins {
             let records = if origin == me {
-                // SAFETY: the set being filled is touched by its owner only, and not while these are used.
+                // SAFETY: only its owner touches the set being filled, and not while these are
+                // used.
                 unsafe { &(&*window.region.outbox(window.set.get(), me)).records[..] }
             } else {
                 match end.await_briefly(origin) {
-                    // SAFETY: it is of this exchange, and rides.
+                    // SAFETY: it is of this exchange, and its records are in the notification or at
+                    // the address that it contains.
                     Some(notification) if notification.count > 0 => unsafe { riders(notification, place) },
                     _ => continue,
                 }
             };
             if !records.is_empty() {
-                // SAFETY: this rank's own memory, in its own fence, which nobody reads; whose records these are checked every
-                // displacement against this length.
+                // SAFETY: this rank's own memory, in its own fence, which nobody reads. The origin
+                // of these records checked every displacement against this length.
                 unsafe { window.apply_records(records) };
             }
         }
@@ -300,8 +312,9 @@ fn found_records_only<E: Notify>(
     true
 }
 
-/// The records of this window for one rank, with the elements read that are sources of theirs; those that were read before are
-/// not read again. `None` where they cannot be read where they are.
+/// Returns the records of this window for one rank, after reading the elements that are their
+/// sources. Those that were read before are not read again. Returns `None` if the records cannot be
+/// read in place.
 #[inline(always)]
 fn records<'w>(
     world: &WorldCore,
@@ -311,9 +324,9 @@ fn records<'w>(
 ) -> Option<&'w [Record]> {
     let writer = &window.fast_paths[to].writer;
     if writer.fills_none() {
-        return Some(&[]); // and its log says so
+        return Some(&[]); // and its log contains none
     }
-    // The set being filled is touched by its owner only, and writers are on it alone.
+    // Only its owner touches the set being filled, and writers are on it alone.
     let Some(outbox) = window.region.made_outbox(window.set.get(), to) else {
         writer.leave();
         return Some(&[]);
@@ -331,8 +344,9 @@ fn records<'w>(
         None => window.elements.get().then_some(window),
     };
     if let Some(from) = sources {
-        // SAFETY: as above; each displacement was checked at the call against this rank's part of that window, which this
-        // rank is fencing, and nobody else writes it before this rank's notification is out.
+        // SAFETY: as above; each displacement was checked at the call against this rank's part of
+        // that window, which this rank is fencing, and nobody else writes it before this rank's
+        // notification is out.
         unsafe { outbox.read_elements(from.region.base(), window.element.size as usize) };
     }
     let ride = outbox.records.len() <= if windows.len() == 1 { 2 } else { 0 };
@@ -340,7 +354,8 @@ fn records<'w>(
     (outbox.records.len() <= most_operations() && reached).then_some(&outbox.records[..])
 }
 
-/// What follows where this rank has [entered](enter), or could not, and has not [found records only](found_records_only).
+/// Does the rest of the fence if this rank has [entered](enter), or could not, and has not [found
+/// records only](found_records_only).
 #[inline(never)]
 fn go_on(fence: &mut Fence<'_>, entered: Result<Said, Lost>) -> Result<()> {
     let Said { hash, word, notifications, flags } = entered.map_err(|lost| fence.quit(&lost))?;
@@ -355,7 +370,8 @@ mod tests {
     use fencepost_planner::Result;
     use fencepost_planner::element::Op;
 
-    /// Each rank's fence goes straight or not, by what it has collected; the ranks of one exchange go different ways.
+    /// Each rank's fence takes the short path or not, depending on what it has collected. The ranks
+    /// of one exchange take different paths.
     #[test]
     fn ranks_that_go_straight_and_ranks_that_do_not_meet() {
         for transport in [TransportKind::Local, TransportKind::ShmThreads] {
@@ -399,8 +415,9 @@ mod tests {
         }
     }
 
-    /// Records of none, one, two or three of the windows of a fence, few or many, and with sections of another window for
-    /// sources; some ranks do not go straight, and read what the records change.
+    /// Records of none, one, two or three of the windows of a fence, few or many, and with sections
+    /// of another window as sources. Some ranks do not take the short path, and read what the
+    /// records change.
     #[test]
     fn records_of_several_windows_are_applied_to_their_own() {
         for transport in [TransportKind::Local, TransportKind::ShmThreads] {
@@ -450,7 +467,8 @@ mod tests {
         }
     }
 
-    /// One element of another window, or of the same by its name, with elements of the window itself in the same epoch, and out of either.
+    /// One element of another window, or of the same one by its name, with elements of the window
+    /// itself in the same epoch, and outside of either.
     #[test]
     fn an_element_of_another_window_is_read_as_the_fence_is_entered() {
         for transport in [TransportKind::Local, TransportKind::ShmThreads] {

@@ -1,4 +1,4 @@
-//! [`Aside`]: frames of operations that came before the census had ended which says how many there are.
+//! [`Aside`]: frames of operations that arrive before the census has counted them.
 
 use fencepost_transport::{Frame, Header};
 use std::collections::VecDeque;
@@ -8,36 +8,37 @@ use std::collections::VecDeque;
 pub(crate) struct Aside(VecDeque<(usize, Kept)>);
 
 enum Kept {
-    /// What this rank takes in when all agree.
+    /// A frame that this rank takes in when all agree.
     Copied(Header, Vec<u8>),
-    /// The same, where the payload stays where it is.
+    /// A frame whose payload is read in place.
     InPlace(Frame),
 }
 
 impl Aside {
-    /// Sets a frame of `from` aside until the census has ended. Its payload stays where it is if it is `in_place`, else it is
-    /// these bytes.
+    /// Sets a frame of `from` aside until the census has ended. Its payload is left where it is if
+    /// it is `in_place`; otherwise it is `bytes`.
     pub(crate) fn add(&mut self, from: usize, frame: Frame, bytes: &[u8], in_place: bool) {
         let aside = if in_place { Kept::InPlace(frame) } else { Kept::Copied(frame.header, bytes.to_vec()) };
         self.0.push_back((from, aside));
     }
 
-    /// How many frames of `from` are set aside.
+    /// Returns how many frames of `from` are set aside.
     pub(crate) fn of(&self, from: usize) -> usize {
         self.0.iter().filter(|(sender, _)| *sender == from).count()
     }
 
-    /// Brings the frames that are set aside in the order of their senders, each sender's as they came.
+    /// Sorts the frames that are set aside by their senders, each sender's in the order of arrival.
     pub(crate) fn order(&mut self) {
         self.0.make_contiguous().sort_by_key(|(sender, _)| *sender);
     }
 
-    /// The sender of the first frame that is set aside.
+    /// Returns the sender of the first frame that is set aside.
     pub(crate) fn first(&self) -> Option<usize> {
         self.0.front().map(|(sender, _)| *sender)
     }
 
-    /// What `act` makes of the first frame that is set aside, if it is of `from`.
+    /// Removes the first frame that is set aside, if it is of `from`, and returns what `act` makes
+    /// of it.
     pub(crate) fn take<R>(&mut self, from: usize, act: impl FnOnce(&Frame) -> R) -> Option<R> {
         self.first().filter(|&sender| sender == from)?;
         self.0.pop_front().map(|(_, aside)| match aside {

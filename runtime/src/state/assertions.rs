@@ -3,11 +3,13 @@
 use std::fmt;
 use std::ops::BitOr;
 
-/// The promises of a program at a fence: `u.fence_with(Assertions::NOPRECEDE | Assertions::NOSTORE)?`.
+/// The promises of a program at a fence:
+/// `u.fence_with(Assertions::NOPRECEDE | Assertions::NOSTORE)?`.
 ///
-/// A false assertion is an error or has no effect; it never costs memory safety, and never leaves wrong bits. NOPRECEDE
-/// and NOSUCCEED are checked always; NOSTORE and NOPUT where conflicts are looked for ([`Ranks::check`](crate::Ranks::check)): the fence
-/// then is `ASSERT` on the rank that asserted what is false, `RMA_SYNC` on the others, and nothing is applied.
+/// A false assertion is an error or has no effect; it never costs memory safety, and never leaves
+/// wrong bits. NOPRECEDE and NOSUCCEED are always checked. NOSTORE and NOPUT are checked where
+/// conflicts are looked for ([`Ranks::check`](crate::Ranks::check)): then the fence is `ASSERT` on
+/// the rank whose assertion is false, `RMA_SYNC` on the others, and nothing is applied.
 ///
 /// ```
 /// # use fencepost_runtime::Assertions;
@@ -17,40 +19,45 @@ use std::ops::BitOr;
 ///
 /// # Source
 /// MPI 4.1, section 12.5.5 (Assertions).
-// Written by hand: those of the crate `bitflags` have two dozen public methods, one of which makes assertions of any bits.
+// Written by hand: types of the crate `bitflags` have two dozen public methods, one of which makes
+// assertions of any bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Assertions(u8);
 
 impl Assertions {
     /// Nothing is promised.
     pub const NONE: Self = Self(0);
-    /// This rank did not store to its part since the last fence. Nothing depends on it here. Where it is checked, by a digest of the
-    /// part, it is from the second fence on that asserts it, if no other call of all ranks was in between.
+    /// This rank did not store to its part since the last fence. No behaviour depends on it. The
+    /// check compares digests of the part, from the second fence on that asserts it, if no other
+    /// call of all ranks was in between.
     pub const NOSTORE: Self = Self(1);
-    /// No other rank puts to this rank's part or accumulates into it in the epoch that follows. Nothing depends on it here.
+    /// No other rank puts to this rank's part or accumulates into it in the epoch that follows. No
+    /// behaviour depends on it.
     pub const NOPUT: Self = Self(2);
-    /// No operation waits for this fence on any rank; all ranks must say so. `ASSERT` at the fence where one does.
+    /// No operation waits for this fence on any rank; all ranks must assert it. `ASSERT` at the
+    /// fence if one does.
     pub const NOPRECEDE: Self = Self(4);
-    /// No rank puts, gets or accumulates in the epoch that follows; all ranks must say so. `ASSERT` at the call that does.
+    /// No rank puts, gets or accumulates in the epoch that follows; all ranks must assert it.
+    /// `ASSERT` at the call that does.
     pub const NOSUCCEED: Self = Self(8);
 
-    /// Whether all of `other` is promised.
+    /// Returns whether all of `other` is promised.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The assertions that all ranks must make together.
+    /// Returns the assertions that all ranks must make together.
     pub(crate) fn collective(self) -> Self {
         Self(self.0 & (Self::NOPRECEDE.0 | Self::NOSUCCEED.0))
     }
 
-    /// Returns the bits that it adds to the word of a fence.
+    /// Returns the bits that the assertions add to the word of a fence.
     pub(crate) fn word(self) -> u64 {
         u64::from(self.0) << 56
     }
 }
 
-/// As it is written: `NOPRECEDE | NOSTORE`; `NONE`.
+/// Formats the assertions as they are written in code: `NOPRECEDE | NOSTORE`; `NONE`.
 impl fmt::Display for Assertions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = [

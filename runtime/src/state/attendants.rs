@@ -4,7 +4,7 @@ use fencepost_transport::{Answers, Attendant, Channels, Endpoint, Header};
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The attendants of one rank of a world: of those that are attached, each request goes to the one of its kind.
+/// The attendants of one rank of a world. Each request goes to the attached attendant of its kind.
 #[derive(Default)]
 pub(crate) struct Attendants {
     attached: Cell<bool>,
@@ -14,7 +14,7 @@ pub(crate) struct Attendants {
 /// The kind of requests that an attendant serves, and the attendant.
 type OfKind = (u32, Box<dyn Attendant>);
 
-/// The attendant that the transport knows.
+/// The attendant that the transport calls.
 struct All(Arc<Mutex<Vec<OfKind>>>);
 
 impl Attendant for All {
@@ -34,7 +34,8 @@ impl Attendant for All {
 }
 
 impl Attendants {
-    /// Has requests of this kind served from now on, by what `attendant` returns, unless they are.
+    /// Attaches what `attendant` returns as the server of requests of this kind from now on, unless
+    /// there is one already.
     pub(crate) fn attach<A: Attendant + 'static>(
         &self,
         endpoint: &mut Endpoint,

@@ -5,23 +5,23 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// At most one value of each type.
+/// Attributes, with at most one value of each type.
 #[derive(Default)]
 pub(crate) struct Attributes(RefCell<BTreeMap<TypeId, Rc<dyn Any>>>);
 
-/// The value as its type; it is one.
+/// Returns the value as its type, which it must have.
 fn typed<A: 'static>(value: Rc<dyn Any>) -> Option<Rc<A>> {
     value.downcast().ok()
 }
 
 impl Attributes {
-    /// Keeps a value; returns that of its type from before.
+    /// Keeps a value. Returns the value that its type had before.
     pub(crate) fn set<A: 'static>(&self, value: A) -> Option<Rc<A>> {
         let before = self.0.borrow_mut().insert(TypeId::of::<A>(), Rc::new(value));
         before.and_then(typed)
     }
 
-    /// The value of a type.
+    /// Returns the value of a type.
     pub(crate) fn get<A: 'static>(&self) -> Option<Rc<A>> {
         self.0.borrow().get(&TypeId::of::<A>()).cloned().and_then(typed)
     }
@@ -32,7 +32,7 @@ impl Attributes {
         value.and_then(typed)
     }
 
-    /// Drops all values: their drops may do anything, so nothing is borrowed meanwhile.
+    /// Drops all values. Their destructors may do anything, so nothing is borrowed meanwhile.
     pub(crate) fn drop_all(&self) {
         drop(self.0.take());
     }

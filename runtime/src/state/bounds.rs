@@ -1,4 +1,4 @@
-//! Checks of what a call touches, and their errors: for windows, and for recorders.
+//! Checks of the elements that a call touches, and their errors: for windows, and for recorders.
 
 use crate::collect::operation::{TargetRegion, WindowKey};
 use crate::state::window::WindowCore;
@@ -6,10 +6,11 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::{Error, ErrorClass, Result};
 use std::panic::Location;
 
-/// The reason why a call is refused: the class and the message. The window or recorder adds the rank and the line.
+/// The reason why a call is refused: the class and the message. The window or recorder adds the
+/// rank and the line.
 pub(crate) type Refusal = (ErrorClass, String);
 
-/// Both sides of a call have as many elements.
+/// Checks that both sides of a call have the same number of elements.
 pub(crate) fn sizes(given: usize, asked: usize) -> std::result::Result<(), Refusal> {
     if given == asked {
         return Ok(());
@@ -19,7 +20,7 @@ pub(crate) fn sizes(given: usize, asked: usize) -> std::result::Result<(), Refus
     Err((ErrorClass::Size, message))
 }
 
-/// All of `remote` is in the window of rank `target`, which has `len` elements there.
+/// Checks that all of `remote` is in the window of rank `target`, which has `len` elements there.
 pub(crate) fn within(remote: &Datatype, target: usize, len: usize) -> std::result::Result<(), Refusal> {
     if !outside(remote, len) {
         return Ok(());
@@ -33,7 +34,7 @@ pub(crate) fn within(remote: &Datatype, target: usize, len: usize) -> std::resul
     Err((ErrorClass::Disp, message))
 }
 
-/// All of `elements` is in a slice of `len` elements.
+/// Checks that all of `elements` is in a slice of `len` elements.
 pub(crate) fn in_slice(elements: &Datatype, len: usize) -> std::result::Result<(), Refusal> {
     if !outside(elements, len) {
         return Ok(());
@@ -46,7 +47,7 @@ pub(crate) fn in_slice(elements: &Datatype, len: usize) -> std::result::Result<(
     Err((ErrorClass::Disp, message))
 }
 
-/// The way out where a window may have been made for a block without its halo.
+/// Returns the advice for a window that may have been made for a block without its halo.
 fn of_a_block(elements: &Datatype, len: usize) -> &'static str {
     let is_beyond_the_end = elements.low() >= 0 && elements.high() > len as i64;
     if is_beyond_the_end {
@@ -60,7 +61,7 @@ fn outside(elements: &Datatype, len: usize) -> bool {
     !elements.is_empty() && (elements.low() < 0 || elements.high() > len as i64)
 }
 
-/// The message of a call that would collect an operation, or fence, while a window is open.
+/// Returns the message of a call that would collect an operation, or fence, while a window is open.
 pub(crate) fn still_open(open: &str) -> String {
     format!(
         "{open}: wait for its exposure, or complete the access, before operations are collected for its fence"
@@ -68,10 +69,11 @@ pub(crate) fn still_open(open: &str) -> String {
 }
 
 impl WindowCore {
-    /// Whether operations may be collected for the window's fence: not while it is open.
+    /// Checks that operations may be collected for the window's fence, which is so unless it is
+    /// open.
     ///
     /// # Errors
-    /// `RMA_SYNC`, with the line that has left it open.
+    /// `RMA_SYNC`, with the line that left it open.
     pub(crate) fn may_collect(&self, site: &'static Location<'static>) -> Result<()> {
         match self.open_since() {
             None => Ok(()),
@@ -79,7 +81,7 @@ impl WindowCore {
         }
     }
 
-    /// Whether `remote` can be touched at `target`.
+    /// Checks that `remote` can be touched at `target`.
     pub(crate) fn check(
         &self,
         target: usize,
@@ -100,7 +102,7 @@ impl WindowCore {
         within(remote, target, peer.len).map_err(|(class, message)| self.error(class, message, site))
     }
 
-    /// The elements of `target`'s window at `place`, of which there must be `count`.
+    /// Returns the elements of `target`'s window in `region`, of which there must be `count`.
     pub(crate) fn region(
         &self,
         target: usize,
@@ -128,7 +130,8 @@ impl WindowCore {
         Ok(remote)
     }
 
-    /// Whether `section` is one of this rank's part of `window`; the window itself is looked for at the fence.
+    /// Checks that `section` is within this rank's part of `window`. Whether the window takes part
+    /// is checked at the fence.
     pub(crate) fn check_own(
         &self,
         window: Option<WindowKey>,
@@ -154,7 +157,7 @@ impl WindowCore {
             }
             other.map(|other| own(&other)).or_else(|| self.world.own(key)).unwrap_or((0, self.element))
         };
-        // A `Section` or `Source` of the user's own may name any window.
+        // The user's own `Section` or `Source` may name any window.
         if element != self.element {
             return Err(self.error(
                 ErrorClass::Type,
@@ -177,7 +180,7 @@ impl WindowCore {
         Ok(())
     }
 
-    /// Whether both sides of a call have as many elements.
+    /// Checks that both sides of a call have the same number of elements.
     pub(crate) fn sizes(&self, given: usize, asked: usize, site: &'static Location<'static>) -> Result<()> {
         sizes(given, asked).map_err(|(class, message)| self.error(class, message, site))
     }

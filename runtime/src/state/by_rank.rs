@@ -1,17 +1,17 @@
 //! [`ByRank`]: what a rank knows of some others.
 
-/// A value for each of some ranks, made when its rank is first named. The rank that was asked for last is found at once, and so
-/// is the one after it.
+/// A value for each of some ranks, made when its rank is first named. The rank that was requested
+/// last is found at once, and so is the one after it.
 #[derive(Default)]
 pub(crate) struct ByRank<T> {
-    /// Ascending ranks.
+    /// The values, by ascending rank.
     all: Vec<(usize, Box<T>)>,
-    /// Where the last one was found.
+    /// The index where the last one was found.
     last: std::cell::Cell<usize>,
 }
 
 impl<T: Default> ByRank<T> {
-    /// Where a rank is, or else where it belongs.
+    /// Returns the index of a rank, or else the index where it belongs.
     #[inline(always)]
     fn find(&self, rank: usize) -> Result<usize, usize> {
         let last = self.last.get();
@@ -40,7 +40,7 @@ impl<T: Default> ByRank<T> {
         self.find(rank).ok().map(|at| &mut *self.all[at].1)
     }
 
-    /// The value of a rank, which is made if there is none.
+    /// Returns the value of a rank, and makes it if there is none.
     #[inline(always)]
     pub(crate) fn of(&mut self, rank: usize) -> &mut T {
         let at = self.find(rank).unwrap_or_else(|at| self.make(rank, at));

@@ -5,14 +5,14 @@ use fencepost_planner::element::{ElementType, Op};
 use std::fmt;
 use std::panic::Location;
 
-/// Which call ends the epoch: what its word hashes, and what messages name.
+/// The call that ends an epoch: what its word hashes, and what messages name.
 #[derive(Clone, Copy)]
 pub(crate) struct Call {
-    /// Of the superstep and its uniform arguments; 0 for a fence outside one.
+    /// The hash of the superstep and its uniform arguments; 0 for a fence outside one.
     pub(crate) hash: u64,
-    /// The superstep's name.
+    /// The name of the superstep.
     pub(crate) name: Option<&'static str>,
-    /// The assertions that all ranks make; they are in the hash.
+    /// The assertions that all ranks make, which are in the hash.
     pub(crate) asserted: Assertions,
     /// The arguments of a collective, which are in the hash as well.
     pub(crate) arguments: Option<Arguments>,
@@ -20,20 +20,20 @@ pub(crate) struct Call {
     pub(crate) site: &'static Location<'static>,
 }
 
-/// The arguments of which all ranks have to give a collective the same.
+/// The arguments that all ranks must give a collective with the same values.
 #[derive(Clone, Copy)]
 pub(crate) struct Arguments {
     pub(crate) element: ElementType,
     pub(crate) op: Option<Op>,
-    /// The root; [`NONE`](Self::NONE) where there is none.
+    /// The root; [`NONE`](Self::NONE) if there is none.
     pub(crate) root: usize,
-    /// The number of elements; [`NONE`](Self::NONE) where ranks may give different ones.
+    /// The number of elements; [`NONE`](Self::NONE) if ranks may give different ones.
     pub(crate) len: usize,
     /// The array that is spread over all ranks in blocks.
     pub(crate) array: Option<Array>,
 }
 
-/// An array that is cut into blocks: its cells and the ranks along each of its dimensions.
+/// An array that is divided into blocks: its cells and the ranks along each of its dimensions.
 #[derive(Clone, Copy)]
 pub(crate) struct Array {
     pub(crate) dimensions: usize,
@@ -69,13 +69,13 @@ impl Call {
         Self { hash: 0, name: None, asserted: Assertions::NONE, arguments: None, site }
     }
 
-    /// At the line of the caller.
+    /// Returns a call at the line of the caller.
     #[track_caller]
     pub(crate) fn named(hash: u64, name: &'static str) -> Self {
         Self { hash, name: Some(name), asserted: Assertions::NONE, arguments: None, site: Location::caller() }
     }
 
-    /// The same, with what is asserted.
+    /// Returns the same call with these assertions.
     pub(crate) fn asserting(self, assertions: Assertions) -> Self {
         let asserted = assertions.collective();
         Self { hash: self.hash ^ asserted.word(), asserted, ..self }

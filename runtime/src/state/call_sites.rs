@@ -1,7 +1,9 @@
-//! [`CallSites`]: what errors say of other ranks: the call that each entered last, and what the world ended with.
+//! [`CallSites`]: what errors report of other ranks, which is the call that each entered last, and
+//! the error with which the world ended.
 //!
-//! Ranks that do not agree find out by words and frames, which say that two calls differ, and not which they are. Where
-//! ranks are of one process, each also writes here what it enters. Nothing but the text of messages depends on it.
+//! Ranks that do not agree find out by words and frames, which show that two calls differ, but not
+//! which calls they are. If ranks are of one process, each also writes here what it enters. Only
+//! the text of messages depends on it.
 
 use fencepost_planner::ErrorClass;
 use std::fmt::Write;
@@ -10,7 +12,7 @@ use std::panic::Location;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// Windows that a call is remembered with.
+/// The number of windows that are remembered of a call.
 const WINDOWS: usize = 4;
 
 /// The call sites of one world.
@@ -23,7 +25,7 @@ pub(crate) struct CallSites {
     ended: OnceLock<ErrorClass>,
 }
 
-/// The call that one rank entered last; a cache line of its own.
+/// The call that one rank entered last, in a cache line of its own.
 #[repr(align(128))]
 #[derive(Default)]
 struct Entered {
@@ -33,7 +35,7 @@ struct Entered {
 }
 
 impl CallSites {
-    /// Of these ranks, which write here.
+    /// Returns the call sites of these ranks, which write here.
     pub(crate) fn new(ranks: Range<usize>) -> Self {
         Self {
             first: ranks.start,
@@ -42,8 +44,10 @@ impl CallSites {
         }
     }
 
-    /// `rank` enters the call at `site` on `windows`. Relaxed: it is announced to the others afterwards, and a rank
-    /// that reads a later call, or the windows of one, only names that call in its message.
+    /// Notes that `rank` enters the call at `site` on `windows`.
+    ///
+    /// The stores are relaxed: the call is announced to the others afterwards, and a rank that
+    /// reads a later call, or the windows of one, only names that call in its message.
     #[inline(always)]
     pub(crate) fn enter(
         &self,
@@ -60,11 +64,12 @@ impl CallSites {
         entered.site.store(std::ptr::from_ref(site).cast_mut(), Ordering::Relaxed);
     }
 
-    /// The call that `rank` entered last, in words, if it is known.
+    /// Returns a description of the call that `rank` entered last, if it is known.
     pub(crate) fn entered(&self, rank: usize) -> Option<String> {
         let entered = self.ranks.get(rank.checked_sub(self.first)?)?;
         let site = entered.site.load(Ordering::Relaxed);
-        // SAFETY: it is null, or one of the `&'static` that `enter` stored: valid, and never written to.
+        // SAFETY: it is null, or one of the `&'static` that `enter` stored: valid, and never
+        // written to.
         let site = (unsafe { site.as_ref() })?;
         let mut text = format!("the call at {}:{}", site.file(), site.line());
         let mut numbers = entered.windows.load(Ordering::Relaxed);
@@ -77,12 +82,12 @@ impl CallSites {
         Some(text)
     }
 
-    /// The world ends with an error of this class, unless it has ended.
+    /// Notes that the world ends with an error of this class, unless it has ended.
     pub(crate) fn end(&self, class: ErrorClass) {
         let _ = self.ended.set(class);
     }
 
-    /// The class of the error that the world ended with, if a rank ended it.
+    /// Returns the class of the error with which the world ended, if a rank ended it.
     pub(crate) fn ended(&self) -> Option<ErrorClass> {
         self.ended.get().copied()
     }

@@ -1,14 +1,17 @@
 //! [`Calls`]: which collective call of its world a rank is in.
 //!
-//! Ranks meet in exchanges of notifications, the n-th of one rank with the n-th of every other. That alone would pair a rank
-//! that left a call without its exchange with the call before: from then on each would take the other's data for that
-//! of its own call. So every rank counts its collective calls as they begin, whatever becomes of them, and each notification
-//! carries the count: [`Fence`](crate::fence) compares the counts first. A call that is behind fails, and a call that is
-//! ahead exchanges again until the others have come to it. Frames of prepared runs carry the count in their word.
+//! Ranks meet in exchanges of notifications, the n-th of one rank with the n-th of every other.
+//! That alone would pair a rank that left a call without its exchange with the call before: from
+//! then on each would take the other's data for that of its own call. So every rank counts its
+//! collective calls as they begin, whatever becomes of them, and each notification carries the
+//! count. [`Fence`](crate::fence) compares the counts first. A call that is behind fails, and a
+//! call that is ahead exchanges again until the others have reached it. Frames of prepared runs
+//! carry the count in their word.
 //!
-//! A superstep is one call, a scoped epoch is, and so is what is prepared, unless its plan synchronises by posts and starts:
-//! then only some ranks may run it, and it is not counted. Calls in their bodies, closures and patterns are counted apart, from 0 in each
-//! outermost one. A rank that leaves a body early is in step again with its next call.
+//! A superstep is one call. So is a scoped epoch, and so is a prepared superstep, unless its plan
+//! synchronises by posts and starts: then only some ranks may run it, and it is not counted. Calls
+//! in their bodies, closures and patterns have a separate count, from 0 in each outermost one. A
+//! rank that leaves a body early is in step again with its next call.
 
 use std::cell::Cell;
 
@@ -19,7 +22,7 @@ pub(crate) struct Calls {
     number: Cell<u32>,
     /// Calls in the body of the outermost superstep, and its end.
     inner: Cell<u32>,
-    /// The number of supersteps that the rank is in, one inside the other.
+    /// The number of nested supersteps that the rank is in.
     depth: Cell<u32>,
 }
 
@@ -27,7 +30,7 @@ pub(crate) struct Calls {
 const BITS: u32 = 16;
 
 impl Calls {
-    /// A collective call begins.
+    /// Counts a collective call that begins.
     #[inline]
     pub(crate) fn begin(&self) {
         if self.depth.get() == 0 {
@@ -38,13 +41,14 @@ impl Calls {
         }
     }
 
-    /// A superstep begins.
+    /// Counts a superstep that begins.
     pub(crate) fn enter(&self) {
         self.begin();
         self.depth.set(self.depth.get() + 1);
     }
 
-    /// A superstep begins that is no call of all ranks: calls in its body are counted as those in any body.
+    /// Notes that a superstep begins that is no call of all ranks. Calls in its body are counted as
+    /// those in any body.
     pub(crate) fn enter_apart(&self) {
         if self.depth.get() == 0 {
             self.inner.set(0);
@@ -52,24 +56,26 @@ impl Calls {
         self.depth.set(self.depth.get() + 1);
     }
 
-    /// A superstep has ended.
+    /// Notes that a superstep has ended.
     pub(crate) fn leave(&self) {
         self.depth.set(self.depth.get() - 1);
     }
 
-    /// The number that notifications carry, above `flags` bits of something else.
+    /// Returns the number that notifications carry, above `flags` bits of something else.
     #[inline]
     pub(crate) fn tag(&self, flags: u32) -> u32 {
         self.number.get() << flags
     }
 
-    /// Which call this is; another value for every other call. It is in every hash of a call.
+    /// Returns the position of this call, which differs for every other call. It is in every hash
+    /// of a call.
     #[inline]
     pub(crate) fn position(&self) -> u64 {
         u64::from(self.number.get()) << 32 | u64::from(self.inner.get())
     }
 
-    /// Runs code of the user that must not call the world. Collective calls that it begins all the same are not counted.
+    /// Runs code of the user that must not call the world. Collective calls that it begins all the
+    /// same are not counted.
     pub(crate) fn uncounted<R>(&self, call: impl FnOnce() -> R) -> R {
         let kept = [&self.number, &self.inner, &self.depth].map(Cell::get);
         let result = call();
@@ -85,14 +91,15 @@ impl Calls {
         self.number.get()
     }
 
-    /// Start as if this number of calls had been made: tests begin near the end of the numbers.
+    /// Continues as if this number of calls had been made, so that tests can begin near the end of
+    /// the numbers.
     pub(crate) fn begin_at(&self, number: u32) {
         self.number.set(number);
     }
 }
 
-/// Returns by how many calls the first of two tags is ahead of the second; the number wraps, and ranks
-/// that exchange notifications are never 2^15 calls apart.
+/// Returns by how many calls the first of two tags is ahead of the second. The number wraps, and
+/// ranks that exchange notifications are never 2^15 calls apart.
 pub(crate) fn ahead(first: u32, second: u32) -> i32 {
     let unused = u32::BITS - BITS;
     (((first >> unused).wrapping_sub(second >> unused) << unused) as i32) >> unused

@@ -1,13 +1,16 @@
-//! [`Items`]: what travels in a [census](fencepost_planner::census) besides the call that each rank is in.
+//! [`Items`]: what travels in a [census](fencepost_planner::census) in addition to the call that
+//! each rank is in.
 //!
-//! An item is what one rank has for one other, or for all others: a notification, where windows are fenced, or bytes of a call
-//! that fences none. In a message each is its origin and its target (four bytes each), its length (eight), and its bytes.
+//! An item is what one rank has for one other, or for all others: a notification, if windows are
+//! fenced, or bytes of a call that fences none. In a message each item consists of its origin and
+//! its target (four bytes each), its length (eight), and its bytes.
 //!
-//! A rank holds its items by how far they have come, then by origin and target: its own first, then those of round 0, and so
-//! on, each message in the order in which its sender held them. What comes is believed as far as it can be checked: an item
-//! has to be on the one way that leads from its origin to its target, which passes a rank once only, and after the one before
-//! it. So a rank that sends one which is elsewhere, or one twice, is found by the first rank that receives it. What ranks of one host
-//! have for each other is believed of ranks of that host only.
+//! A rank holds its items by how far they have come, then by origin and target: its own first, then
+//! those of round 0, and so on, each message in the order in which its sender held them. Received
+//! items are checked as far as they can be. An item has to be on the one path that leads from its
+//! origin to its target, which passes a rank once only, and after the item before it. So a rank
+//! that sends an item off its path, or twice, is found by the first rank that receives it. Items
+//! between ranks of one host are accepted from ranks of that host only.
 
 use crate::state::aside::Aside;
 use crate::state::counts::{Counts, Halving};
@@ -20,12 +23,13 @@ use std::ops::Range;
 /// The target of an item for all.
 const ALL: u32 = u32::MAX;
 
-/// In a notification's address: its records ride in it, or, where there are more than two, the value of the first is the
-/// address that they lie at. A few numbers below it say the same of other windows than the first, where the census is direct.
-/// Otherwise the address is the number of frames that came before it.
+/// The address of a notification that contains its records, or, if there are more than two, their
+/// address as the value of the first. A few numbers below it mean the same for other windows than
+/// the first, if the census is direct. Any other address is the number of frames that came before
+/// the notification.
 pub(crate) const INLINE: usize = usize::MAX;
 
-/// The bytes before each item's own.
+/// The number of bytes before each item's own.
 const HEAD: usize = 16;
 
 /// The items that a rank holds of a census, and those that came for it.
@@ -35,15 +39,16 @@ pub(crate) struct Items {
     number: u64,
     items: Vec<Item>,
     bytes: Vec<u8>,
-    /// The notifications that came for this rank where windows are fenced, by origin, and the bytes that ride with each.
+    /// The notifications that came for this rank if windows are fenced, by origin, and the range of
+    /// the bytes that came with each.
     notifications: Vec<(u32, Notification, Range<usize>)>,
-    /// Frames of this rank that ride with its notifications.
+    /// Frames of this rank that are sent with its notifications.
     pub(crate) rides: Rides,
-    /// In a reduced census, how many notes each rank is to expect, as far as this one has heard.
+    /// In a reduced census, how many notes each rank is to expect, as far as this one knows.
     pub(crate) counts: Counts,
     /// Frames that came before the census had ended.
     pub(crate) aside: Aside,
-    /// Room for a message.
+    /// The buffer of a message.
     pub(crate) message: Vec<u8>,
 }
 
@@ -63,7 +68,8 @@ impl Items {
         self.aside = Aside::default();
     }
 
-    /// This rank, `me`, has these bytes for rank `to`, or for all others. Ranks are given to in ascending order, and all last.
+    /// Adds bytes that this rank, `me`, has for rank `to`, or for all others. Targets come in
+    /// ascending order, and all last.
     pub(crate) fn give(&mut self, me: usize, to: Option<usize>, bytes: &[u8]) {
         let from = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
@@ -71,7 +77,7 @@ impl Items {
         self.items.push(Item { origin: me as u32, target, bytes: from..self.bytes.len() });
     }
 
-    /// This rank has this notification for `to`, with what rides to that rank.
+    /// Adds this rank's notification for `to`, with the frames that are sent to that rank with it.
     pub(crate) fn notify(&mut self, me: usize, to: usize, notification: &Notification) {
         let Notification { flags, count, address, inline: records, .. } = notification;
         let inline = *address == INLINE;
@@ -87,8 +93,8 @@ impl Items {
         }
     }
 
-    /// In a reduced census: has `send` send what this rank has for others, each by itself, and holds it no more. What it has for
-    /// all goes with the counts.
+    /// Sends, in a reduced census, each item of this rank for one other separately by `send`, and
+    /// holds it no more. Items for all go with the counts.
     pub(crate) fn send_notes<E>(
         &mut self,
         mut send: impl FnMut(usize, &[u8]) -> Result<(), E>,
@@ -101,12 +107,12 @@ impl Items {
         sent
     }
 
-    /// In a reduced census: the ranks of which notes have come.
+    /// Returns, in a reduced census, the ranks from which notes have come.
     pub(crate) fn noted(&self) -> impl Iterator<Item = usize> {
         self.items.iter().filter(|item| item.target != ALL).map(|item| item.origin as usize)
     }
 
-    /// Writes what goes to rank `to` on this leg after what is in `out`; in a reduced census, counts first.
+    /// Appends what goes to rank `to` on this leg to `out`; in a reduced census, counts first.
     pub(crate) fn pass(
         &mut self,
         stands: &Stands,
@@ -141,7 +147,7 @@ impl Items {
         });
     }
 
-    /// Takes in what came from rank `from` on this leg. `None` where it is not what can come there.
+    /// Takes in what came from rank `from` on this leg. Returns `None` if that cannot come there.
     pub(crate) fn take(
         &mut self,
         stands: &Stands,
@@ -173,7 +179,8 @@ impl Items {
                 }
                 Leg::Round(round) => {
                     let (step, far) = (1u64 << round, u64::from(far));
-                    // What is for one rank has taken the steps of its way up to this round, and this one.
+                    // An item for one rank has taken the steps of its path up to this round, and
+                    // this one.
                     let way = || u64::from(stands.distance(origin, target)) % (2 * step);
                     (step..2 * step).contains(&far) && (all || way() == far)
                 }
@@ -192,15 +199,17 @@ impl Items {
         came.is_empty().then_some(())
     }
 
-    /// All legs are over: what came is held by origin.
+    /// Sorts the items that came by origin, when all legs are over.
     pub(crate) fn end(&mut self) {
         self.items.sort_unstable_by_key(|item| (item.origin, item.target));
     }
 
-    /// The census has [ended](Self::end), and windows are fenced: the items for rank `me` are notifications.
+    /// Reads the items for rank `me` as notifications, when the census has [ended](Self::end) and
+    /// windows are fenced.
     ///
     /// # Errors
-    /// This rank sent something else than one notification, or bytes with it that are no frames.
+    /// The rank that sent something else than one notification, or bytes with it that are no
+    /// frames.
     pub(crate) fn read_notifications(&mut self, me: usize) -> Result<(), usize> {
         if let Some(twice) = self.items.windows(2).find(|two| two[0].origin == two[1].origin) {
             return Err(twice[0].origin as usize);
@@ -215,13 +224,13 @@ impl Items {
         Ok(())
     }
 
-    /// The notification that came from `origin`, if it had anything for this rank.
+    /// Returns the notification that came from `origin`, if it had anything for this rank.
     #[inline]
     pub(crate) fn notification(&self, origin: usize) -> Option<&Notification> {
         self.said(origin).map(|(_, notification, _)| notification)
     }
 
-    /// The frames of this kind that came with that notification.
+    /// Returns the frames of this kind that came with that notification.
     pub(crate) fn ridden(&self, origin: usize, kind: u32) -> impl Iterator<Item = Frame> {
         let bytes = self.said(origin).map_or(0..0, |(_, _, ridden)| ridden.clone());
         rides::frames(kind, &self.bytes[bytes]).flatten()
@@ -233,30 +242,31 @@ impl Items {
         Some(&self.notifications[at])
     }
 
-    /// All notifications that came, and the rank that each is from.
+    /// Returns all notifications that came, and the rank that each is from.
     pub(crate) fn notifications(&self) -> impl Iterator<Item = (usize, &Notification)> {
         self.notifications.iter().map(|(origin, notification, _)| (*origin as usize, notification))
     }
 
-    /// What ranks other than `me` gave to this one alone, or to all, by rank, once the census has [ended](Self::end): the rank,
-    /// whether it is for all, and the bytes.
+    /// Returns what ranks other than `me` gave to this one alone, or to all, by rank, once the
+    /// census has [ended](Self::end): the rank, whether it is for all, and the bytes.
     pub(crate) fn given(&self, me: usize) -> impl Iterator<Item = (usize, bool, &[u8])> {
         let others = self.items.iter().filter(move |item| item.origin as usize != me);
         others.map(|item| (item.origin as usize, item.target == ALL, &self.bytes[item.bytes.clone()]))
     }
 
-    /// How many items this rank holds.
+    /// Returns how many items this rank holds.
     pub(crate) fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// The number of this census.
+    /// Returns the number of this census.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 }
 
-/// The notification that these bytes of an item are, and what rides with it: frames, or records of its own.
+/// Reads these bytes of an item as a notification. Returns it with the frames that came with it, or
+/// none if it contains records of its own.
 fn notification(bytes: &[u8]) -> Option<(Notification, &[u8])> {
     let (head, rest) = bytes.split_first_chunk::<16>()?;
     let word = |at: usize| head[at..at + 4].try_into().map(u32::from_le_bytes).ok();
@@ -271,8 +281,8 @@ fn notification(bytes: &[u8]) -> Option<(Notification, &[u8])> {
     Some((Notification { word: 0, flags, count, address, inline: records }, ridden))
 }
 
-/// A digest of a message of the census of this number: of its word, its flags, and the bytes of its items. It tells accidents
-/// apart, not ranks that mean harm.
+/// Returns a digest of a message of the census of this number: of its word, its flags, and the
+/// bytes of its items. It detects accidents, not ranks with bad intent.
 pub(crate) fn digest(number: u64, word: u64, flags: u32, bytes: &[u8]) -> u64 {
     let mix = |digest: u64, part: u64| {
         let mixed = (digest ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -296,13 +306,14 @@ mod tests {
         Stands::new(me, hosts.to_vec(), hosts)
     }
 
-    /// Each by itself.
+    /// Returns the stands of ranks that are each on a host of its own.
     fn apart(ranks: usize, me: usize) -> Stands {
         stands(&(0..ranks).collect::<Vec<_>>(), me)
     }
 
-    /// What each of the ranks on these hosts holds after a census in which rank `r` gives two bytes to those whose distance
-    /// `gives`, and one to all; and how often a message went from one rank to another.
+    /// Returns what each of the ranks on these hosts holds after a census in which rank `r` gives
+    /// two bytes to those whose distance `gives`, and one to all; and how often a message went from
+    /// one rank to another.
     fn run(hosts: &[usize], gives: impl Fn(usize) -> bool) -> (Vec<Items>, BTreeMap<(usize, usize), u32>) {
         let ranks = hosts.len();
         let each: Vec<Stands> = (0..ranks).map(|me| stands(hosts, me)).collect();
@@ -400,7 +411,8 @@ mod tests {
         };
         let to_speaker = [0, 2, 3, 4, 5, ALL].map(|target| (1, target));
         assert_eq!(taken(0, Leg::ToSpeaker, 1), to_speaker);
-        // From the third host: what it has for the first one and for all, and what goes on to the second has come in this round.
+        // From the third host: what it has for the first one and for all. What goes on to the
+        // second has come in this round.
         assert_eq!(
             taken(0, Leg::Round(0), 5),
             [(5, 0), (5, 1), (5, 2), (5, 3), (5, 4), (5, ALL)]
@@ -456,8 +468,8 @@ mod tests {
         assert_eq!(to.read_notifications(1), Err(0), "three bytes are no notification");
     }
 
-    /// Items come to rank 5 of 7 in round 1, by way of rank 3, from ranks that are two or three below: exactly those whose
-    /// way has these steps are taken, each once.
+    /// Items come to rank 5 of 7 in round 1, through rank 3, from ranks that are two or three
+    /// below. Exactly those whose path has these steps are taken, each once.
     #[test]
     fn what_is_not_on_its_way_is_not_taken() {
         let item = |origin: u32, target: u32| {

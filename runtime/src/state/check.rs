@@ -1,4 +1,5 @@
-//! [`Check`]: how far a world looks for mistakes while it runs; and what its ranks have told each other of them.
+//! [`Check`]: how far a world looks for mistakes while it runs, and what its ranks have reported of
+//! them to each other.
 
 use crate::state::clock::Clock;
 use fencepost_planner::conflicts::Conflict;
@@ -12,32 +13,35 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// How far a world looks for mistakes of its program while it runs; see [`Ranks::check`](crate::Ranks::check).
+/// How far a world looks for mistakes of its program while it runs; see
+/// [`Ranks::check`](crate::Ranks::check).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Check {
-    /// Nothing is looked at.
+    /// Nothing is checked.
     #[default]
     Off,
-    /// The calls of each superstep are compared with its pattern each time, and not only the first time on each rank.
+    /// The calls of each superstep are compared with its pattern each time, and not only the first
+    /// time on each rank.
     Calls,
-    /// As `Calls`; and conflicts of operations end in an error that names both lines, which are asked for when there is one.
+    /// As `Calls`. In addition, conflicts of operations end in an error that names both lines,
+    /// which are requested when there is one.
     Mark,
-    /// As `Mark`, but each rank tells the lines of its operations at once.
+    /// As `Mark`, but each rank sends the lines of its operations at once.
     Log,
-    /// As `Log`; and stores of a rank into its part in the epoch of a fence in which others access
-    /// it, or into what is not lent of a window that is posted, or before a run of a prepared
-    /// superstep in which others access it, which have a meaning here and none in MPI, end in the
-    /// same error. Each call that gives the program a window, and each post of a part of it, copies
-    /// this rank's part. So do stores into the section of an operation between its call and its
-    /// fence; each such call copies the section. Between epochs of locks, a collective with a root,
-    /// or a scan, orders no more than it does in MPI, and has one exchange more. And a standard
-    /// send waits until its message is taken, as a synchronous one does: so the checker finds
-    /// ranks that would wait for each other without a buffer.
+    /// As `Log`. In addition, stores that have a meaning here and none in MPI end in the same
+    /// error: those of a rank into its part in the epoch of a fence in which others access it, into
+    /// what a post of a window does not expose, or before a run of a prepared superstep in which
+    /// others access the part. Each call that gives the program a window, and each post of a part
+    /// of it, copies this rank's part. The same holds of stores into the section of an operation
+    /// between its call and its fence; each such call copies the section. Between epochs of locks,
+    /// a collective with a root, or a scan, orders no more than it does in MPI, and has one more
+    /// exchange. A standard send waits until its message is taken, as a synchronous one does, so
+    /// the checker finds ranks that would wait for each other without a buffer.
     Mpi,
 }
 
 impl Check {
-    /// All of them, each looking further than the one before.
+    /// All kinds of checks, each looking further than the one before.
     pub const ALL: [Check; 5] = [Check::Off, Check::Calls, Check::Mark, Check::Log, Check::Mpi];
 
     const fn name(self) -> &'static str {
@@ -50,17 +54,17 @@ impl Check {
         }
     }
 
-    /// Whether conflicts are looked for.
+    /// Returns whether conflicts are looked for.
     pub(crate) fn finds_conflicts(self) -> bool {
         cfg!(feature = "check") && self >= Check::Mark
     }
 
-    /// Whether standard sends are complete only when their messages were taken.
+    /// Returns whether standard sends are complete only when their messages were taken.
     pub(crate) fn lets_sends_wait(self) -> bool {
         cfg!(feature = "check") && self == Check::Mpi
     }
 
-    /// Whether ranks tell the lines of their operations at once.
+    /// Returns whether ranks send the lines of their operations at once.
     pub(crate) fn tells_lines(self) -> bool {
         self >= Check::Log
     }
@@ -75,7 +79,7 @@ impl fmt::Display for Check {
 impl FromStr for Check {
     type Err = Error;
 
-    /// Reads a name.
+    /// Parses a name.
     ///
     /// # Errors
     /// Class `Arg` for any other text, with those allowed.
@@ -87,7 +91,7 @@ impl FromStr for Check {
     }
 }
 
-/// A file that lines about conflicts are appended to.
+/// A file to which lines about conflicts are appended.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) path: PathBuf,
@@ -105,22 +109,23 @@ impl Report {
 #[derive(Clone, Debug)]
 pub(crate) struct Checking {
     pub(crate) check: Check,
-    /// Where a line is appended for each conflict, for all ranks of this process.
+    /// The file to which a line is appended for each conflict, for all ranks of this process.
     pub(crate) report: Option<Arc<Report>>,
-    /// The bytes in which operations under locks are kept, for each part of a window.
+    /// The number of bytes in which operations under locks are kept, for each part of a window.
     pub(crate) memory: usize,
-    /// Whether loads are looked for where stores are.
+    /// Whether loads are looked for in addition to stores.
     pub(crate) loads: bool,
 }
 
 impl Checking {
-    /// Whether loads are looked for.
+    /// Returns whether loads are looked for.
     pub(crate) fn sees_loads(&self) -> bool {
         cfg!(feature = "check") && self.check == Check::Mpi && self.loads
     }
 }
 
-/// The bytes in which operations under locks are kept for each part of a window, unless set.
+/// The number of bytes in which operations under locks are kept for each part of a window, unless
+/// set.
 const MEMORY: usize = 1 << 20;
 
 impl Default for Checking {
@@ -135,20 +140,21 @@ pub(crate) struct Checks {
     pub(crate) checking: RefCell<Checking>,
     /// Whether conflicts are looked for.
     on: Cell<bool>,
-    /// The conflicts on elements of this rank, as other ranks are told them.
+    /// The conflicts on elements of this rank, as they are sent to other ranks.
     found: RefCell<Vec<u8>>,
-    /// The ranks that have said something of conflicts, and what.
+    /// The ranks that have sent conflicts, and their bytes.
     heard: RefCell<Vec<(usize, Vec<u8>)>>,
     /// What this rank knows to be over.
     pub(crate) clock: Clock,
     /// The number of operations of epochs that no fence ends.
     operations: Cell<usize>,
-    /// The conflicts that this rank has found in such epochs, and that others do not know of; and
-    /// what they are under.
+    /// The conflicts that this rank has found in such epochs and not yet reported to others, and
+    /// what synchronises their operations.
     pub(crate) untold: RefCell<Vec<(Conflict, Under)>>,
-    /// The lines of this rank, as others are told of them.
+    /// The lines of this rank, as they are sent to others.
     sites: RefCell<Vec<(&'static Location<'static>, Site)>>,
-    /// The causes, by their [bits](Blind::bit), for which this rank has reported that it may miss conflicts.
+    /// The causes, by their [bits](Blind::bit), for which this rank has reported that it may miss
+    /// conflicts.
     pub(crate) blind: Cell<u8>,
 }
 
@@ -188,20 +194,20 @@ impl Checks {
         *self.checking.borrow_mut() = checking;
     }
 
-    /// Whether conflicts are looked for.
+    /// Returns whether conflicts are looked for.
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
         cfg!(feature = "check") && self.on.get()
     }
 
-    /// The number of the next operation of an epoch that no fence ends.
+    /// Returns the number of the next operation of an epoch that no fence ends.
     pub(crate) fn next_operation(&self) -> usize {
         self.operations.replace(self.operations.get() + 1)
     }
 
-    /// A line of this rank, as others are told of it.
+    /// Returns a line of this rank, as it is sent to others.
     pub(crate) fn site(&self, site: &'static Location<'static>) -> Site {
-        /// More lines than these are looked for among the last ones.
+        /// The most lines that are kept to be found again.
         const LINES: usize = 64;
         let sites = &mut *self.sites.borrow_mut();
         if let Some((_, known)) = sites.iter().rev().find(|(known, _)| std::ptr::eq(*known, site)) {
@@ -215,19 +221,21 @@ impl Checks {
         told
     }
 
-    /// An epoch is being ended, of which this rank has `found` these conflicts.
+    /// Begins to end an epoch, in which this rank has `found` these conflicts.
     pub(crate) fn begin(&self, found: Vec<u8>) {
         *self.found.borrow_mut() = found;
         self.heard.borrow_mut().clear();
     }
 
-    /// What this rank says to the others about a call that failed, with the conflicts that it has found before.
+    /// Returns what this rank sends to the others about a call that failed: the conflicts that it
+    /// has found, then `said`.
     pub(crate) fn say(&self, said: &[u8]) -> Vec<u8> {
         let found = self.found.borrow();
         [&(found.len() as u64).to_le_bytes(), &found[..], said].concat()
     }
 
-    /// What rank `from` has said about a call that failed: keeps what it has found, and returns the rest.
+    /// Takes in what rank `from` has sent about a call that failed: keeps the conflicts that it has
+    /// found, and returns the rest.
     pub(crate) fn hear<'s>(&self, from: usize, said: &'s [u8]) -> &'s [u8] {
         let Some((len, rest)) = said.split_first_chunk() else { return said };
         let len = usize::try_from(u64::from_le_bytes(*len)).unwrap_or(usize::MAX);
@@ -238,7 +246,7 @@ impl Checks {
         rest
     }
 
-    /// What was found by each rank, `me` included, by rank; nothing is left.
+    /// Takes what was found by each rank, `me` included, by rank.
     pub(crate) fn take(&self, me: usize) -> Vec<(usize, Vec<u8>)> {
         let (mut all, found) = (self.heard.take(), self.found.take());
         if !found.is_empty() {

@@ -1,10 +1,12 @@
-//! [`Clock`]: what a rank knows to be over before what it calls next, for the search for conflicts between epochs that no
-//! fence ends (planner/README.md, 32).
+//! [`Clock`]: what a rank knows to be over before its next calls, for the search for conflicts
+//! between epochs that no fence ends (planner/README.md, 32).
 //!
-//! It is a vector clock (Fidge, Mattern) of the job that exchanges of all its ranks cut short: a *time* of a rank is the number
-//! of the last such exchange, above a count of what the rank has ended since. After an exchange every rank knows that all times
-//! of smaller numbers are over, and nothing has to be sent for it. In an exchange of a world that was split off, as with
-//! messages, posts and accesses, times of all ranks of the job travel. The locks of a part keep those of the ranks of its world.
+//! It is a vector clock (Fidge, Mattern) of the job, shortened by exchanges of all its ranks. A
+//! *time* of a rank is the number of the last such exchange, above a count of what the rank has
+//! ended since. After an exchange every rank knows that all times of smaller numbers are over, and
+//! nothing has to be sent for it. In an exchange of a world that was split off, as with messages,
+//! posts and accesses, times of all ranks of the job travel. The locks of a part keep those of the
+//! ranks of its world.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -14,11 +16,12 @@ use std::rc::Rc;
 struct Times {
     /// The number of the last exchange of all ranks of the job.
     exchange: Cell<u32>,
-    /// What this rank has ended since.
+    /// The number of operations or epochs that this rank has ended since.
     ended: Cell<u32>,
-    /// The times of others that this rank has heard of, by rank of the job; none yet where it is empty.
+    /// The times of others that have reached this rank, by rank of the job; empty if there are none
+    /// yet.
     heard: RefCell<Vec<u64>>,
-    /// Another number whenever more is known.
+    /// A number that changes whenever more is known.
     version: Cell<u64>,
 }
 
@@ -42,12 +45,12 @@ pub(crate) struct Clock {
     ignores_exchanges: Cell<bool>,
 }
 
-/// The first time after an exchange of this number.
+/// Returns the first time after an exchange of this number.
 pub(crate) fn after_exchange(number: u32) -> u64 {
     u64::from(number) << 32
 }
 
-/// The later of two times, rank by rank.
+/// Sets each time of `into` to the later of the two times of its rank.
 pub(crate) fn merge(into: &mut [u64], more: &[u64]) {
     into.iter_mut().zip(more).for_each(|(time, more)| *time = (*time).max(*more));
 }
@@ -57,7 +60,7 @@ impl Times {
         after_exchange(self.exchange.get()) | u64::from(self.ended.get())
     }
 
-    /// The times of all `ranks` of the job, of which this one is `me`.
+    /// Returns the times of all `ranks` of the job, of which this one is `me`.
     fn now(&self, me: usize, ranks: usize) -> Vec<u64> {
         let mut all = vec![after_exchange(self.exchange.get()); ranks];
         merge(&mut all, &self.heard.borrow());
@@ -65,7 +68,7 @@ impl Times {
         all
     }
 
-    /// These times of ranks of the job are known as well.
+    /// Adds these times of ranks of the job to what is known.
     fn hear(&self, ranks: usize, times: impl Iterator<Item = (usize, u64)>) {
         let heard = &mut *self.heard.borrow_mut();
         heard.resize(ranks.max(heard.len()), 0);
@@ -84,8 +87,8 @@ impl Clock {
         self.times.get_or_init(Rc::default)
     }
 
-    /// Becomes the clock of a world that was split off from that of `from`, which has `ranks` ranks. The members are those of
-    /// that world. Called once, before this clock is used.
+    /// Becomes the clock of a world that was split off from that of `from`, which has `ranks`
+    /// ranks. The members are those of that world. Called once, before this clock is used.
     pub(crate) fn split_off(&self, from: &Clock, ranks: usize, members: &[usize]) {
         from.times();
         let part = match from.part.get() {
@@ -99,12 +102,14 @@ impl Clock {
         assert!(shared && is_new, "a clock that is not used yet");
     }
 
-    /// Whether exchanges of this world order only what is told in them: it was split off.
+    /// Returns whether exchanges of this world order only the times that are sent in them, because
+    /// it was split off.
     pub(crate) fn has_to_tell(&self) -> bool {
         self.part.get().is_some() && !self.ignores_exchanges.get()
     }
 
-    /// All ranks of this world have met in an exchange of this number. In the world of the job, all that they ended before is over.
+    /// Notes that all ranks of this world have met in an exchange of this number. In the world of
+    /// the job, all that they ended before is over.
     pub(crate) fn met(&self, number: u32) {
         if self.ignores_exchanges.get() {
             return;
@@ -117,7 +122,8 @@ impl Clock {
         self.met.set(times.time());
     }
 
-    /// Runs a call of all ranks that does not order all that they have ended: its exchanges are not counted.
+    /// Runs a call of all ranks that does not order all that they have ended: its exchanges are not
+    /// counted.
     pub(crate) fn ignoring_exchanges<R>(&self, call: impl FnOnce() -> R) -> R {
         let before = self.ignores_exchanges.replace(true);
         let result = call();
@@ -125,12 +131,14 @@ impl Clock {
         result
     }
 
-    /// This rank's time at the last exchange of this world that ordered: mostly what it ended before is over for all its ranks.
+    /// Returns this rank's time at the last ordering exchange of this world. Usually what it ended
+    /// before is over for all its ranks.
     pub(crate) fn met_at(&self) -> u64 {
         self.met.get()
     }
 
-    /// This rank ends something, whose time is returned: what it has ended has an earlier time than its own.
+    /// Ends something of this rank, and returns its time: what the rank has ended has an earlier
+    /// time than its own.
     pub(crate) fn end(&self) -> u64 {
         let times = self.times();
         let time = times.time();
@@ -138,20 +146,21 @@ impl Clock {
         time
     }
 
-    /// The times of the `ranks` of this world that are known to this rank, `me`: what has an earlier time than its rank's is over.
+    /// Returns the times of the `ranks` of this world that are known to this rank, `me`: what has
+    /// an earlier time than its rank's is over.
     pub(crate) fn now(&self, me: usize, ranks: usize) -> Vec<u64> {
         let Some(part) = self.part.get() else { return self.times().now(me, ranks) };
         let all = self.times().now(part.ranks[me], part.job);
         part.ranks.iter().map(|&rank| all[rank]).collect()
     }
 
-    /// This rank's time: what it has ended has an earlier one.
+    /// Returns this rank's time: what it has ended has an earlier one.
     #[inline]
     pub(crate) fn time(&self) -> u64 {
         self.times().time()
     }
 
-    /// These times, of all ranks of this world, of which this one is `me`, are known as well.
+    /// Adds these times, of all ranks of this world, of which this one is `me`, to what is known.
     pub(crate) fn hear(&self, me: usize, times: &[u64]) {
         let times = times.iter().copied().enumerate().map(|(rank, time)| if rank == me { 0 } else { time });
         match self.part.get() {
@@ -160,23 +169,25 @@ impl Clock {
         }
     }
 
-    /// Appends the times of all ranks of the job that are known to this rank, which is `me` of `ranks` of this world.
+    /// Appends the times of all ranks of the job that are known to this rank, which is `me` of
+    /// `ranks` of this world.
     pub(crate) fn write_all(&self, me: usize, ranks: usize, out: &mut Vec<u8>) {
         let (me, ranks) = self.part.get().map_or((me, ranks), |part| (part.ranks[me], part.job));
         write(&self.times().now(me, ranks), out);
     }
 
-    /// Reads what a rank of this world, which has `ranks`, has [written](Self::write_all). What follows is left.
+    /// Reads what a rank of this world, which has `ranks`, has [written](Self::write_all), and
+    /// advances `bytes` past it.
     pub(crate) fn read_all(&self, ranks: usize, bytes: &mut &[u8]) -> Option<OfJob> {
         read(self.part.get().map_or(ranks, |part| part.job), bytes).map(OfJob)
     }
 
-    /// These times are known as well.
+    /// Adds these times to what is known.
     pub(crate) fn hear_all(&self, OfJob(times): &OfJob) {
         self.times().hear(times.len(), times.iter().copied().enumerate());
     }
 
-    /// A number that changes when more is known.
+    /// Returns a number that changes when more is known.
     #[inline]
     pub(crate) fn version(&self) -> u64 {
         self.times().version.get()
@@ -191,7 +202,7 @@ pub(crate) fn write(times: &[u64], out: &mut Vec<u8>) {
     out.extend(times.iter().flat_map(|time| time.to_le_bytes()));
 }
 
-/// The times of all `ranks` at the front of `bytes`, which is left at what follows.
+/// Reads the times of all `ranks` at the front of `bytes`, and advances `bytes` past them.
 pub(crate) fn read(ranks: usize, bytes: &mut &[u8]) -> Option<Vec<u64>> {
     let (times, rest) = bytes.split_at_checked(ranks.checked_mul(8)?)?;
     *bytes = rest;
@@ -233,7 +244,7 @@ mod tests {
 
     #[test]
     fn what_is_heard_in_a_world_that_was_split_off_is_known_in_all_worlds() {
-        // Ranks 3 and 1 of four, in this order, and of those the first alone.
+        // Ranks 3 and 1 of four, in this order, and the first of these alone.
         let [job, other] = [(); 2].map(|()| Clock::default());
         [&job, &other].iter().for_each(|clock| clock.met(7));
         let [part, of_other, alone] = [(); 3].map(|()| Clock::default());

@@ -1,5 +1,5 @@
-//! The operations that a window has collected for its next fence: forgotten, kept apart, or asked
-//! about.
+//! The operations that a window has collected for its next fence: collecting, counting and
+//! discarding them.
 
 use crate::collect::fast_path::FastPath;
 use crate::collect::operation::WindowKey;
@@ -15,8 +15,8 @@ use fencepost_transport::Record;
 use std::panic::Location;
 
 impl WindowCore {
-    /// After a fence that went through, at this line: fill the other set, which nobody reads any
-    /// more.
+    /// Begins to fill the other set, which nobody reads any more, after a fence at this line that
+    /// succeeded.
     pub(crate) fn next_set(&self, site: &'static Location<'static>) {
         self.since.set(site);
         self.closed.set(false);
@@ -33,8 +33,8 @@ impl WindowCore {
         }
     }
 
-    /// [`next_set`](Self::next_set), where the epoch had records alone and memory is reached: no
-    /// operation is pending, nor was any.
+    /// Does the same as [`next_set`](Self::next_set), if the epoch had only records and memory is
+    /// reached: no operation is pending, nor was any.
     #[inline]
     pub(crate) fn next_set_plainly(&self, site: &'static Location<'static>) {
         self.since.set(site);
@@ -44,8 +44,8 @@ impl WindowCore {
         self.checked.clear();
     }
 
-    /// In the epoch that begins here small operations go the fast path: from the second one on,
-    /// where the line of the first is kept.
+    /// Allows the fast path for small operations of the epoch that begins here. If the line of the
+    /// first one is kept, the fast path is for the second one and later.
     #[inline]
     fn reopen(&self) {
         let named = self.first.take().is_some();
@@ -54,8 +54,8 @@ impl WindowCore {
         }
     }
 
-    /// An operation is about to be collected the long way: the line of the first of an epoch is
-    /// kept, where [each call is looked at](crate::state::supersteps::Supersteps::checks).
+    /// Keeps the line of the first operation of an epoch, when it is about to be collected without
+    /// the fast path, if [each call is checked](crate::state::supersteps::Supersteps::checks).
     #[inline]
     pub(crate) fn keep_first(&self, site: &'static Location<'static>) {
         if self.first.get().is_none() && self.world.supersteps.checks() {
@@ -66,42 +66,43 @@ impl WindowCore {
         }
     }
 
-    /// The epoch that begins here begins at this line.
+    /// Notes that the epoch that begins here begins at this line.
     pub(crate) fn begins(&self, site: &'static Location<'static>) {
         self.history.borrow_mut().begins(std::ptr::from_ref(site).addr(), &self.world.machine);
-        self.allow(self.is_short()); // what may leave early now, and what not
+        self.allow(self.is_short()); // which operations may be sent early may differ now
     }
 
-    /// Keep how much the epoch that has ended sent to ranks whose memory is not reached, single
-    /// elements apart.
+    /// Keeps how much the epoch that has ended sent to ranks whose memory is not reached, without
+    /// single elements.
     fn watch(&self) {
         let remembered = self.remembered.borrow();
         let sent = (0..self.world.size).filter(|&target| self.peers[target].base.is_null()).map(|target| {
-            // SAFETY: the set that was filled is touched by its owner only.
+            // SAFETY: only its owner touches the set that was filled.
             let outbox = unsafe { &*self.region.outbox(self.set.get(), target) };
             remembered.left[target].wide + outbox.bytes.len() as u64
         });
         self.history.borrow_mut().ended(sent.max().unwrap_or(0), self.world.described.get());
     }
 
-    /// Whether NOSUCCEED was asserted for the epoch that begins: its operations are refused.
+    /// Notes whether NOSUCCEED was asserted for the epoch that begins. If so, its operations are
+    /// refused.
     pub(crate) fn close(&self, closed: bool) {
         self.closed.set(closed);
         self.allow(!closed);
     }
 
-    /// The epoch is over for which NOSUCCEED was asserted, if it was.
+    /// Ends the epoch for which NOSUCCEED was asserted, if it was.
     pub(crate) fn open(&self) {
         if self.closed.replace(false) {
-            // While calls are matched with a plan none goes the fast path.
+            // While calls are matched with a plan none takes the fast path.
             self.allow(self.world.matching_window(self.key).is_none());
         }
     }
 
-    /// Forget what is pending.
+    /// Discards what is pending.
     pub(crate) fn discard(&self) {
         if self.world.alive().is_err() {
-            // Other ranks may be reading what was collected for the fence that the world ended in,
+            // Other ranks may be reading what was collected for the fence in which the world ended,
             // and no other fence follows.
             self.allow(false);
             return self.pending(|pending| pending.clear(&self.world.streaks, self.asking));
@@ -120,8 +121,8 @@ impl WindowCore {
         self.remembered.borrow_mut().forget();
     }
 
-    /// Keeps an operation on elements of `target`, which is as many records that are still to be
-    /// written, and the section that it reads or lands in, where conflicts are looked for.
+    /// Keeps an operation on elements of `target`, which is `records` records that are still to be
+    /// written, and the section that it reads or lands in, if conflicts are looked for.
     #[inline]
     pub(crate) fn keep_call(
         &self,
@@ -138,23 +139,24 @@ impl WindowCore {
         }
     }
 
-    /// Whether records for this rank stay where they are until the fence.
+    /// Returns whether records for this rank are kept unchanged until the fence.
     #[inline(always)]
     fn stay(&self, target: usize) -> bool {
         !self.peers[target].base.is_null()
     }
 
-    /// The number of records for a rank for which they stay until the fence.
+    /// Returns the number of records for a rank, if they are kept unchanged until the fence.
     pub(crate) fn records_that_stay(&self, target: usize) -> Option<usize> {
-        // SAFETY: the set being filled is touched by its owner only.
+        // SAFETY: only its owner touches the set being filled.
         let records = unsafe { &(*self.region.outbox(self.set.get(), target)).records };
         self.stay(target).then(|| self.fast_paths[target].writer.count(records))
     }
 
-    /// Collects an accumulate of one small element like the one before it to its target, if that
-    /// needs no mark; else nothing has happened. It is in the loop that calls it; of a put as much
-    /// would be, with its mark, and a loop of puts that are not checked would take 1.05 times as
-    /// long.
+    /// Collects an accumulate of one small element that is like the one before it to its target, if
+    /// that needs no mark. Otherwise does nothing, and returns `false`.
+    ///
+    /// This is inlined into the loop that calls it. Doing the same for a put, with its mark, would
+    /// make a loop of puts that are not checked take 1.05 times as long.
     #[inline(always)]
     pub(crate) fn push_unmarked(
         &self,
@@ -169,10 +171,11 @@ impl WindowCore {
     }
 
     /// Collects an operation on one small element of memory that is reached, by the fast path of
-    /// its target, where that is all that is to be done, its line is known and none before it
-    /// conflicts with it; else nothing has happened. Cold, also where each call is looked at:
-    /// otherwise the loop of a program that is not checked keeps the arguments of this call in
-    /// registers, and takes 1.07 times as long.
+    /// its target, if nothing else is to be done, its line is known and no operation before
+    /// conflicts with it. Otherwise does nothing, and returns `false`.
+    ///
+    /// This is cold even where each call is checked. Otherwise the loop of a program that is not
+    /// checked would keep the arguments of this call in registers, and take 1.07 times as long.
     #[cold]
     #[inline(never)]
     pub(crate) fn push_checked(&self, path: &FastPath, target: usize, at: usize, record: Record) -> bool {
@@ -182,7 +185,7 @@ impl WindowCore {
             || self.push_unlike_before(path, own, at, record)
     }
 
-    /// The same, of an operation that is perhaps not like the one before it to its target.
+    /// Does the same for an operation that may differ from the one before it to its target.
     #[inline(never)]
     fn push_unlike_before(&self, path: &FastPath, own: &Own, at: usize, record: Record) -> bool {
         let head = Head(record.head);
@@ -190,7 +193,7 @@ impl WindowCore {
             return false;
         }
         let write = || path.writer.write(record);
-        // Each is a loop of its own in a program: what it has to look at is known in each.
+        // Each branch is a loop of its own in a program, specialised for its kind.
         let (is_pushed, kind) = match op_of(head.code()) {
             None => (own.touch_quickly(at, Kind::Put, write), Kind::Put),
             Some(op) => (own.touch_quickly(at, Kind::Accumulate(op), write), Kind::Accumulate(op)),
@@ -201,8 +204,8 @@ impl WindowCore {
         is_pushed
     }
 
-    /// Keeps the line of an operation on one small element that is about to be a record, if that
-    /// says all else. Returns whether it does.
+    /// Keeps the line of an operation on one small element that is about to become a record, if the
+    /// record represents the operation completely. Returns whether it does.
     pub(crate) fn keep_line(&self, target: usize, head: Head, site: &'static Location<'static>) -> bool {
         let says_all = self.checked.is_on() && self.stay(target);
         if says_all {
@@ -211,12 +214,13 @@ impl WindowCore {
         says_all
     }
 
-    /// The windows of which operations that wait for this window's fence name sections.
+    /// Returns the windows whose sections are named by operations that wait for this window's
+    /// fence.
     pub(crate) fn named_sections(&self) -> Vec<WindowKey> {
         let mut named = Vec::new();
         for target in 0..self.world.size {
-            // SAFETY: the set being filled is touched by its owner only; datatype operations are
-            // counted at once.
+            // SAFETY: only its owner touches the set being filled; datatype operations are counted
+            // at once.
             let outbox = unsafe { &*self.region.outbox(self.set.get(), target) };
             named.extend(outbox.wide.iter().filter_map(|wide| match &wide.source {
                 DatatypeSource::Section(key, ..) => Some(*key),
@@ -232,7 +236,7 @@ impl WindowCore {
         named
     }
 
-    /// Whether operations wait for this window's fence.
+    /// Returns whether operations wait for this window's fence.
     #[inline(always)]
     pub(crate) fn is_pending(&self) -> bool {
         let mut is_none = self.getting.fills_none() && !self.far;
@@ -244,7 +248,7 @@ impl WindowCore {
 
     #[inline(never)]
     fn is_any_pending(&self) -> bool {
-        // SAFETY: the set being filled is touched by its owner only.
+        // SAFETY: only its owner touches the set being filled.
         let records = |target| unsafe { &(*self.region.outbox(self.set.get(), target)).records };
         !self.getting.has_none(&self.pending.borrow().gets)
             || self.far && self.remembered.borrow().has_left()
@@ -255,8 +259,9 @@ impl WindowCore {
                 .any(|(target, fast_path)| !fast_path.writer.has_none(records(target)))
     }
 
-    /// The window is dropped, or its world left: what it has collected is kept in mind, unless
-    /// there was another error, which may be why it was not fenced.
+    /// Remembers the operations of a window that is dropped, or whose world is left, without a
+    /// fence for them. Does nothing after another error, which may be why the window was not
+    /// fenced.
     pub(crate) fn note_unfenced(&self) {
         let failed =
             !self.world.goes_on() || self.handler.has_reported() || self.world.handler.has_reported();

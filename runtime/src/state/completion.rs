@@ -1,23 +1,25 @@
-//! [`Completion`]: whether an operation that was begun is complete, and who is told of it.
+//! [`Completion`]: whether a started operation is complete, and the queue to notify.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// The requests of a set that are complete and were not returned yet, by their places in the set, in the order of completion.
+/// The requests of a set that are complete and were not returned yet, by their places in the set,
+/// in the order of completion.
 #[derive(Default)]
 pub(crate) struct Queue {
     complete: RefCell<VecDeque<usize>>,
-    /// Whether one of them has failed since a rank was lost.
+    /// Whether one of them has failed because a rank was lost.
     has_lost: Cell<bool>,
 }
 
-/// Whether an operation is complete. Who completes it adds it to the queue of its set, so nobody looks for it.
+/// Whether an operation is complete. The code that completes it adds it to the queue of its set, so
+/// nothing has to look for it.
 #[derive(Default)]
 pub(crate) struct Completion {
     is_complete: Cell<bool>,
     is_lost: Cell<bool>,
-    /// Whether its error was returned: then nobody accesses its elements any more.
+    /// Whether its error was returned, so that nobody accesses its elements any more.
     is_returned: Cell<bool>,
     told: RefCell<Option<(Rc<Queue>, usize)>>,
 }
@@ -27,7 +29,7 @@ impl Queue {
         self.complete.borrow_mut().push_back(place);
     }
 
-    /// Adds one before all others: it was taken, and has become complete before them.
+    /// Adds a request before all others: it was taken, and has become complete before them.
     pub(crate) fn push_first(&self, place: usize) {
         self.complete.borrow_mut().push_front(place);
     }
@@ -36,7 +38,7 @@ impl Queue {
         self.complete.borrow_mut().pop_front()
     }
 
-    /// Takes all.
+    /// Takes all requests.
     pub(crate) fn take(&self) -> VecDeque<usize> {
         self.complete.take()
     }
@@ -45,40 +47,41 @@ impl Queue {
         self.complete.borrow().len()
     }
 
-    /// Whether a request has failed since a rank was lost. It stays so: the world ends for this rank.
+    /// Returns whether a request has failed because a rank was lost. This is permanent: the world
+    /// ends for this rank.
     pub(crate) fn has_lost(&self) -> bool {
         self.has_lost.get()
     }
 }
 
 impl Completion {
-    /// Whether the operation is complete, successfully or not.
+    /// Returns whether the operation is complete, successfully or not.
     #[inline]
     pub(crate) fn is_complete(&self) -> bool {
         self.is_complete.get()
     }
 
-    /// The operation is complete.
+    /// Completes the operation.
     pub(crate) fn complete(&self) {
         self.end(false);
     }
 
-    /// The operation has failed since a rank was lost.
+    /// Completes the operation with a failure, because a rank was lost.
     pub(crate) fn lose(&self) {
         self.end(true);
     }
 
-    /// The error of the operation is returned.
+    /// Notes that the error of the operation is returned.
     pub(crate) fn note_returned(&self) {
         self.is_returned.set(true);
     }
 
-    /// Whether the error of the operation was returned.
+    /// Returns whether the error of the operation was returned.
     pub(crate) fn is_returned(&self) -> bool {
         self.is_returned.get()
     }
 
-    /// The owner of the request has cancelled the operation, so no queue is notified.
+    /// Completes an operation that the owner of its request has cancelled. No queue is notified.
     pub(crate) fn cancel(&self) {
         drop(self.told.take());
         self.note_returned();
@@ -94,7 +97,8 @@ impl Completion {
         }
     }
 
-    /// Has the operation added to this queue by this place when it is complete, which it may be.
+    /// Has the operation added to this queue, by this place, when it is complete or if it already
+    /// is.
     pub(crate) fn tell(&self, queue: &Rc<Queue>, place: usize) {
         if self.is_complete() {
             queue.push(place);

@@ -1,14 +1,15 @@
-//! Conflicts as ranks tell them to each other.
+//! The form in which ranks send conflicts to each other.
 
 use crate::collect::checked::{code, kind, word};
 use fencepost_planner::conflicts::{Conflict, Touch};
 use fencepost_planner::ir::pattern::Site;
 use std::sync::Arc;
 
-/// No more conflicts than these are told of the elements of one rank at a time.
+/// The most conflicts that are reported of the elements of one rank at a time.
 pub(crate) const MOST: usize = 20;
 
-/// The number of what is no operation: a store (a put in kind) or a load (a get), at some time after the call whose line it has.
+/// The operation number of an access that is no operation: a store (as a put) or a load (as a get),
+/// at some time after the call whose line it has.
 pub(crate) const LOCAL: usize = usize::MAX;
 
 pub(crate) fn write_site(out: &mut Vec<u8>, file: &str, line: u32, column: u32) {
@@ -25,7 +26,7 @@ pub(crate) fn read_site(bytes: &mut &[u8]) -> Option<Site> {
     Some(Site { file, line: (place >> 32) as u32, column: place as u32 })
 }
 
-/// Writes conflicts for other ranks.
+/// Encodes conflicts for other ranks.
 pub(crate) fn encode(conflicts: &[Conflict]) -> Vec<u8> {
     let mut out = Vec::new();
     let write = |word: u64, out: &mut Vec<u8>| out.extend(word.to_le_bytes());
@@ -44,7 +45,8 @@ pub(crate) fn encode(conflicts: &[Conflict]) -> Vec<u8> {
     out
 }
 
-/// The conflicts that a rank has written, in a world of `ranks`; `None` where it has written something else.
+/// Returns the conflicts that a rank has encoded, in a world of `ranks`, or `None` if the bytes are
+/// something else.
 pub(crate) fn decode(ranks: usize, mut bytes: &[u8]) -> Option<Vec<Conflict>> {
     let mut all = Vec::new();
     while !bytes.is_empty() {

@@ -4,13 +4,13 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Calls a function of the program in the middle of a protocol. A panic in it was reported by the
-/// panic hook already, and ends there. Returns whether there was none.
+/// panic hook already, and ends here. Returns whether there was none.
 pub(crate) fn contained(call: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(call)).map_err(drop_payload).is_ok()
 }
 
-/// Drops the payload of a panic. That drop is the program's code as well: it may panic, and the
-/// payload of that one is leaked.
+/// Drops the payload of a panic. Its destructor is the program's code as well: it may panic, and
+/// the payload of that panic is leaked.
 pub(crate) fn drop_payload(payload: Box<dyn Any + Send>) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(payload);

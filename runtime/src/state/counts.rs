@@ -1,38 +1,43 @@
-//! [`Counts`]: what a reduced [census](fencepost_planner::census) adds up, and [`Halving`], where its ranks stand.
+//! [`Counts`]: what a reduced [census](fencepost_planner::census) adds up, and [`Halving`], the
+//! positions of its ranks.
 //!
-//! A rank that has something for another sends it a note by itself. For each rank, the ranks of the world add up how many
-//! notes it is to expect, and the ranks that these are from: a rank that lacks one note of those knows whose it is.
+//! A rank that has something for another sends it a note directly. For each rank, the ranks of the
+//! world add up how many notes it is to expect, and the numbers of the ranks that send them. So a
+//! rank that lacks one of its notes knows who sends it.
 //!
-//! In a message a count is two words of four bytes: how many, and the sum of who. The ranks of a group stand next to each other, and
-//! groups in the order of their numbers, so what is halved is always one run of counts.
+//! In a message a count is two words of four bytes: the number of notes, and the sum of their
+//! senders. The ranks of a group have neighbouring positions, and groups are in the order of their
+//! numbers, so what is halved is always one run of counts.
 //!
-//! What ranks have for all others follows the counts, in the order of the ranks' positions: each rank passes on all that it has
-//! heard of, which is as many ranks in each message as counts are of, and none that its receiver has heard of.
+//! What ranks have for all others follows the counts, in the order of the ranks' positions. Each
+//! rank passes on everything that has reached it. Each message has as many ranks' contributions as
+//! it has counts, and none that its receiver already has.
 //!
-//! What comes is believed as far as it can be checked: a message has a count for each rank that it is about; a count is at most
-//! the number of ranks that the message can have heard of, and of one note it says which of those it is from.
+//! Received counts are checked as far as they can be. A message has a count for each rank that it
+//! is about. A count is at most the number of ranks whose contributions the message can contain. A
+//! count of one note names a sender that is one of those ranks.
 
 use crate::state::stands::{Leg, Stands};
 use fencepost_planner::census::halvings;
 use std::ops::Range;
 
-/// The bytes of a count in a message.
+/// The number of bytes of a count in a message.
 const COUNT: usize = 8;
 
-/// Where the ranks stand in a reduced census: in groups, of which there are a power of two. Those beyond it have been added to
-/// the first ones.
+/// The positions of the ranks in a reduced census: in groups, whose number is a power of two.
+/// Groups beyond that number have been merged into the first ones.
 pub(crate) struct Halving {
     pub(crate) stands: Stands,
-    /// Where the count of each rank stands.
+    /// The position of the count of each rank.
     position: Vec<u32>,
-    /// The rank that stands in each position.
+    /// The rank at each position.
     ranks: Vec<u32>,
-    /// Where each group begins, and where the last one ends.
+    /// The position at which each group begins, and the one at which the last group ends.
     begins: Vec<u32>,
 }
 
 impl Halving {
-    /// Where ranks stand in a reduced census that stand so in a sparse one.
+    /// Returns the positions for a reduced census of ranks that have these stands in a sparse one.
     pub(crate) fn new(stands: &Stands) -> Self {
         let groups = 1 << halvings(stands.speakers());
         let place = |rank: usize| stands.place(rank) % groups;
@@ -48,17 +53,18 @@ impl Halving {
         Self { stands: stands.merged(groups), position, ranks, begins }
     }
 
-    /// Where this rank stands.
+    /// Returns the position of this rank.
     pub(super) fn position(&self, rank: u32) -> u32 {
         self.position[rank as usize]
     }
 
-    /// The rank that this one, which speaks, exchanges with in a round.
+    /// Returns the rank with which this one, which leads, exchanges messages in a round.
     pub(crate) fn partner(&self, round: u32) -> usize {
         self.stands.speaker_of(self.me() ^ self.half(round))
     }
 
-    /// The rank that has the last word on what this one is to expect; none where it is alone.
+    /// Returns the rank that sends the final count of the notes that this one is to expect, or
+    /// `None` if this rank is alone.
     pub(crate) fn teller(&self) -> Option<usize> {
         let rounds = halvings(self.groups());
         let (me, speaker) = (self.stands.me, self.stands.speaker());
@@ -73,25 +79,27 @@ impl Halving {
         self.begins.len() as u32 - 1
     }
 
-    /// How many groups the counts are of that remain after a round.
+    /// Returns how many groups have counts that remain after a round.
     fn half(&self, round: u32) -> u32 {
         self.groups() >> (round + 1)
     }
 
-    /// The positions of the ranks in that half of the groups of this round in which this group stands.
+    /// Returns the positions of the ranks in that half of the groups of this round in which this
+    /// group is.
     fn block(&self, group: u32, round: u32) -> Range<usize> {
         let first = group & !(self.half(round) - 1);
         let at = |group: u32| self.begins[group as usize] as usize;
         at(first)..at(first + self.half(round))
     }
 
-    /// Whether what comes from the partner in a round can have been heard from this rank.
+    /// Returns whether a message of the partner in a round can contain the contribution of this
+    /// rank.
     pub(super) fn is_heard_of(&self, round: u32, rank: u32) -> bool {
         let partner = self.me() ^ self.half(round);
         (self.stands.place(rank as usize) ^ partner) & (2 * self.half(round) - 1) == 0
     }
 
-    /// How many ranks that holds for.
+    /// Returns how many ranks that holds for.
     fn heard_of(&self, round: u32) -> u32 {
         let step = 2 * self.half(round);
         let partner = (self.me() ^ self.half(round)) & (step - 1);
@@ -100,16 +108,16 @@ impl Halving {
     }
 }
 
-/// How many notes one rank is to expect.
+/// The number of notes that one rank is to expect.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Count {
     pub(crate) notes: u32,
-    /// The sum of the ranks that they are from, modulo 2^32.
+    /// The sum of the ranks that send them, modulo 2^32.
     pub(crate) from: u32,
 }
 
 impl Count {
-    /// What is left of it without the note of this rank, if there is one.
+    /// Returns what is left without the note of this rank, if there is one.
     pub(crate) fn without(self, rank: usize) -> Option<Self> {
         let notes = self.notes.checked_sub(1)?;
         Some(Self { notes, from: self.from.wrapping_sub(rank as u32) })
@@ -127,19 +135,20 @@ impl Counts {
         self.0.resize(halving.ranks.len(), Count::default());
     }
 
-    /// This rank has sent `to` a note.
+    /// Counts a note that this rank has sent to `to`.
     pub(crate) fn add(&mut self, halving: &Halving, to: usize) {
         let count = &mut self.0[halving.position[to] as usize];
         count.notes += 1;
         count.from = count.from.wrapping_add(halving.stands.me as u32);
     }
 
-    /// How many notes this rank is to expect, once all have been heard of.
+    /// Returns how many notes this rank is to expect, when the contributions of all ranks have
+    /// arrived.
     pub(crate) fn own(&self, halving: &Halving) -> Count {
         self.0[halving.position[halving.stands.me] as usize]
     }
 
-    /// Writes what goes to rank `to` on this leg after what is in `out`.
+    /// Appends what goes to rank `to` on this leg to `out`.
     pub(crate) fn pass(&self, halving: &Halving, leg: Leg, to: usize, out: &mut Vec<u8>) {
         let at = match leg {
             Leg::ToSpeaker => 0..self.0.len(),
@@ -152,8 +161,8 @@ impl Counts {
         }
     }
 
-    /// Takes in what came from rank `from` on this leg; returns what follows the counts. `None` where they are not what can
-    /// come there.
+    /// Takes in the counts that came from rank `from` on this leg, and returns the bytes that
+    /// follow them. Returns `None` if they cannot come there.
     pub(crate) fn take<'c>(
         &mut self,
         halving: &Halving,
@@ -206,7 +215,8 @@ mod tests {
         Halving::new(&Stands::new(me, hosts.to_vec(), hosts))
     }
 
-    /// What each of the ranks on these hosts holds, where rank `r` has a note for those whose distance `notes`, and a byte for all.
+    /// Returns what each of the ranks on these hosts holds, if rank `r` has a note for those whose
+    /// distance `notes`, and a byte for all.
     fn run(hosts: &[usize], notes: impl Fn(usize) -> bool) -> Vec<Items> {
         let ranks = hosts.len();
         let each: Vec<Halving> = (0..ranks).map(|me| halving(hosts, me)).collect();
@@ -289,7 +299,8 @@ mod tests {
             assert!(!good || !(0..bytes.len()).any(cut), "cut short");
             good
         };
-        // Rank 2 of 5 tells rank 0, in the first round, of itself only; rank 1 in the second one of rank 3 as well.
+        // In the first round, rank 2 of 5 sends rank 0 its own contribution only; in the second
+        // one, rank 1 sends that of rank 3 as well.
         let (first, second) = (Leg::Round(0), Leg::Round(1));
         for (count, good) in
             [([0, 0], true), ([0, 1], false), ([1, 2], true), ([1, 1], false), ([1, 9], false)]
@@ -304,7 +315,7 @@ mod tests {
         }
         assert!(!take(4, 0, second, 1, &[[0, 0], [0, 0]]), "more than it is about");
         assert!(!take(4, 0, first, 2, &[[0, 0]]), "less than it is about");
-        // Rank 4 of 5 tells rank 0, which tells it.
+        // Rank 4 of 5 sends its contribution to rank 0, which sends back the final counts.
         let told = |own: [u32; 2]| [own, [0, 0], [0, 0], [0, 0], [0, 0]];
         for (count, good) in [([1, 4], true), ([1, 3], false), ([2, 8], false)] {
             assert_eq!(take(5, 0, Leg::ToSpeaker, 4, &told(count)), good, "{count:?}");

@@ -1,11 +1,13 @@
-//! Datatypes by number, where they travel to a rank that does not reach the sender's memory: the first time as they are, and
-//! afterwards as a number.
+//! Datatypes by number: a datatype travels to a rank that does not reach the sender's memory once
+//! in full, and afterwards as a number.
 //!
-//! The sender assigns the numbers, 256 for each receiver and stream of frames, and decides which datatype loses its number: the one that was used
-//! least recently. The receiver keeps what it is told, in order, so both always know the same; what it keeps for one sender is
-//! bounded. Requests are read by an attendant, which may have refused one unread: if it does not know a number it says so, and the sender
-//! begins again without any. Posts and accesses are all read, once each and in order, by a rank that otherwise ends the world or has
-//! dropped the window: there a number that is not known is a frame that no rank sends.
+//! The sender assigns the numbers, 256 for each receiver and stream of frames, and decides which
+//! datatype loses its number: the one that was used least recently. The receiver keeps what it
+//! receives, in order, so both always know the same, and what it keeps for one sender is bounded.
+//! Requests are read by an attendant, which may have refused one without reading it. If it does not
+//! know a number it reports that, and the sender begins again without any. Posts and accesses are
+//! all read, once each and in order, by a rank that otherwise ends the world or has dropped the
+//! window: there an unknown number is a frame that no rank sends.
 //!
 //! ```text
 //! 0 form              a datatype, which gets no number
@@ -22,11 +24,11 @@ use std::sync::Arc;
 
 /// The most datatypes that have a number.
 const NUMBERS: usize = 256;
-/// The most bytes of those that a receiver keeps for a sender.
+/// The most bytes of these datatypes that a receiver keeps for a sender.
 const KEPT: usize = 1 << 20;
-/// The fewest bytes of one: a number takes two.
+/// The fewest bytes of a datatype with a number, which itself takes two.
 const LEAST: usize = 8;
-/// The most bytes of one.
+/// The most bytes of a datatype with a number.
 const MOST: usize = KEPT / 4;
 
 const PLAIN: u8 = 0;
@@ -35,15 +37,15 @@ const KNOWN: u8 = 2;
 const GONE: u8 = 3;
 const ALL_GONE: u8 = 4;
 
-/// The numbers that a sender has given.
+/// The numbers that a sender has assigned.
 #[derive(Default)]
 pub(crate) struct Named {
     numbers: BTreeMap<Rc<[u8]>, u8>,
-    /// By number.
+    /// The datatypes, by number.
     forms: Vec<Option<Used>>,
     bytes: usize,
     uses: u64,
-    /// Whether the receiver is to forget all.
+    /// Whether the receiver is to forget all numbers.
     begins_again: bool,
 }
 
@@ -53,7 +55,7 @@ type Used = (Rc<[u8]>, u64);
 /// The datatypes that a receiver keeps.
 #[derive(Default)]
 pub(crate) struct Numbered {
-    /// By number: the form, and how many elements it has.
+    /// The datatypes, by number.
     forms: Vec<Option<Read>>,
     bytes: usize,
 }
@@ -71,7 +73,7 @@ pub(crate) enum Unread {
 }
 
 impl Named {
-    /// Appends what the datatype of this wire form travels as.
+    /// Appends the datatype of this wire form, as it travels.
     pub(crate) fn write(&mut self, form: &[u8], out: &mut Vec<u8>) {
         if std::mem::take(&mut self.begins_again) {
             out.push(ALL_GONE);
@@ -109,14 +111,14 @@ impl Named {
         out.extend_from_slice(form);
     }
 
-    /// The same, of a datatype.
+    /// Appends this datatype, as it travels.
     pub(crate) fn write_datatype(&mut self, datatype: &Datatype, out: &mut Vec<u8>) {
         let mut form = Vec::new();
         datatype.encode(&mut form);
         self.write(&form, out);
     }
 
-    /// The number that was used least recently.
+    /// Returns the number that was used least recently.
     fn oldest(&self) -> Option<u8> {
         let used = |(number, form): (usize, &Option<Used>)| Some((form.as_ref()?.1, number as u8));
         self.forms.iter().enumerate().filter_map(used).min().map(|(_, number)| number)
@@ -176,7 +178,7 @@ impl Numbered {
         }
     }
 
-    /// The same, as a datatype.
+    /// Takes a datatype off the front of `bytes`, and decodes it.
     pub(crate) fn datatype(&mut self, bytes: &mut &[u8]) -> Result<Datatype, Unread> {
         if let [PLAIN, rest @ ..] = *bytes {
             *bytes = rest;
@@ -211,7 +213,7 @@ mod tests {
     use super::*;
     use fencepost_tests_support::random::Random;
 
-    /// Elements without any order, `len` of them.
+    /// Returns the form of `len` elements without any order.
     fn irregular(seed: u64, len: usize) -> Vec<u8> {
         let mut dice = Random::new(seed);
         let mut form = Vec::new();
@@ -220,7 +222,7 @@ mod tests {
         form
     }
 
-    /// What is read of what is written, and the bytes that it takes.
+    /// Writes `form`, compares what is read of it, and returns the number of bytes that it takes.
     fn passed(named: &mut Named, numbered: &mut Numbered, form: &[u8]) -> usize {
         let mut bytes = Vec::new();
         named.write(form, &mut bytes);
@@ -243,7 +245,8 @@ mod tests {
         for seed in (0..NUMBERS as u64).rev() {
             assert_eq!(passed(&mut named, &mut numbered, &irregular(seed, 50)), 2);
         }
-        // A short one has no number; one more takes that of the one that was used least recently, which is the last of all.
+        // A short datatype has no number. One more takes the number of the one that was used least
+        // recently, which is the last of all.
         let mut short = Vec::new();
         Datatype::run(3..5).encode(&mut short);
         (0..2).for_each(|_| assert_eq!(passed(&mut named, &mut numbered, &short), short.len() + 1));

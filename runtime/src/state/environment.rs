@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The text of a variable, if it is set.
+/// Returns the text of a variable, if it is set.
 ///
 /// # Errors
 /// `ARG` for a value that is not text.
@@ -25,10 +25,11 @@ pub(crate) fn text(name: &str) -> Result<Option<String>> {
     }
 }
 
-/// What the program has set, or else what the variable says, if it is set: it is reported where the two differ.
+/// Returns what the program has set, or else the value of the variable, if it is set. Reports if
+/// the two differ.
 ///
 /// # Errors
-/// That of the variable's value, also where the program has set another one.
+/// That of the variable's value, even if the program has set another one.
 #[cfg(not(loom))]
 pub(crate) fn either<V: PartialEq>(
     set: Option<V>,
@@ -42,7 +43,7 @@ pub(crate) fn either<V: PartialEq>(
     Ok(set.or(given))
 }
 
-/// The value of a variable that may be one of a few words; `None` where it is not set.
+/// Returns the value of a variable that may be one of a few words; `None` if it is not set.
 ///
 /// # Errors
 /// `ARG` for any other word, with those allowed.
@@ -59,7 +60,7 @@ pub(crate) fn word<V: Copy>(name: &str, words: &[(&str, V)]) -> Result<Option<V>
     })
 }
 
-/// The value of a variable, parsed as its type is; `None` where it is not set.
+/// Returns the value of a variable, parsed as its type; `None` if it is not set.
 ///
 /// # Errors
 /// The error of parsing it, with the variable's name.
@@ -68,7 +69,7 @@ pub(crate) fn read<V: std::str::FromStr<Err = Error>>(name: &str) -> Result<Opti
     text(name)?.map(|text| text.parse().map_err(named)).transpose()
 }
 
-/// The number of bytes that a variable says; `None` where it is not set.
+/// Returns the number of bytes in a variable; `None` if it is not set.
 ///
 /// # Errors
 /// `ARG` for anything else.
@@ -80,7 +81,7 @@ pub(crate) fn bytes(name: &str) -> Result<Option<usize>> {
     })
 }
 
-/// The number of ranks that a variable says; `None` where it is not set.
+/// Returns the number of ranks in a variable; `None` if it is not set.
 ///
 /// # Errors
 /// `ARG` for anything else.
@@ -94,7 +95,7 @@ pub(crate) fn size(name: &str) -> Result<Option<usize>> {
     })
 }
 
-/// The limit of time that a variable says, `Some(None)` for no limit; `None` where it is not set.
+/// Returns the time limit in a variable, with `Some(None)` for no limit; `None` if it is not set.
 ///
 /// # Errors
 /// `ARG` for anything else.
@@ -106,10 +107,10 @@ pub(crate) fn limit(name: &str) -> Result<Option<Option<Duration>>> {
     Ok(Some(Some(limit).filter(|limit| !limit.is_zero())))
 }
 
-/// The most bytes that the text of a machine model has.
+/// The most bytes of the text of a machine model.
 const MACHINE: u64 = 1 << 16;
 
-/// The machine model in the file whose path a variable has; `None` where it is not set.
+/// Returns the machine model in the file whose path a variable contains; `None` if it is not set.
 ///
 /// # Errors
 /// `ARG` for a file that cannot be read; `FILE` for one that is not a machine model, with the line.
@@ -133,8 +134,8 @@ pub(crate) fn machine(name: &str) -> Result<Option<Machine>> {
     model.parse().map(Some).map_err(|error: Error| refused(ErrorClass::File, error.message().into()))
 }
 
-/// Reports each variable of the environment that begins with `FENCEPOST_` and that nothing reads, on standard error: once in a
-/// process, and of the processes of a job by rank 0 alone.
+/// Reports each variable of the environment that begins with `FENCEPOST_` and that nothing reads,
+/// on standard error. It does so once in a process, and in a job only on rank 0.
 #[cfg(not(loom))]
 pub(crate) fn report_unknown() {
     use fencepost_job::variables::{reported, unknown};
@@ -148,8 +149,8 @@ pub(crate) fn report_unknown() {
     });
 }
 
-/// Reports a variable of which the program has set the opposite, on standard error: once in a process, and of the
-/// processes of a job by rank 0 alone.
+/// Reports a variable that the program overrides with another value, on standard error. It does so
+/// once in a process, and in a job only on rank 0.
 #[cfg(not(loom))]
 pub(crate) fn report_overridden(name: &'static str) {
     static REPORTED: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
@@ -162,7 +163,7 @@ pub(crate) fn report_overridden(name: &'static str) {
     }
 }
 
-/// Writes a line on standard error, of the processes of a job by rank 0 alone.
+/// Writes a line on standard error; in a job, only on rank 0.
 #[cfg(not(loom))]
 fn say(line: &str) {
     if fencepost_job::joined().is_none_or(|member| member.job().rank == 0) {

@@ -1,4 +1,4 @@
-//! [`Exchange`]: the posts and accesses of a window, as one rank has them.
+//! [`Exchange`]: the posts and accesses of a window, from the view of one rank.
 
 use crate::collect::batch::Batch;
 use crate::collect::description::Description;
@@ -21,7 +21,7 @@ type Site = &'static Location<'static>;
 pub(crate) struct Exchange {
     /// The post that has not been waited for.
     pub(crate) posted: Option<Posted>,
-    /// The accesses that are open, by number, ascending, and the line of each start.
+    /// The accesses that are open, by ascending number, and the line of each start.
     pub(crate) open: Vec<(u64, Site)>,
     /// The number of accesses that were started.
     pub(crate) started: u64,
@@ -29,12 +29,13 @@ pub(crate) struct Exchange {
     pub(crate) to: ByRank<Target>,
     /// What this rank knows of its sources, from its first post on.
     pub(crate) from: ByRank<Source>,
-    /// Batches for accesses to come.
+    /// Batches to reuse for later accesses.
     pub(crate) spare: Vec<Batch>,
-    /// Accesses that are over, for those to come.
+    /// Accesses that are over, to reuse for later ones.
     #[expect(clippy::vec_box, reason = "an access is moved by its pointer")]
     pub(crate) over: Vec<Box<Opened>>,
-    /// Room for the frames of a wait, and whether each is to be released; and for the bytes of a frame.
+    /// Room for the frames of a wait, each with whether it is to be released. `scratch` is room for
+    /// the bytes of a frame.
     pub(crate) frames: Vec<(Frame, bool)>,
     pub(crate) scratch: Vec<u8>,
 }
@@ -44,7 +45,7 @@ pub(crate) struct Opened {
     /// The number of the access, among those of this rank to the window.
     pub(crate) number: u64,
     pub(crate) site: Site,
-    /// Ascending targets.
+    /// The batches, by ascending target.
     pub(crate) batches: Vec<Batch>,
 }
 
@@ -58,11 +59,12 @@ impl Opened {
 pub(crate) struct Posted {
     pub(crate) site: Site,
     pub(crate) lent: Lent,
-    /// The sources, ascending. Of the posts to each this is the last.
+    /// The sources, ascending. This post is the last one to each of them.
     pub(crate) sources: Rc<[usize]>,
 }
 
-/// What an origin knows of one of its targets. The accesses of a pair end in the order of their starts.
+/// What an origin knows of one of its targets. The accesses of a pair end in the order of their
+/// starts.
 #[derive(Default)]
 pub(crate) struct Target {
     /// The number of starts that have named it.
@@ -71,20 +73,22 @@ pub(crate) struct Target {
     pub(crate) open: Option<Site>,
     /// The number of posts that have come.
     pub(crate) posts: u64,
-    /// The last of them: those whose accesses have not ended.
+    /// The last of these posts: those whose accesses have not ended.
     pub(crate) come: VecDeque<Post>,
-    /// The accesses that have ended, the oldest first, as far as something of them is still needed.
+    /// The accesses that have ended, the oldest first, as long as something of them is still
+    /// needed.
     pub(crate) sent: VecDeque<Sent>,
-    /// What the next `complete` reports: the operations of accesses before that did not fit.
+    /// The errors that the next `complete` reports: operations of earlier accesses that did not
+    /// fit.
     pub(crate) owed: VecDeque<(ErrorClass, String)>,
     /// The number of frames posted on the port of accesses.
     pub(crate) frames: u64,
-    /// The files that the target has been told of.
+    /// The files whose names were sent to the target.
     pub(crate) told: Told,
-    /// The files that it has told of.
+    /// The files whose names the target has sent.
     pub(crate) names: Vec<String>,
     pub(crate) lines: Lines,
-    /// The numbers that datatypes have at its attendant, and in accesses.
+    /// The numbers that datatypes have at its attendant. `described` has those in accesses.
     pub(crate) asked: RefCell<Named>,
     pub(crate) described: Named,
     /// The datatypes that have numbers in its posts of parts.
@@ -100,14 +104,15 @@ pub(crate) struct Post {
 /// A line of some rank's program.
 #[derive(Clone, Copy)]
 pub(crate) enum Line {
-    /// Of this rank's.
+    /// A line of this rank's program.
     Own(Site),
-    /// Of another rank's: the place of its file among those that the rank has told of, and the line in it.
+    /// A line of another rank's program: the index of its file among those that the rank has sent,
+    /// and the line in it.
     Told(u32, u32),
 }
 
 impl Line {
-    /// The line in words, where these files were told of.
+    /// Returns a text for the line, if these file names were sent.
     pub(crate) fn words(self, names: &[String]) -> String {
         match self {
             Self::Own(site) => format!("{}:{}", site.file(), site.line()),
@@ -135,9 +140,9 @@ pub(crate) struct Source {
     pub(crate) posts: u64,
     /// Accesses of this rank to its own window that have ended.
     pub(crate) own: VecDeque<(Header, Bytes)>,
-    /// What it has told of its calls before the access that comes next, where conflicts are looked for.
+    /// The calls that the source has sent before its next access, if conflicts are looked for.
     pub(crate) calls: Vec<u8>,
-    /// What is described in the frame that is being looked at.
+    /// The description in the frame that is being examined.
     pub(crate) description: Description,
     /// The datatypes that have numbers in its accesses.
     pub(crate) numbered: Numbered,
@@ -145,26 +150,28 @@ pub(crate) struct Source {
     pub(crate) lent: Named,
     /// The number of frames posted on the port of posts.
     pub(crate) frames: u64,
-    /// The files that the source has been told of.
+    /// The files whose names were sent to the source.
     pub(crate) told: Told,
-    /// The files that it has told of.
+    /// The files whose names the source has sent.
     pub(crate) names: Vec<String>,
     pub(crate) lines: Lines,
-    /// Whether the last access that has come was dropped: which posts its source had taken is not known.
+    /// Whether the last access that has come was dropped: then it is not known which posts its
+    /// source had taken.
     pub(crate) dropped: bool,
 }
 
-/// The files of lines that another rank has been told of: it knows each by its place in this list.
+/// The files of lines whose names were sent to another rank, which identifies each by its index in
+/// this list.
 #[derive(Default)]
 pub(crate) struct Told(Vec<&'static str>);
 
 impl Told {
-    /// The place of a file that was told.
+    /// Returns the index of a file whose name was sent.
     pub(crate) fn known(&self, file: &'static str) -> Option<u32> {
         self.0.iter().position(|told| std::ptr::eq(*told, file) || *told == file).map(|at| at as u32)
     }
 
-    /// The place of a file, and whether it is new, and has to be told.
+    /// Returns the index of a file, and whether it is new, so that its name has to be sent.
     pub(crate) fn tell(&mut self, file: &'static str) -> (u32, bool) {
         let known = self.known(file);
         let at = known.unwrap_or(self.0.len() as u32);
@@ -182,12 +189,12 @@ pub(crate) struct Ports {
     pub(crate) posts: Port,
     /// From origins to targets: accesses that have ended.
     pub(crate) accesses: Port,
-    /// From attendants to origins: what they were asked for.
+    /// From attendants to origins: the requested elements.
     pub(crate) answers: Port,
 }
 
 impl Ports {
-    /// The ports of the window of this number.
+    /// Returns the ports of the window of this number.
     ///
     /// # Errors
     /// `NO_MEM` for a window that is beyond the numbers that ports have.
@@ -213,7 +220,8 @@ impl Target {
         }
     }
 
-    /// A post has come: the access before it that it belongs to is judged, if it has ended.
+    /// Takes in a post that has come. Judges the earlier access to which it belongs, if that has
+    /// ended.
     pub(crate) fn take(&mut self, to: usize, post: Post) {
         self.posts += 1;
         let Some(sent) = self.sent.iter_mut().find(|sent| !sent.judged) else {
@@ -226,7 +234,7 @@ impl Target {
     }
 }
 
-/// The message of an operation of this rank that does not fit what was lent to it.
+/// Returns the message of an operation of this rank that does not fit what was exposed to it.
 pub(crate) fn misfit(class: ErrorClass, target: usize, post: &str, site: Site) -> String {
     let what = match class {
         ErrorClass::Assert => "puts or accumulates, and rank {} has lent its window to gets only",

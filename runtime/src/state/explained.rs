@@ -11,7 +11,7 @@ use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The operations that a line has asked of a window since its last fence.
+/// The operations that a line has called on a window since its last fence.
 pub(crate) struct Note {
     pub(crate) site: &'static Location<'static>,
     pub(crate) kind: Kind,
@@ -30,9 +30,10 @@ pub(crate) struct Explained {
     pub(crate) before: Traffic,
     /// The decisions about the sections of the epoch that is being ended.
     pub(crate) rendezvous: Rendezvous,
-    /// Whether it was said how many ranks share a core.
+    /// Whether it was reported how many ranks share a core.
     pub(crate) cores: bool,
-    /// The epochs so far of all worlds of the run, by their calls in words, in the order of the first of each.
+    /// The epochs so far of all worlds of the run, by the texts of their calls, in the order of the
+    /// first of each.
     pub(crate) calls: Rc<RefCell<Vec<(String, Epochs)>>>,
 }
 
@@ -46,7 +47,7 @@ pub(crate) struct Epochs {
 }
 
 impl Explained {
-    /// An epoch has ended, with this traffic up to its end.
+    /// Adds an epoch that has ended, with the traffic up to its end.
     pub(crate) fn add(&mut self, call: String, now: Traffic, last: Last) {
         let calls = &mut *self.calls.borrow_mut();
         let place = calls.iter().position(|(known, _)| *known == call).unwrap_or_else(|| {
@@ -66,6 +67,6 @@ impl Explained {
 #[derive(Clone)]
 pub(crate) enum Last {
     Told(String),
-    /// Formatted when it is asked for.
+    /// Formatted when it is requested.
     Prepared(String, Arc<Verified<Share>>),
 }

@@ -1,7 +1,7 @@
 //! [`ErrorHandler`]: what is done with an error before the call that found it returns it.
 //!
-//! Public calls end in [`Handler::report`], where nothing is borrowed. A reported error is marked, so each is reported
-//! once, however many calls it passes through.
+//! Public calls end in [`Handler::report`], where nothing is borrowed. A reported error is marked,
+//! so each is reported once, however many calls it passes through.
 
 use crate::state::contained::contained;
 use fencepost_planner::{Error, Result};
@@ -10,8 +10,8 @@ use std::fmt;
 use std::io::Write as _;
 use std::rc::Rc;
 
-/// The treatment of the errors of a world's or a window's calls before they are returned; see [`World::on_error`] and
-/// [`Window::on_error`].
+/// The treatment of the errors of a world's or a window's calls before they are returned; see
+/// [`World::on_error`] and [`Window::on_error`].
 ///
 /// [`World::on_error`]: crate::World::on_error
 /// [`Window::on_error`]: crate::Window::on_error
@@ -21,19 +21,20 @@ pub enum ErrorHandler {
     /// Nothing is done (MPI_ERRORS_RETURN).
     #[default]
     Return,
-    /// The error is printed on standard error and the process ends, with exit code 1 and without unwinding; ranks of the
-    /// same process end with it, those of others are told that this one has died (MPI_ERRORS_ABORT, as far as the process
-    /// goes).
+    /// The error is printed on standard error and the process ends, with exit code 1 and without
+    /// unwinding. Ranks of the same process end with it; those of other processes are notified that
+    /// this one has died (MPI_ERRORS_ABORT, as far as the process goes).
     Abort,
-    /// A function sees the error first; made by [`ErrorHandler::call`].
+    /// A function receives the error first; made by [`ErrorHandler::call`].
     Call(Rc<dyn Fn(&Error)>),
-    /// The same, and conflicts pass; made by [`ErrorHandler::pass_conflicts`].
+    /// A function receives the error first, and conflicts pass; made by
+    /// [`ErrorHandler::pass_conflicts`].
     Pass(Rc<dyn Fn(&Error)>),
 }
 
 impl ErrorHandler {
-    /// Calls `told` with each error, on the rank that found it. The call that found the error returns it afterwards,
-    /// unchanged.
+    /// Returns a handler that calls `told` with each error, on the rank that found it. The call
+    /// that found the error returns it afterwards, unchanged.
     ///
     /// ```
     /// # use fencepost_planner::ErrorClass;
@@ -55,13 +56,18 @@ impl ErrorHandler {
         Self::Call(Rc::new(told))
     }
 
-    /// As [`call`](Self::call), and conflicts that this rank finds are only told ([`Ranks::check`](crate::Ranks::check)): the
-    /// call that found them then does what it does where nothing is looked for, and returns no error for them. So a program that
-    /// is known to have some can be run to its end. Nobody else is told, but by the [report](crate::Ranks::check_report).
+    /// Returns a handler like [`call`](Self::call) that also lets conflicts pass which this rank
+    /// finds ([`Ranks::check`](crate::Ranks::check)).
     ///
-    /// Fences need `Check::Log` for that, since with `Check::Mark` a rank does not know the lines when it finds a conflict: there
-    /// they fail all the same. A conflict is found by the rank that owns the elements, and under locks by the later one of the two. If
-    /// `told` panics, nothing passes.
+    /// Conflicts are only reported to `told`. The call that found them then does the same as an
+    /// unchecked one, and returns no error for them. So a program that is known to have some can be
+    /// run to its end. No other rank is notified, except by the
+    /// [report](crate::Ranks::check_report).
+    ///
+    /// Fences need `Check::Log` for that, since with `Check::Mark` a rank does not know the lines
+    /// when it finds a conflict; with `Mark` they still fail. A conflict is found by the rank that
+    /// owns the elements, and under locks by the later one of the two. If `told` panics, nothing
+    /// passes.
     ///
     /// ```
     /// # use fencepost_runtime::{Check, ErrorHandler};
@@ -95,13 +101,13 @@ impl fmt::Debug for ErrorHandler {
     }
 }
 
-/// A world's or a window's handler.
+/// The handler of a world or a window, and whether a call has returned an error.
 #[derive(Default)]
 pub(crate) struct Handler(RefCell<ErrorHandler>, Cell<bool>);
 
 impl Handler {
     pub(crate) fn set(&self, handler: ErrorHandler) {
-        // The one before is dropped when nothing is borrowed: it may have things of the user's.
+        // The earlier handler is dropped when nothing is borrowed: it may own values of the user's.
         drop(self.0.replace(handler));
     }
 
@@ -109,17 +115,18 @@ impl Handler {
         self.0.borrow().clone()
     }
 
-    /// Whether a call has returned an error to the program.
+    /// Returns whether a call has returned an error to the program.
     pub(crate) fn has_reported(&self) -> bool {
         self.1.get()
     }
 
-    /// Whether conflicts pass.
+    /// Returns whether conflicts pass.
     pub(crate) fn passes(&self) -> bool {
         matches!(*self.0.borrow(), ErrorHandler::Pass(_))
     }
 
-    /// Tells of a conflict where they pass; returns whether this one does. Something is under way that must not unwind.
+    /// Reports a conflict to the handler if conflicts pass, and returns whether this one does. The
+    /// protocol under way must not unwind.
     pub(crate) fn lets_pass(&self, error: &Error) -> bool {
         let ErrorHandler::Pass(told) = self.get() else { return false };
         contained(|| told(error))
@@ -162,7 +169,7 @@ fn abort(error: &Error) -> ! {
     std::process::exit(1)
 }
 
-/// Whether an error only says that another rank has failed.
+/// Returns whether an error only reports that another rank has failed.
 pub(crate) fn is_secondary_failure(error: &Error) -> bool {
     error.is_secondary()
 }

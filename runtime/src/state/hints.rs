@@ -2,14 +2,20 @@
 
 use std::fmt;
 
-/// The promises and expectations of a program about a window: `world.window_with(len, Hints::new().expected(1000))?`.
+/// The promises and expectations of a program about a window:
+/// `world.window_with(len, Hints::new().expected(1000))?`.
 ///
-/// Nothing is promised unless a method says so. A hint that is untrue never costs memory safety. Each method says what becomes
-/// faster or smaller, and what happens when it is untrue. All ranks give the same [`sole_origin`](Self::sole_origin),
-/// [`disjoint`](Self::disjoint) and [`regions`](Self::regions), otherwise the window is not made (`ARG`, on all ranks); the others
-/// are of each rank.
+/// The promises and expectations of a program about a window:
+/// `world.window_with(len, Hints::new().expected(1000))?`.
 ///
-/// There is no hint for a window without locks (MPI's `no_locks`), since a window has none before it is changed over to them.
+/// Only the methods below promise anything. A hint that is untrue never costs memory safety. Each
+/// method states what becomes faster or smaller, and what happens when the hint is untrue. All
+/// ranks give the same [`sole_origin`](Self::sole_origin), [`disjoint`](Self::disjoint) and
+/// [`regions`](Self::regions); otherwise the window is not made (`ARG`, on all ranks). The other
+/// hints may differ between ranks.
+///
+/// There is no hint for a window without locks (MPI's `no_locks`), since a window has none before
+/// it is changed over to them.
 ///
 /// ```
 /// # use fencepost_planner::{element::Op, reference::LockType};
@@ -25,16 +31,17 @@ use std::fmt;
 /// ```
 ///
 /// # Source
-/// MPI 4.1, section 12.2.1 (info keys of windows). Different here: each key is one that something depends on.
+/// MPI 4.1, section 12.2.1 (info keys of windows). Different here: some behaviour depends on each
+/// key.
 #[must_use = "hints are given to a call that makes a window"]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hints {
     pub(crate) is_sole: bool,
     pub(crate) is_disjoint: bool,
-    /// The most regions; 0 where that is left open.
+    /// The most regions; 0 if that is left open.
     pub(crate) regions: u32,
     pub(crate) expected: usize,
-    /// The most bytes that are collected for a target under locks; `None`: as many as there are.
+    /// The most bytes that are collected for a target under locks; `None` for no limit.
     pub(crate) memory: Option<usize>,
 }
 
@@ -42,65 +49,80 @@ impl Hints {
     /// The most regions that a part can have.
     pub const REGIONS_MAX: usize = 16;
 
-    /// Nothing is promised.
+    /// Returns hints that promise nothing.
     pub const fn new() -> Self {
         Self { is_sole: false, is_disjoint: false, regions: 0, expected: 0, memory: None }
     }
 
-    /// Under locks, each part is accessed by one rank only, from when the window is changed over to locks until it is changed back;
-    /// it may be another rank for each part, and the owner's [`local`](crate::LockWindow::local) and
-    /// [`local_mut`](crate::LockWindow::local_mut) count. No lock is taken then, nothing is atomic, and the words of locks take
-    /// no memory.
+    /// Promises that, under locks, each part is accessed by one rank only, from when the window is
+    /// changed over to locks until it is changed back.
     ///
-    /// Untrue: the first rank whose epoch is carried out has the part. Each epoch of another one there is `ASSERT` when it is carried
-    /// out, and does nothing.
+    /// It may be another rank for each part, and the owner's [`local`](crate::LockWindow::local)
+    /// and [`local_mut`](crate::LockWindow::local_mut) count. No lock is taken then, nothing is
+    /// atomic, and the words of locks take no memory.
+    ///
+    /// If the promise is broken, the first rank whose epoch is carried out keeps the part. Each
+    /// epoch of another rank on that part is `ASSERT` when it is carried out, and does nothing.
     pub const fn sole_origin(self) -> Self {
         Self { is_sole: true, ..self }
     }
 
-    /// Under shared locks, epochs that overlap in time do not visit the same element, unless all of them only get it. Accumulates are then not
-    /// atomic, and elements of more than eight bytes are visited without a second lock.
+    /// Promises that, under shared locks, epochs that overlap in time do not visit the same
+    /// element, unless all of them only get it.
     ///
-    /// Untrue: of two visits to an element, one may be lost; elements of more than eight bytes may have some words of the one and some of
-    /// the other. Where conflicts are looked for ([`Ranks::check`](crate::Ranks::check)) it is `RMA_CONFLICT`, as if all accumulates
-    /// had different operators; elsewhere it is not found.
+    /// Accumulates are then not atomic, and elements of more than eight bytes are visited without a
+    /// second lock.
+    ///
+    /// If the promise is broken, one of two visits to an element may be lost, and elements of more
+    /// than eight bytes may have some words of the one and some of the other. Where conflicts are
+    /// looked for ([`Ranks::check`](crate::Ranks::check)) it is `RMA_CONFLICT`, as if all
+    /// accumulates had different operators; elsewhere it is not found.
     pub const fn disjoint(self) -> Self {
         Self { is_disjoint: true, ..self }
     }
 
-    /// Each part is divided into at most this many regions for locks, of equal lengths. An epoch locks the regions that it touches, and one
-    /// that is flushed locks all: with one region, that is one lock instead of up to 16; with more of them, exclusive epochs in
-    /// small parts wait less for each other. Left open, a part has a region for each 4 KiB, and at most 16.
+    /// Divides each part into at most this many regions for locks, of equal lengths.
+    ///
+    /// An epoch locks the regions that it touches, and an epoch that is flushed locks all of them.
+    /// With one region, that is one lock instead of up to 16; with more regions, exclusive epochs
+    /// in small parts wait less for each other. Without this hint, a part has a region for each 4
+    /// KiB, and at most 16.
     ///
     /// 0, or more than [`REGIONS_MAX`](Self::REGIONS_MAX), is `ARG` where the window is made.
     pub const fn regions(self, most: usize) -> Self {
-        // What does not fit is refused as more than the most.
+        // A number that does not fit is refused as more than the most.
         let regions = if most == 0 || most > Self::REGIONS_MAX { u32::MAX } else { most as u32 };
         Self { regions, ..self }
     }
 
-    /// This rank collects about this many operations on single elements for each target before a fence, or in an epoch of a lock: there
-    /// is room for them from the beginning, 16 bytes for each operation and target (twice as much for a window that is fenced).
-    /// `NO_MEM` where the window is made if there is no such memory.
+    /// Expects this rank to collect about this many operations on single elements for each target
+    /// before a fence, or in an epoch of a lock.
     ///
-    /// Untrue: room is made when it is needed, as without the hint.
+    /// There is room for them from the beginning, 16 bytes for each operation and target (twice as
+    /// much for a window that is fenced). `NO_MEM` where the window is made if there is no such
+    /// memory.
+    ///
+    /// If the expectation is wrong, room is made when it is needed, as without the hint.
     pub const fn expected(self, operations: usize) -> Self {
         Self { expected: operations, ..self }
     }
 
-    /// Under locks, this rank collects at most this many bytes for each target before they are carried out: 16 bytes for each operation, and
-    /// the elements and descriptions of those on more than one element. An operation beyond that is `NO_MEM` at its call, and no part of
-    /// the epoch, which goes on: flush it, or unlock.
+    /// Limits the bytes that this rank collects for each target, under locks, before they are
+    /// carried out.
+    ///
+    /// They are 16 bytes for each operation, and the elements and descriptions of those on more
+    /// than one element. An operation beyond that is `NO_MEM` at its call, and no part of the
+    /// epoch, which goes on: flush it, or unlock.
     pub const fn memory(self, bytes: usize) -> Self {
         Self { memory: Some(bytes), ..self }
     }
 
-    /// The hints that are the same on all ranks, as a number.
+    /// Returns the hints that are the same on all ranks, as a number.
     pub(crate) fn word(self) -> u64 {
         u64::from(self.is_sole) | u64::from(self.is_disjoint) << 1 | u64::from(self.regions) << 32
     }
 
-    /// The hints of this number, as far as they are in it.
+    /// Returns the hints of this number, as far as it has them.
     pub(crate) fn of_word(word: u64) -> Self {
         Self {
             is_sole: word & 1 != 0,
@@ -110,13 +132,13 @@ impl Hints {
         }
     }
 
-    /// Whether there can be as many regions.
+    /// Returns whether that number of regions is possible.
     pub(crate) fn are_possible(self) -> bool {
         self.regions as usize <= Self::REGIONS_MAX
     }
 }
 
-/// What is the same on all ranks: `sole origin, at most 4 regions`; `none`.
+/// Formats the hints that are the same on all ranks: `sole origin, at most 4 regions`; `none`.
 impl fmt::Display for Hints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut all = Vec::new();

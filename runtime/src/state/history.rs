@@ -1,7 +1,9 @@
-//! [`History`]: what a window observed of the epochs that began at each line, for [`adaptive`](fencepost_planner::adaptive).
+//! [`History`]: what a window observed of the epochs that began at each line, for
+//! [`adaptive`](fencepost_planner::adaptive).
 //!
-//! An epoch begins at a fence or at the call of a superstep. The last few of these lines are remembered. It is one rank's
-//! own history and prediction: its targets take what comes, whenever it comes.
+//! An epoch begins at a fence or at the call of a superstep. The last few of these lines are
+//! remembered. The history and the prediction are one rank's own: its targets accept operations
+//! whenever they come.
 
 use fencepost_planner::adaptive::{Departure, Observed, predict};
 use fencepost_planner::machine::Machine;
@@ -9,20 +11,20 @@ use fencepost_planner::machine::Machine;
 /// The number of lines that are remembered.
 const LINES: usize = 8;
 
-/// The lines that a window's epochs began at, and what followed each of them.
+/// The lines at which a window's epochs began, and what followed each of them.
 #[derive(Default)]
 pub(crate) struct History {
     /// Each line, and the epochs that began there.
     lines: Vec<(usize, Observed)>,
     next: usize,
-    /// The line that this epoch began at.
+    /// The line at which this epoch began.
     now: usize,
-    /// When operations of mode auto leave in this epoch.
+    /// When operations of mode auto are sent in this epoch.
     predicted: Departure,
 }
 
 impl History {
-    /// An epoch begins at this line.
+    /// Notes that an epoch begins at this line.
     pub(crate) fn begins(&mut self, line: usize, machine: &Machine) {
         let known = self.lines.iter().position(|(known, _)| *known == line);
         self.now = known.unwrap_or_else(|| {
@@ -38,14 +40,16 @@ impl History {
         self.predicted = predict(&self.lines[self.now].1, machine);
     }
 
-    /// The epoch has ended: `most` bytes of operations on more than an element went to the target that got most, and it was or was not what it was before.
+    /// Notes that the epoch has ended. `most` is the number of bytes of operations on more than an
+    /// element for the target that got most, and `changed` is whether the epoch differed from the
+    /// one before.
     pub(crate) fn ended(&mut self, most: u64, changed: bool) {
         if let Some((_, observed)) = self.lines.get_mut(self.now) {
             *observed = Observed { epochs: observed.epochs.saturating_add(1), most, changed };
         }
     }
 
-    /// When operations of mode auto leave in this epoch.
+    /// Returns when operations of mode auto are sent in this epoch.
     pub(crate) fn predicted(&self) -> Departure {
         self.predicted
     }

@@ -1,21 +1,26 @@
-//! [`Key`]: the secret by which ranks compare the calls that they are in without sending all of them.
+//! [`Key`]: the secret by which ranks compare the calls that they are in without sending all of
+//! them.
 //!
-//! The word of an epoch or a prepared superstep stands for its call, its schedule and its windows. That two ranks have
-//! the same windows is what makes it sound to touch another rank's memory, so a program must not be able to choose two
-//! lists of windows with one word. The word is therefore a polynomial whose coefficients are what it stands for, modulo
-//! the prime `2^61 - 1`, at a place that is drawn for each `run`, or follows from the job's secret and the rank's machine
-//! model, by which ranks plan alone what they do together (ranks with different models have different words): `1 k^n + c1 k^(n-1) +
-//! .. + cn`. Two different lists of `n` coefficients have the same word at `n` places of all `2^61` at most.
+//! The word of an epoch or a prepared superstep represents its call, its schedule and its windows.
+//! It is sound to touch another rank's memory only because two ranks have the same windows, so a
+//! program must not be able to choose two lists of windows with one word. The word is therefore a
+//! polynomial whose coefficients are what it represents, modulo the prime `2^61 - 1`:
+//! `1 k^n + c1 k^(n-1) + .. + cn`. Its place is drawn for each `run`, or follows from the job's
+//! secret and the rank's machine model, by which ranks plan alone what they do together (ranks with
+//! different models have different words). Two different lists of `n` coefficients have the same
+//! word at `n` places of all `2^61` at most.
 //!
-//! A program can choose the coefficients, as many as it likes, and learn from the result of a call whether the
-//! words of two ranks were equal. Each try that fails excludes `n` places at most, and is an error on all ranks; so after a
-//! million tries with ten windows each the next one succeeds with a probability of about `2^-58`. A program cannot
-//! read the key or a word, which are in no value that safe code gets; they travel over connections and lie in memory that
-//! the ranks of a job share.
+//! A program can choose the coefficients, as many as it likes, and find out from the result of a
+//! call whether the words of two ranks were equal. Each try that fails excludes `n` places at most,
+//! and is an error on all ranks. So after a million tries with ten windows each the next one
+//! succeeds with a probability of about `2^-58`. A program cannot read the key or a word, which are
+//! in no value that safe code gets. They travel over connections, and are in memory that the ranks
+//! of a job share.
 //!
-//! The word does not cover everything: the values marked `#[uniform]` of one call are one coefficient, a hash without a key
-//! ([`UniformHash`](crate::supersteps::uniform::UniformHash)). A program that searches can find two values that pass for equal.
-//! Then ranks do not notice that these values differ; they still have the same schedule and the same windows.
+//! The word does not cover everything: the values marked `#[uniform]` of one call are one
+//! coefficient, a hash without a key ([`UniformHash`](crate::supersteps::uniform::UniformHash)). A
+//! program that searches can find two values that pass for equal. Then ranks do not notice that
+//! these values differ; they still have the same schedule and the same windows.
 
 #[cfg(not(loom))]
 use fencepost_planner::machine::Machine;
@@ -23,7 +28,7 @@ use fencepost_planner::machine::Machine;
 use fencepost_transport::auth::Secret;
 use std::hash::{BuildHasher, RandomState};
 
-/// A prime.
+/// A prime, the modulus of words.
 const P: u64 = (1 << 61) - 1;
 
 /// The number of coefficients that are taken at once.
@@ -33,7 +38,7 @@ const AT_ONCE: usize = 9;
 #[derive(Clone, Copy)]
 pub(crate) struct Key([u64; AT_ONCE]);
 
-/// As [`drawn`](Key::drawn).
+/// Draws a key, as [`drawn`](Key::drawn).
 impl Default for Key {
     fn default() -> Self {
         Self::drawn()
@@ -41,12 +46,13 @@ impl Default for Key {
 }
 
 impl Key {
-    /// A new one: the standard library seeds its hashers from the system's source of randomness.
+    /// Draws a new key: the standard library seeds its hashers from the system's source of
+    /// randomness.
     pub(crate) fn drawn() -> Self {
         Self::of(RandomState::new().hash_one(P))
     }
 
-    /// The key of all ranks that hold this secret and plan for this machine.
+    /// Returns the key of all ranks that hold this secret and plan for this machine.
     #[cfg(not(loom))]
     pub(crate) fn of_job(secret: &Secret, machine: &Machine) -> Self {
         let material = [secret.as_bytes(), machine.to_string().as_bytes()].concat();
@@ -66,14 +72,15 @@ impl Key {
         Self(powers)
     }
 
-    /// The word of one coefficient.
+    /// Returns the word of one coefficient.
     #[inline]
     pub(crate) fn word(self, coefficient: u64) -> u64 {
         folded(self.0[0] + folded(coefficient))
     }
 
-    /// The word of `first`, `middle`, `last` and 0, as [`word`](Self::word) and [`with`](Self::with) have it modulo `P`.
-    /// Up to eight products are taken side by side, and folded once.
+    /// Returns the word of `first`, `middle`, `last` and 0, the same as [`word`](Self::word) and
+    /// [`with`](Self::with) give it modulo `P`. Up to eight products are taken side by side, and
+    /// folded once.
     #[inline(always)]
     pub(crate) fn word_of(self, first: u64, middle: impl ExactSizeIterator<Item = u32>, last: u64) -> u64 {
         let count = middle.len();
@@ -82,18 +89,19 @@ impl Key {
             let word = middle.fold(first, |word, coefficient| self.with(word, u64::from(coefficient)));
             return self.with(self.with(word, last), 0);
         }
-        // 1 k^(count + 3) + first k^(count + 2) + .. + last k: two products below 2^122 + 2^65, the others below 2^93.
+        // 1 k^(count + 3) + first k^(count + 2) + .. + last k: two products below 2^122 + 2^65, the
+        // others below 2^93.
         let power = |exponent: usize| u128::from(self.0[exponent - 1]);
         let first = u128::from(folded(first)) * power(count + 2);
         let begin = power(count + 3) + first + u128::from(folded(last)) * power(1);
         let sum = middle
             .enumerate()
             .fold(begin, |sum, (i, coefficient)| sum + u128::from(coefficient) * power(count + 1 - i));
-        // Below 2^124, so what is above 61 bits is below 2^63.
+        // Below 2^124, so the bits above 61 are below 2^63.
         folded((sum as u64 & P) + folded((sum >> 61) as u64))
     }
 
-    /// The word of all that `word` stands for, and one more coefficient.
+    /// Returns the word of everything that `word` represents, and one more coefficient.
     #[inline]
     pub(crate) fn with(self, word: u64, coefficient: u64) -> u64 {
         let product = u128::from(word) * u128::from(self.0[0]);
@@ -102,7 +110,7 @@ impl Key {
     }
 }
 
-/// The same modulo `P`, below 2^61 + 8.
+/// Returns a number with the same value modulo `P`, below 2^61 + 8.
 #[inline]
 fn folded(number: u64) -> u64 {
     (number & P) + (number >> 61)
@@ -119,7 +127,7 @@ mod tests {
         rest.iter().fold(key.word(*first), |word, &coefficient| key.with(word, coefficient))
     }
 
-    /// Modulo the prime, as the definition has it.
+    /// Returns the word modulo the prime, as the definition states it.
     fn defined(key: Key, coefficients: &[u64]) -> u64 {
         let (key, p) = (u128::from(key.0[0]), u128::from(P));
         coefficients.iter().fold(1, |sum, &c| (sum * key + u128::from(c)) % p) as u64
@@ -163,7 +171,8 @@ mod tests {
         }
     }
 
-    /// For a fixed pair of lists the difference of the words takes all values: no choice of a pair is better than another.
+    /// For a fixed pair of lists the difference of the words takes all values: no choice of a pair
+    /// is better than another.
     #[test]
     fn the_difference_of_two_words_depends_on_the_key() {
         const KEYS: u64 = 64_000;

@@ -1,4 +1,5 @@
-//! [`Lendings`]: the windows of a rank that are posted to ranks which do not reach them, as its attendant reads them.
+//! [`Lendings`]: the windows of a rank that are posted to ranks which do not reach them, as its
+//! attendant reads them.
 
 use crate::collect::lent::Lent;
 use crate::collect::limits::most_answered;
@@ -7,7 +8,8 @@ use fencepost_planner::datatype::Datatype;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The most bytes of one answer, but for a single element: who gets more asks again.
+/// The most bytes of one answer, except for a single element. A rank that gets more makes several
+/// requests.
 pub(crate) const ANSWER: usize = 1 << 20;
 
 /// The exposures of one rank, by window.
@@ -24,15 +26,15 @@ struct All {
 /// An exposure.
 pub(crate) struct Lending {
     memory: M,
-    /// The bytes of an element, and the number of elements.
+    /// The number of bytes of an element. `len` is the number of elements.
     size: usize,
     len: usize,
     lent: Lent,
-    /// The sources, and which of the posts to each this is.
+    /// The sources, each with the number of this post among the posts to it.
     sources: Vec<(usize, u64)>,
 }
 
-/// Where M is.
+/// The memory that holds M.
 enum M {
     /// In the window.
     InPlace(*const u8),
@@ -40,12 +42,13 @@ enum M {
     Copied(Vec<u8>),
 }
 
-// SAFETY: the pointer is that of a window which stays where it is, and whose lent elements nobody writes, while it is in the
-// list: its rank takes it out before it applies anything, and before it frees the window.
+// SAFETY: the pointer is that of a window which is not moved, and whose lent elements nobody
+// writes, while it is in the list: its rank takes it out before it applies anything, and before it
+// frees the window.
 unsafe impl Send for Lending {}
 
 impl Lending {
-    /// Of the window of `len` elements of `size` bytes at `base`.
+    /// Returns an exposure of the window of `len` elements of `size` bytes at `base`.
     pub(crate) fn new(
         base: *const u8,
         (size, len): (usize, usize),
@@ -55,12 +58,12 @@ impl Lending {
         Self { memory: M::InPlace(base), size, len, lent, sources }
     }
 
-    /// Whether this rank is one of the sources, and this the post to it.
+    /// Returns whether this rank is one of the sources, and this is the post to it.
     fn is_for(&self, from: usize, number: u32) -> bool {
         self.sources.iter().any(|(source, at)| *source == from && *at as u32 == number)
     }
 
-    /// The elements that a source asks for; `None` where no rank asks so.
+    /// Returns the elements that a source requests, or `None` for a request that no rank makes.
     fn elements(&self, [first, count]: [usize; 2], asked: &[Datatype]) -> Option<Vec<u8>> {
         let (mut skipped, mut left) = (first, count);
         if left > most(self.size) {
@@ -89,7 +92,8 @@ impl Lending {
                 if self.lent.misfit_of(std::iter::once(read), true).is_some() {
                     return None;
                 }
-                // SAFETY: the elements are in the window, lent, and not written while this is in the list.
+                // SAFETY: the elements are in the window, lent, and not written while this is in
+                // the list.
                 elements.extend_from_slice(unsafe {
                     std::slice::from_raw_parts(base.add(from * self.size), taken * self.size)
                 });
@@ -112,21 +116,22 @@ impl Lendings {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The window is exposed.
+    /// Exposes the window.
     ///
     /// # Safety
-    /// Until it is [taken back](Self::take_back), or its elements [copied](Self::copy), the window stays where it is, and
-    /// nobody writes what it lends.
+    /// Until it is [taken back](Self::take_back), or its elements [copied](Self::copy), the window
+    /// is not moved, and nobody writes what it lends.
     pub(crate) unsafe fn expose(&self, window: u32, lending: Lending) {
         self.lock().exposures.insert(window, lending);
     }
 
-    /// The exposure is over: when this returns, nobody reads the window.
+    /// Ends the exposure. When this returns, nobody reads the window.
     pub(crate) fn take_back(&self, window: u32) {
         self.lock().exposures.remove(&window);
     }
 
-    /// The window is freed while it is exposed: its elements are kept until the world is over.
+    /// Copies the elements of a window that is freed while it is exposed, and keeps the copy until
+    /// the world is over.
     pub(crate) fn copy(&self, window: u32) {
         if let Some(lending) = self.lock().exposures.get_mut(&window)
             && let M::InPlace(base) = lending.memory
@@ -140,22 +145,23 @@ impl Lendings {
             for run in runs {
                 let at = run.start as usize * lending.size;
                 let len = (run.end - run.start) as usize * lending.size;
-                // SAFETY: lent elements of the window, which nobody writes while this is in the list.
+                // SAFETY: lent elements of the window, which nobody writes while this is in the
+                // list.
                 copy[at..at + len].copy_from_slice(unsafe { std::slice::from_raw_parts(base.add(at), len) });
             }
             lending.memory = M::Copied(copy);
         }
     }
 
-    /// The window is not there any more: nothing is kept of its sources.
+    /// Forgets the numbers of the sources of a window that no longer exists.
     pub(crate) fn forget(&self, window: u32) {
         self.lock().numbered.retain(|(of, _), _| *of != window);
     }
 
-    /// The elements that a rank asks for of this window.
+    /// Returns the elements that a rank requests of this window.
     ///
     /// # Errors
-    /// No rank asks so, or a datatype has a number that is not known.
+    /// No rank makes this request, or a datatype has a number that is not known.
     pub(crate) fn elements(
         &self,
         from: usize,
@@ -171,7 +177,7 @@ impl Lendings {
             (u64::from_le_bytes(range[..8].try_into().expect("eight of sixteen")), &range[12..]);
         let count = u32::from_le_bytes(count.try_into().expect("four of sixteen"));
         let first = usize::try_from(first).map_err(|_| Unread::Invalid)?;
-        // All are read, since what they say of numbers holds afterwards.
+        // All datatypes are read, since the numbers that they assign are valid afterwards.
         let (numbered, mut all) = (numbered.entry((window, from)).or_default(), Vec::new());
         while !rest.is_empty() {
             all.push(numbered.datatype(&mut rest)?);

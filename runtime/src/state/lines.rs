@@ -1,25 +1,28 @@
-//! [`Lines`]: the lines that two ranks write for each other, as one of them knows them.
+//! [`Lines`]: the lines that two ranks write for each other, from the view of one of them.
 
 use fencepost_transport::{Channels, Endpoint, PairLines, Port, Topology};
 use std::ptr::NonNull;
 
-/// The [`PairLines`] of two ranks for one window: those that this rank writes, and those that it reads.
+/// The [`PairLines`] of two ranks for one window: those that this rank writes, and those that it
+/// reads.
 #[derive(Default)]
 pub(crate) struct Lines {
     written: Option<NonNull<PairLines>>,
     read: Option<NonNull<PairLines>>,
-    /// Whether those that this rank writes were asked for.
+    /// Whether the lines that this rank writes were requested.
     asked: bool,
 }
 
 impl Lines {
-    /// Returns the lines that this rank writes for `to`, if it reaches that rank. The port stays open while the window is used.
+    /// Returns the lines that this rank writes for `to`, if it reaches that rank. The port stays
+    /// open while the window is used.
     #[inline(always)]
     pub(crate) fn written(&mut self, endpoint: &mut Endpoint, to: usize, port: Port) -> Option<&PairLines> {
         if !self.asked {
             self.make(endpoint, to, port);
         }
-        // SAFETY: lines stay until this rank closes the port, in the drop of the window that has this.
+        // SAFETY: lines stay until this rank closes the port, in the drop of the window that has
+        // this.
         self.written.map(|lines| unsafe { lines.as_ref() })
     }
 

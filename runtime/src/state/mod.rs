@@ -1,4 +1,4 @@
-//! The data that a rank has of its world, its windows and its settings, without protocol.
+//! What a rank stores about its world, its windows and its settings: data, no protocol.
 
 pub(crate) mod aside;
 pub(crate) mod assertions;

@@ -1,7 +1,8 @@
-//! Conflicts of an operation with one before it of the same rank and epoch, found at its call (planner/README.md, 29).
+//! Conflicts of an operation with an earlier one of the same rank and epoch, found at its call
+//! (planner/README.md, 29).
 //!
-//! Each rank marks what it has touched of each part ([`Own`]), so that an operation which conflicts with none is told soon. For one that
-//! does, what was called before is looked at, operation by operation.
+//! Each rank marks what it has touched of each part ([`Own`]), so an operation without a conflict
+//! is recognised quickly. For one with a conflict, the earlier operations are examined one by one.
 
 use super::find::{Records, Touching, add_part, parts, touching};
 use super::sections;
@@ -18,8 +19,8 @@ use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_planner::{Error, ErrorClass, Result};
 use std::panic::Location;
 
-/// An access of an operation, which this rank is about to call: the window and the rank that own the elements, the way, and the
-/// elements.
+/// An access of an operation that this rank is about to call: the window and the rank that own the
+/// elements, the kind, and the elements.
 struct Access<'a> {
     window: &'a WindowCore,
     of: usize,
@@ -27,10 +28,12 @@ struct Access<'a> {
     touched: Touched<'a>,
 }
 
-/// This rank is about to call an operation on `target`, which has a section of this window or of another one, or none.
+/// Compares an operation on `target` that is about to be called with those before it. The operation
+/// may have a section of this window or of another one.
 ///
 /// # Errors
-/// `RMA_CONFLICT`, if one before it in this epoch conflicts with it, unless conflicts pass: it must not be collected.
+/// `RMA_CONFLICT`, if one before it in this epoch conflicts with it, unless conflicts pass: it must
+/// not be collected.
 pub(crate) fn call(
     window: &WindowCore,
     operation: (Kind, usize, Touched<'_>),
@@ -73,7 +76,8 @@ fn compared(
         owns().for_each(|(_, own)| own.skip());
         return Ok(());
     }
-    // An operation on the part that its section is of touches it twice: neither is alone.
+    // An operation on the part that its section is of touches this part twice: neither access is
+    // the only one.
     let are_apart = owns().skip(1).all(|(_, own)| !std::ptr::eq(own, there));
     let is_sole = |(access, own): &(&Access<'_>, &Own)| {
         has_section && are_apart && own.is_sole(access.kind, is_costly(access.touched))
@@ -88,7 +92,8 @@ fn compared(
     if owns.iter().all(|(access, own)| touch_fitting(own, access.kind, access.touched)) {
         return Ok(());
     }
-    // Marks may be left of sections whose window was fenced without this one, or is no more; and some of this operation are made.
+    // Marks may be left from sections whose window was fenced without this one, or no longer
+    // exists. Some marks of this operation have been made, too.
     for (access, own) in &owns {
         let has_compared = own.has_compared();
         own.begin();
@@ -107,8 +112,8 @@ fn compared(
     Ok(())
 }
 
-/// An operation is about to be called that writes these elements of a part, by an access of this
-/// kind: the part of `rank`, of the window or of another one that is named.
+/// Checks an operation that is about to be called and writes these elements of a part, by an access
+/// of this kind. The part is that of `rank`, of the window or of another one that is `named`.
 ///
 /// # Errors
 /// `RMA_CONFLICT`, if it overwrites itself: it must not be collected.
@@ -127,7 +132,7 @@ pub(crate) fn writes_once(
     Err(error(window, &[alone], under, site))
 }
 
-/// The conflicts of these accesses, of an operation at this line, with those before it.
+/// Returns the conflicts of these accesses, of an operation at this line, with earlier operations.
 fn among_before(accesses: &[Access<'_>], site: &'static Location<'static>) -> Vec<Conflict> {
     let mut all = Vec::new();
     for (place, Access { window, of, .. }) in accesses.iter().enumerate() {
@@ -140,7 +145,7 @@ fn among_before(accesses: &[Access<'_>], site: &'static Location<'static>) -> Ve
     all
 }
 
-/// The marks of this rank for the part of a rank, where conflicts are looked for.
+/// Returns the marks of this rank for the part of a rank, if conflicts are looked for.
 fn own(window: &WindowCore, of: usize) -> Option<&Own> {
     if !window.checked.is_on() {
         return None;
@@ -150,8 +155,8 @@ fn own(window: &WindowCore, of: usize) -> Option<&Own> {
     window.checked.own_of(of, peer.len, quick)
 }
 
-/// The operations that this rank has called on the part of a rank in this epoch, and of its own part those on other windows that
-/// have sections there.
+/// Returns the operations that this rank has called on the part of a rank in this epoch. For its
+/// own part this includes operations on other windows that have sections there.
 fn before(window: &WindowCore, of: usize) -> Vec<Touching> {
     let number = window.key.window;
     window.outbox(of, |outbox| {
@@ -171,7 +176,7 @@ fn before(window: &WindowCore, of: usize) -> Vec<Touching> {
     })
 }
 
-/// The operations on the part of a rank that this rank has `told` of.
+/// Returns the operations on the part of a rank that `told`, a message of this rank, lists.
 fn own_touching(window: &WindowCore, of: usize, told: &[u8], records: &Records<'_>) -> Vec<Touching> {
     let me = window.world.rank;
     let of_rank = |rank| if rank == me { parts(told).unwrap_or_default() } else { Vec::new() };
@@ -179,29 +184,32 @@ fn own_touching(window: &WindowCore, of: usize, told: &[u8], records: &Records<'
     touching(of, window, &all, records).unwrap_or_default()
 }
 
-/// These operations were called.
+/// Marks the elements of these operations.
 fn touch_all(own: &Own, all: &[Touching]) {
     all.iter().for_each(|one| touch(own, one.kind, Touched::Type(&one.elements)));
 }
 
-/// Whether to mark these elements is more than to compare them with those of one other operation.
+/// Returns whether marking these elements costs more than comparing them with those of one other
+/// operation.
 fn is_costly(touched: Touched<'_>) -> bool {
-    /// Marks of this number of runs.
+    /// The number of runs up to which marking is cheap.
     const RUNS: usize = 32;
     matches!(touched, Touched::Type(elements) if elements.run_count() > RUNS)
 }
 
-/// Whether elements are in more runs than are looked at one by one: those of such an operation are looked at in the fence only.
+/// Returns whether elements are in more runs than are examined one by one. Such operations are
+/// examined in the fence only.
 fn has_many_runs(touched: Touched<'_>) -> bool {
     matches!(touched, Touched::Type(elements) if elements.run_count() > MOST_RUNS)
 }
 
-/// Whether no operation before conflicts with an access to these elements.
+/// Returns whether no earlier operation conflicts with an access to these elements.
 pub(crate) fn fits(own: &Own, kind: Kind, touched: Touched<'_>) -> bool {
     has_many_runs(touched) || touched.all_runs(|run| !own.conflicts(run, kind))
 }
 
-/// Marks the elements of an access run by run, as long as no operation before conflicts with it. Returns whether none does.
+/// Marks the elements of an access run by run, until an earlier operation conflicts with it.
+/// Returns whether none does.
 fn touch_fitting(own: &Own, kind: Kind, touched: Touched<'_>) -> bool {
     if has_many_runs(touched) {
         own.skip();
@@ -210,7 +218,7 @@ fn touch_fitting(own: &Own, kind: Kind, touched: Touched<'_>) -> bool {
     touched.all_runs(|run| own.touch_fitting(run, kind))
 }
 
-/// The operation that makes this access is called.
+/// Marks the elements of an access, whose operation is called.
 pub(crate) fn touch(own: &Own, kind: Kind, touched: Touched<'_>) {
     if has_many_runs(touched) {
         return own.skip();
@@ -221,8 +229,8 @@ pub(crate) fn touch(own: &Own, kind: Kind, touched: Touched<'_>) {
     });
 }
 
-/// The error of an operation on `target` of an access, before which these operations were called on it, one of which conflicts
-/// with it.
+/// Returns the error of an operation on `target` of an access. `list` has the operations that were
+/// called on the target before; one of them conflicts with it.
 pub(crate) fn of_access(
     window: &WindowCore,
     list: &List,
@@ -236,7 +244,8 @@ pub(crate) fn of_access(
     error(window, &all, Under::Posts, site)
 }
 
-/// The conflicts of these accesses to the part of a rank, of an operation at this line, with what this rank has called `before` there.
+/// Returns the conflicts of these accesses to the part of a rank, of an operation at this line,
+/// with what this rank has called `before` there.
 fn found(
     window: &WindowCore,
     (of, before): (usize, &[Touching]),

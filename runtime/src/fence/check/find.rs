@@ -1,14 +1,19 @@
-//! The messages in which ranks tell each other of their calls before a fence that is checked, and the conflicts in them.
+//! The messages in which ranks list their calls for each other before a fence that is checked, and
+//! the conflicts in them.
 //!
-//! A message has a part for each window that its sender has called something on for its receiver, and for each that it has named
-//! sections of: the number of the window, the lines where they are told, those of records with the bits that these have of
-//! them, whether each operation was compared at its call with all that its sender had called before it ([`Own`]), and a
-//! [list](crate::collect::checked). Numbers are of eight bytes. Where the receiver reads records of the sender in
-//! place, the list may stand for some. An operation is known by its sender, and by the number of its first entry among those of all of the message.
+//! A message has a part for each window on which its sender has called something for its receiver,
+//! and for each window of which it has named sections. A part contains the number of the window;
+//! the lines, if lines are sent; the lines of records, with the bits that records keep of them;
+//! whether each operation was compared at its call with all that its sender had called before it
+//! ([`Own`]); and a [list](crate::collect::checked). Numbers have eight bytes. If the receiver
+//! reads records of the sender in place, an entry of the list may represent several records. An
+//! operation is identified by its sender, and by the number of its first entry among those of the
+//! whole message.
 //!
-//! Where one rank alone has touched elements, and compared its operations, nothing is left to be found. Otherwise each element is
-//! marked ([`Marks`]). Mostly the marks show that nothing conflicts, and nothing else is looked at;
-//! otherwise all accesses to the window are compared. Where all that is written are accumulates of one operator, no record is looked at.
+//! If one rank alone has touched elements, and compared its operations, no conflict is left to be
+//! found. Otherwise each element is marked ([`Marks`]). Mostly the marks show that nothing
+//! conflicts, and nothing else is examined; otherwise all accesses to the window are compared. If
+//! all writes are accumulates with one operator, no record is examined.
 
 use crate::collect::checked::{Entry, List, Lists, Sent, What, word};
 use crate::collect::outbox::Head;
@@ -28,25 +33,27 @@ use std::panic::Location;
 /// A line of this rank.
 type Line = &'static Location<'static>;
 
-/// How many records ahead memory is asked for: some cache lines.
+/// How many records ahead memory is prefetched: some cache lines.
 const AHEAD: usize = 32;
 
-/// The records that a rank has for this one in a window, by both places among what was told: empty where they are not read in place.
+/// The records that a rank has for this one in a window, by the rank and the window: empty if they
+/// are not read in place.
 pub(super) type Records<'r> = dyn Fn(usize, &WindowCore) -> &'r [Record] + 'r;
 
 /// A part of a message.
 pub(super) struct Part<'b> {
     window: u64,
-    /// The lines of its entries; none where they were not told.
+    /// The lines of its entries; empty if lines were not sent.
     sites: Vec<Site>,
-    /// The lines of records, where they were told, with the bits that those have of them.
+    /// The lines of records, if lines were sent, with the bits that records keep of them.
     lines: Vec<(u64, Site)>,
     /// Whether each operation of the list was compared at its call with all before it.
     is_compared: bool,
     list: Sent<'b>,
 }
 
-/// Returns the message of this rank to rank `to`, which reads this rank's records in place, or not.
+/// Returns the message of this rank to rank `to`. `in_place` is whether `to` reads this rank's
+/// records in place.
 pub(super) fn message(
     windows: &[&WindowCore],
     lists: &mut [Lists],
@@ -70,7 +77,8 @@ pub(super) fn message(
     out
 }
 
-/// Adds what is told of the operations of a list, and whether each was compared at its call with all before it.
+/// Adds the part of a message for the operations of a list, and whether each was compared at its
+/// call with all before it.
 pub(super) fn add_part(
     out: &mut Vec<u8>,
     window: u32,
@@ -92,17 +100,18 @@ pub(super) fn add_part(
     list.encode(out);
 }
 
-/// What this rank tells of its operations on one window, in epochs that no fence ends.
+/// Appends the message about this rank's operations on one window, in epochs that no fence ends.
 pub(crate) fn message_of(window: u32, list: &List, out: &mut Vec<u8>) {
     if !list.is_empty() {
         add_part(out, window, list, Some(&[]), false);
     }
 }
 
-/// The conflicts on the elements of `me` in what some ranks have told of their operations on this window.
+/// Returns the conflicts on the elements of `me` among the operations on this window that the
+/// messages of some ranks list.
 ///
 /// # Errors
-/// The rank that has told what cannot be.
+/// The rank whose message is not valid.
 pub(crate) fn conflicts_of(
     me: usize,
     window: &WindowCore,
@@ -113,7 +122,8 @@ pub(crate) fn conflicts_of(
     conflicts(me, &[window], &all, &|_, _| &[])
 }
 
-/// Calls `act` with each list that this rank has for rank `to`, and the number of the window that it is of, in the order of the message.
+/// Calls `act` with each list that this rank has for rank `to` and the number of its window, in the
+/// order of the message.
 fn each_list(
     windows: &[&WindowCore],
     lists: &[Lists],
@@ -130,7 +140,7 @@ fn each_list(
     }
 }
 
-/// The part at the front of `bytes`, which is left at the next.
+/// Returns the part at the front of `bytes`, and advances `bytes` to the next part.
 fn part<'b>(bytes: &mut &'b [u8]) -> Option<Part<'b>> {
     let (window, sites) = (word(bytes)?, word(bytes)?);
     // Each takes two numbers at least.
@@ -149,7 +159,7 @@ fn part<'b>(bytes: &mut &'b [u8]) -> Option<Part<'b>> {
     Some(Part { window, sites, lines, is_compared, list: Sent::decode(bytes)? })
 }
 
-/// All parts of a message.
+/// Returns all parts of a message.
 pub(super) fn parts(mut bytes: &[u8]) -> Option<Vec<Part<'_>>> {
     let mut parts = Vec::new();
     while !bytes.is_empty() {
@@ -158,10 +168,10 @@ pub(super) fn parts(mut bytes: &[u8]) -> Option<Vec<Part<'_>>> {
     Some(parts)
 }
 
-/// The conflicts on the elements of `me` in what all ranks have told.
+/// Returns the conflicts on the elements of `me` in the messages of all ranks.
 ///
 /// # Errors
-/// The rank that has told what cannot be.
+/// The rank whose message is not valid.
 pub(super) fn conflicts(
     me: usize,
     windows: &[&WindowCore],
@@ -179,7 +189,8 @@ pub(super) fn conflicts(
     Ok(found)
 }
 
-/// The first rank other than `me` that has told of a put or an accumulate into the window, with the line if it was told.
+/// Returns the first rank other than `me` whose message lists a put or an accumulate into the
+/// window, with the line if it was sent.
 pub(super) fn first_write(me: usize, window: &WindowCore, all: &[Vec<u8>]) -> Option<(usize, Site)> {
     all.iter().enumerate().filter(|(from, _)| *from != me).find_map(|(from, bytes)| {
         let parts = parts(bytes)?;
@@ -195,7 +206,8 @@ pub(super) fn first_write(me: usize, window: &WindowCore, all: &[Vec<u8>]) -> Op
     })
 }
 
-/// The entries of the window, with who has told them, and the number of operations that were told before theirs.
+/// Returns the entries of the window, each with the rank that sent it and the part of the message
+/// that it is in.
 fn entries<'a, 'b>(
     window: &WindowCore,
     all: &'a [Vec<Part<'b>>],
@@ -206,7 +218,7 @@ fn entries<'a, 'b>(
     own.flat_map(|(from, part)| part.list.entries().map(move |entry| (from, part, entry)))
 }
 
-/// Whether the window is accumulated into with one operator, and nothing else.
+/// Returns whether the window is accumulated into with one operator, and nothing else.
 fn is_one_operator(window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
     let mut one = None;
     entries(window, all).all(|(.., entry)| {
@@ -215,10 +227,10 @@ fn is_one_operator(window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
     })
 }
 
-/// The records that an entry stands for.
+/// Returns the records that an entry represents.
 ///
 /// # Errors
-/// The rank that has told of it has no such records.
+/// The rank that sent the entry, if it has no such records.
 fn of_entry<'r>(
     records: &Records<'r>,
     (from, window): (usize, &WindowCore),
@@ -227,7 +239,8 @@ fn of_entry<'r>(
     records(from, window).get(first..first + count).ok_or(from)
 }
 
-/// Whether all that touches elements of the window are operations of one other rank, which were compared at their calls.
+/// Returns whether all operations that touch elements of the window are of one other rank, and were
+/// compared at their calls.
 fn is_of_one(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
     let number = u64::from(window.key.window);
     let all = all.iter().enumerate().flat_map(|(from, parts)| parts.iter().map(move |part| (from, part)));
@@ -238,14 +251,16 @@ fn is_of_one(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
     }
 }
 
-/// Whether some of the accesses to elements of the window conflict, or may, where they are few; `None` where they are not.
+/// If there are few accesses to elements of the window, returns whether some of them conflict, or
+/// may; otherwise `None`.
 ///
 /// # Errors
 /// As [`of_entry`].
 fn few_conflict(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> Result<Option<bool>, usize> {
-    /// More accesses than these are marked, and not compared with each other.
+    /// With more accesses than this, they are marked instead of compared with each other.
     const FEW: usize = 8;
-    /// Datatypes of more pieces than these together are marked: two long lists are sorted to be compared.
+    /// With more pieces of datatypes than this in total, they are marked: comparing two long lists
+    /// means sorting them.
     const PIECES: usize = 64;
     let entries = || entries(window, all).take(FEW + 1);
     let is_one = |entry: &Entry<'_>| !matches!(entry.what, What::Records(..));
@@ -267,8 +282,10 @@ fn few_conflict(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> Result
     Ok(Some(touched.iter().enumerate().any(|(i, one)| conflicts(i, one))))
 }
 
-/// Marks the elements of the window; returns whether an access did not fit the mark of its element. Nothing is marked where one
-/// rank alone has touched elements, and has compared its operations itself, or where they are few.
+/// Marks the elements of the window. Returns whether an access did not fit the mark of its element.
+///
+/// Nothing is marked if one rank alone has touched elements and has compared its operations itself,
+/// or if there are few accesses.
 fn is_hit(
     me: usize,
     window: &WindowCore,
@@ -319,18 +336,18 @@ fn is_hit(
     Ok(hit)
 }
 
-/// Marks the elements of these records, of elements of `size` bytes; returns whether one did not fit. `None` for one that is
-/// not in the window of `len` elements.
+/// Marks the elements of these records, of elements of `size` bytes. Returns whether one did not
+/// fit, or `None` if one is not in the window of `len` elements.
 fn mark_records(marks: &mut Marks, records: &[Record], len: usize, size: usize) -> Option<bool> {
     let (mut hit, mut left) = (false, records);
     while let Some((skipped, first)) = plain(left, size).next() {
         left = &left[skipped..];
-        // Mostly all are of one code: what it is is asked once.
+        // Usually all have one code, so its kind is found once.
         let code = first.code();
         let (kind, mut done) = (kind_of(code)?, 0);
         let at = |record: &Record| Head(record.head).at_of(code);
         let own = left.iter().take_while(|record| at(record) < len).map(|record| {
-            // The origin wrote them last: each line comes from its cache.
+            // The origin wrote the records last, so each line comes from the origin's cache.
             kernel::fetch(std::ptr::from_ref(record).wrapping_add(AHEAD));
             done += 1;
             at(record)
@@ -344,12 +361,13 @@ fn mark_records(marks: &mut Marks, records: &[Record], len: usize, size: usize) 
     Some(hit)
 }
 
-/// The elements of an entry, if the window of `len` elements has them all.
+/// Returns the elements of an entry, if the window of `len` elements has them all.
 fn inside(entry: &Entry<'_>, len: usize) -> Option<Datatype> {
     entry.elements().filter(|elements| elements.low() >= 0 && elements.high() <= len as i64)
 }
 
-/// The elements that an operation touches, its kind, its number after the rank that calls it, and its line.
+/// An operation: the elements that it touches, its kind, the rank that calls it with its number
+/// there, and its line.
 pub(super) struct Touching {
     pub(super) elements: Datatype,
     pub(super) kind: Kind,
@@ -357,7 +375,7 @@ pub(super) struct Touching {
     pub(super) site: Site,
 }
 
-/// All that is touched of the part of `me` of `window`, by rank, then by number.
+/// Returns all accesses to the part of `me` of `window`, by rank, then by number.
 pub(super) fn touching(
     me: usize,
     window: &WindowCore,
@@ -396,8 +414,8 @@ pub(super) fn touching(
     Ok(touched)
 }
 
-/// Adds to those that were found the conflicts of operations of other ranks with what this rank has stored (a put in kind) or loaded (a
-/// get) since the call at this line, where that is not defined in MPI.
+/// Adds to `found` the conflicts of other ranks' operations with what this rank has stored (as a
+/// put) or loaded (as a get) since the call at this line, where MPI does not define them.
 pub(super) fn with_local(
     me: usize,
     window: &WindowCore,
@@ -419,8 +437,8 @@ pub(super) fn with_local(
     Ok(())
 }
 
-/// Adds the conflict of an operation of another rank on these elements with what this rank has
-/// stored or loaded, if MPI does not define it.
+/// Adds the conflict of another rank's operation on these elements with what this rank has stored
+/// or loaded, if MPI does not define it.
 pub(super) fn add_undefined(
     window: &WindowCore,
     (local, runs, site): (Kind, &[Range<usize>], &Site),
@@ -447,7 +465,7 @@ pub(super) fn add_undefined(
     }
 }
 
-/// Adds the conflicts on this rank's part of `window` to those that were found.
+/// Adds the conflicts on this rank's part of `window` to `found`.
 fn compare(
     me: usize,
     window: &WindowCore,
@@ -470,7 +488,8 @@ fn compare(
             Touch { origin, operation, kind: access.kind, site: line(access.by) }
         });
         between.sort_by_key(|touch| (touch.origin, touch.operation));
-        // An operation may touch elements of the window as its target and as its section: the two are one conflict.
+        // An operation may touch elements of the window both as its target and as its section:
+        // these are one conflict.
         let same = |other: &&mut Conflict| {
             let by = |touch: &Touch| (touch.origin, touch.operation);
             other.window == window.key.window as usize
@@ -490,13 +509,14 @@ fn compare(
     Ok(())
 }
 
-/// The line of a record that has these bits of it. Where lines were not told it is in no file, and its column has the bits.
+/// Returns the line of a record that keeps these bits of it. If lines were not sent, the line has
+/// no file, and its column is the bits.
 fn line_of_record(part: &Part<'_>, bits: u64) -> Site {
     let told = part.lines.iter().find(|(other, _)| *other == bits);
     told.map_or_else(|| Site { column: bits as u32 + 1, ..Site::default() }, |(_, site)| site.clone())
 }
 
-/// The lines of this rank's operations in `conflicts`, in order.
+/// Returns the lines of this rank's operations in `conflicts`, in order.
 pub(super) fn lines(me: usize, windows: &[&WindowCore], lists: &[Lists], conflicts: &[Conflict]) -> Vec<u8> {
     let mut out = Vec::new();
     for conflict in conflicts {
@@ -506,7 +526,7 @@ pub(super) fn lines(me: usize, windows: &[&WindowCore], lists: &[Lists], conflic
                 let number = touch.operation.checked_sub(before);
                 found = found.or_else(|| number.and_then(|number| list.site_of(number)));
                 before += list.numbers();
-                // Of a record its target knows what it has of its line.
+                // The target of a record has only the bits that the record keeps of its line.
                 let of_record = |(bits, _): &&(u64, Line)| touch.site.column as u64 == bits + 1;
                 if touch.site.line == 0 && touch.operation < before {
                     found = found.or_else(|| lines.iter().find(of_record).map(|(_, site)| *site));
@@ -521,7 +541,7 @@ pub(super) fn lines(me: usize, windows: &[&WindowCore], lists: &[Lists], conflic
     out
 }
 
-/// Gives the operations in `conflicts` the lines that each rank has told.
+/// Gives the operations in `conflicts` the lines that each rank has sent.
 pub(super) fn name_lines(conflicts: &mut [Conflict], lines: &[Vec<u8>]) {
     let mut lines: Vec<&[u8]> = lines.iter().map(Vec::as_slice).collect();
     for touch in conflicts.iter_mut().flat_map(|conflict| &mut conflict.between) {

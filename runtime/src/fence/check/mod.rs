@@ -1,13 +1,18 @@
-//! Conflicts of the operations of a fence (planner/README.md, 28 to 30), found before anything moves.
+//! Finds conflicts of the operations of a fence (planner/README.md, 28 to 30) before anything
+//! moves.
 //!
-//! Before the fence itself, ranks exchange once the accesses that each has asked for on each other one ([`find`] has the form),
-//! and each looks for conflicts on the elements that it owns. A rank that finds some fails in the fence, as a rank does that
-//! has no memory for its puts: so all ranks learn it, and nothing is applied. Its report of the failure has the conflicts; so
-//! each rank that is part of one returns an error that names it. Where lines were not exchanged before, all ranks make one
-//! more exchange for them then: all have heard of the same conflicts, unless the world has ended.
+//! Before the fence itself, the ranks exchange once the accesses that each has requested on each
+//! other rank ([`find`] defines the form). Each rank looks for conflicts on the elements that it
+//! owns. A rank that finds some fails in the fence, as a rank without memory for its puts does, so
+//! all ranks see the failure and nothing is applied. Its report of the failure contains the
+//! conflicts, so each rank that is part of one returns an error that names it. If lines were not
+//! exchanged before, all ranks then make one more exchange for them: all have received the same
+//! conflicts, unless the world has ended.
 //!
-//! - W1 to W6: the exchanges are ones that fence no window, each complete in itself, and the fence is as it always is.
-//! - Ranks that check and ranks that do not, or in another way, are in exchanges of different words, and all learn it.
+//! - W1 to W6: the exchanges fence no window, each is complete in itself, and the fence is
+//!   unchanged.
+//! - Ranks that check and ranks that do not, or that check in another way, exchange different
+//!   words, so all of them see that they differ.
 
 mod calls;
 mod find;
@@ -38,18 +43,18 @@ use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Record, Topology};
 use std::panic::Location;
 
-/// In the hash of the exchange that comes first, besides how it is checked.
+/// Part of the hash of the first exchange, combined with the kind of check.
 const CHECKED: u64 = 0xc4ec_4ed0_9a3e_0000;
-/// In the hash of the exchange of lines.
+/// Part of the hash of the exchange of lines.
 const LINES: u64 = 0xc4ec_4ed0_11e5_0000;
 
-/// Returns whether a fence of these windows is checked: on all ranks or on none.
+/// Returns whether a fence of these windows is checked. The answer is the same on all ranks.
 #[inline(always)]
 pub(super) fn is_checked(world: &WorldCore, windows: &[&WindowCore]) -> bool {
     world.checks.is_on() && windows.iter().any(|window| window.checked.is_on())
 }
 
-/// The call of an exchange that belongs to the fence that `call` makes.
+/// Returns the call of an exchange that belongs to the fence that `call` makes.
 fn exchange(world: &WorldCore, call: &Call, hash: u64) -> Call {
     let call = world.supersteps.call(call);
     let check = world.checks.checking.borrow().check;
@@ -61,7 +66,7 @@ fn exchange(world: &WorldCore, call: &Call, hash: u64) -> Call {
     Call { hash: call.hash ^ hash ^ check as u64, name: Some(name), ..call }
 }
 
-/// The fence of windows that are checked.
+/// Fences windows that are checked.
 #[cold]
 pub(super) fn fence(
     world: &WorldCore,
@@ -88,26 +93,28 @@ pub(super) fn fence(
     };
     windows.iter().zip(lists).for_each(|(window, lists)| window.checked.give_back(lists));
     for window in windows {
-        window.checked.no_put.set(None); // it was asserted of the epoch that has ended
+        window.checked.no_put.set(None); // its assertion was about the epoch that has ended
         begins(window, call.site);
     }
     result
 }
 
-/// The program has the window from here on, after the call at this line: where that is asked for, its stores and loads are looked
-/// at until it is fenced, posted or changed over to locks.
+/// Notes that the program has the window from here on, after the call at this line.
+///
+/// Where that is requested, the program's stores and loads are observed until the window is fenced,
+/// posted or changed over to locks.
 pub(crate) fn begins(window: &WindowCore, site: &'static Location<'static>) {
     if !window.checked.is_on() {
         return;
     }
     if window.world.alive().is_err() {
-        return window.forget_part(); // other ranks may not have left the call
+        return window.forget_part(); // other ranks may still be in the call
     }
     promised::begins(window);
     stores::begins(window, site);
 }
 
-/// All that was called on the window, with what stands for its records.
+/// Returns all that was called on the window, including the accesses that stand for its records.
 fn taken(window: &WindowCore) -> Lists {
     window.count();
     let mut lists = window.checked.take();
@@ -118,8 +125,8 @@ fn taken(window: &WindowCore) -> Lists {
     lists
 }
 
-/// Looks for conflicts, in an exchange of all ranks, unless this rank has `failed` before. Returns the error that it takes
-/// part in the fence with.
+/// Looks for conflicts in an exchange of all ranks, unless this rank has `failed` before. Returns
+/// the error with which this rank takes part in the fence.
 fn before(
     world: &WorldCore,
     windows: &[&WindowCore],
@@ -131,7 +138,7 @@ fn before(
     let of_sections = sections::conflicts(world, windows);
     let local = stores::of(world, windows);
     world.checks.begin(Vec::new());
-    // Records that are still to be read from sections change before the fence.
+    // Records that are still to be filled from sections change before the fence.
     let change = windows.iter().any(|window| window.elements.get() || window.of_other.get().is_some());
     let shares = |rank: usize| rank == world.rank || world.endpoint.borrow().shares(rank);
     let mut own: Vec<Vec<u8>> = (0..world.size)
@@ -157,8 +164,9 @@ fn before(
             Some(region) if shares(from) => region,
             _ => return &[],
         };
-        // SAFETY: that rank has counted them before it entered the exchange, and named them only if nothing in its fence
-        // changes them; that fence waits for this rank, which enters it later.
+        // SAFETY: that rank counted them before it entered the exchange, and named them only if
+        // nothing in its fence changes them. Its fence waits for this rank, which enters the fence
+        // later.
         unsafe { region.records(window.set.get(), world.rank) }
     };
     let found = find::conflicts(world.rank, windows, &all, &records)
@@ -187,8 +195,8 @@ fn before(
     Ok(Some(error))
 }
 
-/// The fence has failed on all ranks, with this `error` on this one. Returns the error that names the conflicts that this
-/// rank is part of, where there are some, else the same one.
+/// Returns this rank's error after the fence has failed on all ranks, with `error` on this one. If
+/// this rank is part of conflicts, the error names them; otherwise it is `error` itself.
 fn after(world: &WorldCore, windows: &[&WindowCore], lists: &[Lists], call: &Call, error: Error) -> Error {
     let me = world.rank;
     let all = world.checks.take(me);
@@ -197,7 +205,8 @@ fn after(world: &WorldCore, windows: &[&WindowCore], lists: &[Lists], call: &Cal
     }
     let decoded: Option<Vec<Vec<Conflict>>> =
         all.iter().map(|(rank, bytes)| of_rank(*rank, world.size, bytes)).collect();
-    // Those of a rank that writes nonsense are not believed, nor worth more than the error that there is.
+    // A rank that sends nonsense is not believed, and its bytes are no reason to replace the error
+    // that exists already.
     let Some(mut conflicts) = decoded.map(|all| all.concat()) else { return error };
     if !world.checks.checking.borrow().check.tells_lines() {
         let called = exchange(world, call, LINES);
@@ -225,7 +234,7 @@ fn after(world: &WorldCore, windows: &[&WindowCore], lists: &[Lists], call: &Cal
     }
 }
 
-/// The conflicts that `rank` has found on its own elements.
+/// Returns the conflicts that `rank` has found on its own elements.
 fn of_rank(rank: usize, ranks: usize, bytes: &[u8]) -> Option<Vec<Conflict>> {
     decode(ranks, bytes).filter(|all| all.iter().all(|conflict| conflict.rank == rank))
 }

@@ -1,7 +1,10 @@
-//! Collectives that order less than a barrier in MPI, where only its order counts (planner/README.md, 37).
+//! Collectives that order less than a barrier in MPI, where only MPI's order counts
+//! (planner/README.md, 37).
 //!
-//! Each begins with one more exchange, in which what is over travels from the ranks whose calls before are ordered to those whose
-//! calls after are; and its other exchanges order nothing. A rank whose arguments are wrong fails in the first exchange, as without it.
+//! Each begins with one more exchange. In it, the times of what is over travel from the ranks whose
+//! earlier calls are ordered to those whose later calls are ordered after them. The other exchanges
+//! of the collective order nothing. A rank whose arguments are wrong fails in the first exchange,
+//! as it does without the extra one.
 
 use super::stores::is_asked;
 use crate::fence::fail;
@@ -9,7 +12,7 @@ use crate::state::call::Call;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 
-/// In the hash of the exchange in which clocks travel.
+/// Part of the hash of the exchange in which clocks travel.
 const ORDERED: u64 = 0xc4ec_4ed0_0bde_0000;
 
 /// What a collective orders in MPI: which ranks' earlier calls come before which ranks' later ones.
@@ -26,7 +29,8 @@ pub(crate) enum Orders {
 }
 
 impl Orders {
-    /// Whether what `from` has called before is over before what `to`, another rank, calls after.
+    /// Returns whether what `from` has called before is over before what `to`, another rank, calls
+    /// after.
     fn orders(self, from: usize, to: usize) -> bool {
         match self {
             Orders::All => true,
@@ -37,8 +41,9 @@ impl Orders {
     }
 }
 
-/// Runs a collective, whose arguments were `checked` and which orders as much as this. A rank whose arguments are wrong takes part
-/// in the exchange that the call begins with, so that the others learn of it.
+/// Runs a collective whose arguments were `checked` and that has this order. A rank whose arguments
+/// are wrong takes part in the exchange with which the call begins, so that the others see the
+/// failure.
 #[inline]
 pub(crate) fn ordered<R>(
     world: &WorldCore,
@@ -62,9 +67,10 @@ pub(crate) fn ordered<R>(
     }
 }
 
-/// All ranks of a world that was split off are about to meet. They tell each other their times
-/// first, since the number of their exchange says nothing in other worlds. Does nothing where
-/// nothing is checked, and in the world of the job.
+/// Exchanges clocks before all ranks of a world that was split off meet, since the number of their
+/// exchange means nothing in other worlds.
+///
+/// Does nothing if nothing is checked, and in the world of the job.
 ///
 /// # Errors
 /// Those of an exchange.
@@ -77,7 +83,7 @@ pub(crate) fn tell_times(world: &WorldCore, call: &Call) -> Result<()> {
     world.checks.clock.ignoring_exchanges(|| exchange(world, Orders::All, &call))
 }
 
-/// What is over travels, as far as the collective orders.
+/// Exchanges the clocks, as far as the collective orders.
 fn exchange(world: &WorldCore, orders: Orders, call: &Call) -> Result<()> {
     let (me, clock) = (world.rank, &world.checks.clock);
     let mut known = Vec::new();

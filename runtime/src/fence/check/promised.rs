@@ -1,4 +1,4 @@
-//! Whether what a program asserts at its fences is true, where that is looked at (planner/README.md, 35).
+//! Checks what a program asserts at its fences, where that is requested (planner/README.md, 35).
 
 use super::find;
 use super::stores::part;
@@ -8,12 +8,12 @@ use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass};
 
-/// What the elements of this rank are now.
+/// Returns a digest of this rank's elements.
 fn digest(window: &WindowCore) -> [u8; 32] {
     *blake3::hash(part(window)).as_bytes()
 }
 
-/// The error of a fence that asserts NOSTORE, if this rank has stored since the one before.
+/// Returns the error of a fence that asserts NOSTORE, if this rank has stored since the one before.
 pub(in crate::fence) fn stored(
     world: &WorldCore,
     windows: &[&WindowCore],
@@ -38,19 +38,21 @@ pub(in crate::fence) fn stored(
     Some(call.error(world, ErrorClass::Assert, message))
 }
 
-/// Keeps a digest of this rank's part, where the program asserts NOSTORE at its fences.
+/// Keeps a digest of this rank's part, if the program asserts NOSTORE at its fences.
 pub(super) fn begins(window: &WindowCore) {
     window.checked.before.set(window.checked.stores.get().then(|| digest(window)));
 }
 
-/// A fence of these windows was successful that asserted this: what follows is looked at.
+/// Records assertions of a fence of these windows that has succeeded, so that the following epoch
+/// is checked.
 pub(in crate::fence) fn promise(windows: &[&WindowCore], assertions: Assertions, call: &Call) {
     if assertions.contains(Assertions::NOPUT) {
         windows.iter().for_each(|window| window.checked.no_put.set(Some(call.site)));
     }
 }
 
-/// The error of an epoch for which NOPUT was asserted, if `all` ranks have told of a put or an accumulate of another rank.
+/// Returns the error of an epoch for which NOPUT was asserted, if the messages of `all` ranks list
+/// a put or an accumulate of another rank.
 pub(super) fn broken(
     world: &WorldCore,
     windows: &[&WindowCore],

@@ -1,4 +1,5 @@
-//! The forms of conflicts: a text for people, lines of JSON for programs, and bytes for other ranks.
+//! The forms of conflicts: a text for people, lines of JSON for programs, and bytes for other
+//! ranks.
 
 use crate::state::check::Under;
 use crate::state::conflicts::{LOCAL, MOST};
@@ -15,10 +16,10 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-/// The most bytes of a source that are read for a line of it.
+/// The most bytes of a source file that are read to find a line of it.
 const MOST_SOURCE: u64 = 1 << 22;
 
-/// Returns the number of conflicts in words, for ranks that read no more of it.
+/// Returns the number of conflicts in words, for ranks that receive only this text of them.
 pub(super) fn brief(conflicts: &[Conflict]) -> String {
     format!("{} of this epoch conflict on elements of this rank", count(conflicts))
 }
@@ -54,7 +55,8 @@ fn access(kind: Kind) -> String {
     }
 }
 
-/// Returns what two accesses that conflict would do where nothing is checked, and the advice to their author.
+/// Returns what two accesses that conflict would do where nothing is checked, and the advice to
+/// their author.
 fn advice(a: &Touch, b: &Touch, under: Under) -> String {
     use Kind::{Accumulate, Get, Put};
     if a.operation == LOCAL && a.origin == b.origin {
@@ -117,7 +119,7 @@ fn advice(a: &Touch, b: &Touch, under: Under) -> String {
     format!("unchecked, {becomes}: {first}{between}")
 }
 
-/// The conflicts in words, with the source lines where they can be read.
+/// Returns the conflicts in words, with the source lines if they can be read.
 pub(super) fn text(conflicts: &[Conflict], under: Under, passes: bool) -> String {
     let count = count(conflicts);
     let mut text = match under {
@@ -136,8 +138,8 @@ pub(super) fn text(conflicts: &[Conflict], under: Under, passes: bool) -> String
     text
 }
 
-/// The conflicts of an operation that is being called with operations before it of the same rank
-/// and epoch, or with itself.
+/// Returns the text of conflicts between an operation that is being called and earlier ones of the
+/// same rank and epoch, or itself.
 pub(super) fn of_call(conflicts: &[Conflict], under: Under) -> String {
     let of = if under == Under::Posts { "access" } else { "epoch" };
     if conflicts.first().is_some_and(Conflict::is_of_one_operation) {
@@ -158,7 +160,7 @@ pub(super) fn of_call(conflicts: &[Conflict], under: Under) -> String {
 
 /// Adds each conflict to `text`.
 fn told(text: &mut String, conflicts: &[Conflict], under: Under) {
-    // A loop may have many pairs of one kind: they are told together.
+    // A loop may have many pairs of one kind: they are reported together.
     let same_lines = |a: &Conflict, b: &Conflict| {
         let same = |a: &Touch, b: &Touch| (a.origin, a.kind, &a.site) == (b.origin, b.kind, &b.site);
         (a.rank, a.window) == (b.rank, b.window) && a.between.iter().zip(&b.between).all(|(a, b)| same(a, b))
@@ -204,7 +206,8 @@ fn told(text: &mut String, conflicts: &[Conflict], under: Under) {
     }
 }
 
-/// The text of a line of the program, where its source is found from here or from the folder of its package.
+/// Returns the text of a line of the program, if its source is found from the current folder or
+/// from the folder of its package.
 fn line_of(site: &Site) -> Option<String> {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(|folder| Path::new(&folder).join(&*site.file));
     let file = [Some(Path::new(&*site.file).to_path_buf()), package]
@@ -216,12 +219,13 @@ fn line_of(site: &Site) -> Option<String> {
     Some(line.trim().to_owned()).filter(|line| !line.is_empty())
 }
 
-/// Appends a line of JSON for each conflict. A file that cannot be written changes nothing: the error names them as well.
+/// Appends a line of JSON for each conflict. A file that cannot be written changes nothing: the
+/// error names the conflicts as well.
 pub(super) fn append<'c>(world: &WorldCore, conflicts: impl Iterator<Item = &'c Conflict>) {
     append_lines(world, || conflicts.map(|conflict| json(conflict, "")).collect());
 }
 
-/// The same for those of an operation that is refused at its call.
+/// Appends a line of JSON for each conflict of an operation that is refused at its call.
 pub(super) fn append_refused(world: &WorldCore, conflicts: &[Conflict]) {
     append_lines(world, || conflicts.iter().map(|conflict| json(conflict, ",\"refused\":true")).collect());
 }
@@ -248,7 +252,7 @@ fn append_lines(world: &WorldCore, lines: impl FnOnce() -> String) {
     }
 }
 
-/// Appends a line that says from where on a rank may miss conflicts of a window.
+/// Appends a line with the place from which on a rank may miss conflicts of a window.
 pub(super) fn append_blind(world: &WorldCore, window: u32, site: &Location<'_>) {
     let (rank, file, line, column) = (world.rank, quoted(site.file()), site.line(), site.column());
     let text = format!(
@@ -286,7 +290,7 @@ fn json(conflict: &Conflict, more: &str) -> String {
     )
 }
 
-/// A string of JSON.
+/// Returns `text` as a string of JSON.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {

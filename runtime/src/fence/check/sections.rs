@@ -1,5 +1,6 @@
-//! What a rank stores into the section of an operation of its own after the call, or loads of one that a get lands in, before the fence
-//! that carries the operation out (planner/README.md, 37).
+//! Stores of a rank into the section of one of its own operations, and loads of a section that a
+//! get lands in, between the call and the fence that carries the operation out (planner/README.md,
+//! 37).
 
 use super::stores::{differences, forget_loads, is_asked, loaded_since, part};
 use super::told::is_blind;
@@ -15,10 +16,11 @@ use fencepost_planner::ir::pattern::Kind;
 use std::ops::Range;
 use std::panic::Location;
 
-/// The number of an operation among conflicts with what its own rank stores and loads.
+/// The number of an operation in conflicts with its own rank's stores and loads.
 const OWN: usize = 0;
 
-/// An operation was called on this window that accesses these elements of this rank, of the window or of another one, in this way.
+/// Notes that an operation was called on this window that accesses these elements of this rank, of
+/// this window or of another one, with this kind.
 pub(super) fn called(
     window: &WindowCore,
     (key, kind, elements): (Option<WindowKey>, Kind, Touched<'_>),
@@ -28,7 +30,8 @@ pub(super) fn called(
         return;
     }
     if key.is_some_and(|key| key != window.key) {
-        // The program may have its elements borrowed by `&mut` meanwhile: they may not be read here.
+        // The program may hold a `&mut` borrow of the other window's elements meanwhile, so they
+        // may not be read here.
         return is_blind(&window.world, window.key.window, Blind::Sections, site);
     }
     let loads = if kind == Kind::Put { forget_loads(window) } else { 0 };
@@ -41,7 +44,8 @@ pub(super) fn called(
     });
 }
 
-/// The conflicts of this rank's operations on these windows with what it has stored and loaded since their calls.
+/// Returns the conflicts of this rank's operations on these windows with its stores and loads since
+/// their calls.
 pub(super) fn conflicts(world: &WorldCore, windows: &[&WindowCore]) -> Vec<Conflict> {
     let mut found: Vec<Conflict> = Vec::new();
     for window in windows {
@@ -75,7 +79,7 @@ pub(super) fn conflicts(world: &WorldCore, windows: &[&WindowCore]) -> Vec<Confl
     found
 }
 
-/// The first and the last of the elements in some ascending runs.
+/// Returns the range from the first to the last of the elements in some ascending runs.
 fn bounds(mut runs: impl Iterator<Item = Range<usize>>) -> Option<Range<i64>> {
     let first = runs.next()?;
     let end = runs.last().map_or(first.end, |last| last.end);

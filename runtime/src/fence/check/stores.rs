@@ -1,5 +1,6 @@
-//! The elements that a rank has stored into its part since a call gave it the window, or while it is posted, found by comparing
-//! it with a copy; and those that it has loaded, where that is watched (planner/README.md, 37).
+//! The elements that a rank has stored into its part since a call gave it the window, or while it
+//! is posted, found by comparing the part with a copy; and those that it has loaded, if that is
+//! watched (planner/README.md, 37).
 
 use super::find;
 use super::told::is_blind;
@@ -12,11 +13,12 @@ use fencepost_planner::ir::pattern::{Kind, Site};
 use std::ops::Range;
 use std::panic::Location;
 
-/// This rank's elements, as bytes.
+/// Returns this rank's elements, as bytes.
 pub(super) fn part(window: &WindowCore) -> &[u8] {
     let bytes = window.peers[window.world.rank].len * window.element.size as usize;
-    // SAFETY: this rank's own elements, initialised. It is in a call that holds the window: before the exchange in which others
-    // learn of it, or after the last one, so nobody else writes them.
+    // SAFETY: this rank's own elements, initialised. It is in a call that holds the window, before
+    // the exchange that reveals the window to others or after the last exchange, so nobody else
+    // writes them.
     unsafe { std::slice::from_raw_parts(window.region.base(), bytes) }
 }
 
@@ -24,15 +26,17 @@ pub(super) fn is_asked(world: &WorldCore) -> bool {
     world.checks.checking.borrow().check == Check::Mpi
 }
 
-/// The accesses of this rank to its part of a window since the call at a line, as far as they are known.
+/// The known accesses of this rank to its part of a window since the call at a line.
 pub(super) struct Local<'w> {
     pub(super) window: &'w WindowCore,
-    /// The elements that it has stored, and those that it has loaded, both ascending, each with what that is in kind.
+    /// The elements that it has stored and those that it has loaded, both ascending, each with the
+    /// kind of operation that they count as.
     pub(super) runs: [(Kind, Vec<Range<usize>>); 2],
     pub(super) site: Site,
 }
 
-/// The accesses of this rank to its parts of these windows since a call gave it each of them.
+/// Returns the accesses of this rank to its parts of these windows since a call gave it each of
+/// them.
 pub(super) fn of<'w>(world: &WorldCore, windows: &[&'w WindowCore]) -> Vec<Local<'w>> {
     let mut all = Vec::new();
     for window in windows {
@@ -45,9 +49,9 @@ pub(super) fn of<'w>(world: &WorldCore, windows: &[&'w WindowCore]) -> Vec<Local
     all
 }
 
-/// The conflicts of the operations of other ranks in the run of a prepared superstep that follows
-/// with what this rank has stored into its parts of the windows, or loaded. `incoming` gives those
-/// operations once it is asked.
+/// Returns the conflicts of other ranks' operations, in the run of a prepared superstep that
+/// follows, with what this rank has stored into its parts of the windows, or loaded. `incoming` is
+/// called only if those operations are needed.
 pub(crate) fn before_run<'i>(
     world: &WorldCore,
     windows: &[&WindowCore],
@@ -74,7 +78,8 @@ pub(crate) fn before_run<'i>(
     found
 }
 
-/// This window was posted at this line, as far as elements are lent, and this rank may store into the others.
+/// Notes that this window was posted in part at this line. This rank may store into the elements
+/// that are not exposed.
 pub(crate) fn posted(window: &WindowCore, site: &'static Location<'static>) {
     if is_asked(&window.world) && window.checked.is_on() {
         window.checked.since.set(Some(site));
@@ -82,11 +87,11 @@ pub(crate) fn posted(window: &WindowCore, site: &'static Location<'static>) {
     }
 }
 
-/// The exposure of this window is over: adds the conflicts of what its sources have `told` of their calls with what this rank has stored
-/// meanwhile.
+/// Adds the conflicts at the end of an exposure of this window: those of the calls in `told`, the
+/// messages of its sources, with what this rank has stored meanwhile.
 ///
 /// # Errors
-/// The rank that has told what cannot be.
+/// The rank whose message is not valid.
 pub(crate) fn exposed(
     window: &WindowCore,
     told: &[(usize, Vec<u8>)],
@@ -109,7 +114,8 @@ fn keep(window: &WindowCore) {
     kept.extend_from_slice(part(window));
 }
 
-/// The elements that this rank has loaded since a number of runs of them was known, ascending, in runs.
+/// Returns the elements that this rank has loaded since it knew the number `known` of runs of them,
+/// ascending, in runs.
 pub(super) fn loaded_since(window: &WindowCore, known: usize) -> Vec<Range<usize>> {
     let mut all = window.region.loaded();
     all.extend_from_slice(&window.checked.loaded.borrow()[known..]);
@@ -122,7 +128,8 @@ pub(super) fn loaded_since(window: &WindowCore, known: usize) -> Vec<Range<usize
     all
 }
 
-/// Keeps the elements that were loaded so far apart from those that are loaded later; returns the number of their runs.
+/// Keeps the elements that were loaded so far, separate from those that are loaded later. Returns
+/// the number of their runs.
 pub(super) fn forget_loads(window: &WindowCore) -> usize {
     let loaded = &mut *window.checked.loaded.borrow_mut();
     if window.world.checks.checking.borrow().sees_loads() {
@@ -132,7 +139,7 @@ pub(super) fn forget_loads(window: &WindowCore) -> usize {
     loaded.len()
 }
 
-/// The elements of `size` bytes that are not the same in both, in runs.
+/// Returns the elements of `size` bytes that differ between the two slices, in runs.
 pub(super) fn differences(before: &[u8], now: &[u8], size: usize) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (at, (before, now)) in before.chunks(size).zip(now.chunks(size)).enumerate() {
@@ -146,7 +153,8 @@ pub(super) fn differences(before: &[u8], now: &[u8], size: usize) -> Vec<Range<u
     runs
 }
 
-/// Keeps what the window holds, and watches what the program loads from here on, after the call at this line.
+/// Keeps a copy of what the window holds, and watches what the program loads from here on, after
+/// the call at this line.
 pub(super) fn begins(window: &WindowCore, site: &'static Location<'static>) {
     let world = &window.world;
     if !is_asked(world) {

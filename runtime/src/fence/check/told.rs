@@ -1,5 +1,5 @@
-//! Conflicts of epochs that no fence ends (planner/README.md, 31 to 34): the rank that finds one returns it at once, and all
-//! others learn of it in the next barrier, or when a window is changed over.
+//! Conflicts of epochs that no fence ends (planner/README.md, 31 to 34). The rank that finds one
+//! returns it at once. All others receive it in the next barrier, or when a window is changed over.
 
 use super::{exchange, report};
 use crate::state::call::Call;
@@ -13,13 +13,13 @@ use fencepost_planner::{Error, ErrorClass, Result};
 use std::io::Write as _;
 use std::panic::Location;
 
-/// In the hash of the exchange in which ranks learn of conflicts.
+/// Part of the hash of the exchange in which ranks send each other their conflicts.
 const TOLD: u64 = 0xc4ec_4ed0_701d_0000;
 
-/// A rank finds conflicts of these kinds by itself, and all ranks learn of them afterwards.
+/// The kinds of conflicts that a rank finds by itself, and reports to all ranks afterwards.
 const TOLD_APART: [Under; 3] = [Under::Locks, Under::Posts, Under::Run];
 
-/// This rank has found these conflicts in an epoch of a window, if any.
+/// Reports the conflicts that this rank has found in an epoch of a window, if any.
 ///
 /// # Errors
 /// `RMA_CONFLICT`, if there are some, and the window's handler does not let them pass.
@@ -38,7 +38,7 @@ pub(crate) fn found(window: &WindowCore, conflicts: &[Conflict], under: Under, c
     Err(call.error(world, ErrorClass::RmaConflict, report::text(conflicts, under, false)))
 }
 
-/// Whether the handler lets these conflicts pass: then it was told.
+/// Returns whether the handler lets these conflicts pass. If so, they were reported to it.
 pub(super) fn passes(
     world: &WorldCore,
     handler: &Handler,
@@ -50,7 +50,8 @@ pub(super) fn passes(
     handler.passes() && handler.lets_pass(&told())
 }
 
-/// The call as ranks make it that look for conflicts: it is another one than that of those that do not, or in another way.
+/// Returns the call as ranks make it that look for conflicts. It differs from the call of ranks
+/// that do not, or that look for them in another way.
 pub(crate) fn of_checked(world: &WorldCore, call: Call) -> Call {
     if !world.checks.is_on() {
         return call;
@@ -59,7 +60,8 @@ pub(crate) fn of_checked(world: &WorldCore, call: Call) -> Call {
     Call { hash: call.hash ^ TOLD ^ check as u64, ..call }
 }
 
-/// All ranks learn which conflicts were found since they were told last, as a part of `call`.
+/// Sends all ranks the conflicts that were found since they were last reported, as a part of
+/// `call`.
 ///
 /// # Errors
 /// If there are some: `RMA_CONFLICT` on the ranks that are part of one, `RMA_SYNC` on the others.
@@ -81,7 +83,7 @@ pub(crate) fn tell(world: &WorldCore, call: &Call) -> Result<()> {
     for bytes in all.iter().filter(|bytes| !bytes.is_empty()) {
         let mut rest = &bytes[..];
         for (under, mine) in TOLD_APART.into_iter().zip(&mut mine) {
-            // What a rank writes that writes nonsense is not believed.
+            // A rank that sends nonsense is not believed.
             let Some((len, more)) = rest.split_first_chunk() else { break };
             let Some((now, more)) = more.split_at_checked(u64::from_le_bytes(*len) as usize) else { break };
             rest = more;
@@ -117,7 +119,8 @@ pub(crate) fn tell(world: &WorldCore, call: &Call) -> Result<()> {
     }
 }
 
-/// Reports, once for each cause, that this rank may miss conflicts of this window from the call at this line on.
+/// Reports, once for each cause, that this rank may miss conflicts of this window from the call at
+/// this line on.
 #[cold]
 pub(crate) fn is_blind(world: &WorldCore, window: u32, why: Blind, site: &'static Location<'static>) {
     let reported = world.checks.blind.get();

@@ -1,4 +1,4 @@
-//! Frames that come: checked before they are believed, kept until they are applied.
+//! Frames that arrive: they are checked before they are believed, and kept until they are applied.
 
 use crate::collect::description::{Description, FAR, Parts, parts, read_description};
 use crate::collect::operands::{Exposed, Items, Operands};
@@ -29,14 +29,14 @@ pub(crate) struct Frames<'a> {
 }
 
 impl Frames<'_> {
-    /// Take in the next one.
+    /// Receives the next frame.
     pub(crate) fn receive(&self, endpoint: &mut Endpoint, call: &Call) -> Result<()> {
         let Self { world, windows, from, .. } = *self;
         let frame = if world.census == Census::Direct {
-            // It was posted before the notification, which has been read, so it is here.
+            // It was posted before the notification, which has been read, so it has arrived.
             world.poll(endpoint, from)
         } else {
-            // A census comes by other ranks, and may be here sooner.
+            // A census comes through other ranks, and may arrive sooner.
             let watch =
                 || Watch::new(world, call, windows, from, Awaited::One("frames of this epoch")).of_all();
             wait(endpoint, watch, |endpoint| world.poll(endpoint, from)).map(Some)
@@ -56,10 +56,11 @@ impl Frames<'_> {
         taken.flatten().ok_or_else(|| world.corrupt(endpoint, from, call))
     }
 
-    /// Take in this one, whose payload can be read. `None` for one that cannot be.
+    /// Takes in this frame, whose payload can be read. Returns `None` if it is not valid.
     pub(crate) fn take_in(&self, endpoint: &Endpoint, frame: &Frame) -> Option<()> {
         let Self { world, windows, from, word, exposes } = *self;
-        // SAFETY: the caller has not released the frame, or its payload is a copy, or stays as it is.
+        // SAFETY: the caller has not released the frame, or its payload is a copy, or stays
+        // unchanged.
         let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
         let window = windows.iter().find(|window| window.key.window == frame.header.extra);
         let same = frame.header.word == word || without(Wait::Word);
@@ -82,7 +83,8 @@ impl Frames<'_> {
         }
     }
 
-    /// Keep the elements that came in this frame until the operations come that they are for. `None` where they are of no such.
+    /// Keeps the elements of this frame until the operations arrive to which they belong. Returns
+    /// `None` if there are no such operations.
     fn keep(&self, frame: &Frame, elements: Elements) -> Option<()> {
         let same = frame.header.word == self.word || without(Wait::Word);
         let window = self.windows.iter().find(|window| window.key.window == frame.header.extra && same)?;
@@ -90,11 +92,12 @@ impl Frames<'_> {
     }
 }
 
-/// Check a frame and keep it until it is applied. `None` for one that cannot be. Sections that it exposes are of `reached`.
+/// Checks a frame and keeps it until it is applied. Returns `None` if it is not valid. Sections
+/// that it exposes are of `reached`.
 pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, payload: &[u8]) -> Option<()> {
     let remembered = &mut *window.remembered.borrow_mut();
     if !remembered.arrived[from].is_empty() {
-        return None; // one frame an epoch: a second one could change what the first was checked against
+        return None; // one frame an epoch: a second could overwrite the description of the first
     }
     let Parts { slot, same, lent: lends, records, description, values } = parts(payload)?;
     let lent = remembered.lent[from].take();
@@ -126,8 +129,8 @@ pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, pa
     Some(())
 }
 
-/// Keep where records of `from` lie until they are applied there: it leaves them as they are until this rank's notification
-/// of the next fence but one, whether the frame was released or not.
+/// Keeps the address of records of `from`, to apply them in place. The sender does not change them
+/// until this rank's notification of the next fence but one, whether or not the frame was released.
 fn take_log(window: &WindowCore, from: usize, frame: &Frame) -> Option<()> {
     let arrived = &mut window.remembered.borrow_mut().arrived[from];
     let first = frame.payload.cast::<Record>();
@@ -140,7 +143,8 @@ fn take_log(window: &WindowCore, from: usize, frame: &Frame) -> Option<()> {
     Some(())
 }
 
-/// Take in what left early, now that the frame of the fence says which of it counts; the rest was given up.
+/// Takes in the frames that were sent early, now that the frame of the fence identifies which of
+/// them count. The rest was given up.
 pub(super) fn take_early(
     world: &WorldCore,
     window: &WindowCore,
@@ -170,15 +174,15 @@ pub(super) fn take_early(
     (count == left as usize).then_some(())
 }
 
-/// The payloads of the frames that left early in this epoch of their sender's.
+/// Returns the payloads of the frames that were sent early in this epoch of their sender.
 fn of_epoch(frames: &[u8], epoch: u32) -> impl Iterator<Item = &[u8]> {
     staged::frames(frames).filter(move |payload| payload.get(16..20) == Some(&epoch.to_le_bytes()[..]))
 }
 
 pub(crate) use crate::collect::limits::{MOST_TIMES, most_answered};
 
-/// Whether all that is described is within this rank's window and in the bytes of elements that
-/// came in addition to the records, and uses these bytes to the end.
+/// Checks that all that is described is within this rank's window and within the bytes of elements
+/// that came in addition to the records, and uses these bytes to the end.
 pub(crate) fn check(
     window: &WindowCore,
     description: &Description,
@@ -218,9 +222,11 @@ pub(crate) fn check(
     (heads && wide && used == elements && gets && description.heads.len() == records).then_some(())
 }
 
-/// Whether all sections of `from` that are described are of windows of this fence, inside its parts, and no more than a rank
-/// exposes to another one. Where there are any, the operations are in the order of their descriptions, each once: that is
-/// the order in which a copy of the sections is read.
+/// Checks that all sections of `from` that are described are of windows of this fence, inside its
+/// parts, and no more than a rank exposes to another one.
+///
+/// If there are any, the operations must be in the order of their descriptions, each once: a copy
+/// of the sections is read in that order.
 fn check_exposed(
     window: &WindowCore,
     reached: &[&WindowCore],
@@ -245,24 +251,26 @@ fn check_exposed(
     (!any || heads.map(Head::at).eq(0..description.wide.len())).then_some(())
 }
 
-/// The bytes that are exposed to one rank, with this section of a part of `len` elements besides the bytes before it; `None` where it may
-/// not be: what names elements again and again may be more than there is memory for where it has to be staged.
+/// Returns the bytes that are exposed to one rank: those of this section, of a part of `len`
+/// elements, and the bytes before it. Returns `None` if the section may not be exposed: a section
+/// that names elements again and again may not fit in memory where it has to be staged.
 pub(crate) fn exposed(before: usize, section: &Datatype, len: usize, size: usize) -> Option<usize> {
     let all = before.checked_add(section.size().checked_mul(size)?)?;
     (section.size() <= len && all <= most_answered(len, size)).then_some(all)
 }
 
-/// What came from a rank for a window, before it is applied.
+/// Operations that came from a rank for a window, before they are applied.
 pub(crate) enum Came<'a> {
-    /// Operations, described.
+    /// Operations with a description.
     Described(&'a Description),
     /// Operations on single elements.
     Records(&'a [Record]),
-    /// Operations that left early, not looked at yet.
+    /// Operations that were sent early, not examined yet.
     Early,
 }
 
-/// What came from `origin` for this rank's part of `window` in this fence; what rides in its notification, as far as that was noted.
+/// Calls `act` with everything that came from `origin` for this rank's part of `window` in this
+/// fence, including the records in its notification, as far as they were noted.
 pub(crate) fn each_arrived(window: &WindowCore, origin: usize, mut act: impl FnMut(Came<'_>)) {
     let remembered = &*window.remembered.borrow();
     for arrived in &remembered.arrived[origin] {
@@ -280,7 +288,8 @@ pub(crate) fn each_arrived(window: &WindowCore, origin: usize, mut act: impl FnM
     }
 }
 
-/// Apply what came from `origin`, whose exposed sections are where `exposed` says.
+/// Applies what came from `origin`, whose exposed sections are at the addresses that `exposed`
+/// gives.
 pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usize, exposed: Exposed<'_>) {
     let remembered = &mut *window.remembered.borrow_mut();
     let Remembered { got, arrived, spare, early, applied, .. } = remembered;
@@ -288,13 +297,14 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
         let (values, bytes) = values.split_at(records * 8);
         let bytes = match lent {
             None => bytes,
-            // SAFETY: the origin writes what it lends no more before its fence after the next, which waits for this rank's next
-            // notification, whether the frame was released or not.
+            // SAFETY: the origin does not write what is `lent` before its fence after the next,
+            // which waits for this rank's next notification, whether the frame was released or not.
             Some(Elements::InPlace(first, len)) => unsafe { std::slice::from_raw_parts(*first, *len) },
             Some(Elements::Payload(payload)) => payload.bytes(),
         };
         let operands = Operands { wide: &description.wide, bytes, exposed };
-        // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was checked on arrival.
+        // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was
+        // checked on arrival.
         unsafe {
             (window.apply)(base, len, window.element, Items::Split(&description.heads, values), &operands)
         };
@@ -314,10 +324,12 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
                 }
             }
             Described::InPlace(first) => {
-                // SAFETY: as `take_log` says: that number of records, which nobody writes before this rank's next notifications.
+                // SAFETY: as in `take_log`: that number of records, which nobody writes before this
+                // rank's next notifications.
                 let records = unsafe { std::slice::from_raw_parts(*first, arrived.records) };
                 let records = Items::Records(records);
-                // SAFETY: this rank's own memory, in its own fence, all reads of M done; places are compared with `len`.
+                // SAFETY: this rank's own memory, in its own fence, all reads of M done;
+                // displacements are compared with `len`.
                 unsafe { (window.apply)(base, len, window.element, records, &Operands::none()) };
             }
         }
@@ -328,8 +340,10 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
     }
 }
 
-/// Give memory of payloads that were applied back to the transport. A call of its own, since fences of ranks that all reach each
-/// other's memory have no use for it, and its loop would take registers from theirs.
+/// Gives memory of payloads that were applied back to the transport.
+///
+/// This is a call of its own, since fences of ranks that all reach each other's memory have no use
+/// for it, and its loop would take registers from theirs.
 #[cold]
 #[inline(never)]
 pub(crate) fn recycle(window: &WindowCore, endpoint: &mut Endpoint) {
@@ -338,7 +352,7 @@ pub(crate) fn recycle(window: &WindowCore, endpoint: &mut Endpoint) {
     }
 }
 
-/// Drop the frames of an epoch that failed, which the last exchange was for.
+/// Drops the frames of an epoch that failed, for which the last exchange was.
 pub(crate) fn discard(
     world: &WorldCore,
     endpoint: &mut Endpoint,

@@ -12,7 +12,7 @@ use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_transport::{Channels, Endpoint, Lost, Port, Topology};
 
-/// Answer the gets of ranks that do not reach this rank's memory, from M.
+/// Answers the gets of ranks that do not reach this rank's memory, from M.
 pub(crate) fn answer(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -41,7 +41,8 @@ pub(crate) fn answer(
                 for &get in &description.gets {
                     let at = remembered.frame.len();
                     if get != FAR {
-                        // SAFETY: an element of this rank's window, checked when it came; nobody writes to it yet.
+                        // SAFETY: an element of this rank's window, checked when it came; nobody
+                        // writes to it yet.
                         let element = unsafe {
                             std::slice::from_raw_parts(window.region.base().add(get as usize * size), size)
                         };
@@ -49,7 +50,8 @@ pub(crate) fn answer(
                     } else if let Some(get) = far.next() {
                         remembered.frame.resize(at + get.size() * size, 0);
                         let to = remembered.frame[at..].as_mut_ptr();
-                        // SAFETY: checked against this rank's window when it came; this rank has not yet written to it.
+                        // SAFETY: checked against this rank's window when it came; this rank has
+                        // not yet written to it.
                         unsafe { kernel::pack(window.region.base(), get, size, to) };
                     }
                 }
@@ -68,7 +70,7 @@ pub(crate) fn answer(
     Ok(())
 }
 
-/// Stage the answers to this rank's gets.
+/// Stages the answers to this rank's gets.
 pub(crate) fn take_answers(
     world: &WorldCore,
     endpoint: &mut Endpoint,

@@ -1,8 +1,10 @@
-//! Dynamic epochs between ranks that do not share values: operations as frames, checked before they are believed.
+//! Dynamic epochs between ranks that do not share values: operations as frames, which are checked
+//! before they are believed.
 //!
-//! A frame describes its operations (displacements, operators, datatypes) and carries their elements; those of an exposed
-//! section it only names, and their target reads them where they are. The description
-//! of the last epochs ended at each line is remembered on both sides, a slot each: where it is the same again, it is not sent again.
+//! A frame describes its operations (displacements, operators, datatypes) and carries their
+//! elements. The elements of an exposed section it only names: the target reads them in place. Both
+//! sides remember the description of the last epochs that ended at each line, in a slot each. If a
+//! description is the same again, it is not sent again.
 
 mod arrive;
 mod gets;
@@ -30,24 +32,26 @@ use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Channels, Endpoint, Port, Topology};
 
-/// From this number of bytes on, the elements of datatype operations are read where they are: below it, a frame more costs
-/// more than the copies.
+/// From this number of bytes on, the elements of datatype operations are read in place. Below it,
+/// one more frame costs more than the copies.
 const LENT: usize = 2048;
 
-/// From this number of bytes on, they travel in a frame of their own to a rank that is not reached: from where they are, and are
-/// applied from where they come to, without a copy at either end.
+/// From this number of bytes on, elements travel in a frame of their own to a rank that is not
+/// reached. They are sent from their origin and applied from the frame, without a copy at either
+/// end.
 pub(crate) const ALONE: usize = 16 << 10;
 
 /// The result of [`send`].
 pub(crate) struct Sent {
-    /// How many frames went out, and how many of them were posted: the others ride in the census.
+    /// How many frames were sent. The census carries those that were not `posted`.
     pub(crate) frames: u32,
     pub(crate) posted: u32,
-    /// It is not what the last epoch that this line ended had.
+    /// Whether the frames differ from those of the last epoch that this line ended.
     pub(crate) changed: bool,
 }
 
-/// Send what `window` has for `to`, if anything; where that is reached, what is got from it if that is `listed`.
+/// Sends what `window` has for `to`, if anything. To a rank that is reached, gets from it are sent
+/// only if they are `listed`.
 pub(crate) fn send(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -57,7 +61,7 @@ pub(crate) fn send(
     listed: bool,
     call: &Call,
 ) -> Result<Sent> {
-    // SAFETY: the set being filled is touched by its owner only.
+    // SAFETY: only its owner touches the set being filled.
     let outbox: &Outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
     let pending = window.pending.borrow();
     let asks = listed || !endpoint.reaches(to); // else it reads by itself
@@ -74,7 +78,8 @@ pub(crate) fn send(
     if plain && endpoint.reaches(to) && outbox.records.is_reached() {
         let head = header(word, kind::LOG, window.key.window);
         let records = outbox.records.as_ptr().cast::<u8>();
-        // SAFETY: they stay as they are until the fence after the next, which waits for the reader's next notification.
+        // SAFETY: they do not change until the fence after the next, which waits for the reader's
+        // next notification.
         unsafe { endpoint.post(to, Port::FENCE, head, records, size_of_val(&outbox.records[..])) }
             .map_err(|lost| world.lost(&lost, call))?;
         world.posted(to);
@@ -97,7 +102,8 @@ pub(crate) fn send(
     gets().filter(|get| get.wide().is_some()).for_each(|get| pending.remote(get).encode(frame));
     let described = frame.len();
 
-    // Remember it under the line that ends the epoch; leave it out where it is what that line sent last.
+    // Remember the description under the line that ends the epoch; omit it if that line sent the
+    // same one last.
     let memory = &mut remembered.sent[to];
     let slot = memory.slots.iter().position(|(other, _)| *other == key);
     let (slot, same) = match slot {
@@ -127,7 +133,8 @@ pub(crate) fn send(
     frame[1] = u8::from(same);
     frame[16..20].copy_from_slice(&remembered.generation.to_le_bytes());
     frame[20..24].copy_from_slice(&left.frames.to_le_bytes());
-    // SAFETY: a section is of this rank's part of a window of this fence, in which nothing is written before all frames are posted.
+    // SAFETY: a section is of this rank's part of a window of this fence, in which nothing is
+    // written before all frames are posted.
     let elements = unsafe { outbox.elements() };
     let lent = match endpoint.reaches(to) {
         true => elements.len() >= LENT && outbox.bytes.is_reached(),
@@ -144,7 +151,8 @@ pub(crate) fn send(
     }
     let head = header(word, kind::DATA, window.key.window);
     world.count_sent(frame.len(), described);
-    // One that says how many have left early comes behind them, and the census may be there before them.
+    // A frame that counts frames sent early comes behind them, and the census may arrive before
+    // them.
     let may_ride = !lent && !left.open && world.taken.get() != Census::Direct && !endpoint.reaches(to);
     if may_ride && world.items.borrow_mut().rides.add(to, head, frame, world.short) {
         return Ok(Sent { frames: 1, posted: 0, changed });
@@ -157,11 +165,11 @@ pub(crate) fn send(
     Ok(Sent { frames, posted: frames, changed })
 }
 
-/// Send `to` what is in its outbox, before the fence.
+/// Sends `to` what is in its outbox, before the fence.
 ///
 /// # Errors
-/// It was not posted: `to` has left, or the world was ended. The fence finds that out too, so the caller may ignore
-/// this error.
+/// The frame was not posted: `to` has left, or the world has ended. The fence finds that out too,
+/// so the caller may ignore this error.
 pub(crate) fn send_early(
     world: &WorldCore,
     endpoint: &mut Endpoint,
@@ -194,8 +202,8 @@ pub(crate) fn send_early(
 }
 
 impl WindowCore {
-    /// An operation was collected for `target`: let it leave with all before it, where its mode wants that and no
-    /// section before it has still to be read.
+    /// Sends an operation that was collected for `target`, with all operations before it, if its
+    /// mode wants that and no section before it has still to be read.
     pub(crate) fn send_eagerly(&self, target: usize, mode: Mode) {
         let world = &self.world;
         if !self.far || target == world.rank {

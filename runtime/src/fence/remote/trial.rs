@@ -1,4 +1,4 @@
-//! Frames of operations as fuzzers give them.
+//! Frames of operations for fuzzers.
 
 use crate::collect::operands::Exposed;
 use crate::fence::remote::arrive::{take, take_early};
@@ -12,15 +12,15 @@ use crate::state::remembered::Remembered;
 use crate::state::window::WindowCore;
 use fencepost_transport::{Channels, Port};
 
-/// Forget what was described so far, as if nothing had ever come.
+/// Forgets all descriptions so far, as if no frame had ever come.
 pub(crate) fn forget_all(window: &WindowCore) {
     *window.remembered.borrow_mut() = Remembered::new(window.world.size);
     window.world.drop_early(0, window, u64::MAX);
 }
 
-/// Take in a frame as if it came from rank 0, one that left early or one that ends an epoch, and in the latter case do
-/// with `memory`, as large as this window's, what the epoch does. Returns how many bytes are kept for all this, if
-/// the frame is believed.
+/// Takes in a frame as if it came from rank 0, one that was sent early or one that ends an epoch.
+/// In the latter case does with `memory`, as large as this window's, what the epoch does. Returns
+/// how many bytes are kept for all this, if the frame is believed.
 pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut [u8]) -> Option<usize> {
     let (world, word) = (&window.world, 9 << 32);
     if early {
@@ -36,7 +36,7 @@ pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut
         });
         answer(world, endpoint, &[window], word).ok()?;
         if asked {
-            // The one that asks is this rank itself: read what comes, and drop it.
+            // The rank that asks is this rank itself: read the answer and drop it.
             let call = Call::fence(std::panic::Location::caller());
             let watch = || Watch::new(world, &call, &[], 0, Awaited::One("answers")).of_all();
             wait(endpoint, watch, |endpoint| world.poll(endpoint, 0)).ok()?;

@@ -1,5 +1,6 @@
-//! [`Entering`]: what an origin says of the operations that it is about to carry out under a lock, where conflicts are looked
-//! for: to itself where it reaches the part, else to the attendant of the target.
+//! [`Entering`]: what an origin announces of the operations that it is about to carry out under a
+//! lock, where conflicts are looked for. It uses this itself if it reaches the part, and otherwise
+//! sends it to the attendant of the target.
 
 use crate::collect::checked::{code, kind, word};
 use crate::state::clock;
@@ -15,19 +16,20 @@ use std::sync::Arc;
 pub(crate) struct Entering {
     /// The time at which they end.
     pub(crate) time: u64,
-    /// The time of its origin when all ranks of the world met last: what it ended before is mostly over for all.
+    /// The time of its origin when all ranks of the world met last: usually what the origin ended
+    /// before is over for all.
     pub(crate) met: u64,
     /// What their origin knows when they have ended.
     pub(crate) knows: Vec<u64>,
-    /// What it knew when it called them, the first of them first: times of all ranks, one after the other.
+    /// What it knew when it called them, those of the first operation first: times of all ranks,
+    /// one row after the other.
     pub(crate) known: Vec<u64>,
     pub(crate) calls: Vec<Called>,
-    /// Places of names of files in the log of its origin there, of those that were named last; not
-    /// sent.
+    /// The places of file names in the log of its origin there, for the names used last. Not sent.
     pub(crate) files: RefCell<Places<Arc<str>>>,
 }
 
-/// The places of names of files in a log, by what stands for a name.
+/// The places of file names in a log, by keys that identify the names.
 #[derive(Clone, Debug)]
 pub(crate) struct Places<K>(Vec<(K, usize)>);
 
@@ -38,8 +40,8 @@ impl<K> Default for Places<K> {
 }
 
 impl<K> Places<K> {
-    /// The place of a name, which is looked for where it is not among the last ones: then `make`
-    /// gives what stands for it, and where it is.
+    /// Returns the place of a name. If it is not among the last ones, `make` searches for it, and
+    /// returns its key and its place.
     #[inline]
     pub(crate) fn find(&mut self, is_it: impl Fn(&K) -> bool, make: impl FnOnce() -> (K, usize)) -> usize {
         match self.0.iter().find(|(known, _)| is_it(known)) {
@@ -60,7 +62,7 @@ impl<K> Places<K> {
     }
 }
 
-/// They are no part of what is said.
+/// Compares as equal: the places are no part of what is sent.
 impl<K> PartialEq for Places<K> {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -77,9 +79,9 @@ pub(crate) struct Called {
     pub(crate) site: Site,
     /// Its number among those of its origin.
     pub(crate) number: usize,
-    /// The place of what was known when it was called.
+    /// The index of what was known when it was called, among the rows of [`Entering::known`].
     pub(crate) known: usize,
-    /// Whether it returns what it finds, and is no get.
+    /// Whether it returns what it finds, and is not a get.
     pub(crate) fetches: bool,
 }
 
@@ -94,20 +96,20 @@ pub(crate) struct ShortCall {
 }
 
 impl Entering {
-    /// What the origin knew when it called this operation.
+    /// Returns what the origin knew when it called this operation.
     #[inline]
     pub(crate) fn known_at(&self, call: &Called) -> &[u64] {
         let ranks = self.knows.len();
         &self.known[call.known * ranks..][..ranks]
     }
 
-    /// What it knew of `rank` when it called the first of them, which is least.
+    /// Returns what it knew of `rank` when it called the first of them, which is least.
     #[inline]
     pub(crate) fn known_first(&self, rank: usize) -> u64 {
         self.known.chunks_exact(self.knows.len()).map(|known| known[rank]).min().unwrap_or(u64::MAX)
     }
 
-    /// Appends it to `out`.
+    /// Appends the encoded form to `out`.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let number = |number: usize, out: &mut Vec<u8>| out.extend((number as u64).to_le_bytes());
         clock::write(&[self.time, self.met], out);
@@ -123,12 +125,13 @@ impl Entering {
         }
     }
 
-    /// Reads what a rank of `ranks` has written of a part of `len` elements; `None` for anything else.
+    /// Reads what a rank of `ranks` has written about operations on a part of `len` elements.
+    /// Returns `None` for anything else.
     pub(crate) fn read(ranks: usize, len: usize, mut bytes: &[u8]) -> Option<Self> {
         let bytes = &mut bytes;
         let (time, met) = (word(bytes)?, word(bytes)?);
         let knows = clock::read(ranks, bytes)?;
-        // Each takes some bytes, so a number that is too large fails before it takes memory.
+        // Each item takes some bytes, so a number that is too large fails before it takes memory.
         let count = |bytes: &mut &[u8]| Some(word(bytes)? as usize).filter(|&count| count <= bytes.len());
         let rows = count(bytes)?;
         let known = clock::read(rows.checked_mul(ranks)?, bytes)?;

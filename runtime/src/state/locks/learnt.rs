@@ -1,4 +1,4 @@
-//! [`Learnt`]: what an origin learns at a part, where conflicts are looked for.
+//! [`Learnt`]: what an origin finds out at a part, where conflicts are looked for.
 
 use crate::state::clock;
 use crate::state::conflicts::{decode, encode};
@@ -6,7 +6,7 @@ use crate::state::locks::entering::Entering;
 use crate::state::locks::logs::{Findings, Logs};
 use fencepost_transport::Hold;
 
-/// What is known to an origin that has been at a part, and what was found there.
+/// What an origin knows after it has been at a part, and what was found there.
 pub(crate) struct Learnt {
     /// What the origin knew, and what others knew that have left their locks before.
     pub(crate) knows: Vec<u64>,
@@ -14,7 +14,8 @@ pub(crate) struct Learnt {
 }
 
 impl Learnt {
-    /// The locks of a part are held for these operations, of the rank `from` on the part of `target` in a window.
+    /// Enters these operations, of the rank `from` on the part of `target` in a window, while the
+    /// locks of the part are held for them.
     pub(crate) fn of(
         logs: &Logs,
         hold: Hold,
@@ -25,7 +26,7 @@ impl Learnt {
         Self { knows: entering.knows.clone(), findings }
     }
 
-    /// Appends it to an answer.
+    /// Appends the encoded form to an answer.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let conflicts = encode(&self.findings.conflicts);
         let len = 8 * self.knows.len() + 1 + conflicts.len();
@@ -35,7 +36,8 @@ impl Learnt {
         out.extend_from_slice(&conflicts);
     }
 
-    /// Reads it from the front of what was found, in a world of `ranks`; what follows is left. `None` for anything else.
+    /// Reads the encoded form from the front of `bytes`, in a world of `ranks`, and advances
+    /// `bytes` past it. Returns `None` for anything else.
     pub(crate) fn read(ranks: usize, bytes: &mut &[u8]) -> Option<Self> {
         let (len, rest) = bytes.split_first_chunk()?;
         let (mut own, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;

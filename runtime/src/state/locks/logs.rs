@@ -1,19 +1,23 @@
-//! [`Logs`]: what ranks have done to one part under shared locks, where conflicts are looked for (planner/README.md, 32).
+//! [`Logs`]: what ranks have done to one part under shared locks, where conflicts are looked for
+//! (planner/README.md, 32).
 //!
-//! They follow the words of the part's locks, in memory of its owner. Each rank has a log there, which it alone writes (the
-//! attendant of the part, for a rank that does not reach it), so nobody locks it: a rank first writes what it is about to
-//! do, then reads the other logs. Of two ranks that do so at once, one at least finds the other. What is found twice is the
-//! same. An entry may be used again while another rank reads it; that rank sees so afterwards, and does not believe what it
-//! has read.
+//! The logs follow the words of the part's locks, in memory of its owner. Each rank has a log
+//! there, which it alone writes (the attendant of the part writes it for a rank that does not reach
+//! the part), so nobody locks it. A rank first writes what it is about to do, then reads the other
+//! logs. Of two ranks that do so at once, at least one finds the other. If both do, they find the
+//! same. An entry may be reused while another rank reads it; that rank detects this afterwards, and
+//! does not use what it has read.
 //!
-//! Exclusive epochs are in no log: they are ordered with all others of the part, by two clocks. A rank that acquires a lock
-//! learns what exclusive epochs knew that have left it, and an exclusive one also what shared ones knew.
+//! Exclusive epochs are in no log: two clocks order them with all others of the part. A rank that
+//! acquires a lock takes over what exclusive epochs knew that have left it, and an exclusive one
+//! also what shared ones knew.
 //!
-//! A fetch learns from the logs which accumulates into its elements others are carrying out, or have carried out: what was over
-//! when they were called is over for what is called after the fetch. An accumulate is logged before it is carried out, and the
-//! logs are read after the fetch was carried out, so no order is missed. A log may name an accumulate that the fetch did not
-//! find in its element; then a conflict can be missed. What the origins of accumulates had heard of third ranks is kept once
-//! for the part.
+//! A fetch finds in the logs which accumulates into its elements others are carrying out, or have
+//! carried out: what was over when they were called is over for what is called after the fetch. An
+//! accumulate is logged before it is carried out, and the logs are read after the fetch was carried
+//! out, so no order is missed. A log may name an accumulate that the fetch did not find in its
+//! element; then a conflict can be missed. What the origins of accumulates knew of third ranks is
+//! kept once for the part.
 //!
 //! ```text
 //! the clocks of exclusive epochs, of shared ones, and of what origins of accumulates have heard: a word for each rank
@@ -37,22 +41,23 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Words in a cache line, and in an entry.
+/// The number of words in a cache line, and in an entry.
 const LINE: usize = 8;
-/// The names of files in a log, and the words of each: its length and its last bytes.
+/// The number of file names in a log. `NAME` is the number of words of each: its length and its
+/// last bytes.
 const NAMES: usize = 8;
 const NAME: usize = 16;
-/// The words of a log before its entries.
+/// The number of words of a log before its entries.
 const HEAD: usize = LINE + NAMES * NAME;
-/// Words of the first line of a log.
+/// The words of the first line of a log, by index.
 const COUNT: usize = 0;
 const FIRST: usize = 1;
 const FORGOTTEN: usize = 2;
 const UNLOGGED: usize = 3;
 const RELEASED: usize = 4;
-/// The word of an entry that is its time.
+/// The index of the word of an entry that is its time.
 const TIME: usize = 1;
-/// The clocks of a part.
+/// The number of clocks of a part.
 const CLOCKS: usize = 3;
 
 /// The logs and clocks of one part.
@@ -60,13 +65,13 @@ const CLOCKS: usize = 3;
 pub(crate) struct Logs {
     first: *const u64,
     ranks: usize,
-    /// The entries of each log.
+    /// The number of entries of each log.
     entries: usize,
     /// Whether the program promises that shared epochs visit different elements.
     is_disjoint: bool,
 }
 
-/// Elements as entries have them: runs of one length, the same distance apart.
+/// The form in which entries have elements: runs of one length, the same distance apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Runs {
     low: u64,
@@ -75,7 +80,7 @@ struct Runs {
     step: u64,
 }
 
-/// What an entry says.
+/// The contents of an entry.
 struct Entry {
     kind: Kind,
     name: usize,
@@ -87,14 +92,14 @@ struct Entry {
     called: u64,
 }
 
-/// The first word of an entry.
+/// Returns the first word of an entry.
 #[inline]
 fn head_of(kind: Kind, name: usize, line: u32, column: u32) -> u64 {
     let column = u64::from(column.min(0xffff));
     code(kind) | (name as u64) << 8 | column << 16 | u64::from(line) << 32
 }
 
-/// Whether an access may change what a fetch finds, as an atomic update does.
+/// Returns whether an access may change what a fetch finds, as an atomic update does.
 fn is_update(kind: Kind) -> bool {
     matches!(kind, Kind::Accumulate(op) if op != Op::NoOp)
 }
@@ -103,7 +108,8 @@ fn is_update(kind: Kind) -> bool {
 #[derive(Default)]
 pub(crate) struct Findings {
     pub(crate) conflicts: Vec<Conflict>,
-    /// Whether there may be more: this rank's log is full, or what was forgotten in another one is not known to be over.
+    /// Whether there may be more: this rank's log is full, or what was forgotten in another one is
+    /// not known to be over.
     pub(crate) is_blind: bool,
 }
 
@@ -116,17 +122,18 @@ impl Runs {
         Self { low: run.start, run: run.end - run.start, count: 1, step: 0 }
     }
 
-    /// The run of this number.
+    /// Returns the run of this number.
     fn nth(&self, number: u64) -> Range<u64> {
         let first = self.low + number * self.step;
         first..first + self.run
     }
 
-    /// The elements of a range that are among them, from the lowest to past the highest.
+    /// Returns the elements of a range that are among these, from the lowest to past the highest.
     fn within(&self, range: &Range<u64>) -> Option<Range<u64>> {
         let (first, last) = match self.step {
             0 => (0, 0),
-            // The first run that ends after the start of the range, and the last that begins before its end.
+            // The first run that ends after the start of the range, and the last that begins before
+            // its end.
             step => (
                 (range.start + 1).saturating_sub(self.low + self.run).div_ceil(step),
                 (range.end - 1).checked_sub(self.low)? / step,
@@ -140,7 +147,7 @@ impl Runs {
         (both.start < both.end).then_some(both)
     }
 
-    /// Whether they are elements that a window can have.
+    /// Returns whether these are elements that a window can have.
     fn is_sound(&self) -> bool {
         const MOST: u64 = 1 << 48;
         let span = self.count.checked_sub(1).and_then(|steps| steps.checked_mul(self.step));
@@ -148,7 +155,7 @@ impl Runs {
         self.run > 0 && small && span.is_some_and(|span| span < MOST)
     }
 
-    /// Those of elements in runs that ascend and do not meet.
+    /// Returns the elements of runs that ascend and do not meet, in this form.
     fn of(elements: &[Range<u64>]) -> Vec<Runs> {
         let mut all: Vec<Runs> = Vec::new();
         for Range { start: low, end } in elements.iter().cloned() {
@@ -165,7 +172,8 @@ impl Runs {
     }
 }
 
-/// The elements of a datatype, none of which is negative, in runs that ascend and do not meet.
+/// Returns the elements of a datatype, none of which is negative, in runs that ascend and do not
+/// meet.
 fn ascending(elements: &Datatype) -> Vec<Range<u64>> {
     if let Some(run) = elements.as_run() {
         return std::iter::once(run.start as u64..run.end as u64).collect();
@@ -174,15 +182,16 @@ fn ascending(elements: &Datatype) -> Vec<Range<u64>> {
     runs.into_iter().map(|run| run.start as u64..run.end as u64).collect()
 }
 
-/// The elements of operations of one kind, in which those are looked for that others touch.
+/// The elements of operations of one kind, indexed to find those that others touch.
 struct Index {
     kind: Kind,
-    /// Runs by their first elements, each with the number of its operation, and the highest end of a run up to it.
+    /// Runs by their first elements, each with the number of its operation, and the highest end of
+    /// a run up to it.
     runs: Vec<(Range<u64>, usize, u64)>,
 }
 
 impl Index {
-    /// One for each kind of these operations.
+    /// Returns an index for each kind of these operations.
     fn of(calls: &[Called], elements: &[Vec<Range<u64>>]) -> Vec<Index> {
         let mut all: Vec<Index> = Vec::new();
         for (number, (call, elements)) in calls.iter().zip(elements).enumerate() {
@@ -203,8 +212,9 @@ impl Index {
         all
     }
 
-    /// Calls `hit` with each operation that touches some of these elements, and with elements of both: from the lowest to past the
-    /// highest of some of them, more than once for several.
+    /// Calls `hit` with each operation that touches some of these elements, and with elements of
+    /// both: from the lowest to past the highest of some of them. Calls it more than once if there
+    /// are several.
     ///
     /// # Cost
     /// Follows the hits, and the fewer of the runs of both, with the logarithm of the others.
@@ -230,17 +240,20 @@ impl Index {
 }
 
 impl Logs {
-    /// The number of entries of each log in this number of words.
+    /// Returns the number of entries of each log in this number of words.
     pub(crate) fn entries(ranks: usize, words: usize) -> usize {
         let log = words.saturating_sub(CLOCKS * ranks.next_multiple_of(LINE)) / ranks;
         log.saturating_sub(HEAD) / LINE
     }
 
-    /// The words without which there are no logs: those of the clocks.
+    /// Returns the number of words that logs need at least: those of the clocks and of the heads of
+    /// the logs.
     pub(crate) fn least(ranks: usize) -> usize {
         CLOCKS * ranks.next_multiple_of(LINE) + ranks * HEAD
     }
 
+    /// Returns the logs at `first`.
+    ///
     /// # Safety
     /// From `first` on are the words that logs of this number of entries have, zero at first and
     /// touched by this module only, as long as this value or a copy of it is used.
@@ -248,7 +261,8 @@ impl Logs {
         Self { first, ranks, entries, is_disjoint: false }
     }
 
-    /// The same, of a window of which the program promises, or not, that shared epochs visit different elements.
+    /// Returns the same logs, with whether the program promises of the window that shared epochs
+    /// visit different elements.
     pub(crate) fn promised(self, is_disjoint: bool) -> Self {
         Self { is_disjoint, ..self }
     }
@@ -264,32 +278,32 @@ impl Logs {
         HEAD + self.entries * LINE
     }
 
-    /// The first word of a clock: that of exclusive epochs, or of shared ones.
+    /// Returns the index of the first word of a clock: that of exclusive epochs, or of shared ones.
     fn clock(&self, hold: Hold) -> usize {
         if hold == Hold::Exclusive { 0 } else { self.ranks.next_multiple_of(LINE) }
     }
 
-    /// The first word of the clock of what origins of accumulates have heard.
+    /// Returns the index of the first word of the clock of what origins of accumulates knew.
     fn heard(&self) -> usize {
         2 * self.ranks.next_multiple_of(LINE)
     }
 
-    /// A word of the log of a rank.
+    /// Returns a word of the log of a rank.
     #[inline]
     fn of(&self, rank: usize, word: usize) -> &AtomicU64 {
         self.at(CLOCKS * self.ranks.next_multiple_of(LINE) + rank * self.log_words() + word)
     }
 
-    /// The words of an entry, which is one of those used in turn.
+    /// Returns the words of an entry. Entries are used in turn.
     #[inline]
     fn entry(&self, rank: usize, entry: u64) -> [&AtomicU64; LINE] {
         let first = HEAD + (entry % self.entries as u64) as usize * LINE;
         std::array::from_fn(|word| self.of(rank, first + word))
     }
 
-    /// The locks of the part are held for these operations, of the rank `from` on the part of `target` in a window: they are
-    /// [entered](Self::enter), and their origin knows from here on what is over by the locks. Returns what was found, and whether
-    /// the origin knows more than before.
+    /// [Enters](Self::enter) these operations, of the rank `from` on the part of `target` in a
+    /// window, while the locks of the part are held for them. Their origin knows from here on what
+    /// is over by the locks. Returns what was found, and whether the origin knows more than before.
     pub(crate) fn meet(
         &self,
         hold: Hold,
@@ -307,7 +321,7 @@ impl Logs {
                 known[rank] = known[rank].max(time);
             }
         }
-        // What exclusive epochs do is ordered with all else that is done here.
+        // The locks order what exclusive epochs do with everything else that is done here.
         let findings = match hold {
             Hold::Shared => self.enter(from, entering, (window, target)),
             Hold::Exclusive => Findings::default(),
@@ -316,10 +330,12 @@ impl Logs {
         (findings, knows_more)
     }
 
-    /// The same as [`meet`](Self::meet) for one short call of the rank `from` under shared locks,
-    /// whose file's name has the place `name` in its log. The time of its origin is `after` when it
-    /// has ended. Returns whether there is nothing to be found and nothing to learn. Otherwise it
-    /// may have been logged: to log it again changes nothing.
+    /// Does the same as [`meet`](Self::meet) for one short call of the rank `from` under shared
+    /// locks. `name` is the place of its file's name in its log, and `after` the time of its origin
+    /// when the call has ended.
+    ///
+    /// Returns whether there was nothing to find and no new times. Otherwise the call may have been
+    /// logged: to log it again changes nothing.
     #[inline]
     pub(crate) fn meet_short(
         &self,
@@ -359,7 +375,8 @@ impl Logs {
         true
     }
 
-    /// The time of a rank before which all is over for who has acquired locks of the part.
+    /// Returns the time of a rank before which all is over for a rank that has acquired locks of
+    /// the part.
     #[inline]
     fn acquired(&self, hold: Hold, rank: usize) -> u64 {
         let read = |hold| self.at(self.clock(hold) + rank).load(Ordering::Acquire);
@@ -370,11 +387,11 @@ impl Logs {
         exclusive.max(read(Hold::Shared)).max(self.of(rank, RELEASED).load(Ordering::Acquire))
     }
 
-    /// A rank, `from`, that knows this is about to release locks of the part.
+    /// Publishes what the rank `from` knows, before it releases locks of the part.
     pub(crate) fn release(&self, hold: Hold, from: usize, knows: &[u64]) {
         let first = self.clock(hold);
         for (rank, time) in knows.iter().enumerate().take(self.ranks) {
-            // Its own time, which is later each time, in a word that it alone writes.
+            // Its own time, which is later each time, is in a word that it alone writes.
             if rank == from && hold == Hold::Shared {
                 self.of(rank, RELEASED).store(*time, Ordering::Release);
             } else {
@@ -383,20 +400,23 @@ impl Logs {
         }
     }
 
-    /// Makes a word of a clock this, unless it is more.
+    /// Raises a word of a clock to this time, unless it is higher.
     #[inline]
     fn raise(&self, word: usize, time: u64) {
-        // Where others have raised it as far, what they released comes with what they have raised it to.
+        // If others have raised it as far, what they released becomes visible with the value that
+        // they have raised it to.
         if self.at(word).load(Ordering::Acquire) < time {
             self.at(word).fetch_max(time, Ordering::AcqRel);
         }
     }
 
-    /// A rank is about to carry out these operations of a shared epoch, whose locks it has, on the part of `target` in this
-    /// window. They are logged, and compared with those of other ranks that are not known to be over.
+    /// Logs the operations of a shared epoch that a rank, which has its locks, is about to carry
+    /// out on the part of `target` in this window. Compares them with those of other ranks that are
+    /// not known to be over.
     ///
     /// # Cost
-    /// A look at each entry of each log that is not known to be over; for each whose bounds meet, a search in what is entered.
+    /// A look at each entry of each log that is not known to be over; for each whose bounds meet, a
+    /// search in what is entered.
     pub(crate) fn enter(&self, rank: usize, entering: &Entering, (window, target): (u32, usize)) -> Findings {
         let mut found = Findings::default();
         let mut count = self.of(rank, COUNT).load(Ordering::Relaxed);
@@ -422,16 +442,17 @@ impl Logs {
                 None => Runs::of(&elements[number]).into_iter().for_each(log),
             }
         }
-        // All at once: who found only some runs of an operation would tell of another conflict than who finds all. Pairs with the
-        // load in `since`.
+        // All at once: a rank that found only some runs of an operation would report another
+        // conflict than a rank that finds all. Pairs with the load in `since`.
         self.of(rank, COUNT).store(count, Ordering::Release);
-        // Who reads logs after this sees what was written, or was written what is read below.
+        // A rank that reads logs after this sees what was written, or its own entries are visible
+        // to the reads below.
         fence(Ordering::SeqCst);
         let low = entering.calls.iter().map(|call| call.elements.low() as u64).min().unwrap_or(0);
         let high = entering.calls.iter().map(|call| call.elements.high() as u64).max().unwrap_or(0);
         let indices = LazyCell::new(|| Index::of(&entering.calls, &elements));
         for other in (0..self.ranks).filter(|&other| other != rank) {
-            // What was over when the first of them was called, is over for all.
+            // What was over when the first of them was called is over for all.
             let over = entering.known_first(other);
             if self.entries > 0 && self.of(other, FORGOTTEN).load(Ordering::Acquire) > over {
                 found.is_blind = true;
@@ -470,11 +491,11 @@ impl Logs {
         found
     }
 
-    /// These operations of a shared epoch of a rank have been carried out: returns what is over since they found accumulates of
-    /// others. Empty if they do not fetch.
+    /// Returns what is over because these operations of a shared epoch of a rank, which have been
+    /// carried out, found accumulates of others. Empty if they do not fetch.
     ///
     /// # Cost
-    /// As [`enter`](Self::enter), where they fetch.
+    /// As [`enter`](Self::enter), if they fetch.
     pub(crate) fn observed(&self, rank: usize, entering: &Entering) -> Vec<u64> {
         let mut over = Vec::new();
         let fetches = || entering.calls.iter().filter(|call| call.fetches);
@@ -512,7 +533,7 @@ impl Logs {
         over
     }
 
-    /// The entries of a rank that are not over: those whose times are not before this one.
+    /// Returns the entries of a rank that are not over: those whose times are not before this one.
     fn since(&self, rank: usize, over: u64) -> Range<u64> {
         if self.entries == 0 {
             return 0..0;
@@ -532,10 +553,11 @@ impl Logs {
         range.start..count
     }
 
-    /// Reads an entry; `None` where it was forgotten, or is none.
+    /// Reads an entry. Returns `None` if it was forgotten or is not valid.
     fn read(&self, rank: usize, entry: u64) -> Option<Entry> {
         let words = self.entry(rank, entry).map(|word| word.load(Ordering::Relaxed));
-        // Pairs with the fence in `write`: who has read a word of a later entry sees that this one is forgotten.
+        // Pairs with the fence in `write`: a rank that has read a word of a later entry sees that
+        // this one is forgotten.
         fence(Ordering::Acquire);
         if self.of(rank, FIRST).load(Ordering::Relaxed) > entry {
             return None;
@@ -554,7 +576,8 @@ impl Logs {
         })
     }
 
-    /// Logs these elements of an operation of a rank, which has `number` entries then; returns whether there is room.
+    /// Logs these elements of an operation of a rank, whose log has `number` entries then. Returns
+    /// whether there is room.
     fn write(&self, rank: usize, number: &mut u64, entering: &Entering, call: &Called, runs: Runs) -> bool {
         let file = &call.site.file;
         let made = || (file.clone(), self.keep(rank, file));
@@ -566,8 +589,8 @@ impl Logs {
         self.append(rank, number, words, entering.met)
     }
 
-    /// Appends an entry to the log of a rank, which has `number` entries then; returns whether
-    /// there is room. `met` is when all ranks met last.
+    /// Appends an entry to the log of a rank, which has `number` entries then. Returns whether
+    /// there is room. `met` is the time when all ranks met last.
     #[inline]
     fn append(&self, rank: usize, number: &mut u64, words: [u64; LINE], met: u64) -> bool {
         if self.entries == 0 {
@@ -576,7 +599,8 @@ impl Logs {
         let count = *number;
         let oldest = count.saturating_sub(self.entries as u64);
         let mut first = self.of(rank, FIRST).load(Ordering::Relaxed).clamp(oldest, count);
-        // The same once more, as in a loop: what is not over then, was not over before.
+        // The same operation once more, as in a loop, reuses the entry: what is not over then was
+        // not over before.
         if count > first {
             let last = self.entry(rank, count - 1);
             if [0, 2, 3, 4, 5].iter().all(|&word| last[word].load(Ordering::Relaxed) == words[word]) {
@@ -607,7 +631,8 @@ impl Logs {
         true
     }
 
-    /// The place of a file's name in the log of a rank, from 1 on; 0 where it has too many.
+    /// Returns the place of a file's name in the log of a rank, from 1 on, or 0 if the log has too
+    /// many names.
     pub(crate) fn keep(&self, rank: usize, file: &str) -> usize {
         let tail = &file.as_bytes()[file.len().saturating_sub((NAME - 1) * 8)..];
         let words = || {
@@ -631,7 +656,7 @@ impl Logs {
         0
     }
 
-    /// The name of a file in the log of a rank.
+    /// Returns the name of a file in the log of a rank.
     fn name(&self, rank: usize, place: usize) -> Arc<str> {
         if !(1..=NAMES).contains(&place) {
             return Arc::from("a file that is not known");
@@ -643,7 +668,8 @@ impl Logs {
     }
 }
 
-/// Adds a conflict of these two operations to those that were found, or its elements to those that they have there.
+/// Adds a conflict of these two operations to `found`, or its elements to those of the conflict
+/// that they have there.
 fn add(
     found: &mut Vec<Conflict>,
     window: u32,
@@ -676,7 +702,7 @@ mod tests {
     use std::panic::Location;
     use std::sync::Barrier;
 
-    /// Logs of three ranks with room for this number of entries each, and their memory.
+    /// Returns logs of three ranks with room for this number of entries each, and their memory.
     fn logs(entries: usize) -> (Logs, Vec<AtomicU64>) {
         let words = Logs::least(3) + 3 * entries * LINE;
         let memory: Vec<AtomicU64> = (0..words).map(|_| AtomicU64::new(0)).collect();
@@ -690,7 +716,7 @@ mod tests {
         Site { file: "src/main.rs".into(), line, column: 5 }
     }
 
-    /// A call that ends at this time, when its rank knows this.
+    /// Returns a call that ends at this time, and whose rank knows this.
     fn one(kind: Kind, elements: Datatype, line: u32, time: u64, known: [u64; 3]) -> Entering {
         let fetches = matches!(kind, Kind::Accumulate(_));
         let call = Called { kind, elements, site: site(line), number: line as usize, known: 0, fetches };
@@ -775,7 +801,7 @@ mod tests {
         assert_eq!((a.origin, &a.site, b.origin, &b.site), (0, &site(7), 2, &site(9)));
         assert_eq!((found[0].elements.clone(), found[0].window, found[0].rank), (5..6, 3, 1));
         assert_eq!(found[1].elements, 4..5);
-        // Who knows of the first one finds the other one.
+        // A rank that knows of the first one finds the other one.
         let later = logs.enter(2, &one(Kind::Get, Datatype::run(4..6), 9, 0, [5, 0, 0]), (3, 1)).conflicts;
         assert_eq!(later.len(), 1);
         assert_eq!(later[0].between[0].origin, 1);

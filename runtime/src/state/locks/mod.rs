@@ -1,5 +1,5 @@
-//! The parts of windows that are locked: their words, what is carried out on them, and the service for ranks that do not reach
-//! them.
+//! The parts of windows that are locked: their words, the operations on them, and the service for
+//! ranks that do not reach them.
 
 pub(crate) mod entering;
 pub(crate) mod learnt;

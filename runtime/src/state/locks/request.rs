@@ -1,4 +1,5 @@
-//! The requests of origins to the attendant of a part that they do not reach, and the answers, as bytes.
+//! The requests of origins to the attendant of a part that they do not reach, and the answers, as
+//! bytes.
 //!
 //! ```text
 //! request  0 flags, 1 length of the line, 4 regions (u32), 8 records (u32), 12 bytes of wide operations (u32)
@@ -20,7 +21,7 @@ const EXCLUSIVE: u8 = 1;
 const HOLDS: u8 = 2;
 /// The epoch ends.
 const ENDS: u8 = 4;
-/// The origin waits, and asks who is in its way.
+/// The origin waits, and requests the rank that is in its way.
 pub(crate) const HOLDER: u8 = 8;
 /// Conflicts are looked for.
 const CHECKED: u8 = 16;
@@ -28,7 +29,8 @@ const CHECKED: u8 = 16;
 const REQUEST: usize = 16;
 const ANSWER: usize = 8;
 
-/// The most bytes of a request or an answer, one element excepted: an origin divides what is longer.
+/// The most bytes of a request or an answer, except for one element: an origin divides what is
+/// longer.
 pub(crate) const CHUNK: usize = 256 << 10;
 
 /// The request of an origin.
@@ -40,17 +42,19 @@ pub(crate) struct Request {
     /// The regions of the operations.
     pub(crate) regions: u32,
     pub(crate) records: Vec<Record>,
-    /// At the origin, and once it was [expanded](Self::expand), as the records say; as it was read, one after another.
+    /// The wide operations: where the records point, at the origin and after
+    /// [`expand`](Self::expand); as it was read, one after another.
     pub(crate) wide: Vec<u8>,
     /// The length of each wide operation's datatype, at the origin.
     pub(crate) forms: Vec<usize>,
-    /// Since which line the lock is held.
+    /// The line since which the lock is held.
     pub(crate) site: String,
-    /// An [`Entering`](crate::state::locks::entering::Entering), as bytes; empty where nothing is checked.
+    /// An [`Entering`](crate::state::locks::entering::Entering), as bytes; empty if nothing is
+    /// checked.
     pub(crate) entering: Vec<u8>,
 }
 
-/// The records of wide operations.
+/// Returns the records of wide operations.
 pub(crate) fn wide_records(records: &[Record]) -> impl Iterator<Item = &Record> {
     records.iter().filter(|record| Code::of_head(record.head).is_wide())
 }
@@ -66,7 +70,7 @@ impl Request {
         List { records: &self.records, wide: &self.wide }
     }
 
-    /// Writes it, with the numbers that datatypes have at the target.
+    /// Writes the request, with the numbers that datatypes have at the target.
     pub(crate) fn write(&self, named: &mut Named, out: &mut Vec<u8>) {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let flags = flag(self.hold == Hold::Exclusive, EXCLUSIVE)
@@ -101,10 +105,11 @@ impl Request {
         out.extend_from_slice(&self.entering);
     }
 
-    /// Has all datatypes in it, of elements of `size` bytes, by what is known of the origin's numbers.
+    /// Replaces the numbers of datatypes by the datatypes, of elements of `size` bytes, with the
+    /// known numbers of the origin.
     ///
     /// # Errors
-    /// A number is not known; or no origin writes this. Then nothing of it may be used.
+    /// A number is not known, or no origin writes this. Then nothing of the request may be used.
     pub(crate) fn expand(&mut self, numbered: &mut Numbered, size: usize) -> Result<(), Unread> {
         let (mut rest, mut wide) = (&self.wide[..], Vec::new());
         for record in self.records.iter_mut().filter(|record| Code::of_head(record.head).is_wide()) {
@@ -126,7 +131,7 @@ impl Request {
         Ok(())
     }
 
-    /// Writes the question who is in the way of a request that waits.
+    /// Writes a request for the rank that is in the way of a request that waits.
     pub(crate) fn write_holder(out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&[0; REQUEST]);
@@ -135,7 +140,7 @@ impl Request {
 }
 
 impl Asked {
-    /// Reads a request; `None` for what no rank writes.
+    /// Reads a request. Returns `None` for what no rank writes.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let (head, rest) = bytes.split_first_chunk::<REQUEST>()?;
         let number =
@@ -177,25 +182,25 @@ pub(crate) enum Outcome {
     Waits = 1,
     /// The part was dropped: nothing was done.
     Dropped = 2,
-    /// No origin asks so: nothing was done.
+    /// No origin makes this request: nothing was done.
     Refused = 3,
     /// The part was dropped when its owner knew that the world was over: nothing was done.
     Over = 4,
-    /// Another rank accesses the part, which one rank only may: nothing was done.
+    /// Another rank accesses the part, which only one rank may access: nothing was done.
     NotSole = 5,
-    /// There is no memory for what it finds: nothing was done.
+    /// There is no memory for the elements that it finds: nothing was done.
     NoMemory = 6,
     /// A datatype has a number that is not known: nothing was done.
     Missing = 7,
 }
 
-/// The head of an answer.
+/// Returns the head of an answer.
 pub(crate) fn answer(outcome: Outcome, in_the_way: Option<usize>) -> Vec<u8> {
     let rank = in_the_way.map_or(0, |rank| rank as u32 + 1);
     [&[outcome as u8, 0, 0, 0], &rank.to_le_bytes()[..]].concat()
 }
 
-/// Takes an answer apart; `None` for what no attendant writes.
+/// Splits an answer into its parts. Returns `None` for what no attendant writes.
 pub(crate) fn read_answer(bytes: &[u8]) -> Option<(Outcome, Option<usize>, &[u8])> {
     let (head, found) = bytes.split_first_chunk::<ANSWER>()?;
     let outcome = match head[0] {

@@ -1,9 +1,11 @@
-//! [`Service`]: the parts of a rank that others lock without reaching them, as its attendant serves them.
+//! [`Service`]: the parts of a rank that others lock without reaching them, as its attendant serves
+//! them.
 //!
-//! The attendant takes the same locks as ranks that reach the part, for the origin that asks. It never waits: a request that
-//! has to wait is kept, at most one for each origin and window, and goes on when somebody leaves a lock here. That is the
-//! attendant itself, this rank, which then has it go on, or a rank of this host, which nudges it. An origin that waits for long
-//! asks who is in its way; nothing goes on because of that.
+//! The attendant takes the same locks as ranks that reach the part, on behalf of the origin of a
+//! request. It never waits: a request that has to wait is kept, at most one for each origin and
+//! window, and goes on when a rank leaves a lock here. That can be the attendant itself; this rank,
+//! which then advances the request; or a rank of this host, which nudges the attendant. An origin
+//! that waits for long requests the rank that is in its way; nothing goes on because of that.
 
 use crate::collect::limits::most_answered;
 use crate::state::clock;
@@ -19,7 +21,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The most bytes of the text that says who is in the way.
+/// The most bytes of the text about the rank that is in the way.
 const TEXT_MAX: usize = 600;
 
 /// The parts of one rank.
@@ -53,7 +55,7 @@ impl Parts {
     }
 }
 
-/// A part, and what others do with it.
+/// A part, and the requests of others for it.
 pub(crate) struct Served {
     /// The rank whose part it is.
     rank: usize,
@@ -62,7 +64,7 @@ pub(crate) struct Served {
     jobs: Vec<Job>,
     /// The origins that hold all regions.
     held: BTreeMap<usize, Hold>,
-    /// What is known of each origin that has asked.
+    /// What is known of each origin that has made a request.
     origins: BTreeMap<usize, Origin>,
 }
 
@@ -75,8 +77,8 @@ struct Origin {
     numbered: Numbered,
 }
 
-// SAFETY: the pointers are those of a window that stays where it is while it is in the list, which is read under a lock. What
-// is at them is accessed as the locks of the part allow.
+// SAFETY: the pointers are those of a window that is not moved while it is in the list, which is
+// read under a lock. The memory at them is accessed as the locks of the part allow.
 unsafe impl Send for Served {}
 
 /// A request that is being carried out.
@@ -84,30 +86,36 @@ struct Job {
     from: usize,
     number: u64,
     request: Request,
-    /// What its origin says of the operations, where conflicts are looked for.
+    /// What its origin announces of the operations, where conflicts are looked for.
     entering: Option<Entering>,
-    /// The bytes that it finds.
+    /// The number of bytes that it finds.
     found: usize,
     /// Whether it takes second locks now.
     second: bool,
-    /// The regions whose locks it has still to take, and its position in the queue of the first of them.
+    /// The regions whose locks it has still to take. `position` is its position in the queue of the
+    /// first of them.
     left: u32,
     position: Option<Position>,
 }
 
-/// The things to be done when a request was looked at: answers to send, and ranks that reach the part to wake.
+/// What is to be done after a request was examined: answers to send, and ranks that reach the part
+/// to wake.
 #[derive(Default)]
 pub(crate) struct Effects {
-    /// No rank sends the request, and where its origin waits for an answer cannot be known.
+    /// Whether no rank sends the request, so that it is unknown where its origin waits for an
+    /// answer.
     pub(crate) is_refused: bool,
-    /// The rank, the window, the number of the request, and the answer.
+    /// For each: the rank, the window, the number of the request, and the answer.
     pub(crate) answers: Vec<(usize, u32, u64, Vec<u8>)>,
     pub(crate) wakes: Vec<usize>,
 }
 
 impl Served {
+    /// Returns a part to serve.
+    ///
     /// # Safety
-    /// The part is reached, and stays where it is until it is [forgotten](Service::forget); the words are its own.
+    /// The part is reached, and is not moved until it is [forgotten](Service::forget); the words
+    /// are its own.
     pub(crate) unsafe fn new(rank: usize, part: Part, words: Words) -> Self {
         Self { rank, part, words, jobs: Vec::new(), held: BTreeMap::new(), origins: BTreeMap::new() }
     }
@@ -123,7 +131,8 @@ impl Service {
         self.lock().served.insert(window, served);
     }
 
-    /// Serves the part no more: when this returns, the attendant does not access it. Requests that wait are answered.
+    /// Stops serving the part: when this returns, the attendant does not access it. Requests that
+    /// wait are answered.
     pub(crate) fn forget(&self, window: u32, is_over: bool) -> Effects {
         let mut effects = Effects::default();
         let mut parts = self.lock();
@@ -136,12 +145,12 @@ impl Service {
         effects
     }
 
-    /// The answer for a part that is not served.
+    /// Returns the answer for a part that is not served.
     fn dropped(&self) -> Outcome {
         if self.is_over.load(Ordering::Relaxed) { Outcome::Over } else { Outcome::Dropped }
     }
 
-    /// Looks at what `from` asks.
+    /// Handles a request of `from`.
     pub(crate) fn ask(&self, from: usize, window: u32, number: u64, bytes: &[u8]) -> Effects {
         let mut effects = Effects::default();
         let mut reply = |outcome| effects.answers.push((from, window, number, answer(outcome, None)));
@@ -151,7 +160,7 @@ impl Service {
             return effects;
         }
         let Some(served) = parts.served.get_mut(&window) else {
-            // Who waits was answered already.
+            // A request that waits was answered already.
             if !matches!(Asked::read(bytes), Some(Asked::Holder)) {
                 reply(self.dropped());
             }
@@ -190,13 +199,13 @@ impl Served {
     /// Returns a job for this request.
     ///
     /// # Errors
-    /// No origin asks so, a datatype is not known, or another rank has the part.
+    /// No origin makes this request, a datatype is not known, or another rank has the part.
     fn job(&mut self, from: usize, number: u64, mut request: Request) -> Result<Job, Outcome> {
         if !self.words.layout.has_rank(from) {
             return Err(Outcome::Refused);
         }
         let origin = self.origins.entry(from).or_default();
-        // Each is sent once, and they arrive in order.
+        // Each request is sent once, and they arrive in order.
         if number != origin.asked + 1 {
             return Err(Outcome::Refused);
         }
@@ -210,11 +219,12 @@ impl Served {
             Unread::Invalid => Outcome::Refused,
         })?;
         let job = self.admitted(from, number, request).ok_or(Outcome::Refused)?;
-        // A datatype may name an element many times: few bytes could ask for very much.
+        // A datatype may name an element many times, so a request of a few bytes could find very
+        // many.
         if job.found > most_answered(self.part.len, size) { Err(Outcome::NoMemory) } else { Ok(job) }
     }
 
-    /// A job for a request that was read.
+    /// Returns a job for a request that was read.
     fn admitted(&self, from: usize, number: u64, request: Request) -> Option<Job> {
         let layout = self.words.layout;
         let held = self.held.get(&from).copied();
@@ -233,7 +243,7 @@ impl Served {
         Some(Job { from, number, request, entering, found, second: false, left, position: None })
     }
 
-    /// Says to `from` that its request waits, if it does, and who is in its way.
+    /// Answers `from` that its request waits, if it does, and which rank is in its way.
     fn report(&self, (from, number): (usize, u64), window: u32, effects: &mut Effects) {
         let waits = self.jobs.iter().find(|job| job.from == from);
         let reply = match waits {
@@ -248,7 +258,7 @@ impl Served {
                 reply.extend(text.unwrap_or_default().bytes().take(TEXT_MAX));
                 (job.number, reply)
             }
-            // It has never come, and never will, since requests come in order.
+            // The request has never come, and never will, since requests come in order.
             None if self.origins.get(&from).is_none_or(|origin| origin.asked < number) => {
                 (number, answer(Outcome::Refused, None))
             }
@@ -268,7 +278,8 @@ impl Served {
                 let reply = self.carry_out(job, window, effects);
                 effects.answers.push((from, window, number, reply));
             }
-            // What one has entered together with others, or left, another one may enter, which perhaps was looked at before.
+            // A lock that one job has entered together with others, or left, may now be open to
+            // another job that was perhaps examined before.
             let wakes = effects.wakes.len();
             effects.wakes.retain(|&next| next != attendant);
             if effects.wakes.len() == wakes {
@@ -278,7 +289,7 @@ impl Served {
         self.jobs = jobs;
     }
 
-    /// Takes locks for a job; returns whether it has all that it needs.
+    /// Takes locks for a job. Returns whether it has all that it needs.
     fn takes(&self, job: &mut Job, effects: &mut Effects) -> bool {
         loop {
             let hold = if job.second { Hold::Exclusive } else { job.request.hold };
@@ -323,7 +334,8 @@ impl Served {
         }
     }
 
-    /// Carries out a job that has its locks, and leaves those that it does not hold from here on. Returns the answer.
+    /// Carries out a job that has its locks, and leaves those that it does not hold from here on.
+    /// Returns the answer.
     fn carry_out(&mut self, job: Job, window: u32, effects: &mut Effects) -> Vec<u8> {
         let Job { from, request, mut entering, found, second, .. } = job;
         let mut reply = answer(Outcome::Done, None);
@@ -338,8 +350,9 @@ impl Served {
             keeps = false;
         } else {
             if !conflicts {
-                // SAFETY: the operations fit the part, are in the regions that are held for them, and shared epochs are together
-                // there where elements are atomic, else one by one by the second locks.
+                // SAFETY: the operations fit the part, and are in the regions that are held for
+                // them. Shared epochs are together there where elements are atomic, else one by one
+                // by the second locks.
                 unsafe { request.list().carry_out(&self.part, others, &mut reply) };
             }
             if let Some(done) = &entering {
@@ -352,7 +365,7 @@ impl Served {
         let held = self.held.contains_key(&from);
         let all = self.words.layout.all();
         if self.words.layout.is_sole {
-            // It holds no lock, and its requests say so.
+            // It holds no lock, and its requests state so.
             if keeps {
                 self.held.insert(from, request.hold);
             } else if request.ends {
@@ -376,8 +389,9 @@ impl Served {
 }
 
 impl Served {
-    /// Looks for conflicts of these operations, which are about to be carried out, and says in the answer what their origin is to
-    /// know. Returns whether there are some, so that nothing is carried out.
+    /// Looks for conflicts of these operations, which are about to be carried out, and adds what
+    /// their origin is to know to the answer. Returns whether there are some, so that nothing is
+    /// carried out.
     fn check(
         &self,
         from: usize,
@@ -396,7 +410,8 @@ impl Served {
         conflicts
     }
 
-    /// What is over for a rank since its operations were carried out, besides what it has been told before.
+    /// Returns what is over for a rank since its operations were carried out, in addition to what
+    /// its answer already contains.
     fn observed(&self, from: usize, hold: Hold, done: &Entering) -> Vec<u64> {
         let logs = self.words.logs().filter(|_| hold == Hold::Shared);
         let mut over = logs.map_or_else(Vec::new, |logs| logs.observed(from, done));
@@ -422,18 +437,20 @@ mod tests {
     const LEN: usize = 2000;
     const I64: ElementType = ElementType::scalar(Scalar::I64);
 
-    /// The service of rank 1 of four, with a window of number 5, whose memory is followed by elements that are not in it.
+    /// The service of rank 1 of four, with a window of number 5, whose memory is followed by
+    /// elements that are not in it.
     struct Fixture {
         service: Service,
         words: Words,
         memory: Vec<i64>,
         _words: Vec<u64>,
-        /// The last number of each origin.
+        /// The number of the last request of each origin.
         asked: RefCell<[u64; 5]>,
     }
 
     impl Fixture {
-        /// Has this asked, with the next number of its origin; a question about a request has the number of that.
+        /// Makes this request, with the next number of its origin. A request about another request
+        /// has the number of that one.
         fn ask(&self, from: usize, bytes: &[u8]) -> Effects {
             let number = &mut self.asked.borrow_mut()[from];
             *number += u64::from(!matches!(Asked::read(bytes), Some(Asked::Holder)));
@@ -444,7 +461,7 @@ mod tests {
     fn fixture() -> Fixture {
         let (mut memory, layout) = (vec![0_i64; LEN + 8], Layout::new(4, LEN, I64, Hints::new()));
         let mut all = vec![0_u64; layout.words()];
-        // SAFETY: as many words as the layout says, which the value keeps.
+        // SAFETY: as many words as the layout has, which the value keeps.
         let words = unsafe { Words::new(all.as_mut_ptr(), layout) };
         let service = Service::default();
         let part = Part { base: memory.as_mut_ptr().cast(), len: LEN, element: I64 };
@@ -453,7 +470,7 @@ mod tests {
         Fixture { service, words, memory, _words: all, asked: RefCell::default() }
     }
 
-    /// The length of the datatype of each wide operation.
+    /// Returns the length of the datatype of each wide operation.
     fn forms(records: &[Record], wide: &[u8]) -> Vec<usize> {
         let length = |record: &Record| {
             let rest = &wide[record.value as usize..];
@@ -481,7 +498,8 @@ mod tests {
         move |visits| visits.records.push(record(Action::Fetch(Op::Sum), at, value as u64))
     }
 
-    /// The ranks that were answered, each with its outcome and the first element that it found.
+    /// Returns the ranks that were answered, each with its outcome and the first element that it
+    /// found.
     fn answered(effects: &Effects) -> Vec<(usize, Outcome, Option<i64>)> {
         let each = effects.answers.iter().map(|(to, window, _, bytes)| {
             assert_eq!(*window, 5);
@@ -491,7 +509,7 @@ mod tests {
         each.collect()
     }
 
-    /// The ranks that wait, each with the one in its way.
+    /// Returns the ranks that wait, each with the one in its way.
     fn answers_of(effects: &Effects) -> Vec<(usize, Option<usize>)> {
         let each = effects.answers.iter().map(|(to, .., bytes)| {
             let (outcome, in_the_way, _) = read_answer(bytes).expect("an answer");

@@ -1,4 +1,5 @@
-//! Carries out what was collected under a lock, on memory that is reached: at its origin, or by the attendant of its target.
+//! Carries out the operations collected under a lock, on memory that is reached: at their origin,
+//! or by the attendant of their target.
 
 use crate::collect::visits::{Action, Code, place};
 use crate::kernel::{self, Task, Values, atomic, with_values};
@@ -11,7 +12,7 @@ use smallvec::SmallVec;
 /// The elements of one rank.
 #[derive(Clone, Copy)]
 pub(crate) struct Part {
-    /// The first element; null where it is not reached.
+    /// The first element; null if it is not reached.
     pub(crate) base: *mut u8,
     pub(crate) len: usize,
     pub(crate) element: ElementType,
@@ -24,12 +25,13 @@ pub(crate) enum Others {
     Nobody,
     /// They are atomic as well.
     Atomic,
-    /// Others access other elements, by what the program promises; if that is untrue, they do it as here.
+    /// Others access other elements, as the program promises. If the promise is broken, they access
+    /// these elements in the same way as here.
     Elsewhere,
 }
 
 impl Others {
-    /// Those of an epoch that holds all its locks so.
+    /// Returns the accesses of others during an epoch that holds all its locks with this `hold`.
     #[inline]
     pub(crate) fn of(layout: &Layout, hold: Hold) -> Self {
         match hold {
@@ -48,7 +50,7 @@ pub(crate) struct List<'a> {
     pub(crate) wide: &'a [u8],
 }
 
-/// A wide operation, taken apart.
+/// The parts of a wide operation.
 pub(crate) struct Wide<'a> {
     pub(crate) remote: Datatype,
     pub(crate) expected: &'a [u8],
@@ -70,7 +72,8 @@ pub(crate) unsafe fn visit_one(part: &Part, record: &Record, others: Others) {
     }
     let (at, size) = (place(record), part.element.size as usize);
     debug_assert!(at < part.len && atomic::is_atomic(part.element), "its call was checked");
-    // SAFETY: the caller's, for an element of the part; it does no harm to store atomically where nobody else is.
+    // SAFETY: the caller's, for an element of the part; it does no harm to store atomically where
+    // nobody else is.
     unsafe {
         if Code::of_head(record.head).is_put() {
             atomic::store_bytes(size, part.base.add(at * size), record.value);
@@ -81,7 +84,7 @@ pub(crate) unsafe fn visit_one(part: &Part, record: &Record, others: Others) {
 }
 
 impl<'a> List<'a> {
-    /// Returns the wide operation whose bytes begin at `value`; `None` where it is not one.
+    /// Returns the wide operation whose bytes begin at `value`, or `None` if they are none.
     pub(crate) fn wide(&self, value: u64, action: Action, size: usize) -> Option<Wide<'a>> {
         let mut bytes = self.wide.get(usize::try_from(value).ok()?..)?;
         let remote = Datatype::decode(&mut bytes).ok()?;
@@ -92,7 +95,7 @@ impl<'a> List<'a> {
         Some(Wide { remote, expected, operands })
     }
 
-    /// Returns the regions that operations on one element are in, one bit each.
+    /// Returns the regions of the operations on one element, one bit each.
     pub(crate) fn narrow_regions(&self, layout: &Layout) -> u32 {
         let region = |record: &Record| match Code::of_head(record.head).is_wide() {
             true => 0,
@@ -101,8 +104,9 @@ impl<'a> List<'a> {
         self.records.iter().fold(0, |regions, record| regions | region(record))
     }
 
-    /// Returns how many bytes the operations find on this part; `None` if one of them does not fit it, or is not in these regions
-    /// only. A list of this rank's own fits; one that came from elsewhere may not.
+    /// Returns how many bytes the operations find on this part, or `None` if one of them does not
+    /// fit it, or is not in these regions only. A list of this rank's own fits; one that came from
+    /// elsewhere may not.
     pub(crate) fn fits(&self, part: &Part, regions: u32, layout: &Layout) -> Option<usize> {
         let (mut found, mut records) = (0_usize, self.records.iter());
         let size = part.element.size as usize;
@@ -141,11 +145,13 @@ impl<'a> List<'a> {
         Some(found)
     }
 
-    /// Carries out the operations on a part that they [fit](Self::fits), and appends what they find.
+    /// Carries out the operations on a part that they [fit](Self::fits), and appends what they
+    /// find.
     ///
     /// # Safety
-    /// The part's elements are memory of this type, aligned as a window's, and `others` says who accesses them meanwhile;
-    /// with `Atomic` elements are [atomic](atomic::is_atomic), and with `Elsewhere` others access them so, too.
+    /// The part's elements are memory of this type, aligned as a window's, and `others` states how
+    /// others access them meanwhile. With `Atomic` elements are [atomic](atomic::is_atomic), and
+    /// with `Elsewhere` others access them in that way, too.
     pub(crate) unsafe fn carry_out(&self, part: &Part, others: Others, found: &mut Vec<u8>) {
         struct CarryOut<'a>(&'a List<'a>, &'a Part, Others, &'a mut Vec<u8>);
         impl Task for CarryOut<'_> {
@@ -165,13 +171,15 @@ impl<'a> List<'a> {
         with_values(part.element, CarryOut(self, part, others, found));
     }
 
+    /// Carries out the operations on elements of type `V`.
+    ///
     /// # Safety
     /// As [`carry_out`](Self::carry_out); `V` is the type of the elements.
     unsafe fn visit<V: Values, H: How>(&self, part: &Part, found: &mut Vec<u8>) {
         let mut records = self.records;
         while let Some(first) = records.first() {
             let code = Code::of_head(first.head);
-            // Many of one kind are the rule: which it is is asked once.
+            // Many of one kind are the rule, so the kind is examined once for all of them.
             let same = records.iter().take_while(|record| Code::of_head(record.head) == code).count();
             let (these, rest) = records.split_at(same);
             records = rest;
@@ -196,6 +204,8 @@ impl<'a> List<'a> {
     }
 }
 
+/// Carries out operations of this action on one element each.
+///
 /// # Safety
 /// As [`List::carry_out`], for records of this action.
 #[inline(always)]
@@ -253,9 +263,12 @@ struct Alone;
 /// Others access them atomically.
 struct Together;
 
-/// Others access other elements: loads and stores are atomic in case that they do not, and what is between is not.
+/// Others access other elements. Loads and stores are atomic in case that they do not, and the
+/// steps between them are not.
 struct Apart;
 
+/// Returns the bytes of a value as a word.
+///
 /// # Safety
 /// `size_of::<V>()` bytes, at most 8, may be read.
 #[inline(always)]
@@ -313,7 +326,8 @@ impl How for Alone {
         let keep = |found: &mut Vec<u8>, remote: &Datatype| {
             let at = found.len();
             found.resize(at + remote.size() * size, 0);
-            // SAFETY: the datatype is within the part, as the list fits, and there is room for its elements.
+            // SAFETY: the datatype is within the part, as the list fits, and there is room for its
+            // elements.
             unsafe { kernel::pack(base, remote, size, found[at..].as_mut_ptr()) };
         };
         match action {
@@ -473,7 +487,8 @@ impl How for Apart {
         let (size, base) = (part.element.size as usize, part.base);
         match action {
             Action::Put => {
-                // SAFETY: the datatype is within the part, as the list fits, and there are as many operands.
+                // SAFETY: the datatype is within the part, as the list fits, and there are as many
+                // operands.
                 return unsafe { atomic::unpack_each(wide.operands.as_ptr(), base, &wide.remote, size) };
             }
             Action::Get => {
@@ -490,7 +505,8 @@ impl How for Apart {
             let at = base.wrapping_add(element as usize * size);
             let [expected, operand] = [wide.expected, wide.operands]
                 .map(|values| values.get(place * size..(place + 1) * size).unwrap_or_default());
-            // SAFETY: an element of the part, as the list fits; what is combined is this function's own.
+            // SAFETY: an element of the part, as the list fits; what is combined is this function's
+            // own.
             unsafe {
                 atomic::load_bytes(at, was);
                 if action.returns() {

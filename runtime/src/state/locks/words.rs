@@ -1,12 +1,14 @@
 //! [`Words`]: the words of one rank's locks, in memory that other ranks reach.
 //!
-//! A part is divided into regions of equal length, and each has a lock, which epochs hold. Where elements are not atomic, each
-//! region has a second one, which a shared epoch holds while it visits elements. A rank takes the locks of the regions that it
-//! needs in ascending order, and second ones after first ones; so no ranks wait for each other in a circle.
+//! A part is divided into regions of equal length, and each has a lock, which epochs hold. Where
+//! elements are not atomic, each region has a second lock, which a shared epoch holds while it
+//! visits elements. A rank takes the locks of the regions that it needs in ascending order, and
+//! second locks after first ones, so ranks do not wait for each other in a circle.
 //!
-//! Each rank also has a *note* in each part, which only it writes (the attendant of the part, for a rank that does not reach
-//! it): whether it is about to take locks there, or holds all of them until it unlocks, and since which line. Notes decide
-//! nothing. They say who is in the way of a wait that lasts, and that a rank which died held a lock.
+//! Each rank also has a *note* in each part, which only it writes (the attendant of the part writes
+//! it for a rank that does not reach the part). A note states whether the rank is about to take
+//! locks there, or holds all of them until it unlocks, and since which line. Notes decide nothing.
+//! They show who is in the way of a wait that lasts, and that a rank which died held a lock.
 //!
 //! ```text
 //! line 0             whether the owner has opened the part to others, and whether it has dropped it; the rank that accesses
@@ -24,15 +26,16 @@ use std::panic::Location;
 use std::slice::from_raw_parts;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Words in a cache line.
+/// The number of words in a cache line.
 const LINE: usize = 8;
-/// The fewest bytes of a region: to lock several small ones costs more than to wait.
+/// The fewest bytes of a region: to lock several small regions costs more than to wait.
 const REGION_MIN: usize = 4096;
-/// Bytes of a note that name a line.
+/// The number of bytes of a note that name a line.
 const SITE: usize = (LINE - 1) * 8;
-/// The owner has changed its window over to locks, so that others may access the part; before it is 0.
+/// The owner has changed its window over to locks, so that others may access the part. Before that
+/// the word is 0.
 const OPEN: u64 = 1;
-/// The owner has dropped the part; the second one: when it knew that the world was over.
+/// The owner has dropped the part. `OVER` means that it knew then that the world was over.
 const CLOSED: u64 = 2;
 const OVER: u64 = 3;
 
@@ -41,10 +44,10 @@ const OVER: u64 = 3;
 pub(crate) struct Layout {
     ranks: usize,
     slots: usize,
-    /// Elements of a region, as a power of two.
+    /// The number of elements of a region, as a power of two.
     shift: u32,
     regions: usize,
-    /// Words of a lock.
+    /// The number of words of a lock.
     lock_words: usize,
     /// Whether elements are atomic, so that there are no second locks.
     pub(crate) is_atomic: bool,
@@ -52,7 +55,7 @@ pub(crate) struct Layout {
     pub(crate) is_sole: bool,
     /// Whether shared epochs visit different elements.
     pub(crate) is_disjoint: bool,
-    /// Words of the logs, and entries of each of them.
+    /// The number of words of all logs. `log_entries` is the number of entries of each of them.
     log_words: usize,
     log_entries: usize,
 }
@@ -83,13 +86,13 @@ impl Layout {
         }
     }
 
-    /// With logs in what is left of this number of words, if anything is.
+    /// Returns the layout with logs in what is left of this number of words, if anything is.
     pub(crate) fn within(self, words: usize) -> Self {
         let log_words = words.saturating_sub(self.lock_end());
         Self { log_words, log_entries: Logs::entries(self.ranks, log_words), ..self }
     }
 
-    /// The words before the logs.
+    /// Returns the number of words before the logs.
     fn lock_end(&self) -> usize {
         let locks = match self.takes_second(Hold::Shared) {
             _ if self.is_sole => 0,
@@ -99,7 +102,8 @@ impl Layout {
         (1 + self.ranks) * LINE + locks * self.lock_words
     }
 
-    /// Whether an epoch that holds its regions so takes second locks while it visits elements.
+    /// Returns whether an epoch that holds its regions with this `hold` takes second locks while it
+    /// visits elements.
     #[inline]
     pub(crate) fn takes_second(&self, hold: Hold) -> bool {
         hold == Hold::Shared && !self.is_atomic && !self.is_disjoint && !self.is_sole
@@ -157,9 +161,11 @@ pub(crate) enum Presence {
 }
 
 impl Words {
+    /// Returns the words at `first`.
+    ///
     /// # Safety
-    /// From `first` on are as many words as the layout says, zero at first and touched by this module only, as long as this value
-    /// or a copy of it is used.
+    /// From `first` on are as many words as the layout has, zero at first and touched by this
+    /// module only, as long as this value or a copy of it is used.
     pub(crate) unsafe fn new(first: *const u64, layout: Layout) -> Self {
         Self { first, layout }
     }
@@ -174,7 +180,8 @@ impl Words {
         self.layout.ranks
     }
 
-    /// Returns the number by which the attendant of the part stands in the queue of a lock: that of no rank.
+    /// Returns the number that identifies the attendant of the part in the queue of a lock, which
+    /// is that of no rank.
     pub(crate) fn attendant(&self) -> usize {
         self.layout.ranks
     }
@@ -185,20 +192,21 @@ impl Words {
         unsafe { AtomicU64::from_ptr(self.first.add(word).cast_mut()) }
     }
 
-    /// Returns the lock of a region: which epochs hold, or the `second` one.
+    /// Returns the lock of a region: the one that epochs hold, or the `second` one.
     #[cfg(not(loom))]
     #[inline]
     pub(crate) fn lock(&self, region: usize, second: bool) -> FairLock<'_> {
         let index = if second { self.layout.regions + region } else { region };
         let word = (1 + self.layout.ranks) * LINE + index * self.layout.lock_words;
         debug_assert!(word + self.layout.lock_words <= self.layout.words());
-        // SAFETY: the words after that of the lock are its slots, two in a word, accessed atomically only.
+        // SAFETY: the words after that of the lock are its slots, two in a word, accessed
+        // atomically only.
         let slots =
             unsafe { from_raw_parts(self.first.add(word + LINE).cast::<AtomicU32>(), self.layout.slots) };
         FairLock::new(self.at(word), slots)
     }
 
-    /// No model of this package locks a window: the words of a lock are loom's then.
+    /// Panics: no model of this package locks a window, since the words of a lock are loom's then.
     #[cfg(loom)]
     pub(crate) fn lock(&self, _: usize, _: bool) -> FairLock<'_> {
         unreachable!("no model locks a window")
@@ -230,7 +238,8 @@ impl Words {
         self.at(0).store(if is_over { OVER } else { CLOSED }, Ordering::Release);
     }
 
-    /// Returns whether `rank` is the one that accesses the part, where that is one only: it is from here on if none was before.
+    /// Returns whether `rank` is the only one that accesses the part. It becomes that one if there
+    /// was none before.
     #[inline]
     pub(crate) fn is_of(&self, rank: usize) -> bool {
         let (word, own) = (self.at(1), rank as u64 + 1);
@@ -238,7 +247,7 @@ impl Words {
             || word.compare_exchange(0, own, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Returns the rank that accesses the part, where that is one only.
+    /// Returns the only rank that accesses the part, if there is one.
     pub(crate) fn sole_rank(&self) -> Option<usize> {
         self.at(1).load(Ordering::Relaxed).checked_sub(1).map(|rank| rank as usize)
     }
@@ -246,7 +255,8 @@ impl Words {
     /// Writes down what `rank` does here.
     #[inline]
     pub(crate) fn note(&self, rank: usize, presence: Presence) {
-        // Release: who sees that it holds the part reads the line that it wrote before.
+        // Release: a rank that sees this one hold the part reads the line that this one wrote
+        // before.
         self.at((1 + rank) * LINE).store(presence as u64, Ordering::Release);
     }
 
@@ -255,7 +265,7 @@ impl Words {
         self.note_line(rank, Presence::Holding, site);
     }
 
-    /// Writes down that `rank` waits at this line for a lock that it is to hold so.
+    /// Writes down that `rank` waits at this line for a lock that it is to hold with this `hold`.
     pub(crate) fn note_waiting(&self, rank: usize, hold: Hold, site: &str) {
         let presence = match hold {
             Hold::Shared => Presence::WaitingShared,
@@ -287,7 +297,7 @@ impl Words {
         }
     }
 
-    /// Returns the logs of the part, where conflicts are looked for.
+    /// Returns the logs of the part, if conflicts are looked for.
     pub(crate) fn logs(&self) -> Option<Logs> {
         let Layout { ranks, log_words, log_entries, is_disjoint, .. } = self.layout;
         // SAFETY: the words after those of the locks, as many as there are.
@@ -301,17 +311,18 @@ impl Words {
         (0..self.layout.ranks).find(|&rank| rank != me && self.presence(rank) == Presence::Holding)
     }
 
-    /// Returns since which line `rank` holds all regions, if it does.
+    /// Returns the line since which `rank` holds all regions, if it does.
     pub(crate) fn held_since(&self, rank: usize) -> Option<String> {
         self.line(rank, Presence::Holding)
     }
 
-    /// Returns the queue in words, to `me`, which waits in it at this lock and position, while `holder` holds all regions.
+    /// Returns a description of the queue for `me`, which waits in it at this lock and position,
+    /// while `holder` holds all regions.
     pub(crate) fn queue(&self, holder: usize, (me, lock, at): (usize, FairLock<'_>, Position)) -> String {
         let since = self.held_since(holder).unwrap_or_default();
         let mut text = format!("rank {holder} holds the lock since {since}");
         let waits = |rank: usize| (rank != me).then(|| self.line(rank, Presence::WaitingExclusive)).flatten();
-        // The attendant stands there for a rank that it knows.
+        // The attendant is in the queue for a rank that only it knows.
         let stand = |number: usize| {
             if number < self.layout.ranks { number..number + 1 } else { 0..self.layout.ranks }
         };
@@ -324,7 +335,7 @@ impl Words {
         text
     }
 
-    /// Returns the line at which `rank` does this, if it does.
+    /// Returns the line at which `rank` has this presence, if it does.
     fn line(&self, rank: usize, presence: Presence) -> Option<String> {
         if self.presence(rank) != presence {
             return None;
@@ -335,7 +346,7 @@ impl Words {
     }
 }
 
-/// A line as notes have it.
+/// Returns a line in the form in which notes have it.
 pub(crate) fn site_text(site: &Location<'_>) -> String {
     format!("{}:{}", site.file(), site.line())
 }
@@ -382,7 +393,7 @@ mod tests {
     fn the_first_rank_that_accesses_a_part_of_a_sole_origin_has_it() {
         let layout = Layout::new(3, 8, ElementType::scalar(Scalar::U8), Hints::new().sole_origin());
         let memory: Vec<AtomicU64> = (0..layout.words()).map(|_| AtomicU64::new(0)).collect();
-        // SAFETY: as many words as the layout says, which outlive it.
+        // SAFETY: as many words as the layout has, which outlive it.
         let words = unsafe { Words::new(memory.as_ptr().cast(), layout) };
         assert_eq!(words.sole_rank(), None);
         assert!(words.is_of(2) && words.is_of(2) && !words.is_of(0) && !words.is_of(1));
@@ -393,7 +404,7 @@ mod tests {
     fn locks_and_notes_do_not_overlap() {
         let layout = Layout::new(5, 100_000, ElementType::opaque(24), Hints::new());
         let memory: Vec<AtomicU64> = (0..layout.words()).map(|_| AtomicU64::new(0)).collect();
-        // SAFETY: as many words as the layout says, which outlive it.
+        // SAFETY: as many words as the layout has, which outlive it.
         let words = unsafe { Words::new(memory.as_ptr().cast(), layout) };
         for rank in 0..5 {
             words.note_holding(

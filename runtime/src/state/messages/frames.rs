@@ -6,32 +6,32 @@ use std::sync::atomic::AtomicU64;
 
 /// The kinds of these frames.
 pub(crate) mod kind {
-    /// A message: its envelope, with its elements or with the place where they are.
+    /// A message: its envelope, with its elements or with the address where they are.
     pub(crate) const MESSAGE: u32 = 22;
     /// A message was taken.
     pub(crate) const TAKEN: u32 = 23;
     /// Messages of this cost may be sent again.
     pub(crate) const GRANT: u32 = 24;
-    /// To an attendant: elements of a message that was taken.
+    /// To an attendant: a request for elements of a message that was taken.
     pub(crate) const PULL: u32 = 25;
-    /// Elements of a message, as they were asked for.
+    /// Elements of a message that were requested.
     pub(crate) const ELEMENTS: u32 = 26;
-    /// The same, from a sender that leaves, unasked.
+    /// The same, from a sender that leaves, without a request.
     pub(crate) const LEFT: u32 = 27;
     /// Before a message: what its sender knows to be over, where conflicts are looked for.
     pub(crate) const CLOCK: u32 = 28;
 }
 
-/// The facts of a message that its frame has.
+/// The facts about a message that its frame contains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Envelope {
     pub(crate) tag: u32,
     pub(crate) element: ElementType,
-    /// The bytes of its elements.
+    /// The number of bytes of its elements.
     pub(crate) bytes: usize,
     /// Whether the sender believes that a receive waits for it.
     pub(crate) is_ready: bool,
-    /// Whether the sender is to be told when it was taken.
+    /// Whether the sender is to be notified when it was taken.
     pub(crate) is_answered: bool,
     /// Whether it comes without its elements.
     pub(crate) is_apart: bool,
@@ -41,14 +41,15 @@ pub(crate) struct Envelope {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Near {
     pub(crate) first: *const u8,
-    /// How many of their bytes are there, as far as the sender has copied them; null where all were there from the beginning.
+    /// The number of bytes that the sender has copied there so far; null if all were there from the
+    /// beginning.
     pub(crate) copied: *const AtomicU64,
 }
 
 impl Near {
     pub(crate) const NONE: Self = Self::all(std::ptr::null());
 
-    /// All elements are there.
+    /// Returns elements that are all there.
     pub(crate) const fn all(first: *const u8) -> Self {
         Self { first, copied: std::ptr::null() }
     }
@@ -59,12 +60,12 @@ const ANSWERED: u64 = 2;
 const APART: u64 = 4;
 
 impl Envelope {
-    /// The number of its elements.
+    /// Returns the number of its elements.
     pub(crate) fn len(&self) -> usize {
         self.bytes / self.element.size as usize
     }
 
-    /// The header of its frame.
+    /// Returns the header of its frame.
     pub(crate) fn header(&self) -> Header {
         let flags = [(self.is_ready, READY), (self.is_answered, ANSWERED), (self.is_apart, APART)];
         let flags: u64 = flags.iter().filter(|(is, _)| *is).map(|(_, flag)| flag).sum();
@@ -73,7 +74,8 @@ impl Envelope {
         Header { word, kind: kind::MESSAGE, extra: self.tag }
     }
 
-    /// Whether a frame of this header is a message that has its elements of this type with it and that is not answered.
+    /// Returns whether a frame with this header is a message that has its elements of this type
+    /// with it and that is not answered.
     #[inline]
     pub(crate) fn is_plain(header: &Header, element: ElementType) -> bool {
         let (tag, bytes, is_ready, is_answered, is_apart) = (0, 0, false, false, false);
@@ -81,8 +83,8 @@ impl Envelope {
         header.kind == plain.kind && header.word & !(READY << 40) == plain.word
     }
 
-    /// The place where its elements are, as the payload of its frame, if it comes without them: their number of bytes, and
-    /// where the receiver reaches them.
+    /// Returns the payload of its frame, if it comes without its elements: their number of bytes,
+    /// and where the receiver reaches them.
     pub(crate) fn place(&self, near: Near) -> [u8; 24] {
         let mut place = [0; 24];
         place[..8].copy_from_slice(&(self.bytes as u64).to_le_bytes());
@@ -91,12 +93,14 @@ impl Envelope {
         place
     }
 
-    /// Reads the envelope of a frame that has this number of bytes, if its elements are with it. `None` for what no rank sends.
+    /// Reads the envelope of a frame that has this number of bytes, if its elements are with it.
+    /// Returns `None` for what no rank sends.
     pub(crate) fn of_head(header: &Header, bytes: usize) -> Option<Self> {
         Self::read(header, bytes).filter(|envelope| !envelope.is_apart && envelope.is_good())
     }
 
-    /// Reads the envelope of a frame, and the place of elements that are apart. `None` for what no rank sends.
+    /// Reads the envelope of a frame, and the address of elements that are not in the frame.
+    /// Returns `None` for what no rank sends.
     pub(crate) fn of(header: &Header, payload: &[u8]) -> Option<(Self, Near)> {
         let mut envelope = Self::read(header, payload.len())?;
         let mut near = Near::NONE;
@@ -125,7 +129,7 @@ impl Envelope {
         (flags < 8).then_some(envelope)
     }
 
-    /// Whether a rank sends such a message.
+    /// Returns whether a rank sends such a message.
     fn is_good(&self) -> bool {
         let ElementType { size, kind } = self.element;
         let fits = match kind {
@@ -160,32 +164,33 @@ fn kind_of(code: u8) -> Option<ElementKind> {
     })
 }
 
-/// The header of the frame that says that the message of this number was taken.
+/// Returns the header of the frame that reports that the message of this number was taken.
 pub(crate) fn taken(number: u64) -> Header {
     Header { word: number, kind: kind::TAKEN, extra: 0 }
 }
 
-/// The header of the frame that says that messages of this cost may be sent again.
+/// Returns the header of the frame that grants messages of this cost again.
 pub(crate) fn grant(cost: usize) -> Header {
     Header { word: cost as u64, kind: kind::GRANT, extra: 0 }
 }
 
-/// The header of the frame that says what the sender of the next message knows to be over.
+/// Returns the header of the frame with what the sender of the next message knows to be over.
 pub(crate) fn clock() -> Header {
     Header { word: 0, kind: kind::CLOCK, extra: 0 }
 }
 
-/// The header of a request for a chunk of the elements of a message.
+/// Returns the header of a request for a chunk of the elements of a message.
 pub(crate) fn pull(number: u64, chunk: u32) -> Header {
     Header { word: number, kind: kind::PULL, extra: chunk }
 }
 
-/// The header of a chunk of the elements of a message.
+/// Returns the header of a chunk of the elements of a message.
 pub(crate) fn elements(number: u64, chunk: u32) -> Header {
     Header { word: number, kind: kind::ELEMENTS, extra: chunk }
 }
 
-/// The header of a chunk of the elements of a message that nobody asked for: its sender leaves.
+/// Returns the header of a chunk of the elements of a message that was not requested, because its
+/// sender leaves.
 pub(crate) fn left(number: u64, chunk: u32) -> Header {
     Header { word: number, kind: kind::LEFT, extra: chunk }
 }

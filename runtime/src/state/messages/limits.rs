@@ -1,18 +1,20 @@
-//! [`Limits`]: how much of messages is sent and kept before their receives.
+//! [`Limits`]: how many bytes of messages are sent and kept before they are received.
 
 /// The limits of a world for messages that no receive has taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Limits {
     /// The bytes of the longest message whose elements are sent with it, if that was set.
     pub(crate) eager: Option<usize>,
-    /// The bytes of messages that a rank keeps for receives to come.
+    /// The bytes of messages that a rank keeps for later receives.
     pub(crate) unexpected: usize,
 }
 
-/// The bytes of the longest message whose elements are sent with it, where that was not set: to a rank that reads memory of its
-/// sender, and to one that does not. That one would have to ask, and long elements land where they belong if a receive waits for
-/// them; else they are copied once more, which takes longer than to ask where they are longer still
-/// (benches/log/messages_and_collectives.md).
+/// The bytes of the longest message whose elements are sent with it, if that was not set: to a rank
+/// that reads memory of its sender, and to one that does not.
+///
+/// A rank that does not read that memory would have to make a request. Long elements land in their
+/// destination if a receive waits for them; otherwise they are copied once more. For still longer
+/// elements this takes more time than a request (benches/log/messages_and_collectives.md).
 const EAGER: (usize, usize) = (16 << 10, 1 << 20);
 
 /// The bytes that a message takes of [`Limits::unexpected`] besides its elements.
@@ -28,7 +30,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The bytes of the longest message whose elements are sent with it to a rank that is reached, or is not.
+    /// The bytes of the longest message whose elements are sent with it to a rank that is reached,
+    /// or is not.
     #[inline]
     pub(crate) fn eager(&self, reached: bool) -> usize {
         self.eager.unwrap_or(if reached { EAGER.0 } else { EAGER.1 })

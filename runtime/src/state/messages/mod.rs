@@ -1,6 +1,7 @@
-//! [`Messages`]: what a rank has sent, received and kept in a world: data, no protocol.
+//! [`Messages`]: what a rank has sent, received and kept in a world. Data, no protocol.
 //!
-//! Every message has a number, which both ranks count: it is the n-th of its pair. Requests hold a [`Receive`] or a [`Sent`].
+//! Every message has a number, which both ranks count: it is the n-th of its pair. Requests hold a
+//! [`Receive`] or a [`Sent`].
 
 pub(crate) mod frames;
 pub(crate) mod limits;
@@ -29,7 +30,7 @@ type Site = &'static Location<'static>;
 /// The messages of one rank in one world.
 pub(crate) struct Messages {
     pub(crate) limits: Limits,
-    /// The cost of messages that each rank may send to another one before their receives.
+    /// The cost of messages that each rank may send to another before they are received.
     pub(crate) credit: usize,
     /// The state of the exchange with each rank, this one included.
     pub(crate) peers: Vec<Peer>,
@@ -37,24 +38,25 @@ pub(crate) struct Messages {
     pub(crate) kept: VecDeque<Kept>,
     /// Receives that have taken nothing.
     pub(crate) posted: Posted,
-    /// Receives whose elements are on their way, by sender and number of the message.
+    /// Receives whose elements are in transit, by sender and number of the message.
     pub(crate) landing: BTreeMap<(usize, u64), Rc<Receive>>,
-    /// Sends whose receivers are to tell when they have taken the message, by receiver and number of the message.
+    /// Sends whose receivers are to notify this rank when they have taken the message, by receiver
+    /// and number of the message.
     pub(crate) sending: Sending,
-    /// The elements of these sends, where they were not sent with the message.
+    /// The elements of these sends, if they were not sent with the message.
     pub(crate) outbox: Arc<Outbox>,
     /// The buffer of buffered sends.
     pub(crate) buffer: Option<Buffer>,
-    /// Memory for messages to come.
+    /// Memory to reuse for later messages.
     pub(crate) spare: Vec<Bytes>,
-    /// The rank that a receive from any looks at first.
+    /// The rank that a receive from any rank checks first.
     pub(crate) next: usize,
-    /// The number of looks at the port from other calls.
+    /// The number of polls of the port from other calls.
     pub(crate) looks: u32,
-    /// The rank whose messages the call that waits takes itself.
+    /// The rank whose messages the waiting call takes itself.
     pub(crate) taking: Option<usize>,
-    /// Where conflicts are looked for, what the senders of messages that no receive has taken knew to be over, by sender and
-    /// number of the message.
+    /// Where conflicts are looked for, what the senders of messages that no receive has taken knew
+    /// to be over, by sender and number of the message.
     pub(crate) known: BTreeMap<(usize, u64), OfJob>,
 }
 
@@ -67,13 +69,14 @@ pub(crate) struct Peer {
     pub(crate) came: u64,
     /// The number of its messages that are kept without their elements.
     pub(crate) apart: usize,
-    /// The number of chunks of elements that it was asked for, and that this rank has not read.
+    /// The number of chunks of elements that were requested from it, and that this rank has not
+    /// read.
     pub(crate) coming: u64,
     /// The cost of the messages to it that it has not granted again.
     pub(crate) used: usize,
     /// The cost of the messages from it that this rank has not granted again.
     pub(crate) unpaid: usize,
-    /// The part of `unpaid` of messages that were taken.
+    /// The part of `unpaid` that is of messages that were taken.
     pub(crate) owed: usize,
     /// The number of frames that were posted to it on the port of messages.
     pub(crate) frames: u64,
@@ -91,10 +94,10 @@ pub(crate) struct Flying {
 
 /// The buffer of buffered sends.
 pub(crate) struct Buffer {
-    /// The line that has attached it.
+    /// The line that attached it.
     pub(crate) site: Site,
     pub(crate) size: usize,
-    /// The number of messages in it, and their bytes.
+    /// The number of messages in it. `used` is the number of their bytes.
     pub(crate) messages: usize,
     pub(crate) used: usize,
 }
@@ -109,11 +112,12 @@ pub(crate) struct Kept {
 
 /// The elements of a message that has arrived.
 pub(crate) enum Elements {
-    /// They have come with it.
+    /// They arrived with the message.
     Here(Vec<u8>),
     /// They are in memory of the sender that this rank reaches.
     Near(Near),
-    /// The sender has them, and this rank asks for them. A sender that leaves sends all of them unasked: these have come.
+    /// The sender has them, and this rank requests them. A sender that leaves sends all of them
+    /// unrequested: those have arrived.
     Far(Vec<u8>),
 }
 
@@ -137,7 +141,7 @@ impl Messages {
         }
     }
 
-    /// Counts a frame that was posted to `to`, and keeps its payload until it was read.
+    /// Counts a frame that was posted to `to`, and keeps its payload until it has been read.
     pub(crate) fn count_frame(&mut self, to: usize, bytes: Option<Bytes>) {
         let peer = &mut self.peers[to];
         if let Some(bytes) = bytes {
@@ -148,7 +152,8 @@ impl Messages {
 
     /// Takes back the memory of messages that `to` has read.
     pub(crate) fn reclaim(&mut self, to: usize, endpoint: &mut Endpoint) {
-        /// The number of pieces of memory that are kept for messages to come, and the bytes of each at most.
+        /// The number of pieces of memory that are kept for later messages, and the most bytes of
+        /// each.
         const SPARE: (usize, usize) = (16, 1 << 16);
         if self.peers[to].flying.is_empty() {
             return;
@@ -164,7 +169,7 @@ impl Messages {
         }
     }
 
-    /// Gives back the place of a message in the buffer of buffered sends.
+    /// Frees the room of a message in the buffer of buffered sends.
     pub(crate) fn free(&mut self, buffered: Option<usize>) {
         if let (Some(bytes), Some(buffer)) = (buffered, &mut self.buffer) {
             buffer.used -= bytes;
@@ -172,7 +177,7 @@ impl Messages {
         }
     }
 
-    /// The place of the first message that was kept and that such a receive takes.
+    /// Returns the index of the first message that was kept and that such a receive takes.
     #[inline]
     pub(crate) fn first(&self, source: Option<usize>, tag: Option<u32>) -> Option<usize> {
         let takes = |kept: &Kept| {
@@ -194,7 +199,8 @@ impl Messages {
         Some(message)
     }
 
-    /// Forgets a receive of this rank that has ended without a message, or without all elements of the one that it took.
+    /// Forgets a receive of this rank that has ended without a message, or without all elements of
+    /// the one that it took.
     pub(crate) fn forget(&mut self, receive: &Rc<Receive>, endpoint: &mut Endpoint) {
         self.posted.remove(receive);
         self.landing.retain(|(from, _), landing| {
@@ -206,7 +212,8 @@ impl Messages {
         });
     }
 
-    /// Takes the receives whose elements are on their way from this rank. Nobody writes them any more.
+    /// Takes the receives whose elements are in transit from this rank. Nobody writes to them any
+    /// more.
     pub(crate) fn take_landing(&mut self, from: usize, endpoint: &mut Endpoint) -> Vec<Rc<Receive>> {
         [Port::ELEMENTS, Port::MESSAGES].iter().for_each(|port| endpoint.cancel(from, *port));
         let numbers: Vec<(usize, u64)> =
@@ -214,19 +221,21 @@ impl Messages {
         numbers.iter().filter_map(|number| self.landing.remove(number)).collect()
     }
 
-    /// Takes the sends to this rank, but for those that are buffered.
+    /// Takes the sends to this rank, except those that are buffered.
     pub(crate) fn take_unbuffered(&mut self, to: usize) -> Vec<Rc<Sent>> {
         self.sending.take_unbuffered(to)
     }
 
-    /// A request of this rank that is not complete and that another rank waits for, if there is one, by its line.
+    /// Returns the line of a request of this rank that is not complete and that another rank waits
+    /// for, if there is one.
     pub(crate) fn open_request(&self) -> Option<Site> {
         let sent = self.sending.values().find(|sent| sent.buffered.is_none()).map(|sent| sent.site);
         let asked = || self.landing.values().find(|receive| !receive.lands_early());
         sent.or_else(|| asked().map(|receive| receive.site))
     }
 
-    /// Hands the messages of buffered sends on, so that their receivers get them when this rank has left.
+    /// Hands the messages of buffered sends on, so that their receivers get them when this rank has
+    /// left.
     pub(crate) fn leave(&mut self, endpoint: &mut Endpoint) {
         for (to, peer) in self.peers.iter_mut().enumerate() {
             let Some(last) = peer.flying.back() else { continue };
@@ -241,7 +250,7 @@ impl Messages {
             }
             // SAFETY: the bytes were written when they were sent.
             let all = unsafe { std::slice::from_raw_parts(bytes.base(), len) };
-            // Its attendant has sent those that were asked for.
+            // The attendant has sent the chunks that were requested.
             for at in asked..chunks(all.len()) {
                 let part = &all[chunk(at, all.len())];
                 let header = frames::left(number, at as u32);
