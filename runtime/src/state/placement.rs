@@ -2,8 +2,9 @@
 
 use fencepost_planner::ir::schedule::Placement;
 
-/// The placement of ranks on these hosts, by rank. It never states that two ranks share memory which do not; where
-/// hosts do not have equally many ranks in a row, it states it of fewer ranks than do.
+/// Returns the placement of ranks on these hosts, by rank. It never states that two ranks share
+/// memory if they do not. If hosts do not have equally many consecutive ranks, it states it of
+/// fewer ranks than do.
 pub(crate) fn of_hosts<H: PartialEq>(hosts: impl IntoIterator<Item = H>) -> Placement {
     let mut hosts = (0usize..).zip(hosts);
     let Some((_, mut host)) = hosts.next() else { return Placement::Together };
@@ -22,7 +23,7 @@ pub(crate) fn of_hosts<H: PartialEq>(hosts: impl IntoIterator<Item = H>) -> Plac
     }
 }
 
-/// The greatest common divisor.
+/// Returns the greatest common divisor.
 fn divisor(a: usize, b: usize) -> usize {
     if b == 0 { a } else { divisor(b, a % b) }
 }

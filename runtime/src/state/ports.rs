@@ -1,28 +1,31 @@
-//! The ports of what a world makes: windows, and plans of posts and starts.
+//! The ports of the things that a world makes: windows, and plans of posts and starts.
 
 use fencepost_transport::{Channels, Endpoint, Port};
 
 /// The number of ports that each thing that a world makes may have.
 const PORTS: u32 = 3;
 
-/// The first port of what a world makes first; those below are of the world itself.
+/// The first port of the first thing that a world makes. The ports below are of the world itself.
 const FIRST: u32 = 4;
 
-/// Returns the ports of what a world has made as this number, if there are any: no two things have one in common.
+/// Returns the ports of the thing that a world has made with this number, if there are any. No two
+/// things share one.
 pub(crate) fn ports_of(number: u32) -> Option<[Port; PORTS as usize]> {
     let last = number.checked_mul(PORTS)?.checked_add(FIRST + PORTS - 1)?;
     Some([2, 1, 0].map(|before| Port(last - before)))
 }
 
-/// Returns the number of what this port, which is not one of the world itself, belongs to.
+/// Returns the number of the thing to which this port belongs, which is not one of the world
+/// itself.
 pub(crate) fn number_of(Port(port): Port) -> u32 {
     (port - FIRST) / PORTS
 }
 
-/// Closes the ports of what a world has made as this number and does not use any more, but for
-/// `kept`. All that a world has made is closed in the end, also where this rank has not used a
-/// port: so frames that others have sent on it are freed, and the closed ports of neighbours are
-/// one run.
+/// Closes the ports of a thing that a world has made with this number and does not use any more,
+/// except `kept`.
+///
+/// All ports of a world's things are closed in the end, even if this rank has not used a port. So
+/// frames that others have sent on it are freed, and the closed ports of neighbours are one run.
 pub(crate) fn close(number: u32, kept: Option<Port>, endpoint: &mut Endpoint) {
     let ports = ports_of(number).into_iter().flatten().filter(|port| Some(*port) != kept);
     ports.for_each(|port| endpoint.close(port));

@@ -1,4 +1,5 @@
-//! [`Registry`]: what ranks of one process share by reference: regions of windows, and ends of new worlds.
+//! [`Registry`]: what ranks of one process share by reference: regions of windows, and ends of new
+//! worlds.
 
 use crate::collect::region::Region;
 use crate::state::call_sites::CallSites;
@@ -15,21 +16,22 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 static WORLDS: AtomicU64 = AtomicU64::new(1);
 
-/// A number for a new world, unique in the process.
+/// Returns a number for a new world, unique in the process.
 pub(crate) fn new_world() -> u64 {
     WORLDS.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A window that may come to be: its world, the position of the collective call that makes it, and its number.
+/// The key of a window that may be made: its world, the position of the collective call that makes
+/// it, and its number.
 pub(crate) type Attempt = (u64, u64, u32);
 type Regions = BTreeMap<Attempt, Shared<Arc<Region>>>;
-/// By world, position of the collective call, and rank: the new world's number and an end of it.
+/// The new world's number and an end of it, by world, position of the collective call, and rank.
 type Ends = BTreeMap<(u64, u64, usize), (u64, Endpoint)>;
 
 /// The schedules of a superstep, one for each epoch.
 pub(crate) type Schedules = Vec<Arc<Verified<Schedule>>>;
 
-/// Shared by all ranks of one `run`.
+/// The data that all ranks of one `run` share.
 #[derive(Default)]
 pub(crate) struct Registry {
     /// The key by which the ranks compare their calls.
@@ -37,10 +39,11 @@ pub(crate) struct Registry {
     regions: Mutex<Regions>,
     ends: Mutex<Ends>,
     keep_alive: Mutex<Vec<Vec<u8>>>,
-    /// With how many ranks have not taken it yet.
+    /// The call sites of each world, with the number of ranks that have not taken them yet.
     call_sites: Mutex<BTreeMap<u64, (Arc<CallSites>, usize)>>,
     schedule_cache: ScheduleCache,
-    /// Schedules that one rank of a world has planned for all, by world, with how many ranks have not taken them yet.
+    /// Schedules that one rank of a world has planned for all, by world, with the number of ranks
+    /// that have not taken them yet.
     laid_out: Mutex<BTreeMap<u64, (Schedules, usize)>>,
     waits: OnceLock<Waits>,
 }
@@ -56,13 +59,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Registry {
-    /// The registry of a rank that is a process, with the key of its job's worlds of this machine model.
+    /// Returns the registry of a rank that is a process, with the key of its job's worlds of this
+    /// machine model.
     #[cfg(not(loom))]
     pub(crate) fn of_job(secret: &fencepost_transport::auth::Secret, machine: &Machine) -> Self {
         Self { key: Key::of_job(secret, machine), ..Self::default() }
     }
 
-    /// Give this rank's region of window `key`.
+    /// Gives this rank's region of window `key`.
     pub(crate) fn give(&self, key: Attempt, rank: usize, size: usize, region: Arc<Region>) {
         let mut regions = lock(&self.regions);
         let shared = regions
@@ -71,7 +75,8 @@ impl Registry {
         shared.of[rank] = Some(region);
     }
 
-    /// All ranks' regions of window `key`, after all have given theirs. Each rank takes them once.
+    /// Returns the regions of all ranks of window `key`, after all have given theirs. Each rank
+    /// takes them once.
     pub(crate) fn take(&self, key: Attempt) -> Vec<Option<Arc<Region>>> {
         let mut regions = lock(&self.regions);
         let Some(shared) = regions.get_mut(&key) else { return Vec::new() };
@@ -83,12 +88,12 @@ impl Registry {
         all
     }
 
-    /// Forget window `key`, which no rank has made or will make.
+    /// Forgets window `key`, which no rank has made or will make.
     pub(crate) fn withdraw(&self, key: Attempt) {
         lock(&self.regions).remove(&key);
     }
 
-    /// Lay out the ends of a new world for those who will take them.
+    /// Provides the ends of a new world for the ranks that will take them.
     pub(crate) fn give_ends(&self, of: (u64, u64), ends: impl IntoIterator<Item = (usize, Endpoint)>) {
         let world = new_world();
         let mut all = lock(&self.ends);
@@ -97,13 +102,14 @@ impl Registry {
         }
     }
 
-    /// Take one's end of a new world.
+    /// Takes the end of `rank` of a new world.
     pub(crate) fn take_end(&self, of: (u64, u64), rank: usize) -> Option<(u64, Endpoint)> {
         lock(&self.ends).remove(&(of.0, of.1, rank))
     }
 
-    /// The call sites of a world of `size` ranks, of which `takers` know it by this number: `rank`, and others unless it is the
-    /// only one. Each of them takes it once.
+    /// Returns the call sites of a world of `size` ranks. `takers` ranks know the world by this
+    /// number: `rank`, and others unless it is the only one. Each of them takes the call sites
+    /// once.
     pub(crate) fn call_sites(&self, world: u64, rank: usize, size: usize, takers: usize) -> Arc<CallSites> {
         let mut all = lock(&self.call_sites);
         let ranks = if takers == 1 { rank..rank + 1 } else { 0..size };
@@ -117,22 +123,24 @@ impl Registry {
         call_sites
     }
 
-    /// The table of waits: which rank each rank waits for; `size` counts in the first call only.
+    /// Returns the table of waits, which has the rank that each rank waits for. `ranks` is used in
+    /// the first call only.
     pub(crate) fn waits(&self, ranks: usize) -> Waits {
         self.waits.get_or_init(|| Waits::new(ranks)).clone()
     }
 
-    /// Schedules of collectives.
+    /// Returns the schedules of collectives.
     pub(crate) fn schedule_cache(&self) -> &ScheduleCache {
         &self.schedule_cache
     }
 
-    /// Lay out the schedules that a rank has planned, for as many others of its world.
+    /// Provides the schedules that a rank has planned to `takers` other ranks of its world.
     pub(crate) fn lay_out(&self, world: u64, schedules: &Schedules, takers: usize) {
         lock(&self.laid_out).insert(world, (schedules.clone(), takers));
     }
 
-    /// The schedules that another rank of the world has laid out. Each rank takes them once.
+    /// Returns the schedules that another rank of the world has provided. Each rank takes them
+    /// once.
     pub(crate) fn laid_out(&self, world: u64) -> Option<Schedules> {
         let mut all = lock(&self.laid_out);
         let (schedules, takers) = all.get_mut(&world)?;
@@ -144,7 +152,7 @@ impl Registry {
         Some(schedules)
     }
 
-    /// Keep what others may still be reading until the whole run is over.
+    /// Keeps bytes that others may still be reading until the whole run is over.
     pub(crate) fn keep(&self, bytes: Vec<u8>) {
         lock(&self.keep_alive).push(bytes);
     }

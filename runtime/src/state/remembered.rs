@@ -1,4 +1,4 @@
-//! [`Remembered`]: what a window remembers of frames that travelled.
+//! [`Remembered`]: what a window remembers of frames that were sent and received.
 
 use crate::collect::description::Description;
 use fencepost_transport::{Payload, Record};
@@ -6,40 +6,46 @@ use fencepost_transport::{Payload, Record};
 /// The number of descriptions that each pair remembers for a window.
 pub(crate) const SLOTS: usize = 8;
 
-/// The data that a window remembers of its frames to and from the ranks whose memory it does not reach.
+/// The data that a window remembers of its frames to and from the ranks whose memory it does not
+/// reach.
 #[derive(Default)]
 pub(crate) struct Remembered {
     pub(crate) sent: Vec<Memory<Sendings>>,
     pub(crate) got: Vec<Memory<Description>>,
     pub(crate) arrived: Vec<Vec<Arrived>>,
-    /// The elements that each rank lends, until the operations come that they are for.
+    /// The elements that each rank sent in a frame of their own or in place, until their operations
+    /// arrive.
     pub(crate) lent: Vec<Option<Elements>>,
-    /// Payloads that were applied, by the ranks that they came from: their memory goes back to the transport.
+    /// Payloads that were applied, by the ranks that they came from: their memory goes back to the
+    /// transport.
     pub(crate) applied: Vec<(usize, Payload)>,
-    /// Room for the values of frames that fences post, to be filled again: as many as ranks sent one in one epoch.
+    /// Buffers for the values of frames that fences post, to be reused: as many as ranks sent one
+    /// in one epoch.
     pub(crate) spare: Vec<Vec<u8>>,
-    /// Descriptions of what left early are read into this, one after another.
+    /// A buffer into which descriptions of frames that were sent early are read, one after another.
     pub(crate) early: Description,
-    /// The elements that operations touch which ride in the notifications of a fence, a put of each, by their origins: noted
-    /// where it matters.
+    /// The elements that operations in notifications of a fence touch, as a put for each, by their
+    /// origins. Noted only where it matters.
     pub(crate) riders: Vec<(usize, Record)>,
-    /// The counts of what has left early for each rank.
+    /// The counts of what was sent early, for each rank.
     pub(crate) left: Vec<Left>,
-    /// Epochs so far, given up ones too: what left early in one is never taken for another's.
+    /// The number of epochs so far, abandoned ones included: what was sent early in one is never
+    /// taken for another's.
     pub(crate) generation: u32,
     pub(crate) frame: Vec<u8>,
 }
 
-/// The counts of what has left early for a rank.
+/// The counts of what was sent early for a rank.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Left {
-    /// Frames in this epoch.
+    /// The number of frames in this epoch.
     pub(crate) frames: u32,
-    /// Bytes in them.
+    /// The number of bytes in them.
     pub(crate) bytes: u64,
-    /// Bytes of operations on more than an element in them.
+    /// The number of bytes in them of operations on more than an element.
     pub(crate) wide: u64,
-    /// Whether anything has since the last fence that went through: the target has to be told what became of it.
+    /// Whether anything was sent early since the last fence that succeeded: the target has to be
+    /// notified what became of it.
     pub(crate) open: bool,
 }
 
@@ -49,7 +55,7 @@ pub(crate) struct Sendings {
     pub(crate) description: Vec<u8>,
     /// Whether the last of these epochs had any operations.
     pub(crate) any: bool,
-    /// Whether some of them had left early.
+    /// Whether some of them had been sent early.
     pub(crate) early: bool,
 }
 
@@ -64,18 +70,18 @@ impl<D> Default for Memory<D> {
     }
 }
 
-/// The elements of operations that are described.
+/// The elements of operations that have a description.
 pub(crate) struct Arrived {
     pub(crate) described: Described,
     pub(crate) values: Vec<u8>,
     pub(crate) records: usize,
-    /// The elements of datatype operations where they are not among the values.
+    /// The elements of datatype operations, if they are not among the values.
     pub(crate) lent: Option<Elements>,
 }
 
 /// The elements of datatype operations that came in a frame of their own.
 pub(crate) enum Elements {
-    /// As many bytes in memory of the sender.
+    /// This number of bytes in memory of the sender.
     InPlace(*const u8, usize),
     /// The payload of that frame.
     Payload(Payload),
@@ -90,18 +96,20 @@ impl Elements {
     }
 }
 
-/// The place of the description of what arrived.
+/// The place of the description of frames that arrived.
 pub(crate) enum Described {
     /// Remembered, in this slot.
     Slot(usize),
-    /// The values are whole frames that left early, each with its own; those of this epoch count.
+    /// The values are whole frames that were sent early, each with its own description. Those of
+    /// this epoch count.
     Early(u32),
-    /// There is none: as many records lie here, in memory of the sender.
+    /// There is no description: the records are at this address, in memory of the sender.
     InPlace(*const Record),
 }
 
 impl Arrived {
-    /// Nobody needs it any more. What left early is freed: only frames that fences post are read into room that is kept.
+    /// Gives back the buffer of values when nobody needs it any more. Frames that were sent early
+    /// are freed: only frames that fences post are read into buffers that are kept.
     pub(crate) fn give_back(self, spare: &mut Vec<Vec<u8>>) {
         let Arrived { described: Described::Slot(_), mut values, .. } = self else { return };
         values.clear();
@@ -128,7 +136,8 @@ impl Remembered {
 }
 
 impl Remembered {
-    /// After an epoch that failed: its frames were dropped unread, so nothing that was sent counts as remembered.
+    /// Forgets an epoch that failed: its frames were dropped unread, so nothing that was sent
+    /// counts as remembered.
     pub(crate) fn forget(&mut self) {
         self.forget_descriptions();
         self.lent.fill_with(|| None);
@@ -139,29 +148,31 @@ impl Remembered {
         self.left.iter_mut().for_each(|left| *left = Left { open: left.open, ..Left::default() });
     }
 
-    /// Whether elements of `from` have come without the operations that they are for.
+    /// Returns whether elements of `from` have come without their operations.
     pub(crate) fn has_elements(&self, from: usize) -> bool {
         self.lent[from].is_some()
     }
 
-    /// Describe everything again, in the same epoch: what was sent in an exchange that did not pair was dropped.
+    /// Forgets the descriptions that were sent, so that everything is described again in the same
+    /// epoch: what was sent in an exchange that did not pair was dropped.
     pub(crate) fn forget_descriptions(&mut self) {
         self.sent.iter_mut().for_each(|memory| memory.slots.clear());
     }
 
-    /// After an epoch that went through.
+    /// Begins the next epoch, after one that succeeded.
     pub(crate) fn settled(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         self.left.fill(Left::default());
     }
 
-    /// Start as if `frames` frames had left early for `to` in this epoch: a test begins near the end of what is counted.
+    /// Continues as if `frames` frames had been sent early for `to` in this epoch, so that a test
+    /// begins near the end of the counter.
     #[cfg(test)]
     pub(crate) fn begin_at(&mut self, to: usize, frames: u32) {
         self.left[to].frames = frames;
     }
 
-    /// Whether operations of this epoch have left already.
+    /// Returns whether operations of this epoch have been sent already.
     pub(crate) fn has_left(&self) -> bool {
         self.left.iter().any(|left| left.frames > 0)
     }

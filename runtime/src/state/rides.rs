@@ -1,35 +1,38 @@
-//! [`Rides`]: short frames of operations that travel in a census, in the item of the rank that they are for.
+//! [`Rides`]: short frames of operations that travel in a census, in the item for their target.
 //!
-//! A message of a census is on its way to that rank in any case, by ranks in between, and a frame costs more to be sent by itself than
-//! its bytes cost to be copied on that way. So frames of few bytes ride, as far as the machine model says
-//! ([`short`](fencepost_planner::census::short)), and up to a number of bytes from each rank: what a rank in between copies stays bounded. They
-//! are checked on arrival as any frame. One of an epoch of which something has left early for that rank does not ride: it says how much
-//! that was, and could come sooner, by other ranks.
+//! A message of a census travels to that rank in any case, through ranks in between, and sending a
+//! frame by itself costs more than copying its bytes on that path. So frames of few bytes are
+//! piggybacked, up to the length that the machine model gives
+//! ([`short`](fencepost_planner::census::short)), and up to a number of bytes from each rank, so
+//! that what a rank in between copies stays bounded. They are checked on arrival as any frame. A
+//! frame is not piggybacked if operations of its epoch were sent early to that rank: it counts
+//! them, and could arrive before them, through other ranks.
 
 use fencepost_transport::{Frame, Header};
 
-/// The most bytes of all frames of a rank that ride in one census.
+/// The most bytes of all frames of a rank that are piggybacked on one census.
 const ALL: usize = 4096;
 
 /// The bytes before each frame's own: its word (eight), its window and its length (four each).
 const HEAD: usize = 16;
 
-/// The frames of one rank that ride in a census.
+/// The frames of one rank that are piggybacked on a census.
 #[derive(Default)]
 pub(crate) struct Rides {
     bytes: Vec<u8>,
-    /// By target, ascending: where the bytes of its frames end.
+    /// For each target, ascending: the end of the bytes of its frames.
     ends: Vec<(u32, usize)>,
 }
 
 impl Rides {
-    /// Begins an exchange: nothing rides yet.
+    /// Begins an exchange, without any frame.
     pub(crate) fn begin(&mut self) {
         self.bytes.clear();
         self.ends.clear();
     }
 
-    /// Has this frame ride to `to`, unless it is longer than `most` or too many do. Called in ascending order of `to`.
+    /// Adds this frame for `to`, unless it is longer than `most` or there are too many bytes.
+    /// Returns whether it was added. Called in ascending order of `to`.
     pub(crate) fn add(&mut self, to: usize, header: Header, frame: &[u8], most: usize) -> bool {
         if frame.len() > most || self.bytes.len() + HEAD + frame.len() > ALL {
             return false;
@@ -45,7 +48,7 @@ impl Rides {
         true
     }
 
-    /// The frames that ride to `to`, as they travel.
+    /// Returns the frames for `to`, as they travel.
     pub(crate) fn to(&self, to: usize) -> &[u8] {
         let Ok(at) = self.ends.binary_search_by_key(&to, |(to, _)| *to as usize) else { return &[] };
         let begin = if at == 0 { 0 } else { self.ends[at - 1].1 };
@@ -53,8 +56,8 @@ impl Rides {
     }
 }
 
-/// The frames of this kind that came so; `None` at the end of those that a rank can have sent, if more follows. Their payloads
-/// are in `came`.
+/// Returns the frames of this kind in `came`, where their payloads are. Ends with `None` if
+/// something follows that a rank cannot have sent.
 pub(crate) fn frames(kind: u32, mut came: &[u8]) -> impl Iterator<Item = Option<Frame>> {
     std::iter::from_fn(move || {
         if came.is_empty() {
@@ -66,7 +69,7 @@ pub(crate) fn frames(kind: u32, mut came: &[u8]) -> impl Iterator<Item = Option<
     })
 }
 
-/// The first frame of these, and what follows.
+/// Returns the first of these frames, and the bytes that follow it.
 fn first(kind: u32, came: &[u8]) -> Option<(Frame, &[u8])> {
     let (head, rest) = came.split_first_chunk::<HEAD>()?;
     let number = |at: usize| head[at..at + 4].try_into().map(u32::from_le_bytes).ok();
@@ -98,7 +101,7 @@ mod tests {
             let expected: Vec<_> = sent.iter().filter(|sent| sent.0 == to).collect();
             assert_eq!(came.len(), expected.len(), "to {to}");
             for (frame, (_, word, window, bytes)) in came.iter().zip(expected) {
-                // SAFETY: it is in what rides, which is still there.
+                // SAFETY: it is in the bytes of `rides`, which still exist.
                 let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
                 assert_eq!((frame.header, payload), (head(*word, *window), *bytes));
             }

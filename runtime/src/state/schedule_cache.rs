@@ -1,7 +1,9 @@
-//! [`ScheduleCache`]: schedules of collectives that some rank of this process has made, for the others.
+//! [`ScheduleCache`]: schedules of collectives that some rank of this process has made, for the
+//! others.
 //!
-//! All ranks come to one collective at about the same time and need the same schedules. The first to come makes them, and
-//! the others wait for that rather than for their own. A schedule is in the cache as long as some rank keeps it.
+//! All ranks reach a collective at about the same time and need the same schedules. The first one
+//! makes them, and the others wait for that rather than make their own. A schedule is in the cache
+//! as long as some rank keeps it.
 
 use fencepost_planner::collective::{Algorithm, Collective, Slots};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
@@ -27,7 +29,7 @@ pub(crate) enum Made {
 /// The number of elements that the window needs, and the steps.
 pub(crate) type Schedules = (usize, Vec<Made>);
 
-/// See the [module](self).
+/// The cache of schedules; see the [module](self).
 #[derive(Default)]
 pub(crate) struct ScheduleCache(Mutex<Vec<(Key, Weak<Schedules>)>>);
 

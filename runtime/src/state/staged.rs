@@ -9,18 +9,19 @@ pub(crate) struct Staged {
     from: Vec<Vec<Early>>,
 }
 
-/// The frames that a rank sent early for one window between two of its supersteps. Each frame follows its length; they
-/// share one allocation, since a rank may send a frame for every element that it puts.
+/// The frames that a rank sent early for one window between two of its supersteps. Each frame
+/// follows its length. They share one allocation, since a rank may send a frame for every element
+/// that it puts.
 struct Early {
     window: u32,
-    /// Supersteps that the sender had been in when it sent them.
+    /// The number of supersteps that the sender had been in when it sent them.
     number: u32,
-    /// The epoch of the window at the sender, as the frames have it.
+    /// The epoch of the window at the sender, in the form that the frames have.
     generation: [u8; 4],
     frames: Vec<u8>,
 }
 
-/// The payloads of the frames in the bytes that [`Staged::take`] returns.
+/// Returns the payloads of the frames in the bytes that [`Staged::take`] returns.
 pub(crate) fn frames(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (len, rest) = bytes.split_first_chunk()?;
@@ -31,7 +32,7 @@ pub(crate) fn frames(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 impl Early {
-    /// Whether it was sent before the sender entered the fence of this word.
+    /// Returns whether it was sent before the sender entered the fence of this word.
     fn before(&self, word: u64) -> bool {
         earlier(u64::from(self.number) << 32, word)
     }
@@ -42,7 +43,7 @@ impl Staged {
         Self { from: (0..ranks).map(|_| Vec::new()).collect() }
     }
 
-    /// Keeps what `from` sent early, in a frame of this header.
+    /// Keeps what `from` sent early, in a frame with this header.
     ///
     /// # Errors
     /// There is no memory for it.
@@ -63,8 +64,8 @@ impl Staged {
         {
             Some(behind) => all.len() - 1 - behind,
             None => {
-                // The sender is in a later epoch of the window: what is here of an earlier one was given up, since the frame
-                // of a fence that took it would have come first.
+                // The sender is in a later epoch of the window. What is here of an earlier one was
+                // given up, since the frame of a fence that took it would have come first.
                 all.retain(|early| early.window != window || early.generation == generation);
                 all.push(Early { window, number, generation, frames: Vec::new() });
                 all.len() - 1
@@ -77,13 +78,14 @@ impl Staged {
         Ok(())
     }
 
-    /// Takes the frames that `from` sent for this window before the fence of this word, in the order sent; see [`frames`].
+    /// Takes the frames that `from` sent for this window before the fence of this word, in the
+    /// order sent; see [`frames`].
     pub(crate) fn take(&mut self, from: usize, window: u32, word: u64) -> Vec<Vec<u8>> {
         let taken = self.from[from].extract_if(.., |early| early.window == window && early.before(word));
         taken.map(|early| early.frames).collect()
     }
 
-    /// The window is gone.
+    /// Forgets the frames of a window that no longer exists.
     pub(crate) fn forget(&mut self, window: u32) {
         self.from.iter_mut().for_each(|all| all.retain(|early| early.window != window));
     }
@@ -103,7 +105,7 @@ mod tests {
             payload
         };
         for epoch in 0..100 {
-            // Two windows; the epochs of the second go on.
+            // There are two windows; the epochs of the second go on.
             staged.keep(0, header(epoch, 7), &payload(epoch, 1)).expect("there is memory");
             staged.keep(0, header(epoch, 7), &payload(epoch, 2)).expect("there is memory");
             staged.keep(0, header(epoch, 8), &payload(0, 3)).expect("there is memory");

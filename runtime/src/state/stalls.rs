@@ -1,4 +1,4 @@
-//! [`Stall`]: the report of a wait that lasts; and how a world treats such waits.
+//! [`Stall`]: the report of a wait that lasts, and how a world treats such waits.
 
 use fencepost_transport::deadlock::Waits;
 use std::fmt;
@@ -6,7 +6,8 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A wait that lasts: which rank waits for which, and what is known of why. `Display` writes it as one line.
+/// A wait that lasts: which rank waits for which, and what is known of the reason. `Display` writes
+/// it as one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Stall {
@@ -14,37 +15,38 @@ pub struct Stall {
     pub rank: usize,
     /// The rank that it waits for.
     pub awaited: usize,
-    /// The host that it is on, where the job has several.
+    /// The host of the awaited rank, if the job has several.
     pub host: Option<Arc<str>>,
-    /// The number of ranks of that world.
+    /// The number of ranks of the world of the call.
     pub size: usize,
-    /// The rank that waits, among all that were started, where its world was split off.
+    /// The waiting rank's number among all that were started, if its world was split off.
     pub rank_of_all: Option<usize>,
     /// The time that it has waited.
     pub waited: Duration,
-    /// The name of the superstep, where it has one.
+    /// The name of the superstep, if it has one.
     pub superstep: Option<&'static str>,
-    /// The number of the superstep in its world; every fence and every collective call has one. Of a superstep that
-    /// synchronises by posts and starts, the number of its run.
+    /// The number of the superstep in its world; every fence and every collective call has one. For
+    /// a superstep that synchronises by posts and starts, it is the number of its run.
     pub number: u32,
     /// The file of the call.
     pub file: &'static str,
     /// The line of the call.
     pub line: u32,
-    /// The call in words.
+    /// A text that describes the call.
     pub call: String,
-    /// The kind of what it waits for, in the plural.
+    /// The kind of things that it waits for, in the plural.
     pub what: &'static str,
     /// The number of them that were expected.
     pub expected: usize,
     /// The number of them that have come.
     pub came: usize,
-    /// The ranks of which none has come, where that can be told; at most 16 of them.
+    /// The ranks from which none has come, if that can be determined; at most 16 of them.
     pub missing: Vec<usize>,
-    /// A text that says where the awaited rank is, as far as is known here.
+    /// A text about the call that the awaited rank is in, as far as it is known here.
     pub peer: String,
-    /// Which rank waits for which in which call, where the ranks wait for one another, so that the wait cannot end: in the report of
-    /// the lowest of these ranks. Reports of the others name the ranks. There is one such report for each rank.
+    /// If ranks wait for one another, so that the wait cannot end: which rank waits for which in
+    /// which call, in the report of the lowest of these ranks. Reports of the others name the
+    /// ranks. There is one such report for each rank.
     pub deadlock: Option<String>,
 }
 
@@ -67,7 +69,7 @@ impl fmt::Display for Stall {
             write!(f, "; nothing from ranks {}", missing.join(", "))?;
         }
         match &self.deadlock {
-            // The cycle of a wait for oneself is that wait, which is described above.
+            // The cycle of a rank that waits for itself is that wait, which is described above.
             Some(cycle) if rank != awaited => write!(f, "; {cycle}"),
             _ => write!(f, "; {peer}"),
         }
@@ -97,7 +99,7 @@ impl fmt::Debug for OnStall {
 /// The settings of a world for waits that last.
 #[derive(Clone)]
 pub(crate) struct Settings {
-    /// After how long a wait is reported first.
+    /// The time after which a wait is first reported.
     pub(crate) after: Option<Duration>,
     /// Whether ranks that wait for one another end their worlds.
     pub(crate) ends: bool,
@@ -119,24 +121,24 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// On standard error, a line each, which does not mix with others.
+/// Writes a report on standard error, as one line that does not mix with others.
 fn say(stall: &Stall) {
     // A failure to write cannot be reported.
     let _ = std::io::stderr().write_all(format!("fencepost: {stall}\n").as_bytes());
 }
 
 impl Settings {
-    /// Whether anything is to be done for a wait at all.
+    /// Returns whether anything is to be done for a wait at all.
     pub(crate) fn watches(&self) -> bool {
         self.after.is_some() || self.ends
     }
 
-    /// From when on a wait is written down, so that others may see it.
+    /// Returns the time after which a wait is written down, so that others may see it.
     pub(crate) fn shown_after(&self) -> Duration {
         self.after.map_or(TICK, |after| after.min(TICK))
     }
 
-    /// When a wait is reported again, given how long it had lasted then.
+    /// Returns when a wait is reported again, given how long it had lasted at its last report.
     pub(crate) fn again(&self, waited: Duration) -> Option<Duration> {
         self.after.map(|_| waited.max(TICK) * 2)
     }

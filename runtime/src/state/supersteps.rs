@@ -16,24 +16,24 @@ use std::panic::Location;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
-/// The plans of a superstep that is prepared, epoch by epoch, as fences call them.
+/// The plans of a prepared superstep, epoch by epoch, as fences call them.
 pub(crate) trait Plans {
-    /// How the plans synchronise.
+    /// Returns how the plans synchronise.
     fn sync(&self) -> Sync;
 
-    /// Whether a run may begin.
+    /// Checks that a run may begin.
     ///
     /// # Errors
-    /// `PROC_FAILED`, or `RMA_SYNC` where a run is begun and not finished: nothing was changed.
+    /// `PROC_FAILED`, or `RMA_SYNC` if a run is begun and not finished: nothing was changed.
     fn admits(&self, call: &Call) -> Result<()>;
 
-    /// The body begins: its calls on `windows` are matched.
+    /// Begins the body: its calls on `windows` are matched.
     fn begin(&self, windows: &[&WindowCore], call: &Call) -> Result<()>;
 
-    /// The fence of an epoch: its plan is run, if all its calls were made.
+    /// Ends an epoch with its fence: runs its plan, if all its calls were made.
     fn fence(&self, world: &WorldCore, fenced: &[&WindowCore], entered: &Held, call: &Call) -> Result<()>;
 
-    /// The body has ended, after `fences` or with a fence of all its windows.
+    /// Ends the body, after `fences` or with a fence of all its windows.
     fn end(
         &self,
         windows: &[&WindowCore],
@@ -43,25 +43,27 @@ pub(crate) trait Plans {
         result: Result<()>,
     ) -> Result<()>;
 
-    /// The body has not come to its last fence, because of `error`: the world ends, unless it has.
+    /// Abandons a body that has not reached its last fence because of `error`. Ends the world,
+    /// unless it has ended.
     fn abandon(&self, entered: &Held, error: &Error);
 }
 
 /// A run that a rank has begun and not finished, of whichever plan.
 pub(crate) trait InFlight {
-    /// Goes on with it as far as that is possible without waiting. What goes wrong is told where it is finished.
+    /// Advances the run as far as that is possible without waiting. Errors are reported where the
+    /// run is finished.
     fn advance(&self, endpoint: &mut Endpoint);
 
-    /// Whether steps of it are left.
+    /// Returns whether steps of it are left.
     fn is_open(&self) -> bool;
 
-    /// The line that began it.
+    /// Returns the line that began it.
     fn site(&self) -> &'static Location<'static>;
 }
 
-/// The plan of one epoch, as calls on windows are matched with it.
+/// The plan of one epoch, with which calls on windows are matched.
 pub(crate) trait Planned {
-    /// The call must be the next one of the plan.
+    /// Matches a call, which must be the next one of the plan.
     fn call(
         &self,
         window: (&WindowCore, WindowId),
@@ -92,25 +94,26 @@ pub struct RecordedEpoch {
 /// The properties of a superstep that are known from its text.
 #[derive(Debug)]
 pub struct Superstep {
-    /// The function's name.
+    /// The name of the function.
     pub name: &'static str,
-    /// Its module.
+    /// The module of the function.
     pub module: &'static str,
-    /// Its file, as the compiler names it.
+    /// The file of the function, as the compiler names it.
     pub file: &'static str,
-    /// The line of its name.
+    /// The line of the function's name.
     pub line: u32,
-    /// The column of its name.
+    /// The column of the function's name.
     pub column: u32,
     /// Whether its body has fences of its own; otherwise it ends in one of all its windows.
     pub fences: bool,
-    /// Whether its body begins with a fence that orders nothing, and is left out: NOSUCCEED of the fence before ends there.
+    /// Whether its body begins with a fence that orders nothing and is left out. NOSUCCEED of the
+    /// fence before ends there.
     pub opens: bool,
     /// The mode that operations without one of their own prefer in it.
     pub mode: Option<Mode>,
-    /// How it synchronises where it is prepared.
+    /// How it synchronises if it is prepared.
     pub sync: Sync,
-    /// The reason why it cannot be compiled ahead, with the line; `None` where it can.
+    /// The reason why it cannot be compiled ahead, with the line; `None` if it can.
     pub dynamic: Option<&'static str>,
     /// Its hash and its number.
     pub known: Known,
@@ -121,29 +124,29 @@ pub struct Superstep {
 pub struct Known(pub(crate) OnceLock<(u64, usize)>);
 
 impl Known {
-    /// Nothing is known yet.
+    /// Returns a value that knows nothing yet.
     #[must_use]
     pub const fn new() -> Self {
         Self(OnceLock::new())
     }
 }
 
-/// The supersteps that a rank of a world is in, and those it has been in.
+/// The supersteps that a rank of a world is in, and those that it has been in.
 #[derive(Default)]
 pub(crate) struct Supersteps {
     pub(crate) running: RefCell<Stack>,
-    /// The windows that they were entered with, one after another.
+    /// The windows with which they were entered, one after another.
     pub(crate) entered: RefCell<Vec<Rc<WindowCore>>>,
-    /// By number, whether a superstep's claim has been compared.
+    /// Whether a superstep's claim has been compared, by number.
     pub(crate) compared: RefCell<Vec<bool>>,
-    /// The plan of the next superstep that is entered, where it is prepared.
+    /// The plans of the next superstep that is entered, if it is prepared.
     pub(crate) bound: RefCell<Option<Rc<dyn Plans>>>,
     /// Whether each execution is compared, not only the first.
     pub(crate) check: Cell<bool>,
 }
 
-/// The supersteps that a rank is in, the outermost first. Places are used again, so that a superstep that is entered writes
-/// what it needs where it belongs.
+/// The supersteps that a rank is in, the outermost first. Slots are reused: entering a superstep
+/// overwrites an old entry instead of allocating.
 #[derive(Default)]
 pub(crate) struct Stack {
     places: Vec<Running>,
@@ -151,7 +154,8 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
-    /// One more superstep, with no modes, no claim and no plans yet; returns how many there were, and it.
+    /// Pushes a superstep, with no modes, no claim and no plans yet. Returns how many there were,
+    /// and its entry.
     #[inline(always)]
     pub(crate) fn push(
         &mut self,
@@ -171,25 +175,25 @@ impl Stack {
         (depth, place)
     }
 
-    /// The innermost.
+    /// Returns the innermost superstep.
     #[inline]
     pub(crate) fn last(&self) -> Option<&Running> {
         self.places.get(self.depth.wrapping_sub(1))
     }
 
-    /// The innermost.
+    /// Returns the innermost superstep.
     #[inline]
     pub(crate) fn last_mut(&mut self) -> Option<&mut Running> {
         self.places.get_mut(self.depth.wrapping_sub(1))
     }
 
-    /// The one inside of `depth` others.
+    /// Returns the superstep inside `depth` others.
     #[inline]
     pub(crate) fn at(&mut self, depth: usize) -> &mut Running {
         &mut self.places[..self.depth][depth]
     }
 
-    /// Only the `depth` outermost are left.
+    /// Removes all but the `depth` outermost supersteps.
     #[inline]
     pub(crate) fn truncate(&mut self, depth: usize) {
         while self.depth > depth {
@@ -211,38 +215,39 @@ pub(crate) struct Running {
     pub(crate) superstep: &'static Superstep,
     /// The index of the first window that it was entered with.
     pub(crate) windows: usize,
-    /// What most supersteps do not have.
+    /// The data that most supersteps do not have.
     pub(crate) special: Option<Special>,
     /// The next epoch of the claim.
     pub(crate) next: usize,
-    /// Whether the last exchange failed that was made in it: every rank knows then.
+    /// Whether the last exchange made in it failed: every rank knows then.
     pub(crate) failed: bool,
     /// Whether its last fence is behind it.
     pub(crate) ended: bool,
 }
 
-/// What a superstep has that is prepared, has a mode of its own, or is compared with its pattern.
+/// The data of a superstep that is prepared, has a mode of its own, or is compared with its
+/// pattern.
 pub(crate) struct Special {
-    /// The modes that its windows preferred before, where it has one of its own.
+    /// The modes that its windows preferred before, if it has one of its own.
     pub(crate) modes: Option<Few<Mode>>,
     pub(crate) claim: Option<Rc<[RecordedEpoch]>>,
-    /// Its plans, where it is prepared.
+    /// Its plans, if it is prepared.
     pub(crate) matched: Option<Rc<dyn Plans>>,
 }
 
 impl Running {
-    /// Whether calls in it are matched with plans, or will be compared.
+    /// Returns whether calls in it are matched with plans, or will be compared.
     #[inline]
     fn follows(&self) -> bool {
         self.special.as_ref().is_some_and(|special| special.matched.is_some() || special.claim.is_some())
     }
 
-    /// What its calls must be, where they will be compared.
+    /// Returns what its calls must be, if they will be compared.
     pub(crate) fn claim(&self) -> Option<&Rc<[RecordedEpoch]>> {
         self.special.as_ref()?.claim.as_ref()
     }
 
-    /// Its plans, where it is prepared.
+    /// Returns its plans, if it is prepared.
     #[inline]
     pub(crate) fn matched(&self) -> Option<&Rc<dyn Plans>> {
         self.special.as_ref()?.matched.as_ref()
@@ -254,7 +259,7 @@ impl Running {
         Self { hash, site, superstep, windows, special: None, next, failed, ended }
     }
 
-    /// The call that it was entered by.
+    /// Returns the call with which it was entered.
     #[inline]
     pub(crate) fn call(&self) -> Call {
         Call {
@@ -268,13 +273,13 @@ impl Running {
 }
 
 impl Supersteps {
-    /// Whether the rank is in a superstep.
+    /// Returns whether the rank is in a superstep.
     #[inline]
     pub(crate) fn is_any_running(&self) -> bool {
         self.running.borrow().last().is_some()
     }
 
-    /// Whether the rank is in a superstep, and whether that one [follows](Self::follows).
+    /// Returns whether the rank is in a superstep, and whether that one [follows](Self::follows).
     #[inline(always)]
     pub(crate) fn around(&self) -> (bool, bool) {
         let running = self.running.borrow();
@@ -282,7 +287,8 @@ impl Supersteps {
         (running.is_some(), running.is_some_and(Running::follows))
     }
 
-    /// The call that a fence makes: the superstep around the fence decides its name and hash.
+    /// Returns the call that a fence makes. The superstep around the fence decides its name and
+    /// hash.
     pub(crate) fn call(&self, call: &Call) -> Call {
         match self.running.borrow().last() {
             Some(running) if call.name.is_none() => {
@@ -297,8 +303,8 @@ impl Supersteps {
         self.running.borrow().last()?.superstep.dynamic
     }
 
-    /// The plans of the superstep around a fence of `windows`, and the windows it was entered with: where it is prepared,
-    /// and takes part with any of them.
+    /// Returns the plans of the superstep around a fence of `windows`, and the windows with which
+    /// it was entered, if it is prepared and takes part with any of them.
     pub(crate) fn matched(&self, windows: &[&WindowCore]) -> Option<(Rc<dyn Plans>, Held)> {
         let running = self.running.borrow();
         let running = running.last()?;
@@ -308,35 +314,36 @@ impl Supersteps {
         windows.iter().any(takes_part).then(|| (matched.clone(), held(entered)))
     }
 
-    /// Compare each execution with its pattern, or only the first.
+    /// Sets whether each execution is compared with its pattern, or only the first.
     pub(crate) fn check(&self, each: bool) {
         self.check.set(each);
     }
 
-    /// Whether each execution is compared.
+    /// Returns whether each execution is compared.
     pub(crate) fn checks(&self) -> bool {
         self.check.get()
     }
 
-    /// Whether the calls that are being made will be compared before anything moves.
+    /// Returns whether the calls that are being made will be compared before anything moves.
     pub(crate) fn comparing(&self) -> bool {
         self.running.borrow().last().is_some_and(|running| running.claim().is_some())
     }
 
-    /// Whether calls in the superstep around a fence are matched with plans, or will be compared.
+    /// Returns whether calls in the superstep around a fence are matched with plans, or will be
+    /// compared.
     #[inline]
     pub(crate) fn follows(&self) -> bool {
         self.running.borrow().last().is_some_and(Running::follows)
     }
 
-    /// Keep whether an exchange failed, for the superstep that it was made in.
+    /// Keeps whether an exchange failed, for the superstep in which it was made.
     pub(crate) fn fenced(&self, failed: bool) {
         if let Some(running) = self.running.borrow_mut().last_mut() {
             running.failed = failed;
         }
     }
 
-    /// Whether the last exchange in the superstep around this failed.
+    /// Returns whether the last exchange in the superstep around this call failed.
     pub(crate) fn failed(&self) -> bool {
         self.running.borrow().last().is_some_and(|running| running.failed)
     }

@@ -14,14 +14,16 @@ pub enum TransportKind {
     /// Threads that reach each other's memory.
     #[default]
     Local,
-    /// Threads that only exchange messages, with seeded delays, reordering between pairs and short reads.
+    /// Threads that only exchange messages, with seeded delays, reordering between pairs and short
+    /// reads.
     Sim(SimConfig),
     /// Processes of one machine that share memory; see [`launch`](crate::launch()).
     Shm,
     /// Processes of any machines, by connections; see [`launch`](crate::launch()).
     Tcp,
-    /// Processes that `mpirun`, `mpiexec` or `srun` has started, by messages of that MPI. Ranks of one host share memory. Where
-    /// neither this nor [`Tcp`](Self::Tcp) is asked for, such processes use what is quicker between hosts.
+    /// Processes that `mpirun`, `mpiexec` or `srun` has started, by messages of that MPI. Ranks of
+    /// one host share memory. If neither this nor [`Tcp`](Self::Tcp) is requested, such processes
+    /// use what is quicker between hosts.
     Mpi,
     /// Threads that reach each other's memory as processes do: for tests.
     #[doc(hidden)]
@@ -29,11 +31,11 @@ pub enum TransportKind {
     /// Threads that exchange bytes over TCP on loopback: for tests.
     #[doc(hidden)]
     TcpThreads,
-    /// The same, by the addresses of a route: for tests, which put something between ranks.
+    /// The same, by the addresses of a route: for tests, which place something between ranks.
     #[cfg(not(loom))]
     #[doc(hidden)]
     TcpThreadsBy(Arc<dyn Route>),
-    /// Threads of made-up hosts: this is the host of each rank, over and over: for tests.
+    /// Threads of made-up hosts, given for each rank and repeated: for tests.
     #[doc(hidden)]
     MixedThreads(Vec<u32>),
     /// Threads that exchange messages of a stand-in for MPI: for tests.
@@ -64,7 +66,7 @@ impl std::str::FromStr for TransportKind {
 }
 
 impl TransportKind {
-    /// Ends of a world whose ranks are threads of this process.
+    /// Returns the ends of a world whose ranks are threads of this process.
     #[cfg(not(loom))]
     pub(crate) fn ends(&self, size: usize) -> Result<Vec<Endpoint>> {
         Ok(match self {
@@ -92,12 +94,12 @@ impl TransportKind {
                 let ends = fencepost_transport::mpi::hybrid_stand_in(&hosts)?;
                 ends.into_iter().map(Endpoint::HybridMpi).collect()
             }
-            // Their ends are made by each process for itself.
+            // Each process makes its own end.
             TransportKind::Shm | TransportKind::Tcp | TransportKind::Mpi => Vec::new(),
         })
     }
 
-    /// The value of `FENCEPOST_TRANSPORT`, if it is set.
+    /// Returns the value of `FENCEPOST_TRANSPORT`, if it is set.
     ///
     /// # Errors
     /// `ARG` for a value that does not name a transport.
@@ -105,12 +107,12 @@ impl TransportKind {
         environment::read("FENCEPOST_TRANSPORT")
     }
 
-    /// Whether ranks reach each other in the same way.
+    /// Returns whether ranks reach each other in the same way.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
-    /// Whether ranks are processes.
+    /// Returns whether ranks are processes.
     pub(crate) fn is_of_processes(&self) -> bool {
         matches!(self, TransportKind::Shm | TransportKind::Tcp | TransportKind::Mpi)
     }

@@ -1,4 +1,5 @@
-//! [`Unfenced`]: operations that were collected and never fenced. Who forgets a fence is told so when its program ends.
+//! [`Unfenced`]: operations that were collected and never fenced. A program that forgets a fence
+//! gets a report when it ends.
 
 use fencepost_planner::explain::number_of;
 use std::cell::RefCell;
@@ -9,7 +10,7 @@ use std::panic::Location;
 #[derive(Default)]
 pub(crate) struct Unfenced(RefCell<(Vec<Forgotten>, usize)>);
 
-/// The number of windows that are told one by one.
+/// The number of windows that are reported one by one.
 const MOST: usize = 8;
 
 /// A window with operations that no fence has carried out.
@@ -17,9 +18,9 @@ pub(crate) struct Forgotten {
     /// The number of the window.
     pub(crate) window: u32,
     pub(crate) operations: usize,
-    /// Whether there are perhaps more: some have left early.
+    /// Whether there may be more operations, because some were sent early.
     pub(crate) at_least: bool,
-    /// The line of the first of them, where it is kept.
+    /// The line of the first of them, if it is kept.
     pub(crate) first: Option<&'static Location<'static>>,
     /// The line that made the window, or fenced it last.
     pub(crate) since: &'static Location<'static>,
@@ -31,7 +32,7 @@ impl Unfenced {
         if told.len() < MOST { told.push(forgotten) } else { *more += 1 }
     }
 
-    /// Returns all in words, and a line to begin at, if there are any; nothing is kept.
+    /// Takes all of them. Returns a text about them and a line at which to begin, if there are any.
     pub(crate) fn take(&self) -> Option<(String, &'static Location<'static>)> {
         let (told, more) = self.0.take();
         let first = told.first()?;

@@ -34,14 +34,14 @@ use std::sync::Arc;
 
 /// One rank's part of a distributed array that other ranks put into, get from and accumulate into.
 ///
-/// It derefs to a slice of the local part. Operations are collected, and happen at the next [fence](Self::fence) of the
-/// window: until then neither the window nor its peers see them. A window is neither `Send` nor `Sync`: hand threads
-/// the slice.
+/// It derefs to a slice of the local part. Operations are collected, and happen at the next
+/// [fence](Self::fence) of the window: until then neither the window nor its peers see them. A
+/// window is neither `Send` nor `Sync`: pass the slice to threads.
 ///
 /// # Source
 /// MPI 4.1, section 12.2.1 (MPI_WIN_ALLOCATE); active target synchronisation only.
 pub struct Window<T: Element> {
-    /// The first thing that keeps a window from other threads: the compiler's error names it.
+    /// The first field that keeps a window from other threads: the compiler's error names it.
     threads: PhantomData<dyn OtherThreadsTakeTheSliceOfAWindow>,
     /// The elements, as the program alone accesses them.
     pub(crate) data: *mut T,
@@ -52,43 +52,49 @@ pub struct Window<T: Element> {
     element: PhantomData<T>,
 }
 
-/// What the compiler's error names where a thread takes a window, with the way out: `let cells = &mut u[..];` before the thread.
+/// The trait that the compiler's error names if a thread takes a window. Its name contains the way
+/// out: `let cells = &mut u[..];` before the thread.
 trait OtherThreadsTakeTheSliceOfAWindow {}
 
-/// The state of a window apart from its memory.
+/// The state of a window without its memory.
 pub struct WindowCore {
     pub(crate) key: WindowKey,
     pub(crate) element: ElementType,
     pub(crate) world: Rc<WorldCore>,
     /// This rank's region.
     pub(crate) region: Arc<Region>,
-    /// Every rank's length, and where its part is.
+    /// Every rank's length, and the address of its part.
     pub(crate) peers: Vec<Peer>,
     /// Which of the two sets of outboxes is being filled.
     pub(crate) set: Cell<usize>,
-    /// Whether elements of this window may be sources of records in it: they are read as the fence is entered.
+    /// Whether elements of this window may be sources of records in it. They are read as the fence
+    /// is entered.
     pub(crate) elements: Cell<bool>,
-    /// The other window whose elements are the sources of records instead, if there are any, with the line of the first of them.
+    /// The other window whose elements are the sources of records instead, if there are any, with
+    /// the line of the first of them.
     pub(crate) of_other: Cell<Option<(WindowKey, &'static Location<'static>)>>,
-    /// Whether no operation on a datatype, and no get that is not on the fast path, waits for the fence: only records do.
+    /// Whether only records wait for the fence: no operation on a datatype, and no get that is not
+    /// on the fast path.
     pub(crate) plain: Cell<bool>,
-    /// The most elements of one operation that travel among the records, for a rank whose memory is reached.
+    /// The most elements of one operation that travel among the records, for a rank whose memory is
+    /// reached.
     pub(crate) few: usize,
-    /// Room to pack parts of slices in.
+    /// A buffer in which parts of slices are packed.
     pub(crate) packed: Cell<Vec<u8>>,
-    /// Gets, and what else is not an outbox's.
+    /// Gets, and everything else that is not in an outbox.
     pub(crate) pending: RefCell<Pending>,
-    /// On the list of gets.
+    /// The writer of the list of gets.
     pub(crate) getting: LogWriter<One>,
-    /// This window, in what says whose gets are collected.
+    /// This window, in the record of whose gets are collected.
     pub(crate) asking: Asking,
     /// The mode that operations without one of their own prefer.
     pub(crate) mode: Cell<Mode>,
     /// Applies records to a window of this element type.
     pub(crate) apply: Apply,
-    /// Whether small operations go the fast path: not while calls are matched with a plan. Read by [`is_short`](Self::is_short).
+    /// Whether small operations take the fast path, which they do not while calls are matched with
+    /// a plan. Read by [`is_short`](Self::is_short).
     pub(crate) short: Cell<bool>,
-    /// Whether an access has shut the fast paths, which are opened again when they are asked for.
+    /// Whether an access has shut the fast paths, which are opened again when they are needed.
     pub(crate) reopens: Cell<bool>,
     /// The fast paths, by target.
     pub(crate) fast_paths: Rc<[FastPath]>,
@@ -96,19 +102,20 @@ pub struct WindowCore {
     pub(crate) closed: Cell<bool>,
     /// The prepared superstep whose calls are being matched, and which of its windows this is.
     pub(crate) matching: RefCell<Option<(Rc<dyn Planned>, WindowId)>>,
-    /// Whether there are ranks to whom operations travel in frames.
+    /// Whether there are ranks to which operations travel in frames.
     pub(crate) apart: bool,
-    /// Whether there are ranks whose memory is not reached: for them operations may leave early.
+    /// Whether there are ranks whose memory is not reached. Operations for them may be sent early.
     pub(crate) far: bool,
-    /// What travelled to and from ranks whose outboxes are not read in place.
+    /// What was sent to and received from ranks whose outboxes are not read in place.
     pub(crate) remembered: RefCell<Remembered>,
-    /// The history of what went to them, by the line that its epoch began at.
+    /// The history of what was sent to them, by the line at which its epoch began.
     pub(crate) history: RefCell<History>,
-    /// The operations asked for since the last fence, where they are to be explained.
+    /// The operations called since the last fence, if they are to be explained.
     pub(crate) notes: RefCell<Vec<Note>>,
-    /// The calls since the last fence, where conflicts are looked for.
+    /// The calls since the last fence, if conflicts are looked for.
     pub(crate) checked: Checked,
-    /// Whether each call is kept with its line, to be explained or checked: then none goes the fast path.
+    /// Whether each call is kept with its line, to be explained or checked. Then none takes the
+    /// fast path.
     pub(crate) observed: Cell<bool>,
     /// The handler of errors.
     pub(crate) handler: Handler,
@@ -118,11 +125,12 @@ pub struct WindowCore {
     pub(crate) accesses: Cell<usize>,
     /// Posts and accesses.
     pub(crate) exchange: RefCell<Exchange>,
-    /// Their ports; `None` for a window that is beyond the numbers that ports have.
+    /// The ports of posts and accesses; `None` for a window that is beyond the numbers that ports
+    /// have.
     pub(crate) known_ports: Option<Ports>,
     /// The line that made the window, or fenced it last.
     pub(crate) since: Cell<&'static Location<'static>>,
-    /// The line of the first operation since then, where [it is kept](Self::keep_first).
+    /// The line of the first operation since then, if [it is kept](Self::keep_first).
     pub(crate) first: Cell<Option<&'static Location<'static>>>,
     /// The promises and expectations of the program.
     pub(crate) hints: Hints,
@@ -133,9 +141,9 @@ pub struct WindowCore {
 /// The data that a rank has of another's part of a window.
 pub struct Peer {
     pub(crate) len: usize,
-    /// Its region, where values are shared.
+    /// Its region, if values are shared.
     pub(crate) region: Option<Arc<Region>>,
-    /// Its first element, where that is reached; else null.
+    /// Its first element, if that is reached; otherwise null.
     pub(crate) base: *mut u8,
 }
 
@@ -150,7 +158,7 @@ impl<T: Element> Window<T> {
         &self.core
     }
 
-    /// This rank.
+    /// Returns this rank.
     #[inline]
     pub fn rank(&self) -> usize {
         self.core.world.rank
@@ -168,19 +176,19 @@ impl<T: Element> Window<T> {
         self.len
     }
 
-    /// Whether this rank's part has no elements.
+    /// Returns whether this rank's part has no elements.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Gives up the operations that this rank has collected for the next fence: nobody sees them, and
-    /// tickets of gets stay empty.
+    /// Gives up the operations that this rank has collected for the next fence: nobody sees them,
+    /// and tickets of gets stay empty.
     ///
-    /// A rank that drops a window with such operations reports them when its program returns success,
-    /// unless a call on the window or the world has returned an error before. With a
-    /// [check](crate::Ranks::check), which debug builds have, `run` returns `RMA_SYNC` instead, with
-    /// the line of the first operation.
+    /// A rank that drops a window with such operations reports them when its program returns
+    /// success, unless a call on the window or the world has returned an error before. With a
+    /// [check](crate::Ranks::check), which debug builds have, `run` returns `RMA_SYNC` instead,
+    /// with the line of the first operation.
     ///
     /// ```
     /// # fencepost_runtime::ranks(2).run(|world| {
@@ -202,8 +210,8 @@ impl<T: Element> Window<T> {
 }
 
 impl WindowCore {
-    /// Let small operations go the fast path, or not; and nothing be collected while an access is open, or once the world has
-    /// ended.
+    /// Sets whether small operations take the fast path. Nothing is collected while an access is
+    /// open, or after the world has ended.
     pub(crate) fn allow(&self, short: bool) {
         self.reopens.set(self.accesses.get() > 0);
         let short = short && self.accesses.get() == 0 && self.world.alive().is_ok();
@@ -212,11 +220,11 @@ impl WindowCore {
             self.checked.forget_lines();
         }
         let holds_until_fence = self.holds_until_fence();
-        // The first operation goes the long way where its line is kept.
+        // The first operation does not take the fast path if its line is kept.
         let short = short && (self.first.get().is_some() || !self.world.supersteps.checks());
         let gets_are_short = short && !self.observed.get() && self.peers.len() <= RANKS;
         for (fast_path, peer) in self.fast_paths.iter().zip(&self.peers) {
-            // What may leave early goes the long way, and what is observed.
+            // Operations that may be sent early do not take the fast path, nor do observed ones.
             let open = short && (holds_until_fence || !peer.base.is_null()) && !self.observed.get();
             let below = |open| if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };
             fast_path.lead(peer.base, below(open));
@@ -224,15 +232,16 @@ impl WindowCore {
         }
     }
 
-    /// Forgets the elements that this rank had: what it stores and loads from here on is not looked at.
+    /// Forgets the elements that this rank had. Its stores and loads from here on are not looked
+    /// at.
     #[inline]
     pub(crate) fn forget_part(&self) {
         self.checked.forget_part();
         self.region.open();
     }
 
-    /// Whether small operations go the fast path. After an access it is opened by the first that asks: a window that is only
-    /// posted and accessed does not pay for that.
+    /// Returns whether small operations take the fast path. After an access the first caller opens
+    /// it again, so a window that is only posted and accessed does not pay for that.
     #[inline(always)]
     pub(crate) fn is_short(&self) -> bool {
         self.short.get() || self.reopens.get() && self.opens_again()
@@ -246,7 +255,7 @@ impl WindowCore {
         self.short.get()
     }
 
-    /// An access was opened: nothing goes the fast path.
+    /// Closes the fast path, because an access was opened.
     #[inline]
     pub(crate) fn shut_for_access(&self) {
         if !self.reopens.get() || self.short.get() {
@@ -254,17 +263,18 @@ impl WindowCore {
         }
     }
 
-    /// Whether operations that ask for no mode of their own stay here until the fence.
+    /// Returns whether operations that request no mode of their own stay here until the fence.
     pub(crate) fn holds_until_fence(&self) -> bool {
         self.departure(Mode::Auto) == Departure::Held
     }
 
-    /// When an operation that asks for `mode` leaves for a rank whose memory is not reached.
+    /// Returns when an operation that requests `mode` is sent to a rank whose memory is not
+    /// reached.
     pub(crate) fn departure(&self, mode: Mode) -> Departure {
         Departure::of(self.asked(mode), self.history.borrow().predicted())
     }
 
-    /// The mode that an operation which asks for `mode` is to have.
+    /// Returns the mode that an operation which requests `mode` is to have.
     pub(crate) fn asked(&self, mode: Mode) -> Mode {
         match mode {
             _ if !self.world.plans.get() => Mode::Aggressive,
@@ -273,7 +283,7 @@ impl WindowCore {
         }
     }
 
-    /// The world has ended: nothing is collected any more, whatever this rank is in the middle of.
+    /// Stops collecting, because the world has ended, whatever this rank is in the middle of.
     #[cold]
     pub(crate) fn shut(&self) {
         self.short.set(false);
@@ -284,7 +294,7 @@ impl WindowCore {
         }
     }
 
-    /// The ports of posts and accesses.
+    /// Returns the ports of posts and accesses.
     ///
     /// # Errors
     /// As [`Ports::of`].
@@ -302,19 +312,20 @@ impl WindowCore {
         Ports::of(self.key.window).map_err(|error| error.on_rank(self.world.rank).at(site))
     }
 
-    /// Whether the window is posted, or an access to it open.
+    /// Returns whether the window is posted, or an access to it open.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.posted.get() || self.accesses.get() > 0
     }
 
-    /// The post or start that has left the window open, if one has, in words.
+    /// Returns a text about the post or start that has left the window open, if one has.
     #[inline]
     pub(crate) fn open_since(&self) -> Option<String> {
         if self.is_open() { self.opened_at() } else { None }
     }
 
-    /// The doings of this rank that are in the way of a call that takes the window, in words.
+    /// Returns a text about what this rank has left open that is in the way of a call that takes
+    /// the window.
     pub(crate) fn still_open(&self) -> Option<&'static str> {
         if self.is_pending() || self.world.is_named_elsewhere(self.key) {
             return Some("has collected operations on the window for its next fence: fence it first");
@@ -332,7 +343,8 @@ impl WindowCore {
         Some(format!("window {window} is {what} since {file}:{line}"))
     }
 
-    /// Begin to fill the outboxes of `set`, which nobody reads; what was collected before was [counted](Self::count).
+    /// Begins to fill the outboxes of `set`, which nobody reads. What was collected before was
+    /// [counted](Self::count).
     pub(crate) fn fill(&self, set: usize) {
         self.fill_outboxes(set);
         self.plain.set(true);
@@ -343,12 +355,13 @@ impl WindowCore {
         unsafe { self.getting.lower(&pending.gets) };
     }
 
-    /// [`fill`](Self::fill), without what waits in no outbox.
+    /// Does the same as [`fill`](Self::fill), except for what waits in no outbox.
     #[inline]
     pub(crate) fn fill_outboxes(&self, set: usize) {
         self.set.set(set);
         for (target, fast_path) in self.fast_paths.iter().enumerate() {
-            // SAFETY: a set's outboxes live as long as the region, and while it is filled its owner alone touches it.
+            // SAFETY: a set's outboxes live as long as the region, and while it is filled its owner
+            // alone touches it.
             unsafe {
                 match self.region.made_outbox(set, target) {
                     Some(outbox) => {
@@ -361,12 +374,12 @@ impl WindowCore {
         }
     }
 
-    /// Count what was collected: the outboxes of the set being filled may be read now. Until the next is filled nothing
-    /// goes the fast path.
+    /// Counts what was collected, so that the outboxes of the set being filled may be read. Nothing
+    /// takes the fast path until the next set is filled.
     pub(crate) fn count(&self) {
         for (target, fast_path) in self.fast_paths.iter().enumerate() {
             match self.region.made_outbox(self.set.get(), target) {
-                // SAFETY: the set being filled is touched by its owner only, and writers are on it alone.
+                // SAFETY: only its owner touches the set being filled, and writers are on it alone.
                 Some(outbox) => unsafe { fast_path.writer.lift(&mut (*outbox).records) },
                 None => fast_path.writer.leave(),
             }
@@ -381,7 +394,8 @@ impl WindowCore {
         if self.region.made_outbox(self.set.get(), target).is_none() {
             writer.leave();
         }
-        // SAFETY: the set being filled is touched by its owner only, and while the writer is lifted by this reference only.
+        // SAFETY: only its owner touches the set being filled, and while the writer is lifted only
+        // by this reference.
         let outbox = unsafe { &mut *self.region.make_outbox(self.set.get(), target) };
         // SAFETY: writers are on the set being filled alone.
         unsafe { writer.lift(&mut outbox.records) };
@@ -391,7 +405,7 @@ impl WindowCore {
         result
     }
 
-    /// The gets that were collected so far, all of them counted.
+    /// Runs `act` on the gets that were collected so far, with all of them counted.
     pub(crate) fn pending<R>(&self, act: impl FnOnce(&mut Pending) -> R) -> R {
         self.plain.set(false);
         let pending = &mut *self.pending.borrow_mut();
@@ -409,10 +423,11 @@ impl<T: Element> Deref for Window<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` elements of the region, initialised (zeroed, any bit pattern valid), aligned; others touch them
-        // only while this rank is inside a call that has the window by `&mut`, or a superstep that was begun has it by
-        // value (W1). Where they are mapped twice (`Region::lent`) this is so of both mappings, and the compiler knows of neither
-        // that nothing else has its address.
+        // SAFETY: `len` elements of the region, initialised (zeroed, any bit pattern valid),
+        // aligned; others touch them only while this rank is inside a call that has the window by
+        // `&mut`, or a superstep that was begun has it by value (W1). If they are mapped twice
+        // (`Region::lent`) this is so of both mappings, and the compiler knows of neither that
+        // nothing else has its address.
         unsafe { std::slice::from_raw_parts(self.data, self.len) }
     }
 }
@@ -431,7 +446,8 @@ impl Drop for WindowCore {
         if !self.apart {
             return; // regions are counted by reference
         }
-        // Reach is mutual: the ranks whose memory this rank reaches, itself included, are those that reach its own.
+        // Reach is mutual: the ranks whose memory this rank reaches, itself included, are those
+        // that reach its own.
         let mut reached = self.peers.iter().map(|peer| peer.base).filter(|base| !base.is_null());
         let Some(first) = reached.next() else { return };
         let reaching = 1 + reached.count();
@@ -439,23 +455,25 @@ impl Drop for WindowCore {
         let done: Done = if region.is_adopted() {
             Box::new(|| true) // nobody else has reached it
         } else {
-            // SAFETY: the part is reached, this rank drops the window only here, and keeps its part as the function says, or for good.
+            // SAFETY: the part is reached, this rank drops the window only here, and keeps its part
+            // as the function requires, or for good.
             unsafe { let_go(region.base(), first, reaching) }
         };
         if let Some(memory) = Arc::into_inner(region).map(Region::into_memory) {
             match self.world.endpoint.try_borrow_mut() {
                 Ok(mut endpoint) => endpoint.keep(memory, Until::Done(done)),
-                Err(_) => std::mem::forget(memory), // dropped inside a call of the transport: kept for good
+                Err(_) => std::mem::forget(memory), // dropped inside a transport call: kept for good
             }
         }
     }
 }
 
 impl WindowCore {
-    /// Posts and accesses of the window are over: their ports are closed, and what others may still read is kept.
+    /// Ends the posts and accesses of the window: closes their ports, and keeps what others may
+    /// still read.
     fn let_go_of_frames(&mut self) {
         let exchange = std::mem::take(self.exchange.get_mut());
-        // What was lent is answered until the world is over.
+        // Requests for what was exposed are answered until the world is over.
         let is_served = exchange.posted.is_some() && self.far;
         if is_served {
             self.world.lendings.copy(self.key.window);

@@ -1,4 +1,4 @@
-//! [`Windows`]: those that are fenced together.
+//! [`Windows`]: windows that are fenced together.
 
 use crate::kernel::element::Element;
 use crate::state::window::{Window, WindowCore};
@@ -37,12 +37,12 @@ pub(crate) type Few<T> = SmallVec<[T; 6]>;
 /// Windows that are kept alive.
 pub(crate) type Held = Few<Rc<WindowCore>>;
 
-/// These windows, kept alive.
+/// Returns these windows, kept alive.
 pub(crate) fn held<'w>(windows: impl IntoIterator<Item = &'w Rc<WindowCore>>) -> Held {
     windows.into_iter().cloned().collect()
 }
 
-/// `windows`, as a fence takes them.
+/// Calls `act` with `windows` in the form that a fence takes.
 pub(crate) fn with<R>(windows: &Held, act: impl FnOnce(&[&WindowCore]) -> Result<R>) -> Result<R> {
     if windows.is_empty() {
         return Err(Error::new(ErrorClass::Intern, "a superstep without windows"));
@@ -51,8 +51,8 @@ pub(crate) fn with<R>(windows: &Held, act: impl FnOnce(&[&WindowCore]) -> Result
     act(&all)
 }
 
-/// Windows that are fenced together: `&mut u`, `(&mut u, &mut v)` and so on to six, an array, a slice or a vector of windows of one
-/// type, or a list of `&mut dyn AnyWindow`.
+/// Windows that are fenced together: `&mut u`, `(&mut u, &mut v)` and so on to six, an array, a
+/// slice or a vector of windows of one type, or a list of `&mut dyn AnyWindow`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be fenced",
     label = "not a `&mut` window, and no list of windows",

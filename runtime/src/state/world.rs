@@ -54,10 +54,10 @@ pub(crate) struct WorldCore {
     pub(crate) id: u64,
     pub(crate) rank: usize,
     pub(crate) size: usize,
-    /// Whether this rank reaches everybody's memory.
+    /// Whether this rank reaches the memory of all ranks.
     pub(crate) reaches_all: bool,
-    /// Whether fences of one window may go straight, if only records wait for them: this rank reaches everybody's memory,
-    /// and notifies each rank.
+    /// Whether fences may take the short path if only records wait for them: this rank reaches the
+    /// memory of all ranks, and notifies each rank.
     pub(crate) is_straight: bool,
     /// Whether some ranks reach each other's memory.
     pub(crate) reaches_some: bool,
@@ -71,39 +71,41 @@ pub(crate) struct WorldCore {
     pub(crate) key: Key,
     pub(crate) call_sites: Arc<CallSites>,
     pub(crate) kind: TransportKind,
-    /// The cost of communication, for all decisions of this world: the same on all ranks, since it is in the [`Key`].
+    /// The cost of communication, for all decisions of this world. It is the same on all ranks,
+    /// since it is in the [`Key`].
     pub(crate) machine: Machine,
-    /// Supersteps so far: the high half of every word.
+    /// The number of supersteps so far: the high half of every word.
     pub(crate) number: Cell<u32>,
-    /// The way in which ranks learn who has entered an exchange, and who has something for whom: the one that the program has
-    /// chosen, or the machine model.
+    /// How ranks find out which ranks have entered an exchange, and which have something for whom.
+    /// Chosen by the program, or by the machine model.
     pub(crate) census: Census,
-    /// The way that the exchange takes which this rank is in, or was in last.
+    /// The census of the exchange that this rank is in, or was in last.
     pub(crate) taken: Cell<Census>,
-    /// From how many targets of each rank on the model has a reduced census sooner over than a sparse one; and whether each
-    /// had as many in the last fence.
+    /// The number of targets of each rank from which on, by the model, a reduced census is over
+    /// sooner than a sparse one; and whether each rank had that number in the last fence.
     pub(crate) dense: (u32, Cell<bool>),
-    /// The most bytes of a frame of operations that rides in a census.
+    /// The most bytes of a frame of operations that is piggybacked on a census.
     pub(crate) short: usize,
-    /// Where the ranks stand in a reduced census, once there was one.
+    /// The positions of the ranks in a reduced census, after the first one.
     pub(crate) halving: OnceCell<Halving>,
     /// The census that the program has chosen, for this world and those split from it.
     pub(crate) chosen_census: Option<Census>,
-    /// On which hosts the ranks are, and who speaks for whom in a sparse census.
+    /// The hosts of the ranks, and their leaders in a sparse census.
     pub(crate) stands: Stands,
-    /// What came in the last census.
+    /// The items of the last census.
     pub(crate) items: RefCell<Items>,
     /// Which collective call this rank is in.
     pub(crate) calls: Calls,
-    /// A digest of the prepared supersteps that were run since the last exchange in which all ranks agreed.
+    /// A digest of the prepared supersteps that were run since the last exchange in which all ranks
+    /// agreed.
     pub(crate) ran: Cell<u64>,
-    /// Collective calls that made something so far.
+    /// The number of collective calls that made something so far.
     pub(crate) made: Cell<u32>,
-    /// Length and element type of this rank's part of each window that lives.
+    /// The length and element type of this rank's part of each window that exists.
     pub(crate) windows: RefCell<BTreeMap<u32, (usize, ElementType)>>,
-    /// Room for copies of what others have exposed to this rank.
+    /// A buffer for copies of what others have exposed to this rank.
     pub(crate) copied: Cell<Vec<u8>>,
-    /// The windows that operations are collected for.
+    /// The windows for which operations are collected.
     collecting: RefCell<BTreeMap<u32, Weak<WindowCore>>>,
     /// The windows that are posted to ranks which do not reach them.
     pub(crate) lendings: Arc<Lendings>,
@@ -113,7 +115,7 @@ pub(crate) struct WorldCore {
     sections: Cell<bool>,
     /// The number of parts of windows that this rank holds by locks which were flushed.
     pub(crate) held_parts: Cell<usize>,
-    /// What serves this rank's parts of windows for locks, where ranks do not reach them.
+    /// What serves this rank's parts of windows for locks, for ranks that do not reach them.
     pub(crate) lock_service: OnceCell<Arc<Service>>,
     /// The limits of messages that no receive has taken.
     pub(crate) limits: Cell<Limits>,
@@ -127,57 +129,62 @@ pub(crate) struct WorldCore {
     pub(crate) in_flight: RefCell<Vec<Rc<dyn InFlight>>>,
     /// Whether this rank has declared that it accesses memory of other ranks.
     touching: Cell<bool>,
-    /// The line that began the superstep of all ranks that is not finished yet: no other call of all ranks is admitted.
+    /// The line that began the superstep of all ranks that is not finished yet. No other call of
+    /// all ranks is admitted meanwhile.
     pub(crate) begun: Cell<Option<&'static Location<'static>>>,
     /// The reason why the world has ended.
     pub(crate) dead: RefCell<Option<Cause>>,
-    /// Counts the failures that concern this rank, and up to which count none was one of a rank of
-    /// this world.
+    /// Counts the failures that concern this rank. `heeded` is the count up to which none was a
+    /// failure of a rank of this world.
     pub(crate) alarms: Alarms,
     pub(crate) heeded: Cell<u32>,
-    /// The worlds that this one was split from, the one of the whole program first. Each of them
+    /// The worlds from which this one was split, the one of the whole program first. Each of them
     /// may be dropped.
     pub(crate) above: RefCell<Vec<Weak<WorldCore>>>,
-    /// All worlds that this rank has split off in this `run`, the one that it was entered with excepted.
+    /// All worlds that this rank has split off in this `run`, except the one with which it was
+    /// entered.
     pub(crate) parts: RefCell<Rc<Parts>>,
-    /// What was collected and never fenced, in all worlds of this run.
+    /// The operations that were collected and never fenced, in all worlds of this run.
     pub(crate) unfenced: RefCell<Rc<Unfenced>>,
-    /// Payloads that others may still read, with the rank that reads each, and the number of its frame.
+    /// Payloads that others may still read, with the rank that reads each, and the number of its
+    /// frame.
     pub(crate) kept: RefCell<Vec<(usize, u64, Vec<u8>)>>,
-    /// Frames posted to each rank by [`WorldCore::post_kept`] or counted by [`WorldCore::posted`].
+    /// The number of frames posted to each rank by [`WorldCore::post_kept`] or counted by
+    /// [`WorldCore::posted`].
     pub(crate) posts: RefCell<Vec<u64>>,
-    /// Windows of the prepared superstep whose calls are being matched.
+    /// The windows of the prepared superstep whose calls are being matched.
     pub(crate) matched: RefCell<Vec<(WindowKey, WindowId)>>,
-    /// Whose gets are being collected.
+    /// The windows whose gets are being collected.
     pub(crate) streaks: Streaks,
     pub(crate) mode: Cell<Mode>,
     /// Whether order is kept in epochs from here on.
     pub(crate) order: Cell<Order>,
-    /// Whether anything is planned; else every operation is a message of its own.
+    /// Whether anything is planned; otherwise every operation is a message of its own.
     pub(crate) plans: Cell<bool>,
     pub(crate) traffic: Cell<Traffic>,
-    /// Whether the operations of some rank in the last dynamic epoch were not, or may not have been, those of the epoch
-    /// before.
+    /// Whether the operations of some rank in the last dynamic epoch were not, or may not have
+    /// been, those of the epoch before.
     pub(crate) changed: Cell<bool>,
-    /// Whether some rank described operations then, to a rank that it exchanges messages with.
+    /// Whether some rank described operations in that epoch, to a rank with which it exchanges
+    /// messages.
     pub(crate) described: Cell<bool>,
     /// The supersteps that this rank is in.
     pub(crate) supersteps: Supersteps,
-    /// Whether what epochs do is kept to be explained.
+    /// Whether data about epochs is kept to explain them.
     pub(crate) explains: Cell<bool>,
     pub(crate) explained: RefCell<Explained>,
     /// The search for conflicts.
     pub(crate) checks: Checks,
     /// The treatment of waits that last.
     pub(crate) stalls: RefCell<Stalls>,
-    /// The name of each rank's host, for messages; none, where all are on one.
+    /// The name of each rank's host, for messages; empty if all are on one.
     pub(crate) hosts: RefCell<Vec<Arc<str>>>,
     /// The handler of errors.
     pub(crate) handler: Handler,
 }
 
 impl World {
-    /// `takers`: how many ranks of this process know the world by this number.
+    /// Makes a world that `takers` ranks of this process know by this number.
     pub(crate) fn new(
         (id, takers): (u64, usize),
         endpoint: Endpoint,
@@ -268,7 +275,7 @@ impl World {
         &self.core
     }
 
-    /// This rank, from 0.
+    /// Returns this rank, from 0.
     #[doc(alias = "MPI_Comm_rank")]
     #[inline]
     pub fn rank(&self) -> usize {
@@ -287,17 +294,20 @@ impl World {
         self.core.traffic.get()
     }
 
-    /// The kind of the last successful epoch that was not prepared: equal on all ranks. `Dynamic` before the first.
+    /// Returns the kind of the last successful epoch that was not prepared, which is equal on all
+    /// ranks. `Dynamic` before the first.
     pub fn last_epoch(&self) -> EpochKind {
         if self.core.changed.get() { EpochKind::Dynamic } else { EpochKind::Replayed }
     }
 
-    /// Returns the counts of what the transport has sent for this rank so far, counted where it is handed over.
+    /// Returns the counts of what the transport has sent for this rank so far, counted where it is
+    /// handed over.
     pub fn meter(&self) -> fencepost_transport::Meter {
         self.core.endpoint.borrow().meter().clone()
     }
 
-    /// The rank's program has ended: it leaves this world, and all that were split from it, which it may have forgotten.
+    /// Leaves this world, and all that were split from it, which the program may have forgotten,
+    /// because the rank's program has ended.
     pub(crate) fn leave(&self, how: Leave) {
         let parts = self.core.parts.borrow().take();
         for part in parts.iter().filter_map(Weak::upgrade) {
@@ -307,7 +317,7 @@ impl World {
     }
 }
 
-/// Worlds that one rank has split off, as far as they are there.
+/// Worlds that one rank has split off, if they still exist.
 pub(crate) type Parts = RefCell<Vec<Weak<WorldCore>>>;
 
 impl grid::RankPosition for World {
@@ -320,7 +330,7 @@ impl grid::RankPosition for World {
 }
 
 impl WorldCore {
-    /// The word of the next superstep.
+    /// Returns the word of the next superstep.
     #[inline]
     pub(crate) fn next_word(&self, hash: u32) -> u64 {
         let number = self.number.get().wrapping_add(1);
@@ -328,15 +338,15 @@ impl WorldCore {
         u64::from(number) << 32 | u64::from(hash)
     }
 
-    /// One more dynamic epoch has succeeded.
+    /// Counts a dynamic epoch that has succeeded.
     #[inline]
     pub(crate) fn count_epoch(&self) {
         let traffic = self.traffic.get();
         self.traffic.set(Traffic { epochs: traffic.epochs + 1, ..traffic });
     }
 
-    /// Begins an exchange; returns the census that it takes, which is the same on all ranks: they have heard the same in the
-    /// last fence in which all agreed.
+    /// Begins an exchange. Returns its census, which is the same on all ranks: they received the
+    /// same flags in the last fence in which all agreed.
     #[inline]
     pub(crate) fn take_census(&self) -> Census {
         let taken = if self.dense.1.get() { Census::Reduced } else { self.census };
@@ -344,17 +354,19 @@ impl WorldCore {
         taken
     }
 
-    /// Whether the next exchange may take another census than this one, since the machine model chooses.
+    /// Returns whether the next exchange may take another census than this one, since the machine
+    /// model chooses.
     pub(crate) fn may_switch(&self) -> bool {
         self.chosen_census.is_none() && self.census == Census::Sparse
     }
 
-    /// Where the ranks stand in a reduced census.
+    /// Returns the positions of the ranks in a reduced census.
     pub(crate) fn halving(&self) -> &Halving {
         self.halving.get_or_init(|| Halving::new(&self.stands))
     }
 
-    /// Start as if these numbers of supersteps and windows had been: tests begin near the end of the numbers.
+    /// Continues as if there had been these numbers of supersteps and windows, so that tests begin
+    /// near the end of the numbers.
     pub(crate) fn begin_at(&self, supersteps: u32, made: u32) {
         self.number.set(supersteps);
         self.calls.begin_at(supersteps);
@@ -370,7 +382,7 @@ impl WorldCore {
         if let (Some(read), Ok(mut endpoint)) = (self.reads.get(), self.endpoint.try_borrow_mut()) {
             read(self, &mut endpoint); // what was taken is not sent once more
         }
-        // A rank may return `Ok` after the world ended; the other ranks still learn the cause.
+        // A rank may return `Ok` after the world ended; the other ranks still receive the cause.
         let how = match (how, self.why_dead()) {
             (Leave::Finished, Some(why)) => Leave::Failed(why),
             (Leave::Finished, None) => match self.in_flight.borrow().first() {
@@ -402,12 +414,13 @@ impl WorldCore {
         endpoint.leave(how);
     }
 
-    /// The line that began a request that is not complete, and that others take part in, if there is one: it was leaked.
+    /// Returns the line that began a request that is not complete and in which others take part, if
+    /// there is one: it was leaked.
     fn open_request(&self) -> Option<&'static Location<'static>> {
         self.messages.get().and_then(|messages| messages.borrow().open_request())
     }
 
-    /// Goes on with all that this rank has begun, while it waits for something else.
+    /// Advances everything that this rank has begun, while it waits for something else.
     #[inline]
     pub(crate) fn advance(&self, endpoint: &mut Endpoint) {
         self.in_flight.borrow().iter().for_each(|run| run.advance(endpoint));
@@ -419,13 +432,13 @@ impl WorldCore {
         }
     }
 
-    /// Whether this rank is in worlds that were split from others.
+    /// Returns whether this rank is in worlds that were split from others.
     #[inline]
     fn is_split(&self) -> bool {
         !self.parts.borrow().borrow().is_empty()
     }
 
-    /// Goes on with the receives that this rank has begun in other worlds than this one.
+    /// Advances the receives that this rank has begun in other worlds than this one.
     #[cold]
     fn advance_others(&self) {
         self.any_other(|other| {
@@ -438,7 +451,8 @@ impl WorldCore {
         });
     }
 
-    /// Whether this is so of any other world of this rank: the one that all were split from in the end, and those.
+    /// Returns whether this is so of any other world of this rank: the one from which all were
+    /// split in the end, and those.
     fn any_other(&self, is_so: impl Fn(&WorldCore) -> bool) -> bool {
         let first = self.above.borrow().first().and_then(Weak::upgrade);
         let parts = self.parts.borrow().clone();
@@ -447,26 +461,28 @@ impl WorldCore {
         first.into_iter().chain(parts).any(|other| !std::ptr::eq(&raw const *other, self) && is_so(&other))
     }
 
-    /// Whether receives that were begun may take something.
+    /// Returns whether receives that were begun may take something.
     fn receives(&self) -> bool {
         let messages = self.messages.get().map(|messages| messages.try_borrow());
         matches!(messages, Some(Ok(messages)) if !messages.posted.is_empty() || !messages.landing.is_empty())
     }
 
-    /// Whether something that this rank has begun may go on while it waits for something else.
+    /// Returns whether something that this rank has begun may go on while it waits for something
+    /// else.
     pub(crate) fn may_advance(&self) -> bool {
         let receives_elsewhere = || self.is_split() && self.any_other(WorldCore::receives);
         self.in_flight.borrow().iter().any(|run| run.is_open()) || self.lands() || receives_elsewhere()
     }
 
-    /// Whether elements of messages that were taken are on their way: their senders' attendants send them.
+    /// Returns whether elements of messages that were taken are in transit. The attendants of their
+    /// senders send them.
     fn lands(&self) -> bool {
         let messages = self.messages.get().map(|messages| messages.try_borrow());
         matches!(messages, Some(Ok(messages)) if !messages.landing.is_empty())
     }
 
-    /// Declares that this rank begins, or has ceased, to access memory of other ranks, unless it has declared so already;
-    /// returns `None` then, and whether it may begin otherwise.
+    /// Declares that this rank begins, or has ceased, to access memory of other ranks. Returns
+    /// `None` if it has declared so already, and otherwise whether it may begin.
     #[inline]
     pub(crate) fn touching(&self, endpoint: &mut Endpoint, on: bool) -> Option<bool> {
         (self.touching.get() != on).then(|| {
@@ -483,7 +499,7 @@ impl WorldCore {
         own(self).or_else(|| above.iter().rev().filter_map(Weak::upgrade).find_map(|above| own(&above)))
     }
 
-    /// Whether the world goes on.
+    /// Checks that the world goes on. The error is the cause of its end.
     #[inline]
     pub(crate) fn alive(&self) -> Result<()> {
         match &*self.dead.borrow() {
@@ -492,7 +508,7 @@ impl WorldCore {
         }
     }
 
-    /// The same, without the error.
+    /// Returns whether the world goes on, without an error.
     #[inline]
     pub(crate) fn goes_on(&self) -> bool {
         self.dead.borrow().is_none()
@@ -505,33 +521,34 @@ impl WorldCore {
         error.ending_world().passing_on(self.failed_rank(cause.rank, &cause.what))
     }
 
-    /// The name of a rank's host, where they have several.
+    /// Returns the name of a rank's host, if there are several.
     pub(crate) fn host_of(&self, rank: usize) -> Option<Arc<str>> {
         self.hosts.borrow().get(rank).cloned()
     }
 
-    /// The world has ended for this rank, unless it had: its windows collect nothing from here on.
+    /// Ends the world for this rank, unless it has ended: its windows collect nothing from here on.
     #[cold]
     pub(crate) fn die(&self, cause: Cause) {
         self.dead.borrow_mut().get_or_insert(cause);
-        self.alarms.raise(); // who has looked before looks again
+        self.alarms.raise(); // code that has looked before looks again
         self.heeded.set(self.alarms.count().wrapping_sub(1)); // the world is never quiet again
         for window in self.collecting.borrow().values().filter_map(Weak::upgrade) {
             window.shut();
         }
     }
 
-    /// Operations are collected for this window until it is forgotten.
+    /// Notes that operations are collected for this window until it is forgotten.
     pub(crate) fn collects(&self, window: &Rc<WindowCore>) {
         self.collecting.borrow_mut().insert(window.key.window, Rc::downgrade(window));
     }
 
-    /// An operation on one window names a section of another.
+    /// Notes that an operation on one window names a section of another.
     pub(crate) fn names_sections(&self) {
         self.sections.set(true);
     }
 
-    /// Whether operations on other windows that wait for their fence name sections of this one.
+    /// Returns whether operations on other windows that wait for their fence name sections of this
+    /// one.
     #[inline]
     pub(crate) fn is_named_elsewhere(&self, key: WindowKey) -> bool {
         self.sections.get() && self.names(key)
@@ -549,27 +566,27 @@ impl WorldCore {
         named
     }
 
-    /// A window of this world that operations are collected for.
+    /// Returns a window of this world for which operations are collected.
     pub(crate) fn collecting(&self, key: WindowKey) -> Option<Rc<WindowCore>> {
         self.collecting.borrow().get(&key.window).and_then(Weak::upgrade)
     }
 
-    /// Calls `act` with each window that operations are collected for, by its number.
+    /// Calls `act` with each window for which operations are collected, by its number.
     pub(crate) fn each_collecting(&self, mut act: impl FnMut(&WindowCore)) {
         self.collecting.borrow().values().filter_map(Weak::upgrade).for_each(|window| act(&window));
     }
 
-    /// Which window of the superstep whose calls are being matched this is.
+    /// Returns which window this is of the superstep whose calls are being matched.
     pub(crate) fn matching_window(&self, key: WindowKey) -> Option<WindowId> {
         self.matched.borrow().iter().find(|(other, _)| *other == key).map(|(_, id)| *id)
     }
 
-    /// Whether this rank has the window, or is in the call that makes it.
+    /// Returns whether this rank has the window, or is in the call that makes it.
     pub(crate) fn has_window(&self, window: u32) -> bool {
         self.windows.borrow().contains_key(&window)
     }
 
-    /// Length and element type of this rank's part of a window that lives.
+    /// Returns the length and element type of this rank's part of a window that exists.
     pub(crate) fn own(&self, key: WindowKey) -> Option<(usize, ElementType)> {
         self.windows.borrow().get(&key.window).copied()
     }
@@ -590,7 +607,8 @@ impl WorldCore {
         });
     }
 
-    /// Frames that were posted to `to` by others than [`post_kept`](Self::post_kept) count as well.
+    /// Counts a frame that was posted to `to` by other code than [`post_kept`](Self::post_kept).
+    /// Returns its number.
     pub(crate) fn posted(&self, to: usize) -> u64 {
         let posts = &mut self.posts.borrow_mut()[to];
         *posts += 1;
@@ -600,8 +618,8 @@ impl WorldCore {
 
 impl Drop for WorldCore {
     fn drop(&mut self) {
-        // A world that is dropped after it, or the one above it, has ended is not left as one that succeeded: ranks
-        // that wait for this rank learn the cause.
+        // A world that is dropped after it, or the one above it, has ended is not left as one that
+        // succeeded: ranks that wait for this rank receive the cause.
         let how = match self.why_dead() {
             Some(why) => Leave::Failed(why),
             None if std::thread::panicking() => Leave::Panicked("its thread was unwound".into()),

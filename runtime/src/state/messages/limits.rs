@@ -17,7 +17,7 @@ pub(crate) struct Limits {
 /// elements this takes more time than a request (benches/log/messages_and_collectives.md).
 const EAGER: (usize, usize) = (16 << 10, 1 << 20);
 
-/// The bytes that a message takes of [`Limits::unexpected`] besides its elements.
+/// The bytes that a message takes of [`Limits::unexpected`] in addition to its elements.
 pub(crate) const OVERHEAD: usize = 64;
 
 /// The number of messages that may be in the buffer of buffered sends at a time.
@@ -30,8 +30,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The bytes of the longest message whose elements are sent with it to a rank that is reached,
-    /// or is not.
+    /// Returns the bytes of the longest message whose elements are sent with it, to a rank that is
+    /// reached or to one that is not.
     #[inline]
     pub(crate) fn eager(&self, reached: bool) -> usize {
         self.eager.unwrap_or(if reached { EAGER.0 } else { EAGER.1 })

@@ -1,4 +1,5 @@
-//! [`Outbox`]: the elements of messages that their receivers ask for, or read, when they have taken them.
+//! [`Outbox`]: the elements of messages that their receivers request, or read, when they have taken
+//! the messages.
 
 use fencepost_transport::Bytes;
 use std::collections::BTreeMap;
@@ -16,34 +17,35 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-/// The bytes that a rank asks for at a time.
+/// The number of bytes that a rank requests at a time.
 const CHUNK: usize = 256 << 10;
 
-/// The elements of messages that were sent without them, by receiver and number of the message. The attendant of the rank
-/// reads them as well.
+/// The elements of messages that were sent without them, by receiver and number of the message. The
+/// attendant of the rank reads them as well.
 #[derive(Default)]
 pub(crate) struct Outbox {
     all: Mutex<BTreeMap<(usize, u64), Waiting>>,
-    /// Whether this rank has left: all that is asked for is sent unasked. Written under the lock.
+    /// Whether this rank has left: everything that would be requested is sent without a request.
+    /// Written under the lock.
     left: AtomicBool,
-    /// One more than the rank that has asked for what no rank asks for; 0 for none.
+    /// One more than the rank that has made a request which no rank makes; 0 for none.
     wrong: AtomicUsize,
 }
 
 /// A message that was sent without its elements.
 struct Waiting {
-    /// The number of chunks that were asked for.
+    /// The number of chunks that were requested.
     asked: u32,
     elements: Elements,
 }
 
-/// A message whose elements were copied, and that its receiver has not taken, or not all of it.
+/// A message whose elements were copied, and that its receiver has not taken completely.
 pub(crate) struct Left {
     pub(crate) to: usize,
     pub(crate) number: u64,
-    /// The elements are in front of this memory.
+    /// The memory, which begins with the elements.
     pub(crate) bytes: Bytes,
-    /// The bytes of the elements.
+    /// The number of bytes of the elements.
     pub(crate) len: usize,
     /// The number of chunks that were handed out.
     pub(crate) asked: usize,
@@ -57,7 +59,8 @@ enum Elements {
     Owned(Bytes, usize),
 }
 
-// SAFETY: borrowed elements are only read, under the lock, and are taken out before their memory is written or freed.
+// SAFETY: borrowed elements are only read, under the lock, and are taken out before their memory is
+// written or freed.
 unsafe impl Send for Elements {}
 
 impl Outbox {
@@ -65,10 +68,11 @@ impl Outbox {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds elements that stay where they are.
+    /// Adds elements that are not moved.
     ///
     /// # Safety
-    /// The bytes can be read, and nobody writes or frees them before they are [removed](Self::remove).
+    /// The bytes can be read, and nobody writes or frees them before they are
+    /// [removed](Self::remove).
     pub(crate) unsafe fn expose(&self, to: usize, number: u64, bytes: &[u8]) {
         self.insert(to, number, Elements::Borrowed(bytes.as_ptr(), bytes.len()));
     }
@@ -82,17 +86,18 @@ impl Outbox {
         self.all().insert((to, number), Waiting { asked: 0, elements });
     }
 
-    /// Returns a rank that has asked for what no rank asks for.
+    /// Returns a rank that has made a request which no rank makes.
     pub(crate) fn wrong(&self) -> Option<usize> {
         self.wrong.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Removes the elements of a message, if they are here: nobody reads them here any more.
+    /// Removes the elements of a message, if they are here. Nobody reads them here any more.
     pub(crate) fn remove(&self, to: usize, number: u64) {
         self.all().remove(&(to, number));
     }
 
-    /// Removes all elements that were copied, since this rank leaves: nothing is [shown](Self::show) any more.
+    /// Removes all elements that were copied, since this rank leaves. Nothing is
+    /// [shown](Self::show) any more.
     pub(crate) fn take_owned(&self) -> Vec<Left> {
         let mut all = self.all();
         self.left.store(true, Ordering::Relaxed);
@@ -106,8 +111,9 @@ impl Outbox {
         owned.collect()
     }
 
-    /// Shows the chunk of the elements of a message to `told` that `to` asks for: the next one. Shows nothing where no rank would
-    /// ask, and keeps that one has; and does not call `told` when this rank has left.
+    /// Shows the chunk of the elements of a message that `to` requests, which must be the next one,
+    /// to `told`. Shows an empty slice for a request that no rank makes, and remembers that `to`
+    /// has made one. Does not call `told` after this rank has left.
     pub(crate) fn show(&self, to: usize, number: u64, at: u32, told: impl FnOnce(&[u8])) {
         let mut all = self.all();
         if self.left.load(Ordering::Relaxed) {
@@ -117,7 +123,7 @@ impl Outbox {
         let bytes = waiting.map_or(&[][..], |waiting| {
             waiting.asked += 1;
             match &waiting.elements {
-                // SAFETY: of `expose`; the lock is held.
+                // SAFETY: that of `expose`; the lock is held.
                 Elements::Borrowed(first, len) => unsafe { std::slice::from_raw_parts(*first, *len) },
                 // SAFETY: the bytes were written before they were added.
                 Elements::Owned(bytes, len) => unsafe { std::slice::from_raw_parts(bytes.base(), *len) },
@@ -131,12 +137,12 @@ impl Outbox {
     }
 }
 
-/// The number of chunks of this number of bytes.
+/// Returns the number of chunks of this number of bytes.
 pub(crate) fn chunks(bytes: usize) -> usize {
     bytes.div_ceil(CHUNK)
 }
 
-/// The bytes of a chunk, of as many in all; none where there is no such chunk.
+/// Returns the range of a chunk among this number of bytes; empty if there is no such chunk.
 pub(crate) fn chunk(at: usize, bytes: usize) -> Range<usize> {
     let first = at.saturating_mul(CHUNK).min(bytes);
     first..bytes.min(first + CHUNK)

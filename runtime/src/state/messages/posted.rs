@@ -1,9 +1,10 @@
 //! [`Posted`]: the receives that have taken nothing, by what they name.
 //!
-//! A message is taken by the first receive that names it. The first few are in one list, and gone through. Of more than that, a
-//! message is named by those of its rank and its tag, of its rank and any, of any and its tag, and of any and any: each of these
-//! four has a list of its own, and the first of the four lists that was called first takes the message. So what a message
-//! costs does not grow with the number of receives.
+//! A message is taken by the first receive that names it. The first few receives are in one list,
+//! which is searched. Others that can name a message name its rank and its tag, its rank and any
+//! tag, any rank and its tag, or any rank and any tag. Each of these four has a list of its own,
+//! and of the first receives of the four lists the one that was called first takes the message. So
+//! the cost of a message does not grow with the number of receives.
 
 use crate::state::messages::receive::Receive;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -16,9 +17,10 @@ type List = VecDeque<(u64, Rc<Receive>)>;
 /// Receives that have taken nothing.
 #[derive(Default)]
 pub(crate) struct Posted {
-    /// At most [`FEW`] of them.
+    /// The first receives, at most [`FEW`].
     few: List,
-    /// The others, by what they name. It is looked up, or gone through in the order of the numbers.
+    /// The others, by what they name. The map is looked up, or searched in the order of the
+    /// numbers.
     lists: HashMap<Names, List, BuildHasherDefault<Mix>>,
     /// How many of the others name a rank and a tag, a rank and any, any and a tag, any and any.
     counts: [usize; 4],
@@ -26,10 +28,11 @@ pub(crate) struct Posted {
     number: u64,
 }
 
-/// How many receives are in one list.
+/// The number of receives that are in one list.
 const FEW: usize = 8;
 
-/// A rank, or any, and a tag, or any, as one number: the rank from bit 33 on, and each as one more, or 0.
+/// A rank, or any, and a tag, or any, as one number: the rank from bit 33 on, and each as one more,
+/// or 0.
 type Names = u64;
 
 fn names(source: Option<usize>, tag: Option<u32>) -> Names {
@@ -60,13 +63,13 @@ impl Hasher for Mix {
 }
 
 impl Posted {
-    /// Whether there are none.
+    /// Returns whether there are no receives.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.few.is_empty() && self.counts == [0; 4]
     }
 
-    /// The ranks that they name, each once, ascending; `None` where one takes from any.
+    /// Returns the ranks that they name, each once, ascending, or `None` if one takes from any.
     pub(crate) fn sources(&self) -> Option<Vec<usize>> {
         let few = self.few.iter().map(|(_, receive)| receive.source);
         let lists = self.lists.iter().filter(|(_, list)| !list.is_empty());
@@ -75,13 +78,13 @@ impl Posted {
         sources.map(|sources| sources.into_iter().collect())
     }
 
-    /// The first one that names such a message, if it is one of few.
+    /// Returns the first receive that names such a message, if there are only few.
     pub(crate) fn first(&self, from: usize, tag: u32) -> Option<&Rc<Receive>> {
         let few = self.counts == [0; 4];
         self.few.iter().filter(|_| few).map(|(_, receive)| receive).find(|receive| receive.takes(from, tag))
     }
 
-    /// Adds one, the last of all.
+    /// Adds a receive as the last of all.
     pub(crate) fn push(&mut self, receive: Rc<Receive>) {
         let numbered = (self.number, receive);
         self.number += 1;
@@ -93,7 +96,7 @@ impl Posted {
         self.lists.entry(names).or_default().push_back(numbered);
     }
 
-    /// Takes the first one that names such a message.
+    /// Takes the first receive that names such a message.
     pub(crate) fn take(&mut self, from: usize, tag: u32) -> Option<Rc<Receive>> {
         let at = self.few.iter().position(|(_, receive)| receive.takes(from, tag));
         let mut first = at.map_or(u64::MAX, |at| self.few[at].0);
@@ -122,7 +125,7 @@ impl Posted {
         }
     }
 
-    /// Removes this one; returns whether it was here.
+    /// Removes this receive. Returns whether it was here.
     pub(crate) fn remove(&mut self, receive: &Rc<Receive>) -> bool {
         let place = |list: &List| list.iter().position(|(_, posted)| Rc::ptr_eq(posted, receive));
         if let Some(at) = place(&self.few) {
@@ -161,7 +164,8 @@ impl Posted {
         taken.into_iter().map(|(_, receive)| receive).collect()
     }
 
-    /// Keeps some empty lists, since programs name the same again and again.
+    /// Removes the list of `names` if it is empty and there are many lists. Some empty lists are
+    /// kept, since programs name the same again and again.
     fn tidy(&mut self, names: Names) {
         const EMPTY: usize = 1 << 12;
         if self.lists.len() > EMPTY && self.lists.get(&names).is_some_and(VecDeque::is_empty) {

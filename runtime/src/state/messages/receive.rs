@@ -35,7 +35,7 @@ pub(crate) struct Receive {
 pub(crate) enum Stage {
     /// It has taken nothing.
     Posted,
-    /// It has taken a message, whose elements are on their way.
+    /// It has taken a message, whose elements are in transit.
     Landing(Landing),
     /// It is complete.
     Done(Outcome),
@@ -55,17 +55,18 @@ pub(crate) enum Failure {
 
 /// The room for the elements of a message.
 pub(crate) enum Room {
-    /// In these elements of a slice, in their order.
+    /// These elements of a slice, in their order.
     Elements(*mut u8, Datatype),
-    /// In a list, which has as many as come.
+    /// A list, which gets as many elements as come.
     List(*mut dyn List),
 }
 
 impl Room {
-    /// Returns where the elements of a message land, if that many of this size are there and land in one piece.
+    /// Returns the address where the elements of a message land, if the room has that number of
+    /// elements of this size and they land in one piece.
     ///
     /// # Safety
-    /// Of [`Receive::new`].
+    /// That of [`Receive::new`].
     #[inline]
     pub(crate) unsafe fn place(&self, len: usize, size: usize) -> Option<*mut u8> {
         match self {
@@ -78,7 +79,7 @@ impl Room {
         }
     }
 
-    /// The elements of a message have landed at this [place](Self::place).
+    /// Notes that the elements of a message have landed at this [place](Self::place).
     ///
     /// # Safety
     /// That number of elements was written there.
@@ -93,10 +94,11 @@ impl Room {
 
 /// A list of elements of some type.
 pub(crate) trait List {
-    /// Makes room for this number of elements in an empty list, and returns where the first one is, if there is memory.
+    /// Makes room for this number of elements in an empty list, and returns the address of the
+    /// first one, if there is memory.
     fn reserve(&mut self, count: usize) -> Option<*mut u8>;
 
-    /// The list has this number of elements.
+    /// Sets the length of the list to this number of elements.
     ///
     /// # Safety
     /// There was room for them, and they were written.
@@ -116,7 +118,7 @@ impl<T: Element> List for Vec<T> {
     }
 }
 
-/// An element type in words.
+/// Returns the name of an element type.
 fn words(element: ElementType) -> String {
     let name = |scalar: Scalar| format!("{scalar:?}").to_lowercase();
     match element.kind {
@@ -130,15 +132,15 @@ fn words(element: ElementType) -> String {
 pub(crate) struct Landing {
     pub(crate) envelope: Envelope,
     area: Area,
-    /// Whether the area is memory that was made for it, and that nothing was written to.
+    /// Whether the area is memory that was allocated for it, and to which nothing was written.
     is_fresh: bool,
     /// Whether the message was sent with its elements, and taken before all of them had come.
     pub(crate) is_early: bool,
     /// The number of chunks that have come.
     pub(crate) came: usize,
-    /// The number of chunks that were asked for.
+    /// The number of chunks that were requested.
     pub(crate) asked: usize,
-    /// The elements that have come, where they do not land in one piece.
+    /// The elements that have come, if they do not land in one piece.
     gathered: Vec<u8>,
 }
 
@@ -152,8 +154,8 @@ impl Receive {
     /// Begins a receive into these elements of a slice, or into a list.
     ///
     /// # Safety
-    /// The elements are in a slice of `T` that is valid for writes, or the list is one of `T`; and nobody accesses them until
-    /// the receive is done, or was forgotten.
+    /// The elements are in a slice of `T` that is valid for writes, or the list is one of `T`; and
+    /// nobody accesses them until the receive is done, or was forgotten.
     pub(crate) unsafe fn new<T: Element>(
         source: Option<usize>,
         tag: Option<u32>,
@@ -171,7 +173,7 @@ impl Receive {
         self.source.is_none_or(|source| source == from) && self.tag.is_none_or(|wanted| wanted == tag)
     }
 
-    /// Returns the outcome, once the receive is complete.
+    /// Returns the outcome when the receive is complete.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match &*self.stage.borrow() {
             Stage::Done(outcome) => Some(outcome.clone()),
@@ -179,27 +181,28 @@ impl Receive {
         }
     }
 
-    /// Returns whether it has taken a message whose elements are on their way.
+    /// Returns whether it has taken a message whose elements are in transit.
     pub(crate) fn is_landing(&self) -> bool {
         matches!(*self.stage.borrow(), Stage::Landing(_))
     }
 
-    /// Whether it has taken a message whose elements come unasked.
+    /// Returns whether it has taken a message whose elements come without a request.
     pub(crate) fn lands_early(&self) -> bool {
         matches!(&*self.stage.borrow(), Stage::Landing(landing) if landing.is_early)
     }
 
-    /// Whether it has taken nothing, and may yet.
+    /// Returns whether it has taken nothing, and may yet.
     pub(crate) fn is_posted(&self) -> bool {
         matches!(*self.stage.borrow(), Stage::Posted)
     }
 
-    /// Whether some of its elements may have landed, though it has failed.
+    /// Returns whether some of its elements may have landed, though it has failed.
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun.get()
     }
 
-    /// Takes a message; returns where its elements land, unless it does not fit: then the receive is done.
+    /// Takes a message. Returns where its elements land, unless the message does not fit: then the
+    /// receive is done.
     pub(crate) fn take(&self, from: usize, envelope: Envelope, is_early: bool) -> Option<Landing> {
         match self.area(from, &envelope, is_early) {
             Ok(area) => {
@@ -222,7 +225,8 @@ impl Receive {
         }
     }
 
-    /// Takes a message of which not all has come, if it fits and its elements land in one piece: returns where.
+    /// Takes a message that has not completely come, if it fits and its elements land in one piece.
+    /// Returns where they land.
     pub(crate) fn take_early(&self, from: usize, envelope: Envelope) -> Option<Landing> {
         let area = self.area(from, &envelope, false).ok().filter(|area| matches!(area, Area::Run(_)))?;
         self.has_begun.set(true);
@@ -270,7 +274,7 @@ impl Receive {
                     None => Area::Scattered(*base, part),
                 })
             }
-            // SAFETY: of `new`.
+            // SAFETY: that of `new`.
             Room::List(list) => match unsafe { (**list).reserve(len) } {
                 Some(first) => Ok(Area::Run(first)),
                 None => {
@@ -290,13 +294,13 @@ impl Receive {
         self.end(Ok(status));
     }
 
-    /// Nothing more can come for it.
+    /// Fails the receive, because nothing more can come for it.
     pub(crate) fn lose(&self, lost: &Lost) {
         self.end(Err(Failure::Lost(lost.clone())));
     }
 
-    /// The receive was cancelled, and takes nothing any more. Its request fails with this class and
-    /// message; without them the caller owns the request, and nobody asks for its outcome.
+    /// Cancels the receive, which takes nothing any more. Its request fails with this class and
+    /// message. Without them the caller owns the request, and nobody requests its outcome.
     pub(crate) fn cancel(&self, error: Option<(ErrorClass, String)>) {
         match error {
             Some((class, message)) => self.end(Err(Failure::Wrong(class, message))),
@@ -319,8 +323,8 @@ impl Landing {
     /// Writes all elements, which are at `from`.
     ///
     /// # Safety
-    /// There are as many bytes as the message has, which nobody writes, outside of the room of the receive; and that is
-    /// still there.
+    /// There are as many bytes as the message has, which nobody writes, outside of the room of the
+    /// receive; and that room still exists.
     pub(crate) unsafe fn whole(&self, from: *const u8) {
         // SAFETY: the caller's; the area was made from the room, and has as many elements.
         unsafe {
@@ -333,15 +337,17 @@ impl Landing {
         }
     }
 
-    /// Writes all elements, which their sender may be copying there: piece by piece, as far as they are there. Returns false where
-    /// they never will be, since the sender does not go on any more.
+    /// Writes all elements, which their sender may still be copying to this place: piece by piece,
+    /// as far as they are there. Returns `false` if they never will be, since the sender does not
+    /// go on any more.
     ///
     /// # Safety
     /// As [`whole`](Self::whole), of the bytes that are there.
     pub(crate) unsafe fn read_near(&self, near: Near, mut goes_on: impl FnMut() -> bool) -> bool {
         let (mut done, bytes) = (0, self.envelope.bytes);
         while !near.copied.is_null() && done < bytes {
-            // SAFETY: it is where the elements are, and is accessed atomically only, from its first use on.
+            // SAFETY: it is where the elements are, and is accessed atomically only, from its first
+            // use on.
             let there = bytes.min(unsafe { (*near.copied).load(Ordering::Acquire) } as usize);
             if there == done {
                 if !goes_on() {
@@ -379,10 +385,11 @@ impl Landing {
         }
     }
 
-    /// Returns where all elements may be written as they come, initialised, if they land in one piece.
+    /// Returns where all elements may be written as they come, initialised, if they land in one
+    /// piece.
     ///
     /// # Safety
-    /// The room of the receive is still there, and nothing has been written to it.
+    /// The room of the receive still exists, and nothing has been written to it.
     pub(crate) unsafe fn all(&self) -> Option<*mut [u8]> {
         let Area::Run(to) = self.area else { return None };
         if self.is_fresh {
@@ -392,10 +399,12 @@ impl Landing {
         Some(std::ptr::slice_from_raw_parts_mut(to, self.envelope.bytes))
     }
 
-    /// Returns where a chunk may be written as it comes, initialised; `None` where its elements do not land in one piece.
+    /// Returns where a chunk may be written as it comes, initialised, or `None` if its elements do
+    /// not land in one piece.
     ///
     /// # Safety
-    /// The room of the receive is still there, and nothing has been written to the place of this chunk.
+    /// The room of the receive still exists, and nothing has been written to the place of this
+    /// chunk.
     pub(crate) unsafe fn place(&self, at: usize) -> Option<*mut [u8]> {
         let Area::Run(to) = self.area else { return None };
         let part = chunk(at, self.envelope.bytes);
@@ -410,7 +419,8 @@ impl Landing {
     /// Takes in the next chunk. Returns whether it has the length that it must have.
     ///
     /// # Safety
-    /// The room of the receive is still there; and the bytes are not in it, unless they are [in place](Self::place).
+    /// The room of the receive still exists; and the bytes are not in it, unless they are [in
+    /// place](Self::place).
     pub(crate) unsafe fn chunk(&mut self, bytes: &[u8]) -> bool {
         let part = chunk(self.came, self.envelope.bytes);
         if part.len() != bytes.len() {
@@ -434,7 +444,7 @@ impl Landing {
         true
     }
 
-    /// The length of the next chunk.
+    /// Returns the length of the next chunk.
     pub(crate) fn next_len(&self) -> usize {
         chunk(self.came, self.envelope.bytes).len()
     }

@@ -12,15 +12,15 @@ pub(crate) struct Sent {
     pub(crate) to: usize,
     pub(crate) tag: u32,
     pub(crate) number: u64,
-    /// The bytes that it takes of the buffer of buffered sends.
+    /// The number of bytes that it takes of the buffer of buffered sends.
     pub(crate) buffered: Option<usize>,
-    /// Whether a buffer alone would complete it before its message is taken, and is not to.
+    /// Whether only a buffer, which it must not use, would complete it before its message is taken.
     pub(crate) needs_buffer: bool,
     /// The line that began it.
     pub(crate) site: &'static Location<'static>,
     /// Whether its message was taken, or it has failed.
     pub(crate) completion: Completion,
-    /// Why it has failed, once it has.
+    /// Why it has failed, if it has.
     pub(crate) lost: RefCell<Option<Lost>>,
 }
 
@@ -28,7 +28,8 @@ pub(crate) struct Sent {
 #[derive(Default)]
 pub(crate) struct Sending {
     all: BTreeMap<(usize, u64), Rc<Sent>>,
-    /// The number of those that only a check lets wait: their messages have left, and count against what their receivers keep.
+    /// The number of sends that wait only because of a check: their messages have been sent, and
+    /// count against what their receivers keep.
     saved: usize,
 }
 
@@ -44,7 +45,7 @@ impl Sending {
         Some(sent)
     }
 
-    /// Takes the sends to this rank, but for those that are buffered.
+    /// Takes the sends to this rank, except those that are buffered.
     pub(crate) fn take_unbuffered(&mut self, to: usize) -> Vec<Rc<Sent>> {
         let wanted = self.all.range((to, 0)..=(to, u64::MAX)).filter(|(_, sent)| sent.buffered.is_none());
         let numbers: Vec<u64> = wanted.map(|((_, number), _)| *number).collect();
@@ -59,7 +60,7 @@ impl Sending {
         self.all.is_empty()
     }
 
-    /// The number of those that would wait unchecked, too.
+    /// Returns the number of sends that would wait unchecked, too.
     pub(crate) fn unsaved(&self) -> usize {
         self.all.len() - self.saved
     }

@@ -1,24 +1,25 @@
-//! [`Status`]: the message that a receive or a probe has found; [`Sources`] and [`Tags`]: the messages that it takes.
+//! [`Status`]: the message that a receive or a probe has found; [`Sources`] and [`Tags`]: the
+//! messages that it takes.
 
 /// Any rank as the source of a message, or any tag: `world.recv(Any, 7)?`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Any;
 
-/// The ranks that a receive or a probe takes messages from.
+/// The ranks from which a receive or a probe takes messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sources {
     /// This rank.
     Rank(usize),
     /// Every rank, this one included.
     Any,
-    /// None (MPI_PROC_NULL): the call returns at once, without a message.
+    /// No rank (MPI_PROC_NULL): the call returns at once, without a message.
     Nobody,
 }
 
 /// The tags of the messages that a receive or a probe takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tags {
-    /// This one.
+    /// This tag.
     Tag(u32),
     /// Every tag.
     Any,
@@ -56,8 +57,8 @@ impl From<Any> for Tags {
     }
 }
 
-/// The sender, the tag and the length of a message. It is empty where a call has received none, since it was asked to receive
-/// from nobody.
+/// The sender, the tag and the length of a message. All are empty if a call has received no message
+/// because it was to receive from nobody.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Status {
