@@ -5,8 +5,8 @@
 //! exchanges of one. All ranks see who is behind, since every rank reads every notification. What
 //! was sent for the exchange is dropped on all sides, and nothing was applied. A rank that is
 //! behind returns its own error, if it has one, else an error that names the rank that is ahead;
-//! its next call is the next one in number. A rank that is ahead keeps what it has collected, and
-//! exchanges notifications again until all are in its call.
+//! its next call is the next one in number. A rank that is ahead keeps its collected operations,
+//! and exchanges notifications again until all are in its call.
 
 use crate::fence::remote;
 use crate::fence::riding::are_riding;
@@ -151,8 +151,7 @@ impl Fence<'_> {
             let frames = if are_riding(said.address) { 0 } else { said.address };
             frames + usize::from(reduced && has_something(said))
         });
-        // Some may have arrived, and been counted here, before this rank knew that they are to be
-        // dropped.
+        // Some may have been taken in before this rank knew that they are to be dropped.
         let dropped = self.items.as_ref().map_or(0, |items| {
             let notes = items.noted().filter(|&noted| reduced && noted == from).count();
             notes + items.aside.of(from)

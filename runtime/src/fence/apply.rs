@@ -268,6 +268,8 @@ unsafe fn apply_run(base: *mut u8, len: usize, element: ElementType, records: &[
     all
 }
 
+/// Applies an operation on a datatype.
+///
 /// # Safety
 /// As [`apply`].
 unsafe fn apply_datatype(

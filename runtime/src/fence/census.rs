@@ -3,14 +3,14 @@
 //! rank of a host leads, collects from the others before the rounds and passes the result to them
 //! afterwards.
 //!
-//! A message has the sender's word and flags in its header. Its flags that [concern
-//! all](super::OF_ALL) combine those of every rank whose contribution has reached the sender. A
-//! rank that receives another word than its own, or another number of calls, reports so in all its
-//! later messages. The path from any rank to any other goes through ranks that each compare what
-//! they receive with their own. So if two ranks of the world are in different calls, all ranks find
-//! out that some are, and then exchange notifications, by which each finds out which. A rank that
-//! has completed the census has received, through messages that were each sent after the one before
-//! had come, the contribution of every rank: every rank was in the exchange.
+//! A message has the sender's word and flags in its header. Its flags that
+//! [concern all](super::OF_ALL) combine those of every rank whose contribution has reached the
+//! sender. A rank that receives another word than its own, or another number of calls, reports so
+//! in all its later messages. The path from any rank to any other goes through ranks that each
+//! compare what they receive with their own. So if two ranks of the world are in different calls,
+//! all ranks find out that some are, and then exchange notifications, by which each finds out
+//! which. A rank that has completed the census has received, through messages that were each sent
+//! after the one before had come, the contribution of every rank: every rank was in the exchange.
 //!
 //! The digest of a message includes the number of its census, which is the same on all ranks since
 //! they exchange in turn. So a message of another census, which can come because one was lost,
@@ -200,7 +200,7 @@ impl Fence<'_> {
         self.quit(&lost)
     }
 
-    /// After a census: notifies the ranks whose memory this rank has read that it has finished.
+    /// Notifies the ranks whose memory this rank has read, after a census, that it has finished.
     pub(super) fn tell_read(&mut self) -> Result<(), Lost> {
         for to in (0..self.world.size).filter(|&to| to != self.world.rank) {
             let asked = self.endpoint.draft(to).flags & READS != 0;
@@ -213,7 +213,7 @@ impl Fence<'_> {
     }
 }
 
-/// After a census: returns whether `from` has notified this rank that it has finished reading its
+/// Returns whether `from` has notified this rank, after a census, that it has finished reading its
 /// memory.
 pub(super) fn take_read(world: &WorldCore, endpoint: &mut Endpoint, from: usize) -> Result<bool, Lost> {
     let Some(frame) = world.poll(endpoint, from)? else { return Ok(false) };

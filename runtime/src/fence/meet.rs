@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Bytes for one other rank, or for all.
 pub(crate) type Give<'a> = (Option<usize>, &'a [u8]);
 
-/// What a rank sends to others in its notifications, in the room for records.
+/// What a rank sends to others in its notifications, in the space for records.
 pub(crate) type Told = [Record; 2];
 
 impl Fence<'_> {
@@ -39,14 +39,14 @@ impl Fence<'_> {
 }
 
 impl WorldCore {
-    /// Returns whether bytes for all other ranks can go in notifications. The answer is the same on
-    /// all ranks.
+    /// Returns whether what a rank sends to all others can go in its notifications. The answer is
+    /// the same on all ranks.
     pub(crate) fn tells(&self) -> bool {
         self.is_straight && !self.supersteps.is_any_running()
     }
 
-    /// Exchanges notifications in which each rank sends the others the same, if notifications [can
-    /// carry it](Self::tells), or sends nothing.
+    /// Exchanges notifications in which each rank sends the others the same, if notifications
+    /// [can carry it](Self::tells), or sends nothing.
     ///
     /// Calls `heard` with what each other rank has sent, or, if that rank sent nothing, with the
     /// earlier contents of its notification.

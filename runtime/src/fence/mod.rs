@@ -1,17 +1,17 @@
 //! The fence of a dynamic epoch: one protocol for every transport, with three ways to find out
 //! which ranks are in it.
 //!
-//! Every rank has a notification for every other rank. It states that its rank is in the fence
-//! (W1), of which superstep and windows, and how much it has for the receiver. With a direct census
-//! each notification is sent. With a sparse or a reduced one ([`census`]), only those travel that
-//! contain more than "my rank is in this fence": through ranks in between, or as notes ([`notes`]).
-//! A rank that receives none from another knows that this rank has nothing for it. Short frames of
-//! operations are [piggybacked](crate::state::rides) on them. Where memory is reached, records are
-//! in the notification itself, or at the address that it gives. Where values are shared, the reader
-//! takes other operations from the sender's outbox. Elsewhere they have travelled in frames before
-//! the notification, so a notification settles their count. Where conflicts are looked for, an
-//! exchange of the calls comes first ([`check`]). A fence that has only records to send takes the
-//! short path of [`straight`]. Otherwise, on each rank:
+//! Every rank has a notification for every other rank. It contains that its rank is in the fence
+//! (W1), which superstep and windows the fence is of, and how much there is for the receiver. With
+//! a direct census each notification is sent. With a sparse or a reduced one ([`census`]), only
+//! those travel that contain more than "my rank is in this fence": through ranks in between, or as
+//! notes ([`notes`]). A rank that receives none from another knows that this rank has nothing for
+//! it. Short frames of operations are [piggybacked](crate::state::rides) on them. Where memory is
+//! reached, records are in the notification itself, or at the address that it gives. Where values
+//! are shared, the reader takes other operations from the sender's outbox. Elsewhere they have
+//! travelled in frames before the notification, so a notification settles their count. Where
+//! conflicts are looked for, an exchange of the calls comes first ([`check`]). A fence that has
+//! only records to send takes the short path of [`straight`]. Otherwise, on each rank:
 //!
 //! 1. Sections that are sources were read before the notification was sent, so they hold M whatever
 //!    happens later (W2); or they are *exposed* for a rendezvous, and their target reads them in
@@ -149,7 +149,7 @@ const OF_ALL: u32 = FAILED | CHANGED | DIFFERS | FEW;
 const RUNS: u32 = 8;
 /// The bit from which the flags have the number of the call that the rank is in.
 const CALL: u32 = 16;
-/// Mask of the words of notifications, which are below 2^61.
+/// The mask for values that go into the words of notifications, which are below 2^61.
 const WORD: u64 = (1 << 60) - 1;
 
 /// Leaves out a fence of these windows that orders no operation. The program has the windows from

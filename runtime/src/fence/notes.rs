@@ -113,7 +113,7 @@ impl Fence<'_> {
     }
 }
 
-/// The first frame of a rank that may send a note.
+/// The first frame found from a rank that may send a note.
 #[derive(PartialEq, Eq)]
 enum Looked {
     Note,

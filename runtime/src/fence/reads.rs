@@ -2,8 +2,8 @@
 //!
 //! A rank reads another's windows for its own gets, and for the sections that others exposed to it
 //! instead of copying them. Each notification announces this to the rank that is read, or to which
-//! a section is exposed. A rank that is read waits until its readers have settled (W3). Whether it
-//! also has to wait before it writes its own memory (W2) it finds out by itself, since it alone
+//! a section is exposed. A rank that is read waits until its readers have settled (W3). It finds
+//! out by itself whether it also has to wait before it writes its own memory (W2), since it alone
 //! writes it: it checks whether anything that lands there, or that others put, touches what is
 //! read. Mostly nothing does, and each element is copied once, from its source to its destination.
 //! Otherwise it first stages what it reads of others, notifies them that it has finished with their
@@ -42,7 +42,8 @@ pub(super) struct Reads {
     pub(super) first: bool,
 }
 
-/// Returns the part of `origin` of the window of this number, of which it exposes a section.
+/// Returns the address of `origin`'s part of the window of this number. The origin exposes a
+/// section of it.
 pub(super) fn exposed_by(windows: &[&WindowCore], number: u32, origin: usize) -> *const u8 {
     let window = numbered(windows, number).expect("an exposed section's window is in its fence");
     window.peers[origin].base
@@ -186,7 +187,8 @@ impl Fence<'_> {
                     && let Some(notification) = self.notification(origin)
                     && are_riding(notification.address)
                 {
-                    // SAFETY: it is of this exchange, and its records are in the notification.
+                    // SAFETY: it is of this exchange, and its records are in the notification or at
+                    // the address that it contains.
                     let records = unsafe { riders(notification, place) };
                     let elements = touched(records, window.element.size as usize).flatten();
                     let put = |at: usize| Record { head: Head::new(at as u64, PUT, site).0, value: 0 };

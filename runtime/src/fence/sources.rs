@@ -154,8 +154,9 @@ fn section<'a>(wide: &'a DatatypeOperation, window: &WindowCore) -> Option<Secti
 /// Copies sections into the outbox's arena, or leaves and exposes them, as `decided`; `None` if the
 /// target cannot read them.
 ///
-/// A single section for such a target is sent from its own memory. The bytes exposed to one target
-/// are limited to what may be got from one rank, since the target may have to stage all of them.
+/// The only section for such a target is sent from the window, without a copy here. The bytes
+/// exposed to one target are limited to what may be got from one rank, since the target may have to
+/// stage all of them.
 fn read_sections(
     outbox: &mut Outbox,
     (windows, target): (&[&WindowCore], usize),
@@ -206,8 +207,8 @@ fn read_sections(
     Ok(())
 }
 
-/// Lists for the ranks from which this rank gets which elements these are, if it is a few gets that
-/// may be direct, none of them from itself.
+/// Lists the elements of this rank's gets for their targets, if there are only a few gets that may
+/// be direct, none of them from this rank. Returns whether it did.
 fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool {
     let count: usize = windows.iter().map(|window| window.pending.borrow().gets.len()).sum();
     if count == 0 || count > LISTED {

@@ -354,8 +354,8 @@ fn records<'w>(
     (outbox.records.len() <= most_operations() && reached).then_some(&outbox.records[..])
 }
 
-/// Does the rest of the fence if this rank has [entered](enter), or could not, and has not [found
-/// records only](found_records_only).
+/// Does the rest of the fence if this rank has [entered](enter), or could not, and has not
+/// [found records only](found_records_only).
 #[inline(never)]
 fn go_on(fence: &mut Fence<'_>, entered: Result<Said, Lost>) -> Result<()> {
     let Said { hash, word, notifications, flags } = entered.map_err(|lost| fence.quit(&lost))?;
@@ -370,8 +370,8 @@ mod tests {
     use fencepost_planner::Result;
     use fencepost_planner::element::Op;
 
-    /// Each rank's fence takes the short path or not, depending on what it has collected. The ranks
-    /// of one exchange take different paths.
+    /// Each rank's fence takes the short path or not, depending on its collected operations. The
+    /// ranks of one exchange take different paths.
     #[test]
     fn ranks_that_go_straight_and_ranks_that_do_not_meet() {
         for transport in [TransportKind::Local, TransportKind::ShmThreads] {

@@ -19,8 +19,8 @@ use std::ops::BitOr;
 ///
 /// # Source
 /// MPI 4.1, section 12.5.5 (Assertions).
-// Written by hand: types of the crate `bitflags` have two dozen public methods, one of which makes
-// assertions of any bits.
+// Written by hand: types of the crate `bitflags` have two dozen public methods, and one of these
+// makes assertions of any bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Assertions(u8);
 

@@ -102,7 +102,7 @@ impl WindowCore {
         within(remote, target, peer.len).map_err(|(class, message)| self.error(class, message, site))
     }
 
-    /// Returns the elements of `target`'s window in `region`, of which there must be `count`.
+    /// Returns the elements of `target`'s window in `region`. There must be `count` of them.
     pub(crate) fn region(
         &self,
         target: usize,

@@ -23,10 +23,10 @@ use std::ops::Range;
 /// The target of an item for all.
 const ALL: u32 = u32::MAX;
 
-/// The address of a notification that contains its records, or, if there are more than two, their
-/// address as the value of the first. A few numbers below it mean the same for other windows than
-/// the first, if the census is direct. Any other address is the number of frames that came before
-/// the notification.
+/// The address of a notification that contains its records. If there are more than two, the value
+/// of the first is the address of all. A few numbers below this one mean the same for other windows
+/// than the first, if the census is direct. Any other address is the number of frames that came
+/// before the notification.
 pub(crate) const INLINE: usize = usize::MAX;
 
 /// The number of bytes before each item's own.
@@ -306,7 +306,7 @@ mod tests {
         Stands::new(me, hosts.to_vec(), hosts)
     }
 
-    /// Returns the stands of ranks that are each on a host of its own.
+    /// Returns the [`Stands`] of ranks that are each on a host of its own.
     fn apart(ranks: usize, me: usize) -> Stands {
         stands(&(0..ranks).collect::<Vec<_>>(), me)
     }
@@ -411,8 +411,8 @@ mod tests {
         };
         let to_speaker = [0, 2, 3, 4, 5, ALL].map(|target| (1, target));
         assert_eq!(taken(0, Leg::ToSpeaker, 1), to_speaker);
-        // From the third host: what it has for the first one and for all. What goes on to the
-        // second has come in this round.
+        // From the third host: its items for the first one and for all. What goes on to the second
+        // has come in this round.
         assert_eq!(
             taken(0, Leg::Round(0), 5),
             [(5, 0), (5, 1), (5, 2), (5, 3), (5, 4), (5, ALL)]

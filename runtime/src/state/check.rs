@@ -205,7 +205,7 @@ impl Checks {
         self.operations.replace(self.operations.get() + 1)
     }
 
-    /// Returns a line of this rank, as it is sent to others.
+    /// Returns a line of this rank, in the form that is sent to others.
     pub(crate) fn site(&self, site: &'static Location<'static>) -> Site {
         /// The most lines that are kept to be found again.
         const LINES: usize = 64;

@@ -60,7 +60,7 @@ impl Times {
         after_exchange(self.exchange.get()) | u64::from(self.ended.get())
     }
 
-    /// Returns the times of all `ranks` of the job, of which this one is `me`.
+    /// Returns the times of all `ranks` of the job. This rank is `me`.
     fn now(&self, me: usize, ranks: usize) -> Vec<u64> {
         let mut all = vec![after_exchange(self.exchange.get()); ranks];
         merge(&mut all, &self.heard.borrow());
@@ -138,7 +138,7 @@ impl Clock {
     }
 
     /// Ends something of this rank, and returns its time: what the rank has ended has an earlier
-    /// time than its own.
+    /// time than the rank's own.
     pub(crate) fn end(&self) -> u64 {
         let times = self.times();
         let time = times.time();
@@ -154,13 +154,13 @@ impl Clock {
         part.ranks.iter().map(|&rank| all[rank]).collect()
     }
 
-    /// Returns this rank's time: what it has ended has an earlier one.
+    /// Returns this rank's time: everything that it has ended has an earlier one.
     #[inline]
     pub(crate) fn time(&self) -> u64 {
         self.times().time()
     }
 
-    /// Adds these times, of all ranks of this world, of which this one is `me`, to what is known.
+    /// Adds these times of all ranks of this world to what is known. This rank is `me`.
     pub(crate) fn hear(&self, me: usize, times: &[u64]) {
         let times = times.iter().copied().enumerate().map(|(rank, time)| if rank == me { 0 } else { time });
         match self.part.get() {

@@ -1,5 +1,5 @@
-//! The operations that a window has collected for its next fence: collecting, counting and
-//! discarding them.
+//! Methods that keep, count and discard the operations that a window has collected for its next
+//! fence.
 
 use crate::collect::fast_path::FastPath;
 use crate::collect::operation::WindowKey;
@@ -72,8 +72,8 @@ impl WindowCore {
         self.allow(self.is_short()); // which operations may be sent early may differ now
     }
 
-    /// Keeps how much the epoch that has ended sent to ranks whose memory is not reached, without
-    /// single elements.
+    /// Keeps how many bytes the epoch that has ended sent to ranks whose memory is not reached,
+    /// single elements excepted.
     fn watch(&self) {
         let remembered = self.remembered.borrow();
         let sent = (0..self.world.size).filter(|&target| self.peers[target].base.is_null()).map(|target| {

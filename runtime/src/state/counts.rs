@@ -37,7 +37,8 @@ pub(crate) struct Halving {
 }
 
 impl Halving {
-    /// Returns the positions for a reduced census of ranks that have these stands in a sparse one.
+    /// Returns the positions for a reduced census of ranks that have these `stands` in a sparse
+    /// one.
     pub(crate) fn new(stands: &Stands) -> Self {
         let groups = 1 << halvings(stands.speakers());
         let place = |rank: usize| stands.place(rank) % groups;

@@ -40,7 +40,7 @@ pub(crate) struct Exchange {
     pub(crate) scratch: Vec<u8>,
 }
 
-/// An access that is open: what it has collected, by target.
+/// An access that is open, with its collected operations by target.
 pub(crate) struct Opened {
     /// The number of the access, among those of this rank to the window.
     pub(crate) number: u64,

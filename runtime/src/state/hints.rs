@@ -5,14 +5,11 @@ use std::fmt;
 /// The promises and expectations of a program about a window:
 /// `world.window_with(len, Hints::new().expected(1000))?`.
 ///
-/// The promises and expectations of a program about a window:
-/// `world.window_with(len, Hints::new().expected(1000))?`.
-///
-/// Only the methods below promise anything. A hint that is untrue never costs memory safety. Each
-/// method states what becomes faster or smaller, and what happens when the hint is untrue. All
-/// ranks give the same [`sole_origin`](Self::sole_origin), [`disjoint`](Self::disjoint) and
-/// [`regions`](Self::regions); otherwise the window is not made (`ARG`, on all ranks). The other
-/// hints may differ between ranks.
+/// A program promises only what the methods that it calls state. A hint that is untrue never costs
+/// memory safety. Each method states what becomes faster or smaller, and what happens when the hint
+/// is untrue. All ranks give the same [`sole_origin`](Self::sole_origin),
+/// [`disjoint`](Self::disjoint) and [`regions`](Self::regions); otherwise the window is not made
+/// (`ARG`, on all ranks). The other hints may differ between ranks.
 ///
 /// There is no hint for a window without locks (MPI's `no_locks`), since a window has none before
 /// it is changed over to them.
@@ -85,8 +82,8 @@ impl Hints {
     ///
     /// An epoch locks the regions that it touches, and an epoch that is flushed locks all of them.
     /// With one region, that is one lock instead of up to 16; with more regions, exclusive epochs
-    /// in small parts wait less for each other. Without this hint, a part has a region for each 4
-    /// KiB, and at most 16.
+    /// in small parts wait less for each other. Without this hint, a part has a region for each
+    /// 4 KiB, and at most 16.
     ///
     /// 0, or more than [`REGIONS_MAX`](Self::REGIONS_MAX), is `ARG` where the window is made.
     pub const fn regions(self, most: usize) -> Self {

@@ -24,7 +24,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Notes that an epoch begins at this line.
+    /// Begins an epoch at this line.
     pub(crate) fn begins(&mut self, line: usize, machine: &Machine) {
         let known = self.lines.iter().position(|(known, _)| *known == line);
         self.now = known.unwrap_or_else(|| {
@@ -40,9 +40,8 @@ impl History {
         self.predicted = predict(&self.lines[self.now].1, machine);
     }
 
-    /// Notes that the epoch has ended. `most` is the number of bytes of operations on more than an
-    /// element for the target that got most, and `changed` is whether the epoch differed from the
-    /// one before.
+    /// Ends the epoch. `most` is the number of bytes of operations on more than an element for the
+    /// target that got most, and `changed` is whether the epoch differed from the one before.
     pub(crate) fn ended(&mut self, most: u64, changed: bool) {
         if let Some((_, observed)) = self.lines.get_mut(self.now) {
             *observed = Observed { epochs: observed.epochs.saturating_add(1), most, changed };

@@ -5,7 +5,7 @@
 //! It is sound to touch another rank's memory only because two ranks have the same windows, so a
 //! program must not be able to choose two lists of windows with one word. The word is therefore a
 //! polynomial whose coefficients are what it represents, modulo the prime `2^61 - 1`:
-//! `1 k^n + c1 k^(n-1) + .. + cn`. Its place is drawn for each `run`, or follows from the job's
+//! `1 k^n + c1 k^(n-1) + .. + cn`. The place `k` is drawn for each `run`, or follows from the job's
 //! secret and the rank's machine model, by which ranks plan alone what they do together (ranks with
 //! different models have different words). Two different lists of `n` coefficients have the same
 //! word at `n` places of all `2^61` at most.

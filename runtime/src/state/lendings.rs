@@ -42,7 +42,7 @@ enum M {
     Copied(Vec<u8>),
 }
 
-// SAFETY: the pointer is that of a window which is not moved, and whose lent elements nobody
+// SAFETY: the pointer is that of a window which is not moved, and whose exposed elements nobody
 // writes, while it is in the list: its rank takes it out before it applies anything, and before it
 // frees the window.
 unsafe impl Send for Lending {}
@@ -63,7 +63,7 @@ impl Lending {
         self.sources.iter().any(|(source, at)| *source == from && *at as u32 == number)
     }
 
-    /// Returns the elements that a source requests, or `None` for a request that no rank makes.
+    /// Returns the elements that a source requests, or `None` for an invalid request.
     fn elements(&self, [first, count]: [usize; 2], asked: &[Datatype]) -> Option<Vec<u8>> {
         let (mut skipped, mut left) = (first, count);
         if left > most(self.size) {
@@ -92,7 +92,7 @@ impl Lending {
                 if self.lent.misfit_of(std::iter::once(read), true).is_some() {
                     return None;
                 }
-                // SAFETY: the elements are in the window, lent, and not written while this is in
+                // SAFETY: the elements are in the window, exposed, and not written while this is in
                 // the list.
                 elements.extend_from_slice(unsafe {
                     std::slice::from_raw_parts(base.add(from * self.size), taken * self.size)
@@ -106,7 +106,7 @@ impl Lending {
     }
 }
 
-/// The most elements of `size` bytes of one answer.
+/// Returns the most elements of `size` bytes of one answer.
 pub(crate) fn most(size: usize) -> usize {
     (ANSWER / size).max(1)
 }
@@ -120,7 +120,7 @@ impl Lendings {
     ///
     /// # Safety
     /// Until it is [taken back](Self::take_back), or its elements [copied](Self::copy), the window
-    /// is not moved, and nobody writes what it lends.
+    /// is not moved, and nobody writes its exposed elements.
     pub(crate) unsafe fn expose(&self, window: u32, lending: Lending) {
         self.lock().exposures.insert(window, lending);
     }
@@ -145,7 +145,7 @@ impl Lendings {
             for run in runs {
                 let at = run.start as usize * lending.size;
                 let len = (run.end - run.start) as usize * lending.size;
-                // SAFETY: lent elements of the window, which nobody writes while this is in the
+                // SAFETY: exposed elements of the window, which nobody writes while this is in the
                 // list.
                 copy[at..at + len].copy_from_slice(unsafe { std::slice::from_raw_parts(base.add(at), len) });
             }
@@ -161,7 +161,7 @@ impl Lendings {
     /// Returns the elements that a rank requests of this window.
     ///
     /// # Errors
-    /// No rank makes this request, or a datatype has a number that is not known.
+    /// The request is not valid, or a datatype has a number that is not known.
     pub(crate) fn elements(
         &self,
         from: usize,

@@ -45,7 +45,7 @@ pub(crate) struct Left {
     /// The number of bytes in them of operations on more than an element.
     pub(crate) wide: u64,
     /// Whether anything was sent early since the last fence that succeeded: the target has to be
-    /// notified what became of it.
+    /// notified of what became of it.
     pub(crate) open: bool,
 }
 

@@ -42,7 +42,7 @@ pub struct Stall {
     pub came: usize,
     /// The ranks from which none has come, if that can be determined; at most 16 of them.
     pub missing: Vec<usize>,
-    /// A text about the call that the awaited rank is in, as far as it is known here.
+    /// A text about the call that the awaited rank is in, as far as this rank knows it.
     pub peer: String,
     /// If ranks wait for one another, so that the wait cannot end: which rank waits for which in
     /// which call, in the report of the lowest of these ranks. Reports of the others name the

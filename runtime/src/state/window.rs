@@ -85,7 +85,7 @@ pub struct WindowCore {
     pub(crate) pending: RefCell<Pending>,
     /// The writer of the list of gets.
     pub(crate) getting: LogWriter<One>,
-    /// This window, in the record of whose gets are collected.
+    /// This window, in the form in which `Streaks` records whose gets are collected.
     pub(crate) asking: Asking,
     /// The mode that operations without one of their own prefer.
     pub(crate) mode: Cell<Mode>,
@@ -462,7 +462,7 @@ impl Drop for WindowCore {
         if let Some(memory) = Arc::into_inner(region).map(Region::into_memory) {
             match self.world.endpoint.try_borrow_mut() {
                 Ok(mut endpoint) => endpoint.keep(memory, Until::Done(done)),
-                Err(_) => std::mem::forget(memory), // dropped inside a transport call: kept for good
+                Err(_) => std::mem::forget(memory), // dropped in a transport call: kept for good
             }
         }
     }

@@ -2,13 +2,12 @@
 //! the conflicts in them.
 //!
 //! A message has a part for each window on which its sender has called something for its receiver,
-//! and for each window of which it has named sections. A part contains the number of the window;
-//! the lines, if lines are sent; the lines of records, with the bits that records keep of them;
-//! whether each operation was compared at its call with all that its sender had called before it
-//! ([`Own`]); and a [list](crate::collect::checked). Numbers have eight bytes. If the receiver
-//! reads records of the sender in place, an entry of the list may represent several records. An
-//! operation is identified by its sender, and by the number of its first entry among those of the
-//! whole message.
+//! and for each window whose sections it has named. A part contains the number of the window; the
+//! lines, if lines are sent; the lines of records, with the bits that records keep of them; whether
+//! each operation was compared at its call with all that its sender had called before it ([`Own`]);
+//! and a [list](crate::collect::checked). Numbers have eight bytes. If the receiver reads records
+//! of the sender in place, an entry of the list may represent several records. An operation is
+//! identified by its sender, and by the number of its first entry among those of the whole message.
 //!
 //! If one rank alone has touched elements, and compared its operations, no conflict is left to be
 //! found. Otherwise each element is marked ([`Marks`]). Mostly the marks show that nothing
@@ -143,7 +142,7 @@ fn each_list(
 /// Returns the part at the front of `bytes`, and advances `bytes` to the next part.
 fn part<'b>(bytes: &mut &'b [u8]) -> Option<Part<'b>> {
     let (window, sites) = (word(bytes)?, word(bytes)?);
-    // Each takes two numbers at least.
+    // Each item takes at least two numbers.
     let fits =
         |count: u64, bytes: &[u8]| usize::try_from(count).ok().filter(|&count| count <= bytes.len() / 16);
     let sites = fits(sites, bytes)?;
@@ -251,8 +250,8 @@ fn is_of_one(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
     }
 }
 
-/// If there are few accesses to elements of the window, returns whether some of them conflict, or
-/// may; otherwise `None`.
+/// Returns whether some of the accesses to elements of the window conflict, or may, if there are
+/// few of them; otherwise `None`.
 ///
 /// # Errors
 /// As [`of_entry`].

@@ -1,4 +1,4 @@
-//! Finds conflicts of the operations of a fence (planner/README.md, 28 to 30) before anything
+//! Conflicts of the operations of a fence (planner/README.md, 28 to 30), found before anything
 //! moves.
 //!
 //! Before the fence itself, the ranks exchange once the accesses that each has requested on each
@@ -114,7 +114,7 @@ pub(crate) fn begins(window: &WindowCore, site: &'static Location<'static>) {
     stores::begins(window, site);
 }
 
-/// Returns all that was called on the window, including the accesses that stand for its records.
+/// Returns all that was called on the window, including the accesses that represent its records.
 fn taken(window: &WindowCore) -> Lists {
     window.count();
     let mut lists = window.checked.take();
@@ -196,7 +196,9 @@ fn before(
 }
 
 /// Returns this rank's error after the fence has failed on all ranks, with `error` on this one. If
-/// this rank is part of conflicts, the error names them; otherwise it is `error` itself.
+/// this rank is part of conflicts, the error names them; if only other ranks are, it names one of
+/// theirs. It is `error` itself if there are no conflicts, or if this rank has failed for another
+/// reason.
 fn after(world: &WorldCore, windows: &[&WindowCore], lists: &[Lists], call: &Call, error: Error) -> Error {
     let me = world.rank;
     let all = world.checks.take(me);

@@ -1,4 +1,5 @@
-//! Checks what a program asserts at its fences, where that is requested (planner/README.md, 35).
+//! Checks of what a program asserts at its fences, where they are requested (planner/README.md,
+//! 35).
 
 use super::find;
 use super::stores::part;

@@ -97,7 +97,7 @@ impl Frames<'_> {
 pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, payload: &[u8]) -> Option<()> {
     let remembered = &mut *window.remembered.borrow_mut();
     if !remembered.arrived[from].is_empty() {
-        return None; // one frame an epoch: a second could overwrite the description of the first
+        return None; // one frame an epoch: a second could replace the description of the first
     }
     let Parts { slot, same, lent: lends, records, description, values } = parts(payload)?;
     let lent = remembered.lent[from].take();
@@ -352,7 +352,7 @@ pub(crate) fn recycle(window: &WindowCore, endpoint: &mut Endpoint) {
     }
 }
 
-/// Drops the frames of an epoch that failed, for which the last exchange was.
+/// Drops the frames of the failed epoch to which the last exchange belongs.
 pub(crate) fn discard(
     world: &WorldCore,
     endpoint: &mut Endpoint,

@@ -2,9 +2,9 @@
 //! before they are believed.
 //!
 //! A frame describes its operations (displacements, operators, datatypes) and carries their
-//! elements. The elements of an exposed section it only names: the target reads them in place. Both
-//! sides remember the description of the last epochs that ended at each line, in a slot each. If a
-//! description is the same again, it is not sent again.
+//! elements. It only names the elements of an exposed section, which the target reads in place.
+//! Both sides remember the description of the last epochs that ended at each line, in a slot each.
+//! If a description is the same again, it is not sent again.
 
 mod arrive;
 mod gets;
@@ -37,8 +37,8 @@ use fencepost_transport::{Channels, Endpoint, Port, Topology};
 const LENT: usize = 2048;
 
 /// From this number of bytes on, elements travel in a frame of their own to a rank that is not
-/// reached. They are sent from their origin and applied from the frame, without a copy at either
-/// end.
+/// reached. They are sent from where they are, and applied from where they arrive, without a copy
+/// at either end.
 pub(crate) const ALONE: usize = 16 << 10;
 
 /// The result of [`send`].

@@ -3,10 +3,10 @@
 //!
 //! The logs follow the words of the part's locks, in memory of its owner. Each rank has a log
 //! there, which it alone writes (the attendant of the part writes it for a rank that does not reach
-//! the part), so nobody locks it. A rank first writes what it is about to do, then reads the other
-//! logs. Of two ranks that do so at once, at least one finds the other. If both do, they find the
-//! same. An entry may be reused while another rank reads it; that rank detects this afterwards, and
-//! does not use what it has read.
+//! the part), so nobody locks it. A rank first writes the operations that it is about to carry out,
+//! then reads the other logs. Of two ranks that do so at once, at least one finds the other. If
+//! both do, they find the same. An entry may be reused while another rank reads it; that rank
+//! detects this afterwards, and does not use the entry.
 //!
 //! Exclusive epochs are in no log: two clocks order them with all others of the part. A rank that
 //! acquires a lock takes over what exclusive epochs knew that have left it, and an exclusive one
@@ -172,7 +172,7 @@ impl Runs {
     }
 }
 
-/// Returns the elements of a datatype, none of which is negative, in runs that ascend and do not
+/// Returns the elements of a datatype without negative elements, in runs that ascend and do not
 /// meet.
 fn ascending(elements: &Datatype) -> Vec<Range<u64>> {
     if let Some(run) = elements.as_run() {

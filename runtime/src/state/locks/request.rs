@@ -21,7 +21,7 @@ const EXCLUSIVE: u8 = 1;
 const HOLDS: u8 = 2;
 /// The epoch ends.
 const ENDS: u8 = 4;
-/// The origin waits, and requests the rank that is in its way.
+/// The origin waits, and asks which rank is in its way.
 pub(crate) const HOLDER: u8 = 8;
 /// Conflicts are looked for.
 const CHECKED: u8 = 16;
@@ -42,8 +42,8 @@ pub(crate) struct Request {
     /// The regions of the operations.
     pub(crate) regions: u32,
     pub(crate) records: Vec<Record>,
-    /// The wide operations: where the records point, at the origin and after
-    /// [`expand`](Self::expand); as it was read, one after another.
+    /// The bytes of wide operations. At the origin, and after [`expand`](Self::expand), records
+    /// contain their offsets; as read, they follow one another.
     pub(crate) wide: Vec<u8>,
     /// The length of each wide operation's datatype, at the origin.
     pub(crate) forms: Vec<usize>,
@@ -105,8 +105,8 @@ impl Request {
         out.extend_from_slice(&self.entering);
     }
 
-    /// Replaces the numbers of datatypes by the datatypes, of elements of `size` bytes, with the
-    /// known numbers of the origin.
+    /// Replaces the numbers of datatypes, of elements of `size` bytes, by the datatypes that the
+    /// origin's numbers are known to mean.
     ///
     /// # Errors
     /// A number is not known, or no origin writes this. Then nothing of the request may be used.
@@ -131,7 +131,7 @@ impl Request {
         Ok(())
     }
 
-    /// Writes a request for the rank that is in the way of a request that waits.
+    /// Writes the question which rank is in the way of a request that waits.
     pub(crate) fn write_holder(out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&[0; REQUEST]);
@@ -182,7 +182,7 @@ pub(crate) enum Outcome {
     Waits = 1,
     /// The part was dropped: nothing was done.
     Dropped = 2,
-    /// No origin makes this request: nothing was done.
+    /// The request is not valid: nothing was done.
     Refused = 3,
     /// The part was dropped when its owner knew that the world was over: nothing was done.
     Over = 4,

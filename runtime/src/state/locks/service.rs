@@ -5,7 +5,7 @@
 //! request. It never waits: a request that has to wait is kept, at most one for each origin and
 //! window, and goes on when a rank leaves a lock here. That can be the attendant itself; this rank,
 //! which then advances the request; or a rank of this host, which nudges the attendant. An origin
-//! that waits for long requests the rank that is in its way; nothing goes on because of that.
+//! that waits for long asks which rank is in its way; nothing goes on because of that.
 
 use crate::collect::limits::most_answered;
 use crate::state::clock;
@@ -102,8 +102,8 @@ struct Job {
 /// to wake.
 #[derive(Default)]
 pub(crate) struct Effects {
-    /// Whether no rank sends the request, so that it is unknown where its origin waits for an
-    /// answer.
+    /// Whether the request is refused as one that no rank sends. Where its origin waits for an
+    /// answer is unknown then.
     pub(crate) is_refused: bool,
     /// For each: the rank, the window, the number of the request, and the answer.
     pub(crate) answers: Vec<(usize, u32, u64, Vec<u8>)>,
@@ -199,7 +199,7 @@ impl Served {
     /// Returns a job for this request.
     ///
     /// # Errors
-    /// No origin makes this request, a datatype is not known, or another rank has the part.
+    /// The request is not valid, a datatype is not known, or another rank has the part.
     fn job(&mut self, from: usize, number: u64, mut request: Request) -> Result<Job, Outcome> {
         if !self.words.layout.has_rank(from) {
             return Err(Outcome::Refused);

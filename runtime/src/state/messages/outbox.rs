@@ -28,7 +28,7 @@ pub(crate) struct Outbox {
     /// Whether this rank has left: everything that would be requested is sent without a request.
     /// Written under the lock.
     left: AtomicBool,
-    /// One more than the rank that has made a request which no rank makes; 0 for none.
+    /// One more than the rank that has made an invalid request; 0 for none.
     wrong: AtomicUsize,
 }
 
@@ -86,7 +86,7 @@ impl Outbox {
         self.all().insert((to, number), Waiting { asked: 0, elements });
     }
 
-    /// Returns a rank that has made a request which no rank makes.
+    /// Returns a rank that has made an invalid request.
     pub(crate) fn wrong(&self) -> Option<usize> {
         self.wrong.load(Ordering::Relaxed).checked_sub(1)
     }
@@ -112,8 +112,8 @@ impl Outbox {
     }
 
     /// Shows the chunk of the elements of a message that `to` requests, which must be the next one,
-    /// to `told`. Shows an empty slice for a request that no rank makes, and remembers that `to`
-    /// has made one. Does not call `told` after this rank has left.
+    /// to `told`. Shows an empty slice for an invalid request, and remembers that `to` has made
+    /// one. Does not call `told` after this rank has left.
     pub(crate) fn show(&self, to: usize, number: u64, at: u32, told: impl FnOnce(&[u8])) {
         let mut all = self.all();
         if self.left.load(Ordering::Relaxed) {
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use fencepost_transport::Memory;
 
-    /// A message to rank 1 of two chunks.
+    /// Returns an outbox with a message to rank 1 of two chunks.
     fn outbox() -> Outbox {
         let outbox = Outbox::default();
         outbox.keep(1, 5, Memory::heap().zeroed(2 * CHUNK).expect("memory"), CHUNK + 7);

@@ -419,8 +419,8 @@ impl Landing {
     /// Takes in the next chunk. Returns whether it has the length that it must have.
     ///
     /// # Safety
-    /// The room of the receive still exists; and the bytes are not in it, unless they are [in
-    /// place](Self::place).
+    /// The room of the receive still exists; and the bytes are not in it, unless they are
+    /// [in place](Self::place).
     pub(crate) unsafe fn chunk(&mut self, bytes: &[u8]) -> bool {
         let part = chunk(self.came, self.envelope.bytes);
         if part.len() != bytes.len() {

@@ -8,7 +8,7 @@ pub struct Any;
 /// The ranks from which a receive or a probe takes messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sources {
-    /// This rank.
+    /// The rank of this number.
     Rank(usize),
     /// Every rank, this one included.
     Any,
