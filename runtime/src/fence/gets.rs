@@ -166,8 +166,8 @@ impl Fence<'_> {
             }),
             Landing::Section(key, section) => {
                 let into = find(self.windows, *key).expect("checked as the fence was entered");
-                // SAFETY: as above; the section was checked against this rank's part, of which
-                // nobody reads what is written here (`Reads::first`).
+                // SAFETY: as above; the section was checked against this rank's part, and nobody
+                // reads the elements of it that are written here (`Reads::first`).
                 unsafe { kernel::copy(from, &wide.remote, into.region.base(), section, size) };
             }
             // SAFETY: as above; the scoped epoch holds the borrow of the buffer until after this

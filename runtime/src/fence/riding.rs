@@ -58,8 +58,9 @@ pub(super) fn of_two(
 /// it contains.
 ///
 /// # Safety
-/// They [are riding](are_riding), in a notification of this exchange: its sender leaves the records
-/// unchanged until its fence after the next, which waits for this rank's next notification.
+/// [`are_riding`](are_riding) is true of the address of this notification, which is of this
+/// exchange: its sender leaves the records unchanged until its fence after the next, which waits
+/// for this rank's next notification.
 #[inline(always)]
 pub(super) unsafe fn riders(notification: &Notification, place: usize) -> &[Record] {
     // SAFETY: there are as many at that address, by the caller's promise.

@@ -40,7 +40,7 @@ impl<T: Default> ByRank<T> {
         self.find(rank).ok().map(|at| &mut *self.all[at].1)
     }
 
-    /// Returns the value of a rank, and makes it if there is none.
+    /// Returns the value of a rank, and makes it if it is missing.
     #[inline(always)]
     pub(crate) fn of(&mut self, rank: usize) -> &mut T {
         let at = self.find(rank).unwrap_or_else(|at| self.make(rank, at));

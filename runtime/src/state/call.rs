@@ -25,7 +25,7 @@ pub(crate) struct Call {
 pub(crate) struct Arguments {
     pub(crate) element: ElementType,
     pub(crate) op: Option<Op>,
-    /// The root; [`NONE`](Self::NONE) if there is none.
+    /// The root; [`NONE`](Self::NONE) if there is no root.
     pub(crate) root: usize,
     /// The number of elements; [`NONE`](Self::NONE) if ranks may give different ones.
     pub(crate) len: usize,

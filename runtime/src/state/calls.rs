@@ -99,7 +99,7 @@ impl Calls {
 }
 
 /// Returns by how many calls the first of two tags is ahead of the second. The number wraps, and
-/// ranks that exchange notifications are never 2^15 calls apart.
+/// ranks that exchange notifications are never 2^15 calls from each other.
 pub(crate) fn ahead(first: u32, second: u32) -> i32 {
     let unused = u32::BITS - BITS;
     (((first >> unused).wrapping_sub(second >> unused) << unused) as i32) >> unused

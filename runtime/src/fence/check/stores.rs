@@ -17,8 +17,8 @@ use std::panic::Location;
 pub(super) fn part(window: &WindowCore) -> &[u8] {
     let bytes = window.peers[window.world.rank].len * window.element.size as usize;
     // SAFETY: this rank's own elements, initialised. It is in a call that holds the window, before
-    // the exchange that reveals the window to others or after the last exchange, so nobody else
-    // writes them.
+    // the exchange that notifies others of the call, or after the last one, so nobody else writes
+    // them.
     unsafe { std::slice::from_raw_parts(window.region.base(), bytes) }
 }
 

@@ -71,7 +71,7 @@ pub(crate) struct Logs {
     is_disjoint: bool,
 }
 
-/// The form in which entries have elements: runs of one length, the same distance apart.
+/// The form in which entries have elements: runs of one length, at equal distances.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Runs {
     low: u64,

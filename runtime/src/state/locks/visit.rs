@@ -149,9 +149,9 @@ impl<'a> List<'a> {
     /// find.
     ///
     /// # Safety
-    /// The part's elements are memory of this type, aligned as a window's, and `others` states how
-    /// others access them meanwhile. With `Atomic` elements are [atomic](atomic::is_atomic), and
-    /// with `Elsewhere` others access them in that way, too.
+    /// The part's elements are memory of this type, aligned as a window's, and `others` states who
+    /// accesses them meanwhile, and how. With `Atomic` elements are [atomic](atomic::is_atomic),
+    /// and with `Elsewhere` others access them in that way, too.
     pub(crate) unsafe fn carry_out(&self, part: &Part, others: Others, found: &mut Vec<u8>) {
         struct CarryOut<'a>(&'a List<'a>, &'a Part, Others, &'a mut Vec<u8>);
         impl Task for CarryOut<'_> {
