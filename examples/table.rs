@@ -1,5 +1,5 @@
-//! A distributed hash table: all ranks insert a million keys at once, without a call by the rank
-//! that owns the slot.
+//! A distributed hash table: the ranks together insert a million keys, all at once, without a call
+//! by the rank that owns the slot.
 //!
 //! Each rank has an equal share of the slots. A key is inserted by a compare-and-swap of the first
 //! free slot, starting at its hash, and counted by an accumulate next to it. Each rank has a lock

@@ -298,8 +298,9 @@ impl Rename<'_> {
         self.refused.get_or_insert((span, why));
     }
 
-    /// Replaces the name in the tokens of a macro where it can only be the window. It can not be
-    /// one as a member, as part of a path, or as a name that is bound to something.
+    /// Replaces the name in the tokens of a macro where it can only be the window. A member, a part
+    /// of a path and a name that is bound to something are not the window, and are left as they
+    /// are.
     fn tokens(&mut self, tokens: TokenStream) -> TokenStream {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let is = |at: Option<usize>, c: char| {

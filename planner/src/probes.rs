@@ -155,8 +155,9 @@ pub fn probes(ranks: u32, placement: Placement, machine: &Machine) -> Result<Vec
 
 /// Returns the rank that receives a message of a rank, of `ranks` with `each` to a host: one of the
 /// same host or of another one. The messages of [`Tells::Second`] go around in both directions. All
-/// others go back and forth between pairs whose distance is half of all ranks, so that ranks that
-/// are assumed to share no memory are on different hosts if any are.
+/// others go back and forth between pairs. The two ranks of a pair are half of the ranks of their
+/// host away from each other or, between hosts, half of the hosts, so that ranks that are assumed
+/// to share no memory are on different hosts if any are.
 fn partner(rank: u32, (ranks, each): (u32, u32), shared: bool, tells: Tells, at: usize) -> Option<u32> {
     let (host, place) = (rank / each, rank % each);
     let (index, number) = if shared {

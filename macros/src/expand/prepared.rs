@@ -197,9 +197,9 @@ fn begin_replay(superstep: &Superstep, lifetimes: &[&GenericParam]) -> TokenStre
     let (windows, types) = taken(superstep, &names);
     quote! {
         /// Begins a `replay`: takes the windows by value, and returns without waiting for another
-        /// rank. All that the superstep reads are the elements as they are now. Only epochs before
-        /// the last one are run whole. `finish` of the result ends the superstep and returns the
-        /// windows; until then this rank may compute.
+        /// rank. The superstep reads the elements of the windows as they are at this call. Only
+        /// epochs before the last one are run whole. `finish` of the result ends the superstep and
+        /// returns the windows; until then this rank may compute.
         ///
         /// # Errors
         /// `RMA_SYNC` if a superstep of the world (by posts and starts: a run of this plan) was
@@ -272,6 +272,8 @@ fn begin_body(superstep: &Superstep, lifetimes: &[&GenericParam], halves: Halves
     };
     quote! {
         #[doc = #does]
+        ///
+        /// # Errors
         /// `RMA_SYNC` if a superstep of the world (by posts and starts: a run of this plan) was
         /// begun and is not finished; otherwise as `run`. The windows are dropped.
         ///

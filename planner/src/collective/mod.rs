@@ -20,8 +20,8 @@
 //!
 //! In the direct algorithm of a reduction or scan, each rank combines what it receives.
 //!
-//! **Cost** for p ranks that bring n bytes each (all-to-all: n for each other rank): the larger of
-//! what one rank sends and what it receives.
+//! **Cost** for p ranks that bring n bytes each (all-to-all: n for each rank): the most that any
+//! rank sends or receives, whichever is more.
 //!
 //! | | rounds | messages | bytes |
 //! |---|---|---|---|
@@ -90,8 +90,8 @@ pub struct Collective {
     pub operation: Operation,
     /// The number of ranks that call it.
     pub ranks: u32,
-    /// The number of elements that each rank brings; for an all-to-all, the number for each other
-    /// rank.
+    /// The number of elements that each rank brings; for an all-to-all, the number for each rank,
+    /// including itself.
     pub len: usize,
     /// The type of the elements.
     pub element: ElementType,

@@ -7,9 +7,10 @@
 //!
 //! **Requires** nothing.
 //! **Ensures** that frames are cut between elements. A frame holds at least one element. A frame of
-//! a pipelined message holds at most the model's chunk beyond that, unless it holds a single
-//! transfer that would have no short form in parts. In a frame, each transfer begins at a multiple
-//! of the largest power of two, up to 16, that divides the size of its elements.
+//! a pipelined message is no longer than the chunk, unless it holds a single element, or a single
+//! transfer that would have no short form in parts. The chunk is longer than requested if the
+//! message would otherwise have more than `MOST_FRAMES` frames. In a frame, each transfer begins at
+//! a multiple of the largest power of two, up to 16, that divides the size of its elements.
 //! **Cost** proportional to the frames and, for each, to the pieces of the datatypes that are cut.
 
 use crate::error::Result;

@@ -161,10 +161,11 @@ impl<T: Element, L> Exposed<T, L> {
     /// They are applied by source, ascending, then in program order, then in typemap order.
     ///
     /// # Errors
-    /// `RMA_SYNC` if a source has dropped its access; `DISP` or `ASSERT` if one has asked for
-    /// elements that were not exposed to it. The error names the lowest such source and its line,
-    /// and nothing was applied. `PROC_FAILED` if a source has left or died, or the world has ended.
-    /// The error returns the window as it was at its post.
+    /// `RMA_SYNC` if a source has dropped its access; `DISP` if one has asked for elements that
+    /// were not exposed; `ASSERT` if one has put or accumulated into a window that was exposed to
+    /// gets only. The error names the lowest such source and its line, and nothing was applied.
+    /// `PROC_FAILED` if a source has left or died, or the world has ended. The error returns the
+    /// window as it was at its post.
     ///
     /// `RMA_SYNC` also if this rank is a source and has not ended its access. No other rank can end
     /// it, so the wait is refused at once, and the world ends.

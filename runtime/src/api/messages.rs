@@ -31,10 +31,10 @@ impl World {
     /// The call returns at some time between its start and the receive. A rank keeps [some
     /// messages](crate::Ranks::unexpected) that it has not received. If it keeps as many as it may,
     /// or if a message is longer than those that are sent [at once](crate::Ranks::eager), the send
-    /// waits until a receive takes the message. A program that also ends with an
-    /// [`ssend`](Self::ssend) in place of each send does not depend on that. With
+    /// waits until a receive takes the message. A program that would also complete if each send
+    /// were an [`ssend`](Self::ssend) does not depend on that. With
     /// [`Check::Mpi`](crate::Check::Mpi) (`FENCEPOST_CHECK=mpi`) each send waits until a receive
-    /// takes the message, as an `ssend` does, so a program that depends on it gets an error.
+    /// takes the message, as an `ssend` does, so a program that depends on it is reported.
     ///
     /// ```
     /// # use fencepost_runtime as fencepost;

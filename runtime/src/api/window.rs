@@ -1,4 +1,4 @@
-//! The methods of [`Window`] for operations and fences.
+//! The methods of [`Window`] for operations, fences and settings.
 
 use crate::collect::operation::{Get, Put, Section, Source, TargetRegion, WindowSection};
 use crate::collect::ticket::Ticket;

@@ -1,4 +1,4 @@
-//! The methods of [`World`] for fences, barriers and settings.
+//! The methods of [`World`] for fences, barriers and settings, and those that describe it.
 
 use crate::fence;
 use crate::protocol::call::handler_of;

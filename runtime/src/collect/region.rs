@@ -174,7 +174,8 @@ impl Region {
         self.stays.store(true, Ordering::Relaxed);
     }
 
-    /// Gives away the vector whose elements these are, if they are those of one and need not stay.
+    /// Gives away the vector that holds these elements, if the region was made of a vector and its
+    /// memory need not stay.
     ///
     /// # Safety
     /// The caller is the owner, and nobody accesses the elements from here on, as if the window had

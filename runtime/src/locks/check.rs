@@ -83,7 +83,7 @@ impl LockCore {
         let Entering { known, calls, .. } = &mut of.entering;
         let is_known = !known.is_empty() && of.version == version;
         if calls.is_empty() {
-            // The version belongs to the last entry only.
+            // `version` is that of the last times in `known`, so only these can be kept.
             known.drain(..if is_known { known.len() - world.size } else { known.len() });
         }
         if !is_known {

@@ -172,8 +172,9 @@ impl At<'_> {
 
     /// Takes the locks of these regions, in ascending order.
     ///
+    /// # Errors
     /// If a rank that is at this part was lost, the world has ended, or the owner has dropped the
-    /// part: this rank then holds none of the locks.
+    /// part. This rank then holds none of the locks.
     #[inline]
     pub(super) fn take(&self, regions: u32, hold: Hold, second: bool) -> Result<()> {
         let me = self.window.world.rank;

@@ -227,8 +227,8 @@ pub(super) unsafe fn begin(
         (place.as_ptr(), place.len())
     };
     let told = if world.checks.is_on() { tell_known(world, endpoint, messages, to) } else { Ok(()) };
-    // SAFETY: elements beyond the length that is copied are kept until they were read, where the
-    // receiver reads them in place.
+    // SAFETY: a payload that is longer than a post copies is kept until it was read, where the
+    // receiver reads it in place.
     let post =
         |()| unsafe { endpoint.post_copy(to, Port::MESSAGES, envelope.header(), payload.0, payload.1) };
     let posted = told.and_then(post);

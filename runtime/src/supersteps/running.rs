@@ -368,7 +368,7 @@ impl<T: Element, R> Running<Window<T>, R> {
     /// # Cost
     /// Depends on the calls that touch this rank's part: some tens of nanoseconds for those of a
     /// halo. The elements of a list, such as [`Datatype::elements`], are sorted each time if they
-    /// are near.
+    /// are near the elements asked for.
     #[track_caller]
     pub fn kept(&self, elements: Range<usize>) -> Result<&[T]> {
         self.run.read((&self.windows, 0), elements, Location::caller())

@@ -63,7 +63,7 @@ impl HostMap {
         Self { hosts, intra_node, ranks }
     }
 
-    /// Names a loss of the intra-node world after a rank of the whole world.
+    /// Replaces the rank in a loss of the intra-node world by its rank in the whole world.
     fn named(&self, lost: Lost) -> Lost {
         match lost.how {
             Loss::Ended(_) => lost, // causes name ranks of the whole world

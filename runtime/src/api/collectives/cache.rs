@@ -184,7 +184,7 @@ fn of_type<T: Element, K: Any>(kept: &mut ByType) -> Option<&mut K> {
 }
 
 impl Bound {
-    /// Marks the plan's buffers as no longer read by anybody.
+    /// Frees the plan's buffers, which nobody reads any more.
     fn retire(&self) {
         for step in &self.steps {
             if let BoundStep::Epoch(ready) = step {

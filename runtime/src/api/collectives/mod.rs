@@ -222,9 +222,9 @@ impl World {
     /// As [`broadcast`](Self::broadcast), except that lengths may differ.
     ///
     /// # Cost
-    /// The lengths travel in the exchange, together with elements of up to 240 bytes. The rest
-    /// takes one round to the root, or several of bounded memory if lengths differ. Use
-    /// [`gather_into`](Self::gather_into) if lengths are equal.
+    /// The lengths travel in the exchange, together with the elements if no list has more than 240
+    /// bytes. Otherwise the elements take one round to the root, or several of bounded memory if
+    /// lengths differ. Use [`gather_into`](Self::gather_into) if lengths are equal.
     #[doc(alias = "MPI_Gatherv")]
     #[track_caller]
     pub fn gather<T: Element>(&self, root: usize, elements: &[T]) -> Result<Option<Vec<Vec<T>>>> {
@@ -241,9 +241,10 @@ impl World {
     /// As [`broadcast`](Self::broadcast), except that lengths may differ.
     ///
     /// # Cost
-    /// The lengths travel in the exchange, together with elements of up to 240 bytes. The rest
-    /// takes one round in which each rank gets all bytes of the others, or several of bounded
-    /// memory if lengths differ. Use [`allgather_into`](Self::allgather_into) if lengths are equal.
+    /// The lengths travel in the exchange, together with the elements if no list has more than 240
+    /// bytes. Otherwise there is one round in which each rank gets all bytes of the others, or
+    /// several of bounded memory if lengths differ. Use [`allgather_into`](Self::allgather_into) if
+    /// lengths are equal.
     #[doc(alias = "MPI_Allgatherv")]
     #[track_caller]
     pub fn allgather<T: Element>(&self, elements: &[T]) -> Result<Vec<Vec<T>>> {
@@ -264,8 +265,8 @@ impl World {
     ///
     /// # Cost
     /// The lengths travel in the exchange, together with the elements if no list has more than 240
-    /// bytes. The rest takes one round, or several of bounded memory if lengths differ. Use
-    /// [`all_to_all_into`](Self::all_to_all_into) if lengths are equal.
+    /// bytes. Otherwise the elements take one round, or several of bounded memory if lengths
+    /// differ. Use [`all_to_all_into`](Self::all_to_all_into) if lengths are equal.
     #[doc(alias = "MPI_Alltoallv")]
     #[track_caller]
     pub fn all_to_all<T: Element>(&self, elements: &[Vec<T>]) -> Result<Vec<Vec<T>>> {

@@ -31,8 +31,8 @@ use std::rc::Rc;
 /// A request that is dropped is completed first, so the drop of a receive waits for its message:
 /// [cancel](Self::cancel) a receive that may have none. An error in this case is reported only to
 /// the world's error handler. If the thread panics, the request is given up instead, with its
-/// buffer. A request that is leaked stays open: its buffer is never used again, and when its rank
-/// leaves, the world has failed for the others.
+/// buffer. A request that is leaked stays open: its buffer is never returned or freed, and when its
+/// rank leaves, the world has failed for the others.
 ///
 /// ```
 /// # fencepost_runtime::ranks(2).run(|world| {

@@ -389,8 +389,9 @@ impl Executable {
                     // releasing, comes before the buffer is packed again, as the verifier has shown
                     // (W4). When the executable is dropped the endpoint keeps the memory until
                     // then. A payload that `stays` is not packed again in this run, which takes it
-                    // back at its end. SAFETY: as argued above, the payload is readable and
-                    // unchanged for as long as it may be read.
+                    // back at its end.
+                    // SAFETY: as argued above, the payload is readable and unchanged for as long as
+                    // it may be read.
                     unsafe {
                         if *stays {
                             endpoint.post_in_place(bound.peer, port, head(kind::PAYLOAD), payload, *bytes)

@@ -209,17 +209,17 @@ pub trait Channels {
     /// port.
     fn released(&mut self, to: usize, port: Port) -> u64;
 
-    /// Returns the lines next to the queue of frames to `to` on this port, which this rank writes
-    /// and `to` reads. Returns `None` if `to` is not reached, or if there is no room. The lines
-    /// stay until this rank has closed the port or left. After it has written them, this rank
+    /// Returns the lines that belong to the queue of frames to `to` on this port, which this rank
+    /// writes and `to` reads. Returns `None` if `to` is not reached, or if there is no room. The
+    /// lines stay until this rank has closed the port or left. After it has written them, this rank
     /// [wakes](crate::Liveness::wake) `to`.
     fn lines(&mut self, to: usize, port: Port) -> Option<NonNull<PairLines>> {
         let _ = (to, port);
         None
     }
 
-    /// Returns the lines that `from` has made for this rank next to its queue on this port, if it
-    /// has. They stay until this rank has closed the port or left.
+    /// Returns the lines that `from` has made for this rank with its queue on this port, if it has.
+    /// They stay until this rank has closed the port or left.
     fn lines_of(&mut self, from: usize, port: Port) -> Option<NonNull<PairLines>> {
         let _ = (from, port);
         None

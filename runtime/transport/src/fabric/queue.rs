@@ -35,8 +35,8 @@ pub(super) struct Queue {
 /// When a release is to be reported to the sender of the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Due {
-    /// With the next write: [`UNREPORTED`] releases are unreported, or [`UNREPORTED_BYTES`] of
-    /// them.
+    /// With the next write: at least [`UNREPORTED`] released frames are unreported, or at least
+    /// [`UNREPORTED_BYTES`] bytes of released frames.
     Now,
     /// When this rank has waited a little, because it may send something else first.
     Soon,

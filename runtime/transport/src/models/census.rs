@@ -246,8 +246,8 @@ fn census(end: &mut LocalEnd, world: &World, number: u64) -> Result<(), Told> {
 }
 
 /// Takes an epoch. Each rank stores to its window, fills an arena for the rank above, and enters.
-/// It gets from the window of the rank above, notifies that rank, and waits for the rank below.
-/// Then it applies the arena of the rank below.
+/// It gets from the window of the rank above, posts a frame to that rank to report this, and waits
+/// for the frame of the rank below. Then it applies the arena of the rank below.
 fn epoch(end: &mut LocalEnd, world: &World, e: u64) -> Result<(), Told> {
     let World { size, without, .. } = *world;
     let me = end.rank();

@@ -17,9 +17,9 @@
 //!   arrived, if a rank that had taken post `n - 2` before has ended it. An access that was dropped
 //!   waits for nothing, and so proves nothing.
 //!
-//! A rank that cannot rely on either posts a frame instead. Frames and lines are in one order by
-//! their numbers. A reader that finds a frame with a later number than it expects finds the one
-//! that it expects in the line, since that was written before.
+//! A rank for which the condition does not hold posts a frame instead of writing the line. Frames
+//! and lines are in one order by their numbers. A reader that finds a frame with a later number
+//! than it expects finds the one that it expects in the line, since that was written before.
 
 use crate::Record;
 use crate::sync::{AtomicU64, Line, Ordering, UnsafeCell};

@@ -212,8 +212,8 @@ impl Senders {
         Ok(self.queues.get(port, to).expect("it was just made"))
     }
 
-    /// Returns the lines next to the queue to `to` on this port, and makes both if they do not
-    /// exist.
+    /// Returns the lines that belong to the queue to `to` on this port, and makes queue and lines
+    /// if they do not exist.
     ///
     /// # Errors
     /// Fails if there is no room.
@@ -302,7 +302,7 @@ impl Receivers {
         self.queues.get(port, from)?.peek()
     }
 
-    /// Returns the lines next to the queue of `from` on this port, if they were made.
+    /// Returns the lines that belong to the queue of `from` on this port, if they were made.
     pub(crate) fn lines(&mut self, from: usize, port: Port) -> Option<NonNull<PairLines>> {
         if self.queues.get(port, from).is_none() {
             self.look();

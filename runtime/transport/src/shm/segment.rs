@@ -59,8 +59,8 @@ impl Segment {
     /// Creates the segment of a job of `ranks` ranks.
     ///
     /// # Errors
-    /// Fails if the system refuses it, or leaves too few addresses or bytes. The error then names
-    /// the size requested.
+    /// Fails if the system refuses it. Also fails if the system leaves too few addresses or bytes;
+    /// in that case the error names the size requested.
     pub fn create(ranks: usize) -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd = rustix::fs::memfd_create("fencepost", flags)
