@@ -172,9 +172,9 @@ impl<const D: usize> Block<D> {
     /// kernel that reads up to `width` cells away in all dimensions at once: a square of 9 or a
     /// cube of 27 cells for a width of 1.
     ///
-    /// If no [grid](Self::grid) was given and the halo does not fit the one that was chosen, another
-    /// grid is chosen, in which ranks own other cells. So set the halo before a window is created
-    /// or filled, and give the grid where two blocks of one array differ in their halos.
+    /// If no [grid](Self::grid) was given and the halo does not fit the one that was chosen,
+    /// another grid is chosen, in which ranks own other cells. So set the halo before a window is
+    /// created or filled, and give the grid where two blocks of one array differ in their halos.
     ///
     /// # Errors
     /// ARG if it is wider than the smallest block, of the grid that was given or of every grid.

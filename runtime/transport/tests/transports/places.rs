@@ -14,7 +14,8 @@ static LONG: [u8; 300_000] = {
     long
 };
 
-/// Memory of this rank, which other code may write to only between pre-posting and the end of cancelling.
+/// Memory of this rank, which other code may write to only between pre-posting and the end of
+/// cancelling.
 struct Posted(Vec<u8>);
 
 impl Posted {
