@@ -36,7 +36,7 @@ fn relax<T: Real, const D: usize>(row: &Row<D>, now: &[T], next: &mut [T]) {
     let near = |d: usize, by: isize| row.at(now, std::array::from_fn(|e| if e == d { by } else { 0 }));
     let (up, down, left, right) = (near(D - 2, -1), near(D - 2, 1), near(D - 1, -1), near(D - 1, 1));
     let (here, next) = (row.of(now), row.of_mut(next));
-    let (kept, flows) = (T::from(0.4), T::from(0.1));
+    let (kept, flows) = (T::from(0.4), T::from(if D == 3 { 0.1 } else { 0.15 }));
     if D == 3 {
         let (front, back) = (near(0, -1), near(0, 1));
         for k in 0..row.len() {

@@ -26,8 +26,12 @@ use std::fmt;
 /// The numbers of steps that are considered.
 const CONSIDERED: [usize; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32];
 
-/// The part of a cache that fields may occupy. The rest is for what else a program holds.
-const FILLED: f64 = 0.8;
+/// The part of a core's cache that bands may occupy. Bands that occupy more of it lose lines to
+/// others of the same sets.
+const FILLED: f64 = 0.6;
+
+/// The part of the shared caches that fields may occupy. The rest is for what else a program holds.
+const SHARED: f64 = 0.8;
 
 /// The cost of a visit of a row, in addition to its cells.
 const ROW: Nanos = Nanos(12.0);
@@ -343,18 +347,23 @@ impl Waits<'_> {
         let loaded = all * (1..D).map(again).product::<f64>();
         let (steps, caches) = (self.steps as f64, self.caches);
         let core = FILLED * caches.core;
-        let host = (FILLED * caches.host / self.near as f64).max(core);
-        // Shared caches nearly keep up with a sweep. For fields that fit them, bands gained a
-        // quarter at most on one machine, and took twice as long on another
+        let host = (SHARED * caches.host / self.near as f64).max(core);
+        // A step reads each plane again while it computes the planes around it. If a core's cache
+        // does not hold that many planes, they come from the shared caches each time.
+        let reach = (block.width[0] / self.steps) as f64;
+        let planes = (2.0 * reach + 1.0) * (1..D).map(held).product::<f64>() * self.fields;
+        let reread = if planes <= core { 0.0 } else { all * steps * (1.0 + reach) };
+        // Shared caches nearly keep up with a sweep that reads each plane once. For fields that fit
+        // them, bands gained a quarter at most on one machine, and took twice as long on another
         // (benches/log/stencils.md).
         let (near, far) = if all <= host {
-            (0.0, 0.0)
+            (reread, 0.0)
         } else if window <= core {
             (0.0, loaded)
         } else if window <= host {
-            (all * steps, loaded)
+            (reread.max(all * steps), loaded)
         } else {
-            (0.0, all * steps)
+            (reread, all * steps)
         };
         let pieces = (stored[D - 1] / bands[D - 1] as f64).max(1.0);
         let rows = self.rows as f64 * pieces * ROW.0;

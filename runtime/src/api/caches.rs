@@ -11,19 +11,21 @@ use std::path::Path;
 use std::time::Instant;
 
 /// The minimum and the maximum number of bytes that a rank sweeps to time memory.
-const LEAST: f64 = 16_777_216.0;
-const MOST: f64 = 67_108_864.0;
+const LEAST: usize = 16 << 20;
+const MOST: usize = 128 << 20;
 
-/// The size of the fields that time shared caches, as a multiple of a core's own cache. Larger
-/// fields would time memory if other machines share these caches as well.
-const NEAR: f64 = 4.0;
+/// The size of the smallest fields that time shared caches, as a multiple of a core's own cache.
+const NEAR: usize = 4;
 
 /// The number of sweeps over the fields; the least time counts.
 const TIMES: usize = 4;
 
 /// Returns the caches of the host that has least of them, the same on all ranks.
 ///
-/// Where the system does not report a size, the figures are those of `known`.
+/// The size of a core's own cache is the one that the system reports. The shared caches may be used
+/// by other machines as well, so their size is timed: sweeps over fields of increasing size take
+/// longer a byte once these caches do not hold the fields. Where the system does not report sizes,
+/// those of `known` take their place.
 ///
 /// # Errors
 /// As [`World::allreduce`].
@@ -36,16 +38,40 @@ pub(super) fn measured(world: &World, known: &Caches) -> Result<Caches> {
     if least[0] > 0 {
         (caches.core, caches.host) = (least[0] as f64, least[1] as f64);
     }
-    let share = caches.host / world.placement().ranks_of_a_host(world.size()) as f64;
-    if share >= 4.0 * caches.core
-        && let Some(byte) = swept(world, (NEAR * caches.core).min(share / 2.0))?
-    {
-        caches.near = byte;
-    }
-    if let Some(byte) = swept(world, (2.0 * share).clamp(LEAST, MOST))? {
-        caches.memory = byte;
+    let ranks = world.placement().ranks_of_a_host(world.size());
+    let share = caches.host as usize / ranks;
+    let smallest = (NEAR * caches.core as usize).min(share / 2);
+    let largest = (2 * share).clamp(LEAST, MOST);
+    let doubled = std::iter::successors(Some(smallest), |size| Some(2 * size));
+    // A core whose part of the shared caches hardly exceeds its own cache times memory alone.
+    let shares = doubled.take_while(|size| share >= NEAR * caches.core as usize && 2 * size <= largest);
+    let times = swept(world, &shares.chain([largest]).collect::<Vec<_>>())?;
+    match times[..] {
+        [] => {}
+        [(_, memory)] => caches.memory = memory,
+        [(_, near), .., (_, memory)] => {
+            (caches.near, caches.memory) = (near.min(memory), memory);
+            if let Some(held) = held(&times) {
+                caches.host = caches.host.min(ranks as f64 * held);
+            }
+        }
     }
     Ok(caches)
+}
+
+/// The least ratio of the time of a byte from memory to one from shared caches with which the sizes
+/// of fields that these hold can be told from the others.
+const APART: f64 = 1.25;
+
+/// Returns the size of the fields that shared caches just hold. It is between two sizes: a byte of
+/// the smaller one takes a time nearer to that of the smallest fields, and a byte of the larger one
+/// a time nearer to that of the largest. `times` are the sizes and the times of a byte. Returns
+/// `None` if these times hardly differ.
+fn held(times: &[(usize, f64)]) -> Option<f64> {
+    let (&(_, near), &(_, memory)) = (times.first()?, times.last()?);
+    let slow = times.iter().position(|&(_, time)| time > (near * memory).sqrt())?;
+    let [(below, _), (above, _)] = *times.get(slow.checked_sub(1)?..=slow)? else { return None };
+    (memory > APART * near).then(|| (below as f64 * above as f64).sqrt())
 }
 
 /// Returns the size of the largest cache that a core has for itself, and the total size of the
@@ -89,42 +115,47 @@ fn bytes(text: &str) -> Option<u64> {
     text.trim_end_matches(['K', 'M', 'G']).parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// Returns the nanoseconds for each byte of two fields of `bytes` bytes together, on the slowest
-/// rank, while all ranks at once compute one field from the other. Returns `None` if a rank has no
-/// memory for them.
+/// Returns for each of these sizes, the largest last, the nanoseconds for each byte of two fields of
+/// that many bytes together, on the slowest rank, while all ranks at once compute one field from
+/// the other. Returns nothing if a rank has no memory for them.
 #[track_caller]
-fn swept(world: &World, bytes: f64) -> Result<Option<f64>> {
-    let cells = bytes as usize / (2 * size_of::<f64>());
+fn swept(world: &World, sizes: &[usize]) -> Result<Vec<(usize, f64)>> {
+    let cells = |bytes: usize| bytes / (2 * size_of::<f64>());
     let (mut u, mut v) = (Vec::new(), Vec::new());
-    let fits = u.try_reserve_exact(cells).is_ok() && v.try_reserve_exact(cells).is_ok();
+    let most = sizes.last().map_or(0, |&bytes| cells(bytes));
+    let fits = u.try_reserve_exact(most).is_ok() && v.try_reserve_exact(most).is_ok();
     if fits {
-        u.resize(cells, 1.0_f64);
-        v.resize(cells, 1.0_f64);
+        u.resize(most, 1.0_f64);
+        v.resize(most, 1.0_f64);
     }
     let mut refused = [u8::from(!fits)];
     world.allreduce(&mut refused, Op::Max)?;
     if refused[0] > 0 {
-        return Ok(None);
+        return Ok(Vec::new());
     }
-    let mut least = u64::MAX;
-    for _ in 0..TIMES {
-        world.barrier()?;
-        let clock = Instant::now();
-        for (next, now) in v.iter_mut().zip(&u) {
-            *next = 0.5 * now;
+    let mut times = Vec::new();
+    for &bytes in sizes {
+        let mut least = u64::MAX;
+        for _ in 0..TIMES {
+            world.barrier()?;
+            let clock = Instant::now();
+            for (next, now) in v[..cells(bytes)].iter_mut().zip(&u) {
+                *next = 0.5 * now;
+            }
+            black_box(&mut v);
+            let mut slowest = [clock.elapsed().as_nanos() as u64];
+            world.allreduce(&mut slowest, Op::Max)?;
+            least = least.min(slowest[0]);
+            std::mem::swap(&mut u, &mut v);
         }
-        black_box(&mut v);
-        let mut slowest = [clock.elapsed().as_nanos() as u64];
-        world.allreduce(&mut slowest, Op::Max)?;
-        least = least.min(slowest[0]);
-        std::mem::swap(&mut u, &mut v);
+        times.push((bytes, least as f64 / bytes as f64));
     }
-    Ok(Some(least as f64 / bytes))
+    Ok(times)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, sizes};
+    use super::{bytes, held, sizes};
     use std::path::Path;
 
     #[test]
@@ -137,6 +168,17 @@ mod tests {
                 .iter()
                 .all(|text| bytes(text).is_none())
         );
+    }
+
+    #[test]
+    fn shared_caches_hold_fields_up_to_the_size_at_which_a_byte_takes_longer() {
+        let shared = [(8, 0.033), (16, 0.034), (32, 0.036), (64, 0.059), (128, 0.075)];
+        let held = |times: &[(usize, f64)]| held(times).map(|size| size as usize);
+        assert_eq!(held(&shared), Some(45));
+        // Noise in a larger field does not hide a slow one.
+        assert_eq!(held(&[(8, 0.03), (16, 0.06), (32, 0.03), (64, 0.07)]), Some(11));
+        assert_eq!(held(&[(8, 0.03), (16, 0.033)]), None);
+        assert_eq!(held(&[]), None);
     }
 
     #[test]

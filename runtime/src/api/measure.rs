@@ -59,7 +59,9 @@ impl World {
     ///
     /// The sizes of the caches come from the system's files, for the host that has least. If there
     /// are no such files, they stay as in this world's model. All ranks at once sweep over fields
-    /// that fit in the caches they share, then over fields that do not.
+    /// of increasing size, from four times a core's cache to twice its part of the shared caches.
+    /// Where other machines use the shared caches as well, their size is that of the largest fields
+    /// that they still hold.
     ///
     /// ```
     /// # mod fencepost {
@@ -79,7 +81,7 @@ impl World {
     /// # Cost
     /// Some 30 ms for each of up to 9 exchanges. If they take long, two exchanges of each, and
     /// three barriers and allreduces. Each rank compiles the exchanges, and has a window of 0.9
-    /// MiB. Memory takes some 50 ms, with fields of up to 64 MiB.
+    /// MiB. Memory takes some 150 ms, with fields of up to 128 MiB.
     #[track_caller]
     pub fn measure_machine(&self) -> Result<Machine> {
         let core = self.core();
