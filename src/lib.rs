@@ -3,7 +3,7 @@
 //! A program is a number of *ranks*, and each rank holds a part of some *windows*. A *superstep* is
 //! local work, then puts, gets and accumulates, then one *fence*. Between two fences nothing moves
 //! that a program could observe; after the fence everything has moved. What an epoch means is
-//! defined once, in [its definition](fencepost_planner::reference), and holds bit for bit in every
+//! defined once, in [its definition](fencepost_planner), and holds bit for bit in every
 //! mode and on every transport.
 //!
 //! # A first superstep
@@ -311,7 +311,7 @@
 //! the list is a change of the interface, and CI compares the two. Until 1.0 a minor release (0.2)
 //! may change listed items, and `CHANGELOG.md` then mentions it; a patch release (0.1.1) only adds
 //! items. The same rule holds for what an epoch means
-//! ([its definition](fencepost_planner::reference)), for the bits that it leaves, and for the names
+//! ([its definition](fencepost_planner)), for the bits that it leaves, and for the names
 //! and values of the `FENCEPOST_` variables. A plan file names the version of its format, and a
 //! release that cannot read a version reports that when it loads one.
 //!

@@ -19,6 +19,7 @@ mod chain;
 mod check;
 mod collect;
 #[cfg(test)]
+#[path = "../tests/inside/draw.rs"]
 mod draw;
 mod element;
 mod expand;

@@ -1,4 +1,4 @@
-//! The planner of Fencepost.
+#![doc = include_str!("../README.md")]
 
 pub mod adaptive;
 pub mod argument;
@@ -22,7 +22,6 @@ pub mod options;
 pub mod passes;
 pub mod plan;
 pub mod probes;
-pub mod reference;
 pub mod share;
 pub mod table;
 pub mod text;

@@ -28,6 +28,7 @@ mod state;
 #[cfg(not(loom))]
 mod supersteps;
 #[cfg(any(test, fuzzing))]
+#[path = "../tests/inside/mod.rs"]
 mod testing;
 
 #[cfg(not(loom))]
@@ -63,7 +64,7 @@ mod names {
     pub use crate::state::world::World;
     pub use crate::supersteps::compiled::Compiled;
     pub use crate::supersteps::running::{KeptRow, Lent, Returns, Running, Taken};
-    pub use fencepost_planner::reference::LockType;
+    pub use fencepost_planner::ir::calls::LockType;
     #[doc(hidden)]
     pub use fencepost_transport::Route;
     pub use fencepost_transport::{Count, Fault, FaultKind, Lose, Meter, SimConfig};

@@ -8,7 +8,7 @@ use crate::generated::{after_reports, called, conflict_lines, expected, found, l
 use fencepost::prelude::*;
 use fencepost::{Check, TransportKind, ranks};
 use fencepost_planner::ids::{Id, Rank, WindowId};
-use fencepost_planner::reference::undefined_loads;
+use fencepost_tests_reference::undefined_loads;
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::transports::transports;

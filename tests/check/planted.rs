@@ -7,9 +7,7 @@ use fencepost::prelude::*;
 use fencepost::{Access, Check, Locked, TransportKind, ranks};
 use fencepost_planner::ids::{Delta, Id, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Operation, Site};
-use fencepost_planner::reference::{
-    Action, Call, Lent, LockCall, Unfenced, exposure_conflicts, lock_conflicts,
-};
+use fencepost_tests_reference::{Action, Call, Lent, LockCall, Unfenced, exposure_conflicts, lock_conflicts};
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
 use std::collections::{BTreeMap, BTreeSet};

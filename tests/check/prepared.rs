@@ -5,7 +5,7 @@ use fencepost::prelude::*;
 use fencepost::{Check, Compiled, Machine, Options, World, ranks};
 use fencepost_planner::ids::{Id, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local};
-use fencepost_planner::reference;
+use fencepost_tests_reference as reference;
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::transports::{of_program, transports};

@@ -17,7 +17,7 @@ use fencepost::{
 };
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Pattern, Site};
-use fencepost_planner::reference;
+use fencepost_tests_reference as reference;
 use fencepost_tests_support::cases::every_case;
 use fencepost_tests_worlds::play::issue;
 use fencepost_tests_worlds::program::{first_bytes, slice_of};

@@ -6,7 +6,7 @@ use fencepost::{
     superstep,
 };
 use fencepost_planner::ids::OperationId;
-use fencepost_planner::reference;
+use fencepost_tests_reference as reference;
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_worlds::play::{Variant, play};
 use fencepost_tests_worlds::program::{Outcome, Program, RawProgram, raw_program};

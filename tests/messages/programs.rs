@@ -3,7 +3,8 @@
 use fencepost::{Any, Element, ErrorClass, Result, Sources, Status, Tags, World};
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::ids::{Id as _, Rank};
-use fencepost_planner::reference::{Completed, Completion, Envelope, MessageCall, SendMode};
+use fencepost_planner::ir::calls::SendMode;
+use fencepost_tests_reference::{Completed, Completion, Envelope, MessageCall};
 use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::messages::{BEFORE, received};
 

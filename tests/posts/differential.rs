@@ -4,7 +4,7 @@ use crate::player::{Found, Played, play};
 use crate::programs::{Drawn, program};
 use fencepost::{ErrorClass, TransportKind, ranks};
 use fencepost_planner::ids::{Id as _, WindowId};
-use fencepost_planner::reference::{Call, Outcome};
+use fencepost_tests_reference::{Call, Outcome};
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_worlds::transports::of_program;
 

@@ -7,7 +7,7 @@ use fencepost_planner::ErrorClass;
 use fencepost_planner::element::{ElementKind, ElementType, Scalar};
 use fencepost_planner::ids::Id;
 use fencepost_planner::ir::pattern::{Kind, Local, Operation};
-use fencepost_planner::reference::{Call, Lent};
+use fencepost_tests_reference::{Call, Lent};
 use std::collections::BTreeMap;
 
 /// What became of a call.

@@ -4,7 +4,7 @@ use fencepost::{Datatype, Mode, Op};
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::ids::{Delta, Id, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Operation, Site};
-use fencepost_planner::reference::{Call, Lent, Outcome, World, exchange};
+use fencepost_tests_reference::{Call, Lent, Outcome, World, exchange};
 use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::program::first_bytes;
 use std::collections::BTreeSet;

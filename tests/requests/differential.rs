@@ -2,7 +2,7 @@
 
 use crate::programs::{Action, BUFFER, asks, bare, draw, play};
 use fencepost::ranks;
-use fencepost_planner::reference::{Completed, MessageCall, Standard, explains_messages, stops};
+use fencepost_tests_reference::{Completed, MessageCall, Standard, explains_messages, stops};
 use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::transports::of_program;

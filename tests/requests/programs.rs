@@ -4,7 +4,9 @@ use fencepost::{Any, Completed, Element, Error, ErrorClass, Outcome, Refused, Re
 use fencepost::{Sources, Status, Tags, World};
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::ids::{Id as _, Rank};
-use fencepost_planner::reference::{self, Completion, Envelope, MessageCall, SendMode};
+use fencepost_planner::ir::calls::SendMode;
+use fencepost_tests_reference as reference;
+use fencepost_tests_reference::{Completion, Envelope, MessageCall};
 use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::messages::{BEFORE, as_before, received};
 use std::collections::BTreeMap;

@@ -4,8 +4,9 @@
 //! [`Patterns`](pattern::Patterns), [`Transfers`](transfers::Transfers),
 //! [`Messages`](messages::Messages), [`Routed`](routed::Routed), [`Demand`](demand::Demand),
 //! [`Rounds`](rounds::Rounds), [`Chunks`](chunks::Chunks), [`Placed`](placed::Placed),
-//! [`Schedule`](schedule::Schedule).
+//! [`Schedule`](schedule::Schedule). [`calls`] names the kinds of calls that no schedule replaces.
 
+pub mod calls;
 pub mod chunks;
 pub mod class_map;
 pub mod demand;

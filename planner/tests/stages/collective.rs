@@ -7,8 +7,9 @@ use fencepost_planner::collective::{
 use fencepost_planner::element::{ElementType, Op, Scalar};
 use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::schedule::Placement;
-use fencepost_planner::reference::{self, Epoch, World, apply};
 use fencepost_planner::{Machine, Options, compile};
+use fencepost_tests_reference as reference;
+use fencepost_tests_reference::{Epoch, World, apply};
 use std::collections::BTreeMap;
 
 const F64: ElementType = ElementType::scalar(Scalar::F64);

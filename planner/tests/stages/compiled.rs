@@ -11,11 +11,11 @@ use fencepost_planner::ids::{ClassId, Delta, Id, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site, Sync};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
 use fencepost_planner::machine::Machine;
-use fencepost_planner::reference;
 use fencepost_planner::table::Table;
 use fencepost_planner::units::Bytes;
 use fencepost_planner::verify::verify_expanded;
 use fencepost_planner::{ErrorClass, Options, collect, compile, conflicts, explain};
+use fencepost_tests_reference as reference;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,8 +5,9 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 use fencepost_planner::ids::{Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Pattern, Site};
-use fencepost_planner::reference::{self, Buffers, Difference, Epoch, World, apply};
 use fencepost_planner::table::Table;
+use fencepost_tests_reference as reference;
+use fencepost_tests_reference::{Buffers, Difference, Epoch, World, apply};
 
 const W: WindowId = WindowId(0);
 const V: WindowId = WindowId(1);

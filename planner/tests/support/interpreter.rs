@@ -8,7 +8,8 @@ use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::{BufferId, Delta, Id, Rank};
 use fencepost_planner::ir::pattern::{Order, Patterns};
 use fencepost_planner::ir::schedule::{Frame, Instruction, Part, Schedule};
-use fencepost_planner::reference::{self, Buffers, Epoch, World, apply};
+use fencepost_tests_reference as reference;
+use fencepost_tests_reference::{Buffers, Epoch, World, apply};
 use fencepost_tests_support::random::Random;
 use std::collections::{BTreeMap, VecDeque};
 

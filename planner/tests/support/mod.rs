@@ -8,8 +8,8 @@ pub mod read;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Delta, Id, OperationId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site, Sync};
-use fencepost_planner::reference::{Buffers, World};
 use fencepost_planner::table::Table;
+use fencepost_tests_reference::{Buffers, World};
 use fencepost_tests_support::random::Random;
 
 /// The pattern of each rank.

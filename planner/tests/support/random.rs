@@ -7,9 +7,9 @@ use fencepost_planner::ids::{Delta, Id, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Order, Patterns};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
 use fencepost_planner::machine::Machine;
-use fencepost_planner::reference::World;
 use fencepost_planner::units::Bytes;
 use fencepost_planner::{Options, compile};
+use fencepost_tests_reference::World;
 use fencepost_tests_support::random::Random;
 
 /// A value of a few that make operators show.

@@ -12,7 +12,7 @@ use crate::state::hints::Hints;
 use crate::state::locks::words::site_text;
 use crate::state::window::{Window, WindowCore};
 use crate::state::world::{World, WorldCore};
-use fencepost_planner::reference::LockType;
+use fencepost_planner::ir::calls::LockType;
 use fencepost_planner::{Error, ErrorClass, Result};
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -34,7 +34,7 @@ use std::rc::Rc;
 /// [`into_window`](Self::into_window) or a barrier.
 ///
 /// ```
-/// # use fencepost_planner::{element::Op, reference::LockType};
+/// # use fencepost_planner::{element::Op, ir::calls::LockType};
 /// # fencepost_runtime::ranks(4).run(|world| {
 /// let u = world.lock_window::<u64>(1)?;
 /// let lock = u.lock(0, LockType::Shared)?;

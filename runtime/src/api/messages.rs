@@ -11,7 +11,7 @@ use crate::state::messages::receive::Room;
 use crate::state::messages::status::{Sources, Status, Tags};
 use crate::state::world::World;
 use fencepost_planner::datatype::Datatype;
-use fencepost_planner::reference::SendMode;
+use fencepost_planner::ir::calls::SendMode;
 use fencepost_planner::{ErrorClass, Result};
 
 /// Messages between two ranks, outside all windows. `planner/README.md` defines them in paragraphs

@@ -292,7 +292,7 @@ mod tests {
     use super::*;
     use crate::kernel;
     use fencepost_planner::element::Scalar;
-    use fencepost_planner::reference::apply;
+    use fencepost_tests_reference::apply;
     use fencepost_tests_support::random::Random;
 
     struct Combine<'a>(Op, ElementType, &'a mut [u64; 1], u64);

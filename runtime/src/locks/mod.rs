@@ -45,7 +45,7 @@ use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use check::Watched;
 use fencepost_planner::datatype::Datatype;
-use fencepost_planner::reference::LockType;
+use fencepost_planner::ir::calls::LockType;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Alarms, Hold, Liveness, Port, Record};
 use remote::{Asking, Attends, answers, divide};

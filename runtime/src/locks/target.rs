@@ -16,7 +16,7 @@ use crate::state::locks::visit::{List, Others, Part, visit_one};
 use crate::state::locks::words::{Presence, Words, site_text};
 use crate::state::window::WindowCore;
 use fencepost_planner::datatype::Datatype;
-use fencepost_planner::reference::LockType;
+use fencepost_planner::ir::calls::LockType;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{Hold, Next, Record};
 use std::cell::{Cell, RefCell};

@@ -20,7 +20,7 @@ use crate::state::messages::status::{Sources, Status, Tags};
 use crate::state::messages::{Buffer, Kept, Messages};
 use crate::state::world::WorldCore;
 use fencepost_planner::element::ElementType;
-use fencepost_planner::reference::SendMode;
+use fencepost_planner::ir::calls::SendMode;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{
     Answers, Attendant, Bytes, COPIED, Channels, Endpoint, Header, Liveness, Loss, Lost, Port, Topology,

@@ -15,7 +15,7 @@ use std::fmt;
 /// it is changed over to them.
 ///
 /// ```
-/// # use fencepost_planner::{element::Op, reference::LockType};
+/// # use fencepost_planner::{element::Op, ir::calls::LockType};
 /// # use fencepost_runtime::Hints;
 /// # fencepost_runtime::ranks(2).run(|world| {
 /// // Each rank counts in the part of the next one, and nobody else does.

@@ -41,6 +41,7 @@ mod local;
 mod memory;
 mod meter;
 #[cfg(all(loom, test))]
+#[path = "../tests/inside/models/mod.rs"]
 mod models;
 #[cfg(not(loom))]
 pub mod mpi;

@@ -2,7 +2,7 @@
 
 use fencepost::{Error, ErrorClass, Result, Status, TransportKind, World, ranks};
 use fencepost_planner::ids::{Id as _, Rank};
-use fencepost_planner::reference::Completed;
+use fencepost_tests_reference::Completed;
 
 use crate::transports::transports;
 

@@ -6,7 +6,7 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op, Scalar};
 use fencepost_planner::ids::{Id, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Operation};
-use fencepost_planner::reference::{Call, Lent, Outcome, World, exchange};
+use fencepost_tests_reference::{Call, Lent, Outcome, World, exchange};
 use fencepost_tests_support::random::Random;
 use std::collections::BTreeSet;
 

@@ -6,7 +6,8 @@ use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Operation, Pattern};
-use fencepost_planner::reference::{self, Buffers, Call, Epoch, Lent, Outcome, World, apply};
+use fencepost_tests_reference as reference;
+use fencepost_tests_reference::{Buffers, Call, Epoch, Lent, Outcome, World, apply};
 use fencepost_tests_support::random::Random;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -3,7 +3,8 @@
 
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Id, WindowId};
-use fencepost_planner::reference::{Action, LockCall, LockType, World, apply};
+use fencepost_planner::ir::calls::LockType;
+use fencepost_tests_reference::{Action, LockCall, World, apply};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What operations found, by rank and call, and the windows at the end.

@@ -5,7 +5,8 @@ use crate::support::random::{value, world};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op, Scalar};
 use fencepost_planner::ids::{Id, Rank, WindowId};
-use fencepost_planner::reference::{Action, LockCall, LockType, Unexplained, World, apply, explains};
+use fencepost_planner::ir::calls::LockType;
+use fencepost_tests_reference::{Action, LockCall, Unexplained, World, apply, explains};
 use fencepost_tests_support::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -9,7 +9,8 @@ use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op, Scalar};
 use fencepost_planner::ids::{Id, Rank, WindowId};
-use fencepost_planner::reference::{Action, LockCall, LockType, Unexplained, World, explains};
+use fencepost_planner::ir::calls::LockType;
+use fencepost_tests_reference::{Action, LockCall, Unexplained, World, explains};
 
 pub const W: WindowId = WindowId(0);
 pub use LockType::{Exclusive, Shared};

@@ -6,8 +6,9 @@ mod texts;
 use fencepost_planner::ErrorClass;
 use fencepost_planner::element::{ElementType, Scalar};
 use fencepost_planner::ids::{Id, Rank};
-use fencepost_planner::reference::{
-    Completed, Completion, Envelope, MessageCall, SendMode, Standard, explains_messages, stops,
+use fencepost_planner::ir::calls::SendMode;
+use fencepost_tests_reference::{
+    Completed, Completion, Envelope, MessageCall, Standard, explains_messages, stops,
 };
 use std::collections::BTreeSet;
 

@@ -10,7 +10,7 @@ use crate::state::messages::status::{Sources, Tags};
 use crate::state::world::World;
 use fencepost_planner::Result;
 use fencepost_planner::datatype::Datatype;
-use fencepost_planner::reference::SendMode;
+use fencepost_planner::ir::calls::SendMode;
 use std::ptr::NonNull;
 
 impl World {

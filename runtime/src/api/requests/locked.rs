@@ -60,7 +60,7 @@ impl<T: Element> Locked<'_, T> {
     /// call of the set may wait for the lock as well.
     ///
     /// ```
-    /// # use fencepost_planner::{element::Op, reference::LockType};
+    /// # use fencepost_planner::{element::Op, ir::calls::LockType};
     /// # fencepost_runtime::ranks(2).run(|world| {
     /// let u = world.lock_window::<u64>(1)?;
     /// let lock = u.lock(0, LockType::Shared)?;

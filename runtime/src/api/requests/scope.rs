@@ -9,7 +9,7 @@ use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
 use crate::state::messages::status::{Sources, Tags};
 use crate::state::world::World;
-use fencepost_planner::reference::SendMode;
+use fencepost_planner::ir::calls::SendMode;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{Loss, Lost};
 use std::cell::{Cell, RefCell};

@@ -13,8 +13,8 @@
 use super::locks::{Action, LockCall, Visit};
 use super::steps::{Step, Steps, steps};
 use super::world::{World, check_world};
-use crate::error::{Error, ErrorClass, Result};
-use crate::ids::{Id, Rank, WindowId};
+use fencepost_planner::error::{Error, ErrorClass, Result};
+use fencepost_planner::ids::{Id, Rank, WindowId};
 use std::collections::BTreeSet;
 
 /// A result that no order of the epochs gives together with the results before it.

@@ -16,7 +16,7 @@ use crate::testing::fuzzing;
 use crate::testing::tampered::{ChangeFn, Tampered};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
-use fencepost_planner::reference::LockType;
+use fencepost_planner::ir::calls::LockType;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_tests_support::random::Random;
 use fencepost_transport::{Header, Hold, InFlight, SimConfig, Tamper};

@@ -1,9 +1,10 @@
 //! Determines what the calls of locks order, and what they leave open (19, 20).
 
-use super::locks::{Action, LockCall, LockType, Visit};
+use super::locks::{Action, LockCall, Visit};
 use super::world::{World, check_section};
-use crate::error::{Error, ErrorClass, Result};
-use crate::ids::{Id, WindowId};
+use fencepost_planner::error::{Error, ErrorClass, Result};
+use fencepost_planner::ids::{Id, WindowId};
+use fencepost_planner::ir::calls::LockType;
 use std::collections::BTreeMap;
 
 /// Something that happens in one step.

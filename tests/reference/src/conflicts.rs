@@ -2,10 +2,10 @@
 
 use super::epoch::Epoch;
 use super::world::target;
-use crate::conflicts::{access_to_section, conflict};
-use crate::datatype::Datatype;
-use crate::ids::{Id, OperationId, Rank, WindowId};
-use crate::ir::pattern::{Kind, Local, Operation};
+use fencepost_planner::conflicts::{access_to_section, conflict};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ids::{Id, OperationId, Rank, WindowId};
+use fencepost_planner::ir::pattern::{Kind, Local, Operation};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An operation: the rank that calls it, and its position among those of that rank.
@@ -131,9 +131,9 @@ pub fn conflicts(epoch: &Epoch) -> Vec<Conflicting> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::element::Op;
-    use crate::ids::Delta;
-    use crate::ir::pattern::{Mode, Pattern, Site};
+    use fencepost_planner::element::Op;
+    use fencepost_planner::ids::Delta;
+    use fencepost_planner::ir::pattern::{Mode, Pattern, Site};
 
     #[test]
     fn an_operation_that_was_refused_conflicts_with_none_after_it() {

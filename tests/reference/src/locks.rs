@@ -1,18 +1,10 @@
 //! The calls of programs of locks (18 to 21), and their results.
 
 use super::values::apply;
-use crate::datatype::Datatype;
-use crate::element::{ElementType, Op};
-use crate::ids::{Rank, WindowId};
-
-/// The type of a lock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LockType {
-    /// Any number of epochs at a time; each element is accessed atomically.
-    Shared,
-    /// The epoch is atomic.
-    Exclusive,
-}
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::{ElementType, Op};
+use fencepost_planner::ids::{Rank, WindowId};
+use fencepost_planner::ir::calls::LockType;
 
 /// One call of one rank, with its results. Calls identify a lock by the position, from 0, of its
 /// `Lock` in the program of the rank.

@@ -2,11 +2,12 @@
 //! of operations at a time.
 
 use super::calls::Call;
-use super::locks::{Action, LockCall, LockType};
-use crate::conflicts::{access_to_compare_and_swap, conflict};
-use crate::datatype::Datatype;
-use crate::ids::{Id, Rank, WindowId};
-use crate::ir::pattern::Kind;
+use super::locks::{Action, LockCall};
+use fencepost_planner::conflicts::{access_to_compare_and_swap, conflict};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ids::{Id, Rank, WindowId};
+use fencepost_planner::ir::calls::LockType;
+use fencepost_planner::ir::pattern::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Two calls that conflict on one rank, where no fence ends their epochs.
@@ -168,7 +169,7 @@ pub fn lock_conflicts(programs: &[Vec<LockCall>]) -> Vec<Unfenced> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::element::Op;
+    use fencepost_planner::element::Op;
 
     fn lock(kind: LockType) -> LockCall {
         LockCall::Lock { window: WindowId::new(0), target: Rank::new(2), kind }

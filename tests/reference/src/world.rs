@@ -1,11 +1,11 @@
 //! The windows of all ranks, and checks that an operation fits them (2, 3).
 
-use crate::datatype::Datatype;
-use crate::element::ElementType;
-use crate::error::{Error, ErrorClass, Result};
-use crate::ids::{Id, Rank, WindowId};
-use crate::ir::pattern::{Kind, Local, Operation};
-use crate::table::Table;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::ElementType;
+use fencepost_planner::error::{Error, ErrorClass, Result};
+use fencepost_planner::ids::{Id, Rank, WindowId};
+use fencepost_planner::ir::pattern::{Kind, Local, Operation};
+use fencepost_planner::table::Table;
 
 /// The windows of all ranks.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -8,11 +8,11 @@ use super::calls::{Call, Lent, Outcome};
 use super::epoch::{Buffers, Epoch, run};
 use super::values::apply;
 use super::world::{World, cell, check_operation, check_section, check_world, read};
-use crate::datatype::Datatype;
-use crate::element::Op;
-use crate::error::{Error, ErrorClass, Result};
-use crate::ids::{Id, Rank, WindowId};
-use crate::ir::pattern::{Kind, Local, Operation, Pattern};
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::element::Op;
+use fencepost_planner::error::{Error, ErrorClass, Result};
+use fencepost_planner::ids::{Id, Rank, WindowId};
+use fencepost_planner::ir::pattern::{Kind, Local, Operation, Pattern};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs the programs of all ranks, by rank, on `world`. Returns the outcome of each call, by rank

@@ -1,8 +1,9 @@
 //! The calls of programs of messages and requests, and their results (24 to 27).
 
-use crate::element::ElementType;
-use crate::error::ErrorClass;
-use crate::ids::Rank;
+use fencepost_planner::element::ElementType;
+use fencepost_planner::error::ErrorClass;
+use fencepost_planner::ids::Rank;
+use fencepost_planner::ir::calls::SendMode;
 
 /// One call of one rank, with its results, which are `None` if they are not known.
 ///
@@ -60,19 +61,6 @@ pub enum MessageCall {
         /// The sender, tag and length of the message, if there was one.
         found: Option<Option<(Rank, u32, usize)>>,
     },
-}
-
-/// The time at which a send is complete.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SendMode {
-    /// At some time between its call and its match.
-    Standard,
-    /// At its match.
-    Synchronous,
-    /// At its call, which fails if the buffer has no room.
-    Buffered,
-    /// As a standard send. It promises that a receive is waiting for it.
-    Ready,
 }
 
 /// The messages that a receive takes: those of one rank, or of any, with one tag, or with any.

@@ -1,9 +1,9 @@
 //! The calls of programs with posts, starts and fences, and their outcomes (12 to 17).
 
-use crate::datatype::Datatype;
-use crate::error::ErrorClass;
-use crate::ids::{Rank, WindowId};
-use crate::ir::pattern::Operation;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::error::ErrorClass;
+use fencepost_planner::ids::{Rank, WindowId};
+use fencepost_planner::ir::pattern::Operation;
 use std::collections::BTreeSet;
 
 /// One call of one rank. Calls identify an access by the position, from 0, of its start in the

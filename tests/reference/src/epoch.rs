@@ -2,11 +2,11 @@
 
 use super::values::apply;
 use super::world::{World, cell, check_operation, check_world, read, target};
-use crate::element::{ElementType, Op};
-use crate::error::{Error, ErrorClass, Result};
-use crate::ids::{Id, OperationId, Rank, WindowId};
-use crate::ir::pattern::{Kind, Local, Pattern};
-use crate::table::Table;
+use fencepost_planner::element::{ElementType, Op};
+use fencepost_planner::error::{Error, ErrorClass, Result};
+use fencepost_planner::ids::{Id, OperationId, Rank, WindowId};
+use fencepost_planner::ir::pattern::{Kind, Local, Pattern};
+use fencepost_planner::table::Table;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The operations of all ranks between two fences.

@@ -2,8 +2,8 @@
 
 use super::epoch::Epoch;
 use super::world::target;
-use crate::ids::{Id, OperationId, Rank, WindowId};
-use crate::ir::pattern::Kind;
+use fencepost_planner::ids::{Id, OperationId, Rank, WindowId};
+use fencepost_planner::ir::pattern::Kind;
 
 /// An operation of an epoch on a part into which its owner has stored, or from which it has loaded.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -66,10 +66,10 @@ fn undefined(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datatype::Datatype;
-    use crate::element::Op;
-    use crate::ids::Delta;
-    use crate::ir::pattern::{Local, Mode, Operation, Pattern, Site};
+    use fencepost_planner::datatype::Datatype;
+    use fencepost_planner::element::Op;
+    use fencepost_planner::ids::Delta;
+    use fencepost_planner::ir::pattern::{Local, Mode, Operation, Pattern, Site};
 
     type Undefines = fn(&Epoch, &[(Rank, WindowId, i64)]) -> Vec<Undefined>;
 

@@ -1,6 +1,6 @@
 //! Applies one operator to one element (7).
 
-use crate::element::{ElementKind, ElementType, Op, Scalar};
+use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 
 /// Applies an operator to floats as in IEEE 754-2019: NaN wins and becomes the canonical one, and
 /// -0 is less than +0.

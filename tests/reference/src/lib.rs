@@ -3,9 +3,9 @@
 //!
 //! The interpreter follows the numbered paragraphs of `planner/README.md`, one element at a time,
 //! and shares nothing with the passes except the types of a
-//! [`Pattern`](crate::ir::pattern::Pattern). Nothing here makes it fast, and nothing should be
-//! added for that, except in [`explains`] and [`explains_messages`], which are searches. Each file
-//! holds one idea:
+//! [`Pattern`](fencepost_planner::ir::pattern::Pattern). Nothing here makes it fast, and nothing
+//! should be added for that, except in [`explains`] and [`explains_messages`], which are searches.
+//! Each file holds one idea:
 //!
 //! - `world`: the windows, and what fits them. `values`: one operator on one element.
 //! - `epoch`: the epoch between two fences. `conflicts`: the conflicts in it. `calls`, `exchange`:
@@ -16,9 +16,6 @@
 //! - `unfenced`: conflicts in programs of posts and starts, and in programs of locks.
 //! - `messages`: programs of messages and requests. `delivery`: the results that they can have, and
 //!   where they can stop.
-//!
-//! ---
-#![doc = include_str!("../../README.md")]
 
 mod calls;
 mod conflicts;
@@ -40,8 +37,8 @@ pub use delivery::{explains_messages, stops};
 pub use epoch::{Buffers, Difference, Epoch, allows, run};
 pub use exchange::exchange;
 pub use explains::{Unexplained, explains};
-pub use locks::{Action, LockCall, LockType};
-pub use messages::{Completed, Completion, Envelope, MessageCall, SendMode, Standard};
+pub use locks::{Action, LockCall};
+pub use messages::{Completed, Completion, Envelope, MessageCall, Standard};
 pub use stores::{Undefined, undefined_loads, undefined_stores};
 pub use unfenced::{Unfenced, exposure_conflicts, lock_conflicts};
 pub use values::apply;

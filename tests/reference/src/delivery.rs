@@ -6,10 +6,11 @@
 //! rank's calls and the order of messages from each rank to each other one. Each state is visited
 //! once.
 
-use super::messages::{Completed, Completion, Envelope, MessageCall, SendMode, Standard};
-use crate::element::ElementType;
-use crate::error::{Error, ErrorClass, Result};
-use crate::ids::{Id, Rank};
+use super::messages::{Completed, Completion, Envelope, MessageCall, Standard};
+use fencepost_planner::element::ElementType;
+use fencepost_planner::error::{Error, ErrorClass, Result};
+use fencepost_planner::ids::{Id, Rank};
+use fencepost_planner::ir::calls::SendMode;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A rank, and the position in its program of the call that began a request or a message.

@@ -1,5 +1,5 @@
-//! The changes that tests and fuzzers make to this package from within: waits that are taken away,
-//! and frames that are changed on their way.
+//! Tests of this package that use its private items, and what fuzzers call. They are a module of
+//! the crate only in tests and fuzzers, and no part of its package.
 
 #[cfg(all(test, not(loom)))]
 mod fences;

@@ -1,0 +1,23 @@
+//! The kinds of calls that no schedule replaces: locks and messages.
+
+/// The type of a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockType {
+    /// Any number of epochs at a time; each element is accessed atomically.
+    Shared,
+    /// The epoch is atomic.
+    Exclusive,
+}
+
+/// The time at which a send is complete.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendMode {
+    /// At some time between its call and its match.
+    Standard,
+    /// At its match.
+    Synchronous,
+    /// At its call, which fails if the buffer has no room.
+    Buffered,
+    /// As a standard send. It promises that a receive is waiting for it.
+    Ready,
+}
