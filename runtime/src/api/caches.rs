@@ -17,6 +17,10 @@ const MOST: usize = 128 << 20;
 /// The size of the smallest fields that time shared caches, as a multiple of a core's own cache.
 const NEAR: usize = 4;
 
+/// The least ratio of the time of a byte from memory to one from shared caches. Below it, timing
+/// cannot show which fields these caches hold.
+const APART: f64 = 1.25;
+
 /// The number of sweeps over the fields; the least time counts.
 const TIMES: usize = 4;
 
@@ -58,10 +62,6 @@ pub(super) fn measured(world: &World, known: &Caches) -> Result<Caches> {
     }
     Ok(caches)
 }
-
-/// The least ratio of the time of a byte from memory to one from shared caches with which the sizes
-/// of fields that these hold can be told from the others.
-const APART: f64 = 1.25;
 
 /// Returns the size of the fields that shared caches just hold. It is between two sizes: a byte of
 /// the smaller one takes a time nearer to that of the smallest fields, and a byte of the larger one
@@ -115,7 +115,7 @@ fn bytes(text: &str) -> Option<u64> {
     text.trim_end_matches(['K', 'M', 'G']).parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// Returns for each of these sizes, the largest last, the nanoseconds for each byte of two fields of
+/// Returns for each of these sizes, the largest last, the nanoseconds for a byte of two fields of
 /// that many bytes together, on the slowest rank, while all ranks at once compute one field from
 /// the other. Returns nothing if a rank has no memory for them.
 #[track_caller]
