@@ -26,8 +26,8 @@ use std::fmt;
 /// The numbers of steps that are considered.
 const CONSIDERED: [usize; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32];
 
-/// The part of a core's cache that bands may occupy. Bands that occupy more of it lose lines to
-/// others of the same sets.
+/// The part of a core's cache that bands may occupy. Bands that occupied 0.8 of it were slower
+/// (benches/log/stencils.md).
 const FILLED: f64 = 0.6;
 
 /// The part of the shared caches that fields may occupy. The rest is for what else a program holds.
@@ -349,7 +349,8 @@ impl Waits<'_> {
         let core = FILLED * caches.core;
         let host = (SHARED * caches.host / self.near as f64).max(core);
         // A step reads each plane again while it computes the planes around it. If a core's cache
-        // does not hold that many planes, they come from the shared caches each time.
+        // does not hold that many planes, they come from the shared caches each time. Half of the
+        // bytes are those of fields that are read.
         let reach = (block.width[0] / self.steps) as f64;
         let planes = (2.0 * reach + 1.0) * (1..D).map(held).product::<f64>() * self.fields;
         let reread = if planes <= core { 0.0 } else { all * steps * (1.0 + reach) };

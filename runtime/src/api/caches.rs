@@ -43,13 +43,7 @@ pub(super) fn measured(world: &World, known: &Caches) -> Result<Caches> {
         (caches.core, caches.host) = (least[0] as f64, least[1] as f64);
     }
     let ranks = world.placement().ranks_of_a_host(world.size());
-    let share = caches.host as usize / ranks;
-    let smallest = (NEAR * caches.core as usize).min(share / 2);
-    let largest = (2 * share).clamp(LEAST, MOST);
-    let doubled = std::iter::successors(Some(smallest), |size| Some(2 * size));
-    // A core whose part of the shared caches hardly exceeds its own cache times memory alone.
-    let shares = doubled.take_while(|size| share >= NEAR * caches.core as usize && 2 * size <= largest);
-    let times = swept(world, &shares.chain([largest]).collect::<Vec<_>>())?;
+    let times = swept(world, &timed(caches.core as usize, caches.host as usize / ranks))?;
     match times[..] {
         [] => {}
         [(_, memory)] => caches.memory = memory,
@@ -61,6 +55,16 @@ pub(super) fn measured(world: &World, known: &Caches) -> Result<Caches> {
         }
     }
     Ok(caches)
+}
+
+/// Returns the sizes of the fields that are timed, in bytes, the largest last. A core whose `share`
+/// of the shared caches hardly exceeds its own cache times memory alone.
+fn timed(core: usize, share: usize) -> Vec<usize> {
+    let largest = share.saturating_mul(2).clamp(LEAST, MOST);
+    let own = core.saturating_mul(NEAR).max(1 << 10);
+    let doubled = std::iter::successors(Some(own.min(share / 2)), |size| Some(2 * size));
+    let shared = doubled.take_while(|&size| own <= share && size <= largest / 2);
+    shared.chain([largest]).collect()
 }
 
 /// Returns the size of the fields that shared caches just hold. It is between two sizes: a byte of
@@ -155,7 +159,7 @@ fn swept(world: &World, sizes: &[usize]) -> Result<Vec<(usize, f64)>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, held, sizes};
+    use super::{bytes, held, sizes, timed};
     use std::path::Path;
 
     #[test]
@@ -168,6 +172,22 @@ mod tests {
                 .iter()
                 .all(|text| bytes(text).is_none())
         );
+    }
+
+    #[test]
+    fn fields_of_doubling_size_are_timed_whatever_the_sizes_of_the_caches() {
+        const MIB: usize = 1 << 20;
+        assert_eq!(timed(2 * MIB, 240 * MIB), [8, 16, 32, 64, 128].map(|size| size * MIB));
+        assert_eq!(timed(MIB, 6 * MIB), [3, 6, 16].map(|size| size * MIB));
+        // A core without a cache of its own, or with nearly all of them.
+        assert_eq!(timed(32 * MIB, 32 * MIB), [64 * MIB]);
+        // Whatever a model of a machine says, the list ends.
+        for core in [0, 1, MIB, usize::MAX] {
+            for share in [0, 1, MIB, usize::MAX] {
+                let sizes = timed(core, share);
+                assert!(sizes.len() < 20 && sizes.is_sorted(), "{core} {share}: {sizes:?}");
+            }
+        }
     }
 
     #[test]

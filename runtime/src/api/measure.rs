@@ -60,8 +60,8 @@ impl World {
     /// The sizes of the caches come from the system's files, for the host that has least. If there
     /// are no such files, they stay as in this world's model. All ranks at once sweep over fields
     /// of increasing size, from four times a core's cache to twice its part of the shared caches.
-    /// Where other machines use the shared caches as well, their size is that of the largest fields
-    /// that they still hold.
+    /// Where other machines use the shared caches as well, their size is that of fields from which
+    /// on a byte takes longer.
     ///
     /// ```
     /// # mod fencepost {
