@@ -33,6 +33,10 @@ const FILLED: f64 = 0.6;
 /// The part of the shared caches that fields may occupy. The rest is for what else a program holds.
 const SHARED: f64 = 0.8;
 
+/// The largest ratio of the time of a step to that of one step for each exchange with which more
+/// steps are advised. The model is not precise enough for smaller gains.
+const GAIN: f64 = 0.98;
+
 /// The cost of a visit of a row, in addition to its cells.
 const ROW: Nanos = Nanos(12.0);
 
@@ -70,7 +74,7 @@ impl<const D: usize> Costs<D> {
 
 impl<const D: usize> Advice<D> {
     /// Returns the number of steps for one exchange with which a step costs least. Of several such
-    /// numbers it is the smallest.
+    /// numbers it is the smallest. It is 1 if more steps save less than 2 percent.
     pub fn steps(&self) -> usize {
         self.best().map_or(1, |costs| costs.steps)
     }
@@ -89,7 +93,10 @@ impl<const D: usize> Advice<D> {
 
     fn best(&self) -> Option<&Costs<D>> {
         let step = |costs: &Costs<D>| costs.step(self.cell).0;
-        self.costs.iter().reduce(|best, costs| if step(costs) < step(best) { costs } else { best })
+        let one = self.costs.first()?;
+        let best =
+            self.costs.iter().reduce(|best, costs| if step(costs) < step(best) { costs } else { best })?;
+        Some(if step(best) < GAIN * step(one) { best } else { one })
     }
 }
 
@@ -162,12 +169,12 @@ impl<const D: usize> Block<D> {
     /// own `cell`, they have to agree on one first, such as the largest, because ranks with halos
     /// of different widths do not fit each other.
     ///
-    /// Fields that the caches of a host hold cost only their cells. Steps of larger fields wait for
-    /// memory: once a group if a band with all its steps fits in a cache, and once a step
-    /// otherwise. The model does not include that ranks wait for each other where their work
-    /// differs from step to step, or that more ranks than cores take turns. Both make exchanges
-    /// more expensive, and deeper halos better, than it predicts. It also does not include that
-    /// bands may gain up to a quarter for fields that the shared caches hold. Time a few numbers of
+    /// Fields that a core's cache holds cost only their cells. So do fields that the shared caches
+    /// of a host hold, if these caches supply bytes as fast as cells are computed. Steps of other
+    /// fields wait for caches or memory: once a group if a band with all its steps fits in a cache,
+    /// and once a step otherwise. The model does not include that ranks wait for each other where
+    /// their work differs from step to step, or that more ranks than cores take turns. Both make
+    /// exchanges more expensive, and deeper halos better, than it predicts. Time a few numbers of
     /// steps where that matters.
     ///
     /// # Errors
@@ -354,13 +361,13 @@ impl Waits<'_> {
         let reach = (block.width[0] / self.steps) as f64;
         let planes = (2.0 * reach + 1.0) * (1..D).map(held).product::<f64>() * self.fields;
         let reread = if planes <= core { 0.0 } else { all * steps * (1.0 + reach) };
-        // Shared caches nearly keep up with a sweep that reads each plane once. For fields that fit
-        // them, bands gained a quarter at most on one machine, and took twice as long on another
-        // (benches/log/stencils.md).
-        let (near, far) = if all <= host {
-            (reread, 0.0)
+        let (near, far) = if all <= core {
+            (0.0, 0.0)
         } else if window <= core {
-            (0.0, loaded)
+            // A band's data comes from where the fields are, once for all steps.
+            if all <= host { (loaded, 0.0) } else { (0.0, loaded) }
+        } else if all <= host {
+            (reread.max(all * steps), 0.0)
         } else if window <= host {
             (reread.max(all * steps), loaded)
         } else {
@@ -369,9 +376,12 @@ impl Waits<'_> {
         let pieces = (stored[D - 1] / bands[D - 1] as f64).max(1.0);
         let rows = self.rows as f64 * pieces * ROW.0;
         // Cells are computed while caches load the next ones. Loads from memory overlap with both
-        // in part.
+        // in part. So do loads from shared caches if they take longer than the cells of a sweep.
         let cells = self.cells as f64 * self.cell.0;
-        let all = cells.max(near * caches.near).hypot(far * caches.memory);
+        let near = near * caches.near;
+        let hidden = all * steps * caches.near <= cells;
+        let cached = if hidden { cells.max(near) } else { cells.hypot(near) };
+        let all = cached.hypot(far * caches.memory);
         (Nanos(rows), Nanos(all - cells))
     }
 }
