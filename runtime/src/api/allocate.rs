@@ -9,7 +9,7 @@ use crate::collect::operation::WindowKey;
 use crate::collect::pending::{Asking, Pending};
 use crate::collect::region::Region;
 use crate::fence;
-use crate::kernel::element::{Element, element_type};
+use crate::kernel::element::{Element, code_of, element_type, kind_of_code};
 use crate::state::attributes::Attributes;
 use crate::state::call::Call;
 use crate::state::exchange::Ports;
@@ -20,9 +20,11 @@ use crate::state::registry::Attempt;
 use crate::state::remembered::Remembered;
 use crate::state::window::{Peer, Window, WindowCore};
 use crate::state::world::{World, WorldCore};
+use bytemuck::{CheckedBitPattern, NoUninit};
 use fencepost_planner::adaptive::run_bytes;
-use fencepost_planner::element::{ElementKind, ElementType};
+use fencepost_planner::element::ElementType;
 use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_transport::bytes::{Reader, Writer};
 use fencepost_transport::{Channels, Memory, Topology, Until};
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -260,10 +262,17 @@ fn made(
     let key = WindowKey { world: core.id, window: number };
     let refusal = region.as_ref().err().map_or(String::new(), ToString::to_string);
     let base = region.as_ref().map_or(0, |region| region.base() as u64);
-    let own = Description { len: len as u64, element, made: region.is_ok(), base, hints: hints.word() };
-    let mut mine = own.to_bytes().to_vec();
-    mine.extend_from_slice(&(name.len() as u64).to_le_bytes());
-    mine.extend_from_slice(name.as_bytes());
+    let mut mine = Vec::new();
+    mine.put(Description {
+        len: len as u64,
+        size: element.size,
+        kind: code_of(element.kind),
+        made: region.is_ok(),
+        zero: 0,
+        base,
+        hints: hints.word(),
+    });
+    mine.put_counted(name.as_bytes());
     mine.extend_from_slice(refusal.as_bytes());
     let region = region.ok();
     if let Some(region) = region.as_ref().filter(|_| core.shares_all) {
@@ -286,7 +295,7 @@ fn made(
     let mut peers = Vec::with_capacity(core.size);
     for (rank, bytes) in all.iter().enumerate() {
         let error = |class, message: String| Err(Error::new(class, message).on_rank(core.rank).at(site));
-        let Some((description, theirs, refusal)) = Description::from_bytes(bytes) else {
+        let Some((description, their_element, theirs, refusal)) = Description::read(bytes) else {
             return error(
                 ErrorClass::Intern,
                 format!("rank {rank} sent an invalid description of its part of a window"),
@@ -307,12 +316,11 @@ fn made(
                 ),
             );
         }
-        if description.element != element {
+        if their_element != element {
             return error(
                 ErrorClass::Type,
                 format!(
-                    "this rank's window has elements of {element} and rank {rank}'s of {}: all ranks must ask for one type",
-                    description.element
+                    "this rank's window has elements of {element} and rank {rank}'s of {their_element}: all ranks must ask for one type"
                 ),
             );
         }
@@ -427,63 +435,31 @@ impl Drop for Unmade<'_> {
     }
 }
 
-/// The description of its part of a new window that each rank sends the others.
+/// The description of its part of a new window that each rank sends the others. The name of the
+/// element's type follows, and the reason why the part was not made.
+#[repr(C)]
+#[derive(Clone, Copy, NoUninit, CheckedBitPattern)]
 struct Description {
     len: u64,
-    element: ElementType,
+    /// The size and the [code](code_of) of the elements' type.
+    size: u32,
+    kind: u8,
     made: bool,
+    zero: u16,
     /// The address of the rank's elements; 0 if they were not allocated.
     base: u64,
     /// The [hints](Hints::word) of this rank, which must be the same on all ranks.
     hints: u64,
 }
 
-/// The length of an encoded [`Description`] in bytes.
-const DESCRIBED: usize = 32;
-
 impl Description {
-    fn to_bytes(&self) -> [u8; DESCRIBED] {
-        let mut bytes = [0; DESCRIBED];
-        bytes[..8].copy_from_slice(&self.len.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.element.size.to_le_bytes());
-        let (a, b) = match self.element.kind {
-            ElementKind::Opaque => (0, 0),
-            ElementKind::Scalar(scalar) => (1 + scalar as u8, 0),
-            ElementKind::ValueAt(value, index) => (1 + value as u8, 1 + index as u8),
-        };
-        bytes[12..15].copy_from_slice(&[a, b, u8::from(self.made)]);
-        bytes[16..24].copy_from_slice(&self.base.to_le_bytes());
-        bytes[24..].copy_from_slice(&self.hints.to_le_bytes());
-        bytes
-    }
-
-    /// Decodes a description and what follows it: the name of the element's type, and the reason
-    /// why the part was not made.
-    fn from_bytes(bytes: &[u8]) -> Option<(Self, &[u8], &[u8])> {
-        use fencepost_planner::element::Scalar;
-        let (bytes, rest) = bytes.split_first_chunk::<DESCRIBED>()?;
-        let (len, rest) = rest.split_first_chunk::<8>()?;
-        let (name, refusal) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)?;
-        if bytes[14] > 1 || bytes[15] != 0 || bytes[14] == 1 && !refusal.is_empty() {
-            return None;
-        }
-        let kind = match (bytes[12], bytes[13]) {
-            (0, 0) => ElementKind::Opaque,
-            (value, 0) => ElementKind::Scalar(*Scalar::ALL.get(value as usize - 1)?),
-            (0, _) => return None,
-            (value, index) => ElementKind::ValueAt(
-                *Scalar::ALL.get(value as usize - 1)?,
-                *Scalar::ALL.get(index as usize - 1)?,
-            ),
-        };
-        let description = Self {
-            len: u64::from_le_bytes(bytes[..8].try_into().ok()?),
-            element: ElementType { size: u32::from_le_bytes(bytes[8..12].try_into().ok()?), kind },
-            made: bytes[14] == 1,
-            base: u64::from_le_bytes(bytes[16..24].try_into().ok()?),
-            hints: u64::from_le_bytes(bytes[24..].try_into().ok()?),
-        };
-        Some((description, name, refusal))
+    /// Reads a description, with the element's type, and the name and the reason that follow.
+    fn read(bytes: &[u8]) -> Option<(Self, ElementType, &[u8], &[u8])> {
+        let mut bytes = Reader(bytes);
+        let (own, name): (Self, _) = (bytes.take()?, bytes.counted()?);
+        let element = ElementType { size: own.size, kind: kind_of_code(own.kind)? };
+        let is_good = own.zero == 0 && (!own.made || bytes.is_empty());
+        is_good.then_some((own, element, name, bytes.0))
     }
 }
 

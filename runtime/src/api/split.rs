@@ -7,6 +7,7 @@ use crate::state::registry::new_world;
 use crate::state::stalls::Stalls;
 use crate::state::world::World;
 use fencepost_planner::{ErrorClass, Result};
+use fencepost_transport::bytes::Reader;
 use fencepost_transport::{CreateJoin, Created, Number, Topology};
 use std::rc::Rc;
 
@@ -33,17 +34,14 @@ impl World {
     fn split_in(&self, colour: Option<u32>, key: i64, call: &Call) -> Result<Option<World>> {
         let core = self.core();
         let (number, attempt) = (core.next_made(call)?, core.calls.position());
-        let mut mine = [0; 16];
-        mine[..8].copy_from_slice(&colour.map_or(u64::MAX, u64::from).to_le_bytes());
-        mine[8..].copy_from_slice(&key.to_le_bytes());
-        let all = core.meet(call, &mine)?;
+        let all = core.meet(call, bytemuck::bytes_of(&[colour.map_or(-1, i64::from), key]))?;
         core.made.set(number + 1);
         ports::close(number, None, &mut core.endpoint.borrow_mut()); // a split has a number, and uses no ports
         let mut members: Vec<(i64, usize)> = Vec::new();
         for (rank, bytes) in all.iter().enumerate() {
-            let Some((theirs, key)) = bytes.split_first_chunk::<8>() else { continue };
-            if colour.is_some_and(|colour| u64::from_le_bytes(*theirs) == u64::from(colour)) {
-                members.push((key.try_into().map(i64::from_le_bytes).unwrap_or_default(), rank));
+            let Some([theirs, key]) = Reader(bytes).take::<[i64; 2]>() else { continue };
+            if colour.is_some_and(|colour| theirs == i64::from(colour)) {
+                members.push((key, rank));
             }
         }
         members.sort_unstable();
@@ -59,8 +57,8 @@ impl World {
         let leads = members.first() == Some(&core.rank);
         if leads || members.contains(&core.rank) && first(host) == Some(core.rank) {
             match core.endpoint.borrow_mut().create(&members) {
-                Ok(Created::Number(Number { world, part })) => {
-                    founded = [&[FOUNDED], &world.to_le_bytes()[..], &part.to_le_bytes()[..]].concat();
+                Ok(Created::Number(number)) => {
+                    founded = [&[FOUNDED], bytemuck::bytes_of(&number)].concat();
                 }
                 Ok(Created::Ends(_)) if !leads => {}
                 Ok(Created::Ends(ends)) => {
@@ -79,19 +77,14 @@ impl World {
         }
         let number = |founder: usize| match all[founder].split_first() {
             Some((&FOUNDED, numbers)) => {
-                let number = numbers.first_chunk().zip(numbers.last_chunk());
-                let number = number.filter(|_| numbers.len() == 16).map(|(world, part)| Number {
-                    world: u64::from_le_bytes(*world),
-                    part: u64::from_le_bytes(*part),
-                });
-                let bug = || {
+                let bug = |_| {
                     call.error(
                         core,
                         ErrorClass::Intern,
                         "internal error: a rank sent an invalid number of a new world",
                     )
                 };
-                number.map(Some).ok_or_else(bug)
+                bytemuck::try_pod_read_unaligned::<Number>(numbers).map(Some).map_err(bug)
             }
             _ => Ok(None),
         };

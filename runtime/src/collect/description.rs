@@ -2,17 +2,34 @@
 
 use crate::collect::limits::most_operations;
 use crate::collect::outbox::{DatatypeOperation, DatatypeSource, Outbox};
+use bytemuck::{CheckedBitPattern, NoUninit};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_transport::bytes::{Reader, Writer};
 
-/// The length of a frame's head, which precedes the description:
-///
-/// ```text
-/// 0  slot, 1 whether it is remembered, 2 whether the elements of datatype operations were in the last frame, 4 records (u32), 8 bytes of description (u64)
-/// 16 the epoch among the sender's (u32), 20 how many frames of it left early (u32)
-/// ```
-pub(crate) const HEAD: usize = 24;
+/// The head of a frame, which precedes the description.
+#[repr(C)]
+#[derive(Clone, Copy, Default, NoUninit, CheckedBitPattern)]
+pub(crate) struct FrameHead {
+    /// The slot in which the receiver remembers the description.
+    pub(crate) slot: u8,
+    /// Whether the description is the one in that slot, and is left out.
+    pub(crate) same: bool,
+    /// Whether the elements of datatype operations were in the frame before.
+    pub(crate) lent: bool,
+    pub(crate) zero: u8,
+    pub(crate) records: u32,
+    /// The length of the description in bytes.
+    pub(crate) described: u64,
+    /// The number of the epoch among the sender's.
+    pub(crate) epoch: u32,
+    /// How many frames of that epoch were sent early.
+    pub(crate) early: u32,
+}
+
+/// The length of a frame's head.
+pub(crate) const HEAD: usize = size_of::<FrameHead>();
 
 /// A word of `gets` for a get of more than one element.
 pub(crate) const FAR: u64 = u64::MAX;
@@ -66,9 +83,9 @@ pub(crate) fn describe_by(
                 ),
             )
         };
-        frame.extend_from_slice(&counted.ok_or_else(too_many)?.to_le_bytes());
+        frame.put(counted.ok_or_else(too_many)?);
     }
-    frame.extend_from_slice(&[0; 4]);
+    frame.put(0_u32);
     words(frame, outbox.records.iter().map(|record| record.head));
     for wide in &outbox.wide {
         let (exposed, at, section) = match &wide.source {
@@ -80,7 +97,7 @@ pub(crate) fn describe_by(
             }
         };
         frame.push(wide.code as u8 | exposed);
-        frame.extend_from_slice(&at.to_le_bytes());
+        frame.put(at);
         write(&wide.remote, frame);
         if let Some(section) = section {
             section.encode(frame);
@@ -89,16 +106,15 @@ pub(crate) fn describe_by(
     Ok(())
 }
 
-/// Ends a frame: appends the elements and fills in the counts. The elements of datatype operations
-/// are left out if they were `lent` in the frame before. Returns the length of the description in
-/// bytes.
-pub(crate) fn fill(frame: &mut Vec<u8>, outbox: &Outbox, lent: bool) -> usize {
+/// Ends a frame: appends the elements and writes the head, with the counts. The elements of datatype
+/// operations are left out if they were `lent` in the frame before. Returns the length of the
+/// description in bytes.
+pub(crate) fn fill(frame: &mut Vec<u8>, outbox: &Outbox, head: FrameHead) -> usize {
     let described = frame.len() - HEAD;
-    frame[4..8].copy_from_slice(&(outbox.records.len() as u32).to_le_bytes());
-    frame[8..16].copy_from_slice(&(described as u64).to_le_bytes());
+    let head = FrameHead { records: outbox.records.len() as u32, described: described as u64, ..head };
+    frame[..HEAD].copy_from_slice(bytemuck::bytes_of(&head));
     words(frame, outbox.records.iter().map(|record| record.value));
-    frame[2] = u8::from(lent);
-    if !lent {
+    if !head.lent {
         frame.extend_from_slice(&outbox.bytes);
     }
     described
@@ -115,24 +131,16 @@ pub(crate) fn words(frame: &mut Vec<u8>, words: impl ExactSizeIterator<Item = u6
 
 /// The parts of a frame.
 pub(crate) struct Parts<'a> {
-    pub(crate) slot: usize,
-    pub(crate) same: bool,
-    pub(crate) lent: bool,
-    pub(crate) records: usize,
+    pub(crate) head: FrameHead,
     pub(crate) description: &'a [u8],
     pub(crate) values: &'a [u8],
 }
 
 pub(crate) fn parts(payload: &[u8]) -> Option<Parts<'_>> {
-    let (head, rest) = payload.split_at_checked(HEAD)?;
-    let records = u32::from_le_bytes(head[4..8].try_into().ok()?) as usize;
-    let described = usize::try_from(u64::from_le_bytes(head[8..16].try_into().ok()?)).ok()?;
-    let (description, values) = rest.split_at_checked(described)?;
-    if head[1] > 1 || head[2] > 1 || head[3] != 0 {
-        return None;
-    }
-    let (slot, same, lent) = (head[0] as usize, head[1] == 1, head[2] == 1);
-    Some(Parts { slot, same, lent, records, description, values })
+    let mut payload = Reader(payload);
+    let head: FrameHead = payload.take()?;
+    let description = payload.bytes(head.described)?;
+    (head.zero == 0).then_some(Parts { head, description, values: payload.0 })
 }
 
 pub(crate) fn read_description(into: &mut Description, bytes: &[u8]) -> Option<()> {
@@ -143,48 +151,33 @@ pub(crate) fn read_description(into: &mut Description, bytes: &[u8]) -> Option<(
 #[inline]
 pub(crate) fn read_description_by(
     into: &mut Description,
-    mut bytes: &[u8],
+    bytes: &[u8],
     mut read: impl FnMut(&mut &[u8]) -> Option<Datatype>,
 ) -> Option<()> {
-    let number = |bytes: &mut &[u8]| -> Option<usize> {
-        let (four, rest) = bytes.split_first_chunk::<4>()?;
-        *bytes = rest;
-        Some(u32::from_le_bytes(*four) as usize)
-    };
-    let (records, wide, gets) = (number(&mut bytes)?, number(&mut bytes)?, number(&mut bytes)?);
-    if number(&mut bytes)? != 0 {
+    let mut bytes = Reader(bytes);
+    let [records, wide, gets, zero] = bytes.take::<[u32; 4]>()?.map(|count| count as usize);
+    if zero != 0 {
         return None;
     }
-    let (heads, mut bytes) = bytes.split_at_checked(records.checked_mul(8)?)?;
     into.heads.clear();
-    into.heads.extend(
-        heads.chunks_exact(8).map(|head| u64::from_le_bytes(head.try_into().expect("chunks of eight"))),
-    );
+    into.heads.extend(bytes.all::<u64>(records)?);
     into.wide.clear();
     for _ in 0..wide {
-        let (head, rest) = bytes.split_first_chunk::<9>()?;
-        bytes = rest;
-        let at = u64::from_le_bytes(head[1..9].try_into().ok()?);
-        let remote = read(&mut bytes)?;
-        let source = if head[0] & EXPOSED == 0 {
+        let (code, at): (u8, u64) = (bytes.take()?, bytes.take()?);
+        let remote = read(&mut bytes.0)?;
+        let source = if code & EXPOSED == 0 {
             DatatypeSource::Bytes(usize::try_from(at).ok()?)
         } else {
-            DatatypeSource::Exposed(u32::try_from(at).ok()?, Datatype::decode(&mut bytes).ok()?)
+            DatatypeSource::Exposed(u32::try_from(at).ok()?, Datatype::decode(&mut bytes.0).ok()?)
         };
-        into.wide.push(DatatypeOperation {
-            code: u64::from(head[0] & !EXPOSED),
-            remote,
-            source,
-            mode: Mode::Auto,
-        });
+        let code = u64::from(code & !EXPOSED);
+        into.wide.push(DatatypeOperation { code, remote, source, mode: Mode::Auto });
     }
-    let (gets, mut bytes) = bytes.split_at_checked(gets.checked_mul(8)?)?;
     into.gets.clear();
-    into.gets
-        .extend(gets.chunks_exact(8).map(|get| u64::from_le_bytes(get.try_into().expect("chunks of eight"))));
+    into.gets.extend(bytes.all::<u64>(gets)?);
     into.far.clear();
     for _ in into.gets.iter().filter(|&&get| get == FAR) {
-        into.far.push(Datatype::decode(&mut bytes).ok()?);
+        into.far.push(Datatype::decode(&mut bytes.0).ok()?);
     }
     bytes.is_empty().then_some(())
 }

@@ -6,7 +6,7 @@
 //! files that it announces.
 
 use crate::collect::batch::{Collected, misfit_record};
-use crate::collect::description::{Description, describe_by, fill, parts, read_description_by};
+use crate::collect::description::{Description, FrameHead, describe_by, fill, parts, read_description_by};
 use crate::collect::lent::Lent;
 use crate::collect::operands::{Exposed, Items, Operands};
 use crate::collect::outbox::{DatatypeOperation, DatatypeSource, Head, PUT, op_of};
@@ -16,6 +16,7 @@ use crate::state::datatypes::{Named, Numbered, write_plain};
 use crate::state::exchange::{Line, Post, Told};
 use crate::state::window::WindowCore;
 use fencepost_planner::{ErrorClass, Result};
+use fencepost_transport::bytes::{Reader, Writer};
 use fencepost_transport::{Frame, Header, RECORDS, Record};
 use std::panic::Location;
 
@@ -144,12 +145,12 @@ pub(super) fn post_of(
     if frame.header.kind != kind::POST {
         return None;
     }
-    let mut bytes = payload(frame);
+    let mut bytes = Reader(payload(frame));
     let lent = if bytes.is_empty() {
         Lent::Whole
     } else {
         take_names(&mut bytes, told)?;
-        Lent::decode(bytes, len, |bytes| numbered.datatype(bytes).ok())?
+        Lent::decode(bytes.0, len, |bytes| numbered.datatype(bytes).ok())?
     };
     Some(Post { lent, line: line_of(&frame.header, told)? })
 }
@@ -199,22 +200,17 @@ pub(super) fn of_batch(
         Some(named) => named.write_datatype(remote, frame),
         None => write_plain(remote, frame),
     })?;
-    fill(scratch, outbox, true);
+    fill(scratch, outbox, FrameHead { lent: true, ..FrameHead::default() });
     let described = scratch.len();
-    scratch.extend_from_slice(&(lines.len() as u32).to_le_bytes());
+    scratch.put(lines.len() as u32);
     let mut new = Vec::new();
     for (count, site) in &*lines {
         let (file, is_new) = told.tell(site.file());
         new.extend(is_new.then_some(site.file()));
-        for number in [*count, file, site.line()] {
-            scratch.extend_from_slice(&number.to_le_bytes());
-        }
+        scratch.put([*count, file, site.line()]);
     }
     names(scratch, new);
-    let elements = outbox.bytes.len();
-    for len in [elements, described] {
-        scratch.extend_from_slice(&(len as u64).to_le_bytes());
-    }
+    scratch.put([outbox.bytes.len(), described].map(|len| len as u64));
     if !outbox.bytes.reserve(scratch.len()) {
         let message = format!("there is no memory for {} bytes that describe an access", scratch.len());
         return Err(fencepost_planner::Error::new(ErrorClass::NoMem, message));
@@ -242,7 +238,7 @@ pub(super) fn access_of(
     (told, numbered): (&mut Vec<String>, &mut Numbered),
     description: &mut Description,
 ) -> Option<Came> {
-    let mut bytes = payload(frame);
+    let mut bytes = Reader(payload(frame));
     match frame.header.kind {
         kind::RECORDS => {
             let records = records(frame)?;
@@ -258,40 +254,34 @@ pub(super) fn access_of(
             bytes.is_empty().then_some(Came::Failed(class, line_of(&frame.header, told)?))
         }
         kind::ACCESS => {
-            let (rest, described) = bytes.split_last_chunk::<8>()?;
-            let (mut rest, elements) = rest.split_last_chunk::<8>()?;
-            let [elements, described] =
-                [elements, described].map(|len| usize::try_from(u64::from_le_bytes(*len)).ok());
-            let (elements, described) = (elements?, described?);
-            take_names(&mut rest, told)?;
-            let (_, rest) = rest.split_at_checked(elements)?;
-            let (about, rest) = rest.split_at_checked(described)?;
-            let (count, mut rest) = rest.split_first_chunk::<4>()?;
+            let [elements, described] = bytes.take_last::<[u64; 2]>()?;
+            take_names(&mut bytes, told)?;
+            let elements = bytes.bytes(elements)?.len();
+            let about = bytes.bytes(described)?;
+            let lines = bytes.take::<u32>()? as usize;
             let parts = parts(about)?;
+            let records = parts.head.records as usize;
             read_description_by(description, parts.description, |bytes| numbered.datatype(bytes).ok())?;
             let exposes = |wide: &DatatypeOperation| !matches!(wide.source, DatatypeSource::Bytes(_));
-            let whole = parts.lent
-                && !parts.same
-                && parts.slot == 0
+            let whole = parts.head.lent
+                && !parts.head.same
+                && parts.head.slot == 0
                 && description.gets.is_empty()
                 && !description.wide.iter().any(exposes);
-            let exact = parts.values.len() == parts.records.checked_mul(8)?
-                && description.heads.len() == parts.records;
+            let exact = parts.values.len() == records.checked_mul(8)? && description.heads.len() == records;
             if !whole || !exact {
                 return None;
             }
-            check(window, description, parts.records, elements)?;
-            let mut lines = Vec::new();
-            for _ in 0..u32::from_le_bytes(*count) {
-                let (line, more) = rest.split_first_chunk::<12>()?;
-                rest = more;
-                let [count, file, line] = [0, 4, 8]
-                    .map(|at| u32::from_le_bytes(line[at..at + 4].try_into().expect("four of twelve")));
-                lines.push((count, told_line(file, line, told)?));
-            }
+            check(window, description, records, elements)?;
+            let lines = bytes.all::<[u32; 3]>(lines)?;
+            let lines = lines.map(|[count, file, line]| Some((count, told_line(file, line, told)?)));
+            let lines = lines.collect::<Option<Vec<_>>>()?;
             let counted: u64 = lines.iter().map(|(count, _)| u64::from(*count)).sum();
-            (rest.is_empty() && counted == parts.records as u64)
-                .then_some(Came::Described(elements, described, lines))
+            (bytes.is_empty() && counted == records as u64).then_some(Came::Described(
+                elements,
+                about.len(),
+                lines,
+            ))
         }
         _ => None,
     }
@@ -388,27 +378,17 @@ fn names(bytes: &mut Vec<u8>, files: impl IntoIterator<Item = &'static str>) {
         bytes.extend_from_slice(file.as_bytes());
         lens.push(file.len() as u32);
     }
-    let count = lens.len() as u32;
-    lens.into_iter().chain([count]).for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+    lens.push(lens.len() as u32);
+    bytes.put_all(&lens);
 }
 
 /// Removes the names from the end of a payload, and appends them to those announced before.
-fn take_names(bytes: &mut &[u8], told: &mut Vec<String>) -> Option<()> {
-    let number = |bytes: &mut &[u8]| {
-        let (rest, number) = bytes.split_last_chunk::<4>()?;
-        *bytes = rest;
-        Some(u32::from_le_bytes(*number) as usize)
-    };
-    let count = number(bytes)?;
-    let mut lens = Vec::new();
-    for _ in 0..count {
-        lens.push(number(bytes)?);
-    }
+fn take_names(bytes: &mut Reader<'_>, told: &mut Vec<String>) -> Option<()> {
+    let count: u32 = bytes.take_last()?;
+    let lens = (0..count).map(|_| bytes.take_last::<u32>()).collect::<Option<Vec<_>>>()?;
     let mut names = Vec::new();
     for len in lens {
-        let (rest, name) = bytes.split_at_checked(bytes.len().checked_sub(len)?)?;
-        names.push(String::from_utf8(name.to_vec()).ok()?);
-        *bytes = rest;
+        names.push(String::from_utf8(bytes.last_bytes(len)?.to_vec()).ok()?);
     }
     told.extend(names.into_iter().rev());
     Some(())

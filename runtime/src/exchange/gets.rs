@@ -11,9 +11,10 @@ use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
 use crate::state::datatypes::{Unread, write_plain};
 use crate::state::exchange::{Exchange, Ports, Posted, misfit};
-use crate::state::lendings::{Lending, Lendings, most};
+use crate::state::lendings::{Asked, Lending, Lendings, most};
 use crate::state::window::WindowCore;
 use fencepost_planner::{ErrorClass, Result};
+use fencepost_transport::bytes::{Reader, Writer};
 use fencepost_transport::{
     Answers, Attendant, Channels, Endpoint, Header, Liveness, Loss, Lost, Port, Topology,
 };
@@ -28,12 +29,13 @@ struct Service(Arc<Lendings>);
 
 impl Attendant for Service {
     fn attend(&mut self, from: usize, asked: Header, payload: &[u8], answers: &mut dyn Answers) {
-        let window = payload.get(8..12).and_then(|bytes| Some(u32::from_le_bytes(bytes.try_into().ok()?)));
-        let ports = window.filter(|&window| window == asked.extra).and_then(|window| Ports::of(window).ok());
-        let Some(ports) = ports else {
+        let mut payload = Reader(payload);
+        let elements = payload.take::<Asked>().filter(|elements| elements.window == asked.extra);
+        let ports = elements.and_then(|elements| Some((elements, Ports::of(elements.window).ok()?)));
+        let Some((elements, ports)) = ports else {
             return answers.refuse(from, "it asked for what an access gets, of a window that does not exist");
         };
-        let elements = self.0.elements(from, asked.extra, number(&asked), payload);
+        let elements = self.0.elements(from, number(&asked), elements, payload.0);
         let kind = if elements.is_ok() { kind::ANSWER } else { kind::FAILED };
         let head = header(asked.word, kind, asked.extra);
         let bytes = elements
@@ -180,10 +182,7 @@ fn ask(
         return Ok(());
     }
     let mut asked = Vec::new();
-    asked.extend_from_slice(&(first as u64).to_le_bytes());
-    // Repeats the header's value: where the two differ, the request was altered on its way.
-    let of_window = (count as u64) << 32 | u64::from(window.key.window);
-    asked.extend_from_slice(&of_window.to_le_bytes());
+    asked.put(Asked { first: first as u64, window: window.key.window, count: count as u32 });
     let named = exchange.to.get(target).map(|about| &about.asked);
     for get in gets {
         match named {

@@ -8,6 +8,7 @@ use crate::protocol::stall::{Awaited, Watch};
 use crate::state::calls;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Error, ErrorClass};
+use fencepost_transport::bytes::{Reader, Writer};
 use fencepost_transport::{Channels, Lost, Notify, Port, Topology};
 
 /// What is wrong with a rank that sent a frame which belongs to no exchange.
@@ -54,8 +55,9 @@ impl Fence<'_> {
         };
         let machine = self.world.machine.to_string();
         let ran = self.world.ran.get().to_le_bytes();
-        let said =
-            [&ran[..], &(machine.len() as u32).to_le_bytes(), machine.as_bytes(), mine.as_bytes()].concat();
+        let mut said = ran.to_vec();
+        said.put_counted(machine.as_bytes());
+        said.extend_from_slice(mine.as_bytes());
         let said = self.world.checks.say(&said);
         let (mut others, mut other_machine, mut strayed) = (Vec::new(), None, None);
         let speaks = |flags: u32| words || flags & FAILED != 0;
@@ -91,7 +93,9 @@ impl Fence<'_> {
                     } else if stray {
                         return Err(self.world.refuse(self.endpoint, from, STRAY));
                     }
-                    let (theirs, text) = machine_and_text(said);
+                    let mut said = Reader(said);
+                    let theirs = String::from_utf8_lossy(said.counted().unwrap_or_default()).into_owned();
+                    let text = String::from_utf8_lossy(said.0).into_owned();
                     others.push((from, flags & FAILED != 0, text));
                     if theirs != machine {
                         other_machine.get_or_insert((from, theirs));
@@ -170,14 +174,6 @@ impl Fence<'_> {
         })?;
         Ok((said, stray))
     }
-}
-
-/// Returns what a rank sent to explain itself: its machine model, and the call that it is in.
-fn machine_and_text(said: &[u8]) -> (String, String) {
-    let (len, rest) =
-        said.split_first_chunk().map_or((0, said), |(len, rest)| (u32::from_le_bytes(*len), rest));
-    let (machine, text) = rest.split_at(rest.len().min(len as usize));
-    (String::from_utf8_lossy(machine).into_owned(), String::from_utf8_lossy(text).into_owned())
 }
 
 #[cfg(test)]

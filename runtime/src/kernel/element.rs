@@ -39,6 +39,29 @@ pub struct ValueAt<V, I> {
     pub index: I,
 }
 
+/// Returns the code of a kind of element in what ranks send each other.
+pub(crate) fn code_of(kind: ElementKind) -> u8 {
+    match kind {
+        ElementKind::Opaque => 0,
+        ElementKind::Scalar(scalar) => 1 + scalar as u8,
+        ElementKind::ValueAt(value, index) => 11 + 10 * value as u8 + index as u8,
+    }
+}
+
+/// Returns the kind of element that has this code.
+pub(crate) fn kind_of_code(code: u8) -> Option<ElementKind> {
+    let all = Scalar::ALL;
+    Some(match code {
+        0 => ElementKind::Opaque,
+        1..=10 => ElementKind::Scalar(all[usize::from(code - 1)]),
+        11..=110 => {
+            let pair = usize::from(code - 11);
+            ElementKind::ValueAt(all[pair / 10], all[pair % 10])
+        }
+        _ => return None,
+    })
+}
+
 macro_rules! pairs {
     ($($value:ident $value_scalar:ident: $($index:ident $index_scalar:ident),*;)*) => {
         $($(

@@ -3,7 +3,7 @@
 //!
 //! An item is what one rank has for one other, or for all others: a notification, if windows are
 //! fenced, or bytes of a call that fences none. In a message each item consists of its origin and
-//! its target (four bytes each), its length (eight), and its bytes.
+//! its target, its length, and its bytes.
 //!
 //! A rank holds its items by how far they have come, then by origin and target: its own first, then
 //! those of round 0, and so on, each message in the order in which its sender held them. Received
@@ -16,7 +16,9 @@ use crate::state::aside::Aside;
 use crate::state::counts::{Counts, Halving};
 use crate::state::rides::{self, Rides};
 use crate::state::stands::{Leg, Stands};
+use bytemuck::{Pod, Zeroable};
 use fencepost_planner::census::{leaves, spreads};
+use fencepost_transport::bytes::{Reader, Writer};
 use fencepost_transport::{Frame, Notification, Record};
 use std::ops::Range;
 
@@ -29,8 +31,23 @@ const ALL: u32 = u32::MAX;
 /// before the notification.
 pub(crate) const INLINE: usize = usize::MAX;
 
-/// The number of bytes before each item's own.
-const HEAD: usize = 16;
+/// The fields before each item's own bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Head {
+    origin: u32,
+    target: u32,
+    len: u64,
+}
+
+/// The fields of a notification before its records, or before the frames that are sent with it.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Notified {
+    flags: u32,
+    count: u32,
+    address: u64,
+}
 
 /// The items that a rank holds of a census, and those that came for it.
 #[derive(Default)]
@@ -79,18 +96,15 @@ impl Items {
 
     /// Adds this rank's notification for `to`, with the frames that are sent to that rank with it.
     pub(crate) fn notify(&mut self, me: usize, to: usize, notification: &Notification) {
-        let Notification { flags, count, address, inline: records, .. } = notification;
-        let inline = *address == INLINE;
-        let mut bytes = [0; 48];
-        bytes[..4].copy_from_slice(&flags.to_le_bytes());
-        bytes[4..8].copy_from_slice(&count.to_le_bytes());
-        bytes[8..16].copy_from_slice(&(*address as u64).to_le_bytes());
-        bytes[16..].copy_from_slice(bytemuck::bytes_of(records));
-        self.give(me, Some(to), &bytes[..if inline { 48 } else { 16 }]);
-        if !inline && let Some(item) = self.items.last_mut() {
+        let Notification { flags, count, address, inline, .. } = *notification;
+        let from = self.bytes.len();
+        self.bytes.put(Notified { flags, count, address: address as u64 });
+        if address == INLINE {
+            self.bytes.put(inline);
+        } else {
             self.bytes.extend_from_slice(self.rides.to(to));
-            item.bytes.end = self.bytes.len();
         }
+        self.items.push(Item { origin: me as u32, target: to as u32, bytes: from..self.bytes.len() });
     }
 
     /// Sends, in a reduced census, each item of this rank for one other separately by `send`, and
@@ -138,9 +152,8 @@ impl Items {
                 Leg::FromSpeaker => item.target as usize == to || all && item.origin as usize != to,
             };
             if goes {
-                out.extend_from_slice(&item.origin.to_le_bytes());
-                out.extend_from_slice(&item.target.to_le_bytes());
-                out.extend_from_slice(&(item.bytes.len() as u64).to_le_bytes());
+                let Item { origin, target, .. } = *item;
+                out.put(Head { origin, target, len: item.bytes.len() as u64 });
                 out.extend_from_slice(&bytes[item.bytes.clone()]);
             }
             !goes || all && leg != Leg::ToSpeaker
@@ -160,12 +173,10 @@ impl Items {
             came = self.counts.take(halving, leg, from, came)?;
         }
         let (me, ranks) = (stands.me as u32, stands.ranks as u32);
-        let mut last = None;
-        while let Some((head, rest)) = came.split_first_chunk::<HEAD>() {
-            let word = |at: usize| head[at..at + 4].try_into().map(u32::from_le_bytes);
-            let (origin, target) = (word(0).ok()?, word(4).ok()?);
-            let len = head.last_chunk::<8>().map(|len| u64::from_le_bytes(*len))?;
-            let (own, rest) = rest.split_at_checked(usize::try_from(len).ok()?)?;
+        let (mut came, mut last) = (Reader(came), None);
+        while !came.is_empty() {
+            let Head { origin, target, len } = came.take()?;
+            let own = came.bytes(len)?;
             let all = target == ALL;
             if origin >= ranks || target >= ranks && !all || origin == target {
                 return None;
@@ -194,9 +205,8 @@ impl Items {
             let from = self.bytes.len();
             self.bytes.extend_from_slice(own);
             self.items.push(Item { origin, target, bytes: from..self.bytes.len() });
-            came = rest;
         }
-        came.is_empty().then_some(())
+        Some(())
     }
 
     /// Sorts the items that came by origin, when all legs are over.
@@ -268,17 +278,12 @@ impl Items {
 /// Reads these bytes of an item as a notification. Returns it with the frames that came with it, or
 /// none if it contains records of its own.
 fn notification(bytes: &[u8]) -> Option<(Notification, &[u8])> {
-    let (head, rest) = bytes.split_first_chunk::<16>()?;
-    let word = |at: usize| head[at..at + 4].try_into().map(u32::from_le_bytes).ok();
-    let address = head.last_chunk::<8>().map(|address| u64::from_le_bytes(*address))?;
-    let (mut records, mut ridden) = ([Record::default(); 2], rest);
-    if address == INLINE as u64 {
-        let room = bytemuck::bytes_of_mut(&mut records);
-        (room.len() == rest.len()).then(|| room.copy_from_slice(rest))?;
-        ridden = &[];
-    }
-    let (flags, count, address) = (word(0)?, word(4)?, address as usize);
-    Some((Notification { word: 0, flags, count, address, inline: records }, ridden))
+    let mut bytes = Reader(bytes);
+    let Notified { flags, count, address } = bytes.take()?;
+    let is_inline = address == INLINE as u64;
+    let inline = if is_inline { bytes.take()? } else { [Record::default(); 2] };
+    let notification = Notification { word: 0, flags, count, address: address as usize, inline };
+    (!is_inline || bytes.is_empty()).then_some((notification, bytes.0))
 }
 
 /// Returns a digest of a message of the census of this number: of its word, its flags, and the

@@ -18,11 +18,10 @@
 //! count of one note names a sender that is one of those ranks.
 
 use crate::state::stands::{Leg, Stands};
+use bytemuck::{Pod, Zeroable};
 use fencepost_planner::census::halvings;
+use fencepost_transport::bytes::{Reader, Writer};
 use std::ops::Range;
-
-/// The number of bytes of a count in a message.
-const COUNT: usize = 8;
 
 /// The positions of the ranks in a reduced census: in groups, whose number is a power of two.
 /// Groups beyond that number have been merged into the first ones.
@@ -110,7 +109,8 @@ impl Halving {
 }
 
 /// The number of notes that one rank is to expect.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[repr(C)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Pod, Zeroable)]
 pub(crate) struct Count {
     pub(crate) notes: u32,
     /// The sum of the ranks that send them, modulo 2^32.
@@ -156,10 +156,7 @@ impl Counts {
             Leg::Round(round) => halving.block(halving.stands.place(to), round),
             Leg::FromSpeaker => halving.position[to] as usize..halving.position[to] as usize + 1,
         };
-        for Count { notes, from } in &self.0[at] {
-            out.extend_from_slice(&notes.to_le_bytes());
-            out.extend_from_slice(&from.to_le_bytes());
-        }
+        out.put_all(&self.0[at]);
     }
 
     /// Takes in the counts that came from rank `from` on this leg, and returns the bytes that
@@ -183,10 +180,8 @@ impl Counts {
             Leg::Round(round) => rank < all && halving.is_heard_of(round, rank),
             Leg::FromSpeaker => rank < all,
         };
-        let (came, rest) = came.split_at_checked(at.len() * COUNT)?;
-        for (at, came) in at.zip(came.chunks_exact(COUNT)) {
-            let word = |at: usize| came[at..at + 4].try_into().map(u32::from_le_bytes);
-            let came = Count { notes: word(0).ok()?, from: word(4).ok()? };
+        let mut came = Reader(came);
+        for (at, came) in at.clone().zip(came.all::<Count>(at.len())?) {
             let possible = match came.notes {
                 0 => came.from == 0,
                 1 => heard_of(came.from) && came.from != halving.ranks[at],
@@ -203,7 +198,7 @@ impl Counts {
                 count.from = count.from.wrapping_add(came.from);
             }
         }
-        Some(rest)
+        Some(came.0)
     }
 }
 

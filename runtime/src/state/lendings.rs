@@ -4,6 +4,7 @@
 use crate::collect::lent::Lent;
 use crate::collect::limits::most_answered;
 use crate::state::datatypes::{Numbered, Unread};
+use bytemuck::{Pod, Zeroable};
 use fencepost_planner::datatype::Datatype;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,6 +12,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The most bytes of one answer, except for a single element. A rank that gets more makes several
 /// requests.
 pub(crate) const ANSWER: usize = 1 << 20;
+
+/// The head of a request for elements, which the datatypes of the elements follow: all elements of
+/// these are numbered through.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+pub(crate) struct Asked {
+    /// The first element that is requested.
+    pub(crate) first: u64,
+    /// The number of the window, as in the header of the frame. Where the two differ, the request
+    /// was altered on its way.
+    pub(crate) window: u32,
+    /// The number of elements.
+    pub(crate) count: u32,
+}
 
 /// The exposures of one rank, by window.
 #[derive(Default)]
@@ -158,29 +173,25 @@ impl Lendings {
         self.lock().numbered.retain(|(of, _), _| *of != window);
     }
 
-    /// Returns the elements that a rank requests of this window.
+    /// Returns the elements of these datatypes that a rank requests.
     ///
     /// # Errors
     /// The request is not valid, or a datatype has a number that is not known.
     pub(crate) fn elements(
         &self,
         from: usize,
-        window: u32,
         number: u32,
-        asked: &[u8],
+        Asked { first, window, count }: Asked,
+        mut datatypes: &[u8],
     ) -> Result<Vec<u8>, Unread> {
         let All { exposures, numbered } = &mut *self.lock();
         let lending = exposures.get(&window).filter(|lending| lending.is_for(from, number));
         let lending = lending.ok_or(Unread::Invalid)?;
-        let (range, mut rest) = asked.split_first_chunk::<16>().ok_or(Unread::Invalid)?;
-        let (first, count) =
-            (u64::from_le_bytes(range[..8].try_into().expect("eight of sixteen")), &range[12..]);
-        let count = u32::from_le_bytes(count.try_into().expect("four of sixteen"));
         let first = usize::try_from(first).map_err(|_| Unread::Invalid)?;
         // All datatypes are read, since the numbers that they assign are valid afterwards.
         let (numbered, mut all) = (numbered.entry((window, from)).or_default(), Vec::new());
-        while !rest.is_empty() {
-            all.push(numbered.datatype(&mut rest)?);
+        while !datatypes.is_empty() {
+            all.push(numbered.datatype(&mut datatypes)?);
         }
         let elements = all.iter().fold(0, |sum: usize, datatype| sum.saturating_add(datatype.size()));
         if elements.saturating_mul(lending.size) > most_answered(lending.len, lending.size) {

@@ -8,13 +8,21 @@
 //! frame is not piggybacked if operations of its epoch were sent early to that rank: it counts
 //! them, and could arrive before them, through other ranks.
 
+use bytemuck::{Pod, Zeroable};
+use fencepost_transport::bytes::{Reader, Writer};
 use fencepost_transport::{Frame, Header};
 
 /// The most bytes of all frames of a rank that are piggybacked on one census.
 const ALL: usize = 4096;
 
-/// The bytes before each frame's own: its word (eight), its window and its length (four each).
-const HEAD: usize = 16;
+/// The fields before each frame's own bytes: its word, its window and its length.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Head {
+    word: u64,
+    extra: u32,
+    len: u32,
+}
 
 /// The frames of one rank that are piggybacked on a census.
 #[derive(Default)]
@@ -34,12 +42,10 @@ impl Rides {
     /// Adds this frame for `to`, unless it is longer than `most` or there are too many bytes.
     /// Returns whether it was added. Called in ascending order of `to`.
     pub(crate) fn add(&mut self, to: usize, header: Header, frame: &[u8], most: usize) -> bool {
-        if frame.len() > most || self.bytes.len() + HEAD + frame.len() > ALL {
+        if frame.len() > most || self.bytes.len() + size_of::<Head>() + frame.len() > ALL {
             return false;
         }
-        self.bytes.extend_from_slice(&header.word.to_le_bytes());
-        self.bytes.extend_from_slice(&header.extra.to_le_bytes());
-        self.bytes.extend_from_slice(&(frame.len() as u32).to_le_bytes());
+        self.bytes.put(Head { word: header.word, extra: header.extra, len: frame.len() as u32 });
         self.bytes.extend_from_slice(frame);
         match self.ends.last_mut().filter(|(last, _)| *last as usize == to) {
             Some((_, end)) => *end = self.bytes.len(),
@@ -58,25 +64,25 @@ impl Rides {
 
 /// Returns the frames of this kind in `came`, where their payloads are. Ends with `None` if
 /// something follows that a rank cannot have sent.
-pub(crate) fn frames(kind: u32, mut came: &[u8]) -> impl Iterator<Item = Option<Frame>> {
+pub(crate) fn frames(kind: u32, came: &[u8]) -> impl Iterator<Item = Option<Frame>> {
+    let mut came = Reader(came);
     std::iter::from_fn(move || {
         if came.is_empty() {
             return None;
         }
-        let taken = first(kind, came);
-        came = taken.map_or(&[], |(_, rest)| rest);
-        Some(taken.map(|(frame, _)| frame))
+        let frame = first(kind, &mut came);
+        if frame.is_none() {
+            came = Reader(&[]);
+        }
+        Some(frame)
     })
 }
 
-/// Returns the first of these frames, and the bytes that follow it.
-fn first(kind: u32, came: &[u8]) -> Option<(Frame, &[u8])> {
-    let (head, rest) = came.split_first_chunk::<HEAD>()?;
-    let number = |at: usize| head[at..at + 4].try_into().map(u32::from_le_bytes).ok();
-    let word = head.first_chunk::<8>().map(|word| u64::from_le_bytes(*word))?;
-    let len = number(12)? as usize;
-    let (payload, rest) = rest.split_at_checked(len)?;
-    Some((Frame { header: Header { word, kind, extra: number(8)? }, payload: payload.as_ptr(), len }, rest))
+/// Takes the first of these frames.
+fn first(kind: u32, came: &mut Reader<'_>) -> Option<Frame> {
+    let Head { word, extra, len } = came.take()?;
+    let payload = came.bytes(len)?;
+    Some(Frame { header: Header { word, kind, extra }, payload: payload.as_ptr(), len: payload.len() })
 }
 
 #[cfg(test)]
@@ -115,7 +121,7 @@ mod tests {
         let mut rides = Rides::default();
         assert!(!rides.add(0, head(1, 0), &[0; MOST + 1], MOST));
         let ridden = (0..100).filter(|&to| rides.add(to, head(1, 0), &[0; MOST], MOST)).count();
-        assert_eq!(ridden, ALL / (MOST + HEAD));
+        assert_eq!(ridden, ALL / (MOST + size_of::<Head>()));
     }
 
     #[test]

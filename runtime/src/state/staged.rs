@@ -1,7 +1,9 @@
 //! [`Staged`]: operations that came before their fence.
 
+use crate::collect::description::FrameHead;
 use crate::collect::limits::earlier;
 use fencepost_transport::Header;
+use fencepost_transport::bytes::{Reader, Writer};
 use std::collections::TryReserveError;
 
 /// The operations that came before their fence, by sender, in the order sent.
@@ -16,19 +18,15 @@ struct Early {
     window: u32,
     /// The number of supersteps that the sender had been in when it sent them.
     number: u32,
-    /// The epoch of the window at the sender, in the form that the frames have.
-    generation: [u8; 4],
+    /// The epoch of the window at the sender.
+    generation: u32,
     frames: Vec<u8>,
 }
 
 /// Returns the payloads of the frames in the bytes that [`Staged::take`] returns.
-pub(crate) fn frames(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let (len, rest) = bytes.split_first_chunk()?;
-        let (payload, rest) = rest.split_at_checked(usize::from_le_bytes(*len))?;
-        bytes = rest;
-        Some(payload)
-    })
+pub(crate) fn frames(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut bytes = Reader(bytes);
+    std::iter::from_fn(move || bytes.counted())
 }
 
 impl Early {
@@ -54,7 +52,7 @@ impl Staged {
         payload: &[u8],
     ) -> Result<(), TryReserveError> {
         let (window, number) = (header.extra, (header.word >> 32) as u32);
-        let generation = payload.get(16..20).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
+        let generation = Reader(payload).take::<FrameHead>().map_or(0, |head| head.epoch);
         let all = &mut self.from[from];
         // Those of the sender's present superstep are the last ones.
         let present = all.iter().rev().take_while(|early| early.number == number);
@@ -72,9 +70,8 @@ impl Staged {
             }
         };
         let frames = &mut all[at].frames;
-        frames.try_reserve(size_of::<usize>() + payload.len())?;
-        frames.extend_from_slice(&payload.len().to_le_bytes());
-        frames.extend_from_slice(payload);
+        frames.try_reserve(size_of::<u64>() + payload.len())?;
+        frames.put_counted(payload);
         Ok(())
     }
 
@@ -99,10 +96,9 @@ mod tests {
     #[test]
     fn what_its_sender_gave_up_is_dropped_when_more_comes_for_the_same_window() {
         let mut staged = Staged::new(1);
-        let payload = |generation: u32, fill: u8| {
-            let mut payload = [fill; 24];
-            payload[16..20].copy_from_slice(&generation.to_le_bytes());
-            payload
+        let payload = |epoch: u32, fill: u8| {
+            let head = FrameHead { slot: fill, epoch, ..FrameHead::default() };
+            bytemuck::bytes_of(&head).to_vec()
         };
         for epoch in 0..100 {
             // There are two windows; the epochs of the second go on.

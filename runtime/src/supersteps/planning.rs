@@ -25,6 +25,7 @@ use fencepost_planner::share::{Share, Shares};
 use fencepost_planner::table::Table;
 use fencepost_planner::verify::verify_share;
 use fencepost_planner::{Error, ErrorClass, Result, Verified};
+use fencepost_transport::bytes::{Reader, Writer};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -63,8 +64,7 @@ pub(super) fn plan_all(
             Some((1, said)) if said.len() == 40 => {
                 let number = *numbers.entry(said).or_insert_with(|| {
                     firsts.push(rank);
-                    let length = said[32..].iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte));
-                    bytes = bytes.saturating_add(length);
+                    bytes = bytes.saturating_add(Reader(said).take_last().unwrap_or(0));
                     firsts.len() - 1
                 });
                 which.push(number);
@@ -227,42 +227,31 @@ fn shares_of(whole: &[Arc<Verified<Schedule>>]) -> Result<Vec<Vec<u8>>> {
         for (rank, bytes) in all.iter_mut().enumerate().skip(1) {
             let share = shares.bytes(Rank::new(rank))?;
             bytes.reserve_exact(8 + share.len());
-            bytes.extend_from_slice(&(share.len() as u64).to_le_bytes());
-            bytes.extend_from_slice(&share);
+            bytes.put_counted(&share);
         }
     }
     Ok(all)
 }
 
 /// Splits off as many byte strings as there are epochs, each behind its length.
-fn parts(mut bytes: &[u8], epochs: usize) -> Option<Vec<&[u8]>> {
-    let mut parts = Vec::with_capacity(epochs);
-    while let Some((part, rest)) = split(bytes) {
-        parts.push(part);
-        bytes = rest;
-    }
-    (bytes.is_empty() && parts.len() == epochs).then_some(parts)
-}
-
-/// Splits off the first byte string behind its length, and returns it and the rest.
-fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (len, rest) = bytes.split_first_chunk::<8>()?;
-    rest.split_at_checked(usize::try_from(u64::from_le_bytes(*len)).ok()?)
+fn parts(bytes: &[u8], epochs: usize) -> Option<Vec<&[u8]>> {
+    let mut bytes = Reader(bytes);
+    let parts = (0..epochs).map(|_| bytes.counted()).collect::<Option<_>>()?;
+    bytes.is_empty().then_some(parts)
 }
 
 /// Encodes an error of planning for other ranks.
 fn error_to_bytes(error: &Error) -> Vec<u8> {
     let class = ErrorClass::ALL.iter().position(|&class| class == error.class()).unwrap_or(0);
     let rank = error.rank().map_or(u32::MAX, |rank| rank as u32);
-    [&[ERROR, class as u8], &rank.to_le_bytes()[..], error.message().as_bytes()].concat()
+    [&[ERROR, class as u8], bytemuck::bytes_of(&rank), error.message().as_bytes()].concat()
 }
 
 fn error_from_bytes(bytes: &[u8]) -> Option<Error> {
-    let (&[ERROR, class], rest) = bytes.split_first_chunk::<2>()? else { return None };
-    let (rank, text) = rest.split_first_chunk::<4>()?;
+    let mut bytes = Reader(bytes);
+    let ([ERROR, class], rank) = (bytes.take::<[u8; 2]>()?, bytes.take::<u32>()?) else { return None };
     let class = *ErrorClass::ALL.get(usize::from(class))?;
-    let error = Error::new(class, String::from_utf8_lossy(text));
-    let rank = u32::from_le_bytes(*rank);
+    let error = Error::new(class, String::from_utf8_lossy(bytes.0));
     Some(if rank == u32::MAX { error } else { error.on_rank(rank as usize) })
 }
 
@@ -293,22 +282,20 @@ fn to_bytes(
             placement: Placement::Apart,
         };
         let plan = plan::to_bytes(&schedule).map_err(|error| error.to_string())?;
-        bytes.extend_from_slice(&(plan.len() as u64).to_le_bytes());
-        bytes.extend_from_slice(&plan);
+        bytes.put_counted(&plan);
     }
     Ok(bytes)
 }
 
-fn from_bytes(mut bytes: &[u8], windows: &Table<WindowId, ElementType>) -> Result<Vec<Pattern>, String> {
-    let mut patterns = Vec::new();
+fn from_bytes(bytes: &[u8], windows: &Table<WindowId, ElementType>) -> Result<Vec<Pattern>, String> {
+    let (mut bytes, mut patterns) = (Reader(bytes), Vec::new());
     while !bytes.is_empty() {
-        let (plan, rest) = split(bytes).ok_or("the description of another rank's pattern ends too early")?;
+        let plan = bytes.counted().ok_or("the description of another rank's pattern ends too early")?;
         let schedule = plan::from_bytes(plan).map_err(|error| error.to_string())?.schedule;
         if schedule.windows != *windows {
             return Err("another rank's windows have other elements".into());
         }
         patterns.extend(schedule.classes.into_values().map(|program| program.pattern));
-        bytes = rest;
     }
     Ok(patterns)
 }

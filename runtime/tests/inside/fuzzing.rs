@@ -8,7 +8,7 @@ use crate::collect::lent::Lent;
 use crate::collect::limits::most_answered;
 use crate::fence::remote;
 use crate::state::hints::Hints;
-use crate::state::lendings::{Lending, Lendings};
+use crate::state::lendings::{Asked, Lending, Lendings};
 use crate::state::locks::request::{Outcome, read_answer};
 use crate::state::locks::service::{Served, Service};
 use crate::state::locks::visit::Part;
@@ -21,6 +21,7 @@ use fencepost_planner::element::{ElementKind, ElementType, Scalar};
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::machine::Machine;
 use fencepost_transport::SimConfig;
+use fencepost_transport::bytes::Reader;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -138,7 +139,10 @@ pub fn requests(data: &[u8]) -> usize {
         frames = &rest[len..];
         let most = most_answered(LEN, size) + 1024;
         if kind & 1 == 1 {
-            let elements = lendings.elements(from, WINDOW, u32::from(kind >> 3 & 1), request);
+            let mut request = Reader(request);
+            let Some(asked) = request.take::<Asked>() else { continue };
+            let asked = Asked { window: WINDOW, ..asked };
+            let elements = lendings.elements(from, u32::from(kind >> 3 & 1), asked, request.0);
             assert!(elements.as_ref().is_ok_and(|bytes| bytes.len() <= most) || elements.is_err());
             done += usize::from(elements.is_ok());
         } else {

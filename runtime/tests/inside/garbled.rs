@@ -5,7 +5,7 @@
 //! waits forever: every rank gets an error that names the rank whose frame it was.
 
 use crate::api::run::ranks;
-use crate::collect::description::{HEAD, describe, fill};
+use crate::collect::description::{FrameHead, HEAD, describe, fill};
 use crate::collect::outbox::{DatatypeOperation, DatatypeSource, Head, Outbox, PUT};
 use crate::fence::INLINE;
 use crate::protocol::frames::kind;
@@ -354,7 +354,7 @@ fn exposing(puts: &[(u32, Datatype, Datatype)]) -> Vec<u8> {
     }
     let mut frame = Vec::new();
     describe(&mut frame, &outbox, 0).expect("few operations");
-    fill(&mut frame, &outbox, false);
+    fill(&mut frame, &outbox, FrameHead::default());
     frame
 }
 

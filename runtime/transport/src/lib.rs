@@ -24,6 +24,7 @@ compile_error!("Fencepost supports Linux only: build it for a Linux target");
 #[cfg(not(loom))]
 pub mod auth;
 mod budget;
+pub mod bytes;
 mod contract;
 mod cores;
 #[cfg_attr(loom, allow(dead_code, reason = "no model uses the wait-for table"))]
@@ -194,7 +195,8 @@ pub struct Frame {
 }
 
 /// The identity of a world that was created, for the ranks that join it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct Number {
     /// The world's number, assigned by its first member.
     pub world: u64,

@@ -1,6 +1,6 @@
 //! Frames that arrive: they are checked before they are believed, and kept until they are applied.
 
-use crate::collect::description::{Description, FAR, Parts, parts, read_description};
+use crate::collect::description::{Description, FAR, FrameHead, Parts, parts, read_description};
 use crate::collect::operands::{Exposed, Items, Operands};
 use crate::collect::outbox::{DATATYPE, DatatypeSource, Head, PUT, op_of};
 use crate::kernel::waits::{Wait, without};
@@ -99,13 +99,14 @@ pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, pa
     if !remembered.arrived[from].is_empty() {
         return None; // one frame an epoch: a second could replace the description of the first
     }
-    let Parts { slot, same, lent: lends, records, description, values } = parts(payload)?;
+    let Parts { head, description, values } = parts(payload)?;
+    let (slot, records) = (usize::from(head.slot), head.records as usize);
     let lent = remembered.lent[from].take();
-    if lent.is_some() != lends {
+    if lent.is_some() != head.lent {
         return None;
     }
     let memory = &mut remembered.got[from];
-    if same {
+    if head.same {
         memory.slots.get(slot).filter(|_| description.is_empty())?;
     } else {
         if slot >= SLOTS || slot > memory.slots.len() {
@@ -152,13 +153,13 @@ pub(super) fn take_early(
     word: u64,
     fence: &[u8],
 ) -> Option<()> {
-    let left = u32::from_le_bytes(fence.get(20..24)?.try_into().ok()?);
-    let epoch = u32::from_le_bytes(fence.get(16..20)?.try_into().ok()?);
+    let FrameHead { epoch, early: sent, .. } = parts(fence)?.head;
     let staged = world.staged.borrow_mut().take(from, window.key.window, word);
     let Remembered { arrived, early, .. } = &mut *window.remembered.borrow_mut();
     let mut count = 0;
-    for payload in staged.iter().flat_map(|frames| of_epoch(frames, epoch)) {
-        let Parts { slot, same, lent, records, description, values } = parts(payload)?;
+    for parts in staged.iter().flat_map(|frames| of_epoch(frames, epoch)) {
+        let Parts { head: FrameHead { slot, same, lent, records, .. }, description, values } = parts;
+        let records = records as usize;
         read_description(early, description)?;
         check(window, early, records, values.len().checked_sub(records.checked_mul(8)?)?)?;
         check_exposed(window, &[], from, early)?;
@@ -171,12 +172,12 @@ pub(super) fn take_early(
     let staged =
         staged.into_iter().map(|values| Arrived { described: described(), values, records: 0, lent: None });
     arrived[from].splice(0..0, staged);
-    (count == left as usize).then_some(())
+    (count == sent).then_some(())
 }
 
-/// Returns the payloads of the frames that were sent early in this epoch of their sender.
-fn of_epoch(frames: &[u8], epoch: u32) -> impl Iterator<Item = &[u8]> {
-    staged::frames(frames).filter(move |payload| payload.get(16..20) == Some(&epoch.to_le_bytes()[..]))
+/// Returns the frames that were sent early in this epoch of their sender, as far as they are frames.
+fn of_epoch(frames: &[u8], epoch: u32) -> impl Iterator<Item = Parts<'_>> {
+    staged::frames(frames).filter_map(parts).filter(move |parts| parts.head.epoch == epoch)
 }
 
 pub(crate) use crate::collect::limits::{MOST_TIMES, most_answered};
@@ -315,11 +316,10 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
                 split(&got[origin].slots[*slot].1, arrived.records, &arrived.values, arrived.lent.as_ref());
             }
             Described::Early(epoch) => {
-                for payload in of_epoch(&arrived.values, *epoch) {
-                    let Some(Parts { records, description, values, .. }) = parts(payload) else { continue };
+                for Parts { head, description, values } in of_epoch(&arrived.values, *epoch) {
                     // The same bytes were read and checked on arrival.
                     if read_description(early, description).is_some() {
-                        split(early, records, values, None);
+                        split(early, head.records as usize, values, None);
                     }
                 }
             }

@@ -18,7 +18,7 @@ pub(crate) use gets::{answer, take_answers};
 #[cfg(any(test, fuzzing))]
 pub(crate) use trial::{forget_all, trial};
 
-use crate::collect::description::{FAR, HEAD, describe, fill};
+use crate::collect::description::{FAR, FrameHead, HEAD, describe, fill};
 use crate::collect::outbox::Outbox;
 use crate::protocol::early;
 use crate::protocol::frames::{header, kind};
@@ -30,6 +30,7 @@ use fencepost_planner::adaptive::Departure;
 use fencepost_planner::census::Census;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_transport::bytes::Writer;
 use fencepost_transport::{Channels, Endpoint, Port, Topology};
 
 /// From this number of bytes on, the elements of datatype operations are read in place. Below it,
@@ -97,7 +98,7 @@ pub(crate) fn send(
     let frame = &mut remembered.frame;
     describe(frame, outbox, gets().count())?;
     for get in gets() {
-        frame.extend_from_slice(&if get.wide().is_none() { get.at() as u64 } else { FAR }.to_le_bytes());
+        frame.put(if get.wide().is_none() { get.at() as u64 } else { FAR });
     }
     gets().filter(|get| get.wide().is_some()).for_each(|get| pending.remote(get).encode(frame));
     let described = frame.len();
@@ -129,10 +130,6 @@ pub(crate) fn send(
         sendings.description.clear();
         sendings.description.extend_from_slice(&frame[HEAD..described]);
     }
-    frame[0] = slot as u8;
-    frame[1] = u8::from(same);
-    frame[16..20].copy_from_slice(&remembered.generation.to_le_bytes());
-    frame[20..24].copy_from_slice(&left.frames.to_le_bytes());
     // SAFETY: a section is of this rank's part of a window of this fence, in which nothing is
     // written before all frames are posted.
     let elements = unsafe { outbox.elements() };
@@ -140,7 +137,9 @@ pub(crate) fn send(
         true => elements.len() >= LENT && outbox.bytes.is_reached(),
         false => elements.len() >= ALONE,
     };
-    let described = fill(frame, outbox, lent);
+    let (epoch, early) = (remembered.generation, left.frames);
+    let head = FrameHead { slot: slot as u8, same, lent, epoch, early, ..FrameHead::default() };
+    let described = fill(frame, outbox, head);
     if lent {
         let head = header(word, kind::ELEMENTS, window.key.window);
         // SAFETY: as for records above where they are reached, else they are copied.
@@ -183,8 +182,8 @@ pub(crate) fn send_early(
     let frames = remembered.left[to].frames.checked_add(1).ok_or_else(too_many)?;
     let frame = &mut remembered.frame;
     describe(frame, outbox, 0)?;
-    frame[16..20].copy_from_slice(&remembered.generation.to_le_bytes());
-    let described = fill(frame, outbox, false);
+    let epoch = remembered.generation;
+    let described = fill(frame, outbox, FrameHead { epoch, ..FrameHead::default() });
     let head = early::header(world.number(), window.key.window);
     // SAFETY: where values are not shared, memory of the heap is copied.
     unsafe { endpoint.post(to, Port::FENCE, head, frame.as_ptr(), frame.len()) }

@@ -2,17 +2,17 @@
 //! bytes.
 //!
 //! ```text
-//! request  0 flags, 1 length of the line, 4 regions (u32), 8 records (u32), 12 bytes of wide operations (u32)
-//!          16 the records, the bytes of wide operations, since which line the lock is held, and where conflicts are looked
+//! request  `Head`, the records, the bytes of wide operations, since which line the lock is held, and where conflicts are looked
 //!          for what its origin says of the operations; a wide operation is its datatype,
 //!          [perhaps by number](crate::state::datatypes), what it compares with, and its operands
-//! answer   0 how it went, 4 the rank that is in the way, plus one (u32)
-//!          8 where conflicts are looked for what is known and was found, after its length (u32); what was found
+//! answer   `AnswerHead`; where conflicts are looked for what is known and was found, after its length (u32); what was found
 //! ```
 
 use crate::collect::visits::{Action, Code};
 use crate::state::datatypes::{Named, Numbered, Unread};
 use crate::state::locks::visit::List;
+use bytemuck::{CheckedBitPattern, NoUninit, Pod, Zeroable};
+use fencepost_transport::bytes::{Reader, Writer};
 use fencepost_transport::{Hold, Record};
 
 /// The epoch is exclusive.
@@ -26,8 +26,30 @@ pub(crate) const HOLDER: u8 = 8;
 /// Conflicts are looked for.
 const CHECKED: u8 = 16;
 
-const REQUEST: usize = 16;
-const ANSWER: usize = 8;
+/// The head of a request.
+#[repr(C)]
+#[derive(Clone, Copy, Default, PartialEq, Pod, Zeroable)]
+struct Head {
+    flags: u8,
+    /// The length of the line.
+    site: u8,
+    zero: u16,
+    regions: u32,
+    /// The number of records.
+    records: u32,
+    /// The number of bytes of wide operations.
+    wide: u32,
+}
+
+/// The head of an answer.
+#[repr(C)]
+#[derive(Clone, Copy, NoUninit, CheckedBitPattern)]
+struct AnswerHead {
+    outcome: Outcome,
+    zero: [u8; 3],
+    /// The rank that is in the way, plus one.
+    in_the_way: u32,
+}
 
 /// The most bytes of a request or an answer, except for one element: an origin divides what is
 /// longer.
@@ -79,14 +101,8 @@ impl Request {
             | flag(!self.entering.is_empty(), CHECKED);
         let site = &self.site.as_bytes()[self.site.len().saturating_sub(usize::from(u8::MAX))..];
         out.clear();
-        out.extend_from_slice(&[flags, site.len() as u8, 0, 0]);
-        for number in [self.regions, self.records.len() as u32, 0] {
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        for Record { head, value } in &self.records {
-            out.extend_from_slice(&head.to_le_bytes());
-            out.extend_from_slice(&value.to_le_bytes());
-        }
+        out.put(Head::default());
+        out.put_all(&self.records);
         let wide = out.len();
         let mut rest = &self.wide[..];
         let mut begins = wide_records(&self.records).map(|record| record.value as usize).skip(1);
@@ -99,8 +115,9 @@ impl Request {
             out.extend_from_slice(operands);
             (rest, before) = (others, end);
         }
-        let written = (out.len() - wide) as u32;
-        out[12..REQUEST].copy_from_slice(&written.to_le_bytes());
+        let (records, wide) = (self.records.len() as u32, (out.len() - wide) as u32);
+        let head = Head { flags, site: site.len() as u8, zero: 0, regions: self.regions, records, wide };
+        out[..size_of::<Head>()].copy_from_slice(bytemuck::bytes_of(&head));
         out.extend_from_slice(site);
         out.extend_from_slice(&self.entering);
     }
@@ -134,47 +151,45 @@ impl Request {
     /// Writes the question which rank is in the way of a request that waits.
     pub(crate) fn write_holder(out: &mut Vec<u8>) {
         out.clear();
-        out.extend_from_slice(&[0; REQUEST]);
-        out[0] = HOLDER;
+        out.put(Head { flags: HOLDER, ..Head::default() });
     }
 }
 
 impl Asked {
     /// Reads a request. Returns `None` for what no rank writes.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let (head, rest) = bytes.split_first_chunk::<REQUEST>()?;
-        let number =
-            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]) as usize;
-        if head[0] == HOLDER {
-            return (head[1..].iter().all(|&byte| byte == 0) && rest.is_empty()).then_some(Self::Holder);
+        let mut bytes = Reader(bytes);
+        let head: Head = bytes.take()?;
+        let Head { flags, site, zero, regions, records, wide } = head;
+        if flags == HOLDER {
+            let is_bare = head == Head { flags, ..Head::default() } && bytes.is_empty();
+            return is_bare.then_some(Self::Holder);
         }
-        if head[0] & !(EXCLUSIVE | HOLDS | ENDS | CHECKED) != 0 || head[2..4] != [0, 0] {
+        if flags & !(EXCLUSIVE | HOLDS | ENDS | CHECKED) != 0 || zero != 0 {
             return None;
         }
-        let (records, rest) = rest.split_at_checked(number(8).checked_mul(size_of::<Record>())?)?;
-        let (wide, rest) = rest.split_at_checked(number(12))?;
-        let (site, entering) = rest.split_at_checked(usize::from(head[1]))?;
-        if entering.is_empty() == (head[0] & CHECKED != 0) {
+        let records = bytes.all(records as usize)?.collect();
+        let (wide, site) = (bytes.bytes(wide)?.to_vec(), bytes.bytes(site)?);
+        if bytes.is_empty() == (flags & CHECKED != 0) {
             return None;
         }
-        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-        let records = records.chunks_exact(size_of::<Record>());
         Some(Self::New(Request {
-            hold: if head[0] & EXCLUSIVE == 0 { Hold::Shared } else { Hold::Exclusive },
-            holds: head[0] & HOLDS != 0,
-            ends: head[0] & ENDS != 0,
-            regions: number(4) as u32,
-            records: records.map(|r| Record { head: word(&r[..8]), value: word(&r[8..]) }).collect(),
-            wide: wide.to_vec(),
+            hold: if flags & EXCLUSIVE == 0 { Hold::Shared } else { Hold::Exclusive },
+            holds: flags & HOLDS != 0,
+            ends: flags & ENDS != 0,
+            regions,
+            records,
+            wide,
             forms: Vec::new(),
             site: String::from_utf8_lossy(site).into_owned(),
-            entering: entering.to_vec(),
+            entering: bytes.0.to_vec(),
         }))
     }
 }
 
 /// The outcome of a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, NoUninit, CheckedBitPattern)]
 pub(crate) enum Outcome {
     /// It was carried out.
     Done = 0,
@@ -196,30 +211,19 @@ pub(crate) enum Outcome {
 
 /// Returns the head of an answer.
 pub(crate) fn answer(outcome: Outcome, in_the_way: Option<usize>) -> Vec<u8> {
-    let rank = in_the_way.map_or(0, |rank| rank as u32 + 1);
-    [&[outcome as u8, 0, 0, 0], &rank.to_le_bytes()[..]].concat()
+    let in_the_way = in_the_way.map_or(0, |rank| rank as u32 + 1);
+    bytemuck::bytes_of(&AnswerHead { outcome, zero: [0; 3], in_the_way }).to_vec()
 }
 
 /// Splits an answer into its parts. Returns `None` for what no attendant writes.
 pub(crate) fn read_answer(bytes: &[u8]) -> Option<(Outcome, Option<usize>, &[u8])> {
-    let (head, found) = bytes.split_first_chunk::<ANSWER>()?;
-    let outcome = match head[0] {
-        0 => Outcome::Done,
-        1 => Outcome::Waits,
-        2 => Outcome::Dropped,
-        3 => Outcome::Refused,
-        4 => Outcome::Over,
-        5 => Outcome::NotSole,
-        6 => Outcome::NoMemory,
-        7 => Outcome::Missing,
-        _ => return None,
-    };
+    let mut bytes = Reader(bytes);
+    let AnswerHead { outcome, zero, in_the_way } = bytes.take()?;
     let has_more = matches!(outcome, Outcome::Done | Outcome::Waits);
-    if head[1..4] != [0; 3] || !found.is_empty() && !has_more {
+    if zero != [0; 3] || !bytes.is_empty() && !has_more {
         return None;
     }
-    let rank = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
-    Some((outcome, rank.checked_sub(1).map(|rank| rank as usize), found))
+    Some((outcome, in_the_way.checked_sub(1).map(|rank| rank as usize), bytes.0))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The frames of messages.
 
-use fencepost_planner::element::{ElementKind, ElementType, Scalar};
+use crate::kernel::element::{code_of, kind_of_code};
+use fencepost_planner::element::{ElementKind, ElementType};
 use fencepost_transport::Header;
 use std::sync::atomic::AtomicU64;
 
@@ -70,7 +71,7 @@ impl Envelope {
         let flags = [(self.is_ready, READY), (self.is_answered, ANSWERED), (self.is_apart, APART)];
         let flags: u64 = flags.iter().filter(|(is, _)| *is).map(|(_, flag)| flag).sum();
         let code = code_of(self.element.kind);
-        let word = u64::from(self.element.size) | code << 32 | flags << 40;
+        let word = u64::from(self.element.size) | u64::from(code) << 32 | flags << 40;
         Header { word, kind: kind::MESSAGE, extra: self.tag }
     }
 
@@ -86,11 +87,8 @@ impl Envelope {
     /// Returns the payload of its frame, if it comes without its elements: their number of bytes,
     /// and where the receiver reaches them.
     pub(crate) fn place(&self, near: Near) -> [u8; 24] {
-        let mut place = [0; 24];
-        place[..8].copy_from_slice(&(self.bytes as u64).to_le_bytes());
-        place[8..16].copy_from_slice(&(near.first.expose_provenance() as u64).to_le_bytes());
-        place[16..].copy_from_slice(&(near.copied.expose_provenance() as u64).to_le_bytes());
-        place
+        let Near { first, copied } = near;
+        bytemuck::cast([self.bytes, first.expose_provenance(), copied.expose_provenance()].map(|n| n as u64))
     }
 
     /// Reads the envelope of a frame that has this number of bytes, if its elements are with it.
@@ -105,8 +103,7 @@ impl Envelope {
         let mut envelope = Self::read(header, payload.len())?;
         let mut near = Near::NONE;
         if envelope.is_apart {
-            let place: &[u8; 24] = payload.try_into().ok()?;
-            let [bytes, first, copied] = bytemuck::pod_read_unaligned::<[u64; 3]>(place).map(u64::from_le);
+            let [bytes, first, copied]: [u64; 3] = bytemuck::try_pod_read_unaligned(payload).ok()?;
             envelope.bytes = usize::try_from(bytes).ok()?;
             near.first = std::ptr::with_exposed_provenance(usize::try_from(first).ok()?);
             near.copied = std::ptr::with_exposed_provenance(usize::try_from(copied).ok()?);
@@ -116,7 +113,7 @@ impl Envelope {
 
     fn read(header: &Header, bytes: usize) -> Option<Self> {
         let (size, flags) = (header.word as u32, header.word >> 40);
-        let kind = kind_of((header.word >> 32) as u8)?;
+        let kind = kind_of_code((header.word >> 32) as u8)?;
         let is = |flag| flags & flag != 0;
         let envelope = Self {
             tag: header.extra,
@@ -141,27 +138,6 @@ impl Envelope {
             && self.bytes <= isize::MAX as usize
             && self.bytes.is_multiple_of(size as usize)
     }
-}
-
-fn code_of(kind: ElementKind) -> u64 {
-    match kind {
-        ElementKind::Opaque => 0,
-        ElementKind::Scalar(scalar) => 1 + scalar as u64,
-        ElementKind::ValueAt(value, index) => 11 + 10 * value as u64 + index as u64,
-    }
-}
-
-fn kind_of(code: u8) -> Option<ElementKind> {
-    let all = Scalar::ALL;
-    Some(match code {
-        0 => ElementKind::Opaque,
-        1..=10 => ElementKind::Scalar(all[usize::from(code - 1)]),
-        11..=110 => {
-            let pair = usize::from(code - 11);
-            ElementKind::ValueAt(all[pair / 10], all[pair % 10])
-        }
-        _ => return None,
-    })
 }
 
 /// Returns the header of the frame that reports that the message of this number was taken.
@@ -198,6 +174,7 @@ pub(crate) fn left(number: u64, chunk: u32) -> Header {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fencepost_planner::element::Scalar;
 
     #[test]
     fn every_envelope_is_read_as_it_was_written_and_altered_ones_are_refused() {

@@ -21,6 +21,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::bytes::{Reader, Writer};
 use crate::deadlock::{About, Probe, Table, Waiting, Walk, cut, in_order};
 use crate::fabric::carrier::Carrier;
 use crate::fabric::core::Core;
@@ -82,23 +83,21 @@ pub(super) fn written(waits: &[Waiting]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for Waiting { rank, number, text, .. } in waits {
         let text = cut(text, most);
-        bytes.extend_from_slice(&(*rank as u32).to_le_bytes());
-        bytes.extend_from_slice(&number.to_le_bytes());
-        bytes.extend_from_slice(&(text.len() as u16).to_le_bytes());
-        bytes.extend_from_slice(text.as_bytes());
+        bytes.put(*rank as u32);
+        bytes.put(*number);
+        bytes.put(text.len() as u16);
+        bytes.put_all(text.as_bytes());
     }
     bytes
 }
 
 /// Decodes a list that goes to `to`. Returns `None` if it is not valid in a job of `ranks` ranks.
-pub(super) fn read(mut bytes: &[u8], to: usize, ranks: usize) -> Option<Vec<Waiting>> {
-    let mut waits: Vec<Waiting> = Vec::new();
+pub(super) fn read(bytes: &[u8], to: usize, ranks: usize) -> Option<Vec<Waiting>> {
+    let (mut bytes, mut waits) = (Reader(bytes), Vec::<Waiting>::new());
     while !bytes.is_empty() {
-        let (rank, rest) = bytes.split_first_chunk()?;
-        let (number, rest) = rest.split_first_chunk()?;
-        let (len, rest) = rest.split_first_chunk()?;
-        let (text, rest) = rest.split_at_checked(u16::from_le_bytes(*len).into())?;
-        let (rank, number) = (u32::from_le_bytes(*rank) as usize, u64::from_le_bytes(*number));
+        let (rank, number) = (bytes.take::<u32>()? as usize, bytes.take::<u64>()?);
+        let len: u16 = bytes.take()?;
+        let text = bytes.bytes(len)?;
         if rank >= ranks || number == 0 || waits.len() == MAX_LIST {
             return None;
         }
@@ -107,7 +106,6 @@ pub(super) fn read(mut bytes: &[u8], to: usize, ranks: usize) -> Option<Vec<Wait
         }
         let text = String::from_utf8_lossy(text).into_owned();
         waits.push(Waiting { rank, awaited: to, text, number, seen: 0, others: Vec::new() });
-        bytes = rest;
     }
     (!waits.is_empty()).then_some(waits)
 }
@@ -116,26 +114,20 @@ pub(super) fn read(mut bytes: &[u8], to: usize, ranks: usize) -> Option<Vec<Wait
 fn written_about(waiting: &Waiting) -> Vec<u8> {
     let mut bytes = Vec::new();
     for About { rank, ends, seen } in waiting.about() {
-        bytes.extend_from_slice(&(rank as u32).to_le_bytes());
-        bytes.push(u8::from(ends));
-        bytes.extend_from_slice(&seen.to_le_bytes());
+        bytes.put(rank as u32);
+        bytes.put(u8::from(ends));
+        bytes.put(seen);
     }
     bytes
 }
 
 /// Decodes which ranks a wait is about, in a job of `ranks` ranks.
-fn read_about(mut bytes: &[u8], ranks: usize) -> Option<Vec<About>> {
-    let mut all = Vec::new();
+fn read_about(bytes: &[u8], ranks: usize) -> Option<Vec<About>> {
+    let (mut bytes, mut all) = (Reader(bytes), Vec::new());
     while !bytes.is_empty() {
-        let (rank, rest) = bytes.split_first_chunk()?;
-        let (&ends, rest) = rest.split_first()?;
-        let (seen, rest) = rest.split_first_chunk()?;
-        let (rank, seen) = (u32::from_le_bytes(*rank) as usize, u64::from_le_bytes(*seen));
-        if rank >= ranks || ends > 1 {
-            return None;
-        }
-        all.push(About { rank, ends: ends == 1, seen });
-        bytes = rest;
+        let rank = bytes.take::<u32>()? as usize;
+        let about = About { rank, ends: bytes.take()?, seen: bytes.take()? };
+        all.push((rank < ranks).then_some(about)?);
     }
     Some(all)
 }
