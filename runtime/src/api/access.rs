@@ -4,7 +4,9 @@ use crate::api::exposed::Exposed;
 use crate::api::group::Group;
 use crate::collect::batch::Collected;
 use crate::collect::limits::most_operations;
-use crate::collect::operation::{Collect, Put, SliceSource, SourceData, TargetRegion, WindowKey};
+use crate::collect::operation::{
+    Collect, One, Operation, Put, Site, SliceSource, SourceData, TargetRegion, WindowKey,
+};
 use crate::collect::outbox::{DISPLACEMENTS, DatatypeOperation, DatatypeSource, Head, code_of};
 use crate::collect::ticket::{Slot, Ticket};
 use crate::exchange;
@@ -22,8 +24,6 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::rc::Rc;
-
-type Site = &'static Location<'static>;
 
 /// An access to the windows of some ranks, which [`complete`](Self::complete) carries out.
 ///
@@ -192,12 +192,7 @@ impl<T: Element> Access<T> {
         let remote = region.clone().datatype(1);
         let (slot, len) = (Slot::default(), remote.size());
         let Some(target) = target else {
-            let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| slot.reserve(bytes));
-            let Some(bytes) = bytes else {
-                let message = format!("there is no memory for {len} elements");
-                return Err(core.error(ErrorClass::NoMem, message, site));
-            };
-            slot.fill_with(bytes, |_| ());
+            core.fill_unwritten(&slot, len, site)?;
             return Ok(Ticket::new(slot, len, site));
         };
         let remote = core.region(target, region, len, site)?;
@@ -210,20 +205,13 @@ impl<T: Element> Access<T> {
         Ok(Ticket::new(slot, len, site))
     }
 
-    fn sent(
-        &self,
-        kind: Kind,
-        source: SourceData<'_, u8>,
-        target: Option<usize>,
-        region: TargetRegion,
-        site: Site,
-    ) -> Result<()> {
-        let core = &*self.core;
+    fn sent(&self, source: SourceData<'_, u8>, operation: Operation) -> Result<()> {
+        let (core, site) = (&*self.core, operation.site);
         let bytes = match source {
             SourceData::Slice(bytes) => bytes,
             SourceData::Part(bytes, elements) => {
                 let packed = core.packed(bytes, &elements, site)?;
-                let sent = self.sent(kind, SourceData::Slice(&packed), target, region, site);
+                let sent = self.sent(SourceData::Slice(&packed), operation);
                 core.packed.set(packed);
                 return sent;
             }
@@ -234,13 +222,9 @@ impl<T: Element> Access<T> {
             }
         };
         core.world.alive()?;
+        let Operation { kind, target, region, .. } = operation;
         let Some(target) = target else { return Ok(()) };
-        if let Kind::Accumulate(op) = kind
-            && !op.takes(core.element)
-        {
-            let message = op.undefined_for(core.element);
-            return Err(core.error(ErrorClass::Op, message, site));
-        }
+        core.has_operator(kind, site)?;
         let count = bytes.len() / size_of::<T>();
         let remote = core.region(target, region, count, site)?;
         let opened = &mut *self.opened.borrow_mut();
@@ -292,20 +276,12 @@ fn batch<'o>(
 }
 
 impl<T: Element> Collect<T> for Access<T> {
-    fn send(
-        &self,
-        kind: Kind,
-        source: SourceData<'_, T>,
-        target: Option<usize>,
-        region: TargetRegion,
-        _mode: Mode,
-        site: Site,
-    ) -> Result<()> {
-        self.core.handler.report(self.sent(kind, source.bytes(), target, region, site))
+    fn send(&self, source: SourceData<'_, T>, operation: Operation) -> Result<()> {
+        self.core.handler.report(self.sent(source.bytes(), operation))
     }
 
     #[inline]
-    fn send_one(&self, kind: Kind, value: T, target: usize, at: usize, site: Site) -> bool {
+    fn send_one(&self, value: T, One { kind, target, at, site }: One) -> bool {
         let takes = match kind {
             Kind::Put => true,
             Kind::Accumulate(op) => op.takes(element_type::<T>()),
@@ -325,16 +301,9 @@ impl<T: Element> Collect<T> for Access<T> {
         true
     }
 
-    fn get(
-        &self,
-        _: (Option<WindowKey>, Datatype),
-        _: Option<usize>,
-        _: TargetRegion,
-        _: Mode,
-        site: Site,
-    ) -> Result<()> {
+    fn get(&self, _: (Option<WindowKey>, Datatype), operation: Operation) -> Result<()> {
         let message = "an access gets into tickets only: `fetch`";
-        Err(self.core.error(ErrorClass::Arg, message.into(), site))
+        Err(self.core.error(ErrorClass::Arg, message.into(), operation.site))
     }
 }
 

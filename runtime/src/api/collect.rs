@@ -1,11 +1,11 @@
 //! How a call on a [`Window`] is collected: as a record if a record can express all of it,
 //! otherwise described by datatypes.
 
-use crate::collect::operation::{Collect, SourceData, TargetRegion, WindowKey};
+use crate::collect::operation::{Collect, One, Operation, Site, SourceData, TargetRegion, WindowKey};
 use crate::collect::outbox::{
     DISPLACEMENTS, DatatypeOperation, DatatypeSource, ELEMENT, Head, RUN, Run, code_of,
 };
-use crate::collect::pending::{Asking, DatatypeGet, Get as One, Into as Landing};
+use crate::collect::pending::{Asking, DatatypeGet, Get, Into as Landing};
 use crate::collect::ticket::Slot;
 use crate::collect::touched::Touched;
 use crate::fence::check;
@@ -18,7 +18,7 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::{Kind, Local, Mode};
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::Record;
-use std::panic::Location;
+use std::borrow::Cow;
 
 impl WindowCore {
     /// Collects a get of one element into an element of the window itself, which was checked, or to
@@ -29,7 +29,7 @@ impl WindowCore {
         let fits = self.fast_paths.get(target).is_some_and(|fast_path| fast_path.is_open_to_get(at));
         if fits {
             self.join_streak(target);
-            let one = One::new(target, at, into, borrowed);
+            let one = Get::new(target, at, into, borrowed);
             if !self.getting.write(one) {
                 self.get_where_no_room(one);
             }
@@ -40,7 +40,7 @@ impl WindowCore {
     /// Collects a get of one element for which the log has no room yet.
     #[cold]
     #[inline(never)]
-    fn get_where_no_room(&self, one: One) {
+    fn get_where_no_room(&self, one: Get) {
         self.pending(|pending| pending.gets.push(one));
     }
 
@@ -62,24 +62,16 @@ impl WindowCore {
     }
 
     /// Matches a call while a prepared superstep runs: it must be the planned one.
-    #[expect(clippy::too_many_arguments, reason = "one call, taken apart by the caller")]
     fn matched(
         &self,
-        kind: Kind,
-        target: Option<usize>,
-        remote: Datatype,
-        section: Option<(Option<WindowKey>, Datatype)>,
-        slice: &[u8],
+        (kind, target, remote): (Kind, Option<usize>, Datatype),
+        own: SourceData<'_, u8>,
         landing: Option<Slot>,
-        site: &'static Location<'static>,
+        site: Site,
     ) -> Result<()> {
         self.world.alive()?;
         self.may_collect(site)?;
-        if self.closed.get() {
-            let message =
-                "NOSUCCEED was asserted at the last fence: no operation may follow it before the next one";
-            return Err(self.error(ErrorClass::Assert, message.into(), site));
-        }
+        self.may_follow(site)?;
         let Some((ready, id)) = self.matching.borrow().clone() else {
             return Err(self.error(
                 ErrorClass::RmaSync,
@@ -87,9 +79,9 @@ impl WindowCore {
                 site,
             ));
         };
-        let local = match section {
-            None => Local::Buffer,
-            Some((key, datatype)) => {
+        let (local, slice) = match own {
+            SourceData::Slice(bytes) | SourceData::Part(bytes, _) => (Local::Buffer, bytes),
+            SourceData::Section(key, datatype) => {
                 let key = key.unwrap_or(self.key);
                 let window = self.world.matching_window(key).ok_or_else(|| {
                     self.error(
@@ -98,10 +90,39 @@ impl WindowCore {
                         site,
                     )
                 })?;
-                Local::Section { window, datatype }
+                (Local::Section { window, datatype: datatype.into_owned() }, &[][..])
             }
         };
         ready.call((self, id), Asked { kind, target, remote, local, slice, landing }, site)
+    }
+
+    /// Checks that the last fence did not assert that no operation follows it.
+    pub(super) fn may_follow(&self, site: Site) -> Result<()> {
+        if !self.closed.get() {
+            return Ok(());
+        }
+        let message =
+            "NOSUCCEED was asserted at the last fence: no operation may follow it before the next one";
+        Err(self.error(ErrorClass::Assert, message.into(), site))
+    }
+
+    /// Checks that the window's elements have the operator, if this is an accumulate.
+    pub(super) fn has_operator(&self, kind: Kind, site: Site) -> Result<()> {
+        match kind {
+            Kind::Accumulate(op) if !op.takes(self.element) => {
+                Err(self.error(ErrorClass::Op, op.undefined_for(self.element), site))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Fills a slot with the `len` elements of a get without a target, which nobody writes.
+    pub(super) fn fill_unwritten(&self, slot: &Slot, len: usize, site: Site) -> Result<()> {
+        let bytes = len.checked_mul(self.element.size as usize).filter(|&bytes| slot.reserve(bytes));
+        let message = || format!("there is no memory for {len} elements");
+        let bytes = bytes.ok_or_else(|| self.error(ErrorClass::NoMem, message(), site))?;
+        slot.fill_with(bytes, |_| ());
+        Ok(())
     }
 
     /// Collects a get into a ticket. Returns the slot where it lands, and the number of elements.
@@ -109,21 +130,17 @@ impl WindowCore {
         &self,
         target: Option<usize>,
         region: TargetRegion,
-        site: &'static Location<'static>,
+        site: Site,
     ) -> Result<(Slot, usize)> {
         let remote = region.clone().datatype(1);
         let (slot, len) = (Slot::default(), remote.size());
         if !self.is_short() {
-            self.matched(Kind::Get, target, remote, None, &[], Some(slot.clone()), site)?;
+            let landing = Some(slot.clone());
+            self.matched((Kind::Get, target, remote), SourceData::Slice(&[]), landing, site)?;
             return Ok((slot, len));
         }
         let Some(target) = target else {
-            let bytes = len.checked_mul(self.element.size as usize);
-            let Some(bytes) = bytes.filter(|&bytes| slot.reserve(bytes)) else {
-                let message = format!("there is no memory for {len} elements");
-                return Err(self.error(ErrorClass::NoMem, message, site));
-            };
-            slot.fill_with(bytes, |_| ());
+            self.fill_unwritten(&slot, len, site)?;
             return Ok((slot, len));
         };
         let remote = self.region(target, region, len, site)?;
@@ -141,7 +158,7 @@ impl WindowCore {
         remote: Datatype,
         landing: Landing,
         mode: Mode,
-        site: &'static Location<'static>,
+        site: Site,
     ) -> Result<()> {
         let reads = matches!(landing, Landing::Section(..));
         let section = match &landing {
@@ -166,7 +183,7 @@ impl WindowCore {
         &self,
         operation: (Kind, usize, Touched<'_>),
         section: Option<(Option<WindowKey>, Touched<'_>)>,
-        site: &'static Location<'static>,
+        site: Site,
     ) -> Result<()> {
         self.keep_first(site);
         if self.checked.is_on() { check::call(self, operation, section, site) } else { Ok(()) }
@@ -182,7 +199,7 @@ impl WindowCore {
         &self,
         written: (Kind, usize, &Datatype),
         named: Option<WindowKey>,
-        site: &'static Location<'static>,
+        site: Site,
     ) -> Result<()> {
         if !self.checked.is_on() {
             return Ok(());
@@ -200,12 +217,9 @@ impl WindowCore {
     /// As [`ask`](Self::ask).
     fn send_records(
         &self,
-        kind: Kind,
         elements: Result<&[u8], (Option<WindowKey>, usize)>,
         count: usize,
-        target: usize,
-        at: usize,
-        site: &'static Location<'static>,
+        One { kind, target, at, site }: One,
     ) -> Result<()> {
         let section = elements.err().map(|(of, from)| (of, Touched::Run(from, count)));
         self.may_call((kind, target, Touched::Run(at, count)), section, site)?;
@@ -242,43 +256,38 @@ impl WindowCore {
         Ok(())
     }
 
-    /// Collects a put or an accumulate that is more than one small element.
-    #[expect(clippy::too_many_arguments, reason = "one call, taken apart by the caller")]
+    /// Collects a put or an accumulate that is more than one small element of `target`.
     fn send_datatype(
         &self,
-        kind: Kind,
-        bytes: Option<&[u8]>,
-        section: Option<(Option<WindowKey>, Datatype)>,
+        source: SourceData<'_, u8>,
         count: usize,
         target: usize,
-        region: TargetRegion,
-        mode: Mode,
-        site: &'static Location<'static>,
+        Operation { kind, region, mode, site, .. }: Operation,
     ) -> Result<()> {
-        if let Kind::Accumulate(op) = kind
-            && !op.takes(self.element)
-        {
-            return Err(self.error(ErrorClass::Op, op.undefined_for(self.element), site));
-        }
+        self.has_operator(kind, site)?;
         let remote = self.region(target, region, count, site)?;
-        if let Some((window, section)) = &section {
-            self.check_own(*window, section, site)?;
-        }
+        let own = match &source {
+            SourceData::Section(window, section) => {
+                self.check_own(*window, section, site)?;
+                Some((*window, Touched::Type(section)))
+            }
+            SourceData::Slice(_) | SourceData::Part(..) => None,
+        };
         if count == 0 {
             return Ok(());
         }
         self.may_write((kind, target, &remote), None, site)?;
-        let own = section.as_ref().map(|(window, section)| (*window, Touched::Type(section)));
         self.may_call((kind, target, Touched::Type(&remote)), own, site)?;
         self.keep_call((kind, target, Touched::Type(&remote)), own, 1, site);
         self.plain.set(false);
         self.outbox(target, |outbox| {
-            let source = match (bytes, section) {
-                (Some(bytes), _) => DatatypeSource::Bytes(outbox.keep(bytes)),
-                (None, Some((window, section))) => {
-                    DatatypeSource::Section(window.unwrap_or(self.key), section, site)
+            let source = match source {
+                SourceData::Slice(bytes) | SourceData::Part(bytes, _) => {
+                    DatatypeSource::Bytes(outbox.keep(bytes))
                 }
-                (None, None) => return,
+                SourceData::Section(window, section) => {
+                    DatatypeSource::Section(window.unwrap_or(self.key), section.into_owned(), site)
+                }
             };
             outbox.push_datatype(
                 DatatypeOperation { code: code_of(kind), remote, source, mode: self.asked(mode) },
@@ -289,15 +298,15 @@ impl WindowCore {
     }
 
     /// Returns where the first of `count` elements goes, if they are adjacent and have no error.
-    fn in_a_row(&self, kind: Kind, target: usize, region: &TargetRegion, count: usize) -> Option<usize> {
-        let at = match region {
+    fn in_a_row(&self, target: usize, count: usize, operation: &Operation) -> Option<usize> {
+        let at = match &operation.region {
             TargetRegion::At(at) => *at,
             TargetRegion::Run(run) if run.len() == count => run.start,
             _ => return None,
         };
         let end = at.checked_add(count)?;
         let fits = end <= self.peers.get(target)?.len.min(DISPLACEMENTS as usize);
-        let takes = !matches!(kind, Kind::Accumulate(op) if !op.takes(self.element));
+        let takes = !matches!(operation.kind, Kind::Accumulate(op) if !op.takes(self.element));
         (fits && takes).then_some(at)
     }
 
@@ -308,7 +317,7 @@ impl WindowCore {
         &self,
         window: Option<WindowKey>,
         section: &Datatype,
-        site: &'static Location<'static>,
+        site: Site,
     ) -> Result<Option<(Option<WindowKey>, usize)>> {
         let other = window.filter(|key| *key != self.key);
         let mixed = match self.of_other.get() {
@@ -353,12 +362,7 @@ impl WindowCore {
 
     /// Returns the elements of a slice, given as its bytes, that a datatype names, one after
     /// another. The memory is kept for the next call.
-    pub(super) fn packed(
-        &self,
-        slice: &[u8],
-        elements: &Datatype,
-        site: &'static Location<'static>,
-    ) -> Result<Vec<u8>> {
+    pub(super) fn packed(&self, slice: &[u8], elements: &Datatype, site: Site) -> Result<Vec<u8>> {
         let size = self.element.size as usize;
         in_slice(elements, slice.len() / size)
             .map_err(|(class, message)| self.error(class, message, site))?;
@@ -377,52 +381,39 @@ impl WindowCore {
 
     /// Collects a put or an accumulate.
     #[inline]
-    fn sent(
-        &self,
-        kind: Kind,
-        source: SourceData<'_, u8>,
-        target: Option<usize>,
-        region: TargetRegion,
-        mode: Mode,
-        site: &'static Location<'static>,
-    ) -> Result<()> {
-        let (bytes, section) = match source {
-            SourceData::Slice(bytes) => (bytes, None),
+    fn sent(&self, source: SourceData<'_, u8>, operation: Operation) -> Result<()> {
+        let Operation { kind, target, mode, site, .. } = operation;
+        let (count, reads) = match &source {
+            SourceData::Slice(bytes) => (bytes.len() / self.element.size as usize, false),
             SourceData::Part(bytes, elements) => {
-                let packed = self.packed(bytes, &elements, site)?;
-                let sent = self.sent(kind, SourceData::Slice(&packed), target, region, mode, site);
+                let packed = self.packed(bytes, elements, site)?;
+                let sent = self.sent(SourceData::Slice(&packed), operation);
                 self.packed.set(packed);
                 return sent;
             }
-            SourceData::Section(window, section) => (&[][..], Some((window, section))),
-        };
-        let reads = section.is_some();
-        let count = match &section {
-            Some((_, section)) => section.size(),
-            None => bytes.len() / self.element.size as usize,
+            SourceData::Section(_, section) => (section.size(), true),
         };
         if !self.is_short() {
-            let remote = region.datatype(count);
+            let remote = operation.region.datatype(count);
             self.sizes(count, remote.size(), site)?;
-            let section = section.map(|(window, section)| (window, section.into_owned()));
-            return self.matched(kind, target, remote, section, bytes, None, site);
+            return self.matched((kind, target, remote), source, None, site);
         }
         let Some(target) = target else { return Ok(()) };
         let few = self.is_few(count, target, mode);
         let single = count == 1 && !reads && self.element.size <= 8;
-        let at = (few || single).then(|| self.in_a_row(kind, target, &region, count)).flatten();
-        let elements = match &section {
-            None => Some(Ok(bytes)),
+        let at = (few || single).then(|| self.in_a_row(target, count, &operation)).flatten();
+        let elements = match &source {
+            SourceData::Slice(bytes) => Some(Ok(*bytes)),
             // Without a place for the first element, nothing is checked or remembered.
-            Some((window, section)) if at.is_some() => self.read_later(*window, section, site)?.map(Err),
-            Some(_) => None,
+            SourceData::Section(window, section) if at.is_some() => {
+                self.read_later(*window, section, site)?.map(Err)
+            }
+            _ => None,
         };
         if let (Some(at), Some(elements)) = (at, elements) {
-            self.send_records(kind, elements, count, target, at, site)?;
+            self.send_records(elements, count, One { kind, target, at, site })?;
         } else {
-            let bytes = (!reads).then_some(bytes);
-            let section = section.map(|(window, section)| (window, section.into_owned()));
-            self.send_datatype(kind, bytes, section, count, target, region, mode, site)?;
+            self.send_datatype(source, count, target, operation)?;
         }
         self.note(kind, target, count, reads, mode, site);
         self.send_eagerly(target, mode);
@@ -433,17 +424,14 @@ impl WindowCore {
     #[inline]
     fn got(
         &self,
-        into: (Option<WindowKey>, Datatype),
-        target: Option<usize>,
-        region: TargetRegion,
-        mode: Mode,
-        site: &'static Location<'static>,
+        (window, section): (Option<WindowKey>, Datatype),
+        Operation { kind, target, region, mode, site }: Operation,
     ) -> Result<()> {
-        let (window, section) = into;
         if !self.is_short() {
             let remote = region.datatype(section.size());
             self.sizes(section.size(), remote.size(), site)?;
-            return self.matched(Kind::Get, target, remote, Some((window, section)), &[], None, site);
+            let own = SourceData::Section(window, Cow::Owned(section));
+            return self.matched((kind, target, remote), own, None, site);
         }
         let Some(target) = target else { return Ok(()) };
         let remote = self.region(target, region, section.size(), site)?;
@@ -470,14 +458,7 @@ fn is_small<T: Element>(kind: Kind) -> bool {
 
 impl<T: Element> Collect<T> for Window<T> {
     #[inline(always)]
-    fn send_one(
-        &self,
-        kind: Kind,
-        value: T,
-        target: usize,
-        at: usize,
-        site: &'static Location<'static>,
-    ) -> bool {
+    fn send_one(&self, value: T, One { kind, target, at, site }: One) -> bool {
         if !is_small::<T>(kind) {
             return false;
         }
@@ -492,14 +473,7 @@ impl<T: Element> Collect<T> for Window<T> {
     }
 
     #[inline(always)]
-    fn send_element(
-        &self,
-        kind: Kind,
-        from: usize,
-        target: usize,
-        at: usize,
-        site: &'static Location<'static>,
-    ) -> bool {
+    fn send_element(&self, from: usize, One { kind, target, at, site }: One) -> bool {
         if !is_small::<T>(kind) || from >= self.len || self.core.of_other.get().is_some() {
             return false;
         }
@@ -512,17 +486,11 @@ impl<T: Element> Collect<T> for Window<T> {
         sent
     }
 
-    fn send_element_of(
-        &self,
-        kind: Kind,
-        (of, from): (WindowKey, usize),
-        target: usize,
-        at: usize,
-        site: &'static Location<'static>,
-    ) -> bool {
+    fn send_element_of(&self, (of, from): (WindowKey, usize), one: One) -> bool {
         if of == self.core.key {
-            return self.send_element(kind, from, target, at, site);
+            return self.send_element(from, one);
         }
+        let One { kind, target, at, site } = one;
         if !is_small::<T>(kind) || !self.core.takes_element_of(of, from) {
             return false;
         }
@@ -538,16 +506,8 @@ impl<T: Element> Collect<T> for Window<T> {
         sent
     }
 
-    fn send(
-        &self,
-        kind: Kind,
-        source: SourceData<'_, T>,
-        target: Option<usize>,
-        region: TargetRegion,
-        mode: Mode,
-        site: &'static Location<'static>,
-    ) -> Result<()> {
-        self.core.handler.report(self.core.sent(kind, source.bytes(), target, region, mode, site))
+    fn send(&self, source: SourceData<'_, T>, operation: Operation) -> Result<()> {
+        self.core.handler.report(self.core.sent(source.bytes(), operation))
     }
 
     #[inline(always)]
@@ -555,15 +515,8 @@ impl<T: Element> Collect<T> for Window<T> {
         into < self.len && self.core.get_one(target, at, into, false)
     }
 
-    fn get(
-        &self,
-        into: (Option<WindowKey>, Datatype),
-        target: Option<usize>,
-        region: TargetRegion,
-        mode: Mode,
-        site: &'static Location<'static>,
-    ) -> Result<()> {
-        self.core.handler.report(self.core.got(into, target, region, mode, site))
+    fn get(&self, into: (Option<WindowKey>, Datatype), operation: Operation) -> Result<()> {
+        self.core.handler.report(self.core.got(into, operation))
     }
 }
 

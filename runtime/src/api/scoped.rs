@@ -140,11 +140,7 @@ impl WindowCore {
         self.may_collect(site)?;
         let _ = self.is_short(); // gets that follow an access find the fast path open
         let remote = self.region(target, region, elements.size(), site)?;
-        if self.closed.get() {
-            let message =
-                "NOSUCCEED was asserted at the last fence: no operation may follow it before the next one";
-            return Err(self.error(ErrorClass::Assert, message.into(), site));
-        }
+        self.may_follow(site)?;
         if !remote.is_empty() {
             return self.ask(target, remote, Landing::Borrowed(to, elements), Mode::Auto, site);
         }

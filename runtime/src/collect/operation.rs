@@ -14,6 +14,9 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::panic::Location;
 
+/// The line of a call.
+pub(crate) type Site = &'static Location<'static>;
+
 /// The window that a section is of: the world's number for it, or a recorder's. Only a window or a
 /// recorder makes one.
 #[doc(hidden)]
@@ -297,63 +300,56 @@ impl From<&Datatype> for TargetRegion {
     }
 }
 
+/// A call, apart from the elements of its origin.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Operation {
+    pub(crate) kind: Kind,
+    /// `None` is MPI's PROC_NULL.
+    pub(crate) target: Option<usize>,
+    pub(crate) region: TargetRegion,
+    pub(crate) mode: Mode,
+    pub(crate) site: Site,
+}
+
+/// A put or an accumulate of one element, apart from that element.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct One {
+    pub(crate) kind: Kind,
+    pub(crate) target: usize,
+    pub(crate) at: usize,
+    pub(crate) site: Site,
+}
+
 /// The destination of operations: a window's pending epoch, or a recorder's pattern.
 pub trait Collect<T: Element> {
     /// Collects a put or an accumulate.
     #[doc(hidden)]
-    fn send(
-        &self,
-        kind: Kind,
-        source: SourceData<'_, T>,
-        target: Option<usize>,
-        region: TargetRegion,
-        mode: Mode,
-        site: &'static Location<'static>,
-    ) -> Result<()>;
+    fn send(&self, source: SourceData<'_, T>, operation: Operation) -> Result<()>;
 
     /// Collects a put or an accumulate of one element if the collector has a fast path for it and
     /// finds no error. Returns whether it has; if not, nothing has happened.
     #[doc(hidden)]
     #[inline]
-    fn send_one(
-        &self,
-        kind: Kind,
-        value: T,
-        target: usize,
-        at: usize,
-        site: &'static Location<'static>,
-    ) -> bool {
-        let _ = (kind, value, target, at, site);
+    fn send_one(&self, value: T, one: One) -> bool {
+        let _ = (value, one);
         false
     }
 
     /// Does the same for the window's own element at `from`.
     #[doc(hidden)]
     #[inline]
-    fn send_element(
-        &self,
-        kind: Kind,
-        from: usize,
-        target: usize,
-        at: usize,
-        site: &'static Location<'static>,
-    ) -> bool {
-        let _ = (kind, from, target, at, site);
+    fn send_element(&self, from: usize, one: One) -> bool {
+        let _ = (from, one);
         false
     }
 
     /// Does the same for an element of this rank's part of a named window.
     #[doc(hidden)]
     #[inline]
-    fn send_element_of(
-        &self,
-        kind: Kind,
-        from: (WindowKey, usize),
-        target: usize,
-        at: usize,
-        site: &'static Location<'static>,
-    ) -> bool {
-        let _ = (kind, from, target, at, site);
+    fn send_element_of(&self, from: (WindowKey, usize), one: One) -> bool {
+        let _ = (from, one);
         false
     }
 
@@ -368,14 +364,7 @@ pub trait Collect<T: Element> {
 
     /// Collects a get into a section.
     #[doc(hidden)]
-    fn get(
-        &self,
-        into: (Option<WindowKey>, Datatype),
-        target: Option<usize>,
-        region: TargetRegion,
-        mode: Mode,
-        site: &'static Location<'static>,
-    ) -> Result<()>;
+    fn get(&self, into: (Option<WindowKey>, Datatype), operation: Operation) -> Result<()>;
 }
 
 /// A put or an accumulate that has its source; [`to`](Self::to) makes it an operation.
@@ -433,6 +422,7 @@ impl<'c, C, S> Put<'c, C, S> {
         let site = Location::caller();
         let Self { collector, kind, source, mode } = self;
         let (target, region) = (target.into(), region.into());
+        let one = |target, at| One { kind, target, at, site };
         let at = match &region {
             TargetRegion::At(at) => *at,
             // One element to a range of one: errors of either are found off the fast path.
@@ -440,32 +430,33 @@ impl<'c, C, S> Put<'c, C, S> {
                 if run.end.wrapping_sub(run.start) == 1
                     && let (Some(from), Some(to)) = (source.element(), target)
                     && mode == Mode::Auto
-                    && collector.send_element(kind, from, to, run.start, site) =>
+                    && collector.send_element(from, one(to, run.start)) =>
             {
                 return Ok(());
             }
-            _ => return slow_path(collector, kind, source, target, region, mode, site),
+            _ => return slow_path(collector, source, Operation { kind, target, region, mode, site }),
         };
         // A displacement has nothing to drop. A known value then stays in registers; off the fast
         // path the region is put together again.
         std::mem::forget(region);
+        let slow = || Operation { kind, target, region: TargetRegion::At(at), mode, site };
         let Some(value) = source.one() else {
             if let (Some(from), Some(to)) = (source.element(), target)
                 && mode == Mode::Auto
-                && collector.send_element(kind, from, to, at, site)
+                && collector.send_element(from, one(to, at))
             {
                 return Ok(());
             }
-            return slow_path(collector, kind, source, target, TargetRegion::At(at), mode, site);
+            return slow_path(collector, source, slow());
         };
         // An operation with a mode of its own may have to leave at once.
         if let Some(to) = target
             && mode == Mode::Auto
-            && collector.send_one(kind, value, to, at, site)
+            && collector.send_one(value, one(to, at))
         {
             return Ok(());
         }
-        slow_path(collector, kind, [value], target, TargetRegion::At(at), mode, site)
+        slow_path(collector, [value], slow())
     }
 }
 
@@ -475,21 +466,18 @@ impl<'c, C, S> Put<'c, C, S> {
 #[inline(never)]
 fn slow_path<T: Element, C: Collect<T>, S: Source<T>>(
     collector: &C,
-    kind: Kind,
     source: S,
-    target: Option<usize>,
-    region: TargetRegion,
-    mode: Mode,
-    site: &'static Location<'static>,
+    operation: Operation,
 ) -> Result<()> {
-    if let (Some(from), Some(to)) = (source.element_of(), target)
+    let Operation { kind, target, ref region, mode, site } = operation;
+    if let (Some(from), Some(target)) = (source.element_of(), target)
         && mode == Mode::Auto
         && let Some(at) = region.one()
-        && collector.send_element_of(kind, from, to, at, site)
+        && collector.send_element_of(from, One { kind, target, at, site })
     {
         return Ok(());
     }
-    collector.send(kind, source.data(), target, region, mode, site)
+    collector.send(source.data(), operation)
 }
 
 /// A get that has its destination; [`from`](Self::from) makes it an operation.
@@ -531,8 +519,9 @@ impl<'c, C, S> Get<'c, C, S> {
         let site = Location::caller();
         let Self { collector, into, mode } = self;
         let (target, region) = (target.into(), region.into());
+        let slow = |region| Operation { kind: Kind::Get, target, region, mode, site };
         let TargetRegion::At(at) = region else {
-            return slow_get(collector, into, target, region, mode, site);
+            return slow_get(collector, into, slow(region));
         };
         // As in `Put::to`.
         std::mem::forget(region);
@@ -541,7 +530,7 @@ impl<'c, C, S> Get<'c, C, S> {
         {
             return Ok(());
         }
-        slow_get(collector, into, target, TargetRegion::At(at), mode, site)
+        slow_get(collector, into, slow(TargetRegion::At(at)))
     }
 }
 
@@ -551,10 +540,7 @@ impl<'c, C, S> Get<'c, C, S> {
 fn slow_get<T: Element, C: Collect<T>, S: Section<T>>(
     collector: &C,
     into: S,
-    target: Option<usize>,
-    region: TargetRegion,
-    mode: Mode,
-    site: &'static Location<'static>,
+    operation: Operation,
 ) -> Result<()> {
-    collector.get(into.section(), target, region, mode, site)
+    collector.get(into.section(), operation)
 }

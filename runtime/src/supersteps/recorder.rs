@@ -1,7 +1,7 @@
 //! [`Recorder`]: takes a window's place where a superstep is described instead of run.
 
 use crate::collect::operation::{
-    Collect, Get, Put, Section, Source, SourceData, TargetRegion, WindowKey, WindowSection,
+    Collect, Get, Operation, Put, Section, Site, Source, SourceData, TargetRegion, WindowKey, WindowSection,
 };
 use crate::collect::ticket::{Slot, Ticket};
 use crate::kernel::element::{Element, element_type};
@@ -10,7 +10,7 @@ use crate::state::supersteps::RecordedEpoch;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ids::{Delta, Id, Rank, WindowId};
-use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Pattern, Site};
+use fencepost_planner::ir::pattern::{self, Kind, Local, Mode, Pattern};
 use fencepost_planner::table::Table;
 use fencepost_planner::{Error, ErrorClass, Result};
 use std::cell::{Cell, RefCell};
@@ -42,7 +42,7 @@ struct Shared {
     /// Whether something was asked whose answer differs between ranks.
     observed: Cell<bool>,
     /// Operations since the last fence of their window.
-    open: RefCell<Vec<Operation>>,
+    open: RefCell<Vec<pattern::Operation>>,
     epochs: RefCell<Vec<RecordedEpoch>>,
     /// The number of times that loops of the pattern have begun their bodies.
     turns: Cell<u32>,
@@ -117,7 +117,7 @@ fn count(so_far: &Cell<u32>, most: u32) -> bool {
 
 impl Shared {
     /// Counts one more operation or fence.
-    fn call(&self, site: &'static Location<'static>) -> Result<()> {
+    fn call(&self, site: Site) -> Result<()> {
         if count(&self.calls, PATTERN_CALLS_MAX) {
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl Shared {
         let (ended, open) =
             self.open.take().into_iter().partition(|operation| windows.contains(&operation.window));
         *self.open.borrow_mut() = open;
-        let ended: Vec<Operation> = ended;
+        let ended: Vec<pattern::Operation> = ended;
         let operations: Table<_, _> = ended.into_iter().collect();
         self.epochs.borrow_mut().push(RecordedEpoch { windows, pattern: Pattern { operations } });
     }
@@ -191,7 +191,7 @@ impl<T: Element> Recorder<T> {
         Ok(lengths.get(rank).copied())
     }
 
-    fn unknown_length(&self, site: &'static Location<'static>) -> Error {
+    fn unknown_length(&self, site: Site) -> Error {
         let message = "where operations go depends on a window's length, which is not known ahead of time: pass the length as an argument of the superstep";
         Error::new(ErrorClass::Arg, message).on_rank(self.calls.shared.rank as usize).at(site)
     }
@@ -233,7 +233,7 @@ impl<T: Element> Recorder<T> {
         let site = Location::caller();
         let remote = region.into().datatype(1);
         let ticket = Ticket::new(Slot::default(), remote.size(), site);
-        self.calls.record(Kind::Get, target.into(), remote, Local::Buffer, Mode::Auto, site)?;
+        self.calls.record((Kind::Get, target.into(), remote), Local::Buffer, Mode::Auto, site)?;
         Ok(ticket)
     }
 
@@ -297,12 +297,10 @@ impl Calls {
 
     fn record(
         &self,
-        kind: Kind,
-        target: Option<usize>,
-        remote: Datatype,
+        (kind, target, remote): (Kind, Option<usize>, Datatype),
         local: Local,
         mode: Mode,
-        site: &'static Location<'static>,
+        site: Site,
     ) -> Result<()> {
         let shared = &self.shared;
         shared.call(site)?;
@@ -322,13 +320,13 @@ impl Calls {
             }
         }
         let target = target.map(|target| Delta::between(Rank(shared.rank), Rank(target as u32)));
-        let site = Site { file: Arc::from(site.file()), line: site.line(), column: site.column() };
-        let operation = Operation { kind, window: self.window, target, remote, local, mode, site };
+        let site = pattern::Site { file: Arc::from(site.file()), line: site.line(), column: site.column() };
+        let operation = pattern::Operation { kind, window: self.window, target, remote, local, mode, site };
         shared.open.borrow_mut().push(operation);
         Ok(())
     }
 
-    fn sizes(&self, given: usize, asked: usize, site: &'static Location<'static>) -> Result<()> {
+    fn sizes(&self, given: usize, asked: usize, site: Site) -> Result<()> {
         let error = |(class, message)| Error::new(class, message).on_rank(self.shared.rank as usize).at(site);
         sizes(given, asked).map_err(error)
     }
@@ -337,12 +335,7 @@ impl Calls {
     ///
     /// # Errors
     /// `WIN` for a section of any other window, which is not among those of the superstep.
-    fn section_of(
-        &self,
-        window: Option<WindowKey>,
-        datatype: Datatype,
-        site: &'static Location<'static>,
-    ) -> Result<Local> {
+    fn section_of(&self, window: Option<WindowKey>, datatype: Datatype, site: Site) -> Result<Local> {
         let window = match window {
             None => self.window,
             Some(key) if key.world == self.shared.id => WindowId(key.window),
@@ -355,16 +348,11 @@ impl Calls {
     }
 
     /// Records a put or an accumulate of elements of this type.
-    #[expect(clippy::too_many_arguments, reason = "one call, taken apart by the caller")]
     fn sent(
         &self,
-        kind: Kind,
         element: ElementType,
         source: SourceData<'_, u8>,
-        target: Option<usize>,
-        region: TargetRegion,
-        mode: Mode,
-        site: &'static Location<'static>,
+        Operation { kind, target, region, mode, site }: Operation,
     ) -> Result<()> {
         if let Kind::Accumulate(op) = kind
             && !op.takes(element)
@@ -382,47 +370,28 @@ impl Calls {
         };
         let remote = region.datatype(count);
         self.sizes(count, remote.size(), site)?;
-        self.record(kind, target, remote, local, mode, site)
+        self.record((kind, target, remote), local, mode, site)
     }
 
     /// Records a get into a section.
     fn got(
         &self,
-        into: (Option<WindowKey>, Datatype),
-        target: Option<usize>,
-        region: TargetRegion,
-        mode: Mode,
-        site: &'static Location<'static>,
+        (window, datatype): (Option<WindowKey>, Datatype),
+        Operation { kind, target, region, mode, site }: Operation,
     ) -> Result<()> {
-        let (window, datatype) = into;
         let remote = region.datatype(datatype.size());
         self.sizes(datatype.size(), remote.size(), site)?;
         let local = self.section_of(window, datatype, site)?;
-        self.record(Kind::Get, target, remote, local, mode, site)
+        self.record((kind, target, remote), local, mode, site)
     }
 }
 
 impl<T: Element> Collect<T> for Recorder<T> {
-    fn send(
-        &self,
-        kind: Kind,
-        source: SourceData<'_, T>,
-        target: Option<usize>,
-        region: TargetRegion,
-        mode: Mode,
-        site: &'static Location<'static>,
-    ) -> Result<()> {
-        self.calls.sent(kind, element_type::<T>(), source.bytes(), target, region, mode, site)
+    fn send(&self, source: SourceData<'_, T>, operation: Operation) -> Result<()> {
+        self.calls.sent(element_type::<T>(), source.bytes(), operation)
     }
 
-    fn get(
-        &self,
-        into: (Option<WindowKey>, Datatype),
-        target: Option<usize>,
-        region: TargetRegion,
-        mode: Mode,
-        site: &'static Location<'static>,
-    ) -> Result<()> {
-        self.calls.got(into, target, region, mode, site)
+    fn get(&self, into: (Option<WindowKey>, Datatype), operation: Operation) -> Result<()> {
+        self.calls.got(into, operation)
     }
 }
