@@ -229,8 +229,8 @@ pub(crate) const LIMIT_MIN: Duration = Duration::from_millis(500);
 fn fabric(job: &Description, deaths_reported: bool) -> std::io::Result<TcpFabric> {
     let Limits { heartbeat, silence } = job.limits;
     let settings = Settings::default();
-    // All connections of a job of twice as many ranks stay open, and other things of the program
-    // are open as well.
+    // A rank keeps its connections open in a job of up to twice as many ranks as `connections`, so
+    // that number is at most half of the descriptors that are left.
     let open = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let most = usize::try_from(open.saturating_sub(OTHERS) / 2).unwrap_or(usize::MAX);
     let settings = Settings {

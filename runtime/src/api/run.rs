@@ -451,7 +451,7 @@ impl Ranks {
     ///
     /// With ranks as threads these are all ranks, on a thread each. With a transport of processes
     /// it is the rank of this process. A process that is in no job first becomes one: see
-    /// [`launch`](crate::launch()). In a job, both transports of processes mean that of the job.
+    /// [`launch`](crate::launch()). In a job, each transport of processes means that of the job.
     ///
     /// # Errors
     /// As [`run()`]. Where ranks are threads, a rank that panicked becomes an error that reports

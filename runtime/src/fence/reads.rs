@@ -67,7 +67,7 @@ impl Fence<'_> {
         let me = self.world.rank;
         let writes = !all.quiet()
             || self.windows.iter().any(|window| {
-                // SAFETY: as in `each_write`.
+                // SAFETY: this rank's own set, filled before its notification.
                 let own = unsafe { &*window.region.outbox(window.set.get(), me) };
                 !own.is_empty() || !window.pending.borrow().gets.is_empty()
             });
@@ -259,7 +259,7 @@ impl Fence<'_> {
                     });
                     continue;
                 };
-                // SAFETY: as in `written`.
+                // SAFETY: filled by the other rank before its notification, which this rank has read.
                 let outbox = unsafe { &*region.outbox(window.set.get(), me) };
                 if outbox.sections > 0 {
                     each(&outbox.wide);

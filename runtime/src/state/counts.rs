@@ -295,7 +295,7 @@ mod tests {
             assert!(!good || !(0..bytes.len()).any(cut), "cut short");
             good
         };
-        // In the first round, rank 2 of 5 sends rank 0 its own contribution only; in the second
+        // In the first round, rank 2 of 4 sends rank 0 its own contribution only; in the second
         // one, rank 1 sends that of rank 3 as well.
         let (first, second) = (Leg::Round(0), Leg::Round(1));
         for (count, good) in

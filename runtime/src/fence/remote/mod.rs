@@ -35,7 +35,7 @@ use fencepost_transport::{Channels, Endpoint, Port, Topology};
 
 /// From this number of bytes on, the elements of datatype operations are read in place. Below it,
 /// one more frame costs more than the copies.
-const LENT: usize = 2048;
+const IN_PLACE: usize = 2048;
 
 /// From this number of bytes on, elements travel in a frame of their own to a rank that is not
 /// reached. They are sent from where they are, and applied from where they arrive, without a copy
@@ -134,7 +134,7 @@ pub(crate) fn send(
     // written before all frames are posted.
     let elements = unsafe { outbox.elements() };
     let lent = match endpoint.reaches(to) {
-        true => elements.len() >= LENT && outbox.bytes.is_reached(),
+        true => elements.len() >= IN_PLACE && outbox.bytes.is_reached(),
         false => elements.len() >= ALONE,
     };
     let (epoch, early) = (remembered.generation, left.frames);
