@@ -393,7 +393,7 @@ impl Children {
     /// Kills a rank, if it runs.
     pub(crate) fn kill(&mut self, rank: u32) {
         if let Some(child) = self.child(rank) {
-            child.kill(Exit::Signal(9));
+            child.kill(Exit::KILLED);
         }
     }
 
@@ -448,7 +448,7 @@ impl Child {
                 Ok(None) | Err(ChannelError::Closed | ChannelError::Io(_)) => return,
                 Err(ChannelError::Malformed(why)) => {
                     events.push(Event::Reported(self.rank, Message::JoinFailed(why.to_string())));
-                    return self.kill(Exit::Signal(9));
+                    return self.kill(Exit::KILLED);
                 }
             }
         }
@@ -514,9 +514,9 @@ impl Child {
                     // A process that had ended before the kill is reported with its own exit.
                     return match (by_itself, signal, self.killed.take()) {
                         (Some(code), _, _) => code,
-                        (None, Some(Exit::Signal(9)), Some(why)) => why,
+                        (None, Some(Exit::KILLED), Some(why)) => why,
                         (None, Some(signal), _) => signal,
-                        (None, None, why) => why.unwrap_or(Exit::Signal(9)),
+                        (None, None, why) => why.unwrap_or(Exit::KILLED),
                     };
                 }
                 Ok(None) | Err(_) => {
@@ -538,7 +538,7 @@ fn process_id(process: &OwnedFd) -> Option<Pid> {
 impl Drop for Children {
     fn drop(&mut self) {
         for child in &mut self.children {
-            child.kill(Exit::Signal(9));
+            child.kill(Exit::KILLED);
         }
         for child in &mut self.children {
             child.reap();

@@ -17,6 +17,9 @@ pub const NOT_FOUND: u8 = 127;
 /// The exit code for a command line or a setting that is not valid.
 pub const USAGE: u8 = 2;
 
+/// The signal that ends a process at once.
+pub(crate) const SIGKILL: i32 = 9;
+
 /// How a rank's process ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Exit {
@@ -38,12 +41,15 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// The exit of a process that was killed.
+    pub(crate) const KILLED: Self = Self::Signal(SIGKILL as u8);
+
     /// Returns the exit code of a job that fails with this exit.
     pub fn code(&self) -> u8 {
         match self {
             Exit::Code(code) => *code,
             Exit::Signal(signal) => 128_u8.saturating_add(*signal),
-            Exit::Silent(_) => 128 + 9,
+            Exit::Silent(_) => 128 + SIGKILL as u8,
             Exit::NotStarted { code, .. } => *code,
             Exit::Lost(_) => FAILED,
         }
@@ -114,7 +120,7 @@ pub fn signal_name(signal: i32) -> Option<&'static str> {
         6 => "SIGABRT",
         7 => "SIGBUS",
         8 => "SIGFPE",
-        9 => "SIGKILL",
+        SIGKILL => "SIGKILL",
         10 => "SIGUSR1",
         11 => "SIGSEGV",
         12 => "SIGUSR2",

@@ -10,7 +10,7 @@ use crate::channel::{Channel, ChannelError};
 use crate::children::{Children, Event, Input, Program, Ready};
 use crate::control::{HostJob, Message};
 use crate::description::Reach;
-use crate::exit::{Exit, FAILED, NOT_RUN};
+use crate::exit::{Exit, FAILED, NOT_RUN, SIGKILL};
 use crate::link::HostMemory;
 use crate::signals::Signals;
 use crate::turns::Turns;
@@ -209,7 +209,7 @@ impl Agent {
             self.last_message = Instant::now();
             match message {
                 Message::ForwardToAll(frame) => self.children.notify_all(&frame),
-                Message::Signal { rank, signal: 9 } => self.children.kill(rank),
+                Message::Signal { rank, signal: SIGKILL } => self.children.kill(rank),
                 Message::Signal { rank, signal } => self.children.signal(rank, signal),
                 Message::PauseOutput(pause) => self.output_paused = pause,
                 Message::Suspend(stop) => {

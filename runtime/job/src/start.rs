@@ -9,7 +9,7 @@ use crate::channel::{Channel, ChannelError};
 use crate::children::{Children, Event, Input, Program, Ready};
 use crate::control::{self, HostJob, Message};
 use crate::description::{Description, HostRanks, Limits, Reach};
-use crate::exit::{Exit, FAILED, TIMED_OUT, signal_name};
+use crate::exit::{Exit, FAILED, SIGKILL, TIMED_OUT, signal_name};
 use crate::input::{InputSource, is_terminal};
 use crate::link::HostMemory;
 use crate::relay::{OutputRelay, report};
@@ -617,7 +617,7 @@ impl RunningJob {
                 &RankCommand::Kill(rank) => match self.remote_of(rank) {
                     None => self.children.kill(rank),
                     Some(remote) => {
-                        remote.send(&Message::Signal { rank, signal: 9 });
+                        remote.send(&Message::Signal { rank, signal: SIGKILL });
                         remote.kill_deadline.get_or_insert_with(|| Instant::now() + END_LIMIT);
                     }
                 },

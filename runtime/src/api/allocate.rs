@@ -11,7 +11,7 @@ use crate::collect::region::Region;
 use crate::fence;
 use crate::kernel::element::{Element, code_of, element_type, kind_of_code};
 use crate::state::attributes::Attributes;
-use crate::state::call::Call;
+use crate::state::call::{Call, codes};
 use crate::state::exchange::Ports;
 use crate::state::handler::Handler;
 use crate::state::hints::Hints;
@@ -73,7 +73,7 @@ impl World {
     /// impossible combination.
     #[track_caller]
     pub fn window_with<T: Element>(&self, len: usize, hints: Hints) -> Result<Window<T>> {
-        let call = Call::named(0x10f, "World::window_with");
+        let call = Call::named(codes::WINDOW_WITH, "World::window_with");
         self.core().calls.begin();
         let made = zeroed::<T>(self.core(), len, hints, (hints.expected, true), &call);
         self.core().handler.report(made).map(|window| self.handed(window))
@@ -105,7 +105,7 @@ impl World {
     #[doc(alias = "MPI_Win_create")]
     #[track_caller]
     pub fn window_from<T: Element>(&self, elements: Vec<T>) -> Result<Window<T>, Refused<Vec<T>>> {
-        let call = Call::named(0x110, "World::window_from");
+        let call = Call::named(codes::WINDOW_FROM, "World::window_from");
         self.core().calls.begin();
         let window = filled(self.core(), elements, &call);
         window.map(|window| self.handed(window)).map_err(|refused| refused.reported(&self.core().handler))
@@ -278,7 +278,7 @@ fn made(
     if let Some(region) = region.as_ref().filter(|_| core.shares_all) {
         core.registry.give(attempt, core.rank, core.size, region.clone());
     }
-    let call = Call { hash: call.hash ^ 0x77 ^ u64::from(number) << 8, ..*call };
+    let call = Call { hash: call.hash ^ codes::MAKES_WINDOW ^ u64::from(number) << 8, ..*call };
     // The window is known from here on: ranks that leave this call sooner may send it operations at
     // once.
     core.windows.borrow_mut().insert(number, (len, element));

@@ -4,7 +4,7 @@
 use crate::api::locks::{LockWindow, agree};
 use crate::api::refused::Refused;
 use crate::kernel::element::Element;
-use crate::state::call::Call;
+use crate::state::call::{Call, codes};
 use crate::state::window::Window;
 use fencepost_planner::{ErrorClass, Result};
 use std::panic::Location;
@@ -62,7 +62,7 @@ impl<T: Element> Window<T> {
     #[track_caller]
     pub fn free(self) -> Result<(), Refused<Self>> {
         let core = self.core().clone();
-        let call = Call::named(0x112 ^ u64::from(core.key.window) << 16, "Window::free");
+        let call = Call::named(codes::FREE ^ u64::from(core.key.window) << 16, "Window::free");
         core.world.calls.begin();
         let agreed = agree(&core.world, &call, core.still_open().map(str::to_owned));
         core.handler.report(agreed).map_err(|error| Refused::new(self, error))
@@ -118,7 +118,7 @@ impl<T: Element> LockWindow<T> {
     #[track_caller]
     pub fn free(self) -> Result<(), Refused<Self>> {
         let core = self.data();
-        let call = Call::named(0x113 ^ u64::from(core.key.window) << 16, "LockWindow::free");
+        let call = Call::named(codes::FREE_LOCKED ^ u64::from(core.key.window) << 16, "LockWindow::free");
         core.world.calls.begin();
         let agreed = agree(&core.world, &call, self.still_open());
         core.handler.report(agreed).map_err(|error| Refused::new(self, error))

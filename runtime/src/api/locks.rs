@@ -6,7 +6,7 @@ use crate::api::refused::Refused;
 use crate::fence::check::tell;
 use crate::kernel::element::Element;
 use crate::locks::LockCore;
-use crate::state::call::Call;
+use crate::state::call::{Call, codes};
 use crate::state::handler::ErrorHandler;
 use crate::state::hints::Hints;
 use crate::state::locks::words::site_text;
@@ -100,7 +100,7 @@ impl World {
     /// 64 bytes for each rank, and as much again for up to 16 regions of the part.
     #[track_caller]
     pub fn lock_window<T: Element>(&self, len: usize) -> Result<LockWindow<T>> {
-        self.locks_in(len, Hints::new(), &Call::named(0x10c, "World::lock_window"))
+        self.locks_in(len, Hints::new(), &Call::named(codes::LOCK_WINDOW, "World::lock_window"))
     }
 
     /// Makes a window as [`lock_window`](Self::lock_window) does, with hints: what the program
@@ -111,7 +111,7 @@ impl World {
     /// gives an impossible combination.
     #[track_caller]
     pub fn lock_window_with<T: Element>(&self, len: usize, hints: Hints) -> Result<LockWindow<T>> {
-        self.locks_in(len, hints, &Call::named(0x111, "World::lock_window_with"))
+        self.locks_in(len, hints, &Call::named(codes::LOCK_WINDOW_WITH, "World::lock_window_with"))
     }
 
     fn locks_in<T: Element>(&self, len: usize, hints: Hints, call: &Call) -> Result<LockWindow<T>> {
@@ -183,7 +183,8 @@ impl<T: Element> Window<T> {
     /// memory for the locks. `PROC_FAILED` if the world has ended. The error returns the window.
     #[track_caller]
     pub fn into_locked(self) -> Result<LockWindow<T>, Refused<Self>> {
-        let call = Call::named(0x10d ^ u64::from(self.core().key.window) << 16, "Window::into_locked");
+        let call =
+            Call::named(codes::INTO_LOCKED ^ u64::from(self.core().key.window) << 16, "Window::into_locked");
         let core = self.core().clone();
         core.world.calls.begin();
         let agreed = agree(&core.world, &call, core.still_open().map(str::to_owned));
@@ -206,7 +207,8 @@ impl<T: Element> LockWindow<T> {
     #[track_caller]
     pub fn into_window(mut self) -> Result<Window<T>, Refused<Self>> {
         let data = self.core.data.clone();
-        let call = Call::named(0x10e ^ u64::from(data.key.window) << 16, "LockWindow::into_window");
+        let call =
+            Call::named(codes::INTO_WINDOW ^ u64::from(data.key.window) << 16, "LockWindow::into_window");
         data.world.calls.begin();
         let agreed = agree(&data.world, &call, self.still_open()).and_then(|()| tell(&data.world, &call));
         if let Err(error) = data.handler.report(agreed) {

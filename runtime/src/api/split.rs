@@ -1,7 +1,7 @@
 //! Splits a world: decides which ranks are in which part, and where the memory of each part is laid
 //! out.
 
-use crate::state::call::Call;
+use crate::state::call::{Call, codes};
 use crate::state::ports;
 use crate::state::registry::new_world;
 use crate::state::stalls::Stalls;
@@ -25,7 +25,7 @@ impl World {
     #[doc(alias = "MPI_Comm_split")]
     #[track_caller]
     pub fn split(&self, colour: Option<u32>, key: i64) -> Result<Option<World>> {
-        let hash = 0x5b ^ u64::from(self.core().made.get()) << 8;
+        let hash = codes::SPLIT ^ u64::from(self.core().made.get()) << 8;
         let call = Call::named(hash, "World::split");
         self.core().calls.begin();
         self.core().handler.report(self.split_in(colour, key, &call))

@@ -3,7 +3,7 @@
 use crate::fence;
 use crate::protocol::call::handler_of;
 use crate::state::assertions::Assertions;
-use crate::state::call::Call;
+use crate::state::call::{Call, codes};
 use crate::state::handler::ErrorHandler;
 use crate::state::windows::Windows;
 use crate::state::world::World;
@@ -119,7 +119,7 @@ impl World {
     #[doc(alias = "MPI_Barrier")]
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
-        let call = fence::check::of_checked(&self.core, Call::named(0xba, "World::barrier"));
+        let call = fence::check::of_checked(&self.core, Call::named(codes::BARRIER, "World::barrier"));
         self.core.calls.begin();
         let met = fence::fence(&self.core, &[], &call, None);
         self.core.handler.report(met.and_then(|()| fence::check::tell(&self.core, &call)))

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
     use crate::api::run::ranks;
     use crate::protocol::call::hash;
-    use crate::state::call::Call;
+    use crate::state::call::{Call, codes};
     use crate::state::transport_kind::TransportKind;
     use fencepost_planner::{Error, ErrorClass};
     use fencepost_transport::{Liveness, Pause, SimConfig};
@@ -260,7 +260,7 @@ mod tests {
         let world = ranks(3).transport(transport).census(Census::Sparse);
         let ended = world.run(|world| {
             let error = if world.rank() == 1 {
-                let (core, call) = (world.core(), Call::named(0xba, "World::barrier"));
+                let (core, call) = (world.core(), Call::named(codes::BARRIER, "World::barrier"));
                 core.calls.begin();
                 let endpoint = &mut *core.endpoint.borrow_mut();
                 endpoint.announce(core.next_word(hash(core, &call, &[]) as u32));

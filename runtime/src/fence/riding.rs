@@ -9,12 +9,13 @@ use crate::collect::limits::count_more;
 use crate::fence::remote::Frames;
 use crate::fence::{Fence, INLINE};
 use crate::protocol::frames::kind;
+use crate::state::windows;
 use fencepost_planner::Result;
 use fencepost_transport::{Notification, Notify, Record, Topology};
 use std::ptr::with_exposed_provenance;
 
 /// The number of places of windows that the address of a notification can encode.
-pub(super) const MOST_WINDOWS: usize = 6;
+pub(super) const MOST_WINDOWS: usize = windows::FEW;
 
 /// Returns whether a notification with this address contains records, or the address of records.
 #[inline(always)]

@@ -20,6 +20,22 @@ pub(crate) struct Call {
     pub(crate) site: &'static Location<'static>,
 }
 
+/// What distinguishes calls that all ranks make together, in the words of their exchanges.
+pub(crate) mod codes {
+    pub(crate) const SPLIT: u64 = 0x5b;
+    /// In addition to the code of a call, if the call makes a window.
+    pub(crate) const MAKES_WINDOW: u64 = 0x77;
+    pub(crate) const BARRIER: u64 = 0xba;
+    pub(crate) const LOCK_WINDOW: u64 = 0x10c;
+    pub(crate) const INTO_LOCKED: u64 = 0x10d;
+    pub(crate) const INTO_WINDOW: u64 = 0x10e;
+    pub(crate) const WINDOW_WITH: u64 = 0x10f;
+    pub(crate) const WINDOW_FROM: u64 = 0x110;
+    pub(crate) const LOCK_WINDOW_WITH: u64 = 0x111;
+    pub(crate) const FREE: u64 = 0x112;
+    pub(crate) const FREE_LOCKED: u64 = 0x113;
+}
+
 /// The arguments that all ranks must give a collective with the same values.
 #[derive(Clone, Copy)]
 pub(crate) struct Arguments {

@@ -31,8 +31,11 @@ mod sealed {
 }
 use sealed::Fenced;
 
-/// A list that allocates nothing for up to six windows.
-pub(crate) type Few<T> = SmallVec<[T; 6]>;
+/// The most windows of one fence for which nothing is allocated.
+pub(crate) const FEW: usize = 6;
+
+/// A list that allocates nothing for a few windows.
+pub(crate) type Few<T> = SmallVec<[T; FEW]>;
 
 /// Windows that are kept alive.
 pub(crate) type Held = Few<Rc<WindowCore>>;
