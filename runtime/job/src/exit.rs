@@ -2,6 +2,7 @@
 
 use crate::codec::{Malformed, Reader, Writer};
 use crate::control::truncate;
+use signal_hook::consts::SIGKILL;
 use std::fmt;
 use std::time::Duration;
 
@@ -16,9 +17,6 @@ pub const NOT_RUN: u8 = 126;
 pub const NOT_FOUND: u8 = 127;
 /// The exit code for a command line or a setting that is not valid.
 pub const USAGE: u8 = 2;
-
-/// The signal that ends a process at once.
-pub(crate) const SIGKILL: i32 = 9;
 
 /// How a rank's process ended.
 #[derive(Clone, PartialEq, Eq, Debug)]

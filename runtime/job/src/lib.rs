@@ -16,7 +16,8 @@
 //! | `link` | the transports of a job: the memory file and the connections |
 //! | `children` | the ranks that are child processes of this process |
 //! | `state_machine` | what the launcher does when a rank reports or ends; a pure state machine |
-//! | `start`, `host` | the launcher, and its agent on another host |
+//! | `start`, `launcher` | the description of a job, and what starts and watches it |
+//! | `remote_host`, `host` | another host as the launcher sees it, and the launcher's agent there |
 //! | `environment` | jobs of external launchers (Slurm, MPI) |
 //! | `over_mpi`, `rendezvous` | how their ranks meet: over the launcher's MPI, or at an address |
 //! | `wire` | which is faster between hosts: messages of that MPI, or connections |
@@ -45,6 +46,7 @@ mod environment;
 mod exit;
 mod host;
 mod input;
+mod launcher;
 mod link;
 mod member;
 mod membership;
@@ -52,6 +54,7 @@ mod needs;
 mod over_mpi;
 mod pin;
 mod relay;
+mod remote_host;
 mod rendezvous;
 mod settings;
 mod sharing;

@@ -1,0 +1,548 @@
+//! The launcher: it starts a job, watches it until every rank has ended, and reports the result.
+//!
+//! Ranks on this machine are child processes of the launcher ([`Children`]). For each other host
+//! the launcher runs one command (`ssh`) that runs `fencepost host` there; messages travel through
+//! its standard input and output ([`RemoteHost`]). The [`StateMachine`] decides what the launcher
+//! does, and when.
+
+use crate::children::{Children, Event, Ready};
+use crate::control::{self, Message};
+use crate::description::{Description, HostRanks, Limits, Reach};
+use crate::exit::{Exit, FAILED, TIMED_OUT, signal_name};
+use crate::input::{InputSource, is_terminal};
+use crate::link::HostMemory;
+use crate::relay::{OutputRelay, report};
+use crate::remote_host::{RemoteHost, RemoteReady, command_line};
+use crate::signals::Signals;
+use crate::start::{Host, RANKS_MAX, Start};
+use crate::state_machine::{RankCommand, StateMachine};
+use crate::turns::{Turns, timeout_until};
+use fencepost_transport::auth::{Secret, random_bytes};
+use rustix::event::{PollFd, PollFlags, poll};
+use signal_hook::consts::{SIGCONT, SIGTSTP, SIGTTOU};
+use std::io;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// How long the launcher waits for room in the pipes to its hosts before it is suspended.
+const SUSPEND_LIMIT: Duration = Duration::from_secs(1);
+
+impl Start {
+    /// Runs the job until every rank has ended, reports what failed, and returns the exit code.
+    pub fn run(self) -> u8 {
+        match RunningJob::new(&self) {
+            Ok(mut running) => {
+                running.start(&self);
+                running.watch();
+                running.report();
+                running.drain_output()
+            }
+            Err(error) => {
+                report(&format!("the job can't be started: {error}"));
+                FAILED
+            }
+        }
+    }
+}
+
+struct RunningJob {
+    job_state: StateMachine,
+    children: Children,
+    remotes: Vec<RemoteHost>,
+    relay: OutputRelay,
+    signals: Signals,
+    hosts: Vec<HostRanks>,
+    limits: Limits,
+    next_beat: Instant,
+    turns: Turns,
+    verbose: bool,
+    /// The warning that a rank has not joined although others have.
+    late_warning: LateWarning,
+    /// Whether the launcher has asked the hosts to pause the output of their ranks.
+    output_paused: bool,
+    input: InputSource,
+}
+
+/// The state of the warning about ranks that do not join. A rank sends nothing before it joins, and
+/// a program may legitimately take long until then. So the launcher warns once, and kills no rank.
+#[derive(Clone, Copy)]
+enum LateWarning {
+    NoneJoined,
+    At(Instant),
+    Done,
+}
+
+#[derive(Clone, Copy)]
+enum Key {
+    Signal,
+    /// The launcher's own output has room for more bytes.
+    Output,
+    /// There is standard input for rank 0.
+    Input,
+    Local(Ready),
+    Remote(RemoteReady),
+}
+
+impl RunningJob {
+    fn new(start: &Start) -> io::Result<Self> {
+        let size = start.hosts.iter().map(|host| u64::from(host.ranks)).sum::<u64>();
+        if size > u64::from(RANKS_MAX) {
+            return Err(io::Error::other(format!("it has {size} ranks; a job has at most {RANKS_MAX}")));
+        }
+        let here = start.hosts.iter().filter(|host| host.remote.is_empty()).map(|host| host.ranks).sum();
+        crate::needs::check(here, start.tag_output, start.hosts.len())?;
+        let mut memory = Vec::new();
+        let mut end = 0;
+        for host in &start.hosts {
+            let ranks = end..end + host.ranks;
+            end = ranks.end;
+            if host.remote.is_empty() && start.reach != Reach::Tcp {
+                memory.push(HostMemory::create(ranks)?);
+            }
+        }
+        let now = Instant::now();
+        let timeout = start.timeout.map(|time| now + time);
+        let is_far = start.hosts.first().is_some_and(|host| !host.remote.is_empty());
+        Ok(Self {
+            job_state: StateMachine::new(start.size(), start.reach, start.grace, timeout),
+            children: Children::new(start.limits, memory),
+            remotes: Vec::new(),
+            relay: OutputRelay::new(start.tag_output),
+            signals: Signals::new(true)?,
+            hosts: start
+                .hosts
+                .iter()
+                .zip(0..)
+                .map(|(host, number)| HostRanks { host: number, name: host.name.clone(), ranks: host.ranks })
+                .collect(),
+            limits: start.limits,
+            next_beat: now + start.limits.heartbeat,
+            turns: Turns::new(start.limits),
+            verbose: start.verbose,
+            late_warning: if start.limits.silence.is_zero() {
+                LateWarning::Done
+            } else {
+                LateWarning::NoneJoined
+            },
+            output_paused: false,
+            // On this host, rank 0 inherits an input that is not a terminal.
+            input: InputSource::new(start.input && (is_terminal() || is_far)),
+        })
+    }
+
+    fn start(&mut self, start: &Start) {
+        let (secret, job) = match (Secret::new(), random_bytes()) {
+            (Ok(secret), Ok(job)) => (secret, job),
+            (Err(error), _) | (_, Err(error)) => {
+                let why = format!("the system provides no random numbers: {error}");
+                return self.not_started(0..start.size(), &Exit::NotStarted { code: FAILED, why });
+            }
+        };
+        let mut job = start.description(job, secret, self.hosts.clone());
+        // Read only once, since programs may be large, and before a host waits for heartbeats.
+        let is_sent = start.hosts.iter().any(|host| !host.remote.is_empty());
+        let digest = is_sent.then(|| crate::digest(&start.program).ok()).flatten();
+        let mut first = 0;
+        let mut local_index = 0;
+        for host in &start.hosts {
+            let ranks = first..first + host.ranks;
+            first = ranks.end;
+            job.rank = ranks.start;
+            if self.verbose {
+                let how = if host.remote.is_empty() { "locally" } else { "by the remote command" };
+                let program = start.program.display();
+                self.relay.report(&format!("ranks {ranks:?} on {}: {program}, started {how}", host.name));
+            }
+            let started = if host.remote.is_empty() {
+                self.start_here(start, host, &mut job, ranks.clone(), local_index)
+            } else {
+                // If several hosts are this one machine, their ranks are pinned to successive cores
+                // of it.
+                let first_core = if host.pretended { local_index } else { 0 };
+                self.start_there(start, host, (&job, digest), ranks.clone(), first_core)
+            };
+            if host.remote.is_empty() || host.pretended {
+                local_index += ranks.len();
+            }
+            if let Err((from, exit)) = started {
+                self.not_started(from..ranks.end, &exit);
+                return self.not_started(ranks.end..start.size(), &exit);
+            }
+        }
+    }
+
+    fn start_here(
+        &mut self,
+        start: &Start,
+        host: &Host,
+        job: &mut Description,
+        ranks: Range<u32>,
+        first_core: usize,
+    ) -> Result<(), (u32, Exit)> {
+        let program = start.program();
+        let failed = |why| (ranks.start, Exit::NotStarted { code: FAILED, why });
+        job.bind = crate::bind::address(&host.bind).map_err(failed)?;
+        for (core, rank) in (first_core..).zip(ranks) {
+            job.rank = rank;
+            self.children
+                .start(&program, &Message::Job(job.clone()), rank, core)
+                .map_err(|exit| (rank, exit))?;
+        }
+        Ok(())
+    }
+
+    fn start_there(
+        &mut self,
+        start: &Start,
+        host: &Host,
+        (job, digest): (&Description, Option<[u8; 32]>),
+        ranks: Range<u32>,
+        first_core: usize,
+    ) -> Result<(), (u32, Exit)> {
+        let failed = |why| (ranks.start, Exit::NotStarted { code: FAILED, why });
+        let asked = start.host_job(host, job, digest, first_core);
+        let frame = Message::Start(Box::new(asked));
+        if frame.to_frame().len() > control::FRAME_MAX {
+            return Err(failed(format!(
+                "its arguments and environment variables take {} bytes; at most {} can be sent to a host",
+                frame.to_frame().len(),
+                control::FRAME_MAX
+            )));
+        }
+        let mut remote = RemoteHost::new(host, &start.fencepost, ranks.clone(), &frame)
+            .map_err(|error| failed(format!("{}: {error}", command_line(host, &start.fencepost))))?;
+        if !start.input && ranks.contains(&0) {
+            remote.send(&Message::Input(Vec::new())); // the end of the input
+        }
+        self.remotes.push(remote);
+        Ok(())
+    }
+
+    fn not_started(&mut self, ranks: Range<u32>, exit: &Exit) {
+        let mut commands = Vec::new();
+        for rank in ranks {
+            self.job_state.on_exit(rank, exit.clone(), Instant::now(), &mut commands);
+        }
+        self.execute(&commands);
+    }
+
+    /// Handles events until every rank has ended.
+    fn watch(&mut self) {
+        self.turns.next();
+        while !self.job_state.is_over() || !self.remotes.is_empty() {
+            // The silence limit compares with the time before `poll`: everything that was sent by
+            // then is handled first, and on a loaded machine that can take longer than the limit.
+            let looked = Instant::now();
+            let ready = self.wait();
+            if let Some(time) = self.turns.next() {
+                self.pass_over(time);
+            }
+            self.handle_ready(&ready, looked);
+            if self.job_state.is_over() {
+                // A host whose ranks have ended ends by itself after the launcher's last message.
+                self.remotes.iter_mut().for_each(RemoteHost::send_stop);
+            }
+        }
+    }
+
+    fn wait(&self) -> Vec<Key> {
+        let (mut fds, mut keys) = (Vec::new(), Vec::new());
+        fds.push(PollFd::from_borrowed_fd(self.signals.source(), PollFlags::IN));
+        keys.push(Key::Signal);
+        self.relay.watch(&mut fds);
+        keys.resize(fds.len(), Key::Output);
+        if self.input.watch(&mut fds) {
+            keys.push(Key::Input);
+        }
+        // While the launcher's own output is full, the ranks' output stays in their pipes.
+        self.children.watch(&mut fds, !self.relay.is_full(), |ready| keys.push(Key::Local(ready)));
+        for remote in &self.remotes {
+            remote.watch(&mut fds, |ready| keys.push(Key::Remote(ready)));
+        }
+        let beat = (!self.remotes.is_empty()).then_some(self.next_beat);
+        let kill_deadline = self.remotes.iter().filter_map(|remote| remote.kill_deadline()).min();
+        let late = if let LateWarning::At(then) = self.late_warning { Some(then) } else { None };
+        let [input, output] = [self.input.deadline(), self.relay.deadline()];
+        let deadlines =
+            [self.job_state.deadline(), self.children.deadline(), beat, kill_deadline, late, input, output];
+        let deadline = deadlines.into_iter().flatten().min();
+        let timeout = self.turns.timeout(deadline);
+        // If a signal interrupts `poll`, nothing is ready, and the caller calls again.
+        let _: rustix::io::Result<usize> = poll(&mut fds, timeout.as_ref());
+        let ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        fds.iter().zip(keys).filter(|(fd, _)| ready(fd)).map(|(_, key)| key).collect()
+    }
+
+    fn handle_ready(&mut self, ready: &[Key], looked: Instant) {
+        let (mut events, mut commands) = (Vec::new(), Vec::new());
+        for &key in ready {
+            match key {
+                Key::Signal => {
+                    let caught = self.signals.take();
+                    for &signal in &caught {
+                        match signal {
+                            // If both signals have arrived, the job continues.
+                            SIGTSTP if caught.contains(&SIGCONT) => continue,
+                            SIGTSTP => {
+                                self.suspend(SIGTSTP);
+                                continue;
+                            }
+                            SIGCONT => continue, // the terminal may be readable now
+                            _ => {}
+                        }
+                        if self.verbose {
+                            self.relay.report(&format!(
+                                "{} is forwarded to the ranks",
+                                signal_name(signal).unwrap_or("a signal")
+                            ));
+                        }
+                        self.job_state.on_signal(signal, Instant::now(), &mut commands);
+                    }
+                }
+                Key::Output => {}
+                Key::Input => self.pass_input(),
+                Key::Local(ready) => self.children.handle_ready(ready, &mut events),
+                Key::Remote(ready) => self.handle_remote(ready, &mut events),
+            }
+        }
+        if let Some(more) = self.input_is_taken() {
+            self.input.taken(more);
+        }
+        let now = Instant::now();
+        self.children.expire(looked, &mut events);
+        self.exchange_heartbeats(now, looked);
+        self.remotes.iter_mut().for_each(|remote| remote.expire(now));
+        self.job_state.expire(now, &mut commands);
+        for event in events {
+            self.handle_event(event, &mut commands);
+        }
+        self.execute(&commands);
+        self.warn_about_late_ranks(now);
+        self.relay.expire(now);
+        self.flush_output();
+        if self.output_paused != self.relay.is_full() {
+            self.output_paused = !self.output_paused;
+            self.remotes.iter_mut().for_each(|remote| remote.send(&Message::PauseOutput(self.output_paused)));
+        }
+    }
+
+    /// Writes as much output as is possible without blocking. If the terminal stops background
+    /// writers, the job is suspended before it writes, as a single process would be.
+    fn flush_output(&mut self) {
+        if self.signals.stops_by_terminal() && self.relay.is_stopped_by_terminal() {
+            self.suspend(SIGTTOU);
+            if self.signals.stops_by_terminal() && self.relay.is_stopped_by_terminal() {
+                return; // the shell continues the job in the background
+            }
+        }
+        self.relay.flush();
+    }
+
+    /// Stops the ranks and then this process with `signal`, as Ctrl-Z does to a program of one
+    /// process. Returns when the shell continues the job. The time in between does not count.
+    fn suspend(&mut self, signal: i32) {
+        let began = Instant::now();
+        self.children.suspend(true);
+        self.remotes.iter_mut().for_each(|remote| remote.send(&Message::Suspend(true)));
+        if !self.relay.is_stopped_by_terminal() {
+            self.relay.flush();
+        }
+        self.remotes.iter_mut().for_each(|remote| remote.flush_before(began + SUSPEND_LIMIT));
+        self.signals.stop(signal);
+        self.children.suspend(false);
+        self.remotes.iter_mut().for_each(|remote| remote.send(&Message::Suspend(false)));
+        self.turns.next();
+        self.pass_over(began.elapsed());
+    }
+
+    /// Extends all limits by `time`, which has just passed and does not count.
+    fn pass_over(&mut self, time: Duration) {
+        let now = Instant::now();
+        self.children.restart_silence();
+        self.remotes.iter_mut().for_each(|remote| remote.pass_over(now, time));
+        self.job_state.pass_over(time);
+        self.next_beat = now;
+        if let LateWarning::At(then) = &mut self.late_warning {
+            *then += time;
+        }
+    }
+
+    /// Passes a piece of the standard input on to rank 0.
+    fn pass_input(&mut self) {
+        let Some(bytes) = self.input.read() else { return };
+        match self.remote_of(0) {
+            None => self.children.give_input(&bytes),
+            Some(remote) => remote.give_input(bytes),
+        }
+    }
+
+    /// Returns whether rank 0 takes more input, or `None` while it has not taken all that it was
+    /// given.
+    fn input_is_taken(&mut self) -> Option<bool> {
+        match self.remote_of(0) {
+            None => self.children.has_taken_input().then(|| self.children.takes_input()),
+            Some(remote) => remote.has_taken_input().then(|| remote.takes_input()),
+        }
+    }
+
+    fn handle_event(&mut self, event: Event, commands: &mut Vec<RankCommand>) {
+        match event {
+            Event::Reported(rank, message) => {
+                self.job_state.on_message(rank, message, Instant::now(), commands)
+            }
+            Event::Output { rank, error, bytes } => {
+                self.relay.on_output(rank, error, &bytes, Instant::now());
+            }
+            Event::Exited(rank, exit) => {
+                self.relay.on_exit(rank);
+                if rank == 0 {
+                    self.input.close();
+                }
+                if self.verbose {
+                    self.relay.report(&format!("{} {exit}", self.name(rank)));
+                }
+                self.job_state.on_exit(rank, exit, Instant::now(), commands);
+            }
+        }
+    }
+
+    fn execute(&mut self, commands: &[RankCommand]) {
+        for command in commands {
+            match command {
+                // Sent once to each host, which forwards it to each of its ranks.
+                RankCommand::NotifyAll(message) => {
+                    let frame = message.to_frame();
+                    self.children.notify_all(&frame);
+                    let forward = Message::ForwardToAll(frame);
+                    let there = self.remotes.iter_mut().filter(|remote| !remote.is_given_up());
+                    there.for_each(|remote| remote.send(&forward));
+                }
+                &RankCommand::Signal(rank, signal) => {
+                    let of_user = self.job_state.is_user_signal(signal);
+                    match self.remote_of(rank) {
+                        None => self.children.signal(rank, signal),
+                        Some(remote) => remote.signal_rank(rank, signal, of_user),
+                    }
+                }
+                &RankCommand::Kill(rank) => match self.remote_of(rank) {
+                    None => self.children.kill(rank),
+                    Some(remote) => remote.kill_rank(rank),
+                },
+            }
+        }
+    }
+
+    /// Returns the host of `rank` if that is not this host.
+    fn remote_of(&mut self, rank: u32) -> Option<&mut RemoteHost> {
+        self.remotes.iter_mut().find(|remote| remote.ranks.contains(&rank))
+    }
+
+    fn warn_about_late_ranks(&mut self, now: Instant) {
+        if matches!(self.late_warning, LateWarning::Done) {
+            return;
+        }
+        self.late_warning = match (self.late_warning, self.job_state.not_joined()) {
+            (warning, None) => warning,
+            (_, Some((_, None))) => LateWarning::Done,
+            (LateWarning::NoneJoined, _) => LateWarning::At(now + self.limits.silence),
+            (LateWarning::At(then), Some((count, Some(first)))) if then <= now => {
+                let after = self.limits.silence.as_secs_f64();
+                let others = if count > 1 { format!(", and {} more,", count - 1) } else { String::new() };
+                let name = self.name(first);
+                self.relay.report(&format!(
+                    "{name}{others} has not joined the job {after:.1} s after other ranks, which may wait for it; --timeout limits the time of a job"
+                ));
+                LateWarning::Done
+            }
+            (warning, _) => warning,
+        };
+    }
+
+    /// Sends heartbeats to the hosts. A host that has sent none for the silence limit is lost.
+    fn exchange_heartbeats(&mut self, now: Instant, looked: Instant) {
+        if self.remotes.is_empty() || now < self.next_beat {
+            return;
+        }
+        self.next_beat = now + self.limits.heartbeat;
+        self.remotes.iter_mut().for_each(|remote| remote.exchange_heartbeat(looked, self.limits.silence));
+    }
+
+    fn handle_remote(&mut self, ready: RemoteReady, events: &mut Vec<Event>) {
+        let (RemoteReady::Channel(first) | RemoteReady::Process(first)) = ready;
+        let Some(at) = self.remotes.iter().position(|remote| remote.ranks.start == first) else { return };
+        let remote = &mut self.remotes[at];
+        if !remote.receive_all(events) {
+            remote.ask_to_end();
+        }
+        if let RemoteReady::Process(_) = ready {
+            let mut remote = self.remotes.swap_remove(at);
+            let exit = remote.reap();
+            // The state machine ignores a second exit of ranks that have ended before.
+            events.extend(remote.ranks.clone().map(|rank| Event::Exited(rank, exit.clone())));
+        }
+    }
+
+    fn name(&self, rank: u32) -> String {
+        let mut end = 0;
+        let host = self.hosts.iter().find(|host| {
+            end += host.ranks;
+            rank < end
+        });
+        format!("rank {rank} on host {}", host.map_or("?", |host| &host.name))
+    }
+
+    /// Reports the failure of the job.
+    fn report(&mut self) {
+        let failures = self.job_state.failures();
+        let primary: Vec<_> = failures.iter().filter(|failure| failure.primary).collect();
+        if self.job_state.timed_out() {
+            self.relay.report("the job exceeded its time limit");
+        } else if let Some(first) = primary.first().copied().or(failures.first()) {
+            let others = match primary.len() {
+                0 | 1 => String::new(),
+                2 => " (1 more rank failed independently)".to_owned(),
+                several => format!(" ({} more ranks failed independently)", several - 1),
+            };
+            self.relay.report(&format!("{} {}{others}", self.name(first.rank), first.how));
+        }
+    }
+
+    /// Writes the ranks' remaining output until its deadline or a signal, and returns the exit
+    /// code.
+    fn drain_output(mut self) -> u8 {
+        let mut limit = self.job_state.output_deadline(Instant::now());
+        let (mut code, mut reported) = (self.job_state.code(), false);
+        loop {
+            let began = Instant::now();
+            self.flush_output();
+            limit = limit.map(|limit| limit + began.elapsed());
+            // A job whose output is lost does not succeed.
+            if !reported && let Some(error) = self.relay.write_error() {
+                self.relay.report(&format!("some output of the ranks was lost: {error}"));
+                (code, reported) = (if code == 0 { FAILED } else { code }, true);
+                continue;
+            }
+            if self.relay.is_empty() {
+                return code;
+            }
+            let mut fds = vec![PollFd::from_borrowed_fd(self.signals.source(), PollFlags::IN)];
+            self.relay.watch(&mut fds);
+            let _: rustix::io::Result<usize> = poll(&mut fds, timeout_until(limit).as_ref());
+            let caught = self.signals.take();
+            if caught.contains(&SIGTSTP) && !caught.contains(&SIGCONT) {
+                let began = Instant::now();
+                self.suspend(SIGTSTP);
+                limit = limit.map(|limit| limit + began.elapsed());
+            }
+            let ends = |signal: &i32| {
+                !self.job_state.is_user_signal(*signal) && ![SIGTSTP, SIGCONT].contains(signal)
+            };
+            let cut = match caught.into_iter().find(ends) {
+                Some(signal) => Exit::Signal(signal as u8).code(),
+                None if limit.is_some_and(|limit| limit <= Instant::now()) => TIMED_OUT,
+                None => continue,
+            };
+            return if code == 0 { cut } else { code };
+        }
+    }
+}
