@@ -107,6 +107,12 @@ impl Bound {
         (run % self.copies as u64) as usize * self.bytes
     }
 
+    /// Returns `bytes` of the copy of this run, from byte `at` on.
+    #[inline(always)]
+    pub(super) fn room(&self, run: u64, at: usize, bytes: usize) -> *mut u8 {
+        self.memory.at(self.copy(run) + at, bytes)
+    }
+
     /// Returns the last frame of this run, if there is one yet; otherwise the last frame of an
     /// earlier run: as many runs earlier as a sender may be ahead.
     pub(super) fn last(&mut self, run: u64) -> &mut Option<u64> {
