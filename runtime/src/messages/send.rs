@@ -4,7 +4,7 @@ use crate::kernel::element::Element;
 use crate::kernel::waits::{Wait, without};
 use crate::messages::arrive::{read_all, read_from};
 use crate::messages::receive::{Wanted, begin as begin_receive, complete as complete_receive, go_on};
-use crate::messages::take::{Came, Taken, deliver};
+use crate::messages::take::{Came, Taken, Wrong, deliver};
 use crate::messages::{messages, rank_of};
 use crate::protocol::exchange::{untouched_by, wait};
 use crate::protocol::stall::{Awaited, Watch};
@@ -135,50 +135,128 @@ pub(super) unsafe fn begin(
     outgoing: &Outgoing<'_>,
     call: &Call,
 ) -> Result<Option<Rc<Sent>>> {
-    let Outgoing { to, tag, element, bytes, mode } = *outgoing;
-    let is_buffered = mode == SendMode::Buffered;
-    if is_buffered {
-        may_buffer(world, endpoint, messages, bytes.len(), call)?;
+    if outgoing.mode == SendMode::Buffered {
+        may_buffer(world, endpoint, messages, outgoing.bytes.len(), call)?;
     }
-    messages.reclaim(to, endpoint);
-    let cost = bytes.len() + OVERHEAD;
+    messages.reclaim(outgoing.to, endpoint);
     if is_plain(world, endpoint, messages, outgoing) {
         return post_short(world, endpoint, messages, outgoing)
             .map(|()| None)
             .map_err(|lost| world.lost(&lost, call));
     }
-    let (own, reached) = (to == world.rank, endpoint.reaches(to));
-    let is_short = bytes.len() <= messages.limits.eager(reached) && cost <= messages.credit;
-    if is_short && messages.peers[to].used + cost > messages.credit {
-        // The receiver may have granted more; if it is lost, that is found below.
-        drop(read_from(world, endpoint, messages, to));
-    }
-    let is_eager = is_short && messages.peers[to].used + cost <= messages.credit;
-    let needs_buffer = mode == SendMode::Standard && is_eager && lets_sends_wait(world);
-    let is_answered = mode == SendMode::Synchronous || !is_eager || needs_buffer;
-    let is_ready = mode == SendMode::Ready;
-    let envelope = Envelope { tag, element, bytes: bytes.len(), is_ready, is_answered, is_apart: !is_eager };
-    let is_copied = match is_eager {
-        true => reached && bytes.len() > COPIED,
-        false => is_buffered || reached && !endpoint.shares(to) && !endpoint.memory().has(bytes),
-    };
-    // The receiver reads the copy of a long message while it is made.
-    let is_piecewise = is_copied && !is_eager && reached;
+    let route = Route::of(world, endpoint, messages, outgoing);
     // This comes first, since nothing after it is undone.
-    let copy = (is_copied && !own).then(|| match is_piecewise {
-        true => room_for(endpoint, bytes.len()),
-        false => copied(endpoint, messages, bytes),
-    });
-    let copy = copy.transpose();
-    let copy = copy.map_err(|error| no_room(world, bytes.len(), error, call))?;
-    let number = messages.peers[to].sent;
-    messages.peers[to].sent += 1;
-    if is_eager {
-        messages.peers[to].used += cost;
+    let copy = route.copy(endpoint, messages, outgoing.bytes);
+    let copy = copy.map_err(|error| no_room(world, outgoing.bytes.len(), error, call))?;
+    let entry = enter(messages, outgoing, &route, call);
+    let done = if outgoing.to == world.rank {
+        deliver_here(world, endpoint, messages, outgoing, &route, entry.number)
+            .map_err(|why| call.error(world, ErrorClass::NoMem, why))
+    } else {
+        // SAFETY: the caller guarantees it.
+        unsafe { post(world, endpoint, messages, outgoing, &route, entry.number, copy) }
+            .map_err(|lost| world.lost(&lost, call))
+    };
+    if let Err(error) = done {
+        messages.sending.remove(outgoing.to, entry.number);
+        messages.free(entry.buffered);
+        return Err(error);
+    }
+    let is_over = |sent: &Rc<Sent>| outgoing.to == world.rank && sent.completion.is_complete();
+    Ok(entry.sent.filter(|sent| outgoing.mode != SendMode::Buffered && !is_over(sent)))
+}
+
+/// How a message travels.
+struct Route {
+    envelope: Envelope,
+    /// Whether it only waits for its receive because standard sends must not rely on a buffer.
+    needs_buffer: bool,
+    /// The credit that it takes if its elements travel with it.
+    cost: usize,
+    /// Whether the receiver reaches the memory of this rank.
+    is_reached: bool,
+    /// Whether the elements are copied before they are sent or read.
+    is_copied: bool,
+    /// Whether the receiver reads that copy while it is made.
+    is_piecewise: bool,
+}
+
+impl Route {
+    /// Decides how a message travels.
+    fn of(
+        world: &WorldCore,
+        endpoint: &mut Endpoint,
+        messages: &mut Messages,
+        outgoing: &Outgoing<'_>,
+    ) -> Self {
+        let Outgoing { to, tag, element, bytes, mode } = *outgoing;
+        let (is_reached, cost) = (endpoint.reaches(to), bytes.len() + OVERHEAD);
+        let is_short = bytes.len() <= messages.limits.eager(is_reached) && cost <= messages.credit;
+        if is_short && messages.peers[to].used + cost > messages.credit {
+            // The receiver may have granted more; if it is lost, that is found later.
+            drop(read_from(world, endpoint, messages, to));
+        }
+        let is_eager = is_short && messages.peers[to].used + cost <= messages.credit;
+        let needs_buffer = mode == SendMode::Standard && is_eager && lets_sends_wait(world);
+        let is_answered = mode == SendMode::Synchronous || !is_eager || needs_buffer;
+        let is_ready = mode == SendMode::Ready;
+        let envelope =
+            Envelope { tag, element, bytes: bytes.len(), is_ready, is_answered, is_apart: !is_eager };
+        let is_copied = to != world.rank
+            && match is_eager {
+                true => is_reached && bytes.len() > COPIED,
+                false => {
+                    let is_near = || is_reached && !endpoint.shares(to) && !endpoint.memory().has(bytes);
+                    mode == SendMode::Buffered || is_near()
+                }
+            };
+        let is_piecewise = is_copied && !is_eager && is_reached;
+        Self { envelope, needs_buffer, cost, is_reached, is_copied, is_piecewise }
+    }
+
+    /// Returns whether the elements travel with the envelope.
+    fn is_eager(&self) -> bool {
+        !self.envelope.is_apart
+    }
+
+    /// Copies the elements if that comes first, or allocates room for a copy that is made while it
+    /// is read.
+    fn copy(
+        &self,
+        endpoint: &Endpoint,
+        messages: &mut Messages,
+        bytes: &[u8],
+    ) -> std::io::Result<Option<Bytes>> {
+        let copy = self.is_copied.then(|| match self.is_piecewise {
+            true => room_for(endpoint, bytes.len()),
+            false => copied(endpoint, messages, bytes),
+        });
+        copy.transpose()
+    }
+}
+
+/// The entries of a message in what this rank keeps of its sends.
+struct Entry {
+    number: u64,
+    /// The number of bytes that it takes of the buffer of buffered sends.
+    buffered: Option<usize>,
+    /// The send, if its receiver is to answer.
+    sent: Option<Rc<Sent>>,
+}
+
+/// Numbers a message, and counts it against the credit and the buffer of this rank.
+fn enter(messages: &mut Messages, outgoing: &Outgoing<'_>, route: &Route, call: &Call) -> Entry {
+    let Outgoing { to, tag, bytes, mode, .. } = *outgoing;
+    let peer = &mut messages.peers[to];
+    let number = peer.sent;
+    peer.sent += 1;
+    if route.is_eager() {
+        peer.used += route.cost;
     }
     // A message that was sent with its elements is not in the buffer any more.
-    let buffered = (is_buffered && !is_eager).then_some(bytes.len());
-    let sent = is_answered.then(|| {
+    let buffered = (mode == SendMode::Buffered && !route.is_eager()).then_some(bytes.len());
+    let needs_buffer = route.needs_buffer;
+    let sent = route.envelope.is_answered.then(|| {
         let (completion, lost) = (Completion::default(), RefCell::default());
         Rc::new(Sent { to, tag, number, buffered, needs_buffer, site: call.site, completion, lost })
     });
@@ -189,69 +267,113 @@ pub(super) unsafe fn begin(
         buffer.used += bytes.len();
         buffer.messages += 1;
     }
-    if own {
-        let near = || Came::Near(Near::all(bytes.as_ptr()));
-        let elements = if is_eager || is_buffered { Came::Here(bytes) } else { near() };
-        let message = Taken { from: to, number, envelope, elements, was_kept: false };
-        if let Err(why) = deliver(world, endpoint, messages, &message) {
-            messages.peers[to].sent -= 1;
-            messages.peers[to].used -= if is_eager { cost } else { 0 };
-            messages.sending.remove(to, number);
-            messages.free(buffered);
-            return Err(call.error(world, ErrorClass::NoMem, why));
-        }
-        return Ok(sent.filter(|sent| !is_buffered && !sent.completion.is_complete()));
-    }
-    let (mut place, mut kept, mut room) = ([0; 24], None, Near::NONE);
-    let payload = if is_eager {
-        let first = copy.as_ref().map_or(bytes.as_ptr(), |copy| copy.base().cast_const());
-        kept = copy;
-        (first, bytes.len())
+    Entry { number, buffered, sent }
+}
+
+/// Delivers a message of this rank to itself.
+///
+/// # Errors
+/// There is no memory for it: it was not sent.
+fn deliver_here(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    outgoing: &Outgoing<'_>,
+    route: &Route,
+    number: u64,
+) -> std::result::Result<(), Wrong> {
+    let Outgoing { to, bytes, mode, .. } = *outgoing;
+    let elements = if route.is_eager() || mode == SendMode::Buffered {
+        Came::Here(bytes)
     } else {
-        match copy {
-            Some(copy) => {
-                if is_piecewise {
-                    room.copied = copy.base().wrapping_add(bytes.len().next_multiple_of(8)).cast();
-                    room.first = copy.base();
-                }
-                messages.outbox.keep(to, number, copy, bytes.len());
-            }
-            None if reached => room = Near::all(bytes.as_ptr()),
-            // SAFETY: the caller guarantees it.
-            None => unsafe { messages.outbox.expose(to, number, bytes) },
-        }
-        if !reached {
-            world.attendants.attach(endpoint, kind::PULL, || Attends(messages.outbox.clone()));
-        }
-        place = envelope.place(room);
+        Came::Near(Near::all(bytes.as_ptr()))
+    };
+    let message = Taken { from: to, number, envelope: route.envelope, elements, was_kept: false };
+    deliver(world, endpoint, messages, &message).inspect_err(|_| {
+        let peer = &mut messages.peers[to];
+        peer.sent -= 1;
+        peer.used -= if route.is_eager() { route.cost } else { 0 };
+    })
+}
+
+/// Posts a message to another rank.
+///
+/// # Errors
+/// The receiver no longer receives anything. Nobody reads the elements.
+///
+/// # Safety
+/// As [`begin`].
+unsafe fn post(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    outgoing: &Outgoing<'_>,
+    route: &Route,
+    number: u64,
+    copy: Option<Bytes>,
+) -> std::result::Result<(), Lost> {
+    let Outgoing { to, bytes, .. } = *outgoing;
+    let (mut kept, mut room) = (None, Near::NONE);
+    if route.is_eager() {
+        kept = copy;
+    } else {
+        // SAFETY: the caller guarantees it.
+        room = unsafe { offer(world, endpoint, messages, outgoing, route, number, copy) };
+    }
+    let place = route.envelope.place(room);
+    let (first, len) = if route.is_eager() {
+        (kept.as_ref().map_or(bytes.as_ptr(), |copy| copy.base().cast_const()), bytes.len())
+    } else {
         (place.as_ptr(), place.len())
     };
-    let told = if world.checks.is_on() { tell_known(world, endpoint, messages, to) } else { Ok(()) };
+    let known = if world.checks.is_on() { tell_known(world, endpoint, messages, to) } else { Ok(()) };
+    let header = route.envelope.header();
     // SAFETY: a payload that is longer than a post copies is kept until it was read, where the
     // receiver reads it in place.
-    let post =
-        |()| unsafe { endpoint.post_copy(to, Port::MESSAGES, envelope.header(), payload.0, payload.1) };
-    let posted = told.and_then(post);
-    let _ = place;
-    match posted {
-        Ok(()) => {
-            messages.count_frame(to, kept);
-            endpoint.flush();
-            if is_piecewise {
-                // SAFETY: the outbox keeps the room, and nobody reads a part of it that is not
-                // copied.
-                unsafe { copy_piecewise(bytes, room) };
-            }
-            world.count_sent(bytes.len(), 0);
-            Ok(sent.filter(|_| !is_buffered))
-        }
-        Err(lost) => {
-            messages.sending.remove(to, number);
-            messages.outbox.remove(to, number);
-            messages.free(buffered);
-            Err(world.lost(&lost, call))
-        }
+    let posted = known.and_then(|()| unsafe { endpoint.post_copy(to, Port::MESSAGES, header, first, len) });
+    posted.inspect_err(|_| messages.outbox.remove(to, number))?;
+    messages.count_frame(to, kept);
+    endpoint.flush();
+    if route.is_piecewise {
+        // SAFETY: the outbox keeps the room, and nobody reads a part of it that is not copied.
+        unsafe { copy_piecewise(bytes, room) };
     }
+    world.count_sent(bytes.len(), 0);
+    Ok(())
+}
+
+/// Keeps the elements of a message that travels without them where the receiver finds them, and
+/// returns where it reaches them, if it does.
+///
+/// # Safety
+/// As [`begin`].
+unsafe fn offer(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    messages: &mut Messages,
+    outgoing: &Outgoing<'_>,
+    route: &Route,
+    number: u64,
+    copy: Option<Bytes>,
+) -> Near {
+    let Outgoing { to, bytes, .. } = *outgoing;
+    let mut room = Near::NONE;
+    match copy {
+        Some(copy) => {
+            if route.is_piecewise {
+                room.copied = copy.base().wrapping_add(bytes.len().next_multiple_of(8)).cast();
+                room.first = copy.base();
+            }
+            messages.outbox.keep(to, number, copy, bytes.len());
+        }
+        None if route.is_reached => room = Near::all(bytes.as_ptr()),
+        // SAFETY: the caller guarantees it.
+        None => unsafe { messages.outbox.expose(to, number, bytes) },
+    }
+    if !route.is_reached {
+        world.attendants.attach(endpoint, kind::PULL, || Attends(messages.outbox.clone()));
+    }
+    room
 }
 
 /// Returns whether a message is copied into its frame, is not answered, and needs neither
