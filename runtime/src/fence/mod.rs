@@ -485,87 +485,99 @@ impl Fence<'_> {
     /// Sends frames and notifications. Returns this rank's flags.
     #[inline(always)]
     fn publish(&mut self, word: u64, notifications: u64, failed: bool) -> Result<u32> {
-        let (me, census) = (self.world.rank, self.world.taken.get());
-        let direct = census == Census::Direct;
+        let me = self.world.rank;
+        let direct = self.world.taken.get() == Census::Direct;
         let mut flags = self.behind_it() | if failed { FAILED } else { 0 };
         if !direct {
             self.begin_rides();
         }
-        let ranks = self.ranks_with_drafts(flags);
-        for to in ranks.clone() {
-            if to == me {
-                continue;
-            }
-            let gives = self.gives;
-            for bytes in given(gives, census, to).filter(|_| direct) {
-                self.world
-                    .post_kept(self.endpoint, to, self.world.stamped(kind::SETUP), bytes.to_vec())
-                    .map_err(|lost| self.quit(&lost))?;
+        let others = self.ranks_with_drafts(flags).filter(|&to| to != me);
+        for to in others.clone() {
+            if direct {
+                self.give_in_frames(to)?;
             }
             if !failed && !self.endpoint.shares(to) && !self.in_notification(to) {
-                let (mut frames, mut posted) = (0, 0);
-                for window in self.windows {
-                    let sent =
-                        remote::send(self.world, self.endpoint, window, to, word, self.listed, self.call)
-                            .map_err(|error| self.world.give_up(self.endpoint, error))?;
-                    (frames, posted) = (frames + sent.frames, posted + sent.posted);
-                    if sent.changed {
-                        flags |= CHANGED;
-                    }
-                }
-                let notification = self.endpoint.draft(to);
-                notification.count = frames;
-                notification.address = given(gives, census, to).count() + posted as usize;
+                flags |= self.send_frames(word, to)?;
             }
         }
-        for to in ranks {
-            if to == me {
-                continue;
-            }
-            let reaches = self.endpoint.reaches(to);
-            let asks =
-                !failed && reaches && self.windows.iter().any(|window| window.pending.borrow().asks(to));
-            let mut own = flags;
-            if asks {
-                own |= READS | if self.listed { LISTED } else { 0 };
-                self.asks = true;
-            }
-            if !failed && reaches && self.exposes_to(to) {
-                own |= EXPOSES;
-                self.exposes = true;
-            }
-            let here = self.endpoint.shares(to) || self.in_notification(to);
-            let given = given(self.gives, census, to).count();
-            let notification = self.endpoint.draft(to);
-            notification.flags = own;
-            if failed || here {
-                notification.count = 0;
-                notification.address = given;
-                if !failed {
-                    for (i, window) in self.windows.iter().enumerate() {
-                        // SAFETY: only its owner touches the set being filled.
-                        let outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
-                        notification.count = count_more(notification.count, outbox.records.len());
-                        // One window with one or two plain records: the notification contains them.
-                        if self.windows.len() == 1
-                            && i == 0
-                            && outbox.records.len() <= 2
-                            && outbox.wide.is_empty()
-                        {
-                            notification.inline[..outbox.records.len()].copy_from_slice(&outbox.records);
-                            notification.address = INLINE;
-                        }
-                    }
-                }
-            }
+        for to in others {
+            self.draft(to, flags, failed);
         }
         let numbers = self.windows.iter().map(|window| window.key.window);
-        self.world.call_sites.enter(self.world.rank, self.call.site, numbers);
+        self.world.call_sites.enter(me, self.call.site, numbers);
         self.endpoint.announce(word);
         if direct {
             self.endpoint.publish(notifications).map_err(|lost| self.quit(&lost))?;
         }
         Ok(flags)
+    }
+
+    /// Sends `to` the bytes that it is given in frames.
+    #[inline(always)]
+    fn give_in_frames(&mut self, to: usize) -> Result<()> {
+        let (gives, census) = (self.gives, self.world.taken.get());
+        for bytes in given(gives, census, to) {
+            self.world
+                .post_kept(self.endpoint, to, self.world.stamped(kind::SETUP), bytes.to_vec())
+                .map_err(|lost| self.quit(&lost))?;
+        }
+        Ok(())
+    }
+
+    /// Sends what the windows have for `to` in frames, and notes their count in its notification.
+    /// Returns the flag `CHANGED` if the frames differ from those of last time.
+    #[inline(always)]
+    fn send_frames(&mut self, word: u64, to: usize) -> Result<u32> {
+        let (mut frames, mut posted, mut changed) = (0, 0, 0);
+        for window in self.windows {
+            let sent = remote::send(self.world, self.endpoint, window, to, word, self.listed, self.call)
+                .map_err(|error| self.world.give_up(self.endpoint, error))?;
+            (frames, posted) = (frames + sent.frames, posted + sent.posted);
+            if sent.changed {
+                changed = CHANGED;
+            }
+        }
+        let given = given(self.gives, self.world.taken.get(), to).count();
+        let notification = self.endpoint.draft(to);
+        notification.count = frames;
+        notification.address = given + posted as usize;
+        Ok(changed)
+    }
+
+    /// Writes the notification for `to`: its flags, and what there is for it other than frames.
+    #[inline(always)]
+    fn draft(&mut self, to: usize, mut flags: u32, failed: bool) {
+        if !failed && self.endpoint.reaches(to) {
+            if self.windows.iter().any(|window| window.pending.borrow().asks(to)) {
+                flags |= READS | if self.listed { LISTED } else { 0 };
+                self.asks = true;
+            }
+            if self.exposes_to(to) {
+                flags |= EXPOSES;
+                self.exposes = true;
+            }
+        }
+        let here = self.endpoint.shares(to) || self.in_notification(to);
+        let given = given(self.gives, self.world.taken.get(), to).count();
+        let notification = self.endpoint.draft(to);
+        notification.flags = flags;
+        if failed || here {
+            notification.count = 0;
+            notification.address = given;
+        }
+        if failed || !here {
+            return;
+        }
+        for window in self.windows {
+            // SAFETY: only its owner touches the set being filled.
+            let outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
+            notification.count = count_more(notification.count, outbox.records.len());
+            // One window with one or two plain records: the notification contains them.
+            if self.windows.len() == 1 && outbox.records.len() <= 2 && outbox.wide.is_empty() {
+                notification.inline[..outbox.records.len()].copy_from_slice(&outbox.records);
+                notification.address = INLINE;
+            }
+        }
     }
 
     /// Waits for the notifications of all ranks.
