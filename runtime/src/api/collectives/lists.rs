@@ -13,6 +13,7 @@ use crate::api::collectives::fixed::{put, run_agreed};
 use crate::fence::{Give, fail, fence};
 use crate::kernel::element::{Element, element_type};
 use crate::state::call::Call;
+use crate::state::window::Window;
 use crate::state::world::World;
 use fencepost_planner::census::Census;
 use fencepost_planner::collective::{Collective, Operation};
@@ -42,24 +43,25 @@ pub(super) fn exchange<'a, T: Element>(
     let (me, ranks) = (world.rank(), world.size());
     let gets = |to: usize| !matches!(operation, Operation::Gather { root } if root as usize != to);
     let what = |len| Collective { operation, ranks: ranks as u32, len, element: element_type::<T>() };
-    let has_plan = |len| world.collectives().has_plan(&what(len));
-    let mut lists: Vec<Vec<T>> = Vec::with_capacity(ranks);
-    let announced = announce(
-        world,
-        call,
-        size_of::<T>(),
-        &gets,
-        &|to| bytemuck::cast_slice(mine(to)),
-        &has_plan,
-        &mut |len, bytes| {
-            let mut list = vec![T::zeroed(); len];
-            bytemuck::cast_slice_mut(&mut list).copy_from_slice(bytes);
-            lists.push(list);
-        },
-    )?;
+    let mut received: Vec<Vec<T>> = Vec::with_capacity(ranks);
+    let longest = (0..ranks).map(|to| mine(to).len()).max().unwrap_or(0);
+    let all_equal = (0..ranks).all(|to| mine(to).len() == longest);
+    let own = Lists {
+        size: size_of::<T>(),
+        of: &|to| bytemuck::cast_slice(mine(to)),
+        gets: &gets,
+        longest,
+        all_equal,
+        has_plan: all_equal && world.collectives().has_plan(&what(longest)),
+    };
+    let announced = announce(world, call, &own, &mut |len, bytes| {
+        let mut list = vec![T::zeroed(); len];
+        bytemuck::cast_slice_mut(&mut list).copy_from_slice(bytes);
+        received.push(list);
+    })?;
     let Announced { longest, all_equal, all_have_plan, lens } = announced;
     if longest.saturating_mul(size_of::<T>()) <= SHORT {
-        return Ok(lists);
+        return Ok(received);
     }
     if all_equal {
         let bring = |to: &mut [T]| match operation {
@@ -73,7 +75,7 @@ pub(super) fn exchange<'a, T: Element>(
         };
         return run_agreed(world, call, &what(longest), all_have_plan, (bring, take));
     }
-    for (from, list) in lists.iter_mut().enumerate() {
+    for (from, list) in received.iter_mut().enumerate() {
         list.clear();
         if list.try_reserve_exact(lens[from]).is_err() {
             let message = format!("there is no memory for the {} elements of rank {from}", lens[from]);
@@ -88,15 +90,15 @@ pub(super) fn exchange<'a, T: Element>(
         let others = (0..ranks).filter(|&to| to != me && gets(to));
         let failed = others.map(|to| put(window, part(mine(to)), to, me * slot)).find_map(Result::err);
         fence(world.core(), &[&**window.core()], call, failed)?;
-        for (from, list) in lists.iter_mut().enumerate().filter(|(from, _)| *from != me) {
+        for (from, list) in received.iter_mut().enumerate().filter(|(from, _)| *from != me) {
             let count = (lens[from] - list.len()).min(slot);
             list.extend_from_slice(&window[from * slot..][..count]);
         }
     }
     if gets(me) {
-        lists[me] = mine(me).to_vec();
+        received[me] = mine(me).to_vec();
     }
-    Ok(lists)
+    Ok(received)
 }
 
 /// What all ranks know after the exchange.
@@ -111,100 +113,145 @@ struct Announced {
     lens: Vec<usize>,
 }
 
-/// Exchanges the lengths of lists of elements of `size` bytes, and the short lists.
+/// The lists of this rank, as bytes of elements of `size` bytes.
+struct Lists<'a> {
+    size: usize,
+    /// The list for each rank, whether or not that rank gets it.
+    of: &'a dyn Fn(usize) -> &'a [u8],
+    /// Whether a rank gets its list.
+    gets: &'a dyn Fn(usize) -> bool,
+    /// The length of the longest list.
+    longest: usize,
+    /// Whether all lists have that length.
+    all_equal: bool,
+    /// Whether this rank has the plan for lists of that length.
+    has_plan: bool,
+}
+
+impl<'a> Lists<'a> {
+    fn to(&self, rank: usize) -> &'a [u8] {
+        if (self.gets)(rank) { (self.of)(rank) } else { &[] }
+    }
+
+    /// Appends the slot for `rank`, with its list if that is short.
+    fn write_slot(&self, rank: usize, slots: &mut Vec<u64>) {
+        let list = self.to(rank);
+        let word = (self.longest as u64) << 2 | u64::from(self.has_plan) << 1 | u64::from(self.all_equal);
+        slots.extend([(list.len() / self.size) as u64, word]);
+        if list.len() <= SHORT {
+            let first = slots.len();
+            slots.resize(first + list.len().div_ceil(8), 0);
+            bytemuck::cast_slice_mut(&mut slots[first..])[..list.len()].copy_from_slice(list);
+        }
+    }
+}
+
+/// Exchanges the lengths of lists, and the short lists.
 ///
 /// `take` gets one list from each rank, by rank: its number of elements and their bytes. The list
 /// is empty if it did not travel with the exchange.
-fn announce<'a>(
+fn announce(
     world: &World,
     call: &Call,
-    size: usize,
-    gets: &dyn Fn(usize) -> bool,
-    mine: &dyn Fn(usize) -> &'a [u8],
-    has_plan: &dyn Fn(usize) -> bool,
+    lists: &Lists<'_>,
     take: &mut dyn FnMut(usize, &[u8]),
 ) -> Result<Announced> {
-    let (core, me, ranks) = (world.core(), world.rank(), world.size());
     let kept = world.collectives();
     let counts = &mut *kept.counts.borrow_mut();
     let window = match counts {
         Some(window) => window,
         None => {
-            let mut window = world.window_in::<u64>(ranks * SLOT, call)?;
+            let mut window = world.window_in::<u64>(world.size() * SLOT, call)?;
             window.set_mode(Mode::Aggregated);
             counts.insert(window)
         }
     };
-    let own_longest = (0..ranks).map(|to| mine(to).len() / size).max().unwrap_or(0);
-    let own_lists_equal = (0..ranks).all(|to| mine(to).len() == own_longest * size);
-    let own_plan = own_lists_equal && has_plan(own_longest);
-    let own_word = (own_longest as u64) << 2 | u64::from(own_plan) << 1 | u64::from(own_lists_equal);
     let scratch = &mut *kept.scratch.borrow_mut();
-    // Writes the slot for `to`, with its short list.
-    let slot_for = |to: usize, scratch: &mut Vec<u64>| {
-        let list = if gets(to) { mine(to) } else { &[] };
-        scratch.extend([(list.len() / size) as u64, own_word]);
-        if list.len() <= SHORT {
-            let first = scratch.len();
-            scratch.resize(first + list.len().div_ceil(8), 0);
-            bytemuck::cast_slice_mut(&mut scratch[first..])[..list.len()].copy_from_slice(list);
-        }
-    };
     scratch.clear();
-    if core.census != Census::Direct {
-        let mut ends = vec![0];
-        for to in 0..ranks {
-            slot_for(to, scratch);
-            ends.push(scratch.len());
-        }
-        let slot = |to: usize| bytemuck::cast_slice(&scratch[ends[to]..ends[to + 1]]);
-        let gives: Vec<Give<'_>> = (0..ranks).filter(|&to| to != me).map(|to| (Some(to), slot(to))).collect();
-        core.give(call, &gives)?;
-        core.given(
-            call,
-            |_| true,
-            |from, to_all, bytes| {
-                let to = &mut window[from * SLOT..][..SLOT];
-                // Accepts only as many bytes as the slot announces.
-                let listed = bytes.first_chunk().and_then(|len| usize::from_le_bytes(*len).checked_mul(size));
-                let short = listed.filter(|&listed| listed <= SHORT).map_or(0, |listed| listed.div_ceil(8));
-                let fits = !to_all && listed.is_some() && bytes.len() == (HEAD + short) * 8;
-                if fits {
-                    bytemuck::cast_slice_mut(to)[..bytes.len()].copy_from_slice(bytes);
-                }
-                fits
-            },
-        )?;
+    if world.core().census == Census::Direct {
+        put_slots(world, call, lists, window, scratch)?;
     } else {
-        let mut failed = None;
-        for to in (0..ranks).filter(|&to| to != me) {
-            scratch.clear();
-            slot_for(to, scratch);
-            if let Err(error) = put(window, scratch, to, me * SLOT) {
-                failed = Some(error);
-                break;
-            }
-        }
-        fence(core, &[&**window.core()], call, failed)?;
+        give_slots(world, call, lists, window, scratch)?;
     }
-    let (mut longest, mut all_equal, mut all_have_plan) = (own_longest, own_lists_equal, own_plan);
+    read_slots(world, call, lists, window, take)
+}
+
+/// Gives every other rank its slot in a census, and writes what they give into `window`.
+fn give_slots(
+    world: &World,
+    call: &Call,
+    lists: &Lists<'_>,
+    window: &mut Window<u64>,
+    scratch: &mut Vec<u64>,
+) -> Result<()> {
+    let (core, me, ranks) = (world.core(), world.rank(), world.size());
+    let mut ends = vec![0];
+    for to in 0..ranks {
+        lists.write_slot(to, scratch);
+        ends.push(scratch.len());
+    }
+    let slot = |to: usize| bytemuck::cast_slice(&scratch[ends[to]..ends[to + 1]]);
+    let gives: Vec<Give<'_>> = (0..ranks).filter(|&to| to != me).map(|to| (Some(to), slot(to))).collect();
+    core.give(call, &gives)?;
+    let all = |_| true;
+    core.given(call, all, |from, to_all, bytes| {
+        let to = &mut window[from * SLOT..][..SLOT];
+        // Accepts only as many bytes as the slot announces.
+        let listed = bytes.first_chunk().and_then(|len| usize::from_le_bytes(*len).checked_mul(lists.size));
+        let short = listed.filter(|&listed| listed <= SHORT).map_or(0, |listed| listed.div_ceil(8));
+        let fits = !to_all && listed.is_some() && bytes.len() == (HEAD + short) * 8;
+        if fits {
+            bytemuck::cast_slice_mut(to)[..bytes.len()].copy_from_slice(bytes);
+        }
+        fits
+    })
+}
+
+/// Puts its slot to every other rank, in a dynamic epoch.
+fn put_slots(
+    world: &World,
+    call: &Call,
+    lists: &Lists<'_>,
+    window: &mut Window<u64>,
+    scratch: &mut Vec<u64>,
+) -> Result<()> {
+    let me = world.rank();
+    let failed = (0..world.size()).filter(|&to| to != me).find_map(|to| {
+        scratch.clear();
+        lists.write_slot(to, scratch);
+        put(window, scratch, to, me * SLOT).err()
+    });
+    fence(world.core(), &[&**window.core()], call, failed)
+}
+
+/// Reads the slots that all ranks have for this one.
+fn read_slots(
+    world: &World,
+    call: &Call,
+    lists: &Lists<'_>,
+    window: &Window<u64>,
+    take: &mut dyn FnMut(usize, &[u8]),
+) -> Result<Announced> {
+    let (me, ranks) = (world.rank(), world.size());
+    let (mut longest, mut all_equal, mut all_have_plan) = (lists.longest, lists.all_equal, lists.has_plan);
     let mut lens = Vec::with_capacity(ranks);
     for from in 0..ranks {
         if from == me {
-            let own = if gets(me) { mine(me) } else { &[] };
-            lens.push(own.len() / size);
+            let own = lists.to(me);
+            lens.push(own.len() / lists.size);
             let own = if own.len() <= SHORT { own } else { &[] };
-            take(own.len() / size, own);
+            take(own.len() / lists.size, own);
             continue;
         }
         let words = &window[from * SLOT..][..SLOT];
         let (len, theirs) = (words[0] as usize, (words[1] >> 2) as usize);
-        all_equal &= words[1] & 1 == 1 && theirs == own_longest;
+        all_equal &= words[1] & 1 == 1 && theirs == lists.longest;
         all_have_plan &= words[1] & 2 == 2;
         longest = longest.max(theirs);
-        let bytes = len.checked_mul(size).ok_or_else(|| bug(call, world, "a list beyond all memory"))?;
+        let bytes =
+            len.checked_mul(lists.size).ok_or_else(|| bug(call, world, "a list beyond all memory"))?;
         let short = if bytes <= SHORT { bytes } else { 0 };
-        take(short / size, &bytemuck::cast_slice(&words[HEAD..])[..short]);
+        take(short / lists.size, &bytemuck::cast_slice(&words[HEAD..])[..short]);
         lens.push(len);
     }
     Ok(Announced { longest, all_equal, all_have_plan, lens })
