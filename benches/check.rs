@@ -2,8 +2,9 @@
 //!
 //! Each of two ranks calls operations on the other, in epochs that have no conflict.
 
+use fencepost::Check;
+use fencepost::grid::Block;
 use fencepost::prelude::*;
-use fencepost::{Block, Check};
 use fencepost_benches::draws::{Set, TABLE, draw};
 use fencepost_benches::{Contest, ours};
 use std::sync::Arc;

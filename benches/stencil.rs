@@ -1,7 +1,7 @@
 //! What does a kernel cost over the rows of a block, compared with the same loop over slices cut by
 //! hand?
 
-use fencepost::Block;
+use fencepost::grid::Block;
 use fencepost_benches::Contest;
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -5,8 +5,9 @@
 
 #![expect(clippy::print_stdout, reason = "a bench prints its results")]
 
+use fencepost::grid::Row;
 use fencepost::prelude::*;
-use fencepost::{Element, Machine, Nanos, Row, TransportKind, ranks};
+use fencepost::{Element, Machine, Nanos, TransportKind, ranks};
 use fencepost_benches::contest::{short, wanted};
 use fencepost_benches::limits::tiles::{Square, five};
 use fencepost_benches::{Contest, Harness, ours};
@@ -172,7 +173,7 @@ fn visits(harness: &mut Harness) {
 }
 
 /// Returns the time of visiting all rows `times` times.
-fn look(tiles: &fencepost::Tiles<2>, times: u64) -> Duration {
+fn look(tiles: &fencepost::grid::Tiles<2>, times: u64) -> Duration {
     let clock = Instant::now();
     for _ in 0..times {
         tiles.rows().for_each(|row| {

@@ -9,7 +9,8 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
-use fencepost::{Row, prelude::*};
+use fencepost::grid::Row;
+use fencepost::prelude::*;
 
 const CELLS: usize = 512;
 /// The number of steps between two exchanges, and the width of the halo.

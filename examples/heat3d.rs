@@ -11,8 +11,9 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
+use fencepost::Nanos;
+use fencepost::grid::{Advice, Row};
 use fencepost::prelude::*;
-use fencepost::{Advice, Nanos, Row};
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::Job;
 use fencepost_examples_support::{Race, pin};

@@ -10,8 +10,9 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
+use fencepost::grid::Row;
 use fencepost::prelude::*;
-use fencepost::{Machine, Nanos, Row};
+use fencepost::{Machine, Nanos};
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::Job;
 use fencepost_examples_support::{Grid, Race, digest, picture, pin};

@@ -135,7 +135,7 @@
 //! other ranks wait for, without waiting itself. [`Running::finish`] waits, and returns the window.
 //! In between, a rank computes what needs no incoming data. Here it first computes the cells of a
 //! block that read no halo, with [`Running::inside`], and later those that do, with
-//! [`Block::rows_rest`].
+//! [`Block::rows_rest`](grid::Block::rows_rest).
 //!
 //! ```
 //! use fencepost::prelude::*;
@@ -191,11 +191,11 @@
 //!
 //! # Several steps to an exchange
 //!
-//! A block with a halo of `k` cells needs one exchange for `k` steps. [`Block::tiles`] visits the
-//! rows of these steps band by band. It visits each row after those that the row reads, and soon
-//! after them, so a grid larger than the caches is read from memory once for `k` steps. The
-//! residual here is computed over each rank's own cells, since two ranks compute the cells of a
-//! halo:
+//! A block with a halo of `k` cells needs one exchange for `k` steps.
+//! [`Block::tiles`](grid::Block::tiles) visits the rows of these steps band by band. It visits each
+//! row after those that the row reads, and soon after them, so a grid larger than the caches is
+//! read from memory once for `k` steps. The residual here is computed over each rank's own cells,
+//! since two ranks compute the cells of a halo:
 //!
 //! ```
 //! use fencepost::prelude::*;
@@ -240,11 +240,11 @@
 //! ```
 //!
 //! The order of visits depends on the bands and on the blocks, and so do the bits of a
-//! floating-point sum over visits; a maximum does not. [`Block::advise`] returns how many steps,
-//! and which bands, cost least with the links and the caches of a [`Machine`]. Loops over rows
-//! contain no checks, so they are as wide as the vectors for which they are compiled: for the
-//! processor at hand with `RUSTFLAGS="-C target-cpu=native"`, or by a choice at run time with the
-//! crate `multiversion`.
+//! floating-point sum over visits; a maximum does not. [`Block::advise`](grid::Block::advise)
+//! returns how many steps, and which bands, cost least with the links and the caches of a
+//! [`Machine`]. Loops over rows contain no checks, so they are as wide as the vectors for which
+//! they are compiled: for the processor at hand with `RUSTFLAGS="-C target-cpu=native"`, or by a
+//! choice at run time with the crate `multiversion`.
 //!
 //! # The tour
 //!
@@ -257,7 +257,7 @@
 //! - **Messages** go from rank to rank ([`World::send`], [`World::recv`]). A [`Request`] is a send
 //!   or a receive that was begun ([`World::isend`], [`World::irecv`]), and a [`RequestSet`]
 //!   completes several in any order.
-//! - **A [`Datatype`]** selects elements. For blocks of a grid, [`Block`] has all of them: halos,
+//! - **A [`Datatype`]** selects elements. For blocks of a grid, [`Block`](grid::Block) has all of them: halos,
 //!   faces, edges and corners.
 //! - **`#[superstep]`** ([`macro@superstep`]) makes a function compilable:
 //!   `name::compile(ranks, |rank| ..)` with no world at all, `name::prepare(world, ..)` and
@@ -335,7 +335,6 @@ pub use fencepost_planner::census::Census;
 pub use fencepost_planner::conflicts::{Conflict, Touch};
 pub use fencepost_planner::datatype::{Datatype, Repeat};
 pub use fencepost_planner::element::Op;
-pub use fencepost_planner::grid::{Advice, Block, Neighbour, Row, Tiles, Visit};
 pub use fencepost_planner::ir::pattern::{Kind, Mode, Order, Site};
 pub use fencepost_planner::ir::schedule::Placement;
 pub use fencepost_planner::units::{Bytes, Nanos};
@@ -344,12 +343,19 @@ pub use fencepost_planner::{Error, ErrorClass, Machine, Options, Result, State};
 pub use fencepost_runtime::__private;
 pub use fencepost_runtime::{
     Access, Any, AnyWindow, Assertions, Check, Compiled, Completed, Element, EpochKind, ErrorHandler,
-    Exposed, Get, Group, Hints, KeptRow, Lent, LocalPart, Lock, LockAll, LockType, LockWindow, Locked,
-    Outcome, Process, Put, Ranks, Refused, Request, RequestSet, Returns, Running, Scope, Section,
-    SliceSource, SomeFailed, Source, Sources, Stall, Status, Tags, Taken, TargetRegion, Tested, Ticket,
-    Traffic, TransportKind, ValueAt, Window, WindowSection, Windows, World, collect, launch, lends, process,
-    ranks, run,
+    Exposed, Get, Group, Hints, Lent, LocalPart, Lock, LockAll, LockType, LockWindow, Locked, Outcome,
+    Process, Put, Ranks, Refused, Request, RequestSet, Returns, Running, Scope, Section, SliceSource,
+    SomeFailed, Source, Sources, Stall, Status, Tags, Taken, TargetRegion, Tested, Ticket, Traffic,
+    TransportKind, ValueAt, Window, WindowSection, Windows, World, collect, launch, lends, process, ranks,
+    run,
 };
+
+/// Arrays that are spread over all ranks in a grid: blocks with halos, their rows, and several steps
+/// of a kernel between two exchanges.
+pub mod grid {
+    pub use fencepost_planner::grid::{Advice, Block, Neighbour, Row, Tiles, Visit};
+    pub use fencepost_runtime::KeptRow;
+}
 
 /// Epochs whose operations borrow their buffers: see [`Window::epoch`] and
 /// [`Window::epoch_between`].
@@ -368,9 +374,10 @@ pub mod transport {
 
 /// The items that most programs use.
 pub mod prelude {
+    pub use crate::grid::Block;
     pub use crate::{
-        Block, Datatype, Element, Error, ErrorClass, LockType, LockWindow, Mode, Op, Result, Row, Ticket,
-        ValueAt, Window, World, superstep,
+        Datatype, Element, Error, ErrorClass, LockType, LockWindow, Mode, Op, Result, Ticket, ValueAt,
+        Window, World, superstep,
     };
 }
 

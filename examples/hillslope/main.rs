@@ -14,8 +14,9 @@
 mod serial;
 mod threads;
 
+use fencepost::grid::Row;
 use fencepost::prelude::*;
-use fencepost::{Machine, Nanos, Placement, Row};
+use fencepost::{Machine, Nanos, Placement};
 use fencepost_examples_support::clap::{self, Parser};
 use fencepost_examples_support::options::{Job, Terrain, mode_name};
 use fencepost_examples_support::picture::{Heights, Spacing, change, relief};

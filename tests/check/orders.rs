@@ -2,8 +2,9 @@
 //! (planner/README.md, 32 and 37).
 
 use crate::ends::{End, ends};
+use fencepost::grid::Block;
 use fencepost::prelude::*;
-use fencepost::{Block, Check, TransportKind};
+use fencepost::{Check, TransportKind};
 use fencepost_tests_worlds::transports::transports;
 
 /// A collective, and whether it orders what one rank did before it before what another rank does after it. Rank 2 is the root.

@@ -1,8 +1,9 @@
 //! Collectives on every transport, against plain loops over the elements of every rank.
 
+use fencepost::grid::Block;
 use fencepost::transport::{Lose, SimConfig};
 use fencepost::{
-    Block, Census, Element, Error, ErrorClass, Mode, Op, Order, Result, TransportKind, ValueAt, World, ranks,
+    Census, Element, Error, ErrorClass, Mode, Op, Order, Result, TransportKind, ValueAt, World, ranks,
 };
 use fencepost_tests_support::cases::{cases, every_case};
 use fencepost_tests_worlds::ends::ends;

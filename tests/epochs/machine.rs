@@ -165,7 +165,8 @@ mod world {
 
 mod measured {
     use super::*;
-    use fencepost::{Block, Nanos};
+    use fencepost::Nanos;
+    use fencepost::grid::Block;
     use fencepost_tests_worlds::transports::transports;
     use std::time::Duration;
 

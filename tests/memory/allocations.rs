@@ -5,10 +5,10 @@
 //! seed piles up more bytes than ever before: there, less than one allocation in ten epochs is allowed, where one that
 //! belongs to the epoch would make at least one an epoch.
 
+use fencepost::grid::Block;
 use fencepost::transport::{Count, Meter};
 use fencepost::{
-    Block, Check, Datatype, EpochKind, Mode, Op, Placement, Result, TransportKind, Window, World, ranks,
-    superstep,
+    Check, Datatype, EpochKind, Mode, Op, Placement, Result, TransportKind, Window, World, ranks, superstep,
 };
 use fencepost_tests_support::counting;
 use fencepost_tests_worlds::transports::{sim, transports};

@@ -1,9 +1,9 @@
 //! Ranks that are not in step: apart as far as their neighbours let them, in different supersteps, with swapped windows,
 //! gone early; and values that are leaked on the way. Never wrong bits, never a hang, never without bound.
 
+use fencepost::grid::Block;
 use fencepost::{
-    Block, ErrorClass, Machine, Mode, Options, Placement, Result, TransportKind, Window, World, ranks,
-    superstep,
+    ErrorClass, Machine, Mode, Options, Placement, Result, TransportKind, Window, World, ranks, superstep,
 };
 use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::ends::ends;

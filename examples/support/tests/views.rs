@@ -1,6 +1,6 @@
 //! A block's storage as an array of `ndarray`: the same cells as by index, padded or not, and another slice is refused.
 
-use fencepost::Block;
+use fencepost::grid::Block;
 use ndarray::s;
 
 #[test]

@@ -103,9 +103,10 @@ impl Piece {
 ///
 /// ```
 /// # mod fencepost {
-/// #     pub use fencepost_planner::{datatype::Datatype, grid::Block};
+/// #     pub use fencepost_planner::{datatype::Datatype, grid};
 /// # }
-/// use fencepost::{Block, Datatype};
+/// use fencepost::Datatype;
+/// use fencepost::grid::Block;
 ///
 /// fn is(datatype: Datatype, elements: &[i64]) {
 ///     assert!(datatype.element_iter().eq(elements.iter().copied()), "{datatype} is not {elements:?}");

@@ -49,8 +49,8 @@ const CELLS_MAX: usize = isize::MAX as usize / 8;
 /// blocks with the same options.
 ///
 /// ```
-/// # use fencepost_planner::grid as fencepost;
-/// use fencepost::Block;
+/// # use fencepost_planner as fencepost;
+/// use fencepost::grid::Block;
 ///
 /// # fn main() -> fencepost_planner::Result<()> {
 /// let block = Block::at(0, 4, [100, 100])?.halo(1)?;

@@ -2,7 +2,8 @@
 
 use crate::{bench, emit, require, rng_next};
 use fencepost::prelude::*;
-use fencepost::{Nanos, Tiles};
+use fencepost::grid::Tiles;
+use fencepost::Nanos;
 
 /// A sweep over the own cells: from `u` to `v`.
 pub type Sweep<const D: usize> = fn(u: &[f64], v: &mut [f64], block: &Block<D>);

@@ -1,7 +1,8 @@
 //! As `../../mpi_stencil2d.c`: a 5-point Jacobi heat step on an n x n grid, zero boundary.
 
 use fencepost::prelude::*;
-use fencepost::{Nanos, Row, Tiles};
+use fencepost::grid::{Row, Tiles};
+use fencepost::Nanos;
 use ours::stencil::{Exchange, case, tiled};
 use ours::{env_f64, widest};
 
