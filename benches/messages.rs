@@ -56,11 +56,11 @@ fn copies(iterations: u64) -> Duration {
 /// Rank 0 sends, and rank 1 sends back.
 fn there_and_back(world: &World, mine: &[u64], room: &mut [u64]) -> Result<()> {
     if world.rank() == 0 {
-        world.send(1, 1, mine)?;
+        world.message(1, 1).send(mine)?;
         world.recv_into(1, 1, room)?;
     } else {
         world.recv_into(0, 1, room)?;
-        world.send(0, 1, mine)?;
+        world.message(0, 1).send(mine)?;
     }
     Ok(())
 }
@@ -105,13 +105,13 @@ fn wait_any(count: u32, iterations: u64) -> Duration {
         let tag = (k as u32).wrapping_mul(0x9e37_79b9) >> 7;
         let (tag, back) = (tag % count, count);
         if world.rank() == 1 {
-            world.send(0, tag, [k as u64])?;
+            world.message(0, tag).send([k as u64])?;
             return world.recv_into(0, back, &mut [0u64]).map(drop);
         }
         let came = receives.0.wait_any()?.filter(|came| came.status.tag == Some(tag));
         assert!(came.is_some_and(|came| came.buffer == [k as u64]), "another receive was completed");
         receives.0.push(world.irecv(1, tag)?)?;
-        world.send(1, back, [0u64])
+        world.message(1, back).send([0u64])
     })
 }
 

@@ -63,7 +63,7 @@ fn serve(world: &World, questions: u64) -> Result<Vec<u64>> {
     while let Some(all) = receives.wait_some()? {
         for came in all {
             let Some(client) = came.status.source else { continue };
-            world.send(client, ANSWER, [steps(came.buffer[0])])?;
+            world.message(client, ANSWER).send([steps(came.buffer[0])])?;
             served[client - 1] += 1;
             if served[client - 1] < questions {
                 receives.push(world.irecv(client, QUESTION)?)?;
@@ -79,7 +79,7 @@ fn serve(world: &World, questions: u64) -> Result<Vec<u64>> {
 /// Sends all questions of a client, and checks the answers.
 fn ask(world: &World, questions: u64) -> Result<()> {
     let (client, ahead) = (world.rank(), ahead(questions));
-    let asked = |at: u64| world.send(0, QUESTION, [question(client, at)]);
+    let asked = |at: u64| world.message(0, QUESTION).send([question(client, at)]);
     (0..ahead).try_for_each(asked)?;
     world.barrier()?;
     for at in 0..questions {

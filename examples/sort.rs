@@ -56,7 +56,7 @@ fn spread(keys: &[u64], count: usize) -> Vec<u64> {
 fn dividers(world: &World, keys: &[u64], samples: usize) -> Result<Vec<u64>> {
     let mut sample = spread(keys, samples);
     if world.rank() > 0 {
-        world.send(0, SAMPLE, &sample)?;
+        world.message(0, SAMPLE).send(&sample)?;
         return Ok(world.recv(0, DIVIDERS)?.0);
     }
     for _ in 1..world.size() {
@@ -67,7 +67,7 @@ fn dividers(world: &World, keys: &[u64], samples: usize) -> Result<Vec<u64>> {
     // If there are fewer keys than ranks, the last parts are empty.
     dividers.resize(world.size(), u64::MAX);
     dividers.remove(0);
-    (1..world.size()).try_for_each(|rank| world.send(rank, DIVIDERS, &dividers))?;
+    (1..world.size()).try_for_each(|rank| world.message(rank, DIVIDERS).send(&dividers))?;
     Ok(dividers)
 }
 
@@ -105,7 +105,7 @@ fn sorted(options: &Options) -> Result<Option<(Vec<u64>, Duration)>> {
         let mut part = sort(world, keys, options.samples)?;
         let slowest = world.allreduce_one(clock.elapsed().as_nanos() as u64, Op::Max)?;
         if world.rank() > 0 {
-            world.send(0, PART, &part)?;
+            world.message(0, PART).send(&part)?;
             return Ok(None);
         }
         for rank in 1..world.size() {

@@ -254,8 +254,8 @@
 //! - **A window** derefs to a slice of its local part. [`Window::put`], [`Window::accumulate`],
 //!   [`Window::get`] and [`Window::fetch`] determine what the next [`Window::fence`] does. Without
 //!   any attribute they are scheduled at run time.
-//! - **Messages** go from rank to rank ([`World::send`], [`World::recv`]). A [`Request`] is a send
-//!   or a receive that was begun ([`World::isend`], [`World::irecv`]), and a [`RequestSet`]
+//! - **Messages** go from rank to rank ([`World::message`], [`World::recv`]). A [`Request`] is a
+//!   send or a receive that was begun ([`Message::isend`], [`World::irecv`]), and a [`RequestSet`]
 //!   completes several in any order.
 //! - **A [`Datatype`]** selects elements. For blocks of a grid, [`Block`](grid::Block) has all of them: halos,
 //!   faces, edges and corners.
@@ -343,11 +343,11 @@ pub use fencepost_planner::{Error, ErrorClass, Machine, Options, Result, State};
 pub use fencepost_runtime::__private;
 pub use fencepost_runtime::{
     Access, Any, AnyWindow, Assertions, Check, Compiled, Completed, Element, EpochKind, ErrorHandler,
-    Exposed, Get, Group, Hints, Lent, LocalPart, Lock, LockAll, LockType, LockWindow, Locked, Outcome,
-    Process, Put, Ranks, Refused, Request, RequestSet, Returns, Running, Scope, Section, SliceSource,
-    SomeFailed, Source, Sources, Stall, Status, Tags, Taken, TargetRegion, Tested, Ticket, Traffic,
-    TransportKind, ValueAt, Window, WindowSection, Windows, World, collect, launch, lends, process, ranks,
-    run,
+    Exposed, Get, Group, Hints, Lent, LocalPart, Lock, LockAll, LockType, LockWindow, Locked, Message,
+    Outcome, Process, Put, Ranks, Refused, Request, RequestSet, Returns, Running, Scope, Section,
+    SliceSource, SomeFailed, Source, Sources, Stall, Status, Tags, Taken, TargetRegion, Tested, Ticket,
+    Traffic, TransportKind, ValueAt, Window, WindowSection, Windows, World, collect, launch, lends, process,
+    ranks, run,
 };
 
 /// Arrays that are spread over all ranks in a grid: blocks with halos, their rows, and several steps

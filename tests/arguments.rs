@@ -369,10 +369,10 @@ fn elements_that_are_named_2_to_the_40_times_are_refused_in_every_call() {
                     let got: Result<()> =
                         u.epoch(|epoch| epoch.get_into((&mut room[..], many)).from(other, many));
                     assert!(got.is_err(), "an element lands more than once");
-                    too_many("send", world.send(other, 0, (&room[..], many)));
+                    too_many("send", world.message(other, 0).send((&room[..], many)));
                     too_many(
                         "scope",
-                        world.scope(|scope| scope.isend(other, 0, (&room[..], many)).map(drop)),
+                        world.scope(|scope| scope.message(other, 0).isend((&room[..], many)).map(drop)),
                     );
                 }
                 let w = u.into_locked()?;

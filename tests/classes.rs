@@ -72,8 +72,8 @@ fn rows(class: ErrorClass) -> Vec<Row> {
                 let lock = u.lock(0, LockType::Shared)?;
                 lock.put([1], 4)
             }),
-            ("`World::send` of elements that the slice does not have", |world| {
-                world.send(0, 0, (&[1, 2], 1..3))
+            ("`Message::send` of elements that the slice does not have", |world| {
+                world.message(0, 0).send((&[1, 2], 1..3))
             }),
             ("`Exposed::kept` of elements beyond the end", |world| {
                 let exposed = world.window::<u32>(4)?.post_part(&world.group([])?, 0..2)?;
@@ -99,13 +99,13 @@ fn rows(class: ErrorClass) -> Vec<Row> {
                 }
                 Ok(())
             }),
-            ("a receive of a message whose `World::rsend` came before it", |world| {
+            ("a receive of a message that was `Message::ready` and came before it", |world| {
                 if world.rank() == 0 {
                     world.recv::<u8>(1, 1)?;
                     world.recv::<u8>(1, 0).map(drop)
                 } else {
-                    world.rsend(0, 0, [1_u8])?;
-                    world.send(0, 1, [1_u8])
+                    world.message(0, 0).ready().send([1_u8])?;
+                    world.message(0, 1).send([1_u8])
                 }
             }),
         ],
@@ -169,7 +169,7 @@ fn rows(class: ErrorClass) -> Vec<Row> {
             ("`LockWindow::lock` of such a rank", |world| {
                 world.lock_window::<u32>(1)?.lock(2, LockType::Shared).map(drop)
             }),
-            ("`World::send` to such a rank", |world| world.send(2, 0, [1])),
+            ("`Message::send` to such a rank", |world| world.message(2, 0).send([1])),
             ("`World::recv` from such a rank", |world| world.recv::<u8>(2, 0).map(drop)),
         ],
         ErrorClass::Op => vec![
@@ -192,7 +192,7 @@ fn rows(class: ErrorClass) -> Vec<Row> {
                 }
             }),
             ("`World::recv` of elements of another type than were sent", |world| {
-                world.send(world.rank(), 0, [1_u32])?;
+                world.message(world.rank(), 0).send([1_u32])?;
                 world.recv::<f32>(world.rank(), 0).map(drop)
             }),
             ("`Datatype::try_nest` with more elements than can be counted", |_| {
@@ -211,15 +211,15 @@ fn rows(class: ErrorClass) -> Vec<Row> {
         ],
         ErrorClass::Truncate => {
             vec![("`World::recv_into` where the message has more elements than there is room for", |world| {
-                world.send(world.rank(), 0, [1_u8, 2])?;
+                world.message(world.rank(), 0).send([1_u8, 2])?;
                 world.recv_into(Any, Any, &mut [0_u8]).map(drop)
             })]
         }
         ErrorClass::Buffer => vec![
-            ("`World::bsend` without a buffer", |world| world.bsend(0, 0, [1])),
-            ("`World::bsend` of more than there is room for", |world| {
+            ("a `Message::buffered` send without a buffer", |world| world.message(0, 0).buffered().send([1])),
+            ("a `Message::buffered` send of more than there is room for", |world| {
                 world.attach_buffer(4)?;
-                world.bsend(0, 0, [1_u64])
+                world.message(0, 0).buffered().send([1_u64])
             }),
             ("`World::attach_buffer` where one is attached", |world| {
                 world.attach_buffer(4)?;
@@ -233,7 +233,7 @@ fn rows(class: ErrorClass) -> Vec<Row> {
                 |world| {
                     let mut requests = world.requests();
                     requests.push(world.irecv_into(world.rank(), 0, vec![0_u8])?)?;
-                    world.send(world.rank(), 0, [1_u8, 2])?;
+                    world.message(world.rank(), 0).send([1_u8, 2])?;
                     Ok(requests.wait_all().map(drop)?)
                 },
             )]

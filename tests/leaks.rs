@@ -150,7 +150,7 @@ const CASES: &[Case] = &[
     }),
     ("parts of the world with messages", |kept, _| {
         let part = kept.world.split(Some(0), 0)?.expect("all are members");
-        let sent = part.isend(kept.next, 0, vec![1_u64; 100])?;
+        let sent = part.message(kept.next, 0).isend(vec![1_u64; 100])?;
         part.recv::<u64>(kept.before, 0)?;
         sent.wait()?;
         part.barrier()
@@ -225,7 +225,7 @@ const CASES: &[Case] = &[
         lock.unlock()
     }),
     ("messages", |kept, round| {
-        let sent = kept.world.isend(kept.next, 1, vec![1_u64; [1, 3000][round % 2]])?;
+        let sent = kept.world.message(kept.next, 1).isend(vec![1_u64; [1, 3000][round % 2]])?;
         match round % 3 {
             0 => drop(kept.world.recv::<u64>(Any, 1)?),
             _ => drop(kept.world.recv::<u64>(kept.before, 1)?),
@@ -234,12 +234,12 @@ const CASES: &[Case] = &[
     }),
     ("messages that are received in another order", |kept, _| {
         for tag in 0..10 {
-            kept.world.isend(kept.next, tag, vec![1_u64; 10])?.wait()?;
+            kept.world.message(kept.next, tag).isend(vec![1_u64; 10])?.wait()?;
         }
         (0..10).rev().try_for_each(|tag| kept.world.recv::<u64>(kept.before, tag).map(drop))
     }),
     ("synchronous messages", |kept, _| {
-        let sent = kept.world.issend(kept.next, 1, vec![1_u64; 10])?;
+        let sent = kept.world.message(kept.next, 1).synchronous().isend(vec![1_u64; 10])?;
         kept.world.recv::<u64>(kept.before, 1)?;
         Ok(sent.wait().map(drop)?)
     }),
@@ -255,7 +255,7 @@ const CASES: &[Case] = &[
             all.push(kept.world.irecv::<u64>(kept.before, tag)?)?;
         }
         for tag in 0..4 {
-            all.push(kept.world.isend(kept.next, tag, vec![1; 1000])?)?;
+            all.push(kept.world.message(kept.next, tag).isend(vec![1; 1000])?)?;
         }
         Ok(all.wait_all().map(drop)?)
     }),
@@ -263,7 +263,7 @@ const CASES: &[Case] = &[
         let (source, mut came) = (vec![1_u64; 1000], vec![0_u64; 1000]);
         kept.world.scope(|scope| {
             let _received = scope.irecv_into(kept.before, 1, &mut came)?;
-            let _sent = scope.isend(kept.next, 1, &source)?;
+            let _sent = scope.message(kept.next, 1).isend(&source)?;
             Ok(())
         })
     }),

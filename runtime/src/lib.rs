@@ -40,6 +40,7 @@ mod names {
     pub use crate::api::launch::{Process, launch, process};
     pub use crate::api::locked::Locked;
     pub use crate::api::locks::{LocalPart, Lock, LockAll, LockWindow};
+    pub use crate::api::messages::Message;
     pub use crate::api::refused::Refused;
     pub use crate::api::requests::Request;
     pub use crate::api::requests::scope::Scope;

@@ -57,7 +57,7 @@ const CASES: &[Case] = &[
     ),
     (
         "example-3.9-both-send-first",
-        Saved(&["World::send", "to rank 1 with tag 5 and 1 bytes", "rank 0 waits for rank 1", "rank 1 waits for rank 0", ONLY]),
+        Saved(&["Message::send", "to rank 1 with tag 5 and 1 bytes", "rank 0 waits for rank 1", "rank 1 waits for rank 0", ONLY]),
         &[&[Send(1, 5), Recv(1, 5)], &[Send(0, 5), Recv(0, 5)]],
     ),
     ("both-exchange-in-one-call", Ends, &[&[Sendrecv(1, 6)], &[Sendrecv(0, 6)]]),
@@ -93,9 +93,7 @@ impl Step {
     /// The call that waits, by its name.
     fn name(self) -> &'static str {
         match self {
-            Send(..) => "World::send",
-            Ssend(..) => "World::ssend",
-            Bsend(..) => "World::bsend",
+            Send(..) | Ssend(..) | Bsend(..) => "Message::send",
             Recv(..) | RecvAny(..) => "World::recv",
             Sendrecv(..) => "World::sendrecv",
             Irecv(..) | Isend(..) | IsendWait(..) => "Request::wait",
@@ -132,15 +130,15 @@ fn place(rank: usize, step: usize) -> usize {
 #[track_caller]
 fn call(world: &World, step: Step, (sends, receives): &mut Begun) -> Result<()> {
     match step {
-        Send(to, tag) => world.send(to, tag, [7u8])?,
-        Ssend(to, tag) => world.ssend(to, tag, [7u8])?,
-        Bsend(to, tag) => world.bsend(to, tag, [7u8])?,
+        Send(to, tag) => world.message(to, tag).send([7u8])?,
+        Ssend(to, tag) => world.message(to, tag).synchronous().send([7u8])?,
+        Bsend(to, tag) => world.message(to, tag).buffered().send([7u8])?,
         Recv(from, tag) => drop(world.recv::<u8>(from, tag)?),
         RecvAny(tag) => drop(world.recv::<u8>(Any, tag)?),
         Sendrecv(other, tag) => drop(world.sendrecv(other, tag, [7u8], other, tag, &mut [0u8])?),
         Irecv(from, tag) => receives.push(world.irecv::<u8>(from, tag)?),
-        Isend(to, tag) => sends.push(world.isend(to, tag, vec![7u8])?),
-        IsendWait(to, tag) => drop(world.isend(to, tag, vec![7u8])?.wait()?),
+        Isend(to, tag) => sends.push(world.message(to, tag).isend(vec![7u8])?),
+        IsendWait(to, tag) => drop(world.message(to, tag).isend(vec![7u8])?.wait()?),
     }
     Ok(())
 }
@@ -273,8 +271,8 @@ fn both_lines_of_two_sends_that_only_a_buffer_completes_are_told() {
         let world = ranks(2).transport(transport.clone()).check(Check::Mpi).stall(Some(Duration::ZERO));
         let world = world.end_deadlocks(true).on_stall(|_| ());
         let ends = ends(&world, &[], |world| match world.rank() {
-            0 => world.send(1, 5, [1u64]).and_then(|()| world.recv::<u64>(1, 6).map(drop)),
-            _ => world.send(0, 6, [1u64]).and_then(|()| world.recv::<u64>(0, 5).map(drop)),
+            0 => world.message(1, 5).send([1u64]).and_then(|()| world.recv::<u64>(1, 6).map(drop)),
+            _ => world.message(0, 6).send([1u64]).and_then(|()| world.recv::<u64>(0, 5).map(drop)),
         });
         for end in ends {
             let (class, text) = end.expect("no rank can go on");

@@ -188,7 +188,7 @@ fn what_a_rank_learns_within_an_epoch_is_known_in_the_next_one() {
     silent(|world| {
         let u = world.lock_window::<u64>(8)?;
         let ended = match world.rank() {
-            0 => under(&u, LockType::Shared, |lock| lock.put([1], 3)).and(world.send(2, 0, [1_u8])),
+            0 => under(&u, LockType::Shared, |lock| lock.put([1], 3)).and(world.message(2, 0).send([1_u8])),
             2 => under(&u, LockType::Shared, |lock| {
                 lock.put([1], 5)?;
                 world.recv::<u8>(0, 0)?;
@@ -305,7 +305,7 @@ fn windows_of_a_world_that_was_split_off_are_ordered_by_the_whole_world_and_by_m
         let u = part.lock_window::<u64>(4)?;
         let put = || under(&u, LockType::Shared, |lock| lock.put([1], 3));
         match world.rank() {
-            0 => put().and(world.send(3, 0, [1_u8]))?,
+            0 => put().and(world.message(3, 0).send([1_u8]))?,
             3 => world.recv::<u8>(0, 0).and_then(|_| put())?,
             _ => {}
         }

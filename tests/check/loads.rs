@@ -256,7 +256,7 @@ fn elements_that_calls_are_handed_are_sent_and_received_as_ever() {
             world.fence((&mut u, &mut v))?;
             // Long enough that they are written from where they are, and read to where they land.
             if me == 0 {
-                world.send(other, 0, &u[..])?;
+                world.message(other, 0).send(&u[..])?;
             } else {
                 world.recv_into(other, 0, &mut v[..])?;
                 assert!(v.iter().enumerate().all(|(at, element)| *element == at as u64), "{transport:?}");

@@ -225,7 +225,7 @@ const OWN: [(&str, Between); 6] = [
         if world.rank() == 1 {
             u.accumulate(2..3, Op::Sum).to(0, 8)?;
             u[2] = 1;
-            world.send(0, 0, [1])?;
+            world.message(0, 0).send([1])?;
         }
         if world.rank() == 0 { world.recv::<i32>(1, 0).map(drop) } else { Ok(()) }
     }),

@@ -72,7 +72,7 @@ fn store(world: &World) -> Result<()> {
 
 fn saved_by_a_buffer(world: &World) -> Result<()> {
     let other = 1 - world.rank();
-    world.send(other, 3, [world.rank()])?;
+    world.message(other, 3).send([world.rank()])?;
     world.recv::<usize>(other, 3).map(drop)
 }
 

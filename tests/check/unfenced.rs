@@ -79,7 +79,7 @@ fn a_message_between_two_accesses_does_not_order_what_one_exposure_applies() {
                 let access = u.start(&targets)?;
                 drop(access.fetch(2, 3)?);
                 access.complete()?;
-                world.send(1, 0, [1_u8])
+                world.message(1, 0).send([1_u8])
             }
             1 => {
                 world.recv::<u8>(0, 0)?;
@@ -220,9 +220,9 @@ fn messages_order_what_was_over_before_them_in_a_row() {
         let u = world.lock_window::<u64>(4)?;
         let put = || under(&u, LockType::Shared, |lock| lock.put([1], 3));
         let ended = match world.rank() {
-            0 => put().and(world.send(3, 0, [1_u8; 100])),
+            0 => put().and(world.message(3, 0).send([1_u8; 100])),
             2 => world.recv::<u8>(3, 0).and_then(|_| put()),
-            3 => world.recv::<u8>(0, 0).and_then(|_| world.send(2, 0, [1_u8; 100_000])),
+            3 => world.recv::<u8>(0, 0).and_then(|_| world.message(2, 0).send([1_u8; 100_000])),
             _ => Ok(()),
         };
         over(u, ended)
@@ -240,12 +240,12 @@ fn messages_that_are_begun_order_what_was_over_before_them_also_where_the_receiv
                 let lock = u.lock(1, LockType::Shared)?;
                 lock.put([1], 3)?;
                 lock.flush()?;
-                world.isend(3, 0, vec![1_u8])?.wait()?;
+                world.message(3, 0).isend(vec![1_u8])?.wait()?;
                 lock.unlock()
             }
             (3, _) => {
                 world.recv::<u8>(Any, Any)?;
-                world.isend(2, 0, vec![1_u8])?.wait()?;
+                world.message(2, 0).isend(vec![1_u8])?.wait()?;
                 Ok(())
             }
             (2, Some(early)) => {

@@ -150,7 +150,7 @@ fn a_rank_that_gives_up_a_request_later_is_not_the_cause() {
             let ended = match world.rank() {
                 0 => return Err(Error::new(ErrorClass::Other, "it has had enough")),
                 1 => {
-                    let send = world.isend(2, 0, vec![1u64; 200_000])?;
+                    let send = world.message(2, 0).isend(vec![1u64; 200_000])?;
                     let received = world.recv::<u64>(0, 0).map(drop);
                     drop(send);
                     noticed.lock().unwrap().send(()).expect("the other rank waits");

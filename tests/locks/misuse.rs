@@ -458,7 +458,7 @@ fn a_window_that_is_dropped_inside_a_call_is_kept_for_good() {
             let got = lock.get(0)?;
             lock.unlock()?;
             assert_eq!(got.take()?, [7]);
-            world.send(0, 0, [0u8])
+            world.message(0, 0).send([0u8])
         });
         run.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
     }
@@ -482,7 +482,7 @@ fn an_epoch_that_is_open_when_the_world_ends_fails() {
                     let lock = u.lock(1, LockType::Exclusive)?;
                     lock.put([2], 0)?;
                     let refused = loop {
-                        if let Err(error) = world.send(2, 0, [1u8]) {
+                        if let Err(error) = world.message(2, 0).send([1u8]) {
                             break error;
                         }
                     };

@@ -378,11 +378,11 @@ fn an_epoch_holds_its_part_from_its_first_flush_that_carries_something_out() {
                     if world.rank() == 0 {
                         let all = u.lock_all()?;
                         flush(&all)?;
-                        world.send(1, 0, [value])?;
+                        world.message(1, 0).send([value])?;
                         assert_eq!(world.recv::<u64>(1, 0)?.0, [value], "rank 1 did not wait");
                         all.on(0)?.put([value], 0)?;
                         flush(&all)?;
-                        world.send(1, 0, [value])?;
+                        world.message(1, 0).send([value])?;
                         all.on(0)?.put([value], 1)?;
                         all.unlock()?;
                     } else {
@@ -394,7 +394,7 @@ fn an_epoch_holds_its_part_from_its_first_flush_that_carries_something_out() {
                             let found = found.take()?;
                             assert!(found[0] == found[1] && (at == 0 || found[0] == value), "{found:?}");
                             if at == 0 {
-                                world.send(0, 0, [value])?;
+                                world.message(0, 0).send([value])?;
                             }
                         }
                     }

@@ -161,16 +161,16 @@ fn a_send_without_memory_leaves_numbers_credit_and_buffer_as_they_were() {
             if world.rank() == 0 {
                 world.attach_buffer(BYTES)?;
                 for _ in 0..2 {
-                    (0..size).for_each(|to| refused(&|| world.bsend(to, 0, &values)));
+                    (0..size).for_each(|to| refused(&|| world.message(to, 0).buffered().send(&values)));
                     if is_eager {
-                        refused(&|| world.send(size - 1, 0, &values));
-                        refused(&|| world.ssend(size - 1, 0, &values));
+                        refused(&|| world.message(size - 1, 0).send(&values));
+                        refused(&|| world.message(size - 1, 0).synchronous().send(&values));
                     }
                 }
                 // No receive waits for it.
                 match is_eager {
-                    true => world.send(size - 1, 0, &values)?,
-                    false => world.bsend(size - 1, 0, &values)?,
+                    true => world.message(size - 1, 0).send(&values)?,
+                    false => world.message(size - 1, 0).buffered().send(&values)?,
                 }
             }
             world.barrier()?;
@@ -186,7 +186,7 @@ fn a_send_without_memory_leaves_numbers_credit_and_buffer_as_they_were() {
                 world.sendrecv(0, 1, &values, 0, 1, &mut came)?;
                 assert!(came == values);
             } else if world.rank() == 0 {
-                world.ssend(1, 1, &values)?;
+                world.message(1, 1).synchronous().send(&values)?;
             } else {
                 assert!(world.recv::<u64>(0, 1)?.0 == values);
             }

@@ -38,7 +38,7 @@ fn ranks_that_all_receive_from_any_are_told_so() {
     knotted(3, &words, |world| {
         let (me, next) = (world.rank(), (world.rank() + 1) % 3);
         world.recv::<u8>(Any, 30 + me as u32)?;
-        world.send(next, 31, [1u8])
+        world.message(next, 31).send([1u8])
     });
 }
 
@@ -47,13 +47,13 @@ fn a_receive_from_any_and_ranks_that_wait_for_its_rank_are_told_so() {
     let words = [
         "rank 0 waits for any of ranks 1, 2 in World::probe",
         "rank 1 waits for rank 0 in World::recv",
-        "rank 2 waits for rank 0 in World::send",
+        "rank 2 waits for rank 0 in Message::send",
         "to rank 0 with tag 6 and 1 bytes",
     ];
     knotted(3, &words, |world| match world.rank() {
         0 => world.probe(Any, 5).map(drop),
         1 => world.recv::<u8>(0, 5).map(drop),
-        _ => world.send(0, 6, [1u8]),
+        _ => world.message(0, 6).send([1u8]),
     });
 }
 
@@ -71,7 +71,7 @@ fn a_wait_for_any_of_several_requests_is_told_with_their_ranks_and_tags() {
         match world.rank() {
             0 => {
                 set.push(world.irecv::<u8>(1, 7)?)?;
-                set.push(world.isend(2, 8, vec![1u8; 100])?)?;
+                set.push(world.message(2, 8).isend(vec![1u8; 100])?)?;
                 set.wait_any().map(drop)?;
             }
             1 => drop(world.recv::<u8>(2, 9)?),
@@ -110,18 +110,18 @@ fn ranks_that_wait_for_long_and_go_on_are_told_nothing() {
                     }
                     1 => {
                         assert_eq!(world.recv::<u64>(2, 3)?.0, [round]);
-                        world.send(0, 2, [round])?;
+                        world.message(0, 2).send([round])?;
                         world.recv::<u64>(Any, 5)?;
                     }
                     _ => {
-                        world.ssend(0, 1, [round])?;
-                        world.send(1, 3, [round])?;
+                        world.message(0, 1).synchronous().send([round])?;
+                        world.message(1, 3).send([round])?;
                         let begin = Instant::now();
                         while begin.elapsed() < Duration::from_millis(5) {
                             spin_loop(); // it computes
                         }
-                        world.send(0, 4, [round])?;
-                        world.send(1, 5, [round])?;
+                        world.message(0, 4).send([round])?;
+                        world.message(1, 5).send([round])?;
                     }
                 }
             }

@@ -9,7 +9,7 @@ fn a_message_of_any_length_arrives_as_it_was_sent() {
         for len in [0, 1, 2, 3, 4, 100, 1000, 5000, 200_000] {
             let values: Vec<u64> = (0..len as u64).map(|value| value * value).collect();
             if world.rank() == 0 {
-                world.send(1, 5, &values)?;
+                world.message(1, 5).send(&values)?;
                 let back = world.recv::<u64>(1, 6)?;
                 assert_eq!(back, (values, status(1, 6, len)));
             } else {
@@ -17,7 +17,7 @@ fn a_message_of_any_length_arrives_as_it_was_sent() {
                 assert_eq!(world.recv_into(0, 5, &mut room)?, status(0, 5, len));
                 assert_eq!(room[..len], values);
                 assert_eq!(room[len], u64::MAX);
-                world.send(0, 6, &room[..len])?;
+                world.message(0, 6).send(&room[..len])?;
             }
         }
         Ok(())
@@ -34,10 +34,10 @@ fn long_messages_arrive_whole_however_they_are_sent_and_wherever_they_land() {
             let values: Vec<u64> = (0..LEN as u64).map(|value| value << 8 | round).collect();
             let even = Datatype::nest(0, &[(LEN, 2)], 1);
             if world.rank() == 0 {
-                world.send(other, 0, &values)?;
-                world.ssend(other, 1, &values)?;
-                world.isend(other, 2, values.clone())?.wait()?;
-                world.bsend(other, 3, &values)?;
+                world.message(other, 0).send(&values)?;
+                world.message(other, 1).synchronous().send(&values)?;
+                world.message(other, 2).isend(values.clone())?.wait()?;
+                world.message(other, 3).buffered().send(&values)?;
                 world.barrier()?;
             } else {
                 // Into every other element, one after the other, and into a list.
@@ -52,7 +52,7 @@ fn long_messages_arrive_whole_however_they_are_sent_and_wherever_they_land() {
         }
         // Its sender leaves when it may.
         match world.rank() {
-            0 => world.send(other, 4, vec![7u64; 2 * LEN]),
+            0 => world.message(other, 4).send(vec![7u64; 2 * LEN]),
             _ => world.recv_into(other, 4, &mut room).map(|_| assert!(room == [7; 2 * LEN])),
         }
     });
@@ -64,7 +64,7 @@ fn messages_of_a_pair_are_received_in_the_order_of_their_sends_as_far_as_receive
         if world.rank() == 0 {
             world.attach_buffer(1 << 20)?;
             for (tag, value) in [(1, 10), (2, 20), (1, 11), (2, 21), (1, 12)] {
-                world.bsend(1, tag, [value; 3])?;
+                world.message(1, tag).buffered().send([value; 3])?;
             }
             assert_eq!(world.detach_buffer()?, 1 << 20);
         } else {
@@ -90,9 +90,9 @@ fn messages_of_a_pair_are_received_in_the_order_of_their_sends_as_far_as_receive
 fn what_does_not_fit_is_lost_and_the_room_is_as_it_was() {
     everywhere(2, |world| {
         if world.rank() == 0 {
-            world.ssend(1, 0, [1u32; 5])?;
-            world.ssend(1, 0, [2u64; 2])?;
-            world.ssend(1, 0, [3u32; 4])?;
+            world.message(1, 0).synchronous().send([1u32; 5])?;
+            world.message(1, 0).synchronous().send([2u64; 2])?;
+            world.message(1, 0).synchronous().send([3u32; 4])?;
         } else {
             let mut room = [9u32; 4];
             let error = world.recv_into(0, 0, &mut room).unwrap_err();
@@ -141,8 +141,8 @@ fn datatypes_name_elements_on_both_sides() {
             if world.rank() == 0 {
                 let values: Vec<u32> = (0..30_000).collect();
                 let part = column.slice(0, 300 - shorter)?;
-                world.send(1, 0, (&values, &part))?;
-                world.send(1, 0, (&values, 10..20_010))?;
+                world.message(1, 0).send((&values, &part))?;
+                world.message(1, 0).send((&values, 10..20_010))?;
             } else {
                 let mut room = vec![u32::MAX; 900];
                 let status = world.recv_into(0, 0, (&mut room, &thirds))?;
@@ -172,10 +172,10 @@ fn messages_mix_neither_with_windows_nor_with_other_worlds() {
         parts.iter().chain([world]).try_for_each(|world| world.attach_buffer(1000))?;
         for round in 0..20 {
             let next = (rank + 1) % size;
-            parts[0].bsend(next, 1, [1000 + round])?;
+            parts[0].message(next, 1).buffered().send([1000 + round])?;
             u.put([round as u64]).to(next, rank)?;
-            world.bsend(next, 1, [2000 + round])?;
-            parts[1].bsend(1 - parts[1].rank(), 1, [3000 + round])?;
+            world.message(next, 1).buffered().send([2000 + round])?;
+            parts[1].message(1 - parts[1].rank(), 1).buffered().send([3000 + round])?;
             u.fence()?;
             assert_eq!(parts[1].recv::<i32>(Any, Any)?.0, [3000 + round]);
             assert_eq!(world.recv::<i32>(Any, 1)?.0, [2000 + round]);
@@ -194,11 +194,11 @@ fn messages_to_oneself_come_in_order_as_far_as_they_are_kept() {
             .eager(eager)
             .run(|world| {
                 world.attach_buffer(1000)?;
-                world.bsend(0, 1, [1u8; 50])?;
+                world.message(0, 1).buffered().send([1u8; 50])?;
                 if eager > 0 {
-                    world.send(0, 2, [2u8; 50])?;
+                    world.message(0, 2).send([2u8; 50])?;
                 }
-                world.bsend(0, 1, [3u8; 200])?;
+                world.message(0, 1).buffered().send([3u8; 200])?;
                 assert_eq!(world.probe(Any, 1)?, status(0, 1, 50));
                 if eager > 0 {
                     assert_eq!(world.recv::<u8>(0, 2)?.0, [2; 50]);
@@ -217,7 +217,7 @@ fn a_message_that_was_probed_is_the_one_that_its_sender_and_tag_name() {
     everywhere(3, |world| {
         if world.rank() > 0 {
             for tag in [4, 5] {
-                world.send(0, tag, vec![world.rank() as u8; world.rank() + 10 * tag as usize])?;
+                world.message(0, tag).send(vec![world.rank() as u8; world.rank() + 10 * tag as usize])?;
             }
             return Ok(());
         }
@@ -240,7 +240,7 @@ fn a_rank_keeps_as_many_short_messages_as_there_is_credit_for() {
         let run = ranks(2).transport(transport.clone()).end_deadlocks(true).run(|world| {
             if world.rank() == 0 {
                 // Each is sent without a receive.
-                (0..MESSAGES).try_for_each(|i| world.send(1, i as u32, [0u8; 0]))?;
+                (0..MESSAGES).try_for_each(|i| world.message(1, i as u32).send([0u8; 0]))?;
                 return world.barrier();
             }
             // They are read by the first call of messages.

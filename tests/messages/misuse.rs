@@ -23,10 +23,10 @@ fn a_rank_that_the_world_does_not_have_is_refused_by_every_call() {
         if world.rank() == 0 {
             let words = &["rank 2 is not one of the world's 2 ranks (0 to 1)"][..];
             world.attach_buffer(100)?;
-            refused(world.send(2, 0, [1u8]), ErrorClass::Rank, words);
-            refused(world.ssend(2, 0, [1u8]), ErrorClass::Rank, words);
-            refused(world.bsend(2, 0, [1u8]), ErrorClass::Rank, words);
-            refused(world.rsend(2, 0, [1u8]), ErrorClass::Rank, words);
+            refused(world.message(2, 0).send([1u8]), ErrorClass::Rank, words);
+            refused(world.message(2, 0).synchronous().send([1u8]), ErrorClass::Rank, words);
+            refused(world.message(2, 0).buffered().send([1u8]), ErrorClass::Rank, words);
+            refused(world.message(2, 0).ready().send([1u8]), ErrorClass::Rank, words);
             refused(world.recv::<u8>(2, 0).map(drop), ErrorClass::Rank, words);
             refused(world.recv_into(2, 0, &mut [1u8]).map(drop), ErrorClass::Rank, words);
             refused(world.probe(2, 0).map(drop), ErrorClass::Rank, words);
@@ -51,7 +51,7 @@ fn elements_that_a_slice_does_not_have_are_refused_on_both_sides() {
     alone(|world| {
         let mut room = [5u32; 4];
         let words = &["elements 2..5 are not all in the slice of 4 elements"][..];
-        refused(world.send(0, 0, (&room, 2..5)), ErrorClass::Disp, words);
+        refused(world.message(0, 0).send((&room, 2..5)), ErrorClass::Disp, words);
         refused(world.recv_into(0, 0, (&mut room, 2..5)).map(drop), ErrorClass::Disp, words);
         let (source, all) = ([1u32; 4], Datatype::run(0..4));
         refused(
@@ -69,22 +69,26 @@ fn elements_that_a_slice_does_not_have_are_refused_on_both_sides() {
 fn a_buffer_is_attached_once_and_what_has_no_room_in_it_is_not_sent() {
     everywhere(2, |world| {
         if world.rank() == 0 {
-            refused(world.bsend(1, 0, [1u8]), ErrorClass::Buffer, &["none is attached", "attach_buffer"]);
+            refused(
+                world.message(1, 0).buffered().send([1u8]),
+                ErrorClass::Buffer,
+                &["none is attached", "attach_buffer"],
+            );
             refused(world.detach_buffer().map(drop), ErrorClass::Buffer, &["no buffer is attached"]);
             world.attach_buffer(10)?;
             refused(world.attach_buffer(10), ErrorClass::Buffer, &["a buffer of 10 bytes is attached, at"]);
             let words = &["has no room for 11 bytes: 0 of 10 are in use"][..];
-            refused(world.bsend(1, 0, [1u8; 11]), ErrorClass::Buffer, words);
-            world.bsend(1, 0, [2u8; 10])?;
+            refused(world.message(1, 0).buffered().send([1u8; 11]), ErrorClass::Buffer, words);
+            world.message(1, 0).buffered().send([2u8; 10])?;
         } else {
             assert_eq!(world.recv::<u8>(0, Any)?.0, [2; 10]);
-            world.ssend(0, 0, [0u8; 0])?;
+            world.message(0, 0).synchronous().send([0u8; 0])?;
         }
         if world.rank() == 0 {
             world.recv::<u8>(1, 0)?;
             // The first message was received.
-            world.bsend(1, 0, [3u8; 10])?;
-            world.bsend(1, 0, [0u8; 0])?;
+            world.message(1, 0).buffered().send([3u8; 10])?;
+            world.message(1, 0).buffered().send([0u8; 0])?;
             assert_eq!(world.detach_buffer()?, 10);
         } else {
             assert_eq!(world.recv::<u8>(0, Any)?.0, [3; 10]);
@@ -102,7 +106,7 @@ fn buffered_sends_with_their_elements_in_the_message_take_no_room_in_the_buffer(
             if world.rank() == 0 {
                 world.attach_buffer(10)?;
                 // Rank 1 has received none of them, and detaching waits for none.
-                (0..100).try_for_each(|i| world.bsend(i % 2, 0, [i as u8; 8]))?;
+                (0..100).try_for_each(|i| world.message(i % 2, 0).buffered().send([i as u8; 8]))?;
                 assert_eq!(world.detach_buffer()?, 10);
             }
             world.barrier()?;
@@ -119,9 +123,9 @@ fn buffered_sends_with_their_elements_in_the_message_take_no_room_in_the_buffer(
 #[test]
 fn sends_to_nobody_and_receives_from_nobody_do_nothing() {
     alone(|world| {
-        world.send(None, 0, [1u8])?;
-        world.ssend(None, 0, [1u8])?;
-        world.rsend(None, 0, [1u8])?;
+        world.message(None, 0).send([1u8])?;
+        world.message(None, 0).synchronous().send([1u8])?;
+        world.message(None, 0).ready().send([1u8])?;
         let mut room = [1u8];
         assert_eq!(world.recv_into(None, 3, &mut room)?, Status::default());
         assert_eq!(world.recv::<u8>(None, Any)?, (vec![], Status::default()));
@@ -136,9 +140,9 @@ fn sends_to_nobody_and_receives_from_nobody_do_nothing() {
 fn a_ready_send_that_no_receive_waits_for_is_told_to_the_receiver() {
     everywhere(2, |world| {
         if world.rank() == 1 {
-            world.rsend(0, 3, [1u8; 4])?;
+            world.message(0, 3).ready().send([1u8; 4])?;
             world.recv::<u8>(0, 0)?;
-            return world.rsend(0, 5, [2u8; 4]);
+            return world.message(0, 5).ready().send([2u8; 4]);
         }
         // It has come.
         world.probe(1, 3)?;
@@ -162,8 +166,8 @@ fn calls_after_the_world_has_ended_are_refused() {
         let lost = world.recv::<u8>(1, 0).unwrap_err();
         assert_eq!(lost.class(), ErrorClass::ProcFailed);
         for error in [
-            world.send(0, 0, [1u8]),
-            world.send(None, 0, [1u8]),
+            world.message(0, 0).send([1u8]),
+            world.message(None, 0).send([1u8]),
             world.recv::<u8>(0, 0).map(drop),
             world.recv_into(None, 0, &mut [0u8]).map(drop),
             world.sendrecv(0, 0, [1u8], 0, 0, &mut [0u8]).map(drop),

@@ -198,10 +198,10 @@ fn named(from: &Envelope) -> (Sources, Tags) {
 fn send(world: &World, Outgoing { mode, to, tag, values, signed }: &Outgoing) -> Result<bool> {
     fn typed<T: Element>(world: &World, mode: SendMode, to: usize, tag: u32, values: &[T]) -> Result<()> {
         match mode {
-            SendMode::Standard => world.send(to, tag, values),
-            SendMode::Synchronous => world.ssend(to, tag, values),
-            SendMode::Buffered => world.bsend(to, tag, values),
-            SendMode::Ready => world.rsend(to, tag, values),
+            SendMode::Standard => world.message(to, tag).send(values),
+            SendMode::Synchronous => world.message(to, tag).synchronous().send(values),
+            SendMode::Buffered => world.message(to, tag).buffered().send(values),
+            SendMode::Ready => world.message(to, tag).ready().send(values),
         }
     }
     let sent = if *signed {

@@ -23,7 +23,9 @@ fn messages_of_buffered_sends_are_received_while_their_sender_computes() {
             let run = ranks(2).transport(transport.clone()).eager(eager).run(|world| {
                 if world.rank() == 0 {
                     world.attach_buffer(4 << 20)?;
-                    LENGTHS.iter().try_for_each(|&len| world.bsend(1, 0, vec![7u8; len]))?;
+                    LENGTHS
+                        .iter()
+                        .try_for_each(|&len| world.message(1, 0).buffered().send(vec![7u8; len]))?;
                     // Nothing but this rank's own steps until the other one has all.
                     while !received.load(Ordering::Acquire) {
                         spin_loop();
@@ -50,8 +52,8 @@ fn messages_of_buffered_sends_are_received_after_their_sender_has_left() {
                 if world.rank() == 0 {
                     let part = world.split(Some(1), 0)?.unwrap();
                     part.attach_buffer(4 << 20)?;
-                    LENGTHS.iter().try_for_each(|&len| part.bsend(1, 0, vec![7u8; len]))?;
-                    part.bsend(1, 1, [0u8; 0])?;
+                    LENGTHS.iter().try_for_each(|&len| part.message(1, 0).buffered().send(vec![7u8; len]))?;
+                    part.message(1, 1).buffered().send([0u8; 0])?;
                     drop(part);
                     left.store(true, Ordering::Release);
                     return world.barrier();
@@ -99,23 +101,27 @@ fn ranks_that_both_receive_first_are_told_so() {
     deadlocked(["World::recv", "from rank 1 with tag 30"], |world| {
         let other = 1 - world.rank();
         world.recv::<u8>(other, 30 + world.rank() as u32)?;
-        world.send(other, 31 - world.rank() as u32, [1u8])
+        world.message(other, 31 - world.rank() as u32).send([1u8])
     });
 }
 
 #[test]
 fn ranks_that_both_send_first_where_nothing_is_buffered_are_told_so() {
-    deadlocked(["World::send", "to rank 1 with tag 5 and 8 bytes"], |world| {
+    deadlocked(["Message::send", "to rank 1 with tag 5 and 8 bytes"], |world| {
         let other = 1 - world.rank();
-        world.send(other, 5, [1u64])?;
+        world.message(other, 5).send([1u64])?;
         world.recv::<u64>(other, 5).map(drop)
     });
 }
 
 #[test]
 fn a_receive_and_a_send_of_other_tags_are_told_so() {
-    deadlocked(["World::ssend", "World::recv_into"], |world| {
-        if world.rank() == 0 { world.ssend(1, 1, [1u8]) } else { world.recv_into(0, 2, &mut [0u8]).map(drop) }
+    deadlocked(["Message::send", "World::recv_into"], |world| {
+        if world.rank() == 0 {
+            world.message(1, 1).synchronous().send([1u8])
+        } else {
+            world.recv_into(0, 2, &mut [0u8]).map(drop)
+        }
     });
 }
 
@@ -124,14 +130,19 @@ fn a_receive_and_a_send_of_other_tags_are_told_so() {
 #[test]
 fn a_wait_for_oneself_is_reported_once_and_ends_the_world() {
     for transport in kinds(1) {
-        for (at, eager, call) in [(0, 0, "send"), (1, 0, "ssend"), (2, 100, "recv"), (3, 100, "probe")] {
+        for (at, eager, call) in [
+            (0, 0, "Message::send"),
+            (1, 0, "Message::send"),
+            (2, 100, "World::recv"),
+            (3, 100, "World::probe"),
+        ] {
             let (tell, told) = channel();
             let tell = Mutex::new(tell);
             let world = ranks(1).transport(transport.clone()).eager(eager).stall(Some(Duration::ZERO));
             let world = world.on_stall(move |stall| drop(tell.lock().unwrap().send(stall.clone())));
             let error = world.end_deadlocks(true).run(|world| match at {
-                0 => world.send(0, 0, [1u8]),
-                1 => world.ssend(0, 0, [1u8]),
+                0 => world.message(0, 0).send([1u8]),
+                1 => world.message(0, 0).synchronous().send([1u8]),
                 2 => world.recv::<u8>(0, 0).map(drop),
                 _ => world.probe(Any, 0).map(drop),
             });
@@ -141,7 +152,7 @@ fn a_wait_for_oneself_is_reported_once_and_ends_the_world() {
             let reports: Vec<Stall> = told.try_iter().collect();
             let [report] = &reports[..] else { panic!("{transport:?}, {call}: {reports:#?}") };
             let text = report.to_string();
-            assert_eq!(text.matches(&format!("World::{call} (")).count(), 1, "{transport:?}: {text}");
+            assert_eq!(text.matches(&format!("{call} (")).count(), 1, "{transport:?}: {text}");
             assert!(report.deadlock.is_some(), "{transport:?}: {text}");
         }
     }
@@ -154,7 +165,7 @@ fn a_stall_names_the_call_its_rank_and_its_tag() {
             (0, ["World::recv (", "from rank 1 with tag 9"]),
             (1, ["World::recv (", "from any rank with any tag"]),
             (2, ["World::probe (", "from rank 1 with any tag"]),
-            (3, ["World::send (", "to rank 1 with tag 9 and 1000 bytes, which no receive has taken"]),
+            (3, ["Message::send (", "to rank 1 with tag 9 and 1000 bytes, which no receive has taken"]),
             (4, ["World::detach_buffer (", "a buffered send to rank 1"]),
         ] {
             let (tell, told) = channel();
@@ -167,10 +178,10 @@ fn a_stall_names_the_call_its_rank_and_its_tag() {
                         0 => world.recv::<u8>(1, 9).map(drop),
                         1 => world.recv::<u8>(Any, Any).map(drop),
                         2 => world.probe(1, Any).map(drop),
-                        3 => world.send(1, 9, [0u8; 1000]),
+                        3 => world.message(1, 9).send([0u8; 1000]),
                         _ => {
                             world.attach_buffer(10)?;
-                            world.bsend(1, 9, [0u8; 10])?;
+                            world.message(1, 9).buffered().send([0u8; 10])?;
                             world.detach_buffer().map(drop)
                         }
                     };
@@ -208,7 +219,7 @@ fn a_rank_that_fails_is_named_to_those_that_wait_for_it() {
                 match at {
                     0 => world.recv::<u8>(2, 0).map(drop),
                     1 => world.recv::<u8>(Any, 0).map(drop),
-                    2 => world.send(2, 0, vec![0u8; 1 << 20]),
+                    2 => world.message(2, 0).send(vec![0u8; 1 << 20]),
                     3 => world.probe(2, Any).map(drop),
                     _ => world.sendrecv(1 - world.rank(), 0, [1u8], 2, 0, &mut [1u8]).map(drop),
                 }
@@ -233,7 +244,9 @@ fn messages_of_buffered_sends_are_received_while_their_sender_leaves() {
             let run = ranks(2).transport(transport.clone()).eager(0).run(|world| {
                 if world.rank() == 0 {
                     world.attach_buffer(16 << 20)?;
-                    return [len, 30, len].into_iter().try_for_each(|len| world.bsend(1, 0, vec![7u8; len]));
+                    return [len, 30, len]
+                        .into_iter()
+                        .try_for_each(|len| world.message(1, 0).buffered().send(vec![7u8; len]));
                 }
                 for len in [len, 30, len] {
                     assert_eq!(world.recv::<u8>(0, 0)?.0, vec![7u8; len]);
@@ -252,8 +265,8 @@ fn a_buffer_of_short_messages_is_detached_while_their_receiver_waits_for_its_own
         let run = ranks(2).transport(transport.clone()).run(|world| {
             if world.rank() == 0 {
                 world.attach_buffer(100)?;
-                world.bsend(1, 0, [1u8; 60])?;
-                world.bsend(1, 0, [2u8; 60])?;
+                world.message(1, 0).buffered().send([1u8; 60])?;
+                world.message(1, 0).buffered().send([2u8; 60])?;
                 assert_eq!(world.detach_buffer()?, 100);
                 return world.barrier();
             }
@@ -274,7 +287,7 @@ fn a_buffer_is_detached_after_its_receiver_has_left_if_that_has_received_all_of_
                 let part = world.split(Some(1), 0)?.unwrap();
                 if world.rank() == 0 {
                     part.attach_buffer(4 << 20)?;
-                    LENGTHS.iter().try_for_each(|&len| part.bsend(1, 0, vec![7u8; len]))?;
+                    LENGTHS.iter().try_for_each(|&len| part.message(1, 0).buffered().send(vec![7u8; len]))?;
                     world.barrier()?;
                     world.barrier()?; // now the receiver has left
                     match part.detach_buffer() {
@@ -308,7 +321,7 @@ fn a_receiver_that_panics_while_it_reads_nothing_leaves_its_sender_an_error_and_
                 panic!("it gives up");
             }
             let values = vec![3u8; 2 << 20];
-            let result = world.send(1, 0, &values);
+            let result = world.message(1, 0).send(&values);
             assert!(values.iter().all(|&value| value == 3));
             sent.fetch_add(1, Ordering::Relaxed);
             result
@@ -333,7 +346,7 @@ fn many_messages_to_a_rank_that_does_not_receive_wait_with_their_sender_and_come
         let run = world.run(|world| {
             if world.rank() == 0 {
                 for value in 0..MESSAGES {
-                    world.send(1, 4, [value; 256])?;
+                    world.message(1, 4).send([value; 256])?;
                     sent.fetch_add(1, Ordering::Release);
                 }
                 return Ok(());
@@ -341,7 +354,7 @@ fn many_messages_to_a_rank_that_does_not_receive_wait_with_their_sender_and_come
             {
                 let told = told.lock().unwrap();
                 let stall = told.iter().find(|stall| stall.rank == 0).expect("rank 0 waits");
-                assert!(stall.call.contains("World::send") && stall.call.contains("tag 4"), "{stall}");
+                assert!(stall.call.contains("Message::send") && stall.call.contains("tag 4"), "{stall}");
             }
             let at_first = sent.load(Ordering::Acquire);
             assert!((10..20).contains(&at_first), "{at_first} messages were sent");
@@ -362,9 +375,9 @@ fn messages_of_buffered_sends_need_no_credit_and_hold_no_other_message_up() {
         if world.rank() == 0 {
             world.attach_buffer(1 << 22)?;
             for value in 0..1000u32 {
-                world.bsend(1, 1, [value; 1000])?;
+                world.message(1, 1).buffered().send([value; 1000])?;
             }
-            world.ssend(1, 2, [7u8])?;
+            world.message(1, 2).synchronous().send([7u8])?;
             world.detach_buffer()?;
         } else {
             assert_eq!(world.recv::<u8>(0, 2)?.0, [7]);
@@ -391,7 +404,7 @@ fn two_hundred_thousand_messages_to_a_rank_that_does_not_receive_stay_under_the_
         let run = world.run(|world| {
             if world.rank() == 0 {
                 for value in 0..messages {
-                    world.send(1, 4, [value as u64; 128])?;
+                    world.message(1, 4).send([value as u64; 128])?;
                     sent.fetch_add(1, Ordering::Release);
                 }
                 return Ok(());
@@ -399,7 +412,7 @@ fn two_hundred_thousand_messages_to_a_rank_that_does_not_receive_stay_under_the_
             {
                 let told = told.lock().unwrap();
                 let stall = told.iter().find(|stall| stall.rank == 0).expect("rank 0 waits");
-                assert!(stall.call.contains("World::send") && stall.call.contains("tag 4"), "{stall}");
+                assert!(stall.call.contains("Message::send") && stall.call.contains("tag 4"), "{stall}");
             }
             let kept = sent.load(Ordering::Acquire) * 1024;
             assert!((CAP / 4..CAP).contains(&kept), "{kept} bytes were sent");
@@ -429,8 +442,8 @@ fn a_wait_is_reported_while_a_receive_in_another_world_is_open() {
                 let told = told.lock().unwrap();
                 let is_it = |stall: &Stall| stall.rank == 1 && stall.call.contains("World::recv (");
                 while !is_it(&told.recv_timeout(LIMIT).expect("rank 1 stalls")) {}
-                part.send(1, 0, [1u8])?;
-                return world.send(1, 9, [9u8]);
+                part.message(1, 0).send([1u8])?;
+                return world.message(1, 9).send([9u8]);
             }
             let above = world.irecv::<u8>(0, 9)?;
             assert_eq!(part.recv::<u8>(0, 0)?.0, [1]);

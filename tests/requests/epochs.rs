@@ -20,7 +20,7 @@ fn accesses_and_exposures_are_completed_in_a_set_with_messages() {
             set.push(world.irecv::<u64>((rank + 1) % size, 0)?.map(|_| None))?;
             set.push(access.icomplete().map(|()| None))?;
             set.push(u.post(&group)?.iwait().map(Some))?;
-            world.send((rank + size - 1) % size, 0, [round])?;
+            world.message((rank + size - 1) % size, 0).send([round])?;
             let mut back = None;
             while let Some(completed) = set.wait_any()? {
                 back = back.or(completed.buffer);
@@ -81,7 +81,7 @@ fn operations_under_locks_are_completed_in_a_set_with_messages() {
             set.push(lock.rput([rank as u64 + 5], 1)?.map(|()| vec![]))?;
             set.push(lock.raccumulate([1], Op::Sum, 0)?.map(|()| vec![]))?;
             let got = set.push(lock.rget(0..2)?)?;
-            world.send((rank + size - 1) % size, 0, [9u64])?;
+            world.message((rank + size - 1) % size, 0).send([9u64])?;
             let all = set.wait_all()?;
             assert!((1..=2).contains(&all[got].buffer[0]));
             assert_eq!((all[got].buffer[1], &all[0].buffer[..]), (rank as u64 + 5, &[9][..]));
@@ -124,13 +124,13 @@ fn an_exposure_whose_source_is_late_holds_no_message_up() {
             let first = set.wait_any()?.expect("the message has come");
             assert_eq!((first.place, first.buffer.is_none()), (1, true));
             assert!(set.test_any()?.is_pending());
-            world.send(1, 1, [0u8])?;
+            world.message(1, 1).send([0u8])?;
             let u = set.wait_any()?.and_then(|one| one.buffer).expect("the window");
             assert_eq!(u[..], [4]);
         } else {
             let access = u.start(&world.group([0])?)?;
             access.put([4]).to(0, 0)?;
-            world.send(0, 0, [0u8])?;
+            world.message(0, 0).send([0u8])?;
             world.recv::<u8>(0, 1)?;
             access.complete()?;
         }

@@ -10,14 +10,14 @@ use std::task::Poll;
 async fn ask_and_answer(world: &World, round: u64) -> Result<()> {
     let other = 1 - world.rank();
     let ask = async {
-        world.issend(other, 0, vec![round; 1000])?.await?;
+        world.message(other, 0).synchronous().isend(vec![round; 1000])?.await?;
         let (answer, found) = world.irecv::<u64>(other, 1)?.await?;
         assert_eq!((answer, found), (vec![round + 1], status(other, 1, 1)));
         Ok(())
     };
     let answer = async {
         let (question, _) = world.irecv_into(other, 0, vec![0u64; 1000])?.await?;
-        world.isend(other, 1, vec![question[999] + 1])?.await?;
+        world.message(other, 1).isend(vec![question[999] + 1])?.await?;
         Ok(())
     };
     let (mut ask, mut answer) = (pin!(ask), pin!(answer));
@@ -51,7 +51,7 @@ fn a_request_is_a_future_that_an_executor_drives() {
 fn the_error_of_a_future_is_that_of_its_request_with_the_buffer() {
     everywhere(2, |world| {
         if world.rank() == 1 {
-            world.send(0, 0, [1u8; 5])?;
+            world.message(0, 0).send([1u8; 5])?;
         } else {
             let receive = world.irecv_into(1, 0, vec![7u8; 4])?;
             let (buffer, error) = pollster::block_on(receive).expect_err("it is too long").into_parts();

@@ -18,15 +18,15 @@ fn a_request_that_is_dropped_is_completed_first() {
     everywhere(2, |world| {
         for len in LENGTHS {
             if world.rank() == 0 {
-                drop(world.issend(1, 0, vec![1u8; len])?);
+                drop(world.message(1, 0).synchronous().isend(vec![1u8; len])?);
                 // The message was taken.
-                world.send(1, 1, [0u8; 0])?;
+                world.message(1, 1).send([0u8; 0])?;
                 drop(world.irecv::<u8>(1, 2)?);
                 assert_eq!(world.try_probe(1, 2)?, None);
             } else {
                 assert_eq!(world.recv::<u8>(0, 0)?.0, vec![1; len]);
                 world.recv::<u8>(0, 1)?;
-                world.send(0, 2, vec![2u8; len])?;
+                world.message(0, 2).send(vec![2u8; len])?;
             }
             world.barrier()?;
         }
@@ -41,7 +41,7 @@ fn requests_of_a_set_that_is_dropped_are_completed_first() {
         let mut set = world.requests();
         for len in LENGTHS {
             set.push(world.irecv::<u8>(other, 0)?)?;
-            set.push(world.isend(other, 0, vec![1u8; len])?)?;
+            set.push(world.message(other, 0).isend(vec![1u8; len])?)?;
         }
         let mut set = vec![set];
         drop(set.pop());
@@ -65,7 +65,7 @@ fn what_a_leaked_receive_lands_in_is_written_by_nobody_who_can_see_it() {
             } else {
                 world.barrier()?;
                 for value in 1..4u8 {
-                    world.send(0, 0, vec![value; len])?;
+                    world.message(0, 0).send(vec![value; len])?;
                 }
             }
             world.barrier()?;
@@ -80,7 +80,7 @@ fn a_rank_that_leaves_with_a_leaked_send_has_failed_for_those_that_wait_for_it()
         let world = ranks(2).transport(transport.clone()).eager(0);
         let ends = ends(&world, &[], |world| {
             if world.rank() == 0 {
-                std::mem::forget(world.isend(1, 0, vec![1u8; 1 << 20])?);
+                std::mem::forget(world.message(1, 0).isend(vec![1u8; 1 << 20])?);
                 return Ok(());
             }
             world.recv::<u8>(0, 7).map(drop)
@@ -104,12 +104,12 @@ fn requests_that_are_panicked_over_are_given_up_and_the_others_are_told() {
                 if world.rank() == 0 {
                     match at {
                         0 => drop(set.push(world.irecv::<u8>(1, 0)?)?),
-                        1 => drop(set.push(world.isend(1, 0, values)?)?),
+                        1 => drop(set.push(world.message(1, 0).isend(values)?)?),
                         2 => drop(set.push(world.irecv_into(1, 0, room)?)?),
                         _ => {
                             return world.scope(|scope| {
                                 let _receive = scope.irecv_into(1, 0, &mut room)?;
-                                let _send = scope.isend(1, 0, &values)?;
+                                let _send = scope.message(1, 0).isend(&values)?;
                                 panic!("it gives up")
                             });
                         }
@@ -129,8 +129,8 @@ fn a_receive_that_is_panicked_over_while_its_elements_come_keeps_no_sender_waiti
     everywhere(2, |world| {
         let values = vec![1u8; 1 << 20];
         if world.rank() == 0 {
-            world.send(1, 0, &values[..])?;
-            return world.send(1, 1, &values[..]);
+            world.message(1, 0).send(&values[..])?;
+            return world.message(1, 1).send(&values[..]);
         }
         world.probe(0, 0)?;
         let ended = catch_unwind(AssertUnwindSafe(|| {
@@ -150,17 +150,17 @@ fn a_scope_that_fails_cancels_its_receives_and_returns_its_own_error() {
         if world.rank() == 0 {
             let result: Result<()> = world.scope(|scope| {
                 let _never = scope.irecv_into(1, 0, &mut room)?;
-                let _taken = scope.issend(1, 1, [1u8; 1000])?;
+                let _taken = scope.message(1, 1).synchronous().isend([1u8; 1000])?;
                 Err(Error::new(ErrorClass::Other, "it has had enough"))
             });
             assert_eq!(result.unwrap_err().class(), ErrorClass::Other);
-            world.send(1, 2, [0u8])?;
+            world.message(1, 2).send([0u8])?;
             assert_eq!(world.recv::<u8>(1, 0)?.0, [2; 4]);
             assert_eq!(room, [7; 4]);
         } else {
             assert_eq!(world.recv::<u8>(0, 1)?.0, [1; 1000]);
             world.recv::<u8>(0, 2)?;
-            world.send(0, 0, [2u8; 4])?;
+            world.message(0, 0).send([2u8; 4])?;
         }
         Ok(())
     });
@@ -172,7 +172,7 @@ fn a_request_outlives_the_set_and_the_scope_that_it_was_in() {
         let other = 1 - world.rank();
         let mut room = [0u8; 3];
         let late = world.scope(|scope| {
-            let _send = scope.isend(other, 0, [world.rank() as u8; 3])?;
+            let _send = scope.message(other, 0).isend([world.rank() as u8; 3])?;
             scope.irecv_into(other, 0, &mut room)
         })?;
         assert_eq!(room, [other as u8; 3]);
@@ -194,7 +194,7 @@ fn a_peer_that_fails_leaves_each_request_its_buffer() {
                 }
                 let mut requests = Vec::new();
                 for len in LENGTHS {
-                    match world.issend(1, 0, vec![4u8; len]) {
+                    match world.message(1, 0).synchronous().isend(vec![4u8; len]) {
                         Ok(request) => requests.push(request),
                         Err(refused) => drop(refused.into_parts().0),
                     }
@@ -257,7 +257,7 @@ fn a_request_that_is_dropped_by_a_function_called_in_a_wait_is_leaked_with_its_b
             let run = world.run(|world| {
                 if world.rank() == 0 {
                     let request = match sends {
-                        true => world.issend(1, 0, vec![3u8; LEN])?,
+                        true => world.message(1, 0).synchronous().isend(vec![3u8; LEN])?,
                         false => world.irecv_into(1, 0, vec![9u8; LEN])?,
                     };
                     KEPT.set(Some(request));
@@ -265,7 +265,7 @@ fn a_request_that_is_dropped_by_a_function_called_in_a_wait_is_leaked_with_its_b
                     told.lock().expect("no panic").recv().expect("rank 0 stalls");
                     match sends {
                         true => assert_eq!(world.recv::<u8>(0, 0)?.0, vec![3; LEN]),
-                        false => world.ssend(0, 0, vec![4u8; LEN])?,
+                        false => world.message(0, 0).synchronous().send(vec![4u8; LEN])?,
                     }
                 }
                 world.barrier()

@@ -19,7 +19,7 @@ fn what_was_begun_is_completed_by_a_wait_or_by_tests() {
         for len in [0, 1, 1000, 200_000] {
             for waits in [true, false] {
                 let receive = world.irecv::<u64>(other, 5)?;
-                let send = world.isend(other, 5, vec![world.rank() as u64; len])?;
+                let send = world.message(other, 5).isend(vec![world.rank() as u64; len])?;
                 let (receive, send) = if waits { (receive, send) } else { (tested(receive), tested(send)) };
                 let (values, found) = receive.wait()?;
                 assert_eq!((values, found), (vec![other as u64; len], status(other, 5, len)));
@@ -49,7 +49,7 @@ fn receives_take_messages_in_the_order_in_which_they_were_begun() {
         } else {
             world.barrier()?;
             for (value, tag) in [(0u32, 2), (1, 1), (2, 2), (3, 1), (4, 1)] {
-                world.send(0, tag, [value])?;
+                world.message(0, tag).send([value])?;
             }
         }
         world.barrier()
@@ -61,8 +61,8 @@ fn receives_take_messages_in_the_order_in_which_they_were_begun() {
 fn a_synchronous_send_is_complete_though_its_receive_is_not_waited_for_yet() {
     everywhere(2, |world| {
         if world.rank() == 0 {
-            world.ssend(1, 0, [1.0])?;
-            world.send(1, 1, [2.0])
+            world.message(1, 0).synchronous().send([1.0])?;
+            world.message(1, 1).send([2.0])
         } else {
             let receive = world.irecv::<f64>(0, 0)?;
             assert_eq!(world.recv::<f64>(0, 1)?.0, [2.0]);
@@ -83,11 +83,11 @@ fn a_receive_that_has_taken_nothing_is_cancelled_and_takes_nothing_afterwards() 
             let second = tested(second);
             let second = second.cancel().expect_err("it has taken the message");
             assert_eq!(second.wait()?, (vec![1, 2, 8, 8], status(1, 3, 2)));
-            let send = world.isend(1, 0, vec![0u8; 1 << 20])?;
+            let send = world.message(1, 0).isend(vec![0u8; 1 << 20])?;
             assert!(send.cancel().expect_err("it is a send").wait().is_ok());
         } else {
             world.barrier()?;
-            world.send(0, 3, [1u8, 2])?;
+            world.message(0, 3).send([1u8, 2])?;
             world.recv::<u8>(0, 0)?;
         }
         Ok(())
@@ -99,7 +99,9 @@ fn a_set_completes_requests_in_the_order_in_which_they_became_complete() {
     everywhere(2, |world| {
         const ORDER: [u32; 5] = [3, 0, 4, 1, 2];
         if world.rank() == 1 {
-            return ORDER.into_iter().try_for_each(|tag| world.ssend(0, tag, vec![tag; 3]));
+            return ORDER
+                .into_iter()
+                .try_for_each(|tag| world.message(0, tag).synchronous().send(vec![tag; 3]));
         }
         let mut set = world.requests();
         for tag in 0..5 {
@@ -135,10 +137,10 @@ fn a_test_of_a_set_completes_what_is_complete_and_waits_for_nothing() {
     everywhere(2, |world| {
         if world.rank() == 1 {
             world.recv::<u8>(0, 9)?;
-            world.ssend(0, 1, [1u8])?;
-            world.ssend(0, 2, [2u8])?;
+            world.message(0, 1).synchronous().send([1u8])?;
+            world.message(0, 2).synchronous().send([2u8])?;
             world.recv::<u8>(0, 9)?;
-            return world.send(0, 3, [3u8]);
+            return world.message(0, 3).send([3u8]);
         }
         let mut set = world.requests();
         for tag in 1..4 {
@@ -147,14 +149,14 @@ fn a_test_of_a_set_completes_what_is_complete_and_waits_for_nothing() {
         assert_eq!(set.test_any()?, Poll::Pending);
         assert_eq!(set.test_some()?, Some(vec![]));
         assert_eq!(set.test_all()?, None);
-        world.send(1, 9, [0u8])?;
+        world.message(1, 9).send([0u8])?;
         let mut places = Vec::new();
         while places.len() < 2 {
             places.extend(set.test_some()?.unwrap().into_iter().map(|completed| completed.place));
         }
         assert_eq!(places, [0, 1]);
         assert_eq!((set.test_all()?, set.len()), (None, 1));
-        world.send(1, 9, [0u8])?;
+        world.message(1, 9).send([0u8])?;
         let last = loop {
             if let Some(all) = set.test_all()? {
                 break all;
@@ -172,7 +174,7 @@ fn requests_of_several_kinds_are_in_one_set() {
         let mut set = world.requests();
         for other in (0..size).filter(|&other| other != rank) {
             set.push(world.irecv::<u32>(other, 0)?.map(|values| values[0] as usize))?;
-            set.push(world.issend(other, 0, vec![rank as u32; 5])?.map(|_| usize::MAX))?;
+            set.push(world.message(other, 0).synchronous().isend(vec![rank as u32; 5])?.map(|_| usize::MAX))?;
         }
         let all = set.wait_all()?;
         let mut came: Vec<usize> = all.iter().map(|one| one.buffer).filter(|&one| one < size).collect();
@@ -189,16 +191,16 @@ fn the_error_of_a_request_is_its_own_and_the_others_are_completed() {
         use fencepost::Outcome::{Failed, Success};
         if world.rank() == 1 {
             world.recv::<u8>(0, 0)?;
-            world.ssend(0, 1, [1u8; 9])?;
-            world.ssend(0, 2, [2u16])?;
-            return world.ssend(0, 3, [3u8; 2]);
+            world.message(0, 1).synchronous().send([1u8; 9])?;
+            world.message(0, 2).synchronous().send([2u16])?;
+            return world.message(0, 3).synchronous().send([3u8; 2]);
         }
         {
             let mut set = world.requests();
             for tag in 1..4 {
                 set.push(world.irecv_into(1, tag, vec![0u8; 4])?)?;
             }
-            world.send(1, 0, [0u8])?;
+            world.message(1, 0).send([0u8])?;
             let refused = set.wait_all().expect_err("two do not fit");
             assert_eq!(refused.error().class(), ErrorClass::InStatus);
             assert!(refused.to_string().contains("2 of 3 requests"), "{refused}");
@@ -225,8 +227,8 @@ fn requests_of_a_scope_borrow_slices_and_parts_of_them() {
             world.scope(|scope| {
                 let first = scope.irecv_into(other, 0, &mut all)?;
                 drop(scope.irecv_into(other, 1, (&mut part, &odd))?);
-                std::mem::forget(scope.isend(other, 0, &values)?);
-                let last = scope.issend(other, 1, (&values, odd.clone()))?;
+                std::mem::forget(scope.message(other, 0).isend(&values)?);
+                let last = scope.message(other, 1).synchronous().isend((&values, odd.clone()))?;
                 assert_eq!(first.wait()?.1, status(other, 0, 2 * len));
                 std::mem::forget(last);
                 Ok(())
@@ -243,15 +245,15 @@ fn buffered_and_ready_sends_are_begun_as_well() {
     everywhere(2, |world| {
         if world.rank() == 0 {
             world.attach_buffer(10_000)?;
-            let mut buffered = world.ibsend(1, 0, vec![1u8; 5000])?;
+            let mut buffered = world.message(1, 0).buffered().isend(vec![1u8; 5000])?;
             assert!(buffered.test(), "a buffered send is complete at its call");
             assert_eq!(buffered.wait()?.0, [1; 5000]);
             world.recv::<u8>(1, 0)?;
-            world.irsend(1, 1, vec![2u8; 5000])?.wait()?;
+            world.message(1, 1).ready().isend(vec![2u8; 5000])?.wait()?;
             assert_eq!(world.detach_buffer()?, 10_000);
         } else {
             let receive = world.irecv::<u8>(0, 1)?;
-            world.send(0, 0, [0u8])?;
+            world.message(0, 0).send([0u8])?;
             assert_eq!(world.recv::<u8>(0, 0)?.0, [1; 5000]);
             assert_eq!(receive.wait()?.0, [2; 5000]);
         }
@@ -264,17 +266,17 @@ fn requests_with_nobody_are_complete_and_empty() {
     everywhere(1, |world| {
         let receive = world.irecv::<u8>(None, Any)?;
         assert_eq!(receive.wait()?, (vec![], Status::default()));
-        let send = world.issend(None, 0, vec![3u8])?;
+        let send = world.message(None, 0).synchronous().isend(vec![3u8])?;
         assert_eq!(send.wait()?, (vec![3], Status::default()));
-        world.scope(|scope| scope.isend(None, 0, [1u8])?.wait().map_err(Into::into).map(drop))
+        world.scope(|scope| scope.message(None, 0).isend([1u8])?.wait().map_err(Into::into).map(drop))
     });
 }
 
 #[test]
 fn messages_to_oneself_are_sent_and_received_by_requests() {
     everywhere(1, |world| {
-        let send = world.issend(0, 1, vec![1u8; 100])?;
-        let other = world.isend(0, 2, vec![2u8; 100_000])?;
+        let send = world.message(0, 1).synchronous().isend(vec![1u8; 100])?;
+        let other = world.message(0, 2).isend(vec![2u8; 100_000])?;
         assert_eq!(world.recv::<u8>(0, 2)?.0, [2; 100_000]);
         assert_eq!(world.recv::<u8>(Any, Any)?.0, [1; 100]);
         assert_eq!(send.wait()?.0, [1; 100]);

@@ -23,15 +23,15 @@ fn a_rank_that_the_world_does_not_have_is_refused_and_the_buffer_given_back() {
     everywhere(2, |world| {
         let (words, values) = (&["rank 2 is not one of the world's 2 ranks (0 to 1)"][..], || vec![5u8; 3]);
         world.attach_buffer(100)?;
-        given_back(world.isend(2, 0, values()), ErrorClass::Rank, words);
-        given_back(world.issend(2, 0, values()), ErrorClass::Rank, words);
-        given_back(world.ibsend(2, 0, values()), ErrorClass::Rank, words);
-        given_back(world.irsend(2, 0, values()), ErrorClass::Rank, words);
+        given_back(world.message(2, 0).isend(values()), ErrorClass::Rank, words);
+        given_back(world.message(2, 0).synchronous().isend(values()), ErrorClass::Rank, words);
+        given_back(world.message(2, 0).buffered().isend(values()), ErrorClass::Rank, words);
+        given_back(world.message(2, 0).ready().isend(values()), ErrorClass::Rank, words);
         given_back(world.irecv_into(2, 0, values()), ErrorClass::Rank, words);
         refused(&world.irecv::<u8>(2, 0).expect_err("no such rank"), ErrorClass::Rank, words);
         let mut room = [0u8; 3];
         let in_scope = world.scope(|scope| {
-            refused(&scope.isend(2, 0, values()).expect_err("no such rank"), ErrorClass::Rank, words);
+            refused(&scope.message(2, 0).isend(values()).expect_err("no such rank"), ErrorClass::Rank, words);
             scope.irecv_into(2, 0, &mut room).map(drop)
         });
         refused(&in_scope.expect_err("no such rank"), ErrorClass::Rank, words);
@@ -45,7 +45,7 @@ fn elements_that_a_slice_does_not_have_are_refused_in_a_scope() {
         let words = &["elements 2..5 are not all in the slice of 4 elements"][..];
         let (values, mut room) = ([1u32; 4], [2u32; 4]);
         world.scope(|scope| {
-            let error = scope.isend(0, 0, (&values, 2..5)).expect_err("there are four");
+            let error = scope.message(0, 0).isend((&values, 2..5)).expect_err("there are four");
             refused(&error, ErrorClass::Disp, words);
             let error = scope.irecv_into(0, 0, (&mut room, 2..5)).expect_err("there are four");
             refused(&error, ErrorClass::Disp, words);
@@ -59,9 +59,17 @@ fn elements_that_a_slice_does_not_have_are_refused_in_a_scope() {
 #[test]
 fn a_buffered_send_without_room_is_refused_and_the_buffer_given_back() {
     everywhere(1, |world| {
-        given_back(world.ibsend(0, 0, vec![5u8; 3]), ErrorClass::Buffer, &["none is attached"]);
+        given_back(
+            world.message(0, 0).buffered().isend(vec![5u8; 3]),
+            ErrorClass::Buffer,
+            &["none is attached"],
+        );
         world.attach_buffer(2)?;
-        given_back(world.ibsend(0, 0, vec![5u8; 3]), ErrorClass::Buffer, &["has no room for 3 bytes"]);
+        given_back(
+            world.message(0, 0).buffered().isend(vec![5u8; 3]),
+            ErrorClass::Buffer,
+            &["has no room for 3 bytes"],
+        );
         Ok(())
     });
 }
@@ -75,7 +83,7 @@ fn a_request_of_another_world_is_refused_by_a_set_and_given_back() {
         let foreign = set.push(part.irecv::<u8>(other, 0)?).expect_err("it is of another world");
         let (request, error) = foreign.into_parts();
         refused(&error, ErrorClass::Arg, &["another world"]);
-        part.send(other, 0, [other as u8])?;
+        part.message(other, 0).send([other as u8])?;
         assert_eq!(request.wait()?.0, [world.rank() as u8]);
         assert!(set.is_empty());
         Ok(())
@@ -102,7 +110,7 @@ fn no_more_sends_wait_for_receives_than_a_rank_keeps() {
     let run = ranks(1).eager(0).run(|world| {
         let mut sends = Vec::new();
         let error = loop {
-            match world.isend(0, 0, vec![5u8; 3]) {
+            match world.message(0, 0).isend(vec![5u8; 3]) {
                 Ok(request) => sends.push(request),
                 Err(refused) => break refused,
             }
@@ -126,7 +134,7 @@ fn no_more_sends_wait_for_receives_than_a_rank_keeps() {
 fn sends_that_only_a_check_lets_wait_are_as_many_as_are_kept_for_receives() {
     const SENDS: usize = 70_000;
     let run = ranks(1).check(Check::Mpi).run(|world| {
-        let sends = (0..SENDS).map(|number| world.isend(0, 0, vec![number]));
+        let sends = (0..SENDS).map(|number| world.message(0, 0).isend(vec![number]));
         let sends = sends.collect::<Result<Vec<_>, _>>().expect("unchecked they would be complete");
         for (number, mut send) in sends.into_iter().enumerate() {
             assert!(!send.test(), "no receive has taken it");
@@ -134,12 +142,12 @@ fn sends_that_only_a_check_lets_wait_are_as_many_as_are_kept_for_receives() {
             send.wait()?;
         }
         // Those that would wait unchecked are limited as ever.
-        let long = || world.isend(0, 0, vec![0u8; 100_000]);
+        let long = || world.message(0, 0).isend(vec![0u8; 100_000]);
         let mut waiting = vec![long()?];
         while waiting.len() < 65_536 {
-            waiting.push(world.issend(0, 0, Vec::<u8>::new())?);
+            waiting.push(world.message(0, 0).synchronous().isend(Vec::<u8>::new())?);
         }
-        world.isend(0, 0, vec![0u8]).map(drop).expect_err("there are as many as may wait");
+        world.message(0, 0).isend(vec![0u8]).map(drop).expect_err("there are as many as may wait");
         for send in waiting {
             drop(world.recv::<u8>(0, 0)?);
             send.wait()?;
@@ -154,7 +162,7 @@ fn a_request_that_fails_at_the_end_of_a_scope_names_the_line_of_the_scope() {
     everywhere(2, |world| {
         let other = 1 - world.rank();
         let mut room = [0u8; 2];
-        let sent = world.isend(other, 0, vec![5u8; 3])?;
+        let sent = world.message(other, 0).isend(vec![5u8; 3])?;
         let line = line!() + 1;
         let ended = world.scope(|scope| scope.irecv_into(other, 0, &mut room).map(drop));
         let error = ended.expect_err("the message is longer than the room");

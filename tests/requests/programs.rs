@@ -433,10 +433,10 @@ fn begin_send(world: &World, action: &Action) -> Result<Request<Bytes>> {
         values: Vec<T>,
     ) -> Result<Request<Bytes>> {
         let request = match mode {
-            SendMode::Standard => world.isend(to, tag, values)?,
-            SendMode::Synchronous => world.issend(to, tag, values)?,
-            SendMode::Buffered => world.ibsend(to, tag, values)?,
-            SendMode::Ready => world.irsend(to, tag, values)?,
+            SendMode::Standard => world.message(to, tag).isend(values)?,
+            SendMode::Synchronous => world.message(to, tag).synchronous().isend(values)?,
+            SendMode::Buffered => world.message(to, tag).buffered().isend(values)?,
+            SendMode::Ready => world.message(to, tag).ready().isend(values)?,
         };
         Ok(request.map(|values| bytemuck::cast_slice(&values).to_vec()))
     }

@@ -32,7 +32,7 @@ fn complete_some<'s, 'env: 's>(
     dropped: impl FnMut() + Clone + 'env,
 ) -> Result<()> {
     for _ in 0..8 {
-        drop(scope.issend(1, 0, (Source(vec![7; 10], dropped.clone()), 0..10))?);
+        drop(scope.message(1, 0).synchronous().isend((Source(vec![7; 10], dropped.clone()), 0..10))?);
     }
     world.recv::<u8>(1, 1)?;
     world.try_probe(1, 9).map(drop) // has read that they were taken
@@ -40,7 +40,7 @@ fn complete_some<'s, 'env: 's>(
 
 fn take(world: &World) -> Result<()> {
     (0..8).try_for_each(|_| world.recv::<u64>(0, 0).map(drop))?;
-    world.send(0, 1, [0u8])
+    world.message(0, 1).send([0u8])
 }
 
 #[test]
@@ -63,11 +63,13 @@ fn a_source_whose_drop_panics_leaves_the_send_just_begun_to_its_scope() {
                 let is_dropped = last.clone();
                 last.set(false);
                 let source = Source(vec![7; LEN], move || is_dropped.set(true));
-                let send = catch_unwind(AssertUnwindSafe(|| scope.issend(1, 2, (source, 0..LEN)).map(drop)));
+                let send = catch_unwind(AssertUnwindSafe(|| {
+                    scope.message(1, 2).synchronous().isend((source, 0..LEN)).map(drop)
+                }));
                 assert_eq!(send.is_err(), !armed.get());
             }
             assert!(!last.get(), "the scope keeps the source of a send that was begun");
-            world.send(1, 3, [begun])
+            world.message(1, 3).send([begun])
         })?;
         assert!(last.get(), "the scope has dropped it");
         Ok(())
@@ -84,7 +86,7 @@ fn a_source_whose_drop_panics_leaves_the_receive_just_begun_to_its_scope() {
             let others = (0..8).filter(|&value| value != last);
             return others
                 .chain([last])
-                .try_for_each(|value| world.send(0, 10 + value as u32, vec![value; LEN]));
+                .try_for_each(|value| world.message(0, 10 + value as u32).send(vec![value; LEN]));
         }
         let (armed, mut rooms) = (Cell::new(false), vec![vec![99u64; LEN]; 8]);
         world.scope(|scope| {
@@ -98,7 +100,7 @@ fn a_source_whose_drop_panics_leaves_the_receive_just_begun_to_its_scope() {
                 }
             }
             assert_eq!(panicked.len(), 1);
-            world.send(1, 3, panicked)
+            world.message(1, 3).send(panicked)
         })?;
         for (value, room) in rooms.iter().enumerate() {
             assert_eq!(*room, [value as u64; LEN], "the scope has waited for the receive");
@@ -120,11 +122,13 @@ fn the_drop_of_a_source_may_call_the_world() {
             let calls = calls.clone();
             let dropped = move || {
                 calls.set(calls.get() + 1);
-                world.scope(|inner| inner.isend(1, 2, [9u64; 4]).map(drop)).expect("a scope in a drop");
+                world
+                    .scope(|inner| inner.message(1, 2).isend([9u64; 4]).map(drop))
+                    .expect("a scope in a drop");
                 world.try_probe(1, 9).expect("a probe in a drop");
             };
             complete_some(world, scope, dropped)?;
-            (0..4).try_for_each(|_| scope.issend(1, 2, vec![7u64; LEN]).map(drop))
+            (0..4).try_for_each(|_| scope.message(1, 2).synchronous().isend(vec![7u64; LEN]).map(drop))
         })?;
         assert_eq!(calls.get(), 8);
         Ok(())
@@ -145,7 +149,7 @@ fn a_receive_that_was_cancelled_is_not_waited_for_by_its_scope() {
                 assert_eq!(set.push(scope.irecv_into(other, 0, &mut next)?)?, place);
                 assert_eq!(set.test_some()?, Some(vec![]));
                 world.barrier()?;
-                world.send(other, 0, [world.rank() as u8; 4])?;
+                world.message(other, 0).send([world.rank() as u8; 4])?;
                 assert_eq!(set.wait_all()?.len(), 1);
                 assert_eq!(scope.irecv_into(other, 1, &mut last)?.cancel().ok(), Some(()));
                 if fails { Err(Error::new(ErrorClass::Other, "enough")) } else { Ok(()) }
@@ -170,7 +174,7 @@ fn a_receive_that_its_scope_cancels_fails_and_the_world_goes_on() {
         });
         assert_eq!(ended.expect_err("the closure failed").message(), "enough");
         set.push(world.irecv::<u8>(other, 1)?.map(drop))?;
-        world.send(other, 1, [0u8])?;
+        world.message(other, 1).send([0u8])?;
         let refused = kept.expect("it is begun").wait().expect_err("it was cancelled");
         assert_eq!(refused.error().class(), ErrorClass::Other);
         assert!(refused.error().message().contains("its scope returned an error"), "{refused}");
@@ -191,7 +195,7 @@ fn the_error_of_a_receive_is_returned_by_its_request_or_by_its_scope() {
         {
             world.barrier()?;
             if world.rank() == 1 {
-                world.send(0, 0, [7u8; 2])?;
+                world.message(0, 0).send([7u8; 2])?;
                 (0..more).try_for_each(|_| world.recv::<u8>(0, 1).map(drop))?;
                 continue;
             }
@@ -205,7 +209,7 @@ fn the_error_of_a_receive_is_returned_by_its_request_or_by_its_scope() {
                     let error = receive.wait().expect_err("it is too long");
                     assert_eq!(error.error().class(), ErrorClass::Truncate);
                 }
-                (0..more).try_for_each(|_| scope.isend(1, 1, [1u8; 1]).map(drop))
+                (0..more).try_for_each(|_| scope.message(1, 1).isend([1u8; 1]).map(drop))
             });
             let class = ended.err().map(|error| error.class());
             assert_eq!(class, (!waits).then_some(ErrorClass::Truncate), "{fails_first}, {more}");

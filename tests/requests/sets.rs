@@ -86,7 +86,7 @@ fn an_access_is_carried_out_while_its_set_waits_for_a_message_before_it() {
                 assert_eq!(sum, if way == "drop" { 0 } else { 7 }, "{way}");
             } else {
                 let u = u.post(&group)?.wait()?;
-                world.send(0, 5, [u[0]])?;
+                world.message(0, 5).send([u[0]])?;
             }
             world.barrier()?;
         }
@@ -147,7 +147,7 @@ fn mapped(world: &World, panics: &'static [usize], calls: &Rc<Cell<usize>>) -> R
 }
 
 fn send_three(world: &World, times: usize) -> Result<()> {
-    (0..times).try_for_each(|_| (0..3).try_for_each(|tag| world.send(0, tag, [u64::from(tag) + 10])))
+    (0..times).try_for_each(|_| (0..3).try_for_each(|tag| world.message(0, tag).send([u64::from(tag) + 10])))
 }
 
 /// What is left in a set, one after the other.
@@ -194,7 +194,7 @@ fn a_function_that_panics_when_its_request_is_cancelled_leaves_its_place() {
         assert!(catch_unwind(AssertUnwindSafe(|| set.cancel(place))).is_err());
         assert_eq!((set.len(), set.wait_any()?), (0, None));
         assert_eq!(set.push(world.irecv::<u64>(0, 1)?.map(|values| values[0]))?, place);
-        world.send(0, 1, [7u64])?;
+        world.message(0, 1).send([7u64])?;
         assert_eq!(rest(&mut set), [(place, 7)]);
         Ok(())
     });
@@ -258,7 +258,7 @@ fn a_test_of_any_request_distinguishes_none_that_is_complete_from_none_at_all() 
         let place = set.push(world.irecv::<u8>(other, 0)?)?;
         assert_eq!(set.test_any()?, Poll::Pending);
         world.barrier()?;
-        world.send(other, 0, [world.rank() as u8])?;
+        world.message(other, 0).send([world.rank() as u8])?;
         let completed = loop {
             match set.test_any()? {
                 Poll::Pending => yield_now(),

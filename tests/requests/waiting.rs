@@ -19,7 +19,7 @@ fn ranks_that_wait_for_each_other_s_requests_are_told_so() {
             let other = 1 - world.rank();
             match at {
                 0 => drop(world.irecv::<u8>(other, 30)?.wait()?),
-                1 => drop(world.issend(other, 30, vec![0u8])?.wait()?),
+                1 => drop(world.message(other, 30).synchronous().isend(vec![0u8])?.wait()?),
                 2 => {
                     let mut set = world.requests();
                     set.push(world.irecv::<u8>(other, 30)?)?;
@@ -34,7 +34,7 @@ fn ranks_that_wait_for_each_other_s_requests_are_told_so() {
                 }
                 _ => {
                     let mut set = world.requests();
-                    set.push(world.isend(other, 30, vec![0u8; 1000])?)?;
+                    set.push(world.message(other, 30).isend(vec![0u8; 1000])?)?;
                     set.push(world.irecv::<u8>(other, 31)?)?;
                     set.wait_all()?;
                 }
@@ -78,11 +78,11 @@ fn a_stall_names_the_request_its_line_and_the_call_that_waits() {
                 let mut set = world.requests();
                 if at > 1 {
                     set.push(world.irecv::<u8>(fencepost::Any, 8)?)?;
-                    set.push(world.isend(1, 9, vec![0u8; 1000])?)?;
+                    set.push(world.message(1, 9).isend(vec![0u8; 1000])?)?;
                 }
                 let ended: Result<(), Error> = match at {
                     0 => world.irecv::<u8>(1, 9)?.wait().map(drop).map_err(Error::from),
-                    1 => world.isend(1, 9, vec![0u8; 1000])?.wait().map(drop).map_err(Error::from),
+                    1 => world.message(1, 9).isend(vec![0u8; 1000])?.wait().map(drop).map_err(Error::from),
                     2 => set.wait_any().map(drop).map_err(Error::from),
                     3 => set.wait_some().map(drop).map_err(Error::from),
                     _ => set.wait_all().map(drop).map_err(Error::from),
@@ -107,7 +107,7 @@ fn a_peer_that_leaves_fails_its_requests_and_those_of_others_are_complete_or_pen
                 }
                 if world.rank() == 1 {
                     // What rank 0 has then was sent before rank 0 knows that rank 2 has left.
-                    world.ssend(0, 0, [1u8; 5])?;
+                    world.message(0, 0).synchronous().send([1u8; 5])?;
                     return world.recv::<u8>(0, 9).map(drop).or(Ok(()));
                 }
                 let mut set = world.requests();
@@ -144,7 +144,7 @@ fn a_set_of_many_clients_starves_none() {
     const ROUNDS: u64 = 30;
     everywhere(4, |world| {
         if world.rank() > 0 {
-            return (0..ROUNDS).try_for_each(|value| world.send(0, 0, [value]));
+            return (0..ROUNDS).try_for_each(|value| world.message(0, 0).send([value]));
         }
         let mut set = world.requests();
         for client in 1..world.size() {
@@ -181,7 +181,7 @@ fn what_is_posted_in_one_world_goes_on_while_its_rank_waits_in_a_fence_of_that_w
                 assert_eq!(receive.wait()?.0, vec![7; len]);
             } else {
                 // It ends while rank 0 is in its fence.
-                world.ssend(0, 0, vec![7u64; len])?;
+                world.message(0, 0).synchronous().send(vec![7u64; len])?;
                 u.fence()?;
             }
         }
@@ -206,7 +206,7 @@ fn what_is_begun_in_one_world_goes_on_while_its_rank_waits_in_another_one() {
                         waits.barrier()?;
                         assert_eq!(receive.wait()?.0, vec![7; 50_000]);
                     } else {
-                        begins.ssend(0, 0, vec![7u64; 50_000])?;
+                        begins.message(0, 0).synchronous().send(vec![7u64; 50_000])?;
                         waits.barrier()?;
                     }
                 }
@@ -264,7 +264,7 @@ fn a_set_with_a_request_that_waits_for_its_own_rank_completes_another_one() {
     everywhere(2, |world| {
         let u = world.window::<u8>(1)?;
         if world.rank() == 1 {
-            return world.send(0, 0, [5u8]).and_then(|()| world.barrier());
+            return world.message(0, 0).send([5u8]).and_then(|()| world.barrier());
         }
         let own = world.group([0])?;
         let access = u.start(&own)?;

@@ -305,7 +305,7 @@ pub fn busy(file: &str) -> Result<()> {
             0 => {
                 world.attach_buffer(LONG * 8 + 1024)?;
                 let begun = now();
-                world.bsend(1, 0, vec![begun as u64; LONG])?;
+                world.message(1, 0).buffered().send(vec![begun as u64; LONG])?;
                 while !served.exists() || now() < begun + 1_000_000_000 {
                     assert!(now() < begun + LIMIT, "rank 1 is not served while rank 0 computes");
                     (0..100_000).for_each(|_| std::hint::spin_loop());

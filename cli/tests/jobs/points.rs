@@ -153,7 +153,7 @@ fn messages(world: &World, fate: &Fate<'_>) -> Result<()> {
     if me == victim {
         world.recv::<u8>(peer, 33)?;
     } else if me == peer && sends(33) {
-        world.send(victim, 33, [0u8])?;
+        world.message(victim, 33).send([0u8])?;
     }
     world.barrier()?;
     let (sending, elements) = (AtomicBool::new(false), vec![me as u64; LEN]);
@@ -167,7 +167,7 @@ fn messages(world: &World, fate: &Fate<'_>) -> Result<()> {
             });
         }
         sending.store(me == victim, Ordering::Release);
-        let to = |to| if me == victim { world.send(to, 34, &elements) } else { Ok(()) };
+        let to = |to| if me == victim { world.message(to, 34).send(&elements) } else { Ok(()) };
         others().try_for_each(to)
     })?;
     if me != victim {
@@ -181,7 +181,7 @@ fn messages(world: &World, fate: &Fate<'_>) -> Result<()> {
         }
         while receives.wait_any()?.is_some() {}
     } else if sends(35) {
-        world.send(victim, 35, [0u8])?;
+        world.message(victim, 35).send([0u8])?;
     }
     world.barrier()?;
     if me == victim {
@@ -192,7 +192,7 @@ fn messages(world: &World, fate: &Fate<'_>) -> Result<()> {
         fate.at(me, 36);
         receives.wait_all()?;
     } else {
-        world.send(victim, 36, &elements)?;
+        world.message(victim, 36).send(&elements)?;
     }
     world.barrier()
 }

@@ -14,6 +14,131 @@ use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::calls::SendMode;
 use fencepost_planner::{ErrorClass, Result};
 
+/// A message to a rank, before its elements are sent: see [`World::message`].
+///
+/// One of [`synchronous`](Self::synchronous), [`buffered`](Self::buffered) and
+/// [`ready`](Self::ready) may change when its send is complete. If several are called, the last one
+/// counts.
+///
+/// ```
+/// # fencepost_runtime::ranks(2).run(|world| {
+/// if world.rank() == 0 {
+///     world.message(1, 0).synchronous().send([1u8, 2])?; // rank 1 has received it
+///     world.attach_buffer(1 << 10)?;
+///     world.message(1, 1).buffered().send([3u8])?; // this never waits
+///     world.detach_buffer()?;
+/// } else {
+///     assert_eq!(world.recv::<u8>(0, 0)?.0, [1, 2]);
+///     assert_eq!(world.recv::<u8>(0, 1)?.0, [3]);
+/// }
+/// # Ok(()) }).unwrap();
+/// ```
+///
+/// # Source
+/// MPI 4.1, section 3.4.
+#[must_use = "a message is sent by `.send(elements)` or `.isend(elements)`"]
+pub struct Message<'w, S = World> {
+    pub(super) sender: &'w S,
+    pub(super) to: Option<usize>,
+    pub(super) tag: u32,
+    pub(super) mode: SendMode,
+}
+
+impl<S> std::fmt::Debug for Message<'_, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { to, tag, mode, .. } = self;
+        f.debug_struct("Message")
+            .field("to", to)
+            .field("tag", tag)
+            .field("mode", mode)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'w, S> Message<'w, S> {
+    pub(super) fn new(sender: &'w S, to: Option<usize>, tag: u32) -> Self {
+        Self { sender, to, tag, mode: SendMode::Standard }
+    }
+
+    /// Makes the send complete only when a receive has taken the message.
+    #[doc(alias = "MPI_Ssend")]
+    #[doc(alias = "MPI_Issend")]
+    pub fn synchronous(mut self) -> Self {
+        self.mode = SendMode::Synchronous;
+        self
+    }
+
+    /// Promises that a receive waits for the message.
+    ///
+    /// If none waits when it arrives, the receive that takes it is `ASSERT`, and the message is
+    /// lost; the send does not report that.
+    #[doc(alias = "MPI_Rsend")]
+    #[doc(alias = "MPI_Irsend")]
+    pub fn ready(mut self) -> Self {
+        self.mode = SendMode::Ready;
+        self
+    }
+}
+
+impl Message<'_> {
+    /// Makes the send complete at once.
+    ///
+    /// The elements are copied. They may count against the buffer that was
+    /// [attached](World::attach_buffer) until this rank has been notified that the message was
+    /// received. The message can still be received after this rank has left.
+    ///
+    /// The send is `BUFFER` if no buffer is attached or it has no room: nothing was sent. A buffer
+    /// has room for at most 65,536 messages.
+    #[doc(alias = "MPI_Bsend")]
+    #[doc(alias = "MPI_Ibsend")]
+    pub fn buffered(mut self) -> Self {
+        self.mode = SendMode::Buffered;
+        self
+    }
+
+    /// Sends elements: a slice, or a pair of a slice and a range or [`Datatype`] that names
+    /// elements of it.
+    ///
+    /// The elements are read at the call and can be reused when it returns.
+    ///
+    /// The call returns at some time between its start and the receive. A rank keeps [some
+    /// messages](crate::Ranks::unexpected) that it has not received. If it keeps as many as it may,
+    /// or if a message is longer than those that are sent [at once](crate::Ranks::eager), the send
+    /// waits until a receive takes the message. A program that would also complete if each send
+    /// were [synchronous](Self::synchronous) does not depend on that. With
+    /// [`Check::Mpi`](crate::Check::Mpi) (`FENCEPOST_CHECK=mpi`) each send waits until a receive
+    /// takes the message, as a synchronous one does, so a program that depends on it is reported.
+    ///
+    /// # Errors
+    /// `RANK` for a rank that the world does not have, and `DISP` for elements that the slice does
+    /// not have: nothing was sent. `NO_MEM` if there is no memory for a copy. `PROC_FAILED` if the
+    /// receiver has left or died, or the world has ended. `BUFFER` as for
+    /// [`buffered`](Self::buffered).
+    ///
+    /// # Cost
+    /// One message with two copies of the elements. A long one takes an envelope, and then a copy
+    /// where memory is reached, otherwise two more messages for each 256 KiB.
+    ///
+    /// # Source
+    /// MPI 4.1, section 3.2.1 (MPI_SEND).
+    #[doc(alias = "MPI_Send")]
+    #[track_caller]
+    pub fn send<T: Element>(self, elements: impl SliceSource<T>) -> Result<()> {
+        let Self { sender: world, to, tag, mode } = self;
+        let call = Call::named(0, "Message::send");
+        let mut packed = Vec::new();
+        let bytes = world.bytes(elements.data().bytes(), size_of::<T>(), &mut packed, &call);
+        let sent = bytes.and_then(|bytes| match to {
+            Some(to) => {
+                let element = element_type::<T>();
+                messages::send(world.core(), &Outgoing { to, tag, element, bytes, mode }, &call)
+            }
+            None => world.core().alive(),
+        });
+        world.core().handler.report(sent)
+    }
+}
+
 /// Messages between two ranks, outside all windows. `planner/README.md` defines them in paragraphs
 /// 24 to 27.
 ///
@@ -22,19 +147,10 @@ use fencepost_planner::{ErrorClass, Result};
 /// neither ordered with nor mixed with the operations on any window, nor with the messages of
 /// another world.
 impl World {
-    /// Sends elements to a rank: a slice, or a pair of a slice and a range or [`Datatype`] that
-    /// names elements of it.
+    /// Begins a message to a rank, with a tag; [`send`](Message::send) and
+    /// [`isend`](Message::isend) send elements in it.
     ///
-    /// The elements are read at the call and can be reused when it returns. A send to `None` does
-    /// nothing.
-    ///
-    /// The call returns at some time between its start and the receive. A rank keeps [some
-    /// messages](crate::Ranks::unexpected) that it has not received. If it keeps as many as it may,
-    /// or if a message is longer than those that are sent [at once](crate::Ranks::eager), the send
-    /// waits until a receive takes the message. A program that would also complete if each send
-    /// were an [`ssend`](Self::ssend) does not depend on that. With
-    /// [`Check::Mpi`](crate::Check::Mpi) (`FENCEPOST_CHECK=mpi`) each send waits until a receive
-    /// takes the message, as an `ssend` does, so a program that depends on it is reported.
+    /// A message to `None` is sent to nobody, and nothing waits for it.
     ///
     /// ```
     /// # use fencepost_runtime as fencepost;
@@ -49,97 +165,12 @@ impl World {
     ///     }
     ///     assert_eq!(sum, 3);
     /// } else {
-    ///     world.send(0, 7, [world.rank() as u64; 2])?;
+    ///     world.message(0, 7).send([world.rank() as u64; 2])?;
     /// }
     /// # Ok(()) }).unwrap();
     /// ```
-    ///
-    /// # Errors
-    /// `RANK` for a rank that the world does not have, and `DISP` for elements that the slice does
-    /// not have: nothing was sent. `NO_MEM` if there is no memory for a copy. `PROC_FAILED` if the
-    /// receiver has left or died, or the world has ended.
-    ///
-    /// # Cost
-    /// One message with two copies of the elements. A long one takes an envelope, and then a copy
-    /// where memory is reached, otherwise two more messages for each 256 KiB.
-    ///
-    /// # Source
-    /// MPI 4.1, section 3.2.1 (MPI_SEND).
-    #[doc(alias = "MPI_Send")]
-    #[track_caller]
-    pub fn send<T: Element>(
-        &self,
-        to: impl Into<Option<usize>>,
-        tag: u32,
-        elements: impl SliceSource<T>,
-    ) -> Result<()> {
-        let call = Call::named(0, "World::send");
-        self.sent(SendMode::Standard, to.into(), tag, elements, &call)
-    }
-
-    /// Sends as [`send`](Self::send) does, and returns when a receive has taken the message.
-    ///
-    /// # Errors
-    /// As [`send`](Self::send).
-    ///
-    /// # Source
-    /// MPI 4.1, section 3.4 (MPI_SSEND).
-    #[doc(alias = "MPI_Ssend")]
-    #[track_caller]
-    pub fn ssend<T: Element>(
-        &self,
-        to: impl Into<Option<usize>>,
-        tag: u32,
-        elements: impl SliceSource<T>,
-    ) -> Result<()> {
-        let call = Call::named(0, "World::ssend");
-        self.sent(SendMode::Synchronous, to.into(), tag, elements, &call)
-    }
-
-    /// Sends as [`send`](Self::send) does, but never waits.
-    ///
-    /// The elements are copied. They may count against the buffer that was
-    /// [attached](Self::attach_buffer) until this rank has been notified that the message was
-    /// received. The message can still be received after this rank has left.
-    ///
-    /// # Errors
-    /// As [`send`](Self::send). Also `BUFFER` if no buffer is attached or it has no room: nothing
-    /// was sent. A buffer has room for at most 65,536 messages.
-    ///
-    /// # Source
-    /// MPI 4.1, section 3.4 (MPI_BSEND).
-    #[doc(alias = "MPI_Bsend")]
-    #[track_caller]
-    pub fn bsend<T: Element>(
-        &self,
-        to: impl Into<Option<usize>>,
-        tag: u32,
-        elements: impl SliceSource<T>,
-    ) -> Result<()> {
-        let call = Call::named(0, "World::bsend");
-        self.sent(SendMode::Buffered, to.into(), tag, elements, &call)
-    }
-
-    /// Sends as [`send`](Self::send) does, and promises that a receive waits for the message.
-    ///
-    /// If none waits when it arrives, the receive that takes it is `ASSERT`, and the message is
-    /// lost; the send does not report that.
-    ///
-    /// # Errors
-    /// As [`send`](Self::send).
-    ///
-    /// # Source
-    /// MPI 4.1, section 3.4 (MPI_RSEND).
-    #[doc(alias = "MPI_Rsend")]
-    #[track_caller]
-    pub fn rsend<T: Element>(
-        &self,
-        to: impl Into<Option<usize>>,
-        tag: u32,
-        elements: impl SliceSource<T>,
-    ) -> Result<()> {
-        let call = Call::named(0, "World::rsend");
-        self.sent(SendMode::Ready, to.into(), tag, elements, &call)
+    pub fn message(&self, to: impl Into<Option<usize>>, tag: u32) -> Message<'_> {
+        Message::new(self, to.into(), tag)
     }
 
     /// Waits for a message from this rank, or from [`Any`](crate::Any), with this tag, or any, and
@@ -149,8 +180,8 @@ impl World {
     ///
     /// # Errors
     /// `RANK` for a rank that the world does not have. In these three cases the message is lost:
-    /// `TYPE` if it has elements of another type, `ASSERT` if it was sent by an
-    /// [`rsend`](Self::rsend) too early, and `NO_MEM` if there is no memory for it. `PROC_FAILED`
+    /// `TYPE` if it has elements of another type, `ASSERT` if it was
+    /// [ready](Message::ready) too early, and `NO_MEM` if there is no memory for it. `PROC_FAILED`
     /// if the sender has left or died, or the world has ended; for a receive from any, if no other
     /// rank is left or one has failed.
     ///
@@ -199,13 +230,13 @@ impl World {
         self.core().handler.report(received)
     }
 
-    /// Sends as [`send`](Self::send) does and receives as [`recv_into`](Self::recv_into) does, in
+    /// Sends as [`Message::send`] does and receives as [`recv_into`](Self::recv_into) does, in
     /// whichever order the messages come.
     ///
     /// Ranks that all call it do not wait for each other in a cycle.
     ///
     /// # Errors
-    /// As [`send`](Self::send) and [`recv_into`](Self::recv_into).
+    /// As [`Message::send`] and [`recv_into`](Self::recv_into).
     ///
     /// # Source
     /// MPI 4.1, section 3.10 (MPI_SENDRECV).
@@ -266,7 +297,7 @@ impl World {
         self.core().handler.report(found)
     }
 
-    /// Attaches a buffer of this number of bytes for [buffered sends](Self::bsend) in this world.
+    /// Attaches a buffer of this number of bytes for [buffered sends](Message::buffered) in this world.
     ///
     /// Memory is allocated as the messages need it.
     ///
@@ -296,26 +327,6 @@ impl World {
     pub fn detach_buffer(&self) -> Result<usize> {
         let call = Call::named(0, "World::detach_buffer");
         self.core().handler.report(messages::detach(self.core(), &call))
-    }
-
-    fn sent<T: Element>(
-        &self,
-        mode: SendMode,
-        to: Option<usize>,
-        tag: u32,
-        elements: impl SliceSource<T>,
-        call: &Call,
-    ) -> Result<()> {
-        let mut packed = Vec::new();
-        let bytes = self.bytes(elements.data().bytes(), size_of::<T>(), &mut packed, call);
-        let sent = bytes.and_then(|bytes| match to {
-            Some(to) => {
-                let element = element_type::<T>();
-                messages::send(self.core(), &Outgoing { to, tag, element, bytes, mode }, call)
-            }
-            None => self.core().alive(),
-        });
-        self.core().handler.report(sent)
     }
 
     /// Returns the bytes of the elements to send, one after another.

@@ -427,7 +427,7 @@ impl Ranks {
     /// The default is 16,384, and 1,048,576 to a rank of another host or by TCP. It is never more
     /// than an equal part of [`unexpected`](Self::unexpected), less 64; 0 allows only empty
     /// messages. Of longer messages only the envelope is sent at first; the elements follow when a
-    /// receive has taken it. So a [send](crate::World::send) of a longer message waits for its
+    /// receive has taken it. So a [send](crate::Message::send) of a longer message waits for its
     /// receive. [`run()`] reads `FENCEPOST_EAGER`.
     pub fn eager(mut self, bytes: usize) -> Self {
         self.eager = Some(bytes);
@@ -437,7 +437,7 @@ impl Ranks {
     /// Sets how many bytes of messages a rank keeps for receives to come.
     ///
     /// The default is 16 MiB. Each of the ranks may fill an equal part, and a message takes 64
-    /// bytes in addition to its elements. A [send](crate::World::send) that finds no room waits for
+    /// bytes in addition to its elements. A [send](crate::Message::send) that finds no room waits for
     /// its receive, and its elements stay with the sender; nothing is dropped. The variable is
     /// `FENCEPOST_UNEXPECTED`.
     ///

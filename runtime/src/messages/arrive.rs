@@ -350,7 +350,7 @@ mod tests {
                 let part = world.split(Some(0), 0)?.expect("a part of the world");
                 if world.rank() == 0 {
                     part.attach_buffer(1 << 24)?;
-                    part.bsend(1, 0, vec![1u64; LEN])?;
+                    part.message(1, 0).buffered().send(vec![1u64; LEN])?;
                     part.recv::<u8>(1, 1)?;
                     let before = part.meter().total().bytes;
                     part.leave(Leave::Finished);
@@ -358,7 +358,7 @@ mod tests {
                     return world.barrier();
                 }
                 assert!(part.recv::<u64>(0, 0)?.0 == [1; LEN]);
-                part.send(0, 1, [0u8])?;
+                part.message(0, 1).send([0u8])?;
                 world.barrier()
             });
             run.unwrap_or_else(|error| panic!("{transport:?}: {error}"));
@@ -374,11 +374,11 @@ mod tests {
                 let part = world.split(Some(0), 0)?.expect("a part of the world");
                 if world.rank() == 0 {
                     part.attach_buffer(1 << 24)?;
-                    part.bsend(1, 0, vec![1u64; LEN])?;
+                    part.message(1, 0).buffered().send(vec![1u64; LEN])?;
                     while !is_asked_for.load(Ordering::Acquire) {
                         std::thread::yield_now();
                     }
-                    part.bsend(1, 0, vec![2u64; LEN])?;
+                    part.message(1, 0).buffered().send(vec![2u64; LEN])?;
                     drop(part);
                     return world.barrier();
                 }

@@ -39,7 +39,7 @@ pub(crate) enum Begun {
 /// Begins to send. Returns `None` if the send is complete.
 ///
 /// # Errors
-/// As `World::isend` and the other calls that begin a send: nothing was sent.
+/// As `Message::isend`: nothing was sent.
 ///
 /// # Safety
 /// Unless the send is buffered, the elements stay unchanged until it is complete, or was [taken

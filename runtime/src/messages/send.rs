@@ -56,7 +56,7 @@ impl Attendant for Attends {
 /// Sends a message, and waits until the send is complete.
 ///
 /// # Errors
-/// As `World::send` and the other calls that send.
+/// As `Message::send`.
 pub(crate) fn send(world: &WorldCore, outgoing: &Outgoing<'_>, call: &Call) -> Result<()> {
     world.alive()?;
     rank_of(world, outgoing.to, call)?;

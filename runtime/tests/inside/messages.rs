@@ -27,18 +27,18 @@ fn program(world: &World) -> Result<()> {
         let (mut short, mut long) = ([0u64; 3], vec![0u64; 50_000]);
         let late = world.irecv_into(other, 5, vec![0u64; 40_000])?;
         world.sendrecv(other, 1, [round, 2, 3], other, 1, &mut short)?;
-        world.bsend(other, 2, [round; 100])?;
+        world.message(other, 2).buffered().send([round; 100])?;
         world.sendrecv(other, 3, vec![round; 50_000], Any, 3, &mut long)?;
         let (values, _) = world.recv::<u64>(other, 2)?;
         if values.len() > 100 {
             return Err(Error::new(ErrorClass::Other, format!("{} elements came", values.len())));
         }
         if world.rank() == 0 {
-            world.ssend(1, 4, [round])?;
+            world.message(1, 4).synchronous().send([round])?;
         } else {
             world.recv_into(0, 4, &mut short)?;
         }
-        let send = world.isend(other, 5, vec![round; 40_000])?;
+        let send = world.message(other, 5).isend(vec![round; 40_000])?;
         late.wait()?;
         send.wait()?;
     }
@@ -51,7 +51,7 @@ fn leaving(world: &World) -> Result<()> {
     let part = world.split(Some(0), 0)?.expect("a part of the world");
     if world.rank() == 0 {
         part.attach_buffer(1 << 20)?;
-        part.bsend(1, 0, vec![1u64; 50_000])?;
+        part.message(1, 0).buffered().send(vec![1u64; 50_000])?;
         drop(part);
         return world.barrier();
     }

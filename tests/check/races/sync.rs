@@ -181,7 +181,7 @@ pub(crate) const CASES: &[Case] = &[
             0 => {
                 let lock = u.lock(1, LockType::Shared)?;
                 lock.put([1], 3)?; // CONFLICT
-                world.send(1, 0, [1_u8])?;
+                world.message(1, 0).send([1_u8])?;
                 lock.unlock()
             }
             1 => world.recv::<u8>(0, 0).and_then(|_| {
@@ -195,7 +195,7 @@ pub(crate) const CASES: &[Case] = &[
         let u = world.lock_window::<u64>(16)?;
         let ended = match world.rank() {
             0 => under(&u, LockType::Shared, |lock| lock.put([1], 3))
-                .and_then(|()| world.send(1, 0, [1_u8])),
+                .and_then(|()| world.message(1, 0).send([1_u8])),
             1 => world.recv::<u8>(0, 0).and_then(|_| u.local(|part| part.get(3)).map(drop)),
             _ => Ok(()),
         };
@@ -205,7 +205,7 @@ pub(crate) const CASES: &[Case] = &[
         let u = world.lock_window::<u64>(16)?;
         let ended = match world.rank() {
             0 => under(&u, LockType::Shared, |lock| lock.put([1], 3))
-                .and_then(|()| world.send(2, 0, [1_u8])),
+                .and_then(|()| world.message(2, 0).send([1_u8])),
             2 => world.recv::<u8>(0, 0)
                 .and_then(|_| under(&u, LockType::Shared, |lock| lock.get(3).map(drop))),
             _ => Ok(()),
@@ -217,14 +217,14 @@ pub(crate) const CASES: &[Case] = &[
         let u = world.lock_window::<u64>(16)?;
         let ended = match world.rank() {
             0 => under(&u, LockType::Shared, |lock| lock.put([1], 3)) // CONFLICT
-                .and_then(|()| world.send(1, 0, [1_u8])),
+                .and_then(|()| world.message(1, 0).send([1_u8])),
             1 => world.recv::<u8>(0, 0).map(drop),
             2 => under(&u, LockType::Shared, |lock| lock.get(3).map(drop)), // CONFLICT
             _ => Ok(()),
         };
         // Rank 1 receives also where rank 0 has found the conflict.
         if world.rank() == 0 && ended.is_err() {
-            world.send(1, 0, [1_u8])?;
+            world.message(1, 0).send([1_u8])?;
         }
         over(u, ended)
     })),

@@ -201,8 +201,8 @@ pub const WAITS: &[(&str, Wait)] = &[
     ("recv_into", |world, meet| meet().and_then(|()| world.recv_into(COMPUTES, 0, &mut [0u64]).map(drop))),
     ("probe", |world, meet| meet().and_then(|()| world.probe(COMPUTES, 0).map(drop))),
     ("try_probe", |world, meet| meet().and_then(|()| until(|| world.try_probe(COMPUTES, 0)))),
-    ("send", |world, meet| meet().and_then(|()| world.send(COMPUTES, 0, vec![1u64; LONG]))),
-    ("ssend", |world, meet| meet().and_then(|()| world.ssend(COMPUTES, 0, [1u64]))),
+    ("send", |world, meet| meet().and_then(|()| world.message(COMPUTES, 0).send(vec![1u64; LONG]))),
+    ("ssend", |world, meet| meet().and_then(|()| world.message(COMPUTES, 0).synchronous().send([1u64]))),
     ("sendrecv", |world, meet| {
         meet()?;
         world.sendrecv(COMPUTES, 0, [1u64], COMPUTES, 0, &mut [0u64]).map(drop)
@@ -210,12 +210,12 @@ pub const WAITS: &[(&str, Wait)] = &[
     ("detach_buffer", |world, meet| {
         meet()?;
         world.attach_buffer(LONG * 8)?;
-        world.bsend(COMPUTES, 0, vec![1u64; LONG])?;
+        world.message(COMPUTES, 0).buffered().send(vec![1u64; LONG])?;
         world.detach_buffer().map(drop)
     }),
     ("isend", |world, meet| {
         meet()?;
-        Ok(world.isend(COMPUTES, 0, vec![1u64; LONG])?.wait().map(drop)?)
+        Ok(world.message(COMPUTES, 0).isend(vec![1u64; LONG])?.wait().map(drop)?)
     }),
     ("irecv", |world, meet| {
         meet()?;

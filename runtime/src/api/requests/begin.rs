@@ -1,5 +1,6 @@
-//! The calls of a [`World`] that begin sends and receives.
+//! The calls of a [`World`] and of a [`Message`] that begin sends and receives.
 
+use crate::api::messages::Message;
 use crate::api::refused::Refused;
 use crate::api::requests::{Held, Request};
 use crate::kernel::element::{Element, element_type};
@@ -10,10 +11,9 @@ use crate::state::messages::status::{Sources, Tags};
 use crate::state::world::World;
 use fencepost_planner::Result;
 use fencepost_planner::datatype::Datatype;
-use fencepost_planner::ir::calls::SendMode;
 use std::ptr::NonNull;
 
-impl World {
+impl Message<'_> {
     /// Begins to [send](Self::send) all elements of a list, and never waits.
     ///
     /// The request owns the list until it is complete. With [`Check::Mpi`](crate::Check::Mpi), even
@@ -23,7 +23,7 @@ impl World {
     /// # fencepost_runtime::ranks(2).run(|world| {
     /// let other = 1 - world.rank();
     /// // No send waits for the other rank's receive.
-    /// let sends = [0, 1].map(|tag| world.isend(other, tag, vec![tag; 100_000]));
+    /// let sends = [0, 1].map(|tag| world.message(other, tag).isend(vec![tag; 100_000]));
     /// for tag in [1, 0] {
     ///     assert_eq!(world.recv::<u32>(other, tag)?.0, vec![tag; 100_000]);
     /// }
@@ -37,7 +37,8 @@ impl World {
     /// `RANK` for a rank that the world does not have. `NO_MEM` if there is no memory for a copy,
     /// or if 65,536 messages of this rank wait for their receives; messages that wait only because
     /// of [`Check::Mpi`](crate::Check::Mpi) do not count. `PROC_FAILED` if the receiver has left or
-    /// died, or the world has ended. The error returns the list, and nothing was sent.
+    /// died, or the world has ended. `BUFFER` as for [`buffered`](Self::buffered). The error
+    /// returns the list, and nothing was sent.
     ///
     /// # Cost
     /// As [`send`](Self::send), and two small allocations if the request is not complete at once.
@@ -46,72 +47,28 @@ impl World {
     /// MPI 4.1, section 3.7.2 (MPI_ISEND).
     #[doc(alias = "MPI_Isend")]
     #[track_caller]
-    pub fn isend<T: Element>(
-        &self,
-        to: impl Into<Option<usize>>,
-        tag: u32,
-        elements: Vec<T>,
-    ) -> Result<Request<Vec<T>>, Refused<Vec<T>>> {
-        self.begun(SendMode::Standard, to.into(), tag, elements, &Call::named(0, "World::isend"))
+    pub fn isend<T: Element>(self, elements: Vec<T>) -> Result<Request<Vec<T>>, Refused<Vec<T>>> {
+        let Self { sender: world, to, tag, mode } = self;
+        let call = Call::named(0, "Message::isend");
+        let core = world.core();
+        let begun = match to {
+            None => core.alive().map(|()| None),
+            Some(to) => {
+                let (element, bytes) = (element_type::<T>(), bytemuck::cast_slice(&elements));
+                let outgoing = Outgoing { to, tag, element, bytes, mode };
+                // SAFETY: the request has the list until the send is complete or was taken back, or
+                // leaks it; it moves the list, but not its elements, and shows it to nobody.
+                unsafe { messages::begin_send(core, &outgoing, &call) }
+            }
+        };
+        match begun {
+            Ok(begun) => Ok(Request::new(core, begun, Held::Here(elements))),
+            Err(error) => Err(Refused::new(elements, core.handler.reported(error))),
+        }
     }
+}
 
-    /// Begins to send as [`isend`](Self::isend) does; the request is complete when a receive has
-    /// taken the message.
-    ///
-    /// # Errors
-    /// As [`isend`](Self::isend).
-    ///
-    /// # Source
-    /// MPI 4.1, section 3.7.2 (MPI_ISSEND).
-    #[doc(alias = "MPI_Issend")]
-    #[track_caller]
-    pub fn issend<T: Element>(
-        &self,
-        to: impl Into<Option<usize>>,
-        tag: u32,
-        elements: Vec<T>,
-    ) -> Result<Request<Vec<T>>, Refused<Vec<T>>> {
-        self.begun(SendMode::Synchronous, to.into(), tag, elements, &Call::named(0, "World::issend"))
-    }
-
-    /// Begins to send as [`isend`](Self::isend) does; the request is complete at once, as
-    /// [`bsend`](Self::bsend) is.
-    ///
-    /// # Errors
-    /// As [`isend`](Self::isend), and `BUFFER` as for [`bsend`](Self::bsend).
-    ///
-    /// # Source
-    /// MPI 4.1, section 3.7.2 (MPI_IBSEND).
-    #[doc(alias = "MPI_Ibsend")]
-    #[track_caller]
-    pub fn ibsend<T: Element>(
-        &self,
-        to: impl Into<Option<usize>>,
-        tag: u32,
-        elements: Vec<T>,
-    ) -> Result<Request<Vec<T>>, Refused<Vec<T>>> {
-        self.begun(SendMode::Buffered, to.into(), tag, elements, &Call::named(0, "World::ibsend"))
-    }
-
-    /// Begins to send as [`isend`](Self::isend) does, and promises that a receive waits for the
-    /// message, as [`rsend`](Self::rsend) does.
-    ///
-    /// # Errors
-    /// As [`isend`](Self::isend).
-    ///
-    /// # Source
-    /// MPI 4.1, section 3.7.2 (MPI_IRSEND).
-    #[doc(alias = "MPI_Irsend")]
-    #[track_caller]
-    pub fn irsend<T: Element>(
-        &self,
-        to: impl Into<Option<usize>>,
-        tag: u32,
-        elements: Vec<T>,
-    ) -> Result<Request<Vec<T>>, Refused<Vec<T>>> {
-        self.begun(SendMode::Ready, to.into(), tag, elements, &Call::named(0, "World::irsend"))
-    }
-
+impl World {
     /// Begins to [receive](Self::recv) a message of any length, and never waits.
     ///
     /// # Errors
@@ -168,31 +125,6 @@ impl World {
         match unsafe { messages::begin_receive::<T>(self.core(), wanted, &call) } {
             Ok(begun) => Ok(Request::new(self.core(), begun, Held::Here(room))),
             Err(error) => Err(Refused::new(room, self.core().handler.reported(error))),
-        }
-    }
-
-    fn begun<T: Element>(
-        &self,
-        mode: SendMode,
-        to: Option<usize>,
-        tag: u32,
-        elements: Vec<T>,
-        call: &Call,
-    ) -> Result<Request<Vec<T>>, Refused<Vec<T>>> {
-        let core = self.core();
-        let begun = match to {
-            None => core.alive().map(|()| None),
-            Some(to) => {
-                let (element, bytes) = (element_type::<T>(), bytemuck::cast_slice(&elements));
-                let outgoing = Outgoing { to, tag, element, bytes, mode };
-                // SAFETY: the request has the list until the send is complete or was taken back, or
-                // leaks it; it moves the list, but not its elements, and shows it to nobody.
-                unsafe { messages::begin_send(core, &outgoing, call) }
-            }
-        };
-        match begun {
-            Ok(begun) => Ok(Request::new(core, begun, Held::Here(elements))),
-            Err(error) => Err(Refused::new(elements, core.handler.reported(error))),
         }
     }
 }

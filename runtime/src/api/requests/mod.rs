@@ -38,7 +38,7 @@ use std::rc::Rc;
 /// # fencepost_runtime::ranks(2).run(|world| {
 /// let other = 1 - world.rank();
 /// let receive = world.irecv::<u64>(other, 7)?;
-/// let send = world.isend(other, 7, vec![world.rank() as u64; 1000])?;
+/// let send = world.message(other, 7).isend(vec![world.rank() as u64; 1000])?;
 /// // .. compute ..
 /// let (values, status) = receive.wait()?;
 /// assert_eq!((values, status.source), (vec![other as u64; 1000], Some(other)));
@@ -190,7 +190,7 @@ impl<B> Request<B> {
     ///
     /// # Errors
     /// Those of the call that does the same at once, such as [`World::recv`](crate::World::recv) or
-    /// [`World::ssend`](crate::World::ssend). The error returns the buffer; after `PROC_FAILED` the
+    /// [`Message::send`](crate::Message::send). The error returns the buffer; after `PROC_FAILED` the
     /// world has ended.
     ///
     /// # Source

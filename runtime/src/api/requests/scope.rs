@@ -1,5 +1,6 @@
 //! [`Scope`]: requests that borrow their buffers.
 
+use crate::api::messages::Message;
 use crate::api::requests::{Held, Request};
 use crate::api::scoped::Destination;
 use crate::collect::operation::SliceSource;
@@ -9,7 +10,6 @@ use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
 use crate::state::messages::status::{Sources, Tags};
 use crate::state::world::World;
-use fencepost_planner::ir::calls::SendMode;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{Loss, Lost};
 use std::cell::{Cell, RefCell};
@@ -66,7 +66,7 @@ impl World {
     /// let (values, mut halo) = ([world.rank() as u32; 6], [0; 8]);
     /// world.scope(|scope| {
     ///     let _halo = scope.irecv_into(other, 0, (&mut halo, 1..7))?;
-    ///     let _values = scope.isend(other, 0, &values)?;
+    ///     let _values = scope.message(other, 0).isend(&values)?;
     ///     Ok(())
     /// })?;
     /// assert_eq!(halo[1..7], [other as u32; 6]);
@@ -108,47 +108,10 @@ impl World {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Begins to send borrowed elements as [`World::isend`] does: a slice, or a pair of a slice and
-    /// a range or [`Datatype`](fencepost_planner::datatype::Datatype).
-    ///
-    /// # Errors
-    /// As [`World::isend`]; also `DISP` for elements that the slice does not have.
-    #[track_caller]
-    pub fn isend<T: Element>(
-        &'scope self,
-        to: impl Into<Option<usize>>,
-        tag: u32,
-        elements: impl SliceSource<T> + 'env,
-    ) -> Result<Request<()>> {
-        self.begun(SendMode::Standard, to.into(), tag, elements, &Call::named(0, "Scope::isend"))
-    }
-
-    /// Begins to send borrowed elements as [`World::issend`] does.
-    ///
-    /// # Errors
-    /// As [`isend`](Self::isend).
-    #[track_caller]
-    pub fn issend<T: Element>(
-        &'scope self,
-        to: impl Into<Option<usize>>,
-        tag: u32,
-        elements: impl SliceSource<T> + 'env,
-    ) -> Result<Request<()>> {
-        self.begun(SendMode::Synchronous, to.into(), tag, elements, &Call::named(0, "Scope::issend"))
-    }
-
-    /// Begins to send borrowed elements as [`World::irsend`] does.
-    ///
-    /// # Errors
-    /// As [`isend`](Self::isend).
-    #[track_caller]
-    pub fn irsend<T: Element>(
-        &'scope self,
-        to: impl Into<Option<usize>>,
-        tag: u32,
-        elements: impl SliceSource<T> + 'env,
-    ) -> Result<Request<()>> {
-        self.begun(SendMode::Ready, to.into(), tag, elements, &Call::named(0, "Scope::irsend"))
+    /// Begins a message as [`World::message`] does; [`isend`](Message::isend) begins to send
+    /// borrowed elements in it.
+    pub fn message(&'scope self, to: impl Into<Option<usize>>, tag: u32) -> Message<'scope, Self> {
+        Message::new(self, to.into(), tag)
     }
 
     /// Begins to receive into borrowed elements as [`World::irecv_into`] does.
@@ -172,32 +135,6 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         });
         let begun = core.handler.report(begun)?;
         self.keep(begun.as_ref(), None);
-        Ok(Request::new(core, begun, Held::Here(())).scoped())
-    }
-
-    fn begun<T: Element>(
-        &'scope self,
-        mode: SendMode,
-        to: Option<usize>,
-        tag: u32,
-        elements: impl SliceSource<T> + 'env,
-        call: &Call,
-    ) -> Result<Request<()>> {
-        let core = self.world.core();
-        let mut source = Source(NonNull::from(Box::leak(Box::new(elements))), Vec::new());
-        // SAFETY: it is a box that was leaked, and nobody writes it.
-        let elements = unsafe { source.0.as_ref() };
-        let packed = &mut source.1;
-        let begun =
-            self.world.bytes(elements.data().bytes(), size_of::<T>(), packed, call).and_then(|bytes| {
-                let Some(to) = to else { return core.alive().map(|()| None) };
-                let outgoing = Outgoing { to, tag, element: element_type::<T>(), bytes, mode };
-                // SAFETY: the elements are borrowed for longer than this scope is open, or kept
-                // with it; and the scope completes the send, or takes it back.
-                unsafe { messages::begin_send(core, &outgoing, call) }
-            });
-        let begun = core.handler.report(begun)?;
-        self.keep(begun.as_ref(), Some(Box::new(source)));
         Ok(Request::new(core, begun, Held::Here(())).scoped())
     }
 
@@ -242,6 +179,36 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         }
         guard.over();
         result
+    }
+}
+
+impl<'scope, 'env> Message<'scope, Scope<'scope, 'env>> {
+    /// Begins to send borrowed elements: a slice, or a pair of a slice and a range or
+    /// [`Datatype`](fencepost_planner::datatype::Datatype).
+    ///
+    /// # Errors
+    /// As [`isend`](Message::isend) in a world; also `DISP` for elements that the slice does not
+    /// have.
+    #[track_caller]
+    pub fn isend<T: Element>(self, elements: impl SliceSource<T> + 'env) -> Result<Request<()>> {
+        let Self { sender: scope, to, tag, mode } = self;
+        let call = Call::named(0, "Message::isend");
+        let core = scope.world.core();
+        let mut source = Source(NonNull::from(Box::leak(Box::new(elements))), Vec::new());
+        // SAFETY: it is a box that was leaked, and nobody writes it.
+        let elements = unsafe { source.0.as_ref() };
+        let packed = &mut source.1;
+        let begun =
+            scope.world.bytes(elements.data().bytes(), size_of::<T>(), packed, &call).and_then(|bytes| {
+                let Some(to) = to else { return core.alive().map(|()| None) };
+                let outgoing = Outgoing { to, tag, element: element_type::<T>(), bytes, mode };
+                // SAFETY: the elements are borrowed for longer than this scope is open, or kept
+                // with it; and the scope completes the send, or takes it back.
+                unsafe { messages::begin_send(core, &outgoing, &call) }
+            });
+        let begun = core.handler.report(begun)?;
+        scope.keep(begun.as_ref(), Some(Box::new(source)));
+        Ok(Request::new(core, begun, Held::Here(())).scoped())
     }
 }
 

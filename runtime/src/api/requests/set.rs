@@ -27,7 +27,7 @@ use std::task::Poll;
 /// # fencepost_runtime::ranks(4).run(|world| {
 /// if world.rank() > 0 {
 ///     for value in 0..10u64 {
-///         world.send(0, 0, [value])?;
+///         world.message(0, 0).send([value])?;
 ///     }
 ///     return Ok(());
 /// }
@@ -210,7 +210,7 @@ impl<B> RequestSet<B> {
     /// assert_eq!(requests.test_any()?, Poll::Ready(None));
     /// requests.push(world.irecv::<u8>(0, 0)?)?;
     /// assert_eq!(requests.test_any()?, Poll::Pending);
-    /// world.send(0, 0, [7u8])?;
+    /// world.message(0, 0).send([7u8])?;
     /// let Poll::Ready(Some(completed)) = requests.test_any()? else { panic!("it has come") };
     /// assert_eq!(completed.buffer, [7]);
     /// # Ok(()) }).unwrap();

@@ -13,12 +13,12 @@ fn main() -> Result<()> {
             let s = bench(world, || {
                 if world.rank() == 0 {
                     part[0] += 1;
-                    world.send(1, 1, &part)?;
+                    world.message(1, 1).send(&part)?;
                     world.recv_into(1, 1, &mut part)?;
                 } else {
                     world.recv_into(0, 1, &mut part)?;
                     part[last] += 1;
-                    world.send(0, 1, &part)?;
+                    world.message(0, 1).send(&part)?;
                 }
                 Ok(())
             })?;
