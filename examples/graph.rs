@@ -75,8 +75,10 @@ fn distributed(options: &Options) -> Result<Option<Vec<u32>>> {
             }
         }
         let (sources, targets) = (world.group(sources)?, world.group(out.keys().copied())?);
-        let there: BTreeMap<usize, Datatype> =
-            out.iter().map(|(&to, (_, there))| (to, Datatype::elements(there.iter().copied()))).collect();
+        let there: BTreeMap<usize, Datatype> = out
+            .iter()
+            .map(|(&to, (_, there))| Ok((to, Datatype::elements(there.iter().copied())?)))
+            .collect::<Result<_>>()?;
         let clock = Instant::now();
         for _ in 0..options.rounds {
             let mut values: BTreeMap<usize, Vec<u32>> = BTreeMap::new();

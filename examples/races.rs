@@ -30,7 +30,7 @@ fn corners(world: &World) -> Result<()> {
     let mut u = world.window::<f64>(6 * 6)?;
     let column = |at: i64| Datatype::nest(at, &[(6, 6)], 1);
     u.put(24..30).to((me + 1) % size, 0..6)?;
-    u.put(column(4)).to((me + size - 1) % size, column(0))?;
+    u.put(column(4)?).to((me + size - 1) % size, column(0)?)?;
     u.fence()
 }
 

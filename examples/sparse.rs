@@ -88,7 +88,7 @@ fn localise(rank: usize, ranks: usize, rows: usize) -> (Vec<Need>, Vec<Vec<usize
 #[superstep]
 fn fetch(x: &mut Window<f64>, needs: &[Need]) -> Result<()> {
     for (owner, first, elements) in needs {
-        x.get(*first..*first + elements.len()).from(*owner, Datatype::elements(elements.iter().copied()))?;
+        x.get(*first..*first + elements.len()).from(*owner, Datatype::elements(elements.iter().copied())?)?;
     }
     Ok(())
 }

@@ -333,7 +333,7 @@ pub use bytemuck;
 pub use fencepost_macros::{Element, superstep};
 pub use fencepost_planner::census::Census;
 pub use fencepost_planner::conflicts::{Conflict, Touch};
-pub use fencepost_planner::datatype::{Datatype, Repeat};
+pub use fencepost_planner::datatype::Datatype;
 pub use fencepost_planner::element::Op;
 pub use fencepost_planner::ir::pattern::{Kind, Mode, Order, Site};
 pub use fencepost_planner::ir::schedule::Placement;

@@ -43,10 +43,10 @@ const WINDOWS: &[Row<Window<f32>>] = &[
         u.post_part(&with.own, 2..5).map(drop).map_err(given_back)
     }),
     ("post_part: elements before the beginning", Disp, |with, u| {
-        u.post_part(&with.own, Datatype::elements([-1])).map(drop).map_err(given_back)
+        u.post_part(&with.own, Datatype::elements([-1]).unwrap()).map(drop).map_err(given_back)
     }),
     ("post_part: the greatest number", Disp, |with, u| {
-        u.post_part(&with.own, Datatype::elements([(1_i64 << 62) - 1])).map(drop).map_err(given_back)
+        u.post_part(&with.own, Datatype::elements([(1_i64 << 62) - 1]).unwrap()).map(drop).map_err(given_back)
     }),
     ("post: with a put for the fence", RmaSync, |with, mut u| {
         u.put([0.0]).to(0, 0)?;
@@ -140,10 +140,10 @@ const ACCESSES: &[Borrowing<fencepost::Access<f32>>] = &[
     }),
     ("put: fewer than the range", Size, |with, a| a.put([1.0]).to(with.world.rank(), 0..2)),
     ("put: more than the datatype", Size, |with, a| {
-        a.put(&[1.0; 3]).to(with.world.rank(), Datatype::elements([0, 2]))
+        a.put(&[1.0; 3]).to(with.world.rank(), Datatype::elements([0, 2]).unwrap())
     }),
     ("put: a datatype before the beginning", Disp, |with, a| {
-        a.put([1.0]).to(with.world.rank(), Datatype::elements([-4]))
+        a.put([1.0]).to(with.world.rank(), Datatype::elements([-4]).unwrap())
     }),
     ("put: a part that is not in the slice", Disp, |with, a| {
         a.put((&[1.0, 2.0], 1..3)).to(with.world.rank(), 0)
@@ -158,7 +158,7 @@ const ACCESSES: &[Borrowing<fencepost::Access<f32>>] = &[
     ("fetch: a target that was not named", RmaSync, |with, a| a.fetch(1 - with.world.rank(), 0).map(drop)),
     ("fetch: elements behind the end", Disp, |with, a| a.fetch(with.world.rank(), 1..5).map(drop)),
     ("fetch: an element before the beginning", Disp, |with, a| {
-        a.fetch(with.world.rank(), Datatype::elements([-1])).map(drop)
+        a.fetch(with.world.rank(), Datatype::elements([-1]).unwrap()).map(drop)
     }),
     ("fetch: more than any memory", NoMem, |_, a| a.fetch(None, 0..usize::MAX / 8).map(drop)),
 ];
@@ -196,7 +196,7 @@ const LOCKS: &[Borrowing<LockWindow<f32>>] = &[
         u.lock(1, LockType::Shared)?.put((&[1.0], 1..2), 0)
     }),
     ("put: a datatype before the beginning", Disp, |_, u| {
-        u.lock(1, LockType::Shared)?.put([1.0], Datatype::elements([-1]))
+        u.lock(1, LockType::Shared)?.put([1.0], Datatype::elements([-1]).unwrap())
     }),
     ("accumulate: an operator of integers", Operator, |_, u| {
         u.lock(1, LockType::Shared)?.accumulate([1.0], Op::Band, 0)
@@ -209,7 +209,7 @@ const LOCKS: &[Borrowing<LockWindow<f32>>] = &[
     }),
     ("get: elements behind the end", Disp, |_, u| u.lock(1, LockType::Exclusive)?.get(3..5).map(drop)),
     ("get: an element before the beginning", Disp, |_, u| {
-        u.lock(1, LockType::Exclusive)?.get(Datatype::elements([-9])).map(drop)
+        u.lock(1, LockType::Exclusive)?.get(Datatype::elements([-9]).unwrap()).map(drop)
     }),
     ("get_accumulate: more than the range", Size, |_, u| {
         u.lock(0, LockType::Shared)?.get_accumulate([1.0; 3], Op::Sum, 0..2).map(drop)
@@ -326,7 +326,10 @@ fn displacements_beyond_the_part_are_refused_where_conflicts_are_looked_for() {
 
 /// One element 2^40 times, and four as often together.
 fn often() -> [Datatype; 2] {
-    [Datatype::nest(1, &[(1 << 40, 0)], 1), Datatype::nest(1, &[(1 << 38, 0), (2, 2), (2, -1)], 1)]
+    [
+        Datatype::nest(1, &[(1 << 40, 0)], 1).unwrap(),
+        Datatype::nest(1, &[(1 << 38, 0), (2, 2), (2, -1)], 1).unwrap(),
+    ]
 }
 
 /// No call takes time or memory for what a datatype names, before it has found that there is no

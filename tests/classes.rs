@@ -195,8 +195,8 @@ fn rows(class: ErrorClass) -> Vec<Row> {
                 world.message(world.rank(), 0).send([1_u32])?;
                 world.recv::<f32>(world.rank(), 0).map(drop)
             }),
-            ("`Datatype::try_nest` with more elements than can be counted", |_| {
-                Datatype::try_nest(0, &[(usize::MAX, 1), (usize::MAX, 1)], 1).map(drop)
+            ("`Datatype::nest` with more elements than can be counted", |_| {
+                Datatype::nest(0, &[(usize::MAX, 1), (usize::MAX, 1)], 1).map(drop)
             }),
         ],
         ErrorClass::Arg => vec![

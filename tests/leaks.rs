@@ -160,7 +160,8 @@ const CASES: &[Case] = &[
         let u = kept.window.as_mut().expect("it is there");
         u.put(&vec![1; 20 + at]).to(next, at)?;
         u.accumulate([1], Op::Sum).to(next, at)?;
-        u.put(&Datatype::nest(at as i64, &[(3, 7)], 2)).to(next, Datatype::nest(0, &[(2, 5)], 3))?;
+        u.put(&Datatype::nest(at as i64, &[(3, 7)], 2).unwrap())
+            .to(next, Datatype::nest(0, &[(2, 5)], 3).unwrap())?;
         drop(u.fetch(next, at..at + 30)?);
         u.fence()
     }),
@@ -186,7 +187,9 @@ const CASES: &[Case] = &[
                 0 => access.put([1]).to(kept.next, at)?,
                 1 => access.put(&vec![1; 60]).to(kept.next, at)?,
                 2 => drop(access.fetch(kept.next, at..at + 30)?),
-                _ => access.accumulate(&[1; 6], Op::Sum).to(kept.next, Datatype::nest(0, &[(3, 7)], 2))?,
+                _ => access
+                    .accumulate(&[1; 6], Op::Sum)
+                    .to(kept.next, Datatype::nest(0, &[(3, 7)], 2).unwrap())?,
             }
             let exposed = u.post(&kept.from)?;
             access.complete()?;
@@ -197,7 +200,8 @@ const CASES: &[Case] = &[
         kept.with(|kept, u| {
             let access = u.start(&kept.to)?;
             access.put([1]).to(kept.next, 0)?;
-            let exposed = u.post_part(&kept.from, Datatype::nest(0, &[(3, 7 + round as i64 % 4)], 2))?;
+            let exposed =
+                u.post_part(&kept.from, Datatype::nest(0, &[(3, 7 + round as i64 % 4)], 2).unwrap())?;
             access.complete()?;
             Ok(exposed.wait()?)
         })
@@ -219,7 +223,7 @@ const CASES: &[Case] = &[
         let lock = locks.lock(kept.next, kind)?;
         lock.put(vec![1; 20], at)?;
         lock.accumulate(vec![1; 20], Op::Sum, at)?;
-        drop(lock.get(Datatype::nest(at as i64, &[(3, 7)], 2))?);
+        drop(lock.get(Datatype::nest(at as i64, &[(3, 7)], 2).unwrap())?);
         lock.flush()?;
         drop(lock.fetch_and(Op::Sum, 1, at)?);
         lock.unlock()

@@ -334,7 +334,7 @@ mod design_notes {
             for _ in 0..10 {
                 let lock = u.lock(0, LockType::Shared)?;
                 (0..20).try_for_each(|_| lock.accumulate([1], Op::Sum, 0))?;
-                lock.accumulate([1; 5], Op::Sum, Datatype::elements([1; 5]))?;
+                lock.accumulate([1; 5], Op::Sum, Datatype::elements([1; 5]).unwrap())?;
                 lock.unlock()?;
             }
             let u = u.into_window()?;

@@ -56,11 +56,11 @@ mod tests {
     #[test]
     fn equal_values_have_one_id_and_ids_follow_first_meeting() {
         let mut interner = Interner::default();
-        let column = Datatype::nest(3, &[(4, 10)], 1);
+        let column = Datatype::nest(3, &[(4, 10)], 1).unwrap();
         let first = interner.intern(Datatype::run(0..4));
         let second = interner.intern_ref(&column);
         assert_eq!((first, second), (DatatypeId(0), DatatypeId(1)));
-        assert_eq!(interner.intern(Datatype::elements([3, 13, 23, 33])), second);
+        assert_eq!(interner.intern(Datatype::elements([3, 13, 23, 33]).unwrap()), second);
         assert_eq!(interner[second], column);
         assert_eq!(interner.into_table().len(), 2);
     }

@@ -108,7 +108,9 @@ impl Tells {
         match self {
             Tells::Message | Tells::Second => Datatype::run(at..at + 1),
             Tells::Bytes | Tells::DirectBytes => Datatype::run(0..SECTION),
-            Tells::Runs | Tells::DirectRuns => Datatype::nest(0, &[(RUNS, STRIDE as i64)], 1),
+            Tells::Runs | Tells::DirectRuns => {
+                Datatype::nest(0, &[(RUNS, STRIDE as i64)], 1).expect("few elements")
+            }
         }
     }
 }
@@ -188,7 +190,7 @@ fn patterns(ranks: u32, tells: Tells, to: impl Fn(u32, usize) -> Option<u32>) ->
                 kind: Kind::Put,
                 window,
                 target: Some(Delta::between(Rank(rank), Rank(other))),
-                remote: moved.shift(tells.elements() as i64),
+                remote: moved.shift(tells.elements() as i64).expect("few elements"),
                 local: Local::Section { window, datatype: moved },
                 mode: Mode::Auto,
                 site: Site::default(),

@@ -34,10 +34,11 @@ fn datatype(random: &mut Random) -> Datatype {
             random.below(100) as i64,
             &[(random.below(4), random.below(40) as i64 - 20 + 2000), (2, 7)],
             1 + random.below(3),
-        ),
+        )
+        .unwrap(),
         _ => {
             let list: Vec<i64> = random.many(6, |random| random.below(50) as i64);
-            Datatype::elements(list)
+            Datatype::elements(list).unwrap()
         }
     }
 }

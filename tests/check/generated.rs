@@ -99,8 +99,8 @@ fn elements(dice: &mut Random, size: Option<usize>) -> Datatype {
         let at = dice.below(LEN);
         let made = match dice.below(4) {
             0 | 1 => Datatype::run(at..at + count),
-            2 => Datatype::nest(at as i64, &[(count, 1 + dice.below(5) as i64)], 1),
-            _ => Datatype::elements((0..count).map(|_| dice.below(LEN) as i64).collect::<Vec<_>>()),
+            2 => Datatype::nest(at as i64, &[(count, 1 + dice.below(5) as i64)], 1).unwrap(),
+            _ => Datatype::elements((0..count).map(|_| dice.below(LEN) as i64).collect::<Vec<_>>()).unwrap(),
         };
         if made.high() <= LEN as i64 && made.size() == count {
             return made;

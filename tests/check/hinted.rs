@@ -8,7 +8,7 @@ use fencepost::prelude::*;
 
 /// Elements in no order, as many as bytes that tell them by their number rather than their list.
 fn irregular() -> Datatype {
-    Datatype::elements((0..40).map(|at| 13 * at + at * at % 11).collect::<Vec<i64>>())
+    Datatype::elements((0..40).map(|at| 13 * at + at * at % 11).collect::<Vec<i64>>()).unwrap()
 }
 
 const LEN: usize = 560;

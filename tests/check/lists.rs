@@ -10,7 +10,7 @@ const LEN: usize = 2 * COUNT as usize;
 /// Every other element in no order; of the odd ones, one is `even` instead, where that is given.
 fn some(is_odd: bool, even: Option<u64>) -> Datatype {
     let element = |at| 2 * at + u64::from(is_odd && Some(at) != even);
-    Datatype::elements((0..COUNT).map(|at| element(at * 7919 % COUNT) as i64).collect::<Vec<_>>())
+    Datatype::elements((0..COUNT).map(|at| element(at * 7919 % COUNT) as i64).collect::<Vec<_>>()).unwrap()
 }
 
 /// Ranks 0 and 2 put lists to rank 1, which meet in the element `even`, or in none.

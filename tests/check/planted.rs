@@ -83,8 +83,8 @@ fn elements(dice: &mut Random) -> Datatype {
         let (at, count) = (dice.below(LEN), 1 + dice.below(4));
         let made = match dice.below(3) {
             0 => Datatype::run(at..at + count),
-            1 => Datatype::nest(at as i64, &[(count, 2 + dice.below(4) as i64)], 1),
-            _ => Datatype::nest(at as i64, &[(2, 9), (2, 4)], 1 + dice.below(3)),
+            1 => Datatype::nest(at as i64, &[(count, 2 + dice.below(4) as i64)], 1).unwrap(),
+            _ => Datatype::nest(at as i64, &[(2, 9), (2, 4)], 1 + dice.below(3)).unwrap(),
         };
         if made.high() <= LEN as i64 {
             return made;

@@ -150,13 +150,13 @@ fn what_is_refused_when_it_is_called_is_refused_when_it_is_prepared_or_loaded() 
 /// Puts into one element twice.
 #[superstep]
 fn twice(u: &mut Window<u64>, next: usize) -> Result<()> {
-    u.put(0..3).to(next, Datatype::elements([4, 5, 4]))
+    u.put(0..3).to(next, Datatype::elements([4, 5, 4]).unwrap())
 }
 
 /// A get lands in one element twice.
 #[superstep(sync = pscw)]
 fn lands_twice(u: &mut Window<u64>, next: usize) -> Result<()> {
-    u.get(u.section(Datatype::elements([4, 5, 4]))).from(next, 0..3)
+    u.get(u.section(Datatype::elements([4, 5, 4]).unwrap())).from(next, 0..3)
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn an_operation_that_overwrites_itself_is_named_with_element_window_and_target_b
                 assert!([&element[..], &by].iter().all(|words| text.contains(words)), "{text}");
             };
             named(twice(&mut u, next).expect_err("it overwrites itself"), next);
-            let elements = Datatype::elements([4, 5, 4]);
+            let elements = Datatype::elements([4, 5, 4]).unwrap();
             named(u.put(0..3).to(next, &elements).expect_err("a put of a section"), next);
             named(u.put([1, 2, 3]).to(next, &elements).expect_err("a put of a slice"), next);
             named(u.get(u.section(elements.clone())).from(next, 0..3).expect_err("a get"), rank);
@@ -209,8 +209,8 @@ macro_rules! to_nobody {
     ($name:ident, $sync:ident) => {
         #[superstep(sync = $sync)]
         fn $name(u: &mut Window<[u64; 2]>, next: usize) -> Result<()> {
-            u.put(0..3).to(None, Datatype::elements([4, 5, 4]))?;
-            u.get(u.section(Datatype::elements([4, 5, 4]))).from(None, 0..3)?;
+            u.put(0..3).to(None, Datatype::elements([4, 5, 4]).unwrap())?;
+            u.get(u.section(Datatype::elements([4, 5, 4]).unwrap())).from(None, 0..3)?;
             u.put(0..0).to(next, Datatype::empty())
         }
     };
@@ -222,7 +222,7 @@ to_nobody!(to_nobody_by_posts, pscw);
 /// Puts elements of more than eight bytes into one twice.
 #[superstep]
 fn wide_twice(u: &mut Window<[u64; 2]>, next: usize) -> Result<()> {
-    u.put([[1, 2]; 3]).to(next, Datatype::elements([4, 5, 4]))
+    u.put([[1, 2]; 3]).to(next, Datatype::elements([4, 5, 4]).unwrap())
 }
 
 #[test]

@@ -239,7 +239,7 @@ const OWN: [(&str, Between); 6] = [
     }),
     ("a column: elements 5..11: read by rank 1", |world, u| {
         if world.rank() == 1 {
-            u.put(u.section(Datatype::nest(0, &[(3, 5)], 1))).to(2, 0..3)?;
+            u.put(u.section(Datatype::nest(0, &[(3, 5)], 1).unwrap())).to(2, 0..3)?;
             u[5] = 1;
             u[6] = 1;
         }

@@ -432,7 +432,7 @@ fn an_operation_of_an_access_that_conflicts_with_one_before_it_is_refused_at_its
                 let lines = [line, line + 1].map(|line| format!("unfenced.rs:{line}"));
                 assert!(class == ErrorClass::RmaConflict && text.contains("of this access"), "{refused}");
                 assert!(lines.iter().all(|line| text.contains(line)), "{refused}");
-                let twice = access.put([1; 2]).to(2, Datatype::elements([5, 5]));
+                let twice = access.put([1; 2]).to(2, Datatype::elements([5, 5]).unwrap());
                 assert_eq!(twice.expect_err("it overwrites itself").class(), ErrorClass::RmaConflict);
                 access.accumulate([3], Op::Sum).to(2, 5)?;
                 access.accumulate([4], Op::Sum).to(2, 5)?;
@@ -454,9 +454,10 @@ fn a_put_under_a_lock_that_overwrites_itself_is_refused_at_its_call() {
         let u = world.lock_window::<u64>(8)?;
         if world.rank() == 0 {
             under(&u, LockType::Shared, |lock| {
-                let refused = lock.put([1; 2], Datatype::elements([5, 5])).expect_err("one of two is lost");
+                let refused =
+                    lock.put([1; 2], Datatype::elements([5, 5]).unwrap()).expect_err("one of two is lost");
                 assert_eq!(refused.class(), ErrorClass::RmaConflict);
-                lock.accumulate([1; 2], Op::Sum, Datatype::elements([5, 5]))
+                lock.accumulate([1; 2], Op::Sum, Datatype::elements([5, 5]).unwrap())
             })?;
         }
         over(u, Ok(()))

@@ -251,7 +251,7 @@ fn hosts_are_even_uneven_and_mixed_up() {
 /// The same program of windows `times` as long, where each element was.
 fn magnified(mut program: Program, times: usize) -> Program {
     let long = |datatype: &Datatype| {
-        Datatype::runs(datatype.run_iter().map(|(at, len)| (at * times as i64, len * times)))
+        Datatype::runs(datatype.run_iter().map(|(at, len)| (at * times as i64, len * times))).unwrap()
     };
     program.lens.iter_mut().flatten().for_each(|len| *len *= times);
     let operations = program.epochs.iter_mut().flat_map(|epoch| epoch.operations.iter_mut().flatten());

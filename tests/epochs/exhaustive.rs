@@ -271,9 +271,14 @@ type Run = fn(&Space, TransportKind, usize) -> usize;
 #[test]
 fn every_program_of_a_small_space_does_what_the_reference_does() {
     let one = [Datatype::run(0..1)];
-    let pair = [Datatype::run(0..1), Datatype::run(1..2), Datatype::run(0..2), Datatype::elements([1, 0])];
+    let pair =
+        [Datatype::run(0..1), Datatype::run(1..2), Datatype::run(0..2), Datatype::elements([1, 0]).unwrap()];
     let mut triple = runs(3);
-    triple.extend([Datatype::elements([2, 1, 0]), Datatype::elements([0, 2]), Datatype::elements([1, 1])]);
+    triple.extend([
+        Datatype::elements([2, 1, 0]).unwrap(),
+        Datatype::elements([0, 2]).unwrap(),
+        Datatype::elements([1, 1]).unwrap(),
+    ]);
     let sections = [
         Datatype::run(0..1),
         Datatype::run(2..3),

@@ -21,7 +21,7 @@ fn epoch(world: &World, dice: &mut Random, windows: &[&Window<u16>; 2]) -> Resul
         let [to, from] = [0, 1].map(|_| dice.below(LEN + 1 - len));
         let (remote, section) = (to..to + len, from..from + len);
         let slice: Vec<u16> = (0..len).map(|at| (at * 31 + to) as u16).collect();
-        let apart = || Datatype::nest((from % 40) as i64, &[(4300, 2)], 1);
+        let apart = || Datatype::nest((from % 40) as i64, &[(4300, 2)], 1).unwrap();
         match dice.below(7) {
             0 => window.put(section).to(target, remote)?,
             1 => window.put(windows[0].section(section)).to(target, remote)?,

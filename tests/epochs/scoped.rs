@@ -8,9 +8,9 @@ use fencepost_tests_worlds::transports::transports;
 /// element twice, and a run.
 fn parts() -> [Datatype; 4] {
     [
-        Datatype::nest(1, &[(4, 3)], 1),
-        Datatype::nest(11, &[(2, -6), (2, 3)], 1),
-        Datatype::elements([7, 0, 7, 3]),
+        Datatype::nest(1, &[(4, 3)], 1).unwrap(),
+        Datatype::nest(11, &[(2, -6), (2, 3)], 1).unwrap(),
+        Datatype::elements([7, 0, 7, 3]).unwrap(),
         Datatype::run(2..6),
     ]
 }
@@ -65,9 +65,9 @@ fn parts_that_are_not_in_their_buffer_or_have_another_size_are_refused_at_the_ca
             error.to_string().contains("elements 3..5 are not all in the slice of 4 elements"),
             "{error}"
         );
-        assert_eq!(refused(Datatype::nest(0, &[(2, -1)], 1), 0..2).class(), ErrorClass::Disp);
-        assert_eq!(refused(Datatype::nest(0, &[(1 << 60, 1)], 1), 0..2).class(), ErrorClass::Disp);
-        assert_eq!(refused(Datatype::nest(0, &[(1 << 60, 0)], 1), 0..2).class(), ErrorClass::Size);
+        assert_eq!(refused(Datatype::nest(0, &[(2, -1)], 1).unwrap(), 0..2).class(), ErrorClass::Disp);
+        assert_eq!(refused(Datatype::nest(0, &[(1 << 60, 1)], 1).unwrap(), 0..2).class(), ErrorClass::Disp);
+        assert_eq!(refused(Datatype::nest(0, &[(1 << 60, 0)], 1).unwrap(), 0..2).class(), ErrorClass::Size);
         assert_eq!(refused(Datatype::run(0..4), 0..2).class(), ErrorClass::Size);
         // Nothing is left of a call that was refused.
         let mut seen = [0; 2];

@@ -238,7 +238,7 @@ fn an_element_named_beyond_all_memory_is_an_error_on_all() -> Result<()> {
             let peer = 1 - world.rank();
             // 2^61 times 8 bytes are 2^64.
             for count in [1usize << 61, 1 << 60] {
-                let often = Datatype::run(0..1).repeat(count).every(0);
+                let often = Datatype::run(0..1).repeat(count, 0).unwrap();
                 for twice in [1, 2] {
                     for _ in 0..twice {
                         u.get(&often).from(peer, &often)?;
@@ -334,7 +334,7 @@ fn a_scoped_epoch_that_panics_leaves_no_borrow_behind() -> Result<()> {
 fn a_world_that_is_ended_behind_a_fence_leaves_no_reader_behind() {
     const LEN: usize = 1 << 10;
     // The same elements over and over: there is time to end the world in.
-    let often = |first: usize| Datatype::run(first..first + LEN).repeat(1 << 13).every(0);
+    let often = |first: usize| Datatype::run(first..first + LEN).repeat(1 << 13, 0).unwrap();
     for world in [TransportKind::Local, TransportKind::ShmThreads].map(|kind| ranks(3).transport(kind)) {
         for _ in 0..20 {
             ends(&world, &[], |world| {

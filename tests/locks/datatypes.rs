@@ -19,7 +19,7 @@ fn sent(world: &World, call: impl FnOnce() -> Result<()>) -> Result<u64> {
 
 /// Elements in no order; `elements` of them.
 fn irregular(dice: &mut Random, elements: usize) -> Datatype {
-    Datatype::elements((0..elements).map(|at| (20 * at + dice.below(19)) as i64))
+    Datatype::elements((0..elements).map(|at| (20 * at + dice.below(19)) as i64)).unwrap()
 }
 
 /// The bytes in which a datatype travels, at least: what is regular in it takes fewer.

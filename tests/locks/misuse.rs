@@ -49,8 +49,8 @@ fn arguments_that_are_wrong_are_refused_and_nothing_changes() {
         }
         refused(lock.put([1.0; 3], 2), ErrorClass::Disp, &[]);
         refused(lock.put([1.0; 3], 0..2), ErrorClass::Size, &["3 elements", "2"]);
-        refused(lock.put([1.0; 3], Datatype::elements([0, 1, 9])), ErrorClass::Disp, &[]);
-        refused(lock.put([1.0; 2], Datatype::elements([-1, 1])), ErrorClass::Disp, &[]);
+        refused(lock.put([1.0; 3], Datatype::elements([0, 1, 9]).unwrap()), ErrorClass::Disp, &[]);
+        refused(lock.put([1.0; 2], Datatype::elements([-1, 1]).unwrap()), ErrorClass::Disp, &[]);
         refused(lock.put((&[1.0; 3], 1..4), 0), ErrorClass::Disp, &["slice of 3"]);
         refused(lock.put(0..2, 0), ErrorClass::Arg, &["section", "give a slice"]);
         refused(lock.accumulate([1.0], Op::Band, 0), ErrorClass::Op, &["BAND"]);
@@ -249,7 +249,7 @@ fn a_get_of_more_than_there_is_memory_for_is_refused_and_the_epoch_goes_on() {
         let lock = u.lock(1 - world.rank(), LockType::Exclusive)?;
         // 2^61 elements, all of them in the window: their bytes are more than a word counts.
         let steps: Vec<(usize, i64)> = [(2048, 1); 5].into_iter().chain([(64, 1)]).collect();
-        refused(lock.get(Datatype::nest(0, &steps, 1)), ErrorClass::NoMem, &["memory"]);
+        refused(lock.get(Datatype::nest(0, &steps, 1).unwrap()), ErrorClass::NoMem, &["memory"]);
         lock.put([5], 3)?;
         lock.unlock()?;
         world.barrier()?;

@@ -224,7 +224,7 @@ fn play<T: Kind>(world: &World, windows: usize, first: &reference::World, steps:
         let mut held: Vec<Option<Held<'_, T>>> = Vec::new();
         let mut tickets: Vec<(usize, usize, Ticket<T>)> = Vec::new();
         for (at, step) in steps.iter().enumerate() {
-            let datatype = |elements: &[i64]| Datatype::elements(elements.to_vec());
+            let datatype = |elements: &[i64]| Datatype::elements(elements.to_vec()).unwrap();
             match step {
                 Step::Lock { window, target, kind } => {
                     held.push(Some(Held::One(made[*window].lock(*target, *kind)?)))
@@ -315,7 +315,7 @@ fn calls(steps: &[Step], found: &[Vec<u8>], rank: usize, size: usize) -> Vec<Loc
                  found: Vec<u8>| {
         calls.push(LockCall::Act {
             lock,
-            elements: Datatype::elements(elements.to_vec()),
+            elements: Datatype::elements(elements.to_vec()).unwrap(),
             action,
             bytes,
             found,

@@ -59,8 +59,8 @@ struct Everything {
 impl Everything {
     fn new() -> Self {
         Self {
-            column: Datatype::nest(1, &[(8, 8)], 1),
-            scattered: Datatype::elements([5, 60, 2, 33, 34, 35, 7, 11]),
+            column: Datatype::nest(1, &[(8, 8)], 1).unwrap(),
+            scattered: Datatype::elements([5, 60, 2, 33, 34, 35, 7, 11]).unwrap(),
             values: (0..8).map(f64::from).collect(),
         }
     }
@@ -190,9 +190,12 @@ fn a_dynamic_epoch_that_is_another_each_time_does_not_allocate_after_its_third_t
         let datatypes: Vec<[Datatype; 3]> = (0..8)
             .map(|i| {
                 let list = [5, 60, 2, 33, 34, 35, 7, 11].map(|at| (at + 5 * i) % 64);
-                let list =
-                    if lists { Datatype::elements(list) } else { Datatype::nest(56 + i, &[(8, -6)], 1) };
-                [Datatype::nest(i, &[(8, 7)], 1), list, Datatype::nest(i, &[(4, 9)], 2)]
+                let list = if lists {
+                    Datatype::elements(list).unwrap()
+                } else {
+                    Datatype::nest(56 + i, &[(8, -6)], 1).unwrap()
+                };
+                [Datatype::nest(i, &[(8, 7)], 1).unwrap(), list, Datatype::nest(i, &[(4, 9)], 2).unwrap()]
             })
             .collect();
         // In frames nothing is direct.
@@ -288,7 +291,7 @@ fn a_changed_pattern_is_noticed_on_every_rank() {
         ("an operator", |u| u.accumulate([7], Op::Sum).to(2, 5)),
         ("another operator", |u| u.accumulate([7], Op::Max).to(2, 5)),
         ("twice", |u| to_rank_2(u).and_then(|()| to_rank_2(u))),
-        ("a datatype", |u| u.put(&[7, 8]).to(2, Datatype::elements([4, 2]))),
+        ("a datatype", |u| u.put(&[7, 8]).to(2, Datatype::elements([4, 2]).unwrap())),
         ("a get", |u| u.get(0..1).from(2, 5)),
     ];
     // Where some reach each other, nobody can tell: rank 0 reaches rank 2 on the last of them.

@@ -202,7 +202,7 @@ fn a_part_whose_runs_there_is_no_memory_for_is_refused_and_the_window_is_as_it_w
         world.run(|world| {
             let mut u = world.window::<u8>(LEN)?;
             let group = world.group([(world.rank() + 1) % 3])?;
-            let part = Datatype::nest(0, &[(LEN / 2, 2)], 1);
+            let part = Datatype::nest(0, &[(LEN / 2, 2)], 1).unwrap();
             if world.rank() == 1 {
                 let refused = short_of_memory(world, || u.post_part(&group, &part)).expect_err("no memory");
                 let (window, error) = refused.into_parts();

@@ -32,7 +32,7 @@ fn long_messages_arrive_whole_however_they_are_sent_and_wherever_they_land() {
         world.attach_buffer(8 * LEN)?;
         for round in 1..5u64 {
             let values: Vec<u64> = (0..LEN as u64).map(|value| value << 8 | round).collect();
-            let even = Datatype::nest(0, &[(LEN, 2)], 1);
+            let even = Datatype::nest(0, &[(LEN, 2)], 1).unwrap();
             if world.rank() == 0 {
                 world.message(other, 0).send(&values)?;
                 world.message(other, 1).synchronous().send(&values)?;
@@ -135,8 +135,8 @@ fn ranks_that_all_send_and_receive_at_once_do_not_wait_for_each_other() {
 fn datatypes_name_elements_on_both_sides() {
     everywhere(2, |world| {
         // A column of 300 rows of 100, into each third element, backwards.
-        let (rows, column) = (300, Datatype::nest(7, &[(300, 100)], 1));
-        let thirds = Datatype::nest(3 * (rows - 1), &[(rows as usize, -3)], 1);
+        let (rows, column) = (300, Datatype::nest(7, &[(300, 100)], 1).unwrap());
+        let thirds = Datatype::nest(3 * (rows - 1), &[(rows as usize, -3)], 1).unwrap();
         for shorter in [0, 1] {
             if world.rank() == 0 {
                 let values: Vec<u32> = (0..30_000).collect();
@@ -154,7 +154,7 @@ fn datatypes_name_elements_on_both_sides() {
                     assert_eq!(value, expected, "element {at}");
                 }
                 let mut room = vec![0; 40_000];
-                world.recv_into(0, 0, (&mut room, Datatype::nest(0, &[(20_000, 2)], 1)))?;
+                world.recv_into(0, 0, (&mut room, Datatype::nest(0, &[(20_000, 2)], 1).unwrap()))?;
                 assert!((0..20_000).all(|at| room[2 * at] == at as u32 + 10 && room[2 * at + 1] == 0));
             }
         }

@@ -28,8 +28,10 @@ fn groups_are_sets_of_ranks_of_one_world() {
         assert_eq!(error.class(), ErrorClass::Arg);
         let (u, error) = u.post_part(&world.group([0])?, 0..2).expect_err("one element").into_parts();
         assert_eq!(error.class(), ErrorClass::Disp);
-        let (u, error) =
-            u.post_part(&world.group([0])?, Datatype::nest(-1, &[], 1)).expect_err("below").into_parts();
+        let (u, error) = u
+            .post_part(&world.group([0])?, Datatype::nest(-1, &[], 1).unwrap())
+            .expect_err("below")
+            .into_parts();
         assert_eq!(error.class(), ErrorClass::Disp);
         // Empty groups wait for nobody.
         let none = world.group([])?;
@@ -89,7 +91,7 @@ fn tickets_hold_nothing_before_complete() {
         assert_eq!(u[1], 5);
         // An access reads elements of the window itself at the call.
         let access = u.start(&own)?;
-        access.put(u.packed(Datatype::elements([1, 0]))).to(0, 2)?;
+        access.put(u.packed(Datatype::elements([1, 0]).unwrap())).to(0, 2)?;
         u[1] = 77;
         access.complete()?;
         assert_eq!(u.post(&own)?.wait()?[..], [0, 77, 5, 0]);
@@ -122,7 +124,7 @@ fn values_of_a_world_that_has_ended_say_so_and_give_back_what_they_have() {
 
 /// Few elements, element 1 among them, that are named 2^40 times.
 fn often() -> [Datatype; 3] {
-    let nest = |offset, dims: &[(usize, i64)]| Datatype::nest(offset, dims, 1);
+    let nest = |offset, dims: &[(usize, i64)]| Datatype::nest(offset, dims, 1).unwrap();
     [
         nest(1, &[(1 << 40, 0)]),
         nest(1, &[(1 << 20, 0), (2, 2), (1 << 20, 0)]),
@@ -213,8 +215,8 @@ fn an_element_that_is_got_many_times_comes_in_many_answers() {
         let group = world.group([other])?;
         let (base, times) = (100 * other as i32, 200_001);
         let access = u.start(&group)?;
-        let three = access.fetch(other, Datatype::nest(0, &[(times, 0), (3, 1)], 1))?;
-        let one = access.fetch(other, Datatype::nest(3, &[(times, 0)], 1))?;
+        let three = access.fetch(other, Datatype::nest(0, &[(times, 0), (3, 1)], 1).unwrap())?;
+        let one = access.fetch(other, Datatype::nest(3, &[(times, 0)], 1).unwrap())?;
         let exposed = u.post(&group)?;
         access.complete()?;
         assert!(three.take()?.chunks_exact(3).all(|each| each == [base, base + 1, base + 2]));

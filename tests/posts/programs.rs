@@ -87,7 +87,7 @@ impl Draw<'_> {
         if self.dice.once_in(2) && at + count <= LEN {
             return Datatype::run(at..at + count);
         }
-        Datatype::elements((0..count).map(|_| self.dice.below(LEN) as i64).collect::<Vec<_>>())
+        Datatype::elements((0..count).map(|_| self.dice.below(LEN) as i64).collect::<Vec<_>>()).unwrap()
     }
 
     fn values(&mut self, window: WindowId, count: usize) -> Vec<u8> {
@@ -110,7 +110,7 @@ impl Draw<'_> {
             (local, source) = (Local::Section { window, datatype: self.elements(count) }, Vec::new());
         }
         if self.dice.once_in(40) {
-            remote = remote.shift(1); // out of the window, mostly
+            remote = remote.shift(1).unwrap(); // out of the window, mostly
         }
         let target = (!self.dice.once_in(20)).then(|| Delta(target as i64 - rank as i64));
         let site = Site { file: "program.rs".into(), line: 7, column: 1 };

@@ -222,7 +222,7 @@ fn requests_of_a_scope_borrow_slices_and_parts_of_them() {
         let other = 1 - world.rank();
         for len in [4, 100_000] {
             let values: Vec<usize> = (0..2 * len).map(|at| 2 * at + world.rank()).collect();
-            let odd = Datatype::nest(1, &[(len, 2)], 1);
+            let odd = Datatype::nest(1, &[(len, 2)], 1).unwrap();
             let (mut all, mut part) = (vec![0; 2 * len], vec![0; 2 * len]);
             world.scope(|scope| {
                 let first = scope.irecv_into(other, 0, &mut all)?;

@@ -210,7 +210,7 @@ mod memory {
             assert!(output.status.success() && said.contains("1 passed"), "{}: {said}", output.status);
             return;
         }
-        for elements in [Datatype::nest(0, &[(1 << 40, 0)], 1), Datatype::run(0..1 << 44)] {
+        for elements in [Datatype::nest(0, &[(1 << 40, 0)], 1).unwrap(), Datatype::run(0..1 << 44)] {
             let compiled = often::compile(2, |_| Ok(elements.clone()));
             if let Err(error) = &compiled {
                 assert_eq!(error.class(), ErrorClass::NoMem, "{error}");

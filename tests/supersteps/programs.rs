@@ -688,9 +688,9 @@ fn columns(u: &mut Window<u32>, values: &[u32], column: &Datatype, next: usize) 
 #[test]
 fn a_part_of_a_slice_is_put_as_if_it_were_packed_before() -> Result<()> {
     let parts = [
-        Datatype::nest(1, &[(4, 3)], 1),
-        Datatype::nest(11, &[(2, -6), (2, 3)], 1),
-        Datatype::elements([7, 0, 7, 3]),
+        Datatype::nest(1, &[(4, 3)], 1).unwrap(),
+        Datatype::nest(11, &[(2, -6), (2, 3)], 1).unwrap(),
+        Datatype::elements([7, 0, 7, 3]).unwrap(),
         Datatype::run(2..6),
     ];
     for transport in transports([0, 1]).into_iter().chain([fencepost::TransportKind::TcpThreads]) {
@@ -722,11 +722,11 @@ fn a_part_of_a_slice_is_put_as_if_it_were_packed_before() -> Result<()> {
             let class = |result: Result<()>| result.expect_err("it is refused").class();
             assert_eq!(class(u.put((&values, 16..18)).to(next, 0)), ErrorClass::Disp);
             assert_eq!(
-                class(u.put((&values, &Datatype::nest(0, &[(2, -1)], 1))).to(next, 0)),
+                class(u.put((&values, &Datatype::nest(0, &[(2, -1)], 1).unwrap())).to(next, 0)),
                 ErrorClass::Disp
             );
             assert_eq!(class(u.put((&values, &parts[0])).to(next, 0..3)), ErrorClass::Size);
-            let endless = Datatype::nest(0, &[(1 << 60, 0)], 1);
+            let endless = Datatype::nest(0, &[(1 << 60, 0)], 1).unwrap();
             assert_eq!(class(u.put((&values, &endless)).to(next, 0)), ErrorClass::NoMem);
             u.fence()
         })?;

@@ -22,7 +22,7 @@ fn wanted(rank: usize, of: usize) -> Vec<usize> {
 fn fetch(u: &mut Window<u64>, wanted: &[Vec<usize>], put: usize) -> Result<()> {
     for (from, elements) in wanted.iter().enumerate() {
         let first = OWN + from * GOT;
-        u.get(first..first + GOT).from(from, Datatype::elements(elements.iter().copied()))?;
+        u.get(first..first + GOT).from(from, Datatype::elements(elements.iter().copied())?)?;
     }
     u.put(OWN - 2..OWN - 1).to((u.rank() + 1) % u.size(), put)?;
     Ok(())
@@ -80,7 +80,7 @@ fn again(u: &mut Window<u64>, wanted: &[Vec<usize>], #[uniform] epochs: usize) -
     for _ in 0..epochs {
         for (from, elements) in wanted.iter().enumerate() {
             let first = OWN + from * GOT;
-            u.get(first..first + GOT).from(from, Datatype::elements(elements.iter().copied()))?;
+            u.get(first..first + GOT).from(from, Datatype::elements(elements.iter().copied())?)?;
         }
         u.fence()?;
     }

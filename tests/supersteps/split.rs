@@ -222,7 +222,7 @@ fn tell(u: &mut Window<f64>, values: &[f64], by: usize) -> Result<(Ticket<f64>, 
     u[0] += 0.5;
     u.put(values).to(to, 4)?;
     u.accumulate([0.25, u[0]], Op::Sum).to(to, 1)?;
-    u.put((values, Datatype::elements([2, 0]))).to(to, 10)?;
+    u.put((values, Datatype::elements([2, 0])?)).to(to, 10)?;
     let ticket = u.fetch(to, 7..10)?;
     Ok((ticket, u[0]))
 }
@@ -514,7 +514,7 @@ fn whatever_the_source_is_a_superstep_is_split() -> Result<()> {
             assert_eq!(u[4..6], [0.5, 1.5]);
             u = any_source::prepare(world, vec![3.5; 2], other)?.begin(u, vec![3.5; 2], other)?.finish()?;
             assert_eq!(u[4..6], [3.5; 2]);
-            let picked = || (&values, Datatype::elements([2, 0]));
+            let picked = || (&values, Datatype::elements([2, 0]).unwrap());
             u = any_source::prepare(world, picked(), other)?.begin(u, picked(), other)?.finish()?;
             assert_eq!(u[4..6], [2.5, 0.5]);
             // A section: other ranks read it, so it is kept for reading only.

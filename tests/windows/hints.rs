@@ -59,7 +59,7 @@ fn counted(world: &World, hints: Hints, shared: bool) -> Result<()> {
                 assert_eq!(found.take()?, [round]);
             }
             let swapped = lock.compare_and_swap(round, round + 1, 10 * own + 4)?;
-            lock.put([round; 4], Datatype::nest(100 + 10 * own as i64, &[(2, 4)], 2))?;
+            lock.put([round; 4], Datatype::nest(100 + 10 * own as i64, &[(2, 4)], 2).unwrap())?;
             lock.unlock()?;
             assert_eq!(swapped.take()?, [round]);
             let lock = w.lock(target, LockType::Shared)?;

@@ -85,9 +85,9 @@ mod tests {
                 .map(|_| {
                     let at = draw(20) as i64;
                     let elements = match draw(3) {
-                        0 => Datatype::nest(at, &[(1 + draw(4) as usize, 1 + draw(4) as i64)], 1),
-                        1 => Datatype::elements([at, draw(20) as i64]),
-                        _ => Datatype::nest(at, &[], 1 + draw(4) as usize),
+                        0 => Datatype::nest(at, &[(1 + draw(4) as usize, 1 + draw(4) as i64)], 1).unwrap(),
+                        1 => Datatype::elements([at, draw(20) as i64]).unwrap(),
+                        _ => Datatype::nest(at, &[], 1 + draw(4) as usize).unwrap(),
                     };
                     (draw(2) as u32, elements, kinds[draw(4) as usize], draw(5))
                 })

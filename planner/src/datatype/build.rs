@@ -6,69 +6,6 @@ use crate::error::{Error, ErrorClass, Result};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// `count` copies of a datatype: [at a distance of one extent](Datatype::from), or [at a given
-/// step](Repeat::every).
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[must_use = "a repetition is made into a datatype by `Datatype::from` or `every`"]
-pub struct Repeat {
-    of: Datatype,
-    count: usize,
-}
-
-impl Repeat {
-    /// Returns the copies at a distance of `step` elements. Any step is allowed, also one that is
-    /// negative or smaller than the extent.
-    ///
-    /// # Panics
-    /// If a [limit](super#limits) is exceeded.
-    #[must_use]
-    #[track_caller]
-    pub fn every(self, step: i64) -> Datatype {
-        granted(self.try_every(step))
-    }
-
-    /// Returns the copies at a distance of `step` elements.
-    ///
-    /// # Errors
-    /// Class `Type` if a [limit](super#limits) is exceeded.
-    pub fn try_every(self, step: i64) -> Result<Datatype> {
-        let Self { of, count } = self;
-        if count == 0 || of.is_empty() {
-            return Ok(Datatype::empty());
-        }
-        if count == 1 {
-            return Ok(of);
-        }
-        // The elements of all copies are within those of copies of a run that is as long as the
-        // extent.
-        let size = of.size();
-        check(of.low(), &[(count, step)], 1)?;
-        check(of.high() - 1, &[(count, step)], 1)?;
-        check(0, &[(count, 0)], size)?;
-        canonical::repeat(of.pieces().into(), count, step).map(Datatype::from_canonical)
-    }
-
-    /// Returns the copies at a distance of one extent.
-    ///
-    /// # Errors
-    /// Class `Type` if a [limit](super#limits) is exceeded.
-    pub fn try_apart(self) -> Result<Datatype> {
-        let step = self.of.extent();
-        self.try_every(step)
-    }
-}
-
-impl From<Repeat> for Datatype {
-    /// Returns the copies at a distance of one extent.
-    ///
-    /// # Panics
-    /// If a [limit](super#limits) is exceeded.
-    #[track_caller]
-    fn from(repeat: Repeat) -> Self {
-        granted(repeat.try_apart())
-    }
-}
-
 impl Datatype {
     /// Creates a datatype of contiguous elements. A range that ends before it starts is empty. A
     /// range that reaches beyond the largest displacement (which no window can hold) is replaced by
@@ -87,41 +24,20 @@ impl Datatype {
     /// Creates a datatype of `run` contiguous elements, repeated over `dims`, `(count, stride)`
     /// each, outermost first, from `offset`.
     ///
-    /// # Panics
-    /// If a [limit](super#limits) is exceeded.
-    #[doc(alias = "MPI_Type_vector")]
-    #[doc(alias = "MPI_Type_create_hvector")]
-    #[must_use]
-    #[track_caller]
-    pub fn nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Self {
-        granted(Self::try_nest(offset, dims, run))
-    }
-
-    /// Creates a datatype of `run` contiguous elements, repeated over `dims`, `(count, stride)`
-    /// each, outermost first, from `offset`.
-    ///
     /// # Errors
     /// Class `Type` if a [limit](super#limits) is exceeded.
-    pub fn try_nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<Self> {
+    #[doc(alias = "MPI_Type_vector")]
+    #[doc(alias = "MPI_Type_create_hvector")]
+    pub fn nest(offset: i64, dims: &[(usize, i64)], run: usize) -> Result<Self> {
         canonical::nest(offset, dims, run).map(Self::from_canonical)
     }
 
     /// Creates a datatype of runs, `(displacement, elements)` each, one after another.
     ///
-    /// # Panics
-    /// If a [limit](super#limits) is exceeded.
-    #[doc(alias = "MPI_Type_indexed")]
-    #[must_use]
-    #[track_caller]
-    pub fn runs(runs: impl IntoIterator<Item = (i64, usize)>) -> Self {
-        granted(Self::try_runs(runs))
-    }
-
-    /// Creates a datatype of runs, `(displacement, elements)` each, one after another.
-    ///
     /// # Errors
     /// Class `Type` if a [limit](super#limits) is exceeded.
-    pub fn try_runs(runs: impl IntoIterator<Item = (i64, usize)>) -> Result<Self> {
+    #[doc(alias = "MPI_Type_indexed")]
+    pub fn runs(runs: impl IntoIterator<Item = (i64, usize)>) -> Result<Self> {
         let mut list: Vec<Piece> = Vec::new();
         let mut size = 0_usize;
         for (offset, run) in runs {
@@ -141,27 +57,17 @@ impl Datatype {
 
     /// Creates a datatype of single elements, one after another.
     ///
-    /// # Panics
-    /// If a [limit](super#limits) is exceeded.
-    #[doc(alias = "MPI_Type_create_indexed_block")]
-    #[must_use]
-    #[track_caller]
-    pub fn elements(elements: impl IntoIterator<Item = impl TryInto<i64>>) -> Self {
-        granted(Self::try_elements(elements))
-    }
-
-    /// Creates a datatype of single elements, one after another.
-    ///
     /// # Errors
     /// Class `Type` if a [limit](super#limits) is exceeded.
-    pub fn try_elements(elements: impl IntoIterator<Item = impl TryInto<i64>>) -> Result<Self> {
+    #[doc(alias = "MPI_Type_create_indexed_block")]
+    pub fn elements(elements: impl IntoIterator<Item = impl TryInto<i64>>) -> Result<Self> {
         let mut fits = true;
         let runs = elements.into_iter().map_while(|element| {
             let element = element.try_into().ok();
             fits &= element.is_some();
             element.map(|element| (element, 1))
         });
-        let datatype = Self::try_runs(runs)?;
+        let datatype = Self::runs(runs)?;
         if fits {
             Ok(datatype)
         } else {
@@ -174,20 +80,10 @@ impl Datatype {
 
     /// Concatenates the typemaps of several datatypes.
     ///
-    /// # Panics
-    /// If a [limit](super#limits) is exceeded.
-    #[doc(alias = "MPI_Type_create_struct")]
-    #[must_use]
-    #[track_caller]
-    pub fn sequence(datatypes: impl IntoIterator<Item = Datatype>) -> Self {
-        granted(Self::try_sequence(datatypes))
-    }
-
-    /// Concatenates the typemaps of several datatypes.
-    ///
     /// # Errors
     /// Class `Type` if a [limit](super#limits) is exceeded.
-    pub fn try_sequence(datatypes: impl IntoIterator<Item = Datatype>) -> Result<Self> {
+    #[doc(alias = "MPI_Type_create_struct")]
+    pub fn sequence(datatypes: impl IntoIterator<Item = Datatype>) -> Result<Self> {
         let mut list = Vec::new();
         let mut size = 0_usize;
         for datatype in datatypes {
@@ -198,27 +94,31 @@ impl Datatype {
         fold(list).map(Self::from_canonical)
     }
 
-    /// Returns `count` copies of it: `Datatype::from(..)` places them at a distance of one extent,
-    /// and [`Repeat::every`] at a given step.
-    pub fn repeat(&self, count: usize) -> Repeat {
-        Repeat { of: self.clone(), count }
-    }
-
-    /// Returns the same elements, each moved up by `by`.
+    /// Returns `count` copies of it, each `step` elements after the one before. Any step is allowed,
+    /// also one that is negative or smaller than the [extent](Self::extent).
     ///
-    /// # Panics
-    /// If a [limit](super#limits) is exceeded.
-    #[must_use]
-    #[track_caller]
-    pub fn shift(&self, by: i64) -> Self {
-        granted(self.try_shift(by))
+    /// # Errors
+    /// Class `Type` if a [limit](super#limits) is exceeded.
+    pub fn repeat(&self, count: usize, step: i64) -> Result<Self> {
+        if count == 0 || self.is_empty() {
+            return Ok(Self::empty());
+        }
+        if count == 1 {
+            return Ok(self.clone());
+        }
+        // The elements of all copies are within those of copies of a run that is as long as the
+        // extent.
+        check(self.low(), &[(count, step)], 1)?;
+        check(self.high() - 1, &[(count, step)], 1)?;
+        check(0, &[(count, 0)], self.size())?;
+        canonical::repeat(self.pieces().into(), count, step).map(Self::from_canonical)
     }
 
     /// Returns the same elements, each moved up by `by`.
     ///
     /// # Errors
     /// Class `Type` if a [limit](super#limits) is exceeded.
-    pub fn try_shift(&self, by: i64) -> Result<Self> {
+    pub fn shift(&self, by: i64) -> Result<Self> {
         if self.is_empty() || by == 0 {
             return Ok(self.clone());
         }
@@ -273,7 +173,7 @@ impl Datatype {
             stride *= shape as i64;
         }
         dims.reverse();
-        Self::try_nest(offset, &dims, 1)
+        Self::nest(offset, &dims, 1)
     }
 }
 
@@ -287,14 +187,5 @@ impl From<Range<usize>> for Datatype {
 impl From<&Datatype> for Datatype {
     fn from(datatype: &Datatype) -> Self {
         datatype.clone()
-    }
-}
-
-/// Returns the result of a constructor without `try_`, which panics on an error.
-#[track_caller]
-pub(super) fn granted<T>(result: Result<T>) -> T {
-    match result {
-        Ok(value) => value,
-        Err(error) => panic!("{error}"),
     }
 }

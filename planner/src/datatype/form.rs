@@ -81,25 +81,24 @@ impl Piece {
 /// is MPI's `count`, `len` its `blocklength`, and `lens` and `at` are arrays. The constructors
 /// `MPI_Type_..` are:
 ///
-/// - `contiguous`: `Datatype::run(0..n)`; `Datatype::from(old.repeat(n))`.
-/// - `vector`: `Datatype::nest(0, &[(n, stride)], len)`;
-///   `Datatype::from(old.repeat(len)).repeat(n).every(stride * old.extent())`.
-/// - `hvector`: the same, with `every(stride)`: the stride counts elements, not copies of `old`.
-/// - `indexed`, `hindexed`: `Datatype::runs(at.into_iter().zip(lens))`;
-///   `Datatype::sequence(at.into_iter().zip(lens).map(|(at, len)|
-///   Datatype::from(old.repeat(len)).shift(at)))`.
-/// - `indexed_block`, `hindexed_block`: `Datatype::runs(at.map(|at| (at, len)))`; where `len` is 1,
-///   `Datatype::elements(at)`.
+/// - `contiguous`: `Datatype::run(0..n)`; `old.repeat(n, old.extent())?`.
+/// - `vector`: `Datatype::nest(0, &[(n, stride)], len)?`;
+///   `old.repeat(len, old.extent())?.repeat(n, stride * old.extent())?`.
+/// - `hvector`: the same, with `repeat(n, stride)`: the stride counts elements, not copies of `old`.
+/// - `indexed`, `hindexed`: `Datatype::runs(at.into_iter().zip(lens))?`; of copies of `old`,
+///   `Datatype::sequence` of `old.repeat(len, old.extent())?.shift(at)?`.
+/// - `indexed_block`, `hindexed_block`: `Datatype::runs(at.map(|at| (at, len)))?`; where `len` is
+///   1, `Datatype::elements(at)?`.
 /// - `subarray`: `Datatype::subarray(&shape, &start, &sizes)?` in C's order; in Fortran's order
 ///   with all three reversed.
 /// - `resized`: no datatype has an extent of its own. Give the extent where copies are made:
-///   `old.repeat(n).every(extent)`.
-/// - `struct`: of one element type, `Datatype::sequence([a.shift(3), b.shift(9)])`. A record of
+///   `old.repeat(n, extent)?`.
+/// - `struct`: of one element type, `Datatype::sequence([a.shift(3)?, b.shift(9)?])?`. A record of
 ///   several types is an element, by `#[derive(Element)]`.
 /// - `darray`, in blocks: `Datatype::subarray(&block.global(), &block.origin(), &block.extent())?`,
 ///   of a [`Block`](crate::grid::Block), whose shares differ by one at most.
 /// - `darray`, cyclic in blocks of `len`: `Datatype::runs((rank * len..n).step_by(ranks *
-///   len).map(|at| (at as i64, len.min(n - at))))`.
+///   len).map(|at| (at as i64, len.min(n - at))))?`.
 ///
 /// ```
 /// # mod fencepost {
@@ -111,36 +110,37 @@ impl Piece {
 /// fn is(datatype: Datatype, elements: &[i64]) {
 ///     assert!(datatype.element_iter().eq(elements.iter().copied()), "{datatype} is not {elements:?}");
 /// }
-/// let old = Datatype::elements([0, 2]); // its extent is 3
+/// let old = Datatype::elements([0, 2])?; // its extent is 3
 ///
 /// let n = 2;
 /// is(Datatype::run(0..n), &[0, 1]); // contiguous
-/// is(Datatype::from(old.repeat(n)), &[0, 2, 3, 5]);
+/// is(old.repeat(n, old.extent())?, &[0, 2, 3, 5]);
 ///
 /// let (len, stride) = (2, 5);
-/// is(Datatype::nest(0, &[(n, stride)], len), &[0, 1, 5, 6]); // vector
-/// is(
-///     Datatype::from(old.repeat(len)).repeat(n).every(stride * old.extent()),
-///     &[0, 2, 3, 5, 15, 17, 18, 20],
-/// );
-/// is(Datatype::from(old.repeat(len)).repeat(n).every(stride), &[0, 2, 3, 5, 5, 7, 8, 10]); // hvector
+/// is(Datatype::nest(0, &[(n, stride)], len)?, &[0, 1, 5, 6]); // vector
+/// let copies = old.repeat(len, old.extent())?;
+/// is(copies.repeat(n, stride * old.extent())?, &[0, 2, 3, 5, 15, 17, 18, 20]);
+/// is(copies.repeat(n, stride)?, &[0, 2, 3, 5, 5, 7, 8, 10]); // hvector
 ///
 /// let (at, lens) = ([4_i64, 9, 0], [1, 2, 1]);
-/// is(Datatype::runs(at.into_iter().zip(lens)), &[4, 9, 10, 0]); // indexed
-/// let copies = |(at, len)| Datatype::from(old.repeat(len)).shift(at);
-/// is(Datatype::sequence(at.into_iter().zip(lens).map(copies)), &[4, 6, 9, 11, 12, 14, 0, 2]);
-/// is(Datatype::runs(at.map(|at| (at, len))), &[4, 5, 9, 10, 0, 1]); // indexed_block
-/// is(Datatype::elements(at), &[4, 9, 0]);
+/// is(Datatype::runs(at.into_iter().zip(lens))?, &[4, 9, 10, 0]); // indexed
+/// let copies = at.into_iter().zip(lens).map(|(at, len)| old.repeat(len, old.extent())?.shift(at));
+/// is(
+///     Datatype::sequence(copies.collect::<Result<Vec<_>, _>>()?)?,
+///     &[4, 6, 9, 11, 12, 14, 0, 2],
+/// );
+/// is(Datatype::runs(at.map(|at| (at, len)))?, &[4, 5, 9, 10, 0, 1]); // indexed_block
+/// is(Datatype::elements(at)?, &[4, 9, 0]);
 ///
 /// let (shape, start, sizes) = ([3, 4], [1, 2], [2, 2]);
 /// is(Datatype::subarray(&shape, &start, &sizes)?, &[6, 7, 10, 11]); // subarray
 /// is(Datatype::subarray(&[4, 3], &[2, 1], &[2, 2])?, &[7, 8, 10, 11]); // the same, in Fortran's order
 ///
 /// let extent = 4;
-/// is(old.repeat(n).every(extent), &[0, 2, 4, 6]); // resized
+/// is(old.repeat(n, extent)?, &[0, 2, 4, 6]); // resized
 ///
 /// let (a, b) = (Datatype::run(0..2), old.clone());
-/// is(Datatype::sequence([a.shift(3), b.shift(9)]), &[3, 4, 9, 11]); // struct
+/// is(Datatype::sequence([a.shift(3)?, b.shift(9)?])?, &[3, 4, 9, 11]); // struct
 ///
 /// let block = Block::at(3, 4, [4, 6])?; // rank 3 of 2 by 2
 /// is(
@@ -149,7 +149,7 @@ impl Piece {
 /// );
 /// let (rank, ranks, n) = (1, 2, 7);
 /// is(
-///     Datatype::runs((rank * len..n).step_by(ranks * len).map(|at| (at as i64, len.min(n - at)))), // darray, cyclic
+///     Datatype::runs((rank * len..n).step_by(ranks * len).map(|at| (at as i64, len.min(n - at))))?, // darray, cyclic
 ///     &[2, 3, 6],
 /// );
 /// # Ok::<(), fencepost_planner::Error>(())

@@ -18,7 +18,7 @@
 //! Displacements of elements are from `-2^62` to below `2^62`, so that no difference of two
 //! overflows. A typemap has at most [`isize::MAX`] elements. A description that has no short form
 //! may be written out to at most [`MOST_PIECES`] pieces. Exceeding a limit is an error of class
-//! `Type` in the constructors named `try_..`, and a panic in those without.
+//! `Type`.
 //!
 //! A short description suffices for a datatype of any number of runs. A computation that has to
 //! visit runs one by one visits at most [`MOST_RUNS`] of them. Beyond that, [`Datatype::overlaps`]
@@ -35,10 +35,9 @@ mod text;
 mod touched;
 mod wire;
 
-pub use build::Repeat;
 pub use canonical::MOST_PIECES;
 pub use form::{Datatype, Dim, Piece};
-pub use monotone::{monotone, try_monotone};
+pub use monotone::monotone;
 pub use overlap::MOST_RUNS;
 pub use runs::{Pairs, Runs, pairs};
 

@@ -7,7 +7,6 @@
 //! no dimension steps into an inner one. Otherwise runs are sorted, and where runs overlap,
 //! elements.
 
-use super::build::granted;
 use super::canonical::too_many;
 use super::form::{Datatype, Piece};
 use super::{MOST_PIECES, pairs};
@@ -19,22 +18,12 @@ use crate::error::Result;
 /// The two have equal sizes. If they do not, only as many elements as the smaller one has are
 /// considered.
 ///
-/// # Panics
-/// If the result would exceed a [limit](super#limits); [`try_monotone`] returns an error there.
-#[must_use]
-#[track_caller]
-pub fn monotone(origin: &Datatype, target: &Datatype) -> (Datatype, Datatype) {
-    granted(try_monotone(origin, target))
-}
-
-/// Does the same as [`monotone`], but returns an error.
-///
 /// # Errors
 /// Class `Type` if the result would exceed a [limit](super#limits).
 ///
 /// # Cost
 /// Grows with the pieces where dimensions can be sorted; otherwise, with the runs.
-pub fn try_monotone(origin: &Datatype, target: &Datatype) -> Result<(Datatype, Datatype)> {
+pub fn monotone(origin: &Datatype, target: &Datatype) -> Result<(Datatype, Datatype)> {
     debug_assert_eq!(origin.size(), target.size(), "both sides of a transfer are of one size");
     if target.ascends() {
         return Ok((origin.clone(), target.clone()));
@@ -68,7 +57,7 @@ fn by_pieces(origin: &Datatype, target: &Datatype) -> Option<(Datatype, Datatype
         return None;
     }
     let (origins, targets): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-    Some((Datatype::try_sequence(origins).ok()?, Datatype::try_sequence(targets).ok()?))
+    Some((Datatype::sequence(origins).ok()?, Datatype::sequence(targets).ok()?))
 }
 
 /// A dimension of both sides.
@@ -102,7 +91,7 @@ fn by_dimensions(origin: &Piece, target: &Piece) -> Option<(Datatype, Datatype)>
     }
     let side = |offset, stride: fn(&Both) -> i64| {
         let dims: Vec<_> = dims.iter().map(|dim| (dim.count, stride(dim))).collect();
-        Datatype::try_nest(offset, &dims, 1).ok()
+        Datatype::nest(offset, &dims, 1).ok()
     };
     Some((side(from, |dim| dim.origin)?, side(to, |dim| dim.target)?))
 }
@@ -150,8 +139,8 @@ fn by_list(origin: &Datatype, target: &Datatype) -> Result<(Datatype, Datatype)>
         elements.sort_by_key(|&(_, target, _)| target);
         list = elements;
     }
-    let origin = Datatype::try_runs(list.iter().map(|&(origin, _, len)| (origin, len)))?;
-    let target = Datatype::try_runs(list.iter().map(|&(_, target, len)| (target, len)))?;
+    let origin = Datatype::runs(list.iter().map(|&(origin, _, len)| (origin, len)))?;
+    let target = Datatype::runs(list.iter().map(|&(_, target, len)| (target, len)))?;
     Ok((origin, target))
 }
 

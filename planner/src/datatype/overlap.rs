@@ -75,9 +75,9 @@ impl Datatype {
         let pieces = self.pieces().iter().map(|piece| {
             let dims: SmallVec<[(usize, i64); 4]> =
                 piece.dims.iter().map(|dim| (dim.count, -dim.stride)).collect();
-            Datatype::try_nest(1 - piece.offset - piece.run as i64, &dims, piece.run)
+            Datatype::nest(1 - piece.offset - piece.run as i64, &dims, piece.run)
         });
-        Datatype::try_sequence(pieces.collect::<Result<Vec<_>>>()?)
+        Datatype::sequence(pieces.collect::<Result<Vec<_>>>()?)
     }
 
     /// Returns whether it visits an element twice. Returns true if it has more than [`MOST_RUNS`]

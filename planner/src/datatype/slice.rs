@@ -59,7 +59,7 @@ impl Datatype {
         let size = self.size() as i64;
         let inside = places.low() >= 0 && places.high() <= size;
         if let (true, Some(run)) = (inside, self.as_run()) {
-            return Ok(places.shift(run.start));
+            return places.shift(run.start);
         }
         if let (true, Some(run)) = (inside, places.as_run()) {
             return self.slice(run.start as usize, (run.end - run.start) as usize);
@@ -84,7 +84,7 @@ impl Datatype {
                 place = until;
             }
         }
-        Datatype::try_runs(list)
+        Datatype::runs(list)
     }
 }
 

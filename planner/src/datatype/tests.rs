@@ -79,29 +79,29 @@ impl Dice {
                 let dims: Vec<(usize, i64)> =
                     (0..self.roll(1..4)).map(|_| (self.count(5), self.roll(-6..13))).collect();
                 let (offset, run) = (self.roll(-9..20), self.count(4));
-                (Datatype::nest(offset, &dims, run), elements_of_nest(offset, &dims, run))
+                (Datatype::nest(offset, &dims, run).unwrap(), elements_of_nest(offset, &dims, run))
             }
             2 => {
                 let runs: Vec<(i64, usize)> =
                     (0..self.roll(0..8)).map(|_| (self.roll(-9..30), self.count(4))).collect();
                 let elements = runs.iter().flat_map(|&(o, n)| o..o + n as i64).collect();
-                (Datatype::runs(runs), elements)
+                (Datatype::runs(runs).unwrap(), elements)
             }
             3 => {
                 let elements: Vec<i64> = (0..self.roll(0..9)).map(|_| self.roll(-3..12)).collect();
-                (Datatype::elements(elements.iter().copied()), elements)
+                (Datatype::elements(elements.iter().copied()).unwrap(), elements)
             }
             4 | 5 => {
                 let parts: Vec<_> = (0..self.roll(0..4)).map(|_| self.layout(depth - 1)).collect();
                 let elements = parts.iter().flat_map(|(_, elements)| elements.clone()).collect();
-                (Datatype::sequence(parts.into_iter().map(|(datatype, _)| datatype)), elements)
+                (Datatype::sequence(parts.into_iter().map(|(datatype, _)| datatype)).unwrap(), elements)
             }
             6 => {
                 let (datatype, elements) = self.layout(depth - 1);
                 let (count, step) = (self.count(5), self.roll(-12..25));
                 let elements =
                     (0..count as i64).flat_map(|i| elements.iter().map(move |e| e + i * step)).collect();
-                (datatype.repeat(count).every(step), elements)
+                (datatype.repeat(count, step).unwrap(), elements)
             }
             7 => {
                 let (datatype, elements) = self.layout(depth - 1);
@@ -112,7 +112,7 @@ impl Dice {
                 };
                 let elements =
                     (0..count as i64).flat_map(|i| elements.iter().map(move |e| e + i * extent)).collect();
-                (datatype.repeat(count).into(), elements)
+                (datatype.repeat(count, datatype.extent()).unwrap(), elements)
             }
             _ => {
                 let (datatype, elements) = self.layout(depth - 1);
@@ -143,7 +143,7 @@ fn every_small_nest_equals_its_runs_written_out_and_folded() {
                 for b in 1..=3 {
                     for t in -4..=9 {
                         let dims = [(a, s), (b, t)];
-                        let nest = Datatype::nest(5, &dims, run);
+                        let nest = Datatype::nest(5, &dims, run).unwrap();
                         let elements = elements_of_nest(5, &dims, run);
                         assert_eq!(nest.pieces(), plain(&elements), "{dims:?} x{run}");
                         assert_eq!(listed(&nest), elements);
@@ -157,7 +157,7 @@ fn every_small_nest_equals_its_runs_written_out_and_folded() {
         let [a, b, c] = [counts % 4 + 1, counts / 4 % 4 + 1, counts / 16 + 1].map(|n| n.min(3));
         for (s, t, u) in (0..1000).map(|i| (i % 10 - 2, i / 10 % 10 - 2, i / 100 - 2)) {
             let dims = [(a, s), (b, t), (c, u)];
-            let nest = Datatype::nest(0, &dims, 1);
+            let nest = Datatype::nest(0, &dims, 1).unwrap();
             assert_eq!(nest.pieces(), plain(&elements_of_nest(0, &dims, 1)), "{dims:?}");
             seen += 1;
         }
@@ -170,20 +170,23 @@ fn five_descriptions_of_a_thousand_layouts_are_one_datatype_and_one_wire_form() 
     let mut dice = Dice::new(1);
     for _ in 0..1000 {
         let (described, elements) = dice.layout(3);
-        let by_elements = Datatype::elements(elements.iter().copied());
+        let by_elements = Datatype::elements(elements.iter().copied()).unwrap();
         let mut cuts: Vec<usize> = (0..4).map(|_| dice.count(elements.len() as i64 + 1)).collect();
         cuts.extend([0, elements.len()]);
         cuts.sort_unstable();
         let by_sequence = Datatype::sequence(
-            cuts.windows(2).map(|cut| Datatype::elements(elements[cut[0]..cut[1]].iter().copied())),
-        );
+            cuts.windows(2).map(|cut| Datatype::elements(elements[cut[0]..cut[1]].iter().copied()).unwrap()),
+        )
+        .unwrap();
         let by_slices =
-            Datatype::sequence(cuts.windows(2).map(|cut| described.slice(cut[0], cut[1] - cut[0]).unwrap()));
+            Datatype::sequence(cuts.windows(2).map(|cut| described.slice(cut[0], cut[1] - cut[0]).unwrap()))
+                .unwrap();
         let by_runs = Datatype::runs(described.run_iter().flat_map(|(offset, run)| {
             let first = run / 2;
             [(offset, first), (offset + first as i64, run - first)]
-        }));
-        let by_shift = Datatype::elements(elements.iter().map(|e| e - 17)).shift(17);
+        }))
+        .unwrap();
+        let by_shift = Datatype::elements(elements.iter().map(|e| e - 17)).unwrap().shift(17).unwrap();
         let by_text: Datatype = described.to_string().parse().unwrap();
         let mut wire = Vec::new();
         described.encode(&mut wire);
@@ -219,8 +222,10 @@ fn a_sequence_of_small_nests_equals_its_runs_written_out_and_folded() {
             .collect();
         let elements: Vec<i64> =
             parts.iter().flat_map(|(offset, dims, run)| elements_of_nest(*offset, dims, *run)).collect();
-        let sequence =
-            Datatype::sequence(parts.iter().map(|(offset, dims, run)| Datatype::nest(*offset, dims, *run)));
+        let sequence = Datatype::sequence(
+            parts.iter().map(|(offset, dims, run)| Datatype::nest(*offset, dims, *run).unwrap()),
+        )
+        .unwrap();
         assert_eq!(sequence.pieces(), plain(&elements), "{parts:?}");
     }
 }
@@ -274,7 +279,7 @@ fn touched_elements_are_those_of_the_typemap_and_ascend_each_once() {
 
 #[test]
 fn touched_elements_are_found_without_a_look_at_each_visit() {
-    let often = |dims: &[(usize, i64)], run| Datatype::nest(3, dims, run);
+    let often = |dims: &[(usize, i64)], run| Datatype::nest(3, dims, run).unwrap();
     let ascending = |datatype: Datatype| -> Vec<(i64, i64)> {
         datatype.ascending_runs().unwrap().into_iter().map(|run| (run.start, run.end)).collect()
     };
@@ -286,7 +291,10 @@ fn touched_elements_are_found_without_a_look_at_each_visit() {
     // 200 steps in each of eight dimensions: 200^8 visits.
     assert_eq!(ascending(often(&[(200, 1); 8], 1)), [(3, 3 + 8 * 199 + 1)]);
     assert_eq!(often(&[(200, -2); 8], 1).touched_runs().count(), 8 * 199 + 1);
-    let many = Datatype::sequence((0..2000).map(|at| Datatype::nest(at % 3, &[(1 << 30, 0), (1000, 7)], 1)));
+    let many = Datatype::sequence(
+        (0..2000).map(|at| Datatype::nest(at % 3, &[(1 << 30, 0), (1000, 7)], 1).unwrap()),
+    )
+    .unwrap();
     assert_eq!(many.touched_runs().count(), 1000);
     // There is not enough memory for all of these.
     let far = often(&[(3, 0), (1 << 40, 2)], 1);
@@ -304,7 +312,7 @@ fn monotone_is_the_stable_permutation_that_sorts_the_target() {
         if dice.roll(0..2) == 0 {
             let dims: Vec<(usize, i64)> = (0..3).map(|_| (dice.count(3) + 1, dice.roll(-9..10))).collect();
             to = elements_of_nest(0, &dims, 2);
-            target = Datatype::nest(0, &dims, 2);
+            target = Datatype::nest(0, &dims, 2).unwrap();
             from = (3..3 + to.len() as i64).collect();
             origin = Datatype::run(3..3 + to.len());
         }
@@ -312,7 +320,7 @@ fn monotone_is_the_stable_permutation_that_sorts_the_target() {
         let mut both: Vec<(i64, i64)> = from.into_iter().zip(to).collect();
         both.sort_by_key(|&(_, target)| target);
         let (origin, target) = (origin.slice(0, size).unwrap(), target.slice(0, size).unwrap());
-        let (a, b) = monotone(&origin, &target);
+        let (a, b) = monotone(&origin, &target).unwrap();
         assert_eq!(listed(&a), both.iter().map(|p| p.0).collect::<Vec<_>>(), "{origin} -> {target}");
         assert_eq!(listed(&b), both.iter().map(|p| p.1).collect::<Vec<_>>(), "{origin} -> {target}");
         assert!(b.ascends());
@@ -342,7 +350,7 @@ fn the_lowest_common_element_is_found_exactly_where_there_is_one() {
         let (a, in_a) = dice.layout(1);
         let (b, in_b) = dice.layout(1);
         let by = dice.roll(-20..20);
-        let b = b.shift(by);
+        let b = b.shift(by).unwrap();
         let common = in_b.iter().map(|e| e + by).filter(|e| in_a.contains(e)).min();
         assert_eq!(a.overlap(&b), common, "{a} and {b}");
         assert_eq!(b.overlap(&a), common, "{b} and {a}");
@@ -365,7 +373,7 @@ fn an_element_visited_twice_is_seen_exactly() {
             dice.layout(1)
         } else {
             let dims: Vec<(usize, i64)> = (0..3).map(|_| (dice.count(4) + 1, dice.roll(-20..21))).collect();
-            (Datatype::nest(0, &dims, 1), elements_of_nest(0, &dims, 1))
+            (Datatype::nest(0, &dims, 1).unwrap(), elements_of_nest(0, &dims, 1))
         };
         elements.sort_unstable();
         let mut twice = elements.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
@@ -375,7 +383,7 @@ fn an_element_visited_twice_is_seen_exactly() {
         assert_eq!(datatype.self_overlap_bounds(), bounds, "{datatype}");
         seen[usize::from(first.is_some())] += 1;
     }
-    let far = Datatype::nest(5, &[(1 << 40, 0)], 1);
+    let far = Datatype::nest(5, &[(1 << 40, 0)], 1).unwrap();
     assert_eq!(far.self_overlap_bounds(), Some(5..6), "it has too many runs to write them out");
     assert!(seen.iter().all(|&n| n > 2000), "{seen:?}");
 }
@@ -451,9 +459,9 @@ fn damaged_wire_forms_are_errors_or_other_canonical_datatypes() {
 fn text_is_short_and_read_back() {
     for (datatype, text) in [
         (Datatype::run(3..7), "3..7"),
-        (Datatype::nest(3, &[(8, 100), (2, 10)], 4), "3+[8 by 100][2 by 10]x4"),
-        (Datatype::nest(-3, &[(2, -5)], 1), "-3+[2 by -5]x1"),
-        (Datatype::runs([(-4, 2), (9, 1), (14, 1)]), "-4..-2, 9+[2 by 5]x1"),
+        (Datatype::nest(3, &[(8, 100), (2, 10)], 4).unwrap(), "3+[8 by 100][2 by 10]x4"),
+        (Datatype::nest(-3, &[(2, -5)], 1).unwrap(), "-3+[2 by -5]x1"),
+        (Datatype::runs([(-4, 2), (9, 1), (14, 1)]).unwrap(), "-4..-2, 9+[2 by 5]x1"),
         (Datatype::run(7..7), "none"),
     ] {
         assert_eq!(datatype.to_string(), text);
@@ -482,14 +490,14 @@ fn text_is_short_and_read_back() {
 fn zero_counts_are_the_one_empty_datatype() {
     for none in [
         Datatype::run(9..9),
-        Datatype::nest(5, &[(0, 3), (2, 1)], 4),
-        Datatype::nest(i64::MAX, &[(3, 3)], 0),
-        Datatype::runs([(5, 0)]),
-        Datatype::elements([0_i64; 0]),
-        Datatype::sequence([Datatype::run(3..3)]),
-        Datatype::run(0..4).repeat(0).into(),
-        Datatype::run(0..4).repeat(0).every(i64::MIN),
-        Datatype::empty().shift(i64::MAX),
+        Datatype::nest(5, &[(0, 3), (2, 1)], 4).unwrap(),
+        Datatype::nest(i64::MAX, &[(3, 3)], 0).unwrap(),
+        Datatype::runs([(5, 0)]).unwrap(),
+        Datatype::elements([0_i64; 0]).unwrap(),
+        Datatype::sequence([Datatype::run(3..3)]).unwrap(),
+        Datatype::run(0..4).repeat(0, 4).unwrap(),
+        Datatype::run(0..4).repeat(0, i64::MIN).unwrap(),
+        Datatype::empty().shift(i64::MAX).unwrap(),
         Datatype::run(2..5).slice(3, 9).unwrap(),
         Datatype::subarray(&[4, 4], &[4, 0], &[0, 4]).unwrap(),
     ] {
@@ -501,7 +509,7 @@ fn zero_counts_are_the_one_empty_datatype() {
 #[test]
 fn a_part_that_has_no_short_form_is_an_error_before_it_is_written_out() {
     // The greedy pairs of the rest alternate between two kinds, so nothing repeats.
-    let pairs = |n| Datatype::nest(0, &[(n, 100), (2, 30), (2, 7)], 1);
+    let pairs = |n| Datatype::nest(0, &[(n, 100), (2, 30), (2, 7)], 1).unwrap();
     assert_eq!(pairs(1000).slice(1, 3998).unwrap().pieces().len(), 1999);
     let error = pairs(1 << 40).slice(1, 1 << 41).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Type);
@@ -511,7 +519,7 @@ fn a_part_that_has_no_short_form_is_an_error_before_it_is_written_out() {
 #[test]
 fn huge_nests_stay_nests() {
     let n = 1_usize << 40;
-    let columns = Datatype::nest(7, &[(n, 1 << 12), (3, 5)], 2);
+    let columns = Datatype::nest(7, &[(n, 1 << 12), (3, 5)], 2).unwrap();
     assert_eq!(columns.pieces().len(), 1);
     assert_eq!(columns.size(), 6 * n);
     // Starting and ending within a row leaves the cut rows and the rest.
@@ -519,17 +527,17 @@ fn huge_nests_stay_nests() {
     assert_eq!(slice.size(), 6 * n - 2);
     assert!(slice.pieces().len() <= 5, "{slice}");
     // Rows of two form new pairs.
-    let rows = Datatype::nest(0, &[(n, 10), (2, 3)], 1);
+    let rows = Datatype::nest(0, &[(n, 10), (2, 3)], 1).unwrap();
     assert_eq!(rows.slice(1, 2 * n - 2).unwrap().to_string(), format!("3+[{} by 10][2 by 7]x1", n - 1));
-    let joined = Datatype::nest(0, &[(n, 10), (2, 8)], 2);
+    let joined = Datatype::nest(0, &[(n, 10), (2, 8)], 2).unwrap();
     assert_eq!(joined.to_string(), format!("0..2, 8+[{} by 10]x4, {}..{}", n - 1, 10 * n - 2, 10 * n));
-    assert_eq!(columns.overlap(&columns.shift(1 << 11)), None);
-    assert_eq!(columns.overlap(&columns.shift(1)), Some(8));
+    assert_eq!(columns.overlap(&columns.shift(1 << 11).unwrap()), None);
+    assert_eq!(columns.overlap(&columns.shift(1).unwrap()), Some(8));
     assert!(!columns.overlaps_itself());
-    assert!(!Datatype::nest(0, &[(n, 3), (3, 2)], 1).overlaps_itself());
-    assert!(Datatype::nest(0, &[(n, 3), (4, 2)], 1).overlaps_itself());
-    let down = Datatype::nest(1 << 50, &[(5, 1), (1 << 30, -64)], 1);
-    let (origin, target) = monotone(&Datatype::run(0..5 << 30), &down);
+    assert!(!Datatype::nest(0, &[(n, 3), (3, 2)], 1).unwrap().overlaps_itself());
+    assert!(Datatype::nest(0, &[(n, 3), (4, 2)], 1).unwrap().overlaps_itself());
+    let down = Datatype::nest(1 << 50, &[(5, 1), (1 << 30, -64)], 1).unwrap();
+    let (origin, target) = monotone(&Datatype::run(0..5 << 30), &down).unwrap();
     assert_eq!(target.to_string(), format!("{}+[{} by 64]x5", (1_i64 << 50) - 64 * ((1 << 30) - 1), 1 << 30));
     assert_eq!(origin.to_string(), format!("{}+[{} by -1][5 by {}]x1", (1 << 30) - 1, 1 << 30, 1 << 30));
 }
@@ -539,35 +547,35 @@ fn what_exceeds_the_limits_is_an_error_of_class_type() {
     let n = 1_usize << 40;
     let high = Datatype::run(usize::MAX - 5..usize::MAX);
     assert_eq!((high.size(), high.high()), (5, REACH));
-    let many = Datatype::try_nest(0, &[(n, 0)], 1).unwrap();
+    let many = Datatype::nest(0, &[(n, 0)], 1).unwrap();
     for refused in [
-        Datatype::try_nest(0, &[(n, 0), (n, 0)], 1),
-        Datatype::try_nest(0, &[(usize::MAX, 0), (usize::MAX, 0), (usize::MAX, 0)], usize::MAX),
-        Datatype::try_nest(i64::MAX, &[], 1),
-        Datatype::try_nest(i64::MIN, &[], 1),
-        Datatype::try_nest(0, &[(3, i64::MAX)], 1),
-        Datatype::try_nest(0, &[(3, i64::MIN)], 1),
-        Datatype::try_nest(0, &[(n, 9), (3, 3)], 1 << 62),
+        Datatype::nest(0, &[(n, 0), (n, 0)], 1),
+        Datatype::nest(0, &[(usize::MAX, 0), (usize::MAX, 0), (usize::MAX, 0)], usize::MAX),
+        Datatype::nest(i64::MAX, &[], 1),
+        Datatype::nest(i64::MIN, &[], 1),
+        Datatype::nest(0, &[(3, i64::MAX)], 1),
+        Datatype::nest(0, &[(3, i64::MIN)], 1),
+        Datatype::nest(0, &[(n, 9), (3, 3)], 1 << 62),
         // This has no short form.
-        Datatype::try_nest(0, &[(n, 8), (3, 3)], 2),
-        Datatype::try_runs([(REACH, 1)]),
-        Datatype::try_runs([(-REACH - 1, 1)]),
-        Datatype::try_runs([(0, 1 << 62), (0, 1 << 62), (0, 1 << 62)]),
-        Datatype::try_elements([u64::MAX]),
-        many.repeat(n).try_every(1),
-        Datatype::run(0..4).repeat(2).try_every(i64::MAX),
-        Datatype::run(0..4).repeat(2).try_every(i64::MIN),
-        Datatype::elements([0, 2, 7]).repeat(usize::MAX).try_every(0),
-        Datatype::elements([0, 2, 7]).repeat(n).try_every(20),
-        high.try_shift(1),
-        high.try_shift(i64::MIN),
-        high.try_shift(i64::MAX),
-        Datatype::try_sequence([Datatype::run(0..1 << 62), Datatype::run(0..1 << 62)]),
+        Datatype::nest(0, &[(n, 8), (3, 3)], 2),
+        Datatype::runs([(REACH, 1)]),
+        Datatype::runs([(-REACH - 1, 1)]),
+        Datatype::runs([(0, 1 << 62), (0, 1 << 62), (0, 1 << 62)]),
+        Datatype::elements([u64::MAX]),
+        many.repeat(n, 1),
+        Datatype::run(0..4).repeat(2, i64::MAX),
+        Datatype::run(0..4).repeat(2, i64::MIN),
+        Datatype::elements([0, 2, 7]).unwrap().repeat(usize::MAX, 0),
+        Datatype::elements([0, 2, 7]).unwrap().repeat(n, 20),
+        high.shift(1),
+        high.shift(i64::MIN),
+        high.shift(i64::MAX),
+        Datatype::sequence([Datatype::run(0..1 << 62), Datatype::run(0..1 << 62)]),
         Datatype::subarray(&[usize::MAX, 2], &[0, 0], &[1, 1]),
     ] {
         assert_eq!(refused.unwrap_err().class(), ErrorClass::Type);
     }
-    let whole = Datatype::sequence([high.clone(), Datatype::nest(-REACH, &[], 1)]);
+    let whole = Datatype::sequence([high.clone(), Datatype::nest(-REACH, &[], 1).unwrap()]).unwrap();
     assert!(whole.overlap(&high).is_some());
     let mut wire = Vec::new();
     whole.encode(&mut wire);
@@ -576,10 +584,13 @@ fn what_exceeds_the_limits_is_an_error_of_class_type() {
 
 #[test]
 fn a_subarray_is_the_box_in_row_major_order() {
-    assert_eq!(Datatype::subarray(&[8, 10], &[2, 3], &[4, 5]).unwrap(), Datatype::nest(23, &[(4, 10)], 5));
+    assert_eq!(
+        Datatype::subarray(&[8, 10], &[2, 3], &[4, 5]).unwrap(),
+        Datatype::nest(23, &[(4, 10)], 5).unwrap()
+    );
     assert_eq!(Datatype::subarray(&[8, 10], &[2, 0], &[4, 10]).unwrap(), Datatype::run(20..60));
     let face = Datatype::subarray(&[4, 5, 6], &[0, 0, 5], &[4, 5, 1]).unwrap();
-    assert_eq!(face, Datatype::nest(5, &[(20, 6)], 1));
+    assert_eq!(face, Datatype::nest(5, &[(20, 6)], 1).unwrap());
     assert_eq!(Datatype::subarray(&[], &[], &[]).unwrap(), Datatype::run(0..1));
     for (shape, start, len) in [
         (&[4, 4][..], &[0, 2][..], &[4, 3][..]),

@@ -59,7 +59,7 @@ impl FromStr for Datatype {
             })?;
             list.push(canonical::nest(offset, &dims, run).map(Self::from_canonical)?);
         }
-        Self::try_sequence(list)
+        Self::sequence(list)
     }
 }
 

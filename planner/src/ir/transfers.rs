@@ -116,7 +116,7 @@ impl Fold {
     fn slice(&self, first: usize, count: usize) -> Result<Vec<Fold>> {
         let (low, high) = (first as i64, (first + count) as i64);
         if low <= self.into.low() && self.into.high() <= high {
-            return Ok(vec![Fold { source: self.source.clone(), into: self.into.shift(-low) }]);
+            return Ok(vec![Fold { source: self.source.clone(), into: self.into.shift(-low)? }]);
         }
         // Successive positions of the source whose elements go there.
         let (mut at, mut folds) = (0, Vec::<(usize, usize, Vec<(i64, usize)>)>::new());
@@ -135,7 +135,7 @@ impl Fold {
             at += run;
         }
         let fold = |(begin, len, runs)| {
-            Ok(Fold { source: self.source.slice(begin, len)?, into: Datatype::try_runs(runs)? })
+            Ok(Fold { source: self.source.slice(begin, len)?, into: Datatype::runs(runs)? })
         };
         folds.into_iter().map(fold).collect()
     }

@@ -89,7 +89,7 @@ fn join(group: &[Transfer]) -> Vec<Transfer> {
     let whole = |side: fn(&Transfer) -> &Side| {
         let parts = group.iter().filter_map(|transfer| side(transfer).window());
         let window = window(side(first))?;
-        let datatype = Datatype::try_sequence(parts.map(|(_, datatype)| datatype.clone())).ok()?;
+        let datatype = Datatype::sequence(parts.map(|(_, datatype)| datatype.clone())).ok()?;
         Some(Side::Window { window, datatype })
     };
     let (Some(source), Some(target)) =

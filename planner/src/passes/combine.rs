@@ -170,7 +170,7 @@ impl Slot {
 fn source(side: &Side, steps: &[Elements]) -> Option<Side> {
     Some(match side {
         Side::Window { window, .. } => {
-            let datatype = Datatype::try_runs(steps.iter().map(|&(_, from, _, run)| (from, run))).ok()?;
+            let datatype = Datatype::runs(steps.iter().map(|&(_, from, _, run)| (from, run))).ok()?;
             Side::Window { window: *window, datatype }
         }
         Side::Operation { operation, .. } => {
@@ -181,5 +181,5 @@ fn source(side: &Side, steps: &[Elements]) -> Option<Side> {
 }
 
 fn reached(steps: &[Elements]) -> Option<Datatype> {
-    Datatype::try_runs(steps.iter().map(|&(_, _, to, run)| (to, run))).ok()
+    Datatype::runs(steps.iter().map(|&(_, _, to, run)| (to, run))).ok()
 }

@@ -185,14 +185,16 @@ pub(crate) fn survivors(transfer: Transfer, cover: &mut Cover, replaces: bool) -
     if kept == steps {
         return vec![transfer];
     }
+    // `check` refuses lists of more than `MOST_RUNS` runs that overlap.
+    let runs = |list: &mut dyn Iterator<Item = (i64, usize)>| Datatype::runs(list).expect("a few runs");
     let side = |steps: &[(i64, i64, usize)]| Side::Window {
         window,
-        datatype: Datatype::runs(steps.iter().map(|&(_, to, run)| (to, run))),
+        datatype: runs(&mut steps.iter().map(|&(_, to, run)| (to, run))),
     };
     match &transfer.source {
         _ if kept.is_empty() => Vec::new(),
         Side::Window { window, .. } => {
-            let datatype = Datatype::runs(kept.iter().map(|&(from, _, run)| (from, run)));
+            let datatype = runs(&mut kept.iter().map(|&(from, _, run)| (from, run)));
             vec![Transfer {
                 source: Side::Window { window: *window, datatype },
                 target: side(&kept),

@@ -450,7 +450,7 @@ fn joined<'a>(
             }
             Side::Window { window, .. } => {
                 let datatypes = group.iter().filter_map(|(transfer, _)| side(transfer).window());
-                Datatype::try_sequence(datatypes.map(|(_, datatype)| datatype.clone()))
+                Datatype::sequence(datatypes.map(|(_, datatype)| datatype.clone()))
                     .ok()
                     .map(|datatype| Side::Window { window: *window, datatype })
             }

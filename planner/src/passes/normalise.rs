@@ -19,7 +19,7 @@
 use super::classes::Classes;
 use super::cover::latest;
 use super::neighbours::{Neighbour, Neighbours};
-use crate::datatype::try_monotone;
+use crate::datatype::monotone;
 use crate::ids::{ClassId, Delta, Id, LinkId, OperationId, Rank, WindowId};
 use crate::ir::pattern::{Kind, Local, Operation, Pattern, Patterns};
 use crate::ir::peers::{Peer, Peers, RankClass};
@@ -126,7 +126,7 @@ fn transfer(id: OperationId, operation: &Operation, patterns: &Patterns) -> Tran
 pub(super) fn ascending(source: Side, target: Side) -> (Side, Side) {
     if let (Some((from, origin)), Some((to, written))) = (source.window(), target.window())
         && written.as_run().is_none()
-        && let Ok((origin, written)) = try_monotone(origin, written)
+        && let Ok((origin, written)) = monotone(origin, written)
     {
         let side = |window, datatype| Side::Window { window, datatype };
         return (side(from, origin), side(to, written));

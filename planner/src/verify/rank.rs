@@ -181,8 +181,10 @@ fn own_accesses(here: &Neighbourhood<'_, '_>, sweep: &mut Sweep<'_, '_, '_>) -> 
                     (access.source, access.op) = ((delta, source), move_or(*op));
                     // Positions count from the first element of the unpack, which contains all of
                     // the combination.
-                    let places = into.shift(((fold.low - from) / size) as i64 - into.low());
-                    let elements = target.select(&places).map_err(|error| unwieldy(here, at, &error))?;
+                    let elements = into
+                        .shift(((fold.low - from) / size) as i64 - into.low())
+                        .and_then(|places| target.select(&places))
+                        .map_err(|error| unwieldy(here, at, &error))?;
                     sweep.add(access, space, &origin, &elements);
                 }
                 let mut done = 0;

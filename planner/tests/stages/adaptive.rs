@@ -66,7 +66,7 @@ fn when_operations_leave_follows_their_mode_and_what_is_collected() {
 
 /// A section of `runs` runs of `run` elements each.
 fn rows(runs: usize, run: usize) -> Datatype {
-    Datatype::nest(0, &[(runs, 2 * run as i64)], run)
+    Datatype::nest(0, &[(runs, 2 * run as i64)], run).unwrap()
 }
 
 #[test]

@@ -25,10 +25,10 @@ const LEN: usize = 12;
 fn datatype(size: usize) -> BoxedStrategy<Datatype> {
     prop_oneof![
         2 => (0..=LEN - size.min(LEN)).prop_map(move |first| Datatype::run(first..first + size)),
-        1 => prop::collection::vec(0..LEN as i64, size).prop_map(Datatype::elements),
+        1 => prop::collection::vec(0..LEN as i64, size).prop_map(|list| Datatype::elements(list).unwrap()),
         1 => (0..3_i64, 1..3_i64, any::<bool>()).prop_map(move |(offset, stride, back)| {
             let (first, stride) = if back { (LEN as i64 - 1 - offset, -stride) } else { (offset, stride) };
-            Datatype::elements((0..size as i64).map(|i| (first + i * stride).clamp(0, LEN as i64 - 1)))
+            Datatype::elements((0..size as i64).map(|i| (first + i * stride).clamp(0, LEN as i64 - 1))).unwrap()
         }),
     ]
     .boxed()
@@ -252,7 +252,7 @@ fn a_loop_of_puts_ends_in_the_instructions_of_one_put_with_a_datatype() {
         mode: Mode::Auto,
         site: Site::default(),
     };
-    let (from, to) = (Datatype::nest(1, &[(50, 3)], 1), Datatype::nest(400, &[(50, 7)], 1));
+    let (from, to) = (Datatype::nest(1, &[(50, 3)], 1).unwrap(), Datatype::nest(400, &[(50, 7)], 1).unwrap());
     let single = |at: i64| at as usize..at as usize + 1;
     let loop_of_puts = from
         .element_iter()
@@ -284,7 +284,7 @@ fn invalid_operations_are_errors_that_name_operation_rank_and_line() {
         (ErrorClass::Rank, Operation { target: Some(Delta(-1)), ..good.clone() }),
         (ErrorClass::Size, Operation { local: section(0, Datatype::run(0..3)), ..good.clone() }),
         (ErrorClass::Type, Operation { local: section(2, Datatype::run(0..2)), ..good.clone() }),
-        (ErrorClass::Disp, Operation { remote: Datatype::nest(-1, &[], 2), ..good.clone() }),
+        (ErrorClass::Disp, Operation { remote: Datatype::nest(-1, &[], 2).unwrap(), ..good.clone() }),
         (ErrorClass::Win, Operation { window: WindowId(3), ..good.clone() }),
         (ErrorClass::Op, Operation { kind: Kind::Accumulate(Op::Bxor), ..good.clone() }),
     ];

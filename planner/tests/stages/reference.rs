@@ -56,7 +56,7 @@ fn epoch(ranks: Vec<Vec<(Operation, Vec<i32>)>>) -> Epoch {
 }
 
 fn elements(of: &[i64]) -> Datatype {
-    Datatype::elements(of.iter().copied())
+    Datatype::elements(of.iter().copied()).unwrap()
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub fn world(windows: &[ElementType], ranks: usize, len: usize, seed: u64) -> Wo
 /// `count` elements of `0..len` in some order, some of them twice.
 fn datatype(dice: &mut Random, len: usize, count: usize) -> Datatype {
     let any = |dice: &mut Random| {
-        Datatype::elements((0..count).map(|_| dice.below(len) as i64).collect::<Vec<_>>())
+        Datatype::elements((0..count).map(|_| dice.below(len) as i64).collect::<Vec<_>>()).unwrap()
     };
     match dice.below(4) {
         0 if count <= len => {
@@ -56,11 +56,11 @@ fn datatype(dice: &mut Random, len: usize, count: usize) -> Datatype {
         }
         1 if count > 0 && 2 * count <= len => {
             let first = dice.below(len - 2 * count + 1) as i64;
-            Datatype::nest(first, &[(count, 2)], 1)
+            Datatype::nest(first, &[(count, 2)], 1).unwrap()
         }
         2 if count > 0 && count <= len => {
             let last = count - 1 + dice.below(len - count + 1);
-            Datatype::nest(last as i64, &[(count, -1)], 1)
+            Datatype::nest(last as i64, &[(count, -1)], 1).unwrap()
         }
         _ => any(dice),
     }

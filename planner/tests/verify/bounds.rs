@@ -30,10 +30,10 @@ fn bounded(name: &str, body: impl FnOnce()) {
 /// Typemaps that are described by a few words, and overlap themselves.
 fn huge() -> [Datatype; 4] {
     [
-        Datatype::nest(0, &[(1 << 40, 0)], 1),
-        Datatype::nest(0, &[(1 << 40, 1)], 2),
-        Datatype::nest(0, &[(1 << 20, 1)], 1 << 20),
-        Datatype::nest(0, &[(1 << 30, 7), (1 << 30, 5), (1 << 2, 3)], 1),
+        Datatype::nest(0, &[(1 << 40, 0)], 1).unwrap(),
+        Datatype::nest(0, &[(1 << 40, 1)], 2).unwrap(),
+        Datatype::nest(0, &[(1 << 20, 1)], 1 << 20).unwrap(),
+        Datatype::nest(0, &[(1 << 30, 7), (1 << 30, 5), (1 << 2, 3)], 1).unwrap(),
     ]
 }
 
@@ -130,7 +130,7 @@ fn overlapping_operations_of_too_many_runs_are_no_memory() {
 fn runs_that_lie_over_each_other_compile_in_time() {
     bounded("runs_that_lie_over_each_other_compile_in_time", || {
         let n = 1 << 17;
-        let [two, three] = [2, 3].map(|stride| Datatype::nest(0, &[(n, stride)], 1));
+        let [two, three] = [2, 3].map(|stride| Datatype::nest(0, &[(n, stride)], 1).unwrap());
         let local = |datatype: &Datatype| Local::Section { window: WindowId(0), datatype: datatype.clone() };
         let both = [&two, &three];
         let patterns = patterns(|to| {

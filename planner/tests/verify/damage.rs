@@ -232,7 +232,7 @@ fn what_is_accepted_is_good_whatever_was_done_to_it() {
 
 /// Rows of two pairs, which pair up in another way once the first element is gone.
 fn rows() -> Patterns {
-    let rows = || Datatype::nest(0, &[(1 << 21, 100), (2, 30), (2, 7)], 1);
+    let rows = || Datatype::nest(0, &[(1 << 21, 100), (2, 30), (2, 7)], 1).unwrap();
     let section = Local::Section { window: WindowId(0), datatype: rows() };
     let put = operation(Kind::Put, 1, rows(), section);
     patterns(&[ElementType::scalar(Scalar::F64)], Order::Canonical, vec![vec![put], vec![]])

@@ -27,7 +27,7 @@ pub fn foreign(instruction: &Instruction) -> bool {
 
 fn shift(part: &mut Part) -> Option<()> {
     if let Part::Window { datatype, .. } = part {
-        *datatype = datatype.shift(1);
+        *datatype = datatype.shift(1).unwrap();
         return Some(());
     }
     None
@@ -150,7 +150,7 @@ pub const DAMAGES: &[Damage] = &[
         harmless: true,
         apply: |program, at| match &mut program.instructions[at] {
             Combine { into, .. } => {
-                *into = into.shift(if into.low() > 0 { -1 } else { 1 });
+                *into = into.shift(if into.low() > 0 { -1 } else { 1 }).unwrap();
                 Some(())
             }
             _ => None,

@@ -67,7 +67,7 @@ fn wider(kept: &Kept, (window, element): (WindowId, i64), only_written: bool) ->
     for access in &mut kept.accesses {
         if access.window == window && (access.writes || !only_written) {
             let others = access.elements.element_iter().filter(|other| *other != element);
-            access.elements = Datatype::elements(others.collect::<Vec<_>>());
+            access.elements = Datatype::elements(others.collect::<Vec<_>>()).unwrap();
         }
     }
     kept

@@ -42,7 +42,7 @@ pub struct BorrowingGet<'scope, 'env: 'scope, T: Element> {
 /// let mut u = world.window::<u32>(3)?;
 /// u.copy_from_slice(&[7, 8, 9]);
 /// let mut values = [0; 9];
-/// let column = Datatype::nest(1, &[(3, 3)], 1); // of three rows of three
+/// let column = Datatype::nest(1, &[(3, 3)], 1)?; // of three rows of three
 /// u.epoch(|epoch| epoch.get_into((&mut values, &column)).from(0, 0))?;
 /// assert_eq!(values, [0, 7, 0, 0, 8, 0, 0, 9, 0]);
 /// # Ok(()) }).unwrap();

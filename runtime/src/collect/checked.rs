@@ -559,7 +559,7 @@ mod tests {
     #[test]
     fn entries_come_as_they_were_added() {
         let here = [Location::caller(), Location::caller()];
-        let column = Datatype::nest(3, &[(4, 5)], 2);
+        let column = Datatype::nest(3, &[(4, 5)], 2).unwrap();
         let mut list = List::default();
         list.add(Kind::Put, Touched::Run(7, 9), false, here[0]);
         list.add(Kind::Get, Touched::Type(&column), true, here[0]);

@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_part_has_what_its_elements_have_in_any_order() {
         let elements = [5, 1, 2, 2, 9, 6];
-        let part = Part::new(Datatype::elements(elements)).unwrap();
+        let part = Part::new(Datatype::elements(elements).unwrap()).unwrap();
         assert_eq!(part.runs, [1..3, 5..7, 9..10]);
         for from in 0..11_i64 {
             for to in from..11 {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn what_is_lent_is_read_as_it_was_written_and_nothing_else_is() {
-        let part = || Lent::Part(Arc::new(Part::new(Datatype::elements([3, 1])).unwrap()));
+        let part = || Lent::Part(Arc::new(Part::new(Datatype::elements([3, 1]).unwrap()).unwrap()));
         let read = |bytes: &mut &[u8]| Datatype::decode(bytes).ok();
         for lent in [Lent::Whole, Lent::Read, part()] {
             let mut bytes = Vec::new();

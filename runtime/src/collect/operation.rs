@@ -79,7 +79,7 @@ impl<'a, T: Element> SourceData<'a, T> {
 /// # fencepost_runtime::ranks(1).run(|world| {
 /// let mut u = world.window::<u32>(3)?;
 /// let values = [1, 2, 3, 4, 5, 6, 7, 8, 9];
-/// let column = Datatype::nest(1, &[(3, 3)], 1); // of three rows of three
+/// let column = Datatype::nest(1, &[(3, 3)], 1)?; // of three rows of three
 /// u.put((&values, &column)).to(0, 0)?;
 /// u.fence()?;
 /// assert_eq!(u[..], [2, 5, 8]);

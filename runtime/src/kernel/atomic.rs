@@ -335,8 +335,8 @@ mod tests {
     #[test]
     fn elements_of_any_size_are_copied_part_by_part_as_the_plain_loops_copy_them() {
         let mut dice = Random::new(8);
-        let strided = Datatype::runs([(1, 2), (5, 1), (9, 3), (4, 1)]);
-        let rows = Datatype::nest(1, &[(3, 5)], 2);
+        let strided = Datatype::runs([(1, 2), (5, 1), (9, 3), (4, 1)]).unwrap();
+        let rows = Datatype::nest(1, &[(3, 5)], 2).unwrap();
         for size in (1..=40).chain([64, 72]) {
             for datatype in
                 [Datatype::empty(), Datatype::run(3..4), Datatype::run(2..7), strided.clone(), rows.clone()]

@@ -12,15 +12,15 @@ use fencepost_planner::element::{ElementKind, ElementType, Op, Scalar};
 fn shapes() -> Vec<Datatype> {
     vec![
         Datatype::run(5..17),
-        Datatype::nest(190, &[(12, -7)], 1),
-        Datatype::nest(3, &[(12, 16)], 1),
-        Datatype::nest(3, &[(3, 50), (4, 11)], 1),
-        Datatype::nest(1, &[(2, 90), (3, 20), (2, 9)], 1),
-        Datatype::nest(0, &[(6, 30)], 2),
-        Datatype::nest(100, &[(2, -40), (2, 20)], 3),
-        Datatype::nest(7, &[(2, 60)], 6),
-        Datatype::elements([9, 3, 77, 78, 79, 1, 150, 8, 60, 61, 199, 0]),
-        Datatype::runs([(4, 5), (100, 1), (90, 2), (30, 4)]),
+        Datatype::nest(190, &[(12, -7)], 1).unwrap(),
+        Datatype::nest(3, &[(12, 16)], 1).unwrap(),
+        Datatype::nest(3, &[(3, 50), (4, 11)], 1).unwrap(),
+        Datatype::nest(1, &[(2, 90), (3, 20), (2, 9)], 1).unwrap(),
+        Datatype::nest(0, &[(6, 30)], 2).unwrap(),
+        Datatype::nest(100, &[(2, -40), (2, 20)], 3).unwrap(),
+        Datatype::nest(7, &[(2, 60)], 6).unwrap(),
+        Datatype::elements([9, 3, 77, 78, 79, 1, 150, 8, 60, 61, 199, 0]).unwrap(),
+        Datatype::runs([(4, 5), (100, 1), (90, 2), (30, 4)]).unwrap(),
     ]
 }
 
@@ -84,7 +84,7 @@ fn copy_moves_each_element_between_any_two_shapes() {
 
 #[test]
 fn what_is_written_twice_is_written_in_typemap_order() {
-    let twice = Datatype::nest(0, &[(3, 0), (2, 1)], 2);
+    let twice = Datatype::nest(0, &[(3, 0), (2, 1)], 2).unwrap();
     let from: Vec<u32> = (1..=12).collect();
     let mut to = [0_u32; 4];
     let bytes = to.as_mut_ptr().cast::<u8>();

@@ -218,7 +218,7 @@ mod tests {
         let mut dice = Random::new(seed);
         let mut form = Vec::new();
         let elements: Vec<i64> = (0..len).map(|at| (100 * at + dice.below(90)) as i64).collect();
-        Datatype::elements(elements).encode(&mut form);
+        Datatype::elements(elements).unwrap().encode(&mut form);
         form
     }
 

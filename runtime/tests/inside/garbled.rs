@@ -50,15 +50,15 @@ fn program(world: &World) -> Result<()> {
             u.put([7]).to(to, 3)?;
             u.accumulate([2, 3], Op::Sum).to(to, 4..6)?;
             u.accumulate([1], Op::Max).to(to, 3)?;
-            u.put(&[1, 2, 3][..]).to(to, Datatype::run(0..1).repeat(3).every(5))?;
+            u.put(&[1, 2, 3][..]).to(to, Datatype::run(0..1).repeat(3, 5).unwrap())?;
             v.put([9, 8]).to(to, 1..3)?;
-            v.accumulate([1; 4], Op::Bxor).to(to, Datatype::run(0..2).repeat(2).every(9))?;
+            v.accumulate([1; 4], Op::Bxor).to(to, Datatype::run(0..2).repeat(2, 9).unwrap())?;
             w.put([[5; 3]]).to(to, 2)?;
             long.put([7; LONG]).to(to, 0..LONG)?;
             u.put(u.section(8..10)).to(to, 20..22)?;
             u.get(10..13).from(to, 0..3)?;
-            v.get(Datatype::run(10..12).repeat(2).every(4))
-                .from(to, Datatype::run(0..1).repeat(4).every(0))?;
+            v.get(Datatype::run(10..12).repeat(2, 4).unwrap())
+                .from(to, Datatype::run(0..1).repeat(4, 0).unwrap())?;
         }
         let ticket = w.fetch((me + 1) % RANKS, 1..3)?;
         world.fence((&mut u, &mut v, &mut w, &mut long))?;
@@ -362,19 +362,19 @@ fn exposing(puts: &[(u32, Datatype, Datatype)]) -> Vec<u8> {
 fn sections_are_read_only_from_where_their_owner_has_them() {
     let run = |range| Datatype::run(range);
     let believed = |puts: &[(u32, Datatype, Datatype)]| operations(&input(0, [(false, &exposing(puts)[..])]));
-    let good = [(0, run(0..4), run(20..24)), (0, run(1..3).repeat(2).every(8), run(3..7))];
+    let good = [(0, run(0..4), run(20..24)), (0, run(1..3).repeat(2, 8).unwrap(), run(3..7))];
     assert_eq!(believed(&good), 1);
     for (what, window, section, remote) in [
         ("of another size", 0, run(0..4), run(0..5)),
         ("past the end of the owner's part", 0, run(LEN - 3..LEN + 1), run(0..4)),
-        ("before its beginning", 0, run(0..4).shift(-1), run(0..4)),
+        ("before its beginning", 0, run(0..4).shift(-1).unwrap(), run(0..4)),
         ("past the end of the target's part", 0, run(0..4), run(LEN - 3..LEN + 1)),
         ("of a window that is not in the fence", 1, run(0..4), run(0..4)),
         (
             "that names more elements than there are",
             0,
-            run(0..1).repeat(LEN + 1).every(0),
-            run(0..1).repeat(LEN + 1).every(0),
+            run(0..1).repeat(LEN + 1, 0).unwrap(),
+            run(0..1).repeat(LEN + 1, 0).unwrap(),
         ),
     ] {
         assert_eq!(believed(&[good[0].clone(), (window, section, remote)]), 0, "a section {what}");
@@ -406,7 +406,7 @@ fn sections_are_read_only_from_where_their_owner_has_them() {
 fn more_than_is_answered_is_refused_on_both_sides() {
     // Returns a few bytes that ask for one element `count` times.
     let request = |count: usize| {
-        let often = Datatype::run(0..1).repeat(count).every(0);
+        let often = Datatype::run(0..1).repeat(count, 0).unwrap();
         let mut description =
             [&0u32.to_le_bytes()[..], &0u32.to_le_bytes(), &1u32.to_le_bytes(), &[0; 4]].concat();
         description.extend(u64::MAX.to_le_bytes()); // more than one element
@@ -424,7 +424,7 @@ fn more_than_is_answered_is_refused_on_both_sides() {
         .transport(TransportKind::Sim(SimConfig::default()))
         .run(|world| {
             let mut u = world.window::<u64>(LEN)?;
-            let often = Datatype::run(0..1).repeat(most / 8 + 1).every(0);
+            let often = Datatype::run(0..1).repeat(most / 8 + 1, 0).unwrap();
             if world.rank() == 0 {
                 u.get(&often).from(1, &often)?;
             }

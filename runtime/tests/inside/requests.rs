@@ -27,7 +27,7 @@ use std::time::Duration;
 /// Runs epochs of locks, short and held, with datatypes that have numbers, and accesses that get.
 fn program(world: &World) -> Result<()> {
     let me = world.rank();
-    let irregular = || Datatype::elements([0, 3, 4, 9, 17, 20, 31]);
+    let irregular = || Datatype::elements([0, 3, 4, 9, 17, 20, 31]).unwrap();
     let u = world.lock_window::<u64>(40)?;
     if me == 0 {
         for round in 0..6_u64 {
@@ -408,7 +408,7 @@ fn any_bit_that_is_changed_is_told_or_harmless() {
 /// Returns a request of a lock with operations of each kind, as [`fuzzing::requests`] reads it.
 fn good(dice: &mut Random, named: &mut Named) -> Vec<u8> {
     let mut visits = Visits::default();
-    let remote = Datatype::elements([1, 2, 5, 11, 13, 20]);
+    let remote = Datatype::elements([1, 2, 5, 11, 13, 20]).unwrap();
     visits.records.push(record(Action::Put, dice.below(24), 1));
     assert!(visits.push_wide(Action::Get, &remote, [&[], &[]]));
     let (records, wide) = (visits.records.to_vec(), visits.wide.clone());
@@ -432,7 +432,7 @@ fn requests_with_bytes_that_were_changed_touch_nothing_outside_the_window() {
             let mut request = if of_access {
                 let window = (dice.below(8) as u64) << 32 | 5;
                 let mut bytes = [(dice.below(3) as u64).to_le_bytes(), window.to_le_bytes()].concat();
-                write_plain(&Datatype::nest(dice.below(9) as i64, &[(2, 8)], 3), &mut bytes);
+                write_plain(&Datatype::nest(dice.below(9) as i64, &[(2, 8)], 3).unwrap(), &mut bytes);
                 bytes
             } else {
                 good(&mut dice, &mut named[from])

@@ -43,7 +43,7 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("205-elements-twice-in-an-accumulate-no", |world| {
         let mut u = world.window::<u64>(16)?;
-        u.accumulate([1; 4], Op::Sum).to(2, Datatype::elements([3, 5, 3, 3]))?;
+        u.accumulate([1; 4], Op::Sum).to(2, Datatype::elements([3, 5, 3, 3]).unwrap())?;
         u.fence()?;
         assert!(world.rank() != 2 || u[3] == 12);
         Ok(())
@@ -51,7 +51,7 @@ pub(crate) const CASES: &[Case] = &[
     ("206-put-that-overwrites-itself-yes", |world| {
         let mut u = world.window::<u64>(16)?;
         let put = || {
-            u.put([1; 4]).to(2, Datatype::elements([3, 5, 3, 6])) // CONFLICT, at the call
+            u.put([1; 4]).to(2, Datatype::elements([3, 5, 3, 6]).unwrap()) // CONFLICT, at the call
         };
         let refused = if world.rank() == 1 { put() } else { Ok(()) };
         u.fence()?;
@@ -60,7 +60,7 @@ pub(crate) const CASES: &[Case] = &[
     ("207-get-that-overwrites-itself-yes", |world| {
         let mut u = world.window::<u64>(16)?;
         let get = || {
-            u.get(Datatype::elements([3, 4, 3])).from(2, 0..3) // CONFLICT, at the call
+            u.get(Datatype::elements([3, 4, 3]).unwrap()).from(2, 0..3) // CONFLICT, at the call
         };
         let refused = if world.rank() == 1 { get() } else { Ok(()) };
         u.fence()?;

@@ -187,7 +187,7 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("022-row-and-column-yes", |world| {
         let mut u = world.window::<u64>(16)?;
-        let column = Datatype::nest(2, &[(4, 4)], 1);
+        let column = Datatype::nest(2, &[(4, 4)], 1).unwrap();
         match world.rank() {
             0 => u.put([1; 4]).to(2, &column)?, // CONFLICT
             1 => u.put([2; 4]).to(2, 4..8)?, // CONFLICT
@@ -197,7 +197,7 @@ pub(crate) const CASES: &[Case] = &[
     }),
     ("023-columns-of-one-matrix-no", |world| {
         let mut u = world.window::<u64>(16)?;
-        let column = Datatype::nest(world.rank() as i64, &[(4, 4)], 1);
+        let column = Datatype::nest(world.rank() as i64, &[(4, 4)], 1).unwrap();
         u.put([1; 4]).to(2, &column)?;
         u.fence()
     }),
@@ -208,7 +208,7 @@ pub(crate) const CASES: &[Case] = &[
             1 => [60, 2, 40, 21],
             _ => return u.fence(),
         };
-        let line = |_| u.put([7; 4]).to(3, Datatype::elements(mine)); // CONFLICT
+        let line = |_| u.put([7; 4]).to(3, Datatype::elements(mine).unwrap()); // CONFLICT
         line(())?;
         u.fence()
     }),

@@ -19,7 +19,7 @@ pub(crate) const CASES: &[Case] = &[
         // Each corner cell is read for two faces and for a corner; each is written in another cell of another halo.
         let mut u = world.window::<u64>(36)?;
         let me = world.rank();
-        let column = |at| Datatype::nest(cell(1, at) as i64, &[(4, 6)], 1);
+        let column = |at| Datatype::nest(cell(1, at) as i64, &[(4, 6)], 1).unwrap();
         u.put(cell(1, 1)..cell(1, 5)).to(rank_at(me, 1, 0), cell(5, 1))?;
         u.put(cell(4, 1)..cell(4, 5)).to(rank_at(me, 1, 0), cell(0, 1))?;
         u.put(column(1)).to(rank_at(me, 0, 1), column(5))?;
@@ -34,7 +34,7 @@ pub(crate) const CASES: &[Case] = &[
         // Rows and columns with their corners: the corner of the halo is written from two sides.
         let mut u = world.window::<u64>(36)?;
         let me = world.rank();
-        let column = |at| Datatype::nest(at as i64, &[(6, 6)], 1);
+        let column = |at| Datatype::nest(at as i64, &[(6, 6)], 1).unwrap();
         let values = [me as u64; 6];
         if me == 1 {
             u.put(values).to(rank_at(me, 0, 1), column(5))?; // CONFLICT
@@ -50,7 +50,7 @@ pub(crate) const CASES: &[Case] = &[
         u.put(cell(1, 1)..cell(1, 5)).to(rank_at(me, 1, 0), cell(5, 1))?;
         u.put(cell(4, 1)..cell(4, 5)).to(rank_at(me, 1, 0), cell(0, 1))?;
         u.fence()?;
-        let column = |at| Datatype::nest(at as i64, &[(6, 6)], 1);
+        let column = |at| Datatype::nest(at as i64, &[(6, 6)], 1).unwrap();
         u.put(column(1)).to(rank_at(me, 0, 1), column(5))?;
         u.put(column(4)).to(rank_at(me, 0, 1), column(0))?;
         u.fence()
@@ -68,7 +68,7 @@ pub(crate) const CASES: &[Case] = &[
         let mut u = world.window::<u64>(32)?;
         let me = world.rank();
         for to in 0..4 {
-            u.put(Datatype::nest(to as i64, &[(4, 4)], 1)).to(to, 16 + 4 * me)?;
+            u.put(Datatype::nest(to as i64, &[(4, 4)], 1).unwrap()).to(to, 16 + 4 * me)?;
         }
         u.fence()
     }),
@@ -104,7 +104,7 @@ pub(crate) const CASES: &[Case] = &[
     ("409-odd-and-even-no", |world| {
         let mut u = world.window::<u64>(64)?;
         let me = world.rank();
-        let every_fourth = Datatype::nest(me as i64, &[(16, 4)], 1);
+        let every_fourth = Datatype::nest(me as i64, &[(16, 4)], 1).unwrap();
         for to in 0..4 {
             u.put([1; 16]).to(to, &every_fourth)?;
         }

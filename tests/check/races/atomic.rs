@@ -29,7 +29,7 @@ fn sums(world: &World, first: [usize; 2], twice: bool) -> Result<()> {
 pub(crate) const CASES: &[Case] = &[
     ("001-atomic-customdatatype-remote-no", Runs(|world| {
         let mut u = world.window::<u64>(16)?;
-        let every_third = Datatype::nest(1, &[(4, 3)], 2);
+        let every_third = Datatype::nest(1, &[(4, 3)], 2).unwrap();
         if matches!(world.rank(), 0 | 2) {
             u.accumulate([1; 8], Op::Sum).to(1, &every_third)?;
         }

@@ -388,7 +388,7 @@ fn scoped<T: Element>(window: &mut Window<T>, calls: &[Call]) -> fencepost::Resu
     let mut buffers: Vec<Vec<T>> = calls.iter().map(empty).collect();
     // By turns into the first half of its buffer, and into every other element from the last one down.
     let part = |call: &Call| match (call.operation.remote.size(), call.index % 2) {
-        (count, 1) if count > 0 => Datatype::nest(2 * count as i64 - 1, &[(count, -2)], 1),
+        (count, 1) if count > 0 => Datatype::nest(2 * count as i64 - 1, &[(count, -2)], 1).unwrap(),
         (count, _) => Datatype::run(0..count),
     };
     window.epoch(|epoch| {

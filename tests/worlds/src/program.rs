@@ -218,15 +218,20 @@ fn datatype(raw: [u8; 5], len: usize) -> Datatype {
     let made = match form % 8 {
         0 => Datatype::run(at..at + 1),
         1 => Datatype::run(at..at + b % (len - at + 1)),
-        2 => Datatype::nest(at as i64, &[(1 + b % 4, c as i64 % 7 - 3)], 1 + d % 2),
-        3 => Datatype::nest(at as i64, &[(1 + b % 3, c as i64 % 9 - 4), (1 + d % 3, d as i64 % 5 - 2)], 1),
-        4 => Datatype::runs([(at as i64, 1 + b % 2), ((c % len) as i64, d % 3)]),
-        5 => Datatype::runs([(at as i64, 1), ((b % len) as i64, 1)]).repeat(c % 4).every(d as i64 % 7 - 3),
+        2 => Datatype::nest(at as i64, &[(1 + b % 4, c as i64 % 7 - 3)], 1 + d % 2).unwrap(),
+        3 => Datatype::nest(at as i64, &[(1 + b % 3, c as i64 % 9 - 4), (1 + d % 3, d as i64 % 5 - 2)], 1)
+            .unwrap(),
+        4 => Datatype::runs([(at as i64, 1 + b % 2), ((c % len) as i64, d % 3)]).unwrap(),
+        5 => Datatype::runs([(at as i64, 1), ((b % len) as i64, 1)])
+            .unwrap()
+            .repeat(c % 4, d as i64 % 7 - 3)
+            .unwrap(),
         6 => Datatype::sequence([
-            Datatype::nest(at as i64, &[(1 + b % 3, 2)], 1),
-            Datatype::nest((c % len) as i64, &[(d % 4, -1)], 1),
-        ]),
-        _ => Datatype::elements([at as i64, (b % len) as i64, (c % len) as i64, (d % len) as i64]),
+            Datatype::nest(at as i64, &[(1 + b % 3, 2)], 1).unwrap(),
+            Datatype::nest((c % len) as i64, &[(d % 4, -1)], 1).unwrap(),
+        ])
+        .unwrap(),
+        _ => Datatype::elements([at as i64, (b % len) as i64, (c % len) as i64, (d % len) as i64]).unwrap(),
     };
     if made.low() >= 0 && made.high() <= len as i64 { made } else { Datatype::run(at..at + 1) }
 }
@@ -242,9 +247,11 @@ fn of_size(form: u8, at: u8, size: usize, len: usize) -> Option<Datatype> {
     let at = at as usize % len;
     match form % 4 {
         0 if at + size <= len => Some(Datatype::run(at..at + size)),
-        1 if at + 1 >= size => Some(Datatype::nest(at as i64, &[(size, -1)], 1)),
-        2 if at + 2 * size <= len + 1 => Some(Datatype::nest(at as i64, &[(size, 2)], 1)),
-        _ => Some(Datatype::elements((0..size).map(|i| ((at + i * (form as usize / 4 + 1)) % len) as i64))),
+        1 if at + 1 >= size => Some(Datatype::nest(at as i64, &[(size, -1)], 1).unwrap()),
+        2 if at + 2 * size <= len + 1 => Some(Datatype::nest(at as i64, &[(size, 2)], 1).unwrap()),
+        _ => Some(
+            Datatype::elements((0..size).map(|i| ((at + i * (form as usize / 4 + 1)) % len) as i64)).unwrap(),
+        ),
     }
 }
 

@@ -218,7 +218,7 @@ impl Random {
                 landing.remove(&local.datatype);
                 return None;
             }
-            local.datatype = local.datatype.shift(len as i64);
+            local.datatype = local.datatype.shift(len as i64).expect("a window's elements");
         } else if !windows[target].add(action, &remote.datatype) {
             return None;
         }
@@ -240,7 +240,7 @@ impl Random {
                 let low = self.below(len - reach - block + 1);
                 let (start, stride) =
                     if self.below(4) == 0 { (low + reach, -(stride as i64)) } else { (low, stride as i64) };
-                let datatype = Datatype::nest(start as i64, &[(blocks, stride)], block);
+                let datatype = Datatype::nest(start as i64, &[(blocks, stride)], block).expect("a window's elements");
                 (start, vec![blocks as i64, block as i64, stride], datatype)
             }
             name => {
@@ -259,7 +259,7 @@ impl Random {
                     arguments.extend(runs.iter().flat_map(|run| [run.0, run.1 as i64]));
                 }
                 let runs = runs.into_iter().map(|(at, run)| (start as i64 + at, run));
-                (start, arguments, Datatype::runs(runs))
+                (start, arguments, Datatype::runs(runs).expect("a window's elements"))
             }
         };
         let mut text = format!("{} {start}", CONSTRUCTORS[constructor]);

@@ -20,7 +20,7 @@ struct Draw {
 
 impl Draw {
     fn elements(&mut self, count: usize) -> Datatype {
-        Datatype::elements((0..count).map(|_| self.dice.below(LEN) as i64).collect::<Vec<_>>())
+        Datatype::elements((0..count).map(|_| self.dice.below(LEN) as i64).collect::<Vec<_>>()).unwrap()
     }
 
     fn values(&mut self, window: WindowId, count: usize) -> Vec<u8> {

@@ -169,7 +169,7 @@ fn paragraph_12_an_operation_that_does_not_fit_what_was_lent_is_an_error_on_both
     let cases: [(Lent, bool, Option<ErrorClass>); 6] = [
         (Lent::Part(Datatype::run(1..3)), true, Some(ErrorClass::Disp)),
         (Lent::Part(Datatype::run(1..3)), false, Some(ErrorClass::Disp)),
-        (Lent::Part(Datatype::elements([0, 1])), true, None),
+        (Lent::Part(Datatype::elements([0, 1]).unwrap()), true, None),
         (Lent::Read, true, Some(ErrorClass::Assert)),
         (Lent::Read, false, None),
         (Lent::Whole, true, None),

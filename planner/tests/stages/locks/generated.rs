@@ -55,7 +55,8 @@ pub fn programs(dice: &mut Random, windows: &[ElementType], ranks: usize) -> Vec
                     }
                     let count = 1 + dice.below(2);
                     let elements =
-                        Datatype::elements((0..count).map(|_| dice.below(LEN) as i64).collect::<Vec<_>>());
+                        Datatype::elements((0..count).map(|_| dice.below(LEN) as i64).collect::<Vec<_>>())
+                            .unwrap();
                     let (action, bytes, found) = action(dice, windows[window.index()], count);
                     program.push(LockCall::Act { lock, elements, action, bytes, found });
                 }

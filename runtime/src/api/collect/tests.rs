@@ -42,8 +42,8 @@ fn elements_next_to_each_other_are_a_run_where_the_target_reads_records_in_place
             collects(all + 11, 0);
             u.put(0..1 + few).to(other, 800)?;
             collects(all + 12, 1);
-            u.put(Datatype::elements([2, 1, 0])).to(other, 603)?;
-            u.put(0..3).to(other, Datatype::elements([608, 607, 606]))?;
+            u.put(Datatype::elements([2, 1, 0]).unwrap()).to(other, 603)?;
+            u.put(0..3).to(other, Datatype::elements([608, 607, 606]).unwrap())?;
             collects(all + 14, 3);
             u.put(2..3).to(other, 700..701)?;
             u.accumulate(&u[3..5], Op::Sum).to(other, 700)?;

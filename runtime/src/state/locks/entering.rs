@@ -182,7 +182,7 @@ mod tests {
             calls: vec![
                 call(Kind::Put, Datatype::run(2..9), 0),
                 call(Kind::Accumulate(Op::NoOp), Datatype::run(3..4), 0),
-                call(Kind::Accumulate(Op::Max), Datatype::nest(1, &[(3, 4)], 2), 1),
+                call(Kind::Accumulate(Op::Max), Datatype::nest(1, &[(3, 4)], 2).unwrap(), 1),
             ],
         };
         let mut out = Vec::new();

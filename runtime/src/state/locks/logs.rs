@@ -737,11 +737,11 @@ mod tests {
         for _ in 0..2000 {
             let mut some = |most: usize| {
                 let runs = 1 + random.below(most);
-                Datatype::elements((0..runs).map(|_| random.below(40) as i64).collect::<Vec<_>>())
+                Datatype::elements((0..runs).map(|_| random.below(40) as i64).collect::<Vec<_>>()).unwrap()
             };
             let theirs = match some(12) {
                 list if list.low() % 2 == 0 => list,
-                list => Datatype::nest(list.low(), &[(list.size(), 3)], 2),
+                list => Datatype::nest(list.low(), &[(list.size(), 3)], 2).unwrap(),
             };
             let call = |kind, elements| Called {
                 kind,
@@ -778,7 +778,7 @@ mod tests {
     #[test]
     fn an_element_that_is_named_many_times_takes_one_place() {
         let (logs, _memory) = logs(2);
-        let often = || Datatype::nest(3, &[(1 << 40, 0)], 1);
+        let often = || Datatype::nest(3, &[(1 << 40, 0)], 1).unwrap();
         let first = logs.enter(0, &one(Kind::Get, often(), 7, 4, [5, 0, 0]), (3, 1));
         assert!(first.conflicts.is_empty() && !first.is_blind);
         let second = logs.enter(1, &one(Kind::Put, Datatype::run(2..5), 8, 4, [0, 5, 0]), (3, 1));
@@ -790,7 +790,7 @@ mod tests {
     #[test]
     fn what_is_not_over_conflicts_where_it_overlaps_and_both_lines_are_named() {
         let (logs, _memory) = logs(8);
-        let column = || Datatype::nest(1, &[(3, 4)], 2);
+        let column = || Datatype::nest(1, &[(3, 4)], 2).unwrap();
         let first = logs.enter(0, &one(Kind::Put, column(), 7, 4, [5, 0, 0]), (3, 1));
         assert!(first.conflicts.is_empty() && !first.is_blind);
         let between = logs.enter(1, &one(Kind::Put, Datatype::run(3..5), 8, 0, [0; 3]), (3, 1));

@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_request_is_read_as_it_was_written_and_no_part_of_it_is() {
         let mut visits = Visits::default();
-        let strided = Datatype::nest(3, &[(4, 7), (2, 100)], 2);
+        let strided = Datatype::nest(3, &[(4, 7), (2, 100)], 2).unwrap();
         visits.records.push(record(Action::Put, 5, u64::MAX));
         for action in [Action::Put, Action::Get, Action::CompareAndSwap, Action::Put] {
             let operand = [7; 32];

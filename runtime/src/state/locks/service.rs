@@ -615,7 +615,7 @@ mod tests {
                 v.records.push(record(Action::Accumulate(Op::MinLoc), 0, 1));
             }),
             request(Hold::Exclusive, false, true, wide(Datatype::run(LEN - 1..LEN + 1), vec![1; 16])),
-            request(Hold::Exclusive, false, true, wide(Datatype::elements([-1]), vec![1; 8])),
+            request(Hold::Exclusive, false, true, wide(Datatype::elements([-1]).unwrap(), vec![1; 8])),
             request(Hold::Exclusive, false, true, wide(Datatype::run(0..2), vec![1; 15])),
             request(Hold::Exclusive, true, false, wide(Datatype::run(outside..outside + 1), vec![1; 8])),
         ];
@@ -642,7 +642,11 @@ mod tests {
                     let at = dice.below(LEN);
                     v.records.push(record(Action::CompareAndSwap, at, 0));
                     v.records.push(record(Action::CompareAndSwap, at, 1));
-                    assert!(v.push_wide(Action::Put, &Datatype::nest(3, &[(4, 7)], 2), [&[], &[9; 64]]));
+                    assert!(v.push_wide(
+                        Action::Put,
+                        &Datatype::nest(3, &[(4, 7)], 2).unwrap(),
+                        [&[], &[9; 64]]
+                    ));
                     v.records.push(record(Action::Put, dice.below(LEN), 1));
                 },
             );

@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(frame(vec![unpack(1, 8, whole(), None)]), []);
         assert_eq!(frame(vec![unpack(1, 0, whole(), None), unpack(1, 0, whole(), None)]), []);
         assert_eq!(frame(vec![unpack(1, 0, Where::Local { start: 0, bytes: SHORTEST }, None)]), []);
-        let scattered = Datatype::nest(0, &[(LONG, 2)], 1);
+        let scattered = Datatype::nest(0, &[(LONG, 2)], 1).unwrap();
         assert_eq!(frame(vec![unpack(1, 0, Where::Window(0, 0, scattered), None)]), []);
         assert_eq!(frame(vec![]), []);
         let near = [awaits(3), unpack(3, 0, whole(), None), Step::Release(3)];

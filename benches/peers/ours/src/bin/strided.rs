@@ -64,7 +64,7 @@ impl Family {
         }
         let mut a = world.window::<f64>(words + count)?;
         let at = Datatype::subarray(&self.full, &[0; 3], &self.part)?;
-        let from = at.shift(self.from as i64);
+        let from = at.shift(self.from as i64)?;
         let mut turn = 0.0;
         let ways = [
             ("type", "dynamic"),
