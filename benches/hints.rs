@@ -67,25 +67,6 @@ fn flushed(hints: Hints, iterations: u64) -> Duration {
     )
 }
 
-/// Makes a new window, and executes its first epoch, of `MANY` operations.
-fn first(hints: Hints, iterations: u64) -> Duration {
-    ours::team(
-        2,
-        iterations,
-        |_| Ok(()),
-        |world, (), k| {
-            let u = world.lock_window_with::<u64>(MANY, hints)?;
-            let lock = u.lock(1 - world.rank(), LockType::Exclusive)?;
-            for i in 0..MANY {
-                lock.put([k as u64], i)?;
-            }
-            lock.unlock()?;
-            drop(u.into_window()?);
-            Ok(())
-        },
-    )
-}
-
 /// Executes an epoch of one put over TCP.
 fn far(hints: Hints, iterations: u64) -> Duration {
     ours::team_over(
@@ -128,9 +109,6 @@ fn main() {
             .side("16 regions", move |n| flushed(none, n))
             .side("one region", move |n| flushed(one, n))
             .side("sole origin", move |n| flushed(sole, n)),
-        Contest::new("a window and its first 16,384 puts", MANY)
-            .side("no hints", move |n| first(none, n))
-            .side("expected", move |n| first(none.expected(MANY), n)),
         Contest::new("tcp: lock, put, unlock, and a 64th of a barrier", 64)
             .side("no hints", move |n| far(none, n))
             .side("sole origin", move |n| far(sole, n)),

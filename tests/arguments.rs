@@ -234,9 +234,6 @@ const LOCKS: &[Borrowing<LockWindow<f32>>] = &[
         ticket.take()?;
         ticket.take().map(drop)
     }),
-    ("window_with: hints that cannot be", Arg, |with, _| {
-        with.world.window_with::<f32>(1, Hints::new().regions(0)).map(drop)
-    }),
     ("lock_window_with: hints that cannot be", Arg, |with, _| {
         with.world.lock_window_with::<f32>(1, Hints::new().regions(17)).map(drop)
     }),

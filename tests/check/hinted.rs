@@ -17,9 +17,7 @@ const LEN: usize = 560;
 #[test]
 fn a_true_hint_makes_no_conflict() {
     let one = Hints::new();
-    for hints in
-        [one.sole_origin(), one.disjoint(), one.regions(1), one.expected(100).sole_origin().disjoint()]
-    {
+    for hints in [one.sole_origin(), one.disjoint(), one.regions(1), one.sole_origin().disjoint()] {
         silent(|world| {
             let u = world.lock_window_with::<u64>(LEN, hints)?;
             let target = (world.rank() + 1) % world.size();

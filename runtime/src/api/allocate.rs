@@ -61,21 +61,7 @@ impl World {
     pub fn window<T: Element>(&self, len: usize) -> Result<Window<T>> {
         let call = Call::named(0, "World::window");
         self.core().calls.begin();
-        let made = zeroed::<T>(self.core(), len, Hints::new(), (0, true), &call);
-        self.core().handler.report(made).map(|window| self.handed(window))
-    }
-
-    /// Makes a window as [`window`](Self::window) does, with hints: what the program promises of it
-    /// and expects.
-    ///
-    /// # Errors
-    /// As [`window`](Self::window); also `ARG` if ranks give different hints, or if one gives an
-    /// impossible combination.
-    #[track_caller]
-    pub fn window_with<T: Element>(&self, len: usize, hints: Hints) -> Result<Window<T>> {
-        let call = Call::named(codes::WINDOW_WITH, "World::window_with");
-        self.core().calls.begin();
-        let made = zeroed::<T>(self.core(), len, hints, (hints.expected, true), &call);
+        let made = zeroed::<T>(self.core(), len, Hints::new(), true, &call);
         self.core().handler.report(made).map(|window| self.handed(window))
     }
 
@@ -143,44 +129,21 @@ impl WindowCore {
 
 /// Makes a window in this world as a part of `call`.
 pub(super) fn window_of<T: Element>(core: &Rc<WorldCore>, len: usize, call: &Call) -> Result<Window<T>> {
-    zeroed(core, len, Hints::new(), (0, false), call)
+    zeroed(core, len, Hints::new(), false, call)
 }
 
-/// Makes a window with these hints and with room for `room` operations for each target. `is_lent`
-/// is whether the program will access its elements.
+/// Makes a window with these hints. `is_lent` is whether the program will access its elements.
 pub(super) fn zeroed<T: Element>(
     core: &Rc<WorldCore>,
     len: usize,
     hints: Hints,
-    (room, is_lent): (usize, bool),
+    is_lent: bool,
     call: &Call,
 ) -> Result<Window<T>> {
     let memory = core.endpoint.borrow().memory();
     let region =
         if is_lent { lent_region::<T>(len, core, &memory) } else { region_of::<T>(len, core, &memory) };
-    let region = region.and_then(|region| {
-        // SAFETY: no other reference to the region exists yet.
-        let has_room = room == 0 || unsafe { region.reserve(room) };
-        let what = || io::Error::other(format!("nor for {room} operations on each rank"));
-        if has_room { Ok(region) } else { Err(what()) }
-    });
     allocate::<T>(core, len, region.map(Arc::new), hints, call)
-}
-
-/// Makes a window of words, unless this rank has a reason to refuse it: in that case no rank has
-/// it.
-pub(super) fn words_of(
-    core: &Rc<WorldCore>,
-    len: usize,
-    refusal: Option<String>,
-    call: &Call,
-) -> Result<Window<u64>> {
-    let memory = core.endpoint.borrow().memory();
-    let region = match refusal {
-        None => region_of::<u64>(len, core, &memory).map(Arc::new),
-        Some(why) => Err(io::Error::other(why)),
-    };
-    allocate(core, len, region, Hints::new(), call)
 }
 
 /// Makes a window of the elements of a vector.

@@ -1,6 +1,6 @@
 //! [`LockWindow`]: a window that ranks access without a call of its owner, and the epochs on it.
 
-use crate::api::allocate::{words_of, zeroed};
+use crate::api::allocate::{window_of, zeroed};
 use crate::api::locked::Locked;
 use crate::api::refused::Refused;
 use crate::fence::check::tell;
@@ -104,7 +104,7 @@ impl World {
     }
 
     /// Makes a window as [`lock_window`](Self::lock_window) does, with hints: what the program
-    /// promises of it and expects.
+    /// promises of it.
     ///
     /// # Errors
     /// As [`lock_window`](Self::lock_window); also `ARG` if ranks give different hints, or if one
@@ -117,7 +117,7 @@ impl World {
     fn locks_in<T: Element>(&self, len: usize, hints: Hints, call: &Call) -> Result<LockWindow<T>> {
         let handler = &self.core().handler;
         self.core().calls.begin();
-        let window = zeroed(self.core(), len, hints, (0, false), call).and_then(|window| {
+        let window = zeroed(self.core(), len, hints, false, call).and_then(|window| {
             window.on_error(handler.get());
             Ok(locked(window, call)?)
         });
@@ -132,14 +132,8 @@ impl World {
 /// may have made the locks, but nobody has accessed this rank's part.
 fn locked<T: Element>(window: Window<T>, call: &Call) -> Result<LockWindow<T>, Refused<Window<T>>> {
     let data = window.core();
-    let (len, rooms) = (LockCore::words(data, window.len()), LockCore::rooms(data));
-    let refusal = match rooms {
-        Some(_) => None,
-        None => Some(format!("nor for {} operations on each rank", data.hints.expected)),
-    };
-    let made = words_of(&data.world, len, refusal, call).and_then(|words| {
-        Ok((Rc::new(LockCore::new(data.clone(), words.core(), rooms.unwrap_or_default())?), words))
-    });
+    let made = window_of::<u64>(&data.world, LockCore::words(data, window.len()), call)
+        .and_then(|words| Ok((Rc::new(LockCore::new(data.clone(), words.core())?), words)));
     let (core, words) = match made {
         Ok(made) => made,
         Err(error) => return Err(Refused::new(window, error)),

@@ -153,17 +153,6 @@ impl Region {
         }
     }
 
-    /// Makes room for as many operations on single elements for each target, and returns whether
-    /// there is memory.
-    ///
-    /// # Safety
-    /// Nobody else has the region yet.
-    pub(crate) unsafe fn reserve(&self, operations: usize) -> bool {
-        let mut all = (0..2).flat_map(|set| (0..self.ranks).map(move |target| (set, target)));
-        // SAFETY: nobody else has them, by the caller's promise.
-        all.all(|(set, target)| unsafe { (*self.make_outbox(set, target)).records.reserve(operations) })
-    }
-
     /// Returns whether the elements are those of a vector, in place.
     pub(crate) fn is_adopted(&self) -> bool {
         self.is_adopted

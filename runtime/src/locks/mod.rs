@@ -29,13 +29,11 @@ mod remote;
 mod take;
 mod target;
 
-use crate::collect::log::Log;
 use crate::collect::ticket::Slot;
 use crate::collect::visits::Action;
 use crate::protocol::frames::kind;
 use crate::state::call::Call;
 use crate::state::clock::read as read_times;
-use crate::state::hints::Hints;
 use crate::state::locks::learnt::Learnt;
 use crate::state::locks::request::Request;
 use crate::state::locks::service::{Served, Service};
@@ -47,7 +45,7 @@ use check::Watched;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::calls::LockType;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Alarms, Hold, Liveness, Port, Record};
+use fencepost_transport::{Alarms, Hold, Liveness, Port};
 use remote::{Asking, Attends, answers, divide};
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
@@ -88,26 +86,14 @@ impl LockCore {
         Layout::new(data.world.size, len, data.element, data.hints).words() + logs
     }
 
-    /// Makes room for as many operations as the program expects, for each rank; `None` if there is
-    /// no memory.
-    pub(crate) fn rooms(data: &WindowCore) -> Option<Vec<Log<Record>>> {
-        let Hints { expected, memory, .. } = data.hints;
-        let most = memory.map_or(usize::MAX, |bytes| bytes / size_of::<Record>());
-        let room = |_| {
-            let mut log = Log::default();
-            log.reserve(expected.min(most)).then_some(log)
-        };
-        (0..data.world.size).map(room).collect()
-    }
-
-    /// Makes the locks of the window `data`, with these logs for the operations that are collected.
+    /// Makes the locks of the window `data`.
     ///
     /// Their words are the elements of the window `words`: their number is that of
     /// [`words`](Self::words), they are zero and nobody else uses them.
     ///
     /// # Errors
     /// `NO_MEM` for a window that is beyond the numbers that ports have.
-    pub(crate) fn new(data: Rc<WindowCore>, words: &WindowCore, mut rooms: Vec<Log<Record>>) -> Result<Self> {
+    pub(crate) fn new(data: Rc<WindowCore>, words: &WindowCore) -> Result<Self> {
         let port = answers(data.key.window)?;
         data.region.open();
         let is_checked = data.world.checks.is_on();
@@ -120,7 +106,7 @@ impl LockCore {
             // SAFETY: the owner of this value keeps both windows, and no rank's part is freed
             // before all ranks have dropped theirs.
             let words = unsafe { Words::new(words.peers[rank].base.cast(), layout) };
-            Target::new(part, words, rooms.pop().unwrap_or_default(), data.hints, is_checked)
+            Target::new(part, words, data.hints, is_checked)
         };
         let targets: Vec<Target> = (0..data.world.size).map(target).collect();
         if !data.world.reaches_all {

@@ -4,7 +4,7 @@
 //! nobody in the way. [`Target::pass`] carries it out without a list, regions and notes of its
 //! line. The general path handles all other epochs.
 
-use crate::collect::log::{Log, LogWriter};
+use crate::collect::log::LogWriter;
 use crate::collect::ticket::Slot;
 use crate::collect::visits::{Action, Code, Visits, place, record};
 use crate::locks::take::wake;
@@ -142,9 +142,8 @@ pub(super) fn hold_of(kind: LockType) -> Hold {
 }
 
 impl Target {
-    pub(super) fn new(part: Part, words: Words, room: Log<Record>, hints: Hints, is_checked: bool) -> Self {
-        let visits = Visits { records: room, ..Visits::default() };
-        let mut epoch = Epoch { visits, most: hints.memory, ..Epoch::default() };
+    pub(super) fn new(part: Part, words: Words, hints: Hints, is_checked: bool) -> Self {
+        let mut epoch = Epoch { most: hints.memory, ..Epoch::default() };
         epoch.clear();
         let (open, epoch) = (Opening::new(), RefCell::new(epoch));
         Self {
@@ -366,7 +365,7 @@ mod tests {
             // outlives them and that nobody else accesses.
             let words = unsafe { Words::new(notes.core().region.base().cast(), layout) };
             let part = Part { base: core.region.base(), len: 4, element: core.element };
-            let target = Target::new(part, words, Log::default(), Hints::default(), false);
+            let target = Target::new(part, words, Hints::default(), false);
             for kind in [LockType::Shared, LockType::Exclusive] {
                 target.open.set(kind, false, Location::caller());
                 target.push(Action::Put, 1, 7);

@@ -29,7 +29,6 @@ pub(crate) mod codes {
     pub(crate) const LOCK_WINDOW: u64 = 0x10c;
     pub(crate) const INTO_LOCKED: u64 = 0x10d;
     pub(crate) const INTO_WINDOW: u64 = 0x10e;
-    pub(crate) const WINDOW_WITH: u64 = 0x10f;
     pub(crate) const WINDOW_FROM: u64 = 0x110;
     pub(crate) const LOCK_WINDOW_WITH: u64 = 0x111;
     pub(crate) const FREE: u64 = 0x112;

@@ -1,15 +1,15 @@
-//! [`Hints`]: what a program promises of a window, and what it expects, when it makes one.
+//! [`Hints`]: what a program promises of a window when it makes one.
 
 use std::fmt;
 
-/// The promises and expectations of a program about a window:
-/// `world.window_with(len, Hints::new().expected(1000))?`.
+/// The promises of a program about a window that has locks:
+/// `world.lock_window_with(len, Hints::new().sole_origin())?`.
 ///
 /// A program promises only what the methods that it calls state. A hint that is untrue never costs
 /// memory safety. Each method states what becomes faster or smaller, and what happens when the hint
 /// is untrue. All ranks give the same [`sole_origin`](Self::sole_origin),
 /// [`disjoint`](Self::disjoint) and [`regions`](Self::regions); otherwise the window is not made
-/// (`ARG`, on all ranks). The other hints may differ between ranks.
+/// (`ARG`, on all ranks). The [`memory`](Self::memory) may differ between ranks.
 ///
 /// There is no hint for a window without locks (MPI's `no_locks`), since a window has none before
 /// it is changed over to them.
@@ -37,18 +37,17 @@ pub struct Hints {
     pub(crate) is_disjoint: bool,
     /// The most regions; 0 if that is left open.
     pub(crate) regions: u32,
-    pub(crate) expected: usize,
     /// The most bytes that are collected for a target under locks; `None` for no limit.
     pub(crate) memory: Option<usize>,
 }
 
 impl Hints {
     /// The most regions that a part can have.
-    pub const REGIONS_MAX: usize = 16;
+    pub(crate) const REGIONS_MAX: usize = 16;
 
     /// Returns hints that promise nothing.
     pub const fn new() -> Self {
-        Self { is_sole: false, is_disjoint: false, regions: 0, expected: 0, memory: None }
+        Self { is_sole: false, is_disjoint: false, regions: 0, memory: None }
     }
 
     /// Promises that, under locks, each part is accessed by one rank only, from when the window is
@@ -85,23 +84,11 @@ impl Hints {
     /// in small parts wait less for each other. Without this hint, a part has a region for each
     /// 4 KiB, and at most 16.
     ///
-    /// 0, or more than [`REGIONS_MAX`](Self::REGIONS_MAX), is `ARG` where the window is made.
+    /// 0, or more than 16, is `ARG` where the window is made.
     pub const fn regions(self, most: usize) -> Self {
         // A number that does not fit is refused as more than the most.
         let regions = if most == 0 || most > Self::REGIONS_MAX { u32::MAX } else { most as u32 };
         Self { regions, ..self }
-    }
-
-    /// Expects this rank to collect about this many operations on single elements for each target
-    /// before a fence, or in an epoch of a lock.
-    ///
-    /// There is room for them from the beginning, 16 bytes for each operation and target (twice as
-    /// much for a window that is fenced). `NO_MEM` where the window is made if there is no such
-    /// memory.
-    ///
-    /// If the expectation is wrong, room is made when it is needed, as without the hint.
-    pub const fn expected(self, operations: usize) -> Self {
-        Self { expected: operations, ..self }
     }
 
     /// Limits the bytes that this rank collects for each target, under locks, before they are
