@@ -90,7 +90,7 @@ fn scoped_gets(borrowed: bool, draws: &Draws, iterations: u64) -> Duration {
             u.epoch(|epoch| {
                 for (i, (&index, seen)) in set.indices.iter().zip(seen.chunks_exact_mut(1)).enumerate() {
                     if borrowed {
-                        epoch.get_into(seen).from(other, index as usize)?;
+                        epoch.fetch_into(other, index as usize, seen)?;
                     } else {
                         epoch.get(TABLE + i..TABLE + i + 1).from(other, index as usize)?;
                     }

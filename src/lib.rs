@@ -344,10 +344,10 @@ pub use fencepost_runtime::__private;
 pub use fencepost_runtime::{
     Access, Any, AnyWindow, Assertions, Check, Compiled, Completed, Element, EpochKind, ErrorHandler,
     Exposed, Get, Group, Hints, Lent, LocalPart, Lock, LockAll, LockType, LockWindow, Locked, Message,
-    Outcome, Process, Put, Ranks, Refused, Request, RequestSet, Returns, Running, Scope, Section,
-    SliceSource, SomeFailed, Source, Sources, Stall, Status, Tags, Taken, TargetRegion, Tested, Ticket,
-    Traffic, TransportKind, ValueAt, Window, WindowSection, Windows, World, collect, launch, lends, process,
-    ranks, run,
+    Outcome, Process, Put, Ranks, Refused, Request, RequestSet, Returns, Running, Section, SliceSource,
+    SomeFailed, Source, Sources, Stall, Status, Tags, Taken, TargetRegion, Tested, Ticket, Traffic,
+    TransportKind, ValueAt, Window, WindowSection, Windows, World, collect, launch, lends, process, ranks,
+    run,
 };
 
 /// Arrays that are spread over all ranks in a grid: blocks with halos, their rows, and several steps
@@ -357,11 +357,11 @@ pub mod grid {
     pub use fencepost_runtime::KeptRow;
 }
 
-/// Epochs whose operations borrow their buffers: see [`Window::epoch`] and
-/// [`Window::epoch_between`].
+/// Calls that borrow their buffers: see [`Window::epoch`], [`Window::epoch_between`] and
+/// [`World::scope`].
 pub mod scoped {
-    pub use fencepost_runtime::scoped::{BorrowingGet, Destination, Epoch};
-    pub use fencepost_runtime::{Between, Borrowed};
+    pub use fencepost_runtime::Scope;
+    pub use fencepost_runtime::scoped::{Destination, Epoch};
 }
 
 /// The parts of transports that a program may set and read: the simulated network, its faults, and

@@ -71,7 +71,7 @@
 //! fn early(u: &mut Window<f64>, group: &fencepost::Group) -> Result<()> {
 //!     let mut values = [0.0];
 //!     u.epoch_between(group, group, |epoch| {
-//!         epoch.get_into(&mut values).from(0, 0)?;
+//!         epoch.fetch_into(0, 0, &mut values)?;
 //!         drop(values);
 //!         Ok(())
 //!     })
@@ -90,7 +90,7 @@
 //! fn store(u: &mut Window<f64>) -> Result<()> {
 //!     let mut values = [0.0];
 //!     u.epoch(|epoch| {
-//!         epoch.get_into(&mut values).from(0, 0)?;
+//!         epoch.fetch_into(0, 0, &mut values)?;
 //!         values[0] = 1.0;
 //!         Ok(())
 //!     })
@@ -102,7 +102,7 @@
 //! fn store(u: &mut Window<f64>) -> Result<()> {
 //!     let mut values = [0.0];
 //!     u.epoch(|epoch| {
-//!         epoch.get_into(&mut values).from(0, 0)?;
+//!         epoch.fetch_into(0, 0, &mut values)?;
 //!         std::thread::scope(|threads| {
 //!             threads.spawn(|| values[0] = 1.0);
 //!         });

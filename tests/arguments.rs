@@ -92,7 +92,7 @@ const WINDOWS: &[Row<Window<f32>>] = &[
     ("epoch_between: a get of another length", Size, |with, mut u| {
         let mut into = [0.0; 2];
         let me = with.world.rank();
-        u.epoch_between(&with.own, &with.own, |epoch| Ok(epoch.get_into(&mut into).from(me, 0..3)))?
+        u.epoch_between(&with.own, &with.own, |epoch| Ok(epoch.fetch_into(me, 0..3, &mut into)))?
     }),
     ("kept: elements that are lent", ErrorClass::RmaConflict, |with, u| {
         let exposed = u.post_part(&with.none, 1..3)?;
@@ -367,7 +367,7 @@ fn elements_that_are_named_2_to_the_40_times_are_refused_in_every_call() {
                         }
                     }
                     let got: Result<()> =
-                        u.epoch(|epoch| epoch.get_into((&mut room[..], many)).from(other, many));
+                        u.epoch(|epoch| epoch.fetch_into(other, many, (&mut room[..], many)));
                     assert!(got.is_err(), "an element lands more than once");
                     too_many("send", world.message(other, 0).send((&room[..], many)));
                     too_many(

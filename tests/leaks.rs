@@ -178,7 +178,7 @@ const CASES: &[Case] = &[
     }),
     ("epochs in a closure", |kept, _| {
         let (mut buffer, next) = (vec![0; 20], kept.next);
-        kept.window.as_mut().expect("it is there").epoch(|epoch| epoch.get_into(&mut buffer).from(next, 0))
+        kept.window.as_mut().expect("it is there").epoch(|epoch| epoch.fetch_into(next, 0, &mut buffer))
     }),
     ("exposures", |kept, round| {
         kept.with(|kept, u| {

@@ -34,7 +34,6 @@ mod testing;
 #[cfg(not(loom))]
 mod names {
     pub use crate::api::access::Access;
-    pub use crate::api::between::{Between, Borrowed};
     pub use crate::api::exposed::{Exposed, Tested, lends};
     pub use crate::api::group::Group;
     pub use crate::api::launch::{Process, launch, process};

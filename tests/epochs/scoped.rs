@@ -27,8 +27,8 @@ fn a_get_lands_in_a_part_of_a_buffer_as_if_it_were_unpacked_after() -> Result<()
                         u.iter_mut().enumerate().for_each(|(i, one)| *one = (100 * me + i) as u32);
                         let (mut values, mut array) = (vec![1; 17], [1; 17]);
                         u.epoch(|epoch| {
-                            epoch.get_into((&mut values, &part)).from(target, &remote)?;
-                            epoch.get_into((&mut array[2..], 3..7)).from(target, &remote)?;
+                            epoch.fetch_into(target, &remote, (&mut values, &part))?;
+                            epoch.fetch_into(target, &remote, (&mut array[2..], 3..7))?;
                             epoch.put([5]).to(target, 7)
                         })?;
                         let got: Vec<u32> =
@@ -55,7 +55,7 @@ fn parts_that_are_not_in_their_buffer_or_have_another_size_are_refused_at_the_ca
         let mut u = world.window::<u32>(8)?;
         let mut refused = |part: Datatype, remote: std::ops::Range<usize>| {
             let mut values = [1; 4];
-            let error = u.epoch(|epoch| epoch.get_into((&mut values, part)).from(next, remote));
+            let error = u.epoch(|epoch| epoch.fetch_into(next, remote, (&mut values, part)));
             assert_eq!(values, [1; 4]);
             error.expect_err("it is refused")
         };
@@ -73,11 +73,11 @@ fn parts_that_are_not_in_their_buffer_or_have_another_size_are_refused_at_the_ca
         let mut seen = [0; 2];
         u[0] = 7;
         u.epoch(|epoch| {
-            assert!(epoch.get_into((&mut seen, 2..3)).from(next, 0).is_err());
+            assert!(epoch.fetch_into(next, 0, (&mut seen, 2..3)).is_err());
             Ok(())
         })?;
         assert_eq!(seen, [0; 2]);
-        u.epoch(|epoch| epoch.get_into((&mut seen, 1..2)).from(next, 0))?;
+        u.epoch(|epoch| epoch.fetch_into(next, 0, (&mut seen, 1..2)))?;
         assert_eq!(seen, [0, 7]);
         Ok(())
     })

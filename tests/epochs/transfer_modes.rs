@@ -315,7 +315,7 @@ fn lent_sections_are_read_before_their_owner_leaves() -> Result<()> {
                 u[..N].fill((round * 3 + me) as u64);
                 u.epoch(|epoch| {
                     epoch.put(0..N).to(next, N)?;
-                    epoch.get_into(&mut back).from(next, 0)
+                    epoch.fetch_into(next, 0, &mut back)
                 })?;
                 u[..N].fill(u64::MAX);
                 assert!(u[N..].iter().all(|value| *value == (round * 3 + before) as u64));

@@ -37,7 +37,7 @@ fn an_error_that_one_rank_can_see_is_returned_by_the_call_which_is_no_part_of_th
                 assert_eq!(error.class(), ErrorClass::Disp, "{error}");
                 assert!(error.message().contains(&at.to_string()), "{error}");
                 let mut buffer = [0.0; 2];
-                let result = u.epoch(|epoch| epoch.get_into(&mut buffer).from(1, at));
+                let result = u.epoch(|epoch| epoch.fetch_into(1, at, &mut buffer));
                 assert_eq!(class(result), ErrorClass::Disp);
                 assert_eq!(u.fetch(None, at)?.len(), 1);
             }
@@ -315,14 +315,14 @@ fn a_scoped_epoch_that_fails_is_left_by_all_with_nothing_applied() -> Result<()>
             let mut seen = [7; 2];
             let result = u.epoch(|epoch| {
                 epoch.put([1]).to(1 - world.rank(), 0)?;
-                epoch.get_into(&mut seen).from(1 - world.rank(), 0..2)?;
+                epoch.fetch_into(1 - world.rank(), 0..2, &mut seen)?;
                 if world.rank() == 0 { Err(Error::new(ErrorClass::Other, "changed my mind")) } else { Ok(()) }
             });
             let error = result.expect_err("rank 0 failed");
             assert!(error.to_string().contains("changed my mind"), "{error}");
             assert_eq!((seen, &u[..]), ([7; 2], &[0, 0][..]));
             let mut seen = [7; 2];
-            u.epoch(|epoch| epoch.get_into(&mut seen).from(1 - world.rank(), 0..2))?;
+            u.epoch(|epoch| epoch.fetch_into(1 - world.rank(), 0..2, &mut seen))?;
             assert_eq!(seen, [0, 0]);
             Ok(())
         })?;
@@ -345,11 +345,6 @@ fn forgetting_any_value_is_sound_and_hangs_nobody() -> Result<()> {
             u.put([4]).to(peer, 1)?;
             u.fence()?;
             assert_eq!(u[1], 4);
-            let mut buffer = vec![0; 2];
-            u.epoch(|epoch| {
-                std::mem::forget(epoch.get_into(&mut buffer));
-                Ok(())
-            })?;
             let v = world.window::<u64>(4)?;
             v.put([9]).to(peer, 0)?;
             std::mem::forget(v);

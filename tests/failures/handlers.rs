@@ -99,7 +99,7 @@ fn each_error_is_reported_once_to_the_handler_of_the_call_that_found_it() {
                 u.epoch(|epoch| epoch.put([1]).to(5, 0)).unwrap_err();
                 told.said(&["u: Rank"]);
                 let mut one = [0];
-                u.epoch(|epoch| epoch.get_into(&mut one).from(5, 0)).unwrap_err();
+                u.epoch(|epoch| epoch.fetch_into(5, 0, &mut one)).unwrap_err();
                 told.said(&["u: Rank"]);
 
                 u.on_error(ErrorHandler::Return);

@@ -307,7 +307,7 @@ fn a_scoped_epoch_that_panics_leaves_no_borrow_behind() -> Result<()> {
             let caught = catch_unwind(AssertUnwindSafe(|| {
                 let mut short = vec![0; 2];
                 u.epoch(|epoch| -> Result<()> {
-                    epoch.get_into(&mut short).from(peer, 0..2)?;
+                    epoch.fetch_into(peer, 0..2, &mut short)?;
                     epoch.put([4]).to(peer, 0)?;
                     // Collective calls are no part of the epoch.
                     world.barrier()?;
@@ -320,7 +320,7 @@ fn a_scoped_epoch_that_panics_leaves_no_borrow_behind() -> Result<()> {
             assert_eq!(u[..], [0, 0]);
             u.fence_with(Assertions::NOSUCCEED)?;
             let mut seen = [0];
-            let refused = u.epoch(|epoch| epoch.get_into(&mut seen).from(peer, 0));
+            let refused = u.epoch(|epoch| epoch.fetch_into(peer, 0, &mut seen));
             assert!(refused.is_err());
             Ok(())
         })?;

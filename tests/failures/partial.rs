@@ -266,7 +266,7 @@ const KINDS: [(&str, usize, Act); 20] = [
             };
             fault.at(0).map_err(own)?;
             send(epoch, call, 0)?;
-            epoch.get_into(&mut seen).from(me, 0)?;
+            epoch.fetch_into(me, 0, &mut seen)?;
             fault.at(1).map_err(own)
         })?;
         received(u, call, 0);

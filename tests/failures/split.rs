@@ -60,7 +60,7 @@ const CALLS: [Call; 16] = [
     |world, _| look::load(world, "nowhere.plan").map(drop),
     |world, v| {
         let mut own = [0];
-        v.epoch(|epoch| epoch.get_into(&mut own).from(world.rank(), 0))
+        v.epoch(|epoch| epoch.fetch_into(world.rank(), 0, &mut own))
     },
     |world, v| {
         v.put([7]).to((world.rank() + 1) % world.size(), 0)?;

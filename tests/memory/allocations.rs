@@ -112,7 +112,7 @@ fn an_unchanged_dynamic_epoch_does_not_allocate() {
                 let mut seen = [0.0; 4];
                 let mut scoped = |epochs: u64| {
                     (0..epochs).try_for_each(|_| {
-                        u.epoch(|epoch| epoch.get_into(&mut seen).from(0, 4..8))?;
+                        u.epoch(|epoch| epoch.fetch_into(0, 4..8, &mut seen))?;
                         world.barrier()
                     })
                 };
@@ -220,8 +220,8 @@ fn a_dynamic_epoch_that_is_another_each_time_does_not_allocate_after_its_third_t
                             let other = (world.rank() + turn) % 4;
                             u.epoch(|epoch| {
                                 let (one, more) = seen.split_at_mut(1);
-                                epoch.get_into(one).from(other, turn % 64)?;
-                                epoch.get_into(more).from(other, turn % 57)
+                                epoch.fetch_into(other, turn % 64, one)?;
+                                epoch.fetch_into(other, turn % 57, more)
                             })
                         })
                     };

@@ -28,7 +28,7 @@ impl<F: FnMut()> Drop for Source<F> {
 /// them.
 fn complete_some<'s, 'env: 's>(
     world: &World,
-    scope: &'s fencepost::Scope<'s, 'env>,
+    scope: &'s fencepost::scoped::Scope<'s, 'env>,
     dropped: impl FnMut() + Clone + 'env,
 ) -> Result<()> {
     for _ in 0..8 {

@@ -1,39 +1,19 @@
-//! [`Between`]: an epoch between some ranks whose gets may land in borrowed buffers.
+//! [`Window::epoch_between`]: an [`Epoch`] between some ranks.
 
 use crate::api::access::{Access, started};
 use crate::api::group::Group;
+use crate::api::scoped::Epoch;
 use crate::collect::lent::Lent;
 use crate::collect::operation::TargetRegion;
-use crate::collect::ticket::Ticket;
 use crate::exchange;
 use crate::kernel::element::Element;
 use crate::state::call::Call;
 use crate::state::window::{Window, WindowCore};
 use fencepost_planner::Result;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::marker::PhantomData;
-use std::ops::Deref;
 use std::panic::Location;
 use std::rc::Rc;
-
-/// An epoch that ends when its closure does: see [`Window::epoch_between`]. It derefs to its
-/// access, so it has all the operations of one.
-pub struct Between<'scope, 'env: 'scope, T: Element> {
-    window: &'env Window<T>,
-    access: Access<T>,
-    landings: RefCell<Vec<Landing<'env, T>>>,
-    scope: PhantomData<Cell<&'scope ()>>,
-}
-
-/// A ticket, and the buffer for its elements.
-type Landing<'env, T> = (Ticket<T>, &'env mut [T]);
-
-/// A get into a borrowed buffer.
-#[must_use = "a get does nothing until `.from(target, region)`"]
-pub struct Borrowed<'scope, 'env: 'scope, T: Element> {
-    epoch: &'scope Between<'scope, 'env, T>,
-    into: &'env mut [T],
-}
 
 impl<T: Element> Window<T> {
     /// Runs an epoch between some ranks, in one call.
@@ -53,7 +33,7 @@ impl<T: Element> Window<T> {
     /// let mut seen = [0];
     /// u.epoch_between(&before, &next, |epoch| {
     ///     epoch.put(&epoch.own()[0..1]).to((me + 1) % 3, 1)?;
-    ///     epoch.get_into(&mut seen).from((me + 1) % 3, 0)
+    ///     epoch.fetch_into((me + 1) % 3, 0, &mut seen)
     /// })?;
     /// assert_eq!((u[1], seen[0]), ((me + 2) % 3, (me + 1) % 3));
     /// # Ok(()) }).unwrap();
@@ -68,22 +48,22 @@ impl<T: Element> Window<T> {
         &'env mut self,
         sources: &Group,
         targets: &Group,
-        operations: impl for<'scope> FnOnce(&'scope Between<'scope, 'env, T>) -> Result<R>,
+        operations: impl for<'scope> FnOnce(&'scope Epoch<'scope, 'env, T, Access<T>>) -> Result<R>,
     ) -> Result<R> {
         let call = Call::named(0, "Window::epoch_between");
         let window: &'env Window<T> = self;
         let core = window.core();
         let ranks = core.handler.report(sources.of(core, call.site))?;
-        let access = started(window, targets, call.site)?;
-        let epoch = Between { window, access, landings: RefCell::default(), scope: PhantomData };
-        let unwound = Unwound { access: &epoch.access, core, ranks, call: &call };
+        let calls = started(window, targets, call.site)?;
+        let epoch = Epoch { window, calls, landings: RefCell::default(), scope: PhantomData };
+        let unwound = Unwound { access: &epoch.calls, core, ranks, call: &call };
         let result = operations(&epoch);
         std::mem::forget(unwound);
         let posted = core.handler.report(exchange::post(core, ranks, Lent::Whole, call.site));
         let completed = match &result {
-            Ok(_) if posted.is_ok() => epoch.access.end(&call),
+            Ok(_) if posted.is_ok() => epoch.calls.end(&call),
             _ => {
-                epoch.access.give_up();
+                epoch.calls.give_up();
                 Ok(())
             }
         };
@@ -102,44 +82,29 @@ impl<T: Element> Window<T> {
     }
 }
 
-impl<'scope, 'env, T: Element> Between<'scope, 'env, T> {
-    /// Returns this rank's part of the window.
-    pub fn own(&'scope self) -> &'scope [T] {
-        self.window
-    }
-
-    /// Gets elements into a buffer, which the epoch borrows until it is over: `epoch.get_into(&mut
-    /// values)`. The buffer holds them when the epoch has ended.
-    pub fn get_into(&'scope self, into: &'env mut [T]) -> Borrowed<'scope, 'env, T> {
-        Borrowed { epoch: self, into }
-    }
-}
-
-impl<T: Element> Borrowed<'_, '_, T> {
-    /// Gets these elements of the target's window.
+impl<'env, T: Element> Epoch<'_, 'env, T, Access<T>> {
+    /// Gets elements of the target's window into a buffer, which the epoch borrows until it is
+    /// over: `epoch.fetch_into(target, 0, &mut values)`. The buffer holds them when the epoch has
+    /// ended.
     ///
     /// # Errors
     /// As [`Access::fetch`]; also `SIZE` for more or fewer elements than the buffer has.
     #[track_caller]
-    pub fn from(self, target: impl Into<Option<usize>>, region: impl Into<TargetRegion>) -> Result<()> {
+    pub fn fetch_into(
+        &self,
+        target: impl Into<Option<usize>>,
+        region: impl Into<TargetRegion>,
+        into: &'env mut [T],
+    ) -> Result<()> {
         let site = Location::caller();
-        let Self { epoch, into } = self;
-        let core = epoch.window.core();
+        let core = self.window.core();
         let remote = region.into().datatype(into.len());
         let fetched = core
             .sizes(into.len(), remote.size(), site)
-            .and_then(|()| epoch.access.fetched(target.into(), TargetRegion::Type(remote), site));
+            .and_then(|()| self.calls.fetched(target.into(), TargetRegion::Type(remote), site));
         let ticket = core.handler.report(fetched)?;
-        epoch.landings.borrow_mut().push((ticket, into));
+        self.landings.borrow_mut().push((ticket, into));
         Ok(())
-    }
-}
-
-impl<T: Element> Deref for Between<'_, '_, T> {
-    type Target = Access<T>;
-
-    fn deref(&self) -> &Access<T> {
-        &self.access
     }
 }
 

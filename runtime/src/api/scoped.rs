@@ -2,6 +2,7 @@
 
 use crate::collect::operation::TargetRegion;
 use crate::collect::pending::{Get as One, Into as Landing};
+use crate::collect::ticket::Ticket;
 use crate::fence;
 use crate::kernel::element::Element;
 use crate::state::bounds::in_slice;
@@ -10,31 +11,29 @@ use crate::state::window::{Window, WindowCore};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::panic::Location;
 
-/// An epoch that ends when its closure does: see [`Window::epoch`]. It derefs to the window, so it
-/// has all the calls of one.
-pub struct Epoch<'scope, 'env: 'scope, T: Element> {
-    window: &'env Window<T>,
-    scope: PhantomData<Cell<&'scope ()>>,
-}
-
-/// A get into a borrowed buffer.
-#[must_use = "a get does nothing until `.from(target, region)`"]
-pub struct BorrowingGet<'scope, 'env: 'scope, T: Element> {
-    epoch: &'scope Epoch<'scope, 'env, T>,
-    into: &'env mut [T],
-    elements: Option<Datatype>,
-}
-
-/// The buffer that a get of an [`Epoch`] may borrow and land in.
+/// An epoch that ends when its closure does: see [`Window::epoch`] and [`Window::epoch_between`].
 ///
-/// It is a mutable reference to a slice, array or vector, which the get fills. Or it is a pair of
-/// such a reference and a range or [`Datatype`], which names the elements that the get fills:
-/// `epoch.get_into((&mut values, &column))`.
+/// It derefs to the window or the [`Access`](crate::Access) whose epoch it is, so it has all the
+/// calls of one.
+pub struct Epoch<'scope, 'env: 'scope, T: Element, C = &'env Window<T>> {
+    pub(super) window: &'env Window<T>,
+    pub(super) calls: C,
+    pub(super) landings: RefCell<Vec<Ticketed<'env, T>>>,
+    pub(super) scope: PhantomData<Cell<&'scope ()>>,
+}
+
+/// A ticket, and the buffer for its elements.
+pub(super) type Ticketed<'env, T> = (Ticket<T>, &'env mut [T]);
+
+/// The buffer that a call may borrow and write elements into.
+///
+/// It is a mutable reference to a slice, array or vector, which the call fills. Or it is a pair of
+/// such a reference and a range or [`Datatype`], which names the elements that the call fills.
 ///
 /// ```
 /// # use fencepost_planner::datatype::Datatype;
@@ -43,7 +42,7 @@ pub struct BorrowingGet<'scope, 'env: 'scope, T: Element> {
 /// u.copy_from_slice(&[7, 8, 9]);
 /// let mut values = [0; 9];
 /// let column = Datatype::nest(1, &[(3, 3)], 1)?; // of three rows of three
-/// u.epoch(|epoch| epoch.get_into((&mut values, &column)).from(0, 0))?;
+/// u.epoch(|epoch| epoch.fetch_into(0, 0, (&mut values, &column)))?;
 /// assert_eq!(values, [0, 7, 0, 0, 8, 0, 0, 9, 0]);
 /// # Ok(()) }).unwrap();
 /// ```
@@ -51,8 +50,8 @@ pub struct BorrowingGet<'scope, 'env: 'scope, T: Element> {
 /// The other elements stay as they are. Elements land in the order of the datatype: an element that
 /// it names twice holds the later value, as in a section of a window.
 #[diagnostic::on_unimplemented(
-    message = "a get of `{T}` cannot land in `{Self}`",
-    note = "a scoped epoch gets into a mutable reference to a slice, array or `Vec` of elements (`&mut values`, `&mut values[..]`), or into a pair of one and a range or `Datatype` that names elements of it"
+    message = "elements of `{T}` cannot land in `{Self}`",
+    note = "give a mutable reference to a slice, array or `Vec` of elements (`&mut values`, `&mut values[..]`), or into a pair of one and a range or `Datatype` that names elements of it"
 )]
 pub trait Destination<'env, T: Element> {
     /// Returns the buffer, and which of its elements are filled if not all are.
@@ -73,51 +72,59 @@ impl<'env, T: Element, V: AsMut<[T]> + ?Sized, D: Into<Datatype>> Destination<'e
 }
 
 impl<'scope, 'env, T: Element> Epoch<'scope, 'env, T> {
-    /// Gets elements into a buffer, which the epoch borrows until it is over.
+    /// Gets elements of the target's window into a buffer, which the epoch borrows until it is
+    /// over.
     ///
-    /// `epoch.get_into(&mut values)` fills the buffer, and `epoch.get_into((&mut values, &column))`
-    /// some elements of it. The buffer holds them when the epoch has ended.
-    pub fn get_into(&'scope self, into: impl Destination<'env, T>) -> BorrowingGet<'scope, 'env, T> {
-        let (into, elements) = into.buffer();
-        BorrowingGet { epoch: self, into, elements }
-    }
-}
-
-impl<T: Element> BorrowingGet<'_, '_, T> {
-    /// Gets these elements of the target's window.
+    /// `epoch.fetch_into(target, 0, &mut values)` fills the buffer, and `epoch.fetch_into(target,
+    /// 0, (&mut values, &column))` some elements of it. The buffer holds them when the epoch has
+    /// ended.
     ///
     /// # Errors
     /// As [`Put::to`](crate::Put::to).
     #[track_caller]
     #[inline(always)]
-    pub fn from(self, target: impl Into<Option<usize>>, region: impl Into<TargetRegion>) -> Result<()> {
+    pub fn fetch_into(
+        &'scope self,
+        target: impl Into<Option<usize>>,
+        region: impl Into<TargetRegion>,
+        into: impl Destination<'env, T>,
+    ) -> Result<()> {
         let site = Location::caller();
-        let (target, region) = (target.into(), region.into());
-        let TargetRegion::At(at) = region else { return self.slow_path(target, region, site) };
+        let (target, region, (into, elements)) = (target.into(), region.into(), into.buffer());
+        let TargetRegion::At(at) = region else {
+            return self.slow_path((into, elements), target, region, site);
+        };
         // A displacement has nothing to drop.
         std::mem::forget(region);
-        if let ([into], None, Some(target)) = (&mut *self.into, &self.elements, target)
+        if let ([into], None, Some(target)) = (&mut *into, &elements, target)
             && let into = std::ptr::from_mut(into).expose_provenance()
             && One::reaches(into)
-            && self.epoch.window.core().get_one(target, at, into, true)
+            && self.window.core().get_one(target, at, into, true)
         {
             return Ok(());
         }
-        self.slow_path(target, TargetRegion::At(at), site)
+        self.slow_path((into, elements), target, TargetRegion::At(at), site)
     }
 
     /// Calls a get that does not take the fast path.
     #[cold]
     #[inline(never)]
     fn slow_path(
-        self,
+        &self,
+        (into, elements): (&'env mut [T], Option<Datatype>),
         target: Option<usize>,
         region: TargetRegion,
         site: &'static Location<'static>,
     ) -> Result<()> {
-        let Self { epoch, into, elements } = self;
-        let (core, buffer) = (epoch.window.core(), (into.as_mut_ptr().cast(), into.len()));
+        let (core, buffer) = (self.window.core(), (into.as_mut_ptr().cast(), into.len()));
         core.handler.report(core.borrowed(buffer, elements, target, region, site))
+    }
+}
+
+impl<'scope, T: Element, C> Epoch<'scope, '_, T, C> {
+    /// Returns this rank's part of the window.
+    pub fn own(&'scope self) -> &'scope [T] {
+        self.window
     }
 }
 
@@ -148,10 +155,11 @@ impl WindowCore {
     }
 }
 
-impl<T: Element> Deref for Epoch<'_, '_, T> {
-    type Target = Window<T>;
-    fn deref(&self) -> &Window<T> {
-        self.window
+impl<T: Element, C> Deref for Epoch<'_, '_, T, C> {
+    type Target = C;
+
+    fn deref(&self) -> &C {
+        &self.calls
     }
 }
 
@@ -166,7 +174,7 @@ pub(crate) fn run<'env, T: Element, R>(
     let core = window.core();
     core.world.calls.enter();
     let unwound = Unwound(core, call);
-    let epoch = Epoch { window, scope: PhantomData };
+    let epoch = Epoch { window, calls: window, landings: RefCell::default(), scope: PhantomData };
     let result = operations(&epoch);
     std::mem::forget(unwound);
     let (value, failed) = match result {

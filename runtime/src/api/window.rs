@@ -180,7 +180,7 @@ impl<T: Element> Window<T> {
     /// let mut u = world.window::<u32>(4)?;
     /// u[0] = world.rank() as u32 + 7;
     /// let mut seen = [0];
-    /// u.epoch(|epoch| epoch.get_into(&mut seen).from((world.rank() + 1) % 2, 0))?;
+    /// u.epoch(|epoch| epoch.fetch_into((world.rank() + 1) % 2, 0, &mut seen))?;
     /// assert_eq!(seen[0], (world.rank() as u32 + 1) % 2 + 7);
     /// # Ok(()) }).unwrap();
     /// ```

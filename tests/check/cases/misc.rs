@@ -18,7 +18,7 @@ pub(crate) const CASES: &[Case] = &[
         let mut u = world.window::<u64>(16)?;
         let mut buffer = [0; 4];
         u.epoch(|epoch| match epoch.rank() {
-            0 => epoch.get_into(&mut buffer).from(2, 0..4), // CONFLICT
+            0 => epoch.fetch_into(2, 0..4, &mut buffer), // CONFLICT
             1 => epoch.put([1]).to(2, 3), // CONFLICT
             _ => Ok(()),
         })

@@ -396,7 +396,7 @@ fn scoped<T: Element>(window: &mut Window<T>, calls: &[Call]) -> fencepost::Resu
             let operation = &*call.operation;
             match &operation.local {
                 Local::Buffer if operation.kind == Kind::Get => {
-                    epoch.get_into((buffer, part(call))).from(call.target, &operation.remote)?;
+                    epoch.fetch_into(call.target, &operation.remote, (buffer, part(call)))?;
                 }
                 Local::Buffer => drop(issue(epoch, None, operation, call.target, &call.slice)?),
                 Local::Section { datatype, .. } => {

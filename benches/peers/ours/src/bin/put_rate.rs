@@ -185,7 +185,7 @@ fn main() -> Result<()> {
                                 ("scoped", _) => bench(world, || {
                                     u.epoch(|epoch| {
                                         for (k, home) in home.chunks_exact_mut(1).enumerate() {
-                                            epoch.get_into(home).from(t[k] as usize, i[k] as usize)?;
+                                            epoch.fetch_into(t[k] as usize, i[k] as usize, home)?;
                                         }
                                         Ok(())
                                     })
