@@ -121,20 +121,16 @@ fn flushed(same: bool, iterations: u64) -> Duration {
     })
 }
 
-/// Returns the question about `operations` operations: each way of checking is compared with none,
-/// and has a limit of its cost.
+/// Returns the question about `operations` operations: what is checked is compared with what is
+/// not, and has a limit of its cost.
 fn question(
     name: &str,
     operations: usize,
-    [mark, log]: [f64; 2],
+    limit: f64,
     run: impl Fn(u64) -> Duration + Clone + 'static,
 ) -> Contest {
     let on = |check| ours::checked(check, run.clone());
-    Contest::new(name, operations).side("off", on(Check::Off)).held("mark", mark, on(Check::Mark)).held(
-        "log",
-        log,
-        on(Check::Log),
-    )
+    Contest::new(name, operations).side("off", on(Check::Off)).held("conflicts", limit, on(Check::Conflicts))
 }
 
 fn main() {
@@ -144,15 +140,13 @@ fn main() {
         move |n| run(&draws, n)
     };
     fencepost_benches::main(vec![
-        question("10,000 scattered puts, checked", 10_000, [1.5, 2.5], with(scattered)),
-        question("10,000 scattered accumulates, checked", 10_000, [1.3, 2.0], with(histogram)),
-        question("a step of hillslope, checked", 1, [1.1, 1.3], |n| hillslope(true, n)),
-        question("a step of hillslope with a fence, checked", 1, [1.1, 1.3], |n| hillslope(false, n)),
-        question("two rows of 512, checked", 2, [1.1, 1.3], |n| rows(2, 512, n)),
-        question("put and flush under a lock, checked", 256, [8.0, 8.0], |n| flushed(true, n)),
-        question("put to other elements and flush under a lock, checked", 256, [8.0, 8.0], |n| {
-            flushed(false, n)
-        }),
-        question("one element, checked", 1, [1.1, 1.3], |n| rows(1, 1, n)),
+        question("10,000 scattered puts, checked", 10_000, 1.5, with(scattered)),
+        question("10,000 scattered accumulates, checked", 10_000, 1.3, with(histogram)),
+        question("a step of hillslope, checked", 1, 1.1, |n| hillslope(true, n)),
+        question("a step of hillslope with a fence, checked", 1, 1.1, |n| hillslope(false, n)),
+        question("two rows of 512, checked", 2, 1.1, |n| rows(2, 512, n)),
+        question("put and flush under a lock, checked", 256, 8.0, |n| flushed(true, n)),
+        question("put to other elements and flush under a lock, checked", 256, 8.0, |n| flushed(false, n)),
+        question("one element, checked", 1, 1.1, |n| rows(1, 1, n)),
     ]);
 }

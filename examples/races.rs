@@ -1,4 +1,4 @@
-//! Five wrong programs, and the errors that a check reports for them: `FENCEPOST_CHECK=log`, or
+//! Five wrong programs, and the errors that a check reports for them: `FENCEPOST_CHECK=conflicts`, or
 //! `Ranks::check`.
 //!
 //! Without a check, each program runs to its end with the same bits every time, since conflicting
@@ -88,7 +88,7 @@ const PROGRAMS: [(&str, Program); 5] = [
 /// rank.
 fn told(world: &Ranks, program: Program) -> Result<String> {
     world.clone().check(Check::Off).run(program)?;
-    let ends = world.clone().check(Check::Log).collect(|world| Ok(program(world).err()))?;
+    let ends = world.clone().check(Check::Conflicts).collect(|world| Ok(program(world).err()))?;
     let error = ends.into_iter().next().flatten().expect("a fence with a conflict fails on every rank");
     assert!(matches!(error.class(), ErrorClass::RmaConflict | ErrorClass::RmaSync), "{error}");
     Ok(error.message().to_owned())

@@ -294,7 +294,7 @@ fn each_wrong_argument_has_its_class_at_the_call_and_changes_nothing() {
 /// Where conflicts are looked for, an operation like the last one is known by its displacement, whatever that is.
 #[test]
 fn displacements_beyond_the_part_are_refused_where_conflicts_are_looked_for() {
-    for check in [Check::Mark, Check::Log, Check::Mpi] {
+    for check in [Check::Conflicts, Check::Mpi] {
         let run = ranks(2).check(check).run(|world| {
             let mut u = world.window::<u64>(8)?;
             let all_refused = |u: &mut Window<u64>| {

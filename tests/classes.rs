@@ -139,7 +139,7 @@ fn rows(class: ErrorClass) -> Vec<Row> {
             }),
         ],
         ErrorClass::RmaConflict => vec![
-            ("`Window::fence` where two puts meet, with `Check::Log` or `Check::Mark`", |world| {
+            ("`Window::fence` where two puts meet, with `Check::Conflicts`", |world| {
                 let mut u = world.window::<u32>(4)?;
                 u.put([1]).to(0, 0)?;
                 u.fence()
@@ -286,7 +286,7 @@ fn has_handler(what: &str) -> bool {
 
 /// Returns what the call returned on rank 0, and what the handler of its world was told.
 fn outcome(transport: &TransportKind, call: fn(&World) -> Result<()>) -> (Result<()>, Vec<ErrorClass>) {
-    let told = ranks(2).transport(transport.clone()).check(Check::Log).collect(|world| {
+    let told = ranks(2).transport(transport.clone()).check(Check::Conflicts).collect(|world| {
         let told = Rc::new(RefCell::new(Vec::new()));
         let tells = told.clone();
         world.on_error(ErrorHandler::call(move |error| tells.borrow_mut().push(error.class())));

@@ -103,9 +103,10 @@ use proc_macro2::TokenStream;
 /// and unsafe code make a superstep dynamic if they affect operations, as far as the syntax shows
 /// that. Three things are assumed without being checked at compile time: functions and methods with
 /// arguments return the same for the same arguments, methods with names of the standard library do
-/// what those do, and types that hide a cell are not changed meanwhile. The first execution, and
-/// each one under `FENCEPOST_CHECK=mark`, compares the calls with the pattern. A prepared superstep
-/// that runs its body compares them each time, and `replay` has no body to compare with.
+/// what those do, and types that hide a cell are not changed meanwhile. The first execution
+/// compares the calls with the pattern, and so does each one unless `FENCEPOST_CHECK` is `off`. A
+/// prepared superstep that runs its body compares them each time, and `replay` has no body to
+/// compare with.
 ///
 /// # Options
 /// - `#[superstep(crate = path)]`: the path of the facade, if it is not `::fencepost`.

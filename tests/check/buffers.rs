@@ -236,7 +236,7 @@ pub(crate) fn judged() -> String {
         });
         let lines: Vec<String> = lines.collect();
         side_by_side(usize::MAX, kinds(programs.len()), |transport| {
-            for check in [Check::Log, Check::Mpi] {
+            for check in [Check::Conflicts, Check::Mpi] {
                 let told = told(programs, &transport, check);
                 let what = format!("{name} on {transport:?}, {check}: {told:?}");
                 let words = match (verdict, check) {

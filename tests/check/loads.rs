@@ -197,7 +197,7 @@ pub(crate) fn judged(transport: &TransportKind) {
             );
             assert!(text.contains("element 3 of window 0 on rank 1"), "{text}");
         }
-        for asked in [(Check::Mpi, false), (Check::Log, true)] {
+        for asked in [(Check::Mpi, false), (Check::Conflicts, true)] {
             let (silent, _) = ends(transport, asked, between);
             assert!(silent.iter().all(Result::is_ok), "{what} on {transport:?}, {asked:?}: {silent:?}");
         }

@@ -360,8 +360,7 @@ pub(crate) fn one_planted(number: u64, locks: bool, size: Option<usize>, transpo
     let on = if transports.is_empty() { on(number, size) } else { transports.to_vec() };
     for transport in on {
         for calls in &programs {
-            let check = if number.is_multiple_of(2) { Check::Mark } else { Check::Log };
-            play(calls, size, transport.clone(), check, locks);
+            play(calls, size, transport.clone(), Check::Conflicts, locks);
         }
     }
 }

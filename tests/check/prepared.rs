@@ -141,8 +141,7 @@ fn what_is_refused_when_it_is_called_is_refused_when_it_is_prepared_or_loaded() 
         let mut dice = Random::new(3 << 32 | number);
         let size = 1 + dice.below(3);
         let calls = program(&mut dice, size);
-        let check = if number.is_multiple_of(2) { Check::Mark } else { Check::Log };
-        some += u64::from(judged(number, &calls, size, check));
+        some += u64::from(judged(number, &calls, size, Check::Conflicts));
     }
     assert!(some * 5 > all && some * 5 < 4 * all, "{some} of {all} are refused");
 }
@@ -168,7 +167,7 @@ fn an_operation_that_overwrites_itself_is_named_with_element_window_and_target_b
     assert!(conflicts.iter().all(|found| found.between[0] == found.between[1]));
     assert!(compiled.explain().contains("conflict: element 4 of w0 on rank 0: put twice by op0 of rank 1"));
     for transport in transports([1]) {
-        ranks(2).transport(transport).check(Check::Log).run(|world| {
+        ranks(2).transport(transport).check(Check::Conflicts).run(|world| {
             let (rank, next) = (world.rank(), 1 - world.rank());
             let _first = world.window::<u64>(1)?;
             let mut u = world.window::<u64>(8)?;
@@ -229,7 +228,7 @@ fn wide_twice(u: &mut Window<[u64; 2]>, next: usize) -> Result<()> {
 fn an_operation_without_target_or_elements_overwrites_nothing_and_one_of_wide_elements_does() -> Result<()> {
     assert!(to_nobody_by_fence::compile(2, |rank| Ok(1 - rank))?.conflicts().is_empty());
     for transport in transports([1]) {
-        ranks(2).transport(transport).check(Check::Mark).run(|world| {
+        ranks(2).transport(transport).check(Check::Conflicts).run(|world| {
             let next = 1 - world.rank();
             let mut u = world.window::<[u64; 2]>(8)?;
             to_nobody_by_fence(&mut u, next)?;

@@ -34,28 +34,26 @@ fn messages(check: Check, report: Option<&Path>) -> (Vec<(ErrorClass, String)>, 
 
 #[test]
 fn both_lines_are_quoted_with_ranks_window_elements_and_what_to_change() {
-    for check in [Check::Mark, Check::Log] {
-        let (told, before) = messages(check, None);
-        let classes: Vec<ErrorClass> = told.iter().map(|(class, _)| *class).collect();
-        assert_eq!(classes, [ErrorClass::RmaConflict, ErrorClass::RmaConflict, ErrorClass::RmaSync]);
-        let file = file!();
-        let expected = format!(
-            "two operations of this epoch conflict, and nothing was applied\n  element 4 of window 0 on rank 1:\n    written by rank 0 at {file}:{}: `0 => u.put([5; 3]).to(1, 2)?,`\n    accumulated into with MAX by rank 1 at {file}:{}: `1 => u.accumulate([5; 3], Op::Max).to(1, 4)?,`\n    unchecked, the lower rank's comes first, or of one rank the earlier: put a fence between the two",
-            before + 1,
-            before + 2
-        );
-        assert_eq!(told[0].1, expected);
-        assert_eq!(told[1].1, expected);
-        assert_eq!(told[2].1, format!("a conflict of other ranks: {expected}"));
-    }
+    let (told, before) = messages(Check::Conflicts, None);
+    let classes: Vec<ErrorClass> = told.iter().map(|(class, _)| *class).collect();
+    assert_eq!(classes, [ErrorClass::RmaConflict, ErrorClass::RmaConflict, ErrorClass::RmaSync]);
+    let file = file!();
+    let expected = format!(
+        "two operations of this epoch conflict, and nothing was applied\n  element 4 of window 0 on rank 1:\n    written by rank 0 at {file}:{}: `0 => u.put([5; 3]).to(1, 2)?,`\n    accumulated into with MAX by rank 1 at {file}:{}: `1 => u.accumulate([5; 3], Op::Max).to(1, 4)?,`\n    unchecked, the lower rank's comes first, or of one rank the earlier: put a fence between the two",
+        before + 1,
+        before + 2
+    );
+    assert_eq!(told[0].1, expected);
+    assert_eq!(told[1].1, expected);
+    assert_eq!(told[2].1, format!("a conflict of other ranks: {expected}"));
 }
 
 #[test]
 fn a_report_has_one_line_of_json_for_each_conflict() {
     let file = std::env::temp_dir().join(format!("fencepost-report-{}", std::process::id()));
     let _ = std::fs::remove_file(&file);
-    let (_, before) = messages(Check::Log, Some(&file));
-    messages(Check::Mark, Some(&file));
+    let (_, before) = messages(Check::Conflicts, Some(&file));
+    messages(Check::Conflicts, Some(&file));
     let text = std::fs::read_to_string(&file).expect("the report was written");
     let _ = std::fs::remove_file(&file);
     let lines: Vec<&str> = text.lines().collect();
@@ -72,7 +70,7 @@ fn a_report_has_one_line_of_json_for_each_conflict() {
 
 #[test]
 fn pairs_of_the_same_lines_are_told_once_with_their_number() {
-    let run = ranks(2).check(Check::Log).run(|world| {
+    let run = ranks(2).check(Check::Conflicts).run(|world| {
         let mut u = world.window::<u64>(80)?;
         for at in 0..15 {
             u.put([1]).to(0, 4 * at)?;
@@ -96,29 +94,27 @@ fn pairs_of_the_same_lines_are_told_once_with_their_number() {
 /// The rank of a conflict that had another error before it says that one.
 #[test]
 fn a_rank_that_failed_before_returns_its_own_error() {
-    for check in [Check::Mark, Check::Log] {
-        let run = ranks(3).check(check).run(|world| {
-            let mut u = world.window::<u64>(8)?;
-            let v = world.window::<u64>(8)?;
-            match world.rank() {
-                0 => u.put(v.section(0..1)).to(1, 0)?,
-                _ => u.put([1]).to(2, 3)?,
-            }
-            let error = u.fence().expect_err("it fails");
-            let (class, text) = (error.class(), error.message());
-            match world.rank() {
-                0 => assert!(class == ErrorClass::RmaSync && text.contains("not in its fence"), "{error}"),
-                _ => assert!(class == ErrorClass::RmaConflict, "{error}"),
-            }
-            u.fence()
-        });
-        run.expect("the world goes on");
-    }
+    let run = ranks(3).check(Check::Conflicts).run(|world| {
+        let mut u = world.window::<u64>(8)?;
+        let v = world.window::<u64>(8)?;
+        match world.rank() {
+            0 => u.put(v.section(0..1)).to(1, 0)?,
+            _ => u.put([1]).to(2, 3)?,
+        }
+        let error = u.fence().expect_err("it fails");
+        let (class, text) = (error.class(), error.message());
+        match world.rank() {
+            0 => assert!(class == ErrorClass::RmaSync && text.contains("not in its fence"), "{error}"),
+            _ => assert!(class == ErrorClass::RmaConflict, "{error}"),
+        }
+        u.fence()
+    });
+    run.expect("the world goes on");
 }
 
 #[test]
 fn a_call_that_conflicts_with_one_before_it_is_told_with_both_lines_and_is_no_part_of_the_epoch() {
-    for check in [Check::Mark, Check::Log, Check::Mpi] {
+    for check in [Check::Conflicts, Check::Mpi] {
         let line = line!() + 5;
         let run = ranks(2).check(check).run(|world| {
             let mut u = world.window::<u64>(8)?;
@@ -144,7 +140,7 @@ fn a_call_that_conflicts_with_one_before_it_is_told_with_both_lines_and_is_no_pa
 
 #[test]
 fn a_call_that_conflicts_in_a_section_of_another_window_is_told_with_both_lines() {
-    for check in [Check::Mark, Check::Log, Check::Mpi] {
+    for check in [Check::Conflicts, Check::Mpi] {
         let line = line!() + 8;
         let run = ranks(2).check(check).run(|world| {
             let (mut u, mut v, mut w) = (world.window::<u64>(8)?, world.window(8)?, world.window(8)?);
@@ -183,34 +179,32 @@ fn a_call_that_conflicts_in_a_section_of_another_window_is_told_with_both_lines(
 
 #[test]
 fn a_section_of_an_operation_that_was_discarded_is_in_no_conflict() {
-    for check in [Check::Mark, Check::Log] {
-        let run = ranks(2).check(check).run(|world| {
-            let (mut u, mut v) = (world.window::<u64>(8)?, world.window::<u64>(8)?);
-            let (me, other) = (world.rank(), 1 - world.rank());
-            u.put(v.section(0..3)).to(other, 0)?;
-            let error = u.fence().expect_err("v is not in this fence");
-            assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
-            v.put([9]).to(me, 2)?;
-            u.put(v.section(3..5)).to(other, 0)?;
-            u.get(v.section(4..6)).from(other, 6).expect_err("a get lands in a source");
-            // The one is found at the fence, since the window with the section was fenced in between.
-            world.fence((&mut u, &mut v))?;
-            assert_eq!(v[2], 9);
-            u.put(v.section(0..1)).to(other, 0)?;
-            v.fence()?;
-            v.put([1]).to(me, 0)?;
-            let error = world.fence((&mut u, &mut v)).expect_err("they conflict");
-            assert_eq!(error.class(), ErrorClass::RmaConflict, "{error}");
-            // Nor is one of a window that is no more.
-            u.put(v.section(0..1)).to(other, 0)?;
-            drop(u);
-            v.put([7]).to(me, 0)?;
-            v.fence()?;
-            assert_eq!(v[0], 7);
-            Ok(())
-        });
-        run.expect("the world goes on");
-    }
+    let run = ranks(2).check(Check::Conflicts).run(|world| {
+        let (mut u, mut v) = (world.window::<u64>(8)?, world.window::<u64>(8)?);
+        let (me, other) = (world.rank(), 1 - world.rank());
+        u.put(v.section(0..3)).to(other, 0)?;
+        let error = u.fence().expect_err("v is not in this fence");
+        assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
+        v.put([9]).to(me, 2)?;
+        u.put(v.section(3..5)).to(other, 0)?;
+        u.get(v.section(4..6)).from(other, 6).expect_err("a get lands in a source");
+        // The one is found at the fence, since the window with the section was fenced in between.
+        world.fence((&mut u, &mut v))?;
+        assert_eq!(v[2], 9);
+        u.put(v.section(0..1)).to(other, 0)?;
+        v.fence()?;
+        v.put([1]).to(me, 0)?;
+        let error = world.fence((&mut u, &mut v)).expect_err("they conflict");
+        assert_eq!(error.class(), ErrorClass::RmaConflict, "{error}");
+        // Nor is one of a window that is no more.
+        u.put(v.section(0..1)).to(other, 0)?;
+        drop(u);
+        v.put([7]).to(me, 0)?;
+        v.fence()?;
+        assert_eq!(v[0], 7);
+        Ok(())
+    });
+    run.expect("the world goes on");
 }
 
 /// The path of a report, in the process that is started.
@@ -223,7 +217,7 @@ fn conflicts_where_the_report_is_not_written() {
     let Some(at) = std::env::var_os(AT).map(PathBuf::from) else { return };
     for transport in transports([4]) {
         eprintln!("world of {transport:?}");
-        let run = ranks(2).transport(transport).check(Check::Mark).check_report(&at).run(|world| {
+        let run = ranks(2).transport(transport).check(Check::Conflicts).check_report(&at).run(|world| {
             let mut u = world.window::<u64>(8)?;
             for _ in 0..2 {
                 u.put([world.rank() as u64]).to(0, 3)?;

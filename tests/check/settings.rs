@@ -20,7 +20,7 @@ fn a_superstep_with_a_conflict_is_not_prepared_where_conflicts_are_looked_for() 
                 let mut u = world.window::<u64>(16)?;
                 two_puts::prepare(world, 12)?.run(&mut u, 12)?;
                 let prepared = two_puts::prepare(world, 9).err();
-                let finds = check >= Check::Mark;
+                let finds = check >= Check::Conflicts;
                 assert_eq!(prepared.is_some(), finds, "{transport:?} {check}");
                 if let Some(error) = prepared {
                     assert_eq!(error.class(), ErrorClass::RmaConflict, "{error}");
@@ -39,38 +39,39 @@ fn names_are_read_and_written() {
     for check in Check::ALL {
         assert_eq!(check.to_string().parse::<Check>().expect("a name"), check);
     }
-    let error = "marks".parse::<Check>().expect_err("no name");
-    assert!(
-        error.class() == ErrorClass::Arg
-            && error.message().contains("`off`, `calls`, `mark`, `log` or `mpi`")
-    );
+    for (name, words) in [
+        ("marks", "`off`, `calls`, `conflicts` or `mpi`"),
+        ("mark", "use `conflicts`"),
+        ("log", "use `conflicts`"),
+    ] {
+        let error = name.parse::<Check>().expect_err("no name");
+        assert!(error.class() == ErrorClass::Arg && error.message().contains(words), "{error}");
+    }
 }
 
 #[test]
 fn conflicts_are_found_in_each_census() {
     for census in Census::ALL {
         for transport in transports([1]) {
-            for check in [Check::Mark, Check::Log] {
-                let world = ranks(4).transport(transport.clone()).census(census).check(check);
-                let run = world.run(|world| {
-                    let mut u = world.window::<u64>(8)?;
-                    for epoch in 0..6 {
-                        if world.rank() < 2 {
-                            u.put([1]).to(3, if epoch % 2 == 0 { 4 } else { world.rank() })?;
-                        }
-                        let class = u.fence().err().map(|error| error.class());
-                        let expected = match (epoch % 2, world.rank()) {
-                            (1, _) => None,
-                            (_, 2) => Some(ErrorClass::RmaSync),
-                            _ => Some(ErrorClass::RmaConflict),
-                        };
-                        assert_eq!(class, expected, "{transport:?} {census} {check}");
+            let world = ranks(4).transport(transport.clone()).census(census).check(Check::Conflicts);
+            let run = world.run(|world| {
+                let mut u = world.window::<u64>(8)?;
+                for epoch in 0..6 {
+                    if world.rank() < 2 {
+                        u.put([1]).to(3, if epoch % 2 == 0 { 4 } else { world.rank() })?;
                     }
-                    assert!(u[4] == 0 && (world.rank() < 3 || u[..2] == [1, 1]));
-                    Ok(())
-                });
-                run.expect("the world goes on");
-            }
+                    let class = u.fence().err().map(|error| error.class());
+                    let expected = match (epoch % 2, world.rank()) {
+                        (1, _) => None,
+                        (_, 2) => Some(ErrorClass::RmaSync),
+                        _ => Some(ErrorClass::RmaConflict),
+                    };
+                    assert_eq!(class, expected, "{transport:?} {census}");
+                }
+                assert!(u[4] == 0 && (world.rank() < 3 || u[..2] == [1, 1]));
+                Ok(())
+            });
+            run.expect("the world goes on");
         }
     }
 }
@@ -90,53 +91,49 @@ fn nothing_more_is_sent_where_nothing_is_checked() {
         sent.expect("no error")
     };
     assert_eq!(messages(Check::Off), messages(Check::Calls));
-    assert!(messages(Check::Mark)[0] > messages(Check::Off)[0]);
+    assert!(messages(Check::Conflicts)[0] > messages(Check::Off)[0]);
 }
 
 #[test]
 fn collectives_and_other_calls_are_as_they_were() {
-    for check in [Check::Mark, Check::Log] {
-        let run = ranks(4).check(check).run(|world| {
-            let mut u = world.window::<u64>(8)?;
-            let all = world.allgather(&vec![world.rank() as u64; 100 * world.rank()])?;
-            assert!(all.iter().enumerate().all(|(rank, list)| list.len() == 100 * rank));
-            u.put([1]).to(0, world.rank())?;
-            u.fence_with(Assertions::NOSUCCEED)?;
-            assert_eq!(u.put([1]).to(0, 1).expect_err("it was promised").class(), ErrorClass::Assert);
-            u.fence_with(Assertions::NOPRECEDE)?;
-            u.put([1]).to(0, 1)?;
-            let error = u.fence_with(Assertions::NOPRECEDE).expect_err("operations wait");
-            assert_eq!(error.class(), ErrorClass::Assert);
-            u.fence()
-        });
-        run.expect("no error");
-    }
+    let run = ranks(4).check(Check::Conflicts).run(|world| {
+        let mut u = world.window::<u64>(8)?;
+        let all = world.allgather(&vec![world.rank() as u64; 100 * world.rank()])?;
+        assert!(all.iter().enumerate().all(|(rank, list)| list.len() == 100 * rank));
+        u.put([1]).to(0, world.rank())?;
+        u.fence_with(Assertions::NOSUCCEED)?;
+        assert_eq!(u.put([1]).to(0, 1).expect_err("it was promised").class(), ErrorClass::Assert);
+        u.fence_with(Assertions::NOPRECEDE)?;
+        u.put([1]).to(0, 1)?;
+        let error = u.fence_with(Assertions::NOPRECEDE).expect_err("operations wait");
+        assert_eq!(error.class(), ErrorClass::Assert);
+        u.fence()
+    });
+    run.expect("no error");
 }
 
 #[test]
 fn a_rank_that_leaves_is_named_by_those_that_wait_in_the_exchange_of_a_check() {
     for transport in transports([2]) {
-        for check in [Check::Mark, Check::Log] {
-            let run = ranks(4).transport(transport.clone()).check(check).run(|world| {
-                // A rank may still be in the call that makes the window, when another one finds that rank 2 has left.
-                let ended = world.window::<u64>(8).and_then(|mut u| {
-                    u.put([1]).to(0, world.rank())?;
-                    if world.rank() == 2 {
-                        u.discard();
-                        return Ok(());
-                    }
-                    let error = u.fence().expect_err("rank 2 has left");
-                    assert_eq!(u[..], [0; 8], "{error}");
-                    Err(error)
-                });
-                if let Err(error) = ended {
-                    assert_eq!(error.class(), ErrorClass::ProcFailed, "{transport:?} {check}: {error}");
-                    assert!(world.rank() != 2 && error.message().contains("rank 2"), "{error}");
+        let run = ranks(4).transport(transport.clone()).check(Check::Conflicts).run(|world| {
+            // A rank may still be in the call that makes the window, when another one finds that rank 2 has left.
+            let ended = world.window::<u64>(8).and_then(|mut u| {
+                u.put([1]).to(0, world.rank())?;
+                if world.rank() == 2 {
+                    u.discard();
+                    return Ok(());
                 }
-                Ok(())
+                let error = u.fence().expect_err("rank 2 has left");
+                assert_eq!(u[..], [0; 8], "{error}");
+                Err(error)
             });
-            assert!(run.is_ok(), "{run:?}");
-        }
+            if let Err(error) = ended {
+                assert_eq!(error.class(), ErrorClass::ProcFailed, "{transport:?}: {error}");
+                assert!(world.rank() != 2 && error.message().contains("rank 2"), "{error}");
+            }
+            Ok(())
+        });
+        assert!(run.is_ok(), "{run:?}");
     }
 }
 
@@ -144,7 +141,7 @@ fn a_rank_that_leaves_is_named_by_those_that_wait_in_the_exchange_of_a_check() {
 #[test]
 fn ranks_in_other_calls_are_brought_into_step() {
     for transport in transports([4]) {
-        let run = ranks(4).transport(transport).check(Check::Log).run(|world| {
+        let run = ranks(4).transport(transport).check(Check::Conflicts).run(|world| {
             let mut u = world.window::<u64>(8)?;
             u.put([1]).to(0, world.rank())?;
             let ended = if world.rank() == 1 { world.barrier() } else { u.fence() };
@@ -163,7 +160,7 @@ fn ranks_in_other_calls_are_brought_into_step() {
 
 #[test]
 fn windows_are_checked_after_fences_that_were_refused() {
-    let run = ranks(2).check(Check::Log).run(|world| {
+    let run = ranks(2).check(Check::Conflicts).run(|world| {
         let mut u = world.window::<u64>(8)?;
         let mut v = world.window::<u64>(8)?;
         u.put([1]).to(0, 3)?;

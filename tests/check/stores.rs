@@ -324,7 +324,7 @@ pub(crate) fn judged(transport: &TransportKind) {
         let at = format!("{what} on {transport:?}");
         let does = what.rsplit(": ").next().expect("some");
         assert_told(&ends(transport, Check::Mpi, fenced, between), line_of(fenced), does, &at);
-        let silent = ends(transport, Check::Log, fenced, between);
+        let silent = ends(transport, Check::Conflicts, fenced, between);
         assert!(silent.iter().all(Result::is_ok), "{at}: {silent:?}");
     }
     for (what, between) in SILENT {
@@ -345,7 +345,7 @@ pub(crate) fn judged(transport: &TransportKind) {
             let all = [&stored, &named, does, "MPI does not define", "between the call"];
             assert!(all.iter().all(|words| text.contains(words)), "{at}: {text}");
         }
-        let silent = ends(transport, Check::Log, fenced, between);
+        let silent = ends(transport, Check::Conflicts, fenced, between);
         assert!(silent.iter().all(Result::is_ok), "{at}: {silent:?}");
     }
     for (what, between) in OWN_SILENT {
@@ -601,7 +601,7 @@ fn a_store_in_the_epoch_of_a_prepared_superstep_is_told_with_both_lines_by_mpi_o
     for transport in transports(0..2) {
         for (how, learns, run) in RUNS {
             for (what, before, conflicts) in BEFORE_RUN {
-                for check in [Check::Mpi, Check::Log] {
+                for check in [Check::Mpi, Check::Conflicts] {
                     let at = format!("{what}, {how}, {check}, {transport:?}");
                     let found = conflicts && check == Check::Mpi && learns != Learns::Never;
                     let ends = ends_of_run(&transport, check, (learns, run), before, found);
@@ -773,7 +773,7 @@ fn a_store_into_what_is_not_lent_of_a_posted_window_is_told_with_both_lines_by_m
             assert!(words.iter().all(|words| text.contains(words)), "{text}");
         }
         let silent = [
-            exposed(&transport, Check::Log, true, |access| access.put([1]).to(1, 2)),
+            exposed(&transport, Check::Conflicts, true, |access| access.put([1]).to(1, 2)),
             exposed(&transport, Check::Mpi, false, |access| access.put([1]).to(1, 2)),
             exposed(&transport, Check::Mpi, true, |access| access.fetch(1, 2).map(drop)),
         ];

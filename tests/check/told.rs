@@ -16,13 +16,13 @@ const REPORTS: [Report; 5] = [
         "Operations of two ranks conflict. The fence of every rank returns this, and nothing was applied",
         "two_ranks",
         two_ranks,
-        Check::Log,
+        Check::Conflicts,
     ),
     (
         "Two operations of one rank conflict. The later call returns this, and no other rank is told",
         "one_rank",
         one_rank,
-        Check::Log,
+        Check::Conflicts,
     ),
     (
         "A rank stores into its part while another one puts into it, which has a meaning here and none in MPI. The fence of both returns this",
@@ -40,7 +40,7 @@ const REPORTS: [Report; 5] = [
         "What a rank has asserted is not true. Its fence returns this, and nothing was applied",
         "untrue",
         untrue,
-        Check::Log,
+        Check::Conflicts,
     ),
 ];
 

@@ -12,15 +12,13 @@ pub(crate) type End = std::result::Result<(), (ErrorClass, String)>;
 /// Runs a program of four ranks, each of which ends in a barrier, on every transport.
 pub(crate) fn everywhere(program: impl Fn(&World) -> Result<()> + Sync, judge: impl Fn(&str, &[End])) {
     for transport in transports(0..4) {
-        for check in [Check::Mark, Check::Log] {
-            let ends = ranks(4).transport(transport.clone()).check(check).collect(|world| {
-                let ended = program(world);
-                let met = world.barrier();
-                Ok(ended.and(met).map_err(|error| (error.class(), error.to_string())))
-            });
-            let ends = ends.unwrap_or_else(|error| panic!("{transport:?}, {check}: {error}"));
-            judge(&format!("{transport:?}, {check}: {ends:?}"), &ends);
-        }
+        let ends = ranks(4).transport(transport.clone()).check(Check::Conflicts).collect(|world| {
+            let ended = program(world);
+            let met = world.barrier();
+            Ok(ended.and(met).map_err(|error| (error.class(), error.to_string())))
+        });
+        let ends = ends.unwrap_or_else(|error| panic!("{transport:?}: {error}"));
+        judge(&format!("{transport:?}: {ends:?}"), &ends);
     }
 }
 
@@ -398,7 +396,7 @@ fn a_rank_whose_memory_is_full_says_once_from_which_line_on_it_may_miss_conflict
     let line = line!() + 9;
     for transport in transports(0..1) {
         let (ended, text) = after_reports(|report| {
-            let asked = ranks(4).transport(transport.clone()).check(Check::Log).check_report(report);
+            let asked = ranks(4).transport(transport.clone()).check(Check::Conflicts).check_report(report);
             asked.check_memory(16 << 10).run(|world| {
                 let u = world.lock_window::<u64>(1000)?;
                 for round in 0..300 * usize::from(world.rank() == 0) {

@@ -297,7 +297,7 @@ fn what_abort_prints_is_one_write() {
 #[test]
 fn a_function_whose_panic_has_a_payload_that_panics_once_more_lets_no_conflict_pass() {
     for transport in transports() {
-        let run = ranks(2).transport(transport).check(Check::Log).run(|world| {
+        let run = ranks(2).transport(transport).check(Check::Conflicts).run(|world| {
             let mut u = world.window::<usize>(4)?;
             if world.rank() == 1 {
                 let first = Cell::new(true);

@@ -146,7 +146,7 @@ pub fn variables_of_every_entry() {
         let ended = run_with(&options(transport, "2"), &["threads", "3"], &[]).end();
         assert_eq!(lines(ended.expect(126)), ["met 3"; 6], "{transport}: {ended:#?}");
     }
-    let ended = start(&rank_program(), &["rank", "threads", "3"], &[("FENCEPOST_CHECK", "mark")]).end();
+    let ended = start(&rank_program(), &["rank", "threads", "3"], &[("FENCEPOST_CHECK", "conflicts")]).end();
     assert_eq!(ignored(ended.expect(0), "FENCEPOST_CHECK"), 1, "{ended:#?}");
     let ended = start(&rank_program(), &["rank", "ranks", "2"], &[("FENCEPOST_CHECK", "marks")]).end();
     assert!(ended.expect(1).out.contains("`off`, `calls`"), "{ended:#?}");
@@ -177,8 +177,8 @@ pub fn unfenced() {
         let off = [("FENCEPOST_TRANSPORT", transport), ("FENCEPOST_CHECK", "off")];
         let ended = start(&rank_program(), &["rank", "unfenced"], &off).end();
         assert_eq!(ended.expect(0).err.matches(report).count(), 2, "{ended:#?}");
-        let mark = [off[0], ("FENCEPOST_CHECK", "mark")];
-        let ended = start(&rank_program(), &["rank", "unfenced"], &mark).end();
+        let checked = [off[0], ("FENCEPOST_CHECK", "conflicts")];
+        let ended = start(&rank_program(), &["rank", "unfenced"], &checked).end();
         assert!(ended.expect(1).out.contains(&format!("RMA_SYNC: {report} at ")), "{ended:#?}");
     }
 }
@@ -196,7 +196,9 @@ pub fn settings() {
         ("FENCEPOST_MACHINE", "/no/such/file", "`key = value`"),
         ("FENCEPOST_MACHINE", "/dev/zero", "not a regular file"),
         ("FENCEPOST_PLAN", "maybe", "`on` or `off`"),
-        ("FENCEPOST_CHECK", "logs", "`log` or `mpi`"),
+        ("FENCEPOST_CHECK", "mark", "use `conflicts`"),
+        ("FENCEPOST_CHECK", "log", "use `conflicts`"),
+        ("FENCEPOST_CHECK", "logs", "`conflicts` or `mpi`"),
         ("FENCEPOST_CHECK", "MPI", "`off`, `calls`"),
         ("FENCEPOST_CHECK_LOADS", "yes", "`on` or `off`"),
         ("FENCEPOST_EXPLAIN", "yes", "`on` or `off`"),

@@ -238,7 +238,7 @@ pub fn die(rank: usize, point: usize, how: &str) -> ExitCode {
             27 | 28 => stall.what == "turns at a lock",
             33 => stall.what == "messages" && stall.call.contains("with tag 33"),
             35 => stall.what == "completions",
-            38 => stall.superstep == Some("a fence with FENCEPOST_CHECK=log"),
+            38 => stall.superstep == Some("a fence with FENCEPOST_CHECK=conflicts"),
             _ => false,
         };
         if victim && dies {
@@ -246,7 +246,7 @@ pub fn die(rank: usize, point: usize, how: &str) -> ExitCode {
         }
     };
     let ranks = fencepost::ranks(size).stall(Some(Duration::ZERO)).on_stall(waits);
-    let ranks = if point > 36 { ranks.check(Check::Log) } else { ranks };
+    let ranks = if point > 36 { ranks.check(Check::Conflicts) } else { ranks };
     let ended = ranks.transport(TransportKind::Tcp).run(|world| match point {
         37.. => checked(world, &fate),
         _ => everything(world, &fate),

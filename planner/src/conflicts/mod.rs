@@ -11,16 +11,10 @@
 //!
 //! - `rule` defines what conflicts, for all users.
 //! - `sweep` finds the conflicts among many accesses.
-//! - `marks` quickly shows that there are no conflicts.
-//! - `own` checks each call of one rank.
 
-mod marks;
-mod own;
 mod rule;
 mod sweep;
 
-pub use marks::Marks;
-pub use own::Own;
 pub use rule::{access_to_compare_and_swap, access_to_section, breaks_disjoint, conflict, overwritten};
 pub use sweep::{Access, pairs};
 

@@ -49,20 +49,19 @@ const fn job(
 }
 
 /// Each value of `FENCEPOST_CHECK`, with the mistakes that it finds.
-const CHECKS: [(&str, &str); 5] = [
+const CHECKS: [(&str, &str); 4] = [
     ("off", "Nothing"),
     (
         "calls",
         "Calls that differ from the pattern of their superstep, each time, and operations that no fence carries out",
     ),
     (
-        "mark",
-        "As calls; and two operations of an epoch that conflict. A fence, a wait, a flush or an unlock of such an epoch applies nothing and names both lines, which are asked for then; so does the preparation of a superstep",
+        "conflicts",
+        "What calls finds, and two operations that conflict: the fence, wait, flush, unlock or preparation that finds them applies nothing and names both lines",
     ),
-    ("log", "As mark, but each rank sends the lines of its operations with them"),
     (
         "mpi",
-        "As log; and what MPI does not define: stores of a rank into its part in the epoch or exposure in which others access it, or before a run of a prepared superstep in which they do, and stores into the section of its own operation before the fence. Collectives order epochs of locks no more than in MPI, and each standard send waits for its receive. Not found: stores that change nothing, loads (see FENCEPOST_CHECK_LOADS), and sections of another window than that of their operation, which is reported",
+        "What conflicts finds, and what MPI does not define (`Check::Mpi`): stores of a rank into its part while others access it or into the section of its own operation, epochs of locks that only a collective orders, and ranks that only a buffer keeps from waiting for each other",
     ),
 ];
 

@@ -467,9 +467,7 @@ impl<T: Element> Collect<T> for Window<T> {
         bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
         let head = Head::new(at as u64, code_of(kind), site);
         let record = Record { head: head.0, value: u64::from_ne_bytes(bits) };
-        fast_path.push(at, record)
-            || self.core.push_unmarked(fast_path, kind, (target, at), record)
-            || self.core.push_checked(fast_path, target, at, record)
+        fast_path.push(at, record) || self.core.push_checked(fast_path, kind, (target, at), record)
     }
 
     #[inline(always)]

@@ -223,12 +223,12 @@ impl Ranks {
     /// Sets how far this world and its parts look for mistakes while they run.
     ///
     /// The default is `Calls` in debug builds and `Off` in others. The variable is
-    /// `FENCEPOST_CHECK=off|calls|mark|log|mpi`.
+    /// `FENCEPOST_CHECK=off|calls|conflicts|mpi`.
     ///
     /// At each level but `Off`, `run` returns `RMA_SYNC` if a rank has dropped a window with
     /// operations that no fence has carried out ([`Window::discard`](crate::Window::discard)).
     ///
-    /// With `Mark` and `Log`, these are errors:
+    /// With `Conflicts`, these are errors:
     ///
     /// - **A fence** of an epoch in which two operations conflict applies nothing. It is
     ///   `RMA_CONFLICT` on the rank that owns the elements and on both origins, with both lines,
@@ -261,10 +261,10 @@ impl Ranks {
     /// Nothing, unless conflicts are looked for. In that case:
     ///
     /// - An operation on one element is kept in 8 bytes, any other in more.
-    /// - Each fence of windows has one more exchange, in which these records travel to their
-    ///   targets. Each target marks the elements, in a quarter of a byte for each element of the
-    ///   window. Each origin marks what it calls, at the same cost for the elements that it
-    ///   touches.
+    /// - Each fence of windows has one more exchange, in which these records and the lines of the
+    ///   calls travel to their targets. Each origin marks the elements that it touches, with one
+    ///   bit for each kind of operation. Each target does so too, where several ranks touch its
+    ///   elements.
     /// - A barrier has one more exchange. Each post, access and message has one more frame, with a
     ///   word for each rank.
     /// - Each epoch of a lock is compared with those epochs of its part that are not known to be

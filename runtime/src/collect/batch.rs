@@ -1,12 +1,13 @@
 //! [`Collected`]: the operations that an access has collected for one target, in program order.
 
 use crate::collect::lent::Lent;
+use crate::collect::marks::Marks;
 use crate::collect::outbox::{DATATYPE, DatatypeOperation, Head, Outbox};
 use crate::collect::ticket::Slot;
 use fencepost_planner::ErrorClass;
-use fencepost_planner::conflicts::Own;
 use fencepost_planner::datatype::Datatype;
 use fencepost_transport::Memory;
+use std::cell::OnceCell;
 use std::panic::Location;
 
 type Site = &'static Location<'static>;
@@ -27,7 +28,7 @@ pub(crate) struct Collected {
     pub(crate) gets: Vec<Get>,
     /// The marks of the elements of the target's part that the operations touch, if conflicts are
     /// looked for.
-    pub(crate) own: Option<Box<Own>>,
+    pub(crate) marks: OnceCell<Box<Marks>>,
 }
 
 /// A get of an access.
@@ -43,7 +44,14 @@ impl Collected {
     /// Returns an empty list, whose records and elements go to this memory while it has room.
     pub(crate) fn new(memory: &Memory) -> Box<Self> {
         let (lines, gets) = (Vec::new(), Vec::new());
-        Box::new(Self { target: 0, number: 0, outbox: Outbox::new(memory), lines, gets, own: None })
+        Box::new(Self {
+            target: 0,
+            number: 0,
+            outbox: Outbox::new(memory),
+            lines,
+            gets,
+            marks: OnceCell::new(),
+        })
     }
 
     /// Reuses the list for this access to this target, with nothing collected. Its memory is kept.
@@ -53,7 +61,7 @@ impl Collected {
         self.outbox.bytes.clear(); // a description may be in it, without any datatype
         self.lines.clear();
         self.gets.clear();
-        self.own = None;
+        self.marks.take();
     }
 
     /// Adds one more record of this line.

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! bits  0..40  displacement of the first element, where the datatype begins among the bytes, or the first record
-//! bits 40..45  0 read, 1 written, 2 + operator; of records their code, or 31 where they have several
+//! bits 40..45  0 read, 1 written, 2 + operator; 0 for records
 //! bits 45..47  0 one element, 1 a run of the number in the second word, 2 a datatype of as many bytes, 3 as many records
 //! bit  47      it is another access of the operation of the entry before it
 //! bits 48..64  the line, by its place in the list's
@@ -14,22 +14,26 @@
 //! If the target reads the records in place, an operation whose [record](crate::collect::outbox)
 //! expresses all but the line has no entry of its own: one entry represents all such records that
 //! were written since the entry before. For other ranks these entries are [spelt out](List::spell),
-//! and then a list is sent unchanged. Each entry has a number, and so has each record that it
-//! represents.
+//! and then a list is sent unchanged. A record contains some bits of its line, so the lines of
+//! records are kept once.
 
-use crate::collect::outbox::DISPLACEMENTS;
-use crate::collect::plain::{Plain, kind_of, line_of, plain};
+use crate::collect::kinds::{code, kind};
+use crate::collect::marks::Marks;
+use crate::collect::outbox::{DISPLACEMENTS, Head};
+use crate::collect::plain::{kind_of, line_of, plain};
 use crate::collect::sections::Sections;
 use crate::collect::touched::Touched;
-use fencepost_planner::conflicts::{Marks, Own, access_to_section};
+use fencepost_planner::conflicts::access_to_section;
 use fencepost_planner::datatype::Datatype;
-use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::Kind;
 use fencepost_transport::Record;
-use std::cell::{Cell, OnceCell, RefCell, RefMut};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::Location;
+
+/// A line of this rank.
+pub(crate) type Line = &'static Location<'static>;
 
 const RUN: u64 = 1 << 45;
 const OF_TYPE: u64 = 2 << 45;
@@ -43,7 +47,7 @@ const SITES: usize = 1 << (64 - SITE);
 #[derive(Default)]
 pub(crate) struct List {
     entries: Vec<u64>,
-    sites: Vec<&'static Location<'static>>,
+    sites: Vec<Line>,
     /// The place of the line that was added last, since the next call usually has the same line.
     last: usize,
     /// The wire forms of datatypes.
@@ -54,23 +58,17 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// Adds an entry for all records from those before up to `to`, with this code (`MIXED` for
-    /// several).
-    fn add_records(&mut self, to: usize, code: u64) {
+    /// Adds an entry for all records from those before up to `to`.
+    fn add_records(&mut self, to: usize) {
         if to > self.records {
-            self.entries.extend([FORM | code << 40 | self.records as u64, (to - self.records) as u64]);
+            self.entries.extend([FORM | self.records as u64, (to - self.records) as u64]);
             self.records = to;
         }
     }
 
     /// Replaces each entry that represents some of these `records`, of elements of `size` bytes, by
     /// one for each operation that is kept only as a record. `lines` are those of the records.
-    pub(crate) fn spell(
-        &mut self,
-        records: &[Record],
-        size: usize,
-        lines: &[(u64, &'static Location<'static>)],
-    ) {
+    pub(crate) fn spell(&mut self, records: &[Record], size: usize, lines: &[(u64, Line)]) {
         let before = std::mem::take(&mut self.entries);
         let mut left = &before[..];
         while let [head, rest @ ..] = left {
@@ -94,13 +92,7 @@ impl List {
 
     /// Adds an access. `same` is whether it belongs to the operation of the access before.
     #[inline]
-    pub(crate) fn add(
-        &mut self,
-        kind: Kind,
-        touched: Touched<'_>,
-        same: bool,
-        site: &'static Location<'static>,
-    ) {
+    pub(crate) fn add(&mut self, kind: Kind, touched: Touched<'_>, same: bool, site: Line) {
         if !self.sites.get(self.last).is_some_and(|last| std::ptr::eq(*last, site)) {
             self.last = self.place(site);
         }
@@ -122,7 +114,7 @@ impl List {
     }
 
     #[cold]
-    fn place(&mut self, site: &'static Location<'static>) -> usize {
+    fn place(&mut self, site: Line) -> usize {
         let known = self.sites.iter().position(|known| std::ptr::eq(*known, site));
         known.unwrap_or_else(|| {
             if self.sites.len() < SITES {
@@ -142,19 +134,8 @@ impl List {
         self.entries.is_empty()
     }
 
-    /// Returns an upper bound of the numbers of its entries, which are below it.
-    pub(crate) fn numbers(&self) -> usize {
-        numbered(&self.entries).last().map_or(0, |(_, _, next)| next)
-    }
-
-    /// Returns the line of the entry with this number.
-    pub(crate) fn site_of(&self, number: usize) -> Option<&'static Location<'static>> {
-        let (head, ..) = numbered(&self.entries).find(|(_, at, _)| *at == number)?;
-        self.sites.get((head >> SITE) as usize).copied()
-    }
-
     /// Returns the lines of its entries.
-    pub(crate) fn sites(&self) -> &[&'static Location<'static>] {
+    pub(crate) fn sites(&self) -> &[Line] {
         &self.sites
     }
 
@@ -180,30 +161,13 @@ impl List {
     }
 }
 
-/// Returns the first word of each entry, its number and the number of the next entry.
-fn numbered(mut words: &[u64]) -> impl Iterator<Item = (u64, usize, usize)> {
-    let mut number = 0;
-    std::iter::from_fn(move || {
-        let (head, rest) = words.split_first()?;
-        let count = if head & FORM == FORM { rest.first().map_or(0, |count| *count as usize) } else { 0 };
-        words = rest.get(usize::from(head & FORM != 0)..).unwrap_or_default();
-        let at = number;
-        number += 1 + count;
-        Some((*head, at, number))
-    })
-}
-
-/// The calls on a window and the marks of its elements, kept to find conflicts if that is asked
-/// for.
+/// The calls on a window and the marks of its elements, kept if conflicts are looked for.
 #[derive(Default)]
 pub(crate) struct Checked {
     on: Cell<bool>,
     lists: RefCell<Lists>,
-    /// The lines of operations whose records express everything else.
-    pub(crate) plain: Plain,
-    marks: RefCell<Marks>,
-    /// The marks of each target's part, made when an operation was called on it.
-    own: OnceCell<Box<[OnceCell<Own>]>>,
+    /// The marks of each target's part, made when an operation is called on it.
+    marks: OnceCell<Box<[OnceCell<Marks>]>>,
     /// The line at which NOPUT was asserted for this epoch.
     pub(crate) no_put: Cell<Option<&'static Location<'static>>>,
     /// Whether NOSTORE was asserted at some fence.
@@ -231,32 +195,31 @@ pub(crate) struct Lists {
     /// This rank's accesses to its own part of other windows, as sections, by the numbers of these
     /// windows.
     sections: BTreeMap<u32, List>,
-    /// The lines of records, each with the bits of it that records contain, once the lists are
-    /// [closed](Self::close).
-    lines: Vec<(u64, &'static Location<'static>)>,
+    /// The lines of records, each with the bits of it that records contain.
+    lines: Vec<(u64, Line)>,
 }
 
 impl Checked {
     /// Begins to look for conflicts of the window, which has parts on this number of ranks.
     pub(crate) fn begin(&self, ranks: usize) {
         self.on.set(true);
-        self.own.get_or_init(|| (0..ranks).map(|_| OnceCell::new()).collect());
+        self.marks.get_or_init(|| (0..ranks).map(|_| OnceCell::new()).collect());
     }
 
-    /// Returns the marks of this rank in this epoch for the part of `target`, if it has called
+    /// Returns the marks of this rank in this epoch on the part of `target`, if it has called
     /// something there in any epoch.
     #[inline(always)]
-    pub(crate) fn own(&self, target: usize) -> Option<&Own> {
+    pub(crate) fn marks(&self, target: usize) -> Option<&Marks> {
         if !cfg!(feature = "check") {
             return None;
         }
-        self.own.get()?.get(target)?.get()
+        self.marks.get()?.get(target)?.get()
     }
 
-    /// Returns the same marks, and makes them if needed. The part has `len` elements, and records
-    /// express operations on elements below `quick` completely.
-    pub(crate) fn own_of(&self, target: usize, len: usize, quick: usize) -> Option<&Own> {
-        self.own.get()?.get(target).map(|own| own.get_or_init(|| Own::new(len).quick_below(quick)))
+    /// Returns the same marks, and makes them if needed. The part has `len` elements.
+    pub(crate) fn marks_on(&self, target: usize, len: usize) -> Option<&Marks> {
+        let marks = self.marks.get()?.get(target)?;
+        Some(marks.get_or_init(|| Marks::new(len.min(DISPLACEMENTS as usize))))
     }
 
     /// Calls `act` with all calls for `target` and with the lines of its records. `records` is the
@@ -265,19 +228,45 @@ impl Checked {
         &self,
         target: usize,
         records: Option<usize>,
-        act: impl FnOnce(&List, &[(u64, &'static Location<'static>)]) -> R,
+        act: impl FnOnce(&List, &[(u64, Line)]) -> R,
     ) -> R {
         let lists = &mut *self.lists.borrow_mut();
         let list = lists.target(target);
         if let Some(all) = records {
-            list.add_records(all, self.plain.code());
+            list.add_records(all);
         }
-        act(list, &self.plain.lines())
+        act(&lists.targets[target], &lists.lines)
+    }
+
+    /// Calls `act` with each target that has calls, with these calls and with the lines of their
+    /// records. `records` returns the number of records that stay for one of the `targets`. No call
+    /// follows.
+    pub(crate) fn with_lists(
+        &self,
+        targets: usize,
+        records: impl Fn(usize) -> Option<usize>,
+        mut act: impl FnMut(usize, &mut List, &[(u64, Line)]),
+    ) {
+        let lists = &mut *self.lists.borrow_mut();
+        for target in 0..targets {
+            // Without lines, no record is to be represented by an entry.
+            if let Some(all) = records(target).filter(|&all| all > 0 && !lists.lines.is_empty()) {
+                lists.target(target).add_records(all);
+            }
+            if let Some(list) = lists.targets.get_mut(target).filter(|list| !list.entries.is_empty()) {
+                act(target, list, &lists.lines);
+            }
+        }
     }
 
     /// Calls `act` with the accesses to sections of the window with this number, if there are any.
     pub(crate) fn with_section(&self, window: u32, act: impl FnOnce(&List)) {
         self.lists.borrow().sections.get(&window).map(act);
+    }
+
+    /// Calls `act` with the accesses to sections of each other window, and the number of the window.
+    pub(crate) fn each_section(&self, mut act: impl FnMut(u32, &List)) {
+        self.lists.borrow().sections.iter().for_each(|(window, list)| act(*window, list));
     }
 
     /// Returns whether conflicts are looked for.
@@ -298,7 +287,7 @@ impl Checked {
         section: Option<(Option<u32>, Touched<'_>)>,
         (me, own): (usize, usize),
         records: impl Fn(usize) -> Option<usize>,
-        site: &'static Location<'static>,
+        site: Line,
     ) {
         if touched.is_empty() {
             return;
@@ -306,7 +295,7 @@ impl Checked {
         let lists = &mut *self.lists.borrow_mut();
         let list = lists.target(target);
         if let Some(before) = records(target) {
-            list.add_records(before, self.plain.code());
+            list.add_records(before);
             list.records = before + own;
         }
         list.add(kind, touched, false, site);
@@ -316,7 +305,7 @@ impl Checked {
                 None => {
                     let list = lists.target(me);
                     if let Some(before) = records(me).filter(|_| target != me) {
-                        list.add_records(before, self.plain.code());
+                        list.add_records(before);
                     }
                     list.add(kind, section, target == me, site);
                 }
@@ -325,24 +314,12 @@ impl Checked {
         }
     }
 
-    /// Takes all calls since the last fence, so nothing is left. Their memory may be
-    /// [returned](Self::give_back).
-    pub(crate) fn take(&self) -> Lists {
-        self.lists.take()
-    }
-
-    /// Returns the memory of lists that were taken.
-    pub(crate) fn give_back(&self, lists: Lists) {
-        // A window that is named twice in a fence has no lists the second time.
-        if !lists.targets.is_empty() {
-            *self.lists.borrow_mut() = lists;
+    /// Keeps the line of an operation whose record represents the rest of it.
+    pub(crate) fn add_line(&self, head: Head, site: Line) {
+        let lines = &mut self.lists.borrow_mut().lines;
+        if lines.iter().all(|(bits, _)| *bits != line_of(head)) {
+            lines.push((line_of(head), site));
         }
-        self.clear();
-    }
-
-    /// Returns the marks of this rank's elements.
-    pub(crate) fn marks(&self) -> RefMut<'_, Marks> {
-        self.marks.borrow_mut()
     }
 
     /// Forgets the elements that this rank had, so later stores are not compared with them.
@@ -352,12 +329,11 @@ impl Checked {
         self.since.set(None);
     }
 
-    /// Makes the next operation of each line take the slow path.
+    /// Makes the next operation for each target take the slow path.
     #[inline]
-    pub(crate) fn forget_lines(&self) {
+    pub(crate) fn forget_last(&self) {
         if self.is_on() {
-            self.plain.forget();
-            self.owns().for_each(Own::forget);
+            self.all_marks().for_each(Marks::forget_last);
         }
     }
 
@@ -369,21 +345,19 @@ impl Checked {
             lists.targets.iter_mut().for_each(List::clear);
             lists.sections.clear();
             lists.lines.clear();
-            self.plain.clear();
             self.sections.borrow_mut().clear();
-            self.owns().for_each(Own::begin);
+            self.all_marks().for_each(Marks::begin);
         }
     }
 
-    fn owns(&self) -> impl Iterator<Item = &Own> {
-        self.own.get().into_iter().flatten().filter_map(OnceCell::get)
+    fn all_marks(&self) -> impl Iterator<Item = &Marks> {
+        self.marks.get().into_iter().flatten().filter_map(OnceCell::get)
     }
 }
 
 impl Lists {
     #[inline]
     fn target(&mut self, target: usize) -> &mut List {
-        // Lists that were taken are missing if a panic has left the fence before it returned them.
         if target >= self.targets.len() {
             self.grow(target);
         }
@@ -393,45 +367,6 @@ impl Lists {
     #[cold]
     fn grow(&mut self, target: usize) {
         self.targets.resize_with(target + 1, List::default);
-    }
-
-    /// Adds entries for those records of each target that are in no entry yet; `records` returns
-    /// the number of all its records. No call follows.
-    pub(crate) fn close(&mut self, known: &Plain, targets: usize, records: impl Fn(usize) -> Option<usize>) {
-        self.lines = known.lines();
-        if self.lines.is_empty() {
-            return;
-        }
-        for target in 0..targets {
-            if let Some(all) = records(target).filter(|&all| all > 0) {
-                self.target(target).add_records(all, known.code());
-            }
-        }
-    }
-
-    /// Returns the accesses for `target`, if there are any, and the lines of its records, which are
-    /// to be [spelt out](List::spell).
-    pub(crate) fn spelling(
-        &mut self,
-        target: usize,
-    ) -> Option<(&mut List, &[(u64, &'static Location<'static>)])> {
-        let list = self.targets.get_mut(target).filter(|list| !list.is_empty())?;
-        Some((list, &self.lines))
-    }
-
-    /// Returns the lines of records, each with the bits of it that records contain.
-    pub(crate) fn lines(&self) -> &[(u64, &'static Location<'static>)] {
-        &self.lines
-    }
-
-    /// Returns the accesses for `target`, if there are any.
-    pub(crate) fn for_target(&self, target: usize) -> Option<&List> {
-        self.targets.get(target).filter(|list| !list.is_empty())
-    }
-
-    /// Returns the accesses to sections of other windows, by the numbers of these windows.
-    pub(crate) fn sections(&self) -> impl Iterator<Item = (u32, &List)> {
-        self.sections.iter().map(|(window, list)| (*window, list))
     }
 }
 
@@ -444,10 +379,8 @@ pub(crate) struct Sent<'b> {
 
 /// An entry of a list that was sent.
 pub(crate) struct Entry<'b> {
-    /// How the entry touches its elements; `None` for records that do so in several ways.
-    pub(crate) kind: Option<Kind>,
-    /// The number of the entry. If it represents records, theirs come after it.
-    pub(crate) number: usize,
+    /// How the entry touches its elements; for records it has no meaning.
+    pub(crate) kind: Kind,
     /// Whether it is of the same operation as the entry before.
     pub(crate) same: bool,
     /// The place of its line.
@@ -480,14 +413,12 @@ impl<'b> Sent<'b> {
     /// Returns its entries. For an invalid entry it yields `None`, and nothing after that.
     #[inline]
     pub(crate) fn entries(self) -> impl Iterator<Item = Option<Entry<'b>>> {
-        let (mut left, mut number) = (self.entries, 0usize);
+        let mut left = self.entries;
         std::iter::from_fn(move || {
             let head = word(&mut left)?;
-            let entry = self.entry(number, head, &mut left);
-            match &entry {
-                Some(Entry { what: What::Records(_, count), .. }) => number += 1 + count,
-                Some(_) => number += 1,
-                None => left = &[],
+            let entry = self.entry(head, &mut left);
+            if entry.is_none() {
+                left = &[];
             }
             Some(entry)
         })
@@ -495,8 +426,8 @@ impl<'b> Sent<'b> {
 
     /// Decodes the entry with this first word, and takes the second one from the front of `left`.
     #[inline(always)]
-    fn entry(self, number: usize, head: u64, left: &mut &'b [u8]) -> Option<Entry<'b>> {
-        let (at, code) = ((head & (DISPLACEMENTS - 1)) as usize, head >> 40 & 31);
+    fn entry(self, head: u64, left: &mut &'b [u8]) -> Option<Entry<'b>> {
+        let at = (head & (DISPLACEMENTS - 1)) as usize;
         let what = if head & FORM == 0 {
             What::Run(at, 1)
         } else {
@@ -510,8 +441,12 @@ impl<'b> Sent<'b> {
                 _ => return None,
             }
         };
-        let kind = if let What::Records(..) = what { kind_of(code) } else { Some(kind(code)?) };
-        Some(Entry { kind, number, same: head & SAME != 0, site: (head >> SITE) as usize, what })
+        Some(Entry {
+            kind: kind(head >> 40 & 31)?,
+            same: head & SAME != 0,
+            site: (head >> SITE) as usize,
+            what,
+        })
     }
 }
 
@@ -534,27 +469,10 @@ pub(crate) fn word(bytes: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*word))
 }
 
-pub(crate) fn code(kind: Kind) -> u64 {
-    match kind {
-        Kind::Get => 0,
-        Kind::Put => 1,
-        Kind::Accumulate(op) => 2 + op as u64,
-    }
-}
-
-#[inline(always)]
-pub(crate) fn kind(code: u64) -> Option<Kind> {
-    match code {
-        0 => Some(Kind::Get),
-        1 => Some(Kind::Put),
-        code if code == 2 + Op::NoOp as u64 => Some(Kind::Accumulate(Op::NoOp)),
-        code => Op::ALL.get(code as usize - 2).map(|op| Kind::Accumulate(*op)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fencepost_planner::element::Op;
 
     #[test]
     fn entries_come_as_they_were_added() {
@@ -578,7 +496,6 @@ mod tests {
             .entries()
             .map(|entry| entry.expect("an entry"))
             .map(|entry| (entry.kind, entry.same, entry.site, entry.elements().expect("a datatype")))
-            .map(|(kind, same, site, elements)| (kind.expect("one"), same, site, elements))
             .collect();
         let mut expected = vec![
             (Kind::Put, false, 0, Datatype::run(7..16)),
@@ -591,19 +508,6 @@ mod tests {
         (0..out.len() - 1).for_each(|len| assert!(Sent::decode(&mut &out[..len]).is_none()));
         list.clear();
         assert!(list.is_empty() && list.sites().is_empty());
-    }
-
-    #[test]
-    fn what_is_called_after_lists_were_taken_and_not_given_back_is_kept() {
-        let (checked, site) = (Checked::default(), Location::caller());
-        checked.begin(2);
-        let element = Touched::Run(0, 1);
-        checked.add((Kind::Put, 2, element), None, (3, 1), |_| None, site);
-        drop(checked.take());
-        checked.add((Kind::Get, 1, element), Some((None, element)), (3, 0), |_| None, site);
-        let lists = checked.take();
-        let of = |target| lists.for_target(target).map(List::numbers);
-        assert_eq!([0, 1, 2, 3, 4].map(of), [None, Some(1), None, Some(1), None]);
     }
 
     #[test]

@@ -23,6 +23,13 @@ impl Touched<'_> {
         }
     }
 
+    pub(crate) fn to_datatype(self) -> Datatype {
+        match self {
+            Touched::Run(at, count) => Datatype::run(at..at + count),
+            Touched::Type(elements) => elements.clone(),
+        }
+    }
+
     pub(crate) fn is_empty(self) -> bool {
         match self {
             Touched::Run(_, count) => count == 0,

@@ -7,6 +7,7 @@
 use crate::collect::batch::Collected;
 use crate::collect::checked::List;
 use crate::collect::lent::Lent;
+use crate::collect::marks::Marks;
 use crate::collect::outbox::{DATATYPE, Head, PUT, op_of};
 use crate::collect::touched::Touched;
 use crate::fence::check;
@@ -14,7 +15,6 @@ use crate::protocol::frames::{header, kind};
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
-use fencepost_planner::conflicts::Own;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Kind;
 use fencepost_planner::{ErrorClass, Result};
@@ -42,7 +42,7 @@ pub(super) fn frame_of(window: &WindowCore, batch: Option<&Collected>) -> Option
 /// with an earlier one in this access, unless conflicts pass.
 pub(crate) fn may_call(
     window: &WindowCore,
-    batch: &mut Collected,
+    batch: &Collected,
     (kind, target, elements): (Kind, usize, &Datatype),
     site: &'static Location<'static>,
 ) -> Result<()> {
@@ -54,12 +54,11 @@ pub(crate) fn may_call(
         return Ok(());
     }
     let touched = Touched::Type(elements);
-    let own = batch.own.get_or_insert_with(|| Box::new(Own::new(window.peers[target].len)));
-    if check::fits(own, kind, touched) {
-        check::touch(own, kind, touched);
+    let marks = batch.marks.get_or_init(|| Box::new(Marks::new(window.peers[target].len)));
+    if check::touch(marks, kind, touched) {
         return Ok(());
     }
-    Err(check::of_access(window, &list_of(batch), (kind, target, touched), site))
+    check::of_access(window, (&list_of(batch), marks), (kind, target, touched), site)
 }
 
 /// Returns the calls of an access, in program order.

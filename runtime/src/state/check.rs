@@ -23,12 +23,9 @@ pub enum Check {
     /// The calls of each superstep are compared with its pattern each time, and not only the first
     /// time on each rank.
     Calls,
-    /// As `Calls`. In addition, conflicts of operations end in an error that names both lines,
-    /// which are requested when there is one.
-    Mark,
-    /// As `Mark`, but each rank sends the lines of its operations at once.
-    Log,
-    /// As `Log`. In addition, stores that have a meaning here and none in MPI end in the same
+    /// As `Calls`. In addition, conflicts of operations end in an error that names both lines.
+    Conflicts,
+    /// As `Conflicts`. In addition, stores that have a meaning here and none in MPI end in the same
     /// error: those of a rank into its part in the epoch of a fence in which others access it, into
     /// what a post of a window does not expose, or before a run of a prepared superstep in which
     /// others access the part. Each call that gives the program a window, and each post of a part
@@ -42,31 +39,25 @@ pub enum Check {
 
 impl Check {
     /// All kinds of checks, each looking further than the one before.
-    pub const ALL: [Check; 5] = [Check::Off, Check::Calls, Check::Mark, Check::Log, Check::Mpi];
+    pub const ALL: [Check; 4] = [Check::Off, Check::Calls, Check::Conflicts, Check::Mpi];
 
     const fn name(self) -> &'static str {
         match self {
             Check::Off => "off",
             Check::Calls => "calls",
-            Check::Mark => "mark",
-            Check::Log => "log",
+            Check::Conflicts => "conflicts",
             Check::Mpi => "mpi",
         }
     }
 
     /// Returns whether conflicts are looked for.
     pub(crate) fn finds_conflicts(self) -> bool {
-        cfg!(feature = "check") && self >= Check::Mark
+        cfg!(feature = "check") && self >= Check::Conflicts
     }
 
     /// Returns whether standard sends are complete only when their messages were taken.
     pub(crate) fn lets_sends_wait(self) -> bool {
         cfg!(feature = "check") && self == Check::Mpi
-    }
-
-    /// Returns whether ranks send the lines of their operations at once.
-    pub(crate) fn tells_lines(self) -> bool {
-        self >= Check::Log
     }
 }
 
@@ -82,10 +73,16 @@ impl FromStr for Check {
     /// Parses a name.
     ///
     /// # Errors
-    /// Class `Arg` for any other text, with those allowed.
+    /// Class `Arg` for any other text, with those allowed. For `mark` and `log`, which were names
+    /// of `conflicts`, it says so.
     fn from_str(text: &str) -> Result<Self, Error> {
         Check::ALL.into_iter().find(|check| check.name() == text).ok_or_else(|| {
-            let message = format!("there is no check `{text}`: it is `off`, `calls`, `mark`, `log` or `mpi`");
+            let message = match text {
+                "mark" | "log" => {
+                    format!("there is no check `{text}` any more: use `conflicts`, which finds the same")
+                }
+                _ => format!("there is no check `{text}`: it is `off`, `calls`, `conflicts` or `mpi`"),
+            };
             Error::new(ErrorClass::Arg, message)
         })
     }

@@ -3,13 +3,12 @@
 
 use crate::collect::fast_path::FastPath;
 use crate::collect::operation::WindowKey;
-use crate::collect::outbox::{DatatypeSource, Head, Outbox, PUT, op_of, touched};
+use crate::collect::outbox::{DatatypeSource, Head, Outbox, touched};
 use crate::collect::pending::Into as Landing;
 use crate::collect::touched::Touched;
 use crate::kernel::waits::{Wait, without};
 use crate::state::unfenced::Forgotten;
 use crate::state::window::WindowCore;
-use fencepost_planner::conflicts::Own;
 use fencepost_planner::ir::pattern::Kind;
 use fencepost_transport::Record;
 use std::panic::Location;
@@ -152,64 +151,48 @@ impl WindowCore {
         self.stay(target).then(|| self.fast_paths[target].writer.count(records))
     }
 
-    /// Collects an accumulate of one small element that is like the one before it to its target, if
-    /// that needs no mark. Otherwise does nothing, and returns `false`.
+    /// Collects an operation on one small element that differs from the one before it to its target
+    /// only in its element and value, if conflicts are looked for and it is in none. Otherwise does
+    /// nothing, and returns `false`.
     ///
-    /// This is inlined into the loop that calls it. Doing the same for a put, with its mark, would
-    /// make a loop of puts that are not checked take 1.05 times as long.
+    /// An accumulate that needs no mark is inlined into the loop that calls it. All other code is
+    /// cold: inlined, it would make a loop that is not checked take 1.05 times as long.
     #[inline(always)]
-    pub(crate) fn push_unmarked(
+    pub(crate) fn push_checked(
         &self,
         path: &FastPath,
         kind: Kind,
         (target, at): (usize, usize),
         record: Record,
     ) -> bool {
-        kind != Kind::Put
-            && self.checked.own(target).is_some_and(|own| own.knows(record.head, at))
+        let is_accumulate = kind != Kind::Put;
+        is_accumulate
+            && self
+                .checked
+                .marks(target)
+                .is_some_and(|marks| marks.is_like_last(record.head, at) && marks.needs_no_mark(kind))
             && path.writer.write(record)
+            || self.push_marked(path, kind, (target, at), record)
     }
 
-    /// Collects an operation on one small element of memory that is reached, by the fast path of
-    /// its target, if nothing else is to be done, its line is known and no operation before
-    /// conflicts with it. Otherwise does nothing, and returns `false`.
-    ///
-    /// This is cold even where each call is checked. Otherwise the loop of a program that is not
-    /// checked would keep the arguments of this call in registers, and take 1.07 times as long.
     #[cold]
     #[inline(never)]
-    pub(crate) fn push_checked(&self, path: &FastPath, target: usize, at: usize, record: Record) -> bool {
-        let Some(own) = self.checked.own(target) else { return false };
-        let is_like_before = Head(record.head).code() == PUT && own.knows(record.head, at);
-        is_like_before && own.put_one(at, || path.writer.write(record))
-            || self.push_unlike_before(path, own, at, record)
-    }
-
-    /// Does the same for an operation that may differ from the one before it to its target.
-    #[inline(never)]
-    fn push_unlike_before(&self, path: &FastPath, own: &Own, at: usize, record: Record) -> bool {
-        let head = Head(record.head);
-        if !self.checked.plain.knows(head) {
-            return false;
-        }
-        let write = || path.writer.write(record);
-        // Each branch is a loop of its own in a program, specialised for its kind.
-        let (is_pushed, kind) = match op_of(head.code()) {
-            None => (own.touch_quickly(at, Kind::Put, write), Kind::Put),
-            Some(op) => (own.touch_quickly(at, Kind::Accumulate(op), write), Kind::Accumulate(op)),
-        };
-        if is_pushed {
-            own.learns(head.0, at, kind);
-        }
-        is_pushed
+    fn push_marked(&self, path: &FastPath, kind: Kind, (target, at): (usize, usize), record: Record) -> bool {
+        self.checked.marks(target).is_some_and(|marks| {
+            marks.is_like_last(record.head, at) && marks.touch_one(at, kind, || path.writer.write(record))
+        })
     }
 
     /// Keeps the line of an operation on one small element that is about to become a record, if the
-    /// record represents the operation completely. Returns whether it does.
+    /// record represents the operation completely. Returns whether it does. The operation was
+    /// compared with those before it.
     pub(crate) fn keep_line(&self, target: usize, head: Head, site: &'static Location<'static>) -> bool {
         let says_all = self.checked.is_on() && self.stay(target);
         if says_all {
-            self.checked.plain.add(head, site, self.short.get());
+            self.checked.add_line(head, site);
+            if let Some(marks) = self.checked.marks(target).filter(|_| self.short.get()) {
+                marks.keep_last(head.0, head.at());
+            }
         }
         says_all
     }

@@ -1,6 +1,7 @@
 //! The form in which ranks send conflicts to each other.
 
-use crate::collect::checked::{code, kind, word};
+use crate::collect::checked::word;
+use crate::collect::kinds::{code, kind};
 use fencepost_planner::conflicts::{Conflict, Touch};
 use fencepost_planner::ir::pattern::Site;
 use std::sync::Arc;

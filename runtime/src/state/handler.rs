@@ -64,16 +64,14 @@ impl ErrorHandler {
     /// run to its end. No other rank is notified, except by the
     /// [report](crate::Ranks::check_report).
     ///
-    /// Fences need `Check::Log` for that, since with `Check::Mark` a rank does not know the lines
-    /// when it finds a conflict; with `Mark` they still fail. A conflict is found by the rank that
-    /// owns the elements, and under locks by the later one of the two. If `told` panics, nothing
-    /// passes.
+    /// A conflict is found by the rank that owns the elements, and under locks by the later one of
+    /// the two. If `told` panics, nothing passes.
     ///
     /// ```
     /// # use fencepost_runtime::{Check, ErrorHandler};
     /// # use std::{cell::Cell, rc::Rc};
     /// # use fencepost_runtime as fencepost;
-    /// fencepost::ranks(2).check(Check::Log).run(|world| {
+    /// fencepost::ranks(2).check(Check::Conflicts).run(|world| {
     ///     let seen = Rc::new(Cell::new(0));
     ///     let see = seen.clone();
     ///     world.on_error(ErrorHandler::pass_conflicts(move |_| see.set(see.get() + 1)));

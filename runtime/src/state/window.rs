@@ -217,7 +217,7 @@ impl WindowCore {
         let short = short && self.accesses.get() == 0 && self.world.alive().is_ok();
         self.short.set(short);
         if !short {
-            self.checked.forget_lines();
+            self.checked.forget_last();
         }
         let holds_until_fence = self.holds_until_fence();
         // The first operation does not take the fast path if its line is kept.
@@ -287,7 +287,7 @@ impl WindowCore {
     #[cold]
     pub(crate) fn shut(&self) {
         self.short.set(false);
-        self.checked.forget_lines();
+        self.checked.forget_last();
         for (fast_path, peer) in self.fast_paths.iter().zip(&self.peers) {
             fast_path.lead(peer.base, 0);
             fast_path.open_to_gets(0);

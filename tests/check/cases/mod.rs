@@ -94,21 +94,19 @@ pub(crate) fn judged(transports: &[TransportKind]) -> String {
             let at_the_call = lines.iter().any(|line| said(text, *line).ends_with(AT_THE_CALL));
             assert!(name.ends_with("-no") == lines.is_empty() && lines.len() <= 2, "{name}: {lines:?}");
             for transport in transports {
-                for check in [Check::Mark, Check::Log] {
-                    let ends = ends(transport, check, program).expect("the world goes on");
-                    // Such a call is refused where it is made, and nobody else learns of it.
-                    let judged = if at_the_call {
-                        let found = ends.iter().flatten_err().all(|(class, text)| {
-                            let named = |line: &usize| text.contains(&format!("{file}:{line}"));
-                            *class == ErrorClass::RmaConflict && lines.iter().all(named)
-                        });
-                        if found && ends.iter().any(End::is_err) { Ok(()) } else { Err(format!("{ends:?}")) }
-                    } else {
-                        judge(name, file, &lines, &ends)
-                    };
-                    if let Err(what) = judged {
-                        let _ = writeln!(wrong, "{name} on {transport:?}, {check}: {what}");
-                    }
+                let ends = ends(transport, Check::Conflicts, program).expect("the world goes on");
+                // Such a call is refused where it is made, and nobody else learns of it.
+                let judged = if at_the_call {
+                    let found = ends.iter().flatten_err().all(|(class, text)| {
+                        let named = |line: &usize| text.contains(&format!("{file}:{line}"));
+                        *class == ErrorClass::RmaConflict && lines.iter().all(named)
+                    });
+                    if found && ends.iter().any(End::is_err) { Ok(()) } else { Err(format!("{ends:?}")) }
+                } else {
+                    judge(name, file, &lines, &ends)
+                };
+                if let Err(what) = judged {
+                    let _ = writeln!(wrong, "{name} on {transport:?}: {what}");
                 }
             }
             all += 1;
@@ -118,7 +116,7 @@ pub(crate) fn judged(transports: &[TransportKind]) -> String {
                 (lines, true) => format!("found in {file}:{lines:?} at the call"),
                 (lines, false) => format!("found in {file}:{lines:?}, told to all"),
             };
-            table += &row(&format!("ours {}/{name}", &file[..file.len() - 3]), &found, "mark, log");
+            table += &row(&format!("ours {}/{name}", &file[..file.len() - 3]), &found, "conflicts");
         }
     }
     assert!(wrong.is_empty(), "{wrong}");

@@ -126,15 +126,13 @@ pub(crate) fn judged(transports: &[TransportKind]) -> String {
             let run = |program: &fn(&World) -> Result<()>, judge: &dyn Fn(&[End]) -> bool| {
                 let mut wrong = String::new();
                 for transport in transports {
-                    for check in [Check::Mark, Check::Log] {
-                        let ends = ends(transport, check, |world| {
-                            let ended = program(world);
-                            ended.and(world.barrier())
-                        });
-                        match ends {
-                            Ok(ends) if judge(&ends) => {}
-                            ends => drop(writeln!(wrong, "{name} on {transport:?}, {check}: {ends:?}")),
-                        }
+                    let ends = ends(transport, Check::Conflicts, |world| {
+                        let ended = program(world);
+                        ended.and(world.barrier())
+                    });
+                    match ends {
+                        Ok(ends) if judge(&ends) => {}
+                        ends => drop(writeln!(wrong, "{name} on {transport:?}: {ends:?}")),
                     }
                 }
                 wrong
@@ -172,7 +170,7 @@ pub(crate) fn judged(transports: &[TransportKind]) -> String {
             let mode = match how {
                 How::Refused(_) => "the compiler",
                 How::Told(..) => "always",
-                _ => "mark, log",
+                _ => "conflicts",
             };
             table += &row(&format!("RMARaceBench {}/{name}", &file[..file.len() - 3]), &becomes, mode);
             (all, races) = (all + 1, races + usize::from(yes));

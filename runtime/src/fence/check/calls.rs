@@ -1,7 +1,7 @@
 //! Conflicts of an operation with an earlier one of the same rank and epoch, found at its call
 //! (planner/README.md, 29).
 //!
-//! Each rank marks the elements that it has touched of each part ([`Own`]), so an operation without
+//! Each rank marks the elements that it has touched of each part ([`Marks`]), so an operation without
 //! a conflict is recognised quickly. For one with a conflict, the earlier operations are examined
 //! one by one.
 
@@ -9,12 +9,12 @@ use super::find::{Records, Touching, add_part, parts, touching};
 use super::sections;
 use super::{Under, report};
 use crate::collect::checked::List;
+use crate::collect::marks::Marks;
 use crate::collect::operation::WindowKey;
-use crate::collect::outbox::DISPLACEMENTS;
 use crate::collect::touched::Touched;
 use crate::state::conflicts::MOST;
 use crate::state::window::WindowCore;
-use fencepost_planner::conflicts::{Conflict, Own, Touch, access_to_section, conflict, overwritten};
+use fencepost_planner::conflicts::{Conflict, Touch, access_to_section, conflict, overwritten};
 use fencepost_planner::datatype::{Datatype, MOST_RUNS};
 use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_planner::{Error, ErrorClass, Result};
@@ -55,61 +55,33 @@ fn compared(
     section: Option<(Option<WindowKey>, Touched<'_>)>,
     site: &'static Location<'static>,
 ) -> Result<()> {
-    let me = window.world.rank;
-    let Some(there) = own(window, target) else { return Ok(()) };
-    let passes = window.handler.passes();
-    if section.is_none() && !passes && there.is_sole(kind, is_costly(touched)) {
-        return Ok(());
-    }
     let other = section.and_then(|(key, _)| key).filter(|key| *key != window.key);
     let other = other.and_then(|key| window.world.collecting(key));
-    let has_section = section.is_some();
     let section = section.map(|(_, touched)| Access {
         window: other.as_deref().unwrap_or(window),
-        of: me,
+        of: window.world.rank,
         kind: access_to_section(kind),
         touched,
     });
-    let accesses: Vec<_> =
-        [Some(Access { window, of: target, kind, touched }), section].into_iter().flatten().collect();
-    let owns = || accesses.iter().filter_map(|access| Some((access, own(access.window, access.of)?)));
-    if passes {
-        owns().for_each(|(_, own)| own.skip());
+    let accesses = [Some(Access { window, of: target, kind, touched }), section];
+    let marked = || accesses.iter().flatten().filter_map(|one| Some((one, marks(one.window, one.of)?)));
+    if window.handler.passes() {
+        marked().for_each(|(_, marks)| marks.skip());
         return Ok(());
     }
-    // An operation on the part that its section is of touches this part twice: neither access is
-    // the only one.
-    let are_apart = owns().skip(1).all(|(_, own)| !std::ptr::eq(own, there));
-    let is_sole = |(access, own): &(&Access<'_>, &Own)| {
-        has_section && are_apart && own.is_sole(access.kind, is_costly(access.touched))
-    };
-    let owns: Vec<_> = owns().filter(|one| !is_sole(one)).collect();
-    for (access, own) in &owns {
-        own.uses();
-        if own.ends_sole() {
-            touch_all(own, &before(access.window, access.of));
-        }
-    }
-    if owns.iter().all(|(access, own)| touch_fitting(own, access.kind, access.touched)) {
+    if marked().all(|(access, marks)| touch(marks, access.kind, access.touched)) {
         return Ok(());
     }
-    // Marks may be left from sections whose window was fenced without this one, or no longer
-    // exists. Some marks of this operation have been made, too.
-    for (access, own) in &owns {
-        let has_compared = own.has_compared();
-        own.begin();
-        if has_compared {
-            own.uses()
-        } else {
-            own.skip()
-        }
-        touch_all(own, &before(access.window, access.of));
-    }
+    // Accumulates may not be marked yet. Marks may be left from sections whose window was fenced
+    // without this one, or no longer exists. Some marks of this operation have been made, too.
+    marked().for_each(|(access, marks)| mark_again(marks, &before(access.window, access.of)));
     let all = among_before(&accesses, site);
     if !all.is_empty() {
         return Err(error(window, &all, Under::Fence, site));
     }
-    owns.iter().for_each(|(access, own)| touch(own, access.kind, access.touched));
+    marked().for_each(|(access, marks)| {
+        touch(marks, access.kind, access.touched);
+    });
     Ok(())
 }
 
@@ -134,26 +106,25 @@ pub(crate) fn writes_once(
 }
 
 /// Returns the conflicts of these accesses, of an operation at this line, with earlier operations.
-fn among_before(accesses: &[Access<'_>], site: &'static Location<'static>) -> Vec<Conflict> {
+fn among_before(accesses: &[Option<Access<'_>>], site: &'static Location<'static>) -> Vec<Conflict> {
     let mut all = Vec::new();
-    for (place, Access { window, of, .. }) in accesses.iter().enumerate() {
+    for (place, Access { window, of, .. }) in accesses.iter().flatten().enumerate() {
         let is_there = |other: &&Access<'_>| other.of == *of && other.window.key == window.key;
-        if !accesses[..place].iter().any(|other| is_there(&other)) {
-            let there = accesses.iter().filter(is_there).map(|access| (access.kind, access.touched));
+        if !accesses.iter().flatten().take(place).any(|other| is_there(&other)) {
+            let there =
+                accesses.iter().flatten().filter(is_there).map(|access| (access.kind, access.touched));
             all.extend(found(window, (*of, &before(window, *of)), &there.collect::<Vec<_>>(), site));
         }
     }
     all
 }
 
-/// Returns the marks of this rank for the part of a rank, if conflicts are looked for.
-fn own(window: &WindowCore, of: usize) -> Option<&Own> {
+/// Returns the marks of this rank on the part of a rank, if conflicts are looked for.
+fn marks(window: &WindowCore, of: usize) -> Option<&Marks> {
     if !window.checked.is_on() {
         return None;
     }
-    let peer = &window.peers[of];
-    let quick = if peer.base.is_null() { 0 } else { peer.len.min(DISPLACEMENTS as usize) };
-    window.checked.own_of(of, peer.len, quick)
+    window.checked.marks_on(of, window.peers[of].len)
 }
 
 /// Returns the operations that this rank has called on the part of a rank in this epoch. For its
@@ -164,13 +135,11 @@ fn before(window: &WindowCore, of: usize) -> Vec<Touching> {
         let (stay, mut told) = (!window.peers[of].base.is_null(), Vec::new());
         let records = if stay { &outbox.records[..] } else { &[] };
         window.checked.with_list(of, stay.then_some(records.len()), |list, lines| {
-            add_part(&mut told, number, list, Some(lines), false);
+            add_part(&mut told, number, (list, lines), false);
         });
         if of == window.world.rank {
             window.world.each_collecting(|other| {
-                other
-                    .checked
-                    .with_section(number, |list| add_part(&mut told, number, list, Some(&[]), false));
+                other.checked.with_section(number, |list| add_part(&mut told, number, (list, &[]), false));
             });
         }
         own_touching(window, of, &told, &|_, _| records)
@@ -185,64 +154,46 @@ fn own_touching(window: &WindowCore, of: usize, told: &[u8], records: &Records<'
     touching(of, window, &all, records).unwrap_or_default()
 }
 
-/// Marks the elements of these operations.
-fn touch_all(own: &Own, all: &[Touching]) {
-    all.iter().for_each(|one| touch(own, one.kind, Touched::Type(&one.elements)));
-}
-
-/// Returns whether marking these elements costs more than comparing them with those of one other
-/// operation.
-fn is_costly(touched: Touched<'_>) -> bool {
-    /// The number of runs up to which marking is cheap.
-    const RUNS: usize = 32;
-    matches!(touched, Touched::Type(elements) if elements.run_count() > RUNS)
-}
-
-/// Returns whether elements are in more runs than are examined one by one. Such operations are
-/// examined in the fence only.
-fn has_many_runs(touched: Touched<'_>) -> bool {
-    matches!(touched, Touched::Type(elements) if elements.run_count() > MOST_RUNS)
-}
-
-/// Returns whether no earlier operation conflicts with an access to these elements.
-pub(crate) fn fits(own: &Own, kind: Kind, touched: Touched<'_>) -> bool {
-    has_many_runs(touched) || touched.all_runs(|run| !own.conflicts(run, kind))
-}
-
-/// Marks the elements of an access run by run, until an earlier operation conflicts with it.
-/// Returns whether none does.
-fn touch_fitting(own: &Own, kind: Kind, touched: Touched<'_>) -> bool {
-    if has_many_runs(touched) {
-        own.skip();
-        return true;
-    }
-    touched.all_runs(|run| own.touch_fitting(run, kind))
-}
-
-/// Marks the elements of an access, whose operation is called.
-pub(crate) fn touch(own: &Own, kind: Kind, touched: Touched<'_>) {
-    if has_many_runs(touched) {
-        return own.skip();
-    }
-    touched.all_runs(|run| {
-        own.touch(run, kind);
-        true
+/// Marks the elements of these operations, and removes all other marks.
+fn mark_again(marks: &Marks, all: &[Touching]) {
+    marks.renew();
+    all.iter().for_each(|one| {
+        touch(marks, one.kind, Touched::Type(&one.elements));
     });
 }
 
-/// Returns the error of an operation on `target` of an access. `list` has the operations that were
-/// called on the target before; one of them conflicts with it.
+/// Marks the elements of an access. Returns whether it fits what is marked.
+///
+/// Elements in very many runs are not marked; they are examined in the fence only.
+pub(crate) fn touch(marks: &Marks, kind: Kind, touched: Touched<'_>) -> bool {
+    if matches!(touched, Touched::Type(elements) if elements.run_count() > MOST_RUNS) {
+        marks.skip();
+        return true;
+    }
+    marks.touch(kind, touched)
+}
+
+/// Compares an operation on `target` that is about to be called in an access, and does not fit its
+/// `marks`, with those before it. `list` has these.
+///
+/// # Errors
+/// `RMA_CONFLICT`, if one of them conflicts with it.
 pub(crate) fn of_access(
     window: &WindowCore,
-    list: &List,
+    (list, marks): (&List, &Marks),
     (kind, target, touched): (Kind, usize, Touched<'_>),
     site: &'static Location<'static>,
-) -> Error {
+) -> Result<()> {
     let mut told = Vec::new();
-    add_part(&mut told, window.key.window, list, Some(&[]), false);
+    add_part(&mut told, window.key.window, (list, &[]), false);
     let before = own_touching(window, target, &told, &|_, _| &[]);
+    mark_again(marks, &before);
     let all = found(window, (target, &before), &[(kind, touched)], site);
-    error(window, &all, Under::Posts, site)
+    if !all.is_empty() {
+        return Err(error(window, &all, Under::Posts, site));
+    }
+    touch(marks, kind, touched);
+    Ok(())
 }
 
 /// Returns the conflicts of these accesses to the part of a rank, of an operation at this line,
@@ -256,10 +207,7 @@ fn found(
     let me = window.world.rank;
     let mut found: Vec<Conflict> = Vec::new();
     for (kind, touched) in accesses {
-        let elements = match touched {
-            Touched::Run(at, count) => &Datatype::run(*at..at + count),
-            Touched::Type(elements) => *elements,
-        };
+        let elements = touched.to_datatype();
         for earlier in before.iter().filter(|earlier| conflict(earlier.kind, *kind)) {
             let Some(both) = elements.overlap_bounds(&earlier.elements) else { continue };
             let known = found.iter().position(|other| other.between[0].operation == earlier.by.1);

@@ -3,37 +3,29 @@
 //!
 //! A message has a part for each window on which its sender has called something for its receiver,
 //! and for each window whose sections it has named. A part contains the number of the window; the
-//! lines, if lines are sent; the lines of records, with the bits that records keep of them; whether
-//! each operation was compared at its call with all that its sender had called before it ([`Own`]);
-//! and a [list](crate::collect::checked). Numbers have eight bytes. If the receiver reads records
-//! of the sender in place, an entry of the list may represent several records. An operation is
-//! identified by its sender, and by the number of its first entry among those of the whole message.
+//! lines; the lines of records, with the bits that records keep of them; whether each operation was
+//! compared at its call with all that its sender had called before it; and a
+//! [list](crate::collect::checked). Numbers have eight bytes. If the receiver reads records of the
+//! sender in place, an entry of the list may represent several records. An operation is identified
+//! by its sender, and by its number among those of the sender on the part.
 //!
 //! If one rank alone has touched elements, and compared its operations, no conflict is left to be
-//! found. Otherwise each element is marked ([`Marks`]). Mostly the marks show that nothing
-//! conflicts, and nothing else is examined; otherwise all accesses to the window are compared. If
-//! all writes are accumulates with one operator, no record is examined.
+//! found. Otherwise each element is marked ([`Marks`](crate::collect::marks)). Mostly the marks
+//! show that nothing conflicts, and nothing else is examined; otherwise all accesses to the window
+//! are compared.
 
-use crate::collect::checked::{Entry, List, Lists, Sent, What, word};
-use crate::collect::outbox::Head;
+use crate::collect::checked::{Entry, Line, List, Sent, What, word};
+use crate::collect::marks::Marks;
 use crate::collect::plain::{kind_of, line_of, plain};
-use crate::kernel;
+use crate::collect::touched::Touched;
 use crate::state::conflicts::{LOCAL, MOST, read_site, write_site};
 use crate::state::window::WindowCore;
-use fencepost_planner::conflicts::{Access, Conflict, Marks, Own, Touch, conflict, pairs};
-use fencepost_planner::datatype::Datatype;
-use fencepost_planner::datatype::MOST_RUNS;
+use crate::state::world::WorldCore;
+use fencepost_planner::conflicts::{Access, Conflict, Touch, pairs};
+use fencepost_planner::datatype::{Datatype, MOST_RUNS};
 use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_transport::Record;
-use smallvec::SmallVec;
 use std::ops::{ControlFlow, Range};
-use std::panic::Location;
-
-/// A line of this rank.
-type Line = &'static Location<'static>;
-
-/// How many records ahead memory is prefetched: some cache lines.
-const AHEAD: usize = 32;
 
 /// The records that a rank has for this one in a window, by the rank and the window: empty if they
 /// are not read in place.
@@ -42,38 +34,46 @@ pub(super) type Records<'r> = dyn Fn(usize, &WindowCore) -> &'r [Record] + 'r;
 /// A part of a message.
 pub(super) struct Part<'b> {
     window: u64,
-    /// The lines of its entries; empty if lines were not sent.
+    /// The lines of its entries.
     sites: Vec<Site>,
-    /// The lines of records, if lines were sent, with the bits that records keep of them.
+    /// The lines of records, with the bits that records keep of them.
     lines: Vec<(u64, Site)>,
     /// Whether each operation of the list was compared at its call with all before it.
     is_compared: bool,
     list: Sent<'b>,
 }
 
-/// Returns the message of this rank to rank `to`. `in_place` is whether `to` reads this rank's
-/// records in place.
-pub(super) fn message(
+/// Returns the messages of this rank to all ranks about its operations on these windows, and
+/// forgets the operations. `in_place` returns whether a rank reads this rank's records in place.
+pub(super) fn messages(
+    world: &WorldCore,
     windows: &[&WindowCore],
-    lists: &mut [Lists],
-    to: usize,
-    with_lines: bool,
-    in_place: bool,
-) -> Vec<u8> {
-    let mut out = Vec::new();
-    for (window, lists) in windows.iter().zip(&mut *lists) {
-        if !in_place && let Some((list, lines)) = lists.spelling(to) {
-            // SAFETY: they are counted, and this rank is in the call that would change them.
-            let records = unsafe { window.region.records(window.set.get(), to) };
-            list.spell(records, window.element.size as usize, lines);
-        }
+    in_place: impl Fn(usize) -> bool,
+) -> Vec<Vec<u8>> {
+    let mut all = vec![Vec::new(); world.size];
+    for window in windows {
+        window.count();
+        let number = window.key.window;
+        window.checked.with_lists(
+            world.size,
+            |target| window.records_that_stay(target),
+            |to, list, lines| {
+                if !in_place(to) {
+                    // SAFETY: they are counted, and this rank is in the call that would change them.
+                    let records = unsafe { window.region.records(window.set.get(), to) };
+                    list.spell(records, window.element.size as usize, lines);
+                }
+                let marks = window.checked.marks(to).filter(|_| to != world.rank);
+                add_part(&mut all[to], number, (list, lines), marks.is_some_and(Marks::has_compared));
+            },
+        );
+        window
+            .checked
+            .each_section(|number, list| add_part(&mut all[world.rank], number, (list, &[]), false));
+        // A window that is named twice in a fence has nothing the second time.
+        window.checked.clear();
     }
-    each_list(windows, lists, to, |window, list, lines| {
-        let called = windows.iter().find(|other| other.key.window == window);
-        let own = called.filter(|called| to != called.world.rank).and_then(|called| called.checked.own(to));
-        add_part(&mut out, window, list, with_lines.then_some(lines), own.is_some_and(Own::has_compared));
-    });
-    out
+    all
 }
 
 /// Adds the part of a message for the operations of a list, and whether each was compared at its
@@ -81,15 +81,13 @@ pub(super) fn message(
 pub(super) fn add_part(
     out: &mut Vec<u8>,
     window: u32,
-    list: &List,
-    lines: Option<&[(u64, Line)]>,
+    (list, lines): (&List, &[(u64, Line)]),
     is_compared: bool,
 ) {
     out.extend(u64::from(window).to_le_bytes());
-    let sites = if lines.is_some() { list.sites() } else { &[] };
+    let sites = list.sites();
     out.extend((sites.len() as u64).to_le_bytes());
     sites.iter().for_each(|site| write_site(out, site.file(), site.line(), site.column()));
-    let lines = lines.unwrap_or_default();
     out.extend((lines.len() as u64).to_le_bytes());
     for (bits, site) in lines {
         out.extend(bits.to_le_bytes());
@@ -102,7 +100,7 @@ pub(super) fn add_part(
 /// Appends the message about this rank's operations on one window, in epochs that no fence ends.
 pub(crate) fn message_of(window: u32, list: &List, out: &mut Vec<u8>) {
     if !list.is_empty() {
-        add_part(out, window, list, Some(&[]), false);
+        add_part(out, window, (list, &[]), false);
     }
 }
 
@@ -119,24 +117,6 @@ pub(crate) fn conflicts_of(
     let mut all = vec![Vec::new(); window.world.size];
     told.iter().for_each(|(from, bytes)| all[*from].clone_from(bytes));
     conflicts(me, &[window], &all, &|_, _| &[])
-}
-
-/// Calls `act` with each list that this rank has for rank `to` and the number of its window, in the
-/// order of the message.
-fn each_list(
-    windows: &[&WindowCore],
-    lists: &[Lists],
-    to: usize,
-    mut act: impl FnMut(u32, &List, &[(u64, Line)]),
-) {
-    for (window, lists) in windows.iter().zip(lists) {
-        if let Some(list) = lists.for_target(to) {
-            act(window.key.window, list, lists.lines());
-        }
-        if to == window.world.rank {
-            lists.sections().for_each(|(number, list)| act(number, list, &[]));
-        }
-    }
 }
 
 /// Returns the part at the front of `bytes`, and advances `bytes` to the next part.
@@ -167,6 +147,11 @@ pub(super) fn parts(mut bytes: &[u8]) -> Option<Vec<Part<'_>>> {
     Some(parts)
 }
 
+/// Returns all parts of the messages of all ranks, or the rank whose message is not valid.
+fn parts_of(all: &[Vec<u8>]) -> Result<Vec<Vec<Part<'_>>>, usize> {
+    all.iter().enumerate().map(|(from, bytes)| parts(bytes).ok_or(from)).collect()
+}
+
 /// Returns the conflicts on the elements of `me` in the messages of all ranks.
 ///
 /// # Errors
@@ -177,11 +162,10 @@ pub(super) fn conflicts(
     all: &[Vec<u8>],
     records: &Records<'_>,
 ) -> Result<Vec<Conflict>, usize> {
-    let all = all.iter().enumerate().map(|(from, bytes)| parts(bytes).ok_or(from));
-    let all = all.collect::<Result<Vec<_>, usize>>()?;
+    let all = parts_of(all)?;
     let mut found = Vec::new();
     for window in windows {
-        if is_hit(me, window, &all, records)? {
+        if may_conflict(me, window, &all, records)? {
             compare(me, window, &all, records, &mut found)?;
         }
     }
@@ -189,53 +173,71 @@ pub(super) fn conflicts(
 }
 
 /// Returns the first rank other than `me` whose message lists a put or an accumulate into the
-/// window, with the line if it was sent.
-pub(super) fn first_write(me: usize, window: &WindowCore, all: &[Vec<u8>]) -> Option<(usize, Site)> {
-    all.iter().enumerate().filter(|(from, _)| *from != me).find_map(|(from, bytes)| {
-        let parts = parts(bytes)?;
-        let mut own = parts.iter().filter(|part| part.window == u64::from(window.key.window));
-        own.find_map(|part| {
-            let write = part.list.entries().flatten().find(|entry| entry.kind != Some(Kind::Get))?;
-            let line = match write.what {
-                What::Records(..) => part.lines.first().map(|(_, site)| site),
-                _ => part.sites.get(write.site),
-            };
-            Some((from, line.cloned().unwrap_or_default()))
-        })
-    })
-}
-
-/// Returns the entries of the window, each with the rank that sent it and the part of the message
-/// that it is in.
-fn entries<'a, 'b>(
+/// window, with the line.
+pub(super) fn first_write(
+    me: usize,
     window: &WindowCore,
-    all: &'a [Vec<Part<'b>>],
-) -> impl Iterator<Item = (usize, &'a Part<'b>, Option<Entry<'b>>)> {
-    let number = u64::from(window.key.window);
-    let all = all.iter().enumerate().flat_map(|(from, parts)| parts.iter().map(move |part| (from, part)));
-    let own = all.filter(move |(_, part)| part.window == number);
-    own.flat_map(|(from, part)| part.list.entries().map(move |entry| (from, part, entry)))
+    all: &[Vec<u8>],
+    records: &Records<'_>,
+) -> Option<(usize, Site)> {
+    let accesses = touching(me, window, &parts_of(all).ok()?, records).ok()?;
+    let write = accesses.into_iter().find(|access| access.by.0 != me && access.kind != Kind::Get)?;
+    Some((write.by.0, write.site))
 }
 
-/// Returns whether the window is accumulated into with one operator, and nothing else.
-fn is_one_operator(window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
-    let mut one = None;
-    entries(window, all).all(|(.., entry)| {
-        let kind = entry.and_then(|entry| entry.kind);
-        matches!(kind, Some(kind @ Kind::Accumulate(_)) if *one.get_or_insert(kind) == kind)
-    })
+/// An access to elements of a part, as its origin lists it.
+struct Listed<'a> {
+    touched: Touched<'a>,
+    kind: Kind,
+    /// The rank that calls the operation, and the number of the operation there.
+    by: (usize, usize),
+    site: &'a Site,
 }
 
-/// Returns the records that an entry represents.
+/// Calls `act` with all accesses to the part of `me` of `window`, by rank, then by number.
 ///
 /// # Errors
-/// The rank that sent the entry, if it has no such records.
-fn of_entry<'r>(
-    records: &Records<'r>,
-    (from, window): (usize, &WindowCore),
-    (first, count): (usize, usize),
-) -> Result<&'r [Record], usize> {
-    records(from, window).get(first..first + count).ok_or(from)
+/// The rank whose message is not valid.
+fn each_access(
+    me: usize,
+    window: &WindowCore,
+    all: &[Vec<Part<'_>>],
+    records: &Records<'_>,
+    mut act: impl FnMut(Listed<'_>),
+) -> Result<(), usize> {
+    let (len, size) = (window.peers[me].len, window.element.size as usize);
+    for (from, parts) in all.iter().enumerate() {
+        let mut next = 0;
+        for part in parts.iter().filter(|part| part.window == u64::from(window.key.window)) {
+            for entry in part.list.entries() {
+                let entry = entry.ok_or(from)?;
+                if let What::Records(first, count) = entry.what {
+                    let all = records(from, window).get(first..first + count).ok_or(from)?;
+                    for (_, head) in plain(all, size) {
+                        let kind = kind_of(head.code()).filter(|_| head.at() < len).ok_or(from)?;
+                        let line = part.lines.iter().find(|(bits, _)| *bits == line_of(head));
+                        let (_, site) = line.ok_or(from)?;
+                        act(Listed { touched: Touched::Run(head.at(), 1), kind, by: (from, next), site });
+                        next += 1;
+                    }
+                    continue;
+                }
+                let site = part.sites.get(entry.site).ok_or(from)?;
+                let by = (from, if entry.same { next.saturating_sub(1) } else { next });
+                next = by.1 + 1;
+                match entry.what {
+                    What::Run(at, count) if at + count <= len => {
+                        act(Listed { touched: Touched::Run(at, count), kind: entry.kind, by, site });
+                    }
+                    _ => {
+                        let elements = inside(&entry, len).ok_or(from)?;
+                        act(Listed { touched: Touched::Type(&elements), kind: entry.kind, by, site });
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether all operations that touch elements of the window are of one other rank, and were
@@ -250,42 +252,14 @@ fn is_of_one(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> bool {
     }
 }
 
-/// Returns whether some of the accesses to elements of the window conflict, or may, if there are
-/// few of them; otherwise `None`.
+/// Returns whether some accesses to elements of the window conflict, or may.
+///
+/// The elements are marked, unless one rank alone has touched elements and has compared its
+/// operations itself.
 ///
 /// # Errors
-/// As [`of_entry`].
-fn few_conflict(me: usize, window: &WindowCore, all: &[Vec<Part<'_>>]) -> Result<Option<bool>, usize> {
-    /// With more accesses than this, they are marked instead of compared with each other.
-    const FEW: usize = 8;
-    /// With more pieces of datatypes than this in total, they are marked: comparing two long lists
-    /// means sorting them.
-    const PIECES: usize = 64;
-    let entries = || entries(window, all).take(FEW + 1);
-    let is_one = |entry: &Entry<'_>| !matches!(entry.what, What::Records(..));
-    if entries().count() > FEW || !entries().all(|(.., entry)| entry.as_ref().is_none_or(is_one)) {
-        return Ok(None);
-    }
-    let len = window.peers[me].len;
-    let mut touched: SmallVec<[(Kind, Datatype); FEW]> = SmallVec::new();
-    for (from, _, entry) in entries() {
-        let entry = entry.ok_or(from)?;
-        touched.push((entry.kind.ok_or(from)?, inside(&entry, len).ok_or(from)?));
-    }
-    if touched.iter().map(|(_, elements)| elements.pieces().len()).sum::<usize>() > PIECES {
-        return Ok(None);
-    }
-    let conflicts = |i: usize, (kind, elements): &(Kind, Datatype)| {
-        touched[..i].iter().any(|(other, others)| conflict(*kind, *other) && elements.overlaps(others))
-    };
-    Ok(Some(touched.iter().enumerate().any(|(i, one)| conflicts(i, one))))
-}
-
-/// Marks the elements of the window. Returns whether an access did not fit the mark of its element.
-///
-/// Nothing is marked if one rank alone has touched elements and has compared its operations itself,
-/// or if there are few accesses.
-fn is_hit(
+/// As [`each_access`].
+fn may_conflict(
     me: usize,
     window: &WindowCore,
     all: &[Vec<Part<'_>>],
@@ -294,70 +268,18 @@ fn is_hit(
     if is_of_one(me, window, all) {
         return Ok(false);
     }
-    if let Some(is_hit) = few_conflict(me, window, all)? {
-        return Ok(is_hit);
-    }
-    let (len, size) = (window.peers[me].len, window.element.size as usize);
-    let skips_records = is_one_operator(window, all);
-    let marks = &mut *window.checked.marks();
-    marks.begin(len);
-    let mut hit = false;
-    for (from, _, entry) in entries(window, all) {
-        let entry = entry.ok_or(from)?;
-        match (entry.what, entry.kind) {
-            (What::Run(at, count), Some(kind)) => {
-                if at + count > len {
-                    return Err(from);
-                }
-                hit |= match count {
-                    1 => marks.touch_one(at, kind),
-                    _ => marks.touch(at..at + count, kind),
-                };
-            }
-            (What::Type(_), Some(kind)) => {
-                let elements = inside(&entry, len).ok_or(from)?;
-                if elements.run_count() > MOST_RUNS {
-                    hit = true;
-                    continue;
-                }
-                for (at, count) in elements.run_iter() {
-                    let at = at as usize;
-                    hit |= marks.touch(at..at + count, kind);
-                }
-            }
-            (What::Records(first, count), _) => {
-                let records = of_entry(records, (from, window), (first, count))?;
-                hit |= !skips_records && mark_records(marks, records, len, size).ok_or(from)?;
-            }
-            _ => return Err(from),
-        }
-    }
-    Ok(hit)
-}
-
-/// Marks the elements of these records, of elements of `size` bytes. Returns whether one did not
-/// fit, or `None` if one is not in the window of `len` elements.
-fn mark_records(marks: &mut Marks, records: &[Record], len: usize, size: usize) -> Option<bool> {
-    let (mut hit, mut left) = (false, records);
-    while let Some((skipped, first)) = plain(left, size).next() {
-        left = &left[skipped..];
-        // Usually all have one code, so its kind is found once.
-        let code = first.code();
-        let (kind, mut done) = (kind_of(code)?, 0);
-        let at = |record: &Record| Head(record.head).at_of(code);
-        let own = left.iter().take_while(|record| at(record) < len).map(|record| {
-            // The origin wrote the records last, so each line comes from the origin's cache.
-            kernel::fetch(std::ptr::from_ref(record).wrapping_add(AHEAD));
-            done += 1;
-            at(record)
-        });
-        hit |= marks.touch_each(own, left.len(), kind);
-        if done == 0 {
-            return None;
-        }
-        left = &left[done..];
-    }
-    Some(hit)
+    let Some(marks) = window.checked.marks_on(me, window.peers[me].len) else { return Ok(true) };
+    // These are the marks of this rank's calls on its own part, of which none follows in this epoch.
+    marks.renew();
+    let mut fits = true;
+    each_access(me, window, all, records, |Listed { touched, kind, .. }| {
+        fits &= match touched {
+            Touched::Run(at, 1) if marks.touch_one(at, kind, || true) => true,
+            Touched::Type(elements) if elements.run_count() > MOST_RUNS => false,
+            _ => marks.touch(kind, touched),
+        };
+    })?;
+    Ok(!fits)
 }
 
 /// Returns the elements of an entry, if the window of `len` elements has them all.
@@ -375,42 +297,20 @@ pub(super) struct Touching {
 }
 
 /// Returns all accesses to the part of `me` of `window`, by rank, then by number.
+///
+/// # Errors
+/// As [`each_access`].
 pub(super) fn touching(
     me: usize,
     window: &WindowCore,
     all: &[Vec<Part<'_>>],
     records: &Records<'_>,
 ) -> Result<Vec<Touching>, usize> {
-    let (len, size) = (window.peers[me].len, window.element.size as usize);
-    let mut touched = Vec::new();
-    for (from, parts) in all.iter().enumerate() {
-        let (mut before, mut operation) = (0, 0);
-        for part in parts {
-            let here = part.window == u64::from(window.key.window);
-            let mut next = before;
-            for entry in part.list.entries() {
-                let entry = entry.ok_or(from)?;
-                operation = if entry.same { operation } else { before + entry.number };
-                next = before + entry.number + 1;
-                if let What::Records(first, count) = entry.what {
-                    next += count;
-                    let own = if here { of_entry(records, (from, window), (first, count))? } else { &[] };
-                    for (place, head) in plain(own, size) {
-                        let kind = kind_of(head.code()).filter(|_| head.at() < len).ok_or(from)?;
-                        let elements = Datatype::run(head.at()..head.at() + 1);
-                        let site = line_of_record(part, line_of(head));
-                        touched.push(Touching { elements, kind, by: (from, operation + 1 + place), site });
-                    }
-                } else if here {
-                    let (elements, kind) = (inside(&entry, len).ok_or(from)?, entry.kind.ok_or(from)?);
-                    let site = part.sites.get(entry.site).cloned().unwrap_or_default();
-                    touched.push(Touching { elements, kind, by: (from, operation), site });
-                }
-            }
-            before = next;
-        }
-    }
-    Ok(touched)
+    let mut found = Vec::new();
+    each_access(me, window, all, records, |Listed { touched, kind, by, site }| {
+        found.push(Touching { elements: touched.to_datatype(), kind, by, site: site.clone() });
+    })?;
+    Ok(found)
 }
 
 /// Adds to `found` the conflicts of other ranks' operations with what this rank has stored (as a
@@ -423,9 +323,7 @@ pub(super) fn with_local(
     (local, runs, site): (Kind, &[Range<usize>], &Site),
     found: &mut Vec<Conflict>,
 ) -> Result<(), usize> {
-    let all = all.iter().enumerate().map(|(from, bytes)| parts(bytes).ok_or(from));
-    let all = all.collect::<Result<Vec<_>, usize>>()?;
-    for touching in touching(me, window, &all, records)? {
+    for touching in touching(me, window, &parts_of(all)?, records)? {
         let (origin, operation) = touching.by;
         let Touching { elements, kind, site: line, .. } = touching;
         if origin != me {
@@ -506,46 +404,4 @@ fn compare(
         if found.len() >= MOST { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     Ok(())
-}
-
-/// Returns the line of a record that keeps these bits of it. If lines were not sent, the line has
-/// no file, and its column is the bits.
-fn line_of_record(part: &Part<'_>, bits: u64) -> Site {
-    let told = part.lines.iter().find(|(other, _)| *other == bits);
-    told.map_or_else(|| Site { column: bits as u32 + 1, ..Site::default() }, |(_, site)| site.clone())
-}
-
-/// Returns the lines of this rank's operations in `conflicts`, in order.
-pub(super) fn lines(me: usize, windows: &[&WindowCore], lists: &[Lists], conflicts: &[Conflict]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for conflict in conflicts {
-        for touch in conflict.between.iter().filter(|touch| touch.origin == me) {
-            let (mut before, mut found): (usize, Option<Line>) = (0, None);
-            each_list(windows, lists, conflict.rank, |_, list, lines| {
-                let number = touch.operation.checked_sub(before);
-                found = found.or_else(|| number.and_then(|number| list.site_of(number)));
-                before += list.numbers();
-                // The target of a record has only the bits that the record keeps of its line.
-                let of_record = |(bits, _): &&(u64, Line)| touch.site.column as u64 == bits + 1;
-                if touch.site.line == 0 && touch.operation < before {
-                    found = found.or_else(|| lines.iter().find(of_record).map(|(_, site)| *site));
-                }
-            });
-            match found {
-                Some(site) => write_site(&mut out, site.file(), site.line(), site.column()),
-                None => write_site(&mut out, "", 0, 0),
-            }
-        }
-    }
-    out
-}
-
-/// Gives the operations in `conflicts` the lines that each rank has sent.
-pub(super) fn name_lines(conflicts: &mut [Conflict], lines: &[Vec<u8>]) {
-    let mut lines: Vec<&[u8]> = lines.iter().map(Vec::as_slice).collect();
-    for touch in conflicts.iter_mut().flat_map(|conflict| &mut conflict.between) {
-        if let Some(site) = lines.get_mut(touch.origin).and_then(read_site) {
-            touch.site = site;
-        }
-    }
 }

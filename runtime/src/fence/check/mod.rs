@@ -5,9 +5,7 @@
 //! other rank ([`find`] defines the form). Each rank looks for conflicts on the elements that it
 //! owns. A rank that finds some fails in the fence, as a rank without memory for its puts does, so
 //! all ranks see the failure and nothing is applied. Its report of the failure contains the
-//! conflicts, so each rank that is part of one returns an error that names it. If lines were not
-//! exchanged before, all ranks then make one more exchange for them: all have received the same
-//! conflicts, unless the world has ended.
+//! conflicts, so each rank that is part of one returns an error that names it.
 //!
 //! - W1 to W6: the exchanges fence no window, each is complete in itself, and the fence is
 //!   unchanged.
@@ -24,14 +22,13 @@ mod stores;
 mod told;
 
 pub(crate) use crate::state::check::Under;
-pub(crate) use calls::{call, fits, of_access, touch, writes_once};
+pub(crate) use calls::{call, of_access, touch, writes_once};
 pub(crate) use find::{conflicts_of, message_of};
 pub(crate) use order::{Orders, ordered, tell_times};
 pub(crate) use stores::{before_run, exposed, posted};
 pub(crate) use told::{found, is_blind, of_checked, tell};
 
 use super::{discard, fence_unchecked};
-use crate::collect::checked::Lists;
 use crate::protocol::call::handler_of;
 use crate::state::call::Call;
 use crate::state::check::Check;
@@ -45,8 +42,6 @@ use std::panic::Location;
 
 /// Part of the hash of the first exchange, combined with the kind of check.
 const CHECKED: u64 = 0xc4ec_4ed0_9a3e_0000;
-/// Part of the hash of the exchange of lines.
-const LINES: u64 = 0xc4ec_4ed0_11e5_0000;
 
 /// Returns whether a fence of these windows is checked. The answer is the same on all ranks.
 #[inline(always)]
@@ -59,9 +54,8 @@ fn exchange(world: &WorldCore, call: &Call, hash: u64) -> Call {
     let call = world.supersteps.call(call);
     let check = world.checks.checking.borrow().check;
     let name = match check {
-        Check::Log => "a fence with FENCEPOST_CHECK=log",
         Check::Mpi => "a fence with FENCEPOST_CHECK=mpi",
-        _ => "a fence with FENCEPOST_CHECK=mark",
+        _ => "a fence with FENCEPOST_CHECK=conflicts",
     };
     Call { hash: call.hash ^ hash ^ check as u64, name: Some(name), ..call }
 }
@@ -79,10 +73,10 @@ pub(super) fn fence(
     if foreign || world.admits(call).is_err() || is_matched() {
         return fence_unchecked(world, windows, call, failed);
     }
-    let mut lists: Vec<Lists> = windows.iter().map(|window| taken(window)).collect();
-    let result = match before(world, windows, &mut lists, call, failed) {
-        Ok(failed) => fence_unchecked(world, windows, call, failed)
-            .map_err(|error| after(world, windows, &lists, call, error)),
+    let result = match before(world, windows, call, failed) {
+        Ok(failed) => {
+            fence_unchecked(world, windows, call, failed).map_err(|error| after(world, call, error))
+        }
         Err(error) => {
             if world.supersteps.is_any_running() {
                 world.supersteps.fenced(true);
@@ -91,7 +85,6 @@ pub(super) fn fence(
             Err(error)
         }
     };
-    windows.iter().zip(lists).for_each(|(window, lists)| window.checked.give_back(lists));
     for window in windows {
         window.checked.no_put.set(None); // its assertion was about the epoch that has ended
         begins(window, call.site);
@@ -114,42 +107,24 @@ pub(crate) fn begins(window: &WindowCore, site: &'static Location<'static>) {
     stores::begins(window, site);
 }
 
-/// Returns all that was called on the window, including the accesses that represent its records.
-fn taken(window: &WindowCore) -> Lists {
-    window.count();
-    let mut lists = window.checked.take();
-    let plain = &window.checked.plain;
-    lists.close(plain, window.world.size, |target| window.records_that_stay(target));
-    // A window that is named twice in a fence has nothing the second time.
-    plain.clear();
-    lists
-}
-
 /// Looks for conflicts in an exchange of all ranks, unless this rank has `failed` before. Returns
 /// the error with which this rank takes part in the fence.
 fn before(
     world: &WorldCore,
     windows: &[&WindowCore],
-    lists: &mut [Lists],
     call: &Call,
     failed: Option<Error>,
 ) -> Result<Option<Error>> {
-    let with_lines = world.checks.checking.borrow().check.tells_lines();
     let of_sections = sections::conflicts(world, windows);
     let local = stores::of(world, windows);
     world.checks.begin(Vec::new());
     // Records that are still to be filled from sections change before the fence.
     let change = windows.iter().any(|window| window.elements.get() || window.of_other.get().is_some());
     let shares = |rank: usize| rank == world.rank || world.endpoint.borrow().shares(rank);
-    let mut own: Vec<Vec<u8>> = (0..world.size)
-        .map(|to| match failed {
-            Some(_) => Vec::new(),
-            None => {
-                let in_place = to == world.rank || shares(to) && !change;
-                find::message(windows, lists, to, with_lines, in_place)
-            }
-        })
-        .collect();
+    let mut own = find::messages(world, windows, |to| to == world.rank || shares(to) && !change);
+    if failed.is_some() {
+        own.fill(Vec::new());
+    }
     let others = (0..world.size).filter(|&to| to != world.rank);
     let gives: Vec<_> = others.map(|to| (Some(to), &own[to][..])).collect();
     let called = exchange(world, call, CHECKED);
@@ -180,13 +155,13 @@ fn before(
             Ok(found)
         })
         .map_err(|from| world.corrupt(&mut world.endpoint.borrow_mut(), from, call))?;
-    if let Some(error) = promised::broken(world, windows, &all, call) {
+    if let Some(error) = promised::broken(world, windows, &all, &records, call) {
         return Ok(Some(error));
     }
     if found.is_empty() {
         return Ok(None);
     }
-    if with_lines && told::passes(world, handler_of(world, windows), &found, Under::Fence, call) {
+    if told::passes(world, handler_of(world, windows), &found, Under::Fence, call) {
         report::append(world, found.iter());
         return Ok(None);
     }
@@ -199,7 +174,7 @@ fn before(
 /// this rank is part of conflicts, the error names them; if only other ranks are, it names one of
 /// theirs. It is `error` itself if there are no conflicts, or if this rank has failed for another
 /// reason.
-fn after(world: &WorldCore, windows: &[&WindowCore], lists: &[Lists], call: &Call, error: Error) -> Error {
+fn after(world: &WorldCore, call: &Call, error: Error) -> Error {
     let me = world.rank;
     let all = world.checks.take(me);
     if all.is_empty() || error.world_ended() {
@@ -209,16 +184,7 @@ fn after(world: &WorldCore, windows: &[&WindowCore], lists: &[Lists], call: &Cal
         all.iter().map(|(rank, bytes)| of_rank(*rank, world.size, bytes)).collect();
     // A rank that sends nonsense is not believed, and its bytes are no reason to replace the error
     // that exists already.
-    let Some(mut conflicts) = decoded.map(|all| all.concat()) else { return error };
-    if !world.checks.checking.borrow().check.tells_lines() {
-        let called = exchange(world, call, LINES);
-        let own = find::lines(me, windows, lists, &conflicts);
-        match world.meet(&called, &own) {
-            Ok(lines) => find::name_lines(&mut conflicts, &lines),
-            Err(lost) if lost.world_ended() => return lost,
-            Err(_) => {}
-        }
-    }
+    let Some(conflicts) = decoded.map(|all| all.concat()) else { return error };
     let is_part =
         |conflict: &Conflict| conflict.rank == me || conflict.between.iter().any(|touch| touch.origin == me);
     report::append(world, conflicts.iter().filter(|conflict| conflict.rank == me));
@@ -258,9 +224,11 @@ mod tests {
             TransportKind::Sim(SimConfig::default()),
         ];
         for transport in transports {
-            for (others, one) in
-                [(Check::Off, Check::Log), (Check::Mark, Check::Log), (Check::Log, Check::Calls)]
-            {
+            for (others, one) in [
+                (Check::Off, Check::Conflicts),
+                (Check::Mpi, Check::Conflicts),
+                (Check::Conflicts, Check::Calls),
+            ] {
                 let run = ranks(3).transport(transport.clone()).run(|world| {
                     let check = if world.rank() == 1 { one } else { others };
                     world.core().checks.set(Checking { check, ..Checking::default() });

@@ -1,7 +1,7 @@
 //! Checks of what a program asserts at its fences, where they are requested (planner/README.md,
 //! 35).
 
-use super::find;
+use super::find::{self, Records};
 use super::stores::part;
 use crate::state::assertions::Assertions;
 use crate::state::call::Call;
@@ -58,14 +58,14 @@ pub(super) fn broken(
     world: &WorldCore,
     windows: &[&WindowCore],
     all: &[Vec<u8>],
+    records: &Records<'_>,
     call: &Call,
 ) -> Option<Error> {
     windows.iter().find_map(|window| {
         let promised = window.checked.no_put.get()?;
-        let (from, site) = find::first_write(world.rank, window, all)?;
-        let line = if site.line > 0 { format!(", at {site},") } else { String::new() };
+        let (from, site) = find::first_write(world.rank, window, all, records)?;
         let message = format!(
-            "NOPUT was asserted at {}:{}, and rank {from} puts or accumulates{line} into this rank's part of window {}: nothing was applied",
+            "NOPUT was asserted at {}:{}, and rank {from} puts or accumulates, at {site}, into this rank's part of window {}: nothing was applied",
             promised.file(),
             promised.line(),
             window.key.window

@@ -2,7 +2,8 @@
 //! lock, where conflicts are looked for. It uses this itself if it reaches the part, and otherwise
 //! sends it to the attendant of the target.
 
-use crate::collect::checked::{code, kind, word};
+use crate::collect::checked::word;
+use crate::collect::kinds::{code, kind};
 use crate::state::clock;
 use crate::state::conflicts::{read_site, write_site};
 use fencepost_planner::datatype::Datatype;

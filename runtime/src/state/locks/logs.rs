@@ -28,7 +28,7 @@
 //!        6 number of the operation; 7 the time of its origin when it was called
 //! ```
 
-use crate::collect::checked::{code, kind};
+use crate::collect::kinds::{code, kind};
 use crate::state::conflicts::MOST;
 use crate::state::locks::entering::{Called, Entering, ShortCall};
 use fencepost_planner::conflicts::{Conflict, Touch, breaks_disjoint, conflict};
