@@ -14,6 +14,7 @@
 
 #[cfg(not(loom))]
 mod api;
+mod check;
 mod collect;
 #[cfg(not(loom))]
 mod exchange;
@@ -46,13 +47,13 @@ mod names {
     pub use crate::api::requests::set::{Completed, Outcome, RequestSet, SomeFailed};
     pub use crate::api::run::{Ranks, collect, ranks, run};
     pub use crate::api::scoped;
+    pub use crate::check::kept::checks::Check;
     pub use crate::collect::operation::{
         Get, Put, Section, SliceSource, Source, TargetRegion, WindowSection,
     };
     pub use crate::collect::ticket::Ticket;
     pub use crate::kernel::element::{Element, ValueAt};
     pub use crate::state::assertions::Assertions;
-    pub use crate::state::check::Check;
     pub use crate::state::handler::ErrorHandler;
     pub use crate::state::hints::Hints;
     pub use crate::state::messages::status::{Any, Sources, Status, Tags};

@@ -100,11 +100,15 @@ impl Arrows {
         Self { uses }
     }
 
-    /// Arrows from a folder to one that is not below it, where `floors` has all folders, the lowest first.
+    /// Arrows from a folder to one that is not below it, where `floors` has all folders, the lowest first. A file is on the
+    /// floor of the innermost folder that has one.
     pub fn upward(&self, floors: &[&str]) -> Vec<String> {
-        let folder = |file: &str| file.split('/').next().unwrap_or_default().to_owned();
         let floor = |file: &str| {
-            let at = floors.iter().position(|floor| *floor == folder(file));
+            let is_in = |folder: &&str| {
+                file.strip_prefix(*folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            let innermost = floors.iter().filter(|folder| is_in(folder)).max_by_key(|folder| folder.len());
+            let at = floors.iter().position(|folder| Some(folder) == innermost);
             at.unwrap_or_else(|| panic!("{file} is on no floor"))
         };
         let arrows = self.uses.iter().flat_map(|(from, to)| to.iter().map(move |to| (from, to)));
@@ -169,5 +173,16 @@ mod tests {
     fn an_arrow_that_runs_up_is_seen() {
         let arrows = arrows(&[("low/a.rs", "use crate::high::b;"), ("high/b.rs", "use crate::low::a;")]);
         assert_eq!(arrows.upward(&["low", "high"]), ["low/a.rs uses high/b.rs"]);
+    }
+
+    #[test]
+    fn a_folder_may_have_another_floor_than_the_folder_around_it() {
+        let arrows = arrows(&[
+            ("x/a.rs", "use crate::y::b; use crate::x::low::c;"),
+            ("y/b.rs", "use crate::x::low::c;"),
+            ("x/low/c.rs", ""),
+        ]);
+        assert_eq!(arrows.upward(&["x/low", "y", "x"]), Vec::<String>::new());
+        assert_eq!(arrows.upward(&["x", "x/low", "y"]), ["x/a.rs uses x/low/c.rs", "x/a.rs uses y/b.rs"]);
     }
 }

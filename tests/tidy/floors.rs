@@ -4,12 +4,15 @@ use crate::arrows::Arrows;
 use crate::root;
 use std::collections::BTreeSet;
 
-/// The folders of the runtime, the lowest first: a file uses its own floor and those below.
-const FLOORS: [&str; 11] = [
+/// The folders of the runtime, the lowest first: a file uses its own floor and those below. What is
+/// in a folder that has a floor of its own is not on that of the folder around it.
+const FLOORS: [&str; 13] = [
     "kernel",
     "collect",
+    "check/kept",
     "state",
     "protocol",
+    "check",
     "fence",
     "exchange",
     "locks",

@@ -2,7 +2,7 @@
 
 use crate::api::exposed::Exposed;
 use crate::api::group::Group;
-use crate::collect::batch::Collected;
+use crate::check::exposures;
 use crate::collect::limits::most_operations;
 use crate::collect::operation::{
     Collect, One, Operation, Put, Site, SliceSource, SourceData, TargetRegion, WindowKey,
@@ -11,6 +11,7 @@ use crate::collect::outbox::{DISPLACEMENTS, DatatypeOperation, DatatypeSource, H
 use crate::collect::ticket::{Slot, Ticket};
 use crate::exchange;
 use crate::kernel::element::{Element, element_type};
+use crate::state::batch::Collected;
 use crate::state::call::Call;
 use crate::state::exchange::Opened;
 use crate::state::window::{Window, WindowCore};
@@ -199,7 +200,7 @@ impl<T: Element> Access<T> {
         let opened = &mut *self.opened.borrow_mut();
         let batch = batch(opened, core, target, site)?;
         if len > 0 {
-            exchange::may_call(core, batch, (Kind::Get, target, &remote), site)?;
+            exposures::may_call(core, batch, (Kind::Get, target, &remote), site)?;
             batch.get(remote, slot.clone(), site);
         }
         Ok(Ticket::new(slot, len, site))
@@ -239,7 +240,7 @@ impl<T: Element> Access<T> {
             );
             return Err(core.error(ErrorClass::Size, message, site));
         }
-        exchange::may_call(core, batch, (kind, target, &remote), site)?;
+        exposures::may_call(core, batch, (kind, target, &remote), site)?;
         let single =
             remote.as_run().filter(|run| count == 1 && bytes.len() <= 8 && run.start < DISPLACEMENTS as i64);
         if let Some(run) = single {

@@ -2,7 +2,8 @@
 //! part.
 
 use crate::api::refused::Refused;
-use crate::collect::checked::Checked;
+use crate::check;
+use crate::check::kept::lists::Checked;
 use crate::collect::fast_path::FastPath;
 use crate::collect::log::LogWriter;
 use crate::collect::operation::WindowKey;
@@ -123,7 +124,7 @@ impl WindowCore {
             self.observed.set(true);
             self.allow(true);
         }
-        fence::check::begins(self, site);
+        check::begins(self, site);
     }
 }
 

@@ -1,14 +1,14 @@
 //! How a call on a [`Window`] is collected: as a record if a record can express all of it,
 //! otherwise described by datatypes.
 
+use crate::check;
+use crate::check::kept::touched::Touched;
 use crate::collect::operation::{Collect, One, Operation, Site, SourceData, TargetRegion, WindowKey};
 use crate::collect::outbox::{
     DISPLACEMENTS, DatatypeOperation, DatatypeSource, ELEMENT, Head, RUN, Run, code_of,
 };
 use crate::collect::pending::{Asking, DatatypeGet, Get, Into as Landing};
 use crate::collect::ticket::Slot;
-use crate::collect::touched::Touched;
-use crate::fence::check;
 use crate::kernel::element::{Element, element_type};
 use crate::kernel::pack;
 use crate::state::bounds::in_slice;

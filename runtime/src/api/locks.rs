@@ -3,7 +3,7 @@
 use crate::api::allocate::{window_of, zeroed};
 use crate::api::locked::Locked;
 use crate::api::refused::Refused;
-use crate::fence::check::tell;
+use crate::check::tell;
 use crate::kernel::element::Element;
 use crate::locks::LockCore;
 use crate::state::call::{Call, codes};

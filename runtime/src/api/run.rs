@@ -1,7 +1,7 @@
 //! [`run()`], [`collect`] and [`ranks`]: how a program enters a world.
 
 use crate::api::launch::{launch, process};
-use crate::state::check::{Check, Checking, Report};
+use crate::check::kept::checks::{Check, Checking, Report};
 use crate::state::environment;
 use crate::state::handler::is_secondary_failure;
 use crate::state::messages::limits::Limits;

@@ -1,5 +1,6 @@
 //! The methods of [`World`] for fences, barriers and settings, and those that describe it.
 
+use crate::check;
 use crate::fence;
 use crate::protocol::call::handler_of;
 use crate::state::assertions::Assertions;
@@ -119,10 +120,10 @@ impl World {
     #[doc(alias = "MPI_Barrier")]
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
-        let call = fence::check::of_checked(&self.core, Call::named(codes::BARRIER, "World::barrier"));
+        let call = check::of_checked(&self.core, Call::named(codes::BARRIER, "World::barrier"));
         self.core.calls.begin();
         let met = fence::fence(&self.core, &[], &call, None);
-        self.core.handler.report(met.and_then(|()| fence::check::tell(&self.core, &call)))
+        self.core.handler.report(met.and_then(|()| check::tell(&self.core, &call)))
     }
 
     /// Describes, in lines of text, what the last successful epoch of this rank did and why.

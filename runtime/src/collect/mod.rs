@@ -1,22 +1,15 @@
 //! The calls of a rank since the last fence, as they are collected: for one rank, without any
 //! protocol.
 
-pub(crate) mod batch;
-pub(crate) mod checked;
 pub(crate) mod description;
 pub(crate) mod fast_path;
-pub(crate) mod kinds;
 pub(crate) mod lent;
 pub(crate) mod limits;
 pub(crate) mod log;
-pub(crate) mod marks;
 pub(crate) mod operands;
 pub mod operation;
 pub(crate) mod outbox;
 pub(crate) mod pending;
-pub(crate) mod plain;
 pub(crate) mod region;
-pub(crate) mod sections;
 pub(crate) mod ticket;
-pub(crate) mod touched;
 pub(crate) mod visits;

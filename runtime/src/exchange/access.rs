@@ -1,12 +1,13 @@
 //! The calls of an origin: start, complete and drop. [`Opened`] has the operations collected in
 //! between.
 
-use crate::collect::batch::{Batch, Collected};
+use crate::check::exposures;
 use crate::collect::lent::Lent;
 use crate::exchange::frames::{of_batch, of_failed, short};
-use crate::exchange::{Site, check, gets, look, look_early, send, take_frames, take_lines, waits_for_itself};
+use crate::exchange::{Site, gets, look, look_early, send, take_frames, take_lines, waits_for_itself};
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, Watch};
+use crate::state::batch::{Batch, Collected};
 use crate::state::call::Call;
 use crate::state::exchange::{Exchange, Opened, Ports, Sent, Target, misfit};
 use crate::state::window::WindowCore;
@@ -282,7 +283,7 @@ fn end(
         return Ok(());
     }
     if wrong.is_none()
-        && let Some((head, bytes)) = check::frame_of(window, Some(&*batch))
+        && let Some((head, bytes)) = exposures::frame_of(window, Some(&*batch))
     {
         if target == world.rank {
             keep_own(exchange, target, head, &bytes)?;

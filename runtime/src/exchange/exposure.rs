@@ -1,8 +1,9 @@
 //! The calls of a target: post, wait and test.
 
+use crate::check::exposures;
 use crate::collect::lent::Lent;
 use crate::exchange::frames::{Came, access_of, apply_short, frame_of, number, of_post, place};
-use crate::exchange::{Site, check, gets, send, waits_for_itself};
+use crate::exchange::{Site, gets, send, waits_for_itself};
 use crate::protocol::exchange::{untouched_by, wait as wait_for};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
@@ -31,7 +32,7 @@ pub(crate) fn post(window: &WindowCore, sources: &Rc<[usize]>, lent: Lent, site:
             exchange.to.of(source).take(source, post);
         } else if lost.is_ok() && (world.checks.is_on() || !in_lines(endpoint, from, source, ports, &posted))
         {
-            if let Some((head, bytes)) = check::frame_of(window, None) {
+            if let Some((head, bytes)) = exposures::frame_of(window, None) {
                 lost = send(world, endpoint, (source, ports.posts), head, &bytes, &mut from.frames);
                 if lost.is_err() {
                     break;
@@ -47,7 +48,7 @@ pub(crate) fn post(window: &WindowCore, sources: &Rc<[usize]>, lent: Lent, site:
     endpoint.flush();
     window.posted.set(true);
     window.forget_part();
-    check::posted(window, &posted.lent, site);
+    exposures::posted(window, &posted.lent, site);
     exchange.posted = Some(posted);
     lost.map_err(|lost| {
         let call = Call { site, ..Call::named(0, "Window::post") };
@@ -253,7 +254,7 @@ fn next(
     ports: Ports,
 ) -> Result<Option<(Frame, bool)>, Lost> {
     let Some((frame, is_frame)) = first(exchange, endpoint, world, source, ports)? else { return Ok(None) };
-    let Some(taken) = check::take_in(world, &frame) else { return Ok(Some((frame, is_frame))) };
+    let Some(taken) = exposures::take_in(world, &frame) else { return Ok(Some((frame, is_frame))) };
     release(exchange, endpoint, world, (source, is_frame), ports);
     exchange.from.of(source).calls = taken.map_err(|wrong| world.refuse(endpoint, source, wrong))?;
     first(exchange, endpoint, world, source, ports)
@@ -379,7 +380,7 @@ fn end(
         let calls = |source: &usize| (*source, std::mem::take(&mut exchange.from.of(*source).calls));
         let told: Vec<_> = posted.sources.iter().map(calls).collect();
         if wrong.is_none() {
-            match check::judge(window, &told, call) {
+            match exposures::judge(window, &told, call) {
                 Ok(judged) => wrong = judged.err(),
                 Err(source) => {
                     let lost = world.refuse(endpoint, source, "it told of calls that no rank makes");
@@ -405,7 +406,7 @@ fn end(
     }
     endpoint.flush();
     window.posted.set(false);
-    check::waited(window, call);
+    exposures::waited(window, call);
     wrong.map_or(Ok(()), Err)
 }
 

@@ -5,13 +5,13 @@
 //! the class of an access that failed; `extra` is the line. A payload ends in the names of the
 //! files that it announces.
 
-use crate::collect::batch::{Collected, misfit_record};
 use crate::collect::description::{Description, FrameHead, describe_by, fill, parts, read_description_by};
 use crate::collect::lent::Lent;
 use crate::collect::operands::{Exposed, Items, Operands};
 use crate::collect::outbox::{DatatypeOperation, DatatypeSource, Head, PUT, op_of};
 use crate::fence::remote::check;
 use crate::protocol::frames::{header, kind};
+use crate::state::batch::{Collected, misfit_record};
 use crate::state::datatypes::{Named, Numbered, write_plain};
 use crate::state::exchange::{Line, Post, Told};
 use crate::state::window::WindowCore;

@@ -1,13 +1,13 @@
 //! Gets of accesses: read in place where memory is reached, otherwise requested from the target's
 //! attendant.
 
-use crate::collect::batch::{Batch, Collected, Get};
 use crate::collect::limits::most_answered;
 use crate::exchange::frames::number;
 use crate::kernel;
 use crate::protocol::exchange::wait;
 use crate::protocol::frames::{header, kind};
 use crate::protocol::stall::{Awaited, Watch};
+use crate::state::batch::{Batch, Collected, Get};
 use crate::state::call::Call;
 use crate::state::datatypes::{Unread, write_plain};
 use crate::state::exchange::{Exchange, Ports, Posted, misfit};

@@ -45,15 +45,14 @@
 //! it any more.
 
 mod access;
-mod check;
 mod exposure;
 mod frames;
 mod gets;
 
 pub(crate) use access::{awaited_target, complete, drop_access, start};
-pub(crate) use check::may_call;
 pub(crate) use exposure::{awaited_source, post, test, wait};
 
+use crate::check::exposures;
 use crate::collect::lent::Lent;
 use crate::state::call::Call;
 use crate::state::exchange::{Exchange, Ports, Post, Target};
@@ -218,7 +217,7 @@ fn take_frames(
     ports: Ports,
 ) -> Result<(), Lost> {
     while let Some(frame) = endpoint.poll(target, ports.posts)? {
-        if let Some(taken) = check::take_in(&window.world, &frame) {
+        if let Some(taken) = exposures::take_in(&window.world, &frame) {
             endpoint.release(target, ports.posts);
             taken.map_err(|wrong| window.world.refuse(endpoint, target, wrong))?;
             continue;

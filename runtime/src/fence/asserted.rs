@@ -1,6 +1,7 @@
 //! Fences at which a program promises something.
 
-use super::{check, fence};
+use super::fence;
+use crate::check;
 use crate::state::assertions::Assertions;
 use crate::state::call::Call;
 use crate::state::window::WindowCore;

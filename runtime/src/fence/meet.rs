@@ -1,7 +1,7 @@
 //! Calls of all ranks that fence no window.
 
-use super::check::tell_times;
 use super::{Fence, INLINE, fence_giving, straight};
+use crate::check::tell_times;
 use crate::protocol::exchange::bytes_of;
 use crate::protocol::frames::kind;
 use crate::state::call::Call;

@@ -85,7 +85,7 @@ mod apart;
 mod apply;
 mod asserted;
 mod census;
-pub(crate) mod check;
+mod checked;
 mod disagree;
 mod gets;
 mod meet;
@@ -102,8 +102,10 @@ mod straight;
 pub(crate) use crate::state::census::INLINE;
 pub(crate) use apply::apply_to;
 pub(crate) use asserted::fence_with;
+pub(crate) use checked::ordered;
 pub(crate) use meet::{Give, Told};
 
+use crate::check;
 use crate::collect::limits::count_more;
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::call::{hash, notification_word};
@@ -170,7 +172,7 @@ pub(crate) fn fence(
     failed: Option<Error>,
 ) -> Result<()> {
     if check::is_checked(world, windows) {
-        return check::fence(world, windows, call, failed);
+        return checked::fence_checked(world, windows, call, failed);
     }
     if let Err(error) = check::tell_times(world, call) {
         discard(windows);

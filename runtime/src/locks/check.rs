@@ -2,17 +2,17 @@
 //!
 //! Each operation is kept with its line, and with what this rank knew to be over when it called it.
 //! When an epoch is carried out and its locks are held, it is first compared with the
-//! [logs](crate::state::locks::logs) of the part, by the rank or the attendant that reaches them.
+//! [logs](crate::check::kept::logs) of the part, by the rank or the attendant that reaches them.
 
+use crate::check;
+use crate::check::kept::checks::{Blind, Checks};
+use crate::check::kept::entering::{Called, Entering, Places, ShortCall};
+use crate::check::kept::learnt::Learnt;
+use crate::check::kept::logs::Findings;
 use crate::collect::visits::Action;
-use crate::fence::check;
 use crate::locks::LockCore;
 use crate::locks::target::{Open, Target, hold_of};
 use crate::state::call::Call;
-use crate::state::check::{Blind, Checks};
-use crate::state::locks::entering::{Called, Entering, Places, ShortCall};
-use crate::state::locks::learnt::Learnt;
-use crate::state::locks::logs::Findings;
 use crate::state::locks::visit::{Others, visit_one};
 use fencepost_planner::Result;
 use fencepost_planner::conflicts::access_to_compare_and_swap;

@@ -29,12 +29,12 @@ mod remote;
 mod take;
 mod target;
 
+use crate::check::kept::clock::read as read_times;
+use crate::check::kept::learnt::Learnt;
 use crate::collect::ticket::Slot;
 use crate::collect::visits::Action;
 use crate::protocol::frames::kind;
 use crate::state::call::Call;
-use crate::state::clock::read as read_times;
-use crate::state::locks::learnt::Learnt;
 use crate::state::locks::request::Request;
 use crate::state::locks::service::{Served, Service};
 use crate::state::locks::visit::{Others, Part};

@@ -1,8 +1,8 @@
 //! [`Exchange`]: the posts and accesses of a window, from the view of one rank.
 
-use crate::collect::batch::Batch;
 use crate::collect::description::Description;
 use crate::collect::lent::Lent;
+use crate::state::batch::Batch;
 use crate::state::by_rank::ByRank;
 use crate::state::datatypes::{Named, Numbered};
 use crate::state::lines::Lines;

@@ -1,6 +1,6 @@
 //! [`Window`]: one rank's part of a distributed array, and the calls on it.
 
-use crate::collect::checked::Checked;
+use crate::check::kept::lists::Checked;
 use crate::collect::fast_path::FastPath;
 use crate::collect::log::LogWriter;
 use crate::collect::operands::Apply;

@@ -1,12 +1,12 @@
 //! [`World`]: a set of ranks that run one program, and what they do together.
 
+use crate::check::kept::checks::Checks;
 use crate::collect::operation::WindowKey;
 use crate::collect::pending::Streaks;
 use crate::state::attendants::Attendants;
 use crate::state::call_sites::CallSites;
 use crate::state::calls::Calls;
 use crate::state::census::Items;
-use crate::state::check::Checks;
 use crate::state::counts::Halving;
 use crate::state::explained::Explained;
 use crate::state::handler::Handler;

@@ -1,7 +1,8 @@
 //! Supersteps that are prepared in a world: all ranks describe one, make its schedules or load
 //! them, and agree.
 
-use crate::fence::{check, fence};
+use crate::check;
+use crate::fence::fence;
 use crate::protocol::call::handler_of;
 use crate::state::call::Call;
 use crate::state::supersteps::RecordedEpoch;

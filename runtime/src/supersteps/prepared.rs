@@ -1,7 +1,7 @@
 //! Prepared supersteps: a verified schedule, voted on once by all ranks, and replayed.
 
+use crate::check;
 use crate::collect::ticket::Slot;
-use crate::fence::check;
 use crate::state::call::Call;
 use crate::state::ports;
 use crate::state::supersteps::{Asked, InFlight, Planned};

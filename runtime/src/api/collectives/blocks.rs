@@ -2,7 +2,7 @@
 //! it.
 
 use super::{lists, of_block};
-use crate::fence::check::Orders;
+use crate::check::order::Orders;
 use crate::kernel::element::Element;
 use crate::state::call::Call;
 use crate::state::world::World;

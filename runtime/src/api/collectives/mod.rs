@@ -40,7 +40,8 @@ mod in_place;
 mod lists;
 mod told;
 
-use crate::fence::check::{Orders, ordered};
+use crate::check::order::Orders;
+use crate::fence::ordered;
 use crate::kernel::element::{Element, element_type};
 use crate::state::call::{Arguments, Array, Call};
 use crate::state::world::World;

@@ -1,9 +1,6 @@
 //! The parts of windows that are locked: their words, the operations on them, and the service for
 //! ranks that do not reach them.
 
-pub(crate) mod entering;
-pub(crate) mod learnt;
-pub(crate) mod logs;
 pub(crate) mod request;
 pub(crate) mod service;
 pub(crate) mod visit;

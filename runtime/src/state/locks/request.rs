@@ -71,7 +71,7 @@ pub(crate) struct Request {
     pub(crate) forms: Vec<usize>,
     /// The line since which the lock is held.
     pub(crate) site: String,
-    /// An [`Entering`](crate::state::locks::entering::Entering), as bytes; empty if nothing is
+    /// An [`Entering`](crate::check::kept::entering::Entering), as bytes; empty if nothing is
     /// checked.
     pub(crate) entering: Vec<u8>,
 }

@@ -7,12 +7,12 @@
 //! which then advances the request; or a rank of this host, which nudges the attendant. An origin
 //! that waits for long asks which rank is in its way; nothing goes on because of that.
 
+use crate::check::kept::clock;
+use crate::check::kept::entering::Entering;
+use crate::check::kept::learnt::Learnt;
+use crate::check::kept::logs::Findings;
 use crate::collect::limits::most_answered;
-use crate::state::clock;
 use crate::state::datatypes::{Numbered, Unread};
-use crate::state::locks::entering::Entering;
-use crate::state::locks::learnt::Learnt;
-use crate::state::locks::logs::Findings;
 use crate::state::locks::request::{Asked, Outcome, Request, answer};
 use crate::state::locks::visit::{Others, Part};
 use crate::state::locks::words::{Presence, Words};

@@ -18,8 +18,8 @@
 //! then, where conflicts are looked for: the logs
 //! ```
 
+use crate::check::kept::logs::Logs;
 use crate::state::hints::Hints;
-use crate::state::locks::logs::Logs;
 use fencepost_planner::element::ElementType;
 use fencepost_transport::{FairLock, Hold, Position};
 use std::panic::Location;

@@ -11,8 +11,8 @@ pub(crate) mod receive;
 pub(crate) mod sending;
 pub(crate) mod status;
 
+use crate::check::kept::clock::OfJob;
 use crate::kernel::waits::{Wait, without};
-use crate::state::clock::OfJob;
 use crate::state::messages::frames::{Envelope, Near};
 use crate::state::messages::limits::Limits;
 use crate::state::messages::outbox::{Left, Outbox, chunk, chunks};

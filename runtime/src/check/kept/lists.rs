@@ -17,12 +17,12 @@
 //! and then a list is sent unchanged. A record contains some bits of its line, so the lines of
 //! records are kept once.
 
-use crate::collect::kinds::{code, kind};
-use crate::collect::marks::Marks;
+use crate::check::kept::kinds::{code, kind};
+use crate::check::kept::marks::Marks;
+use crate::check::kept::records::{kind_of, line_of, plain};
+use crate::check::kept::sections::Sections;
+use crate::check::kept::touched::Touched;
 use crate::collect::outbox::{DISPLACEMENTS, Head};
-use crate::collect::plain::{kind_of, line_of, plain};
-use crate::collect::sections::Sections;
-use crate::collect::touched::Touched;
 use fencepost_planner::conflicts::access_to_section;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Kind;

@@ -4,7 +4,7 @@
 
 use super::find;
 use super::told::is_blind;
-use crate::state::check::{Blind, Check};
+use crate::check::kept::checks::{Blind, Check};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::{Conflict, Incoming};

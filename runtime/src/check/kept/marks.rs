@@ -10,8 +10,8 @@
 //! conflict. Another access does not fit then, until all accesses before it are
 //! [marked](Marks::renew).
 
-use crate::collect::kinds::code;
-use crate::collect::touched::Touched;
+use crate::check::kept::kinds::code;
+use crate::check::kept::touched::Touched;
 use fencepost_planner::ir::pattern::Kind;
 use std::cell::{Cell, OnceCell};
 

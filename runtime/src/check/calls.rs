@@ -8,11 +8,11 @@
 use super::find::{Records, Touching, add_part, parts, touching};
 use super::sections;
 use super::{Under, report};
-use crate::collect::checked::List;
-use crate::collect::marks::Marks;
+use crate::check::kept::conflicts::MOST;
+use crate::check::kept::lists::List;
+use crate::check::kept::marks::Marks;
+use crate::check::kept::touched::Touched;
 use crate::collect::operation::WindowKey;
-use crate::collect::touched::Touched;
-use crate::state::conflicts::MOST;
 use crate::state::window::WindowCore;
 use fencepost_planner::conflicts::{Conflict, Touch, access_to_section, conflict, overwritten};
 use fencepost_planner::datatype::{Datatype, MOST_RUNS};

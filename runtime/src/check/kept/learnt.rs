@@ -1,9 +1,9 @@
 //! [`Learnt`]: what an origin finds out at a part, where conflicts are looked for.
 
-use crate::state::clock;
-use crate::state::conflicts::{decode, encode};
-use crate::state::locks::entering::Entering;
-use crate::state::locks::logs::{Findings, Logs};
+use crate::check::kept::clock;
+use crate::check::kept::conflicts::{decode, encode};
+use crate::check::kept::entering::Entering;
+use crate::check::kept::logs::{Findings, Logs};
 use fencepost_transport::Hold;
 
 /// What an origin knows after it has been at a part, and what was found there.

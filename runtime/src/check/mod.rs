@@ -2,7 +2,7 @@
 //! moves.
 //!
 //! Before the fence itself, the ranks exchange once the accesses that each has requested on each
-//! other rank ([`find`] defines the form). Each rank looks for conflicts on the elements that it
+//! other rank (`find` defines the form). Each rank looks for conflicts on the elements that it
 //! owns. A rank that finds some fails in the fence, as a rank without memory for its puts does, so
 //! all ranks see the failure and nothing is applied. Its report of the failure contains the
 //! conflicts, so each rank that is part of one returns an error that names it.
@@ -13,26 +13,27 @@
 //!   words, so all of them see that they differ.
 
 mod calls;
+mod collected;
+pub(crate) mod exposures;
 mod find;
-mod order;
-pub(super) mod promised;
+pub(crate) mod kept;
+pub(crate) mod order;
+pub(crate) mod promised;
 mod report;
 mod sections;
 mod stores;
 mod told;
 
-pub(crate) use crate::state::check::Under;
-pub(crate) use calls::{call, of_access, touch, writes_once};
-pub(crate) use find::{conflicts_of, message_of};
-pub(crate) use order::{Orders, ordered, tell_times};
-pub(crate) use stores::{before_run, exposed, posted};
+pub(crate) use crate::check::kept::checks::Under;
+pub(crate) use calls::{call, writes_once};
+pub(crate) use order::tell_times;
+pub(crate) use stores::before_run;
 pub(crate) use told::{found, is_blind, of_checked, tell};
 
-use super::{discard, fence_unchecked};
+use crate::check::kept::checks::Check;
+use crate::check::kept::conflicts::{MOST, decode, encode};
 use crate::protocol::call::handler_of;
 use crate::state::call::Call;
-use crate::state::check::Check;
-use crate::state::conflicts::{MOST, decode, encode};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::Conflict;
@@ -45,7 +46,7 @@ const CHECKED: u64 = 0xc4ec_4ed0_9a3e_0000;
 
 /// Returns whether a fence of these windows is checked. The answer is the same on all ranks.
 #[inline(always)]
-pub(super) fn is_checked(world: &WorldCore, windows: &[&WindowCore]) -> bool {
+pub(crate) fn is_checked(world: &WorldCore, windows: &[&WindowCore]) -> bool {
     world.checks.is_on() && windows.iter().any(|window| window.checked.is_on())
 }
 
@@ -60,36 +61,13 @@ fn exchange(world: &WorldCore, call: &Call, hash: u64) -> Call {
     Call { hash: call.hash ^ hash ^ check as u64, name: Some(name), ..call }
 }
 
-/// Fences windows that are checked.
-#[cold]
-pub(super) fn fence(
-    world: &WorldCore,
-    windows: &[&WindowCore],
-    call: &Call,
-    failed: Option<Error>,
-) -> Result<()> {
-    let foreign = windows.iter().any(|window| window.key.world != world.id);
-    let is_matched = || world.supersteps.follows() && world.supersteps.matched(windows).is_some();
-    if foreign || world.admits(call).is_err() || is_matched() {
-        return fence_unchecked(world, windows, call, failed);
-    }
-    let result = match before(world, windows, call, failed) {
-        Ok(failed) => {
-            fence_unchecked(world, windows, call, failed).map_err(|error| after(world, call, error))
-        }
-        Err(error) => {
-            if world.supersteps.is_any_running() {
-                world.supersteps.fenced(true);
-            }
-            discard(windows);
-            Err(error)
-        }
-    };
+/// Notes that the epoch of windows that are checked has ended at this line. The program has the
+/// windows from here on.
+pub(crate) fn ended(windows: &[&WindowCore], site: &'static Location<'static>) {
     for window in windows {
         window.checked.no_put.set(None); // its assertion was about the epoch that has ended
-        begins(window, call.site);
+        begins(window, site);
     }
-    result
 }
 
 /// Notes that the program has the window from here on, after the call at this line.
@@ -109,7 +87,7 @@ pub(crate) fn begins(window: &WindowCore, site: &'static Location<'static>) {
 
 /// Looks for conflicts in an exchange of all ranks, unless this rank has `failed` before. Returns
 /// the error with which this rank takes part in the fence.
-fn before(
+pub(crate) fn before(
     world: &WorldCore,
     windows: &[&WindowCore],
     call: &Call,
@@ -174,7 +152,7 @@ fn before(
 /// this rank is part of conflicts, the error names them; if only other ranks are, it names one of
 /// theirs. It is `error` itself if there are no conflicts, or if this rank has failed for another
 /// reason.
-fn after(world: &WorldCore, call: &Call, error: Error) -> Error {
+pub(crate) fn after(world: &WorldCore, call: &Call, error: Error) -> Error {
     let me = world.rank;
     let all = world.checks.take(me);
     if all.is_empty() || error.world_ended() {
@@ -210,7 +188,7 @@ fn of_rank(rank: usize, ranks: usize, bytes: &[u8]) -> Option<Vec<Conflict>> {
 #[cfg(test)]
 mod tests {
     use crate::api::run::ranks;
-    use crate::state::check::{Check, Checking};
+    use crate::check::kept::checks::{Check, Checking};
     use crate::state::transport_kind::TransportKind;
     use fencepost_planner::ErrorClass;
     use fencepost_transport::SimConfig;

@@ -28,9 +28,9 @@
 //!        6 number of the operation; 7 the time of its origin when it was called
 //! ```
 
-use crate::collect::kinds::{code, kind};
-use crate::state::conflicts::MOST;
-use crate::state::locks::entering::{Called, Entering, ShortCall};
+use crate::check::kept::conflicts::MOST;
+use crate::check::kept::entering::{Called, Entering, ShortCall};
+use crate::check::kept::kinds::{code, kind};
 use fencepost_planner::conflicts::{Conflict, Touch, breaks_disjoint, conflict};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
@@ -695,7 +695,7 @@ fn add(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::clock::after_exchange;
+    use crate::check::kept::clock::after_exchange;
     use fencepost_tests_support::random::Random;
     use std::cell::RefCell;
     use std::collections::BTreeSet;

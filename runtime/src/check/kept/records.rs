@@ -43,9 +43,9 @@ pub(crate) fn plain(records: &[Record], size: usize) -> impl Iterator<Item = (us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::checked::{Checked, List, Sent};
+    use crate::check::kept::lists::{Checked, List, Sent};
+    use crate::check::kept::touched::Touched;
     use crate::collect::outbox::Outbox;
-    use crate::collect::touched::Touched;
     use fencepost_planner::datatype::Datatype;
     use fencepost_planner::element::Op;
     use fencepost_transport::Memory;

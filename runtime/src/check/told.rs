@@ -2,9 +2,9 @@
 //! returns it at once. All others receive it in the next barrier, or when a window is changed over.
 
 use super::{exchange, report};
+use crate::check::kept::checks::{Blind, Under};
+use crate::check::kept::conflicts::{decode, encode};
 use crate::state::call::Call;
-use crate::state::check::{Blind, Under};
-use crate::state::conflicts::{decode, encode};
 use crate::state::handler::Handler;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
@@ -33,7 +33,7 @@ pub(crate) fn found(window: &WindowCore, conflicts: &[Conflict], under: Under, c
         return Ok(());
     }
     let untold = &mut *world.checks.untold.borrow_mut();
-    let room = crate::state::conflicts::MOST.saturating_sub(untold.len());
+    let room = crate::check::kept::conflicts::MOST.saturating_sub(untold.len());
     untold.extend(conflicts.iter().take(room).map(|conflict| (conflict.clone(), under)));
     Err(call.error(world, ErrorClass::RmaConflict, report::text(conflicts, under, false)))
 }

@@ -15,7 +15,7 @@ fn digest(window: &WindowCore) -> [u8; 32] {
 }
 
 /// Returns the error of a fence that asserts NOSTORE, if this rank has stored since the one before.
-pub(in crate::fence) fn stored(
+pub(crate) fn stored(
     world: &WorldCore,
     windows: &[&WindowCore],
     assertions: Assertions,
@@ -46,7 +46,7 @@ pub(super) fn begins(window: &WindowCore) {
 
 /// Records assertions of a fence of these windows that has succeeded, so that the following epoch
 /// is checked.
-pub(in crate::fence) fn promise(windows: &[&WindowCore], assertions: Assertions, call: &Call) {
+pub(crate) fn promise(windows: &[&WindowCore], assertions: Assertions, call: &Call) {
     if assertions.contains(Assertions::NOPUT) {
         windows.iter().for_each(|window| window.checked.no_put.set(Some(call.site)));
     }

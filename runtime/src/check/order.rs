@@ -7,7 +7,6 @@
 //! as it does without the extra one.
 
 use super::stores::is_asked;
-use crate::fence::fail;
 use crate::state::call::Call;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
@@ -41,30 +40,11 @@ impl Orders {
     }
 }
 
-/// Runs a collective whose arguments were `checked` and that has this order. A rank whose arguments
-/// are wrong takes part in the exchange with which the call begins, so that the others see the
-/// failure.
-#[inline]
-pub(crate) fn ordered<R>(
-    world: &WorldCore,
-    orders: Orders,
-    call: &Call,
-    checked: Result<()>,
-    run: impl FnOnce() -> Result<R>,
-) -> Result<R> {
-    if orders != Orders::All && world.checks.is_on() && is_asked(world) {
-        let call = Call { hash: call.hash ^ ORDERED, ..*call };
-        return match checked {
-            Ok(()) => {
-                world.checks.clock.ignoring_exchanges(|| exchange(world, orders, &call).and_then(|()| run()))
-            }
-            Err(error) => Err(world.checks.clock.ignoring_exchanges(|| fail(world, &[], &call, error))),
-        };
-    }
-    match checked {
-        Ok(()) => run(),
-        Err(error) => Err(fail(world, &[], call, error)),
-    }
+/// Returns the call of the exchange with which a collective of this order begins, if only MPI's
+/// order counts and it orders less than all.
+pub(crate) fn first(world: &WorldCore, orders: Orders, call: &Call) -> Option<Call> {
+    let is_first = orders != Orders::All && world.checks.is_on() && is_asked(world);
+    is_first.then_some(Call { hash: call.hash ^ ORDERED, ..*call })
 }
 
 /// Exchanges clocks before all ranks of a world that was split off meet, since the number of their
@@ -84,7 +64,10 @@ pub(crate) fn tell_times(world: &WorldCore, call: &Call) -> Result<()> {
 }
 
 /// Exchanges the clocks, as far as the collective orders.
-fn exchange(world: &WorldCore, orders: Orders, call: &Call) -> Result<()> {
+///
+/// # Errors
+/// Those of an exchange.
+pub(crate) fn exchange(world: &WorldCore, orders: Orders, call: &Call) -> Result<()> {
     let (me, clock) = (world.rank, &world.checks.clock);
     let mut known = Vec::new();
     clock.write_all(me, world.size, &mut known);

@@ -2,10 +2,10 @@
 //! lock, where conflicts are looked for. It uses this itself if it reaches the part, and otherwise
 //! sends it to the attendant of the target.
 
-use crate::collect::checked::word;
-use crate::collect::kinds::{code, kind};
-use crate::state::clock;
-use crate::state::conflicts::{read_site, write_site};
+use crate::check::kept::clock;
+use crate::check::kept::conflicts::{read_site, write_site};
+use crate::check::kept::kinds::{code, kind};
+use crate::check::kept::lists::word;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::{Kind, Site};
 use std::cell::RefCell;

@@ -4,11 +4,11 @@
 
 use super::stores::{differences, forget_loads, is_asked, loaded_since, part};
 use super::told::is_blind;
+use crate::check::kept::checks::Blind;
+use crate::check::kept::conflicts::{LOCAL, MOST};
+use crate::check::kept::sections::Section;
+use crate::check::kept::touched::Touched;
 use crate::collect::operation::WindowKey;
-use crate::collect::sections::Section;
-use crate::collect::touched::Touched;
-use crate::state::check::Blind;
-use crate::state::conflicts::{LOCAL, MOST};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::{Conflict, Touch};

@@ -1,7 +1,7 @@
 //! [`Collected`]: the operations that an access has collected for one target, in program order.
 
+use crate::check::kept::marks::Marks;
 use crate::collect::lent::Lent;
-use crate::collect::marks::Marks;
 use crate::collect::outbox::{DATATYPE, DatatypeOperation, Head, Outbox};
 use crate::collect::ticket::Slot;
 use fencepost_planner::ErrorClass;

@@ -1,7 +1,7 @@
 //! The form in which ranks send conflicts to each other.
 
-use crate::collect::checked::word;
-use crate::collect::kinds::{code, kind};
+use crate::check::kept::kinds::{code, kind};
+use crate::check::kept::lists::word;
 use fencepost_planner::conflicts::{Conflict, Touch};
 use fencepost_planner::ir::pattern::Site;
 use std::sync::Arc;

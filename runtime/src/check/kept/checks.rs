@@ -1,7 +1,7 @@
 //! [`Check`]: how far a world looks for mistakes while it runs, and what its ranks have reported of
 //! them to each other.
 
-use crate::state::clock::Clock;
+use crate::check::kept::clock::Clock;
 use fencepost_planner::conflicts::Conflict;
 use fencepost_planner::ir::pattern::Site;
 use fencepost_planner::{Error, ErrorClass};

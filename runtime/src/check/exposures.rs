@@ -1,17 +1,18 @@
 //! Detection of conflicts in exposures, with a check (planner/README.md, 31).
 //!
 //! A frame precedes each post and each access. It contains what its sender knows to be over
-//! ([`Clock`](crate::state::clock::Clock)), and before an access also its calls with their lines.
+//! ([`Clock`](crate::check::kept::clock::Clock)), and before an access also its calls with their lines.
 //! The target compares the calls of all sources before it applies anything.
 
-use crate::collect::batch::Collected;
-use crate::collect::checked::List;
+use crate::check::kept::checks::Under;
+use crate::check::kept::lists::List;
+use crate::check::kept::marks::Marks;
+use crate::check::kept::touched::Touched;
+use crate::check::{calls, find, stores, told};
 use crate::collect::lent::Lent;
-use crate::collect::marks::Marks;
 use crate::collect::outbox::{DATATYPE, Head, PUT, op_of};
-use crate::collect::touched::Touched;
-use crate::fence::check;
 use crate::protocol::frames::{header, kind};
+use crate::state::batch::Collected;
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
@@ -22,7 +23,7 @@ use fencepost_transport::{Frame, Header};
 use std::panic::Location;
 
 /// Returns the frame that precedes a post, or the access of this batch; `None` without a check.
-pub(super) fn frame_of(window: &WindowCore, batch: Option<&Collected>) -> Option<(Header, Vec<u8>)> {
+pub(crate) fn frame_of(window: &WindowCore, batch: Option<&Collected>) -> Option<(Header, Vec<u8>)> {
     let world = &window.world;
     if !world.checks.is_on() {
         return None;
@@ -30,7 +31,7 @@ pub(super) fn frame_of(window: &WindowCore, batch: Option<&Collected>) -> Option
     let mut bytes = Vec::new();
     world.checks.clock.write_all(world.rank, world.size, &mut bytes);
     if let Some(batch) = batch {
-        check::message_of(window.key.window, &list_of(batch), &mut bytes);
+        find::message_of(window.key.window, &list_of(batch), &mut bytes);
     }
     Some((header(0, kind::CHECK, window.key.window), bytes))
 }
@@ -49,16 +50,16 @@ pub(crate) fn may_call(
     if !window.world.checks.is_on() {
         return Ok(());
     }
-    check::writes_once(window, (kind, target, elements), None, check::Under::Posts, site)?;
+    calls::writes_once(window, (kind, target, elements), None, Under::Posts, site)?;
     if window.handler.passes() {
         return Ok(());
     }
     let touched = Touched::Type(elements);
     let marks = batch.marks.get_or_init(|| Box::new(Marks::new(window.peers[target].len)));
-    if check::touch(marks, kind, touched) {
+    if calls::touch(marks, kind, touched) {
         return Ok(());
     }
-    check::of_access(window, (&list_of(batch), marks), (kind, target, touched), site)
+    calls::of_access(window, (&list_of(batch), marks), (kind, target, touched), site)
 }
 
 /// Returns the calls of an access, in program order.
@@ -91,7 +92,7 @@ fn list_of(batch: &Collected) -> List {
 ///
 /// # Errors
 /// If no rank sends such a frame.
-pub(super) fn take_in(world: &WorldCore, frame: &Frame) -> Option<Result<Vec<u8>, &'static str>> {
+pub(crate) fn take_in(world: &WorldCore, frame: &Frame) -> Option<Result<Vec<u8>, &'static str>> {
     if frame.header.kind != kind::CHECK {
         return None;
     }
@@ -108,15 +109,15 @@ pub(super) fn take_in(world: &WorldCore, frame: &Frame) -> Option<Result<Vec<u8>
 }
 
 /// Records that this window is posted at this line.
-pub(super) fn posted(window: &WindowCore, lent: &Lent, site: &'static Location<'static>) {
+pub(crate) fn posted(window: &WindowCore, lent: &Lent, site: &'static Location<'static>) {
     if matches!(lent, Lent::Part(_)) {
-        check::posted(window, site);
+        stores::posted(window, site);
     }
 }
 
 /// Records that the exposure of this window is over, and that the program has it again.
-pub(super) fn waited(window: &WindowCore, call: &Call) {
-    check::begins(window, call.site);
+pub(crate) fn waited(window: &WindowCore, call: &Call) {
+    super::begins(window, call.site);
 }
 
 /// Looks for conflicts in one exposure, among the calls that its sources have described.
@@ -124,14 +125,14 @@ pub(super) fn waited(window: &WindowCore, call: &Call) {
 /// # Errors
 /// `RMA_CONFLICT`: nothing may be applied. The outer error is a source that has described
 /// impossible calls.
-pub(super) fn judge(
+pub(crate) fn judge(
     window: &WindowCore,
     told: &[(usize, Vec<u8>)],
     call: &Call,
 ) -> Result<Result<()>, usize> {
-    let mut conflicts = check::conflicts_of(window.world.rank, window, told)?;
-    check::exposed(window, told, &mut conflicts)?;
-    let found = check::found(window, &conflicts, check::Under::Posts, call);
+    let mut conflicts = find::conflicts_of(window.world.rank, window, told)?;
+    stores::exposed(window, told, &mut conflicts)?;
+    let found = told::found(window, &conflicts, Under::Posts, call);
     debug_assert!(found.as_ref().err().is_none_or(|error| error.class() == ErrorClass::RmaConflict));
     Ok(found)
 }

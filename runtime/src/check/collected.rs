@@ -1,0 +1,90 @@
+//! Methods that keep the operations that a window has collected for its next fence, if conflicts
+//! are looked for.
+
+use crate::check::kept::touched::Touched;
+use crate::collect::fast_path::FastPath;
+use crate::collect::operation::WindowKey;
+use crate::collect::outbox::Head;
+use crate::state::window::WindowCore;
+use fencepost_planner::ir::pattern::Kind;
+use fencepost_transport::Record;
+use std::panic::Location;
+
+impl WindowCore {
+    /// Keeps an operation on elements of `target`, which is `records` records that are still to be
+    /// written, and the section that it reads or lands in, if conflicts are looked for.
+    #[inline]
+    pub(crate) fn keep_call(
+        &self,
+        (kind, target, touched): (Kind, usize, Touched<'_>),
+        section: Option<(Option<WindowKey>, Touched<'_>)>,
+        records: usize,
+        site: &'static Location<'static>,
+    ) {
+        if self.checked.is_on() {
+            let other = |key: Option<WindowKey>| key.filter(|key| *key != self.key).map(|key| key.window);
+            let section = section.map(|(key, section)| (other(key), section));
+            let so_far = |target: usize| self.records_that_stay(target);
+            self.checked.add((kind, target, touched), section, (self.world.rank, records), so_far, site);
+        }
+    }
+
+    /// Returns whether records for this rank are kept unchanged until the fence.
+    #[inline(always)]
+    fn stay(&self, target: usize) -> bool {
+        !self.peers[target].base.is_null()
+    }
+
+    /// Returns the number of records for a rank, if they are kept unchanged until the fence.
+    pub(crate) fn records_that_stay(&self, target: usize) -> Option<usize> {
+        // SAFETY: only its owner touches the set being filled.
+        let records = unsafe { &(*self.region.outbox(self.set.get(), target)).records };
+        self.stay(target).then(|| self.fast_paths[target].writer.count(records))
+    }
+
+    /// Collects an operation on one small element that differs from the one before it to its target
+    /// only in its element and value, if conflicts are looked for and it is in none. Otherwise does
+    /// nothing, and returns `false`.
+    ///
+    /// An accumulate that needs no mark is inlined into the loop that calls it. All other code is
+    /// cold: inlined, it would make a loop that is not checked take 1.05 times as long.
+    #[inline(always)]
+    pub(crate) fn push_checked(
+        &self,
+        path: &FastPath,
+        kind: Kind,
+        (target, at): (usize, usize),
+        record: Record,
+    ) -> bool {
+        let is_accumulate = kind != Kind::Put;
+        is_accumulate
+            && self
+                .checked
+                .marks(target)
+                .is_some_and(|marks| marks.is_like_last(record.head, at) && marks.needs_no_mark(kind))
+            && path.writer.write(record)
+            || self.push_marked(path, kind, (target, at), record)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_marked(&self, path: &FastPath, kind: Kind, (target, at): (usize, usize), record: Record) -> bool {
+        self.checked.marks(target).is_some_and(|marks| {
+            marks.is_like_last(record.head, at) && marks.touch_one(at, kind, || path.writer.write(record))
+        })
+    }
+
+    /// Keeps the line of an operation on one small element that is about to become a record, if the
+    /// record represents the operation completely. Returns whether it does. The operation was
+    /// compared with those before it.
+    pub(crate) fn keep_line(&self, target: usize, head: Head, site: &'static Location<'static>) -> bool {
+        let says_all = self.checked.is_on() && self.stay(target);
+        if says_all {
+            self.checked.add_line(head, site);
+            if let Some(marks) = self.checked.marks(target).filter(|_| self.short.get()) {
+                marks.keep_last(head.0, head.at());
+            }
+        }
+        says_all
+    }
+}
