@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use fencepost_planner::ErrorClass;
 use fencepost_runtime::{Ranks, TransportKind, ranks};
-use fencepost_transport::{Channels, Endpoint, Port, shm};
+use fencepost_transport::{Channels, Endpoint, Frame, Port, shm};
 
 fn shared(size: usize) -> Ranks {
     ranks(size).transport(TransportKind::ShmThreads)
@@ -87,7 +87,7 @@ fn copies_of_payloads_are_given_back_as_they_are_released() {
     let mut places = BTreeSet::new();
     for round in 0..200 {
         // SAFETY: readable; it is on the heap, so it is copied.
-        unsafe { sender.post(1, Port::FENCE, Default::default(), payload.as_ptr(), payload.len()) }.unwrap();
+        unsafe { sender.post(1, Port::FENCE, Frame::of(Default::default(), &payload)) }.unwrap();
         if round > 5 {
             let frame = reader.poll(0, Port::FENCE).unwrap().expect("it was posted");
             places.insert(frame.payload as usize);

@@ -97,7 +97,7 @@ pub(crate) fn take_in(world: &WorldCore, frame: &Frame) -> Option<Result<Vec<u8>
         return None;
     }
     // SAFETY: the frame is readable until it is released, which is later.
-    let mut bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+    let mut bytes = unsafe { frame.bytes() };
     let knows = world.checks.clock.read_all(world.size, &mut bytes).filter(|_| world.checks.is_on());
     let Some(knows) = knows else {
         return Some(Err(

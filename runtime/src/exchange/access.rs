@@ -13,7 +13,7 @@ use crate::state::exchange::{Exchange, Opened, Ports, Sent, Target, misfit};
 use crate::state::window::WindowCore;
 use fencepost_planner::{Error, ErrorClass, Result, State};
 use fencepost_transport::{
-    Bytes, COPIED, Channels, Endpoint, Header, Liveness, Loss, Lost, Memory, Topology,
+    Bytes, COPIED, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost, Memory, Topology,
 };
 use smallvec::SmallVec;
 
@@ -294,43 +294,41 @@ fn end(
     }
     let to = exchange.to.of(target);
     let scratch = &mut exchange.scratch;
-    let (head, payload, len) = match wrong {
+    let frame = match wrong {
         Some((class, site)) => {
             let head = of_failed(batch.number, class, site, &mut to.told, scratch);
-            (head, scratch.as_ptr(), scratch.len())
+            Frame::of(head, scratch)
         }
         None => {
             let named = (target != world.rank && !endpoint.reaches(target)).then_some(&mut to.described);
             of_batch(&mut batch, &mut to.told, named, scratch).map_err(|error| no_room(world.rank, &error))?
         }
     };
-    let mut frame = None;
+    let mut posted = None;
     if target == world.rank {
-        // SAFETY: the payload is in the batch or in the scratch and has `len` bytes, and nothing
-        // writes them here.
-        let bytes = if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(payload, len) } };
-        let kept = kept_own(target, bytes)?;
-        exchange.from.of(target).own.push_back((head, kept));
+        // SAFETY: the payload is in the batch or in the scratch, and nothing writes it here.
+        let kept = kept_own(target, unsafe { frame.bytes() })?;
+        exchange.from.of(target).own.push_back((frame.header, kept));
     } else if wrong.is_some() {
-        send(world, endpoint, (target, ports.accesses), head, scratch, &mut to.frames)?;
+        send(world, endpoint, (target, ports.accesses), frame.header, scratch, &mut to.frames)?;
     } else {
         // SAFETY: the batch is kept unchanged until the target has released the frame, below, or in
         // `WindowCore::drop`.
-        match unsafe { endpoint.post_copy(target, ports.accesses, head, payload, len) } {
+        match unsafe { endpoint.post_copy(target, ports.accesses, frame) } {
             Ok(()) => {
-                frame = (len > COPIED && endpoint.reaches(target)).then_some(to.frames);
+                posted = (frame.len > COPIED && endpoint.reaches(target)).then_some(to.frames);
                 to.frames += 1;
             }
             Err(Lost { how: Loss::Left(_), .. }) => {}
             Err(lost) => return Err(lost),
         }
-        world.count_sent(len, 0);
+        world.count_sent(frame.len, 0);
     }
     let judged = post.is_some();
-    if judged && frame.is_none() && to.sent.is_empty() {
+    if judged && posted.is_none() && to.sent.is_empty() {
         exchange.spare.push(batch);
     } else {
-        to.sent.push_back(Sent { batch: Some(batch), frame, judged });
+        to.sent.push_back(Sent { batch: Some(batch), frame: posted, judged });
     }
     Ok(())
 }

@@ -173,7 +173,7 @@ pub(super) fn of_failed(
     header(word(number, file, class), kind::FAILED, site.line())
 }
 
-/// Builds the header of an access that was completed; the payload is then in the batch.
+/// Builds the frame of an access that was completed; the payload is in the batch.
 ///
 /// If the target does not reach this rank's memory, datatypes have numbers.
 ///
@@ -184,7 +184,7 @@ pub(super) fn of_batch(
     told: &mut Told,
     named: Option<&mut Named>,
     scratch: &mut Vec<u8>,
-) -> Result<(Header, *const u8, usize)> {
+) -> Result<Frame> {
     let Collected { number, outbox, lines, .. } = batch;
     let one = match &lines[..] {
         [] => Some((0, 0)),
@@ -193,7 +193,7 @@ pub(super) fn of_batch(
     };
     if let Some((file, line)) = one.filter(|_| outbox.wide.is_empty()) {
         let head = header(word(*number, file, 0), kind::RECORDS, line);
-        return Ok((head, outbox.records.as_ptr().cast(), size_of_val(&outbox.records[..])));
+        return Ok(Frame::of(head, bytemuck::cast_slice(&outbox.records)));
     }
     let mut named = named;
     describe_by(scratch, outbox, 0, |remote, frame| match &mut named {
@@ -216,7 +216,7 @@ pub(super) fn of_batch(
         return Err(fencepost_planner::Error::new(ErrorClass::NoMem, message));
     }
     outbox.bytes.append(scratch.len()).copy_from_slice(scratch);
-    Ok((header(word(*number, 0, 0), kind::ACCESS, 0), outbox.bytes.as_ptr(), outbox.bytes.len()))
+    Ok(Frame::of(header(word(*number, 0, 0), kind::ACCESS, 0), &outbox.bytes))
 }
 
 /// An access that has come.
@@ -341,11 +341,8 @@ impl Came {
 
 /// Returns the bytes of a frame that was polled and not released.
 fn payload(frame: &Frame) -> &[u8] {
-    if frame.len == 0 {
-        return &[];
-    }
     // SAFETY: the payload is readable until it is released, and callers drop the slice before that.
-    unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }
+    unsafe { frame.bytes() }
 }
 
 /// Returns the records of a frame; `None` if it contains something else.

@@ -16,7 +16,7 @@ use crate::state::window::WindowCore;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::bytes::{Reader, Writer};
 use fencepost_transport::{
-    Answers, Attendant, Channels, Endpoint, Header, Liveness, Loss, Lost, Port, Topology,
+    Answers, Attendant, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost, Port, Topology,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -193,7 +193,7 @@ fn ask(
     let head = header(access_number(batches, target) << 32, kind::ASK, window.key.window);
     window.world.count_sent(asked.len(), asked.len());
     // SAFETY: memory that is not reached is copied.
-    unsafe { endpoint.post(target, Port::SERVICE, head, asked.as_ptr(), asked.len()) }?;
+    unsafe { endpoint.post(target, Port::SERVICE, Frame::of(head, &asked)) }?;
     endpoint.flush();
     Ok(())
 }
@@ -221,13 +221,13 @@ fn land(
             && frame.len == count * size;
         if good {
             // SAFETY: the payload is readable until it is released, below.
-            elements.extend_from_slice(unsafe { std::slice::from_raw_parts(frame.payload, frame.len) });
+            elements.extend_from_slice(unsafe { frame.bytes() });
         }
         // SAFETY: as above.
         let is_missing = frame.header.kind == kind::FAILED
             && number(&frame.header) == expected
             && frame.len == MISSING.len()
-            && unsafe { std::slice::from_raw_parts(frame.payload, frame.len) } == MISSING;
+            && unsafe { frame.bytes() } == MISSING;
         endpoint.release(target, answers);
         if is_missing && !is_again {
             exchange.to.get(target).iter().for_each(|about| about.asked.borrow_mut().begin_again());

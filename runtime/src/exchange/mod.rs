@@ -60,7 +60,7 @@ use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{
-    COPIED, Cause, Channels, Endpoint, Header, Liveness, Loss, Lost, Port, Topology, Until,
+    COPIED, Cause, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost, Port, Topology, Until,
 };
 use std::panic::Location;
 
@@ -146,7 +146,7 @@ fn send(
     let payload = kept.as_ref().map_or(bytes.as_ptr(), |kept| kept.base().cast_const());
     // SAFETY: memory that is reached, and is not copied, does not change until the frame was
     // released: `keep` below sees to that.
-    let posted = unsafe { endpoint.post_copy(to, port, header, payload, bytes.len()) };
+    let posted = unsafe { endpoint.post_copy(to, port, Frame { header, payload, len: bytes.len() }) };
     match posted {
         Ok(()) => {
             if let Some(kept) = kept {

@@ -26,7 +26,7 @@ pub(super) fn post(
     }
     // SAFETY: where values are not shared, memory of the heap is copied; and nothing is read of an
     // empty payload.
-    unsafe { endpoint.post(to, Port::FENCE, header, bytes.as_ptr(), bytes.len()) }?;
+    unsafe { endpoint.post(to, Port::FENCE, Frame::of(header, bytes)) }?;
     world.posted(to);
     Ok(())
 }
@@ -52,5 +52,5 @@ pub(super) const ALTERED: &str =
 /// Returns the bytes of a frame that was polled and not released.
 pub(super) fn payload(frame: &Frame) -> &[u8] {
     // SAFETY: readable until it is released, and callers drop the slice before that.
-    unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }
+    unsafe { frame.bytes() }
 }

@@ -22,7 +22,7 @@ use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass, Result, State};
 use fencepost_transport::{
-    Answers, Attendant, Channels, Endpoint, Header, Leave, Liveness, Loss, Lost, Port, Record,
+    Answers, Attendant, Channels, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Port, Record,
 };
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -196,7 +196,7 @@ impl Asking<'_> {
     fn post(&self, endpoint: &mut Endpoint, number: u64, bytes: &[u8]) -> Result<(), Lost> {
         let header = header(number, kind::LOCK, self.window.key.window);
         // SAFETY: the target does not reach this rank, so the bytes are copied.
-        unsafe { endpoint.post_copy(self.target, Port::SERVICE, header, bytes.as_ptr(), bytes.len()) }
+        unsafe { endpoint.post_copy(self.target, Port::SERVICE, Frame::of(header, bytes)) }
     }
 
     fn exchange(
@@ -216,7 +216,7 @@ impl Asking<'_> {
         wait(endpoint, watch, |endpoint| {
             while let Some(frame) = endpoint.poll(self.target, port)? {
                 // SAFETY: the payload is readable until it is released, below.
-                let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+                let payload = unsafe { frame.bytes() };
                 let is_new = frame.header == header(number, kind::LOCKED, self.window.key.window);
                 let answer = read_answer(payload).filter(|_| is_new);
                 let outcome = answer.map(|(outcome, in_the_way, bytes)| {
@@ -390,9 +390,8 @@ impl WorldCore {
         for (to, window, number, bytes) in effects.answers {
             let Ok(port) = answers(window) else { continue };
             // SAFETY: the origin does not reach this rank, so the bytes are copied.
-            let posted = unsafe {
-                endpoint.post_copy(to, port, answer_header(number, window), bytes.as_ptr(), bytes.len())
-            };
+            let posted =
+                unsafe { endpoint.post_copy(to, port, Frame::of(answer_header(number, window), &bytes)) };
             drop(posted); // an origin that has left needs no answer
         }
         effects.wakes.into_iter().filter(|&rank| rank != self.rank).for_each(|rank| endpoint.wake(rank));

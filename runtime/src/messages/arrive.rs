@@ -51,7 +51,7 @@ fn take_early(endpoint: &mut Endpoint, messages: &mut Messages, from: usize) {
     // offer is withdrawn.
     unsafe {
         if let Some(place) = landing.all() {
-            endpoint.prepost(from, Port::MESSAGES, 0, header, place.cast(), place.len());
+            endpoint.prepost(from, Port::MESSAGES, 0, header, place);
         }
     }
     messages.posted.remove(&receive);
@@ -211,7 +211,7 @@ fn arrived(
     match header.kind {
         kind::MESSAGE => {
             // SAFETY: a frame is readable until it is released, which is later.
-            let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+            let payload = unsafe { frame.bytes() };
             let message = Envelope::of(&header, payload);
             let (envelope, near) = message.ok_or("it sent a message that no rank sends")?;
             let reached = endpoint.reaches(from);
@@ -248,7 +248,7 @@ fn arrived(
         }
         kind::CLOCK => {
             // SAFETY: as above.
-            let mut payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+            let mut payload = unsafe { frame.bytes() };
             let known = world.checks.clock.read_all(world.size, &mut payload).filter(|_| payload.is_empty());
             let known = known.ok_or("it told of what is over as no rank does")?;
             // The clock belongs to the message that arrives next.
@@ -286,7 +286,7 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
     }
     let at = extra as usize;
     // SAFETY: a frame is readable until it is released, which is later.
-    let bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+    let bytes = unsafe { frame.bytes() };
     if let Some(receive) = messages.landing.get(&(from, number)).cloned() {
         let envelope = {
             let Stage::Landing(landing) = &mut *receive.stage.borrow_mut() else { return Err(UNASKED) };

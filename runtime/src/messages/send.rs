@@ -23,7 +23,8 @@ use fencepost_planner::element::ElementType;
 use fencepost_planner::ir::calls::SendMode;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{
-    Answers, Attendant, Bytes, COPIED, Channels, Endpoint, Header, Liveness, Loss, Lost, Port, Topology,
+    Answers, Attendant, Bytes, COPIED, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost, Port,
+    Topology,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -321,16 +322,17 @@ unsafe fn post(
         room = unsafe { offer(world, endpoint, messages, outgoing, route, number, copy) };
     }
     let place = route.envelope.place(room);
-    let (first, len) = if route.is_eager() {
-        (kept.as_ref().map_or(bytes.as_ptr(), |copy| copy.base().cast_const()), bytes.len())
+    let header = route.envelope.header();
+    let frame = if route.is_eager() {
+        let payload = kept.as_ref().map_or(bytes.as_ptr(), |copy| copy.base().cast_const());
+        Frame { header, payload, len: bytes.len() }
     } else {
-        (place.as_ptr(), place.len())
+        Frame::of(header, &place)
     };
     let known = if world.checks.is_on() { tell_known(world, endpoint, messages, to) } else { Ok(()) };
-    let header = route.envelope.header();
     // SAFETY: a payload that is longer than a post copies is kept until it was read, where the
     // receiver reads it in place.
-    let posted = known.and_then(|()| unsafe { endpoint.post_copy(to, Port::MESSAGES, header, first, len) });
+    let posted = known.and_then(|()| unsafe { endpoint.post_copy(to, Port::MESSAGES, frame) });
     posted.inspect_err(|_| messages.outbox.remove(to, number))?;
     messages.count_frame(to, kept);
     endpoint.flush();
@@ -407,7 +409,7 @@ fn post_short(
     peer.sent += 1;
     peer.used += bytes.len() + OVERHEAD;
     // SAFETY: it is copied.
-    unsafe { endpoint.post_copy(to, Port::MESSAGES, envelope.header(), bytes.as_ptr(), bytes.len()) }?;
+    unsafe { endpoint.post_copy(to, Port::MESSAGES, Frame::of(envelope.header(), bytes)) }?;
     messages.count_frame(to, None);
     endpoint.flush();
     world.count_sent(bytes.len(), 0);
@@ -437,9 +439,10 @@ fn tell_known(
     let kept = (bytes.len() > COPIED && endpoint.reaches(to)).then(|| copied(endpoint, messages, &bytes));
     let ended = |error| Lost { rank: world.rank, how: Loss::Ended(format!("rank {}: {error}", world.rank)) };
     let kept = kept.transpose().map_err(ended)?;
-    let first = kept.as_ref().map_or(bytes.as_ptr(), |kept| kept.base().cast_const());
+    let payload = kept.as_ref().map_or(bytes.as_ptr(), |kept| kept.base().cast_const());
+    let frame = Frame { header: clock_header(), payload, len: bytes.len() };
     // SAFETY: as in `begin`.
-    unsafe { endpoint.post_copy(to, Port::MESSAGES, clock_header(), first, bytes.len()) }?;
+    unsafe { endpoint.post_copy(to, Port::MESSAGES, frame) }?;
     messages.count_frame(to, kept);
     Ok(())
 }

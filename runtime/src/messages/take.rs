@@ -205,14 +205,13 @@ pub(super) fn ask(
         // is forgotten, the offer is withdrawn.
         unsafe {
             if let Some(place) = landing.place(landing.asked) {
-                let (first, len) = (place.cast::<u8>(), place.len());
-                endpoint.prepost(from, Port::ELEMENTS, *coming, chunk, first, len);
+                endpoint.prepost(from, Port::ELEMENTS, *coming, chunk, place);
             }
         }
         *coming += 1;
         landing.asked += 1;
         // SAFETY: there is no payload.
-        let posted = unsafe { endpoint.post(from, Port::SERVICE, header, std::ptr::null(), 0) };
+        let posted = unsafe { endpoint.post(from, Port::SERVICE, Frame::bare(header)) };
         drop(posted); // a sender that has left has sent all of it
     }
     endpoint.flush();
@@ -267,7 +266,7 @@ pub(super) fn tell_taken(endpoint: &mut Endpoint, messages: &mut Messages, from:
 #[cold]
 fn tell(endpoint: &mut Endpoint, messages: &mut Messages, to: usize, header: Header) {
     // SAFETY: there is no payload.
-    let posted = unsafe { endpoint.post(to, Port::MESSAGES, header, std::ptr::null(), 0) };
+    let posted = unsafe { endpoint.post(to, Port::MESSAGES, Frame::bare(header)) };
     // A sender that has left needs no answer, and a world that has ended notifies its ranks by
     // itself.
     if posted.is_ok() {

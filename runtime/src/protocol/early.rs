@@ -67,7 +67,7 @@ impl WorldCore {
         }
         if self.has_window(frame.header.extra) {
             // SAFETY: the frame is readable until it is released, below.
-            let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+            let payload = unsafe { frame.bytes() };
             if self.staged.borrow_mut().keep(from, frame.header, payload).is_err() {
                 let what = format!(
                     "rank {} has no memory to keep {} bytes that rank {from} put before its fence",

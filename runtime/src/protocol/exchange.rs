@@ -86,7 +86,7 @@ pub(crate) fn bytes_of(
     kind: u32,
 ) -> Result<Vec<u8>, Lost> {
     // SAFETY: the payload is readable until it is released, below.
-    let bytes = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec();
+    let bytes = unsafe { frame.bytes() }.to_vec();
     let good = frame.header.kind == kind && world.is_of_this_exchange(&frame.header);
     endpoint.release(from, Port::FENCE);
     if good {
@@ -121,7 +121,7 @@ impl WorldCore {
         }
         // SAFETY: the bytes stay where they are, in `kept` or in the registry's keep-alive list,
         // until `to` has released them.
-        unsafe { endpoint.post(to, Port::FENCE, header, payload.as_ptr(), payload.len()) }?;
+        unsafe { endpoint.post(to, Port::FENCE, Frame::of(header, &payload)) }?;
         let posts = &mut self.posts.borrow_mut()[to];
         if endpoint.shares(to) {
             kept.push((to, *posts, payload));

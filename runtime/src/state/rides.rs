@@ -108,7 +108,7 @@ mod tests {
             assert_eq!(came.len(), expected.len(), "to {to}");
             for (frame, (_, word, window, bytes)) in came.iter().zip(expected) {
                 // SAFETY: it is in the bytes of `rides`, which still exist.
-                let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+                let payload = unsafe { frame.bytes() };
                 assert_eq!((frame.header, payload), (head(*word, *window), *bytes));
             }
         }

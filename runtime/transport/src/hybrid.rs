@@ -271,48 +271,34 @@ impl<C: Carrier> Notify for HybridEnd<C> {
 
 impl<C: Carrier> Channels for HybridEnd<C> {
     #[inline]
-    unsafe fn post(
-        &mut self,
-        to: usize,
-        port: Port,
-        header: Header,
-        payload: *const u8,
-        len: usize,
-    ) -> Result<(), Lost> {
+    unsafe fn post(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost> {
         let Self { intra_node, inter_node, host_map, .. } = self;
         match host_map.intra_node[to] {
             // SAFETY: the caller makes the same promise: a payload that is not copied there is in
             // this end's memory.
-            Some(host_rank) => unsafe { intra_node.post(host_rank, port, header, payload, len) }
+            Some(host_rank) => unsafe { intra_node.post(host_rank, port, frame) }
                 .map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))?,
             None => {
                 Self::over(host_map, intra_node).map_or(Ok(()), Err)?;
                 // SAFETY: as above; it is copied.
-                unsafe { inter_node.post(to, port, header, payload, len) }
+                unsafe { inter_node.post(to, port, frame) }
                     .map_err(|lost| Self::inter_node_lost(host_map, intra_node, lost))?;
             }
         }
-        self.meter.count(header, len);
+        self.meter.count(&frame);
         Ok(())
     }
 
-    unsafe fn post_copy(
-        &mut self,
-        to: usize,
-        port: Port,
-        header: Header,
-        payload: *const u8,
-        len: usize,
-    ) -> Result<(), Lost> {
+    unsafe fn post_copy(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost> {
         let Self { intra_node, inter_node, host_map, .. } = self;
         let Some(host_rank) = host_map.intra_node[to] else {
             // SAFETY: the caller makes the same promise; the payload is copied.
-            return unsafe { self.post(to, port, header, payload, len) };
+            return unsafe { self.post(to, port, frame) };
         };
         // SAFETY: the caller makes the same promise.
-        unsafe { intra_node.post_copy(host_rank, port, header, payload, len) }
+        unsafe { intra_node.post_copy(host_rank, port, frame) }
             .map_err(|lost| Self::intra_node_lost(host_map, inter_node, lost))?;
-        self.meter.count(header, len);
+        self.meter.count(&frame);
         Ok(())
     }
 
@@ -337,18 +323,10 @@ impl<C: Carrier> Channels for HybridEnd<C> {
         }
     }
 
-    unsafe fn prepost(
-        &mut self,
-        from: usize,
-        port: Port,
-        ahead: u64,
-        header: Header,
-        to: *mut u8,
-        len: usize,
-    ) {
+    unsafe fn prepost(&mut self, from: usize, port: Port, ahead: u64, header: Header, to: *mut [u8]) {
         if self.host_map.intra_node[from].is_none() {
             // SAFETY: the caller makes the same promise.
-            unsafe { self.inter_node.prepost(from, port, ahead, header, to, len) };
+            unsafe { self.inter_node.prepost(from, port, ahead, header, to) };
         }
     }
 
@@ -356,24 +334,17 @@ impl<C: Carrier> Channels for HybridEnd<C> {
         self.host_map.intra_node[peer].is_none() && self.inter_node.lends_to(peer)
     }
 
-    unsafe fn post_in_place(
-        &mut self,
-        to: usize,
-        port: Port,
-        header: Header,
-        payload: *const u8,
-        len: usize,
-    ) -> Result<(), Lost> {
+    unsafe fn post_in_place(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost> {
         let Self { intra_node, inter_node, host_map, .. } = self;
         if host_map.intra_node[to].is_some() {
             // SAFETY: the caller makes the same promise, or a stronger one.
-            return unsafe { self.post(to, port, header, payload, len) };
+            return unsafe { self.post(to, port, frame) };
         }
         Self::over(host_map, intra_node).map_or(Ok(()), Err)?;
         // SAFETY: the caller's promise.
-        unsafe { inter_node.post_in_place(to, port, header, payload, len) }
+        unsafe { inter_node.post_in_place(to, port, frame) }
             .map_err(|lost| Self::inter_node_lost(host_map, intra_node, lost))?;
-        self.meter.count(header, len);
+        self.meter.count(&frame);
         Ok(())
     }
 

@@ -181,7 +181,8 @@ pub struct Header {
     pub extra: u32,
 }
 
-/// A frame that has arrived. The payload is readable until the frame is released, and no longer.
+/// A frame that is posted or has arrived. The payload of a frame that has arrived is readable until
+/// the frame is released, and no longer.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
@@ -192,6 +193,34 @@ pub struct Frame {
     pub payload: *const u8,
     /// The payload's length in bytes.
     pub len: usize,
+}
+
+impl Frame {
+    /// Returns a frame with these bytes as its payload.
+    #[inline]
+    pub fn of(header: Header, bytes: &[u8]) -> Self {
+        Self { header, payload: bytes.as_ptr(), len: bytes.len() }
+    }
+
+    /// Returns a frame without a payload.
+    #[inline]
+    pub fn bare(header: Header) -> Self {
+        Self::of(header, &[])
+    }
+
+    /// Returns the payload.
+    ///
+    /// # Safety
+    /// Unless it is empty, the payload is readable, and nobody changes it, for as long as the slice
+    /// is used.
+    #[inline]
+    pub unsafe fn bytes<'b>(&self) -> &'b [u8] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.payload, self.len) }
+    }
 }
 
 /// The identity of a world that was created, for the ranks that join it.

@@ -1,6 +1,6 @@
 //! [`Meter`]: what a rank has sent, counted when it is posted.
 
-use crate::Header;
+use crate::Frame;
 
 /// A number of frames and the size of their payloads.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -43,10 +43,10 @@ impl Meter {
     }
 
     #[inline]
-    pub(crate) fn count(&mut self, header: Header, len: usize) {
-        let count = &mut self.kinds[Self::row(header.kind)];
+    pub(crate) fn count(&mut self, frame: &Frame) {
+        let count = &mut self.kinds[Self::row(frame.header.kind)];
         count.frames += 1;
-        count.bytes += len as u64;
+        count.bytes += frame.len as u64;
     }
 
     fn row(kind: u32) -> usize {

@@ -273,7 +273,7 @@ const fn header(word: u64) -> Header {
 
 fn post(end: &mut TcpEnd, to: usize, word: u64, payload: &[u8]) -> Result<(), Lost> {
     // SAFETY: it is copied, as memory is not reached.
-    unsafe { end.post(to, Port::FENCE, header(word), payload.as_ptr(), payload.len()) }
+    unsafe { end.post(to, Port::FENCE, Frame::of(header(word), payload)) }
 }
 
 fn poll(end: &mut TcpEnd, from: usize) -> Result<Frame, Lost> {
@@ -685,7 +685,7 @@ fn what_is_released_after_leaving_harms_no_other_world() {
     let mut other = b.join(number, &[0, 1], 1).unwrap();
     for word in 0..3 {
         // SAFETY: there is no payload.
-        unsafe { short.post(1, Port::FENCE, header(word), std::ptr::dangling(), 0) }.unwrap();
+        unsafe { short.post(1, Port::FENCE, Frame::bare(header(word))) }.unwrap();
     }
     let mut pause = Pause::new();
     while short.released(1, Port::FENCE) < 3 {

@@ -5,7 +5,7 @@ use std::thread;
 
 use fencepost_tests_support::counting::{Counting, allocations_of_process, live_of_process};
 use fencepost_transport::{
-    Channels, Endpoint, Header, Leave, Liveness, Notify, Pause, Port, SimConfig, Topology, local, sim,
+    Channels, Endpoint, Frame, Header, Leave, Liveness, Notify, Pause, Port, SimConfig, Topology, local, sim,
 };
 
 #[global_allocator]
@@ -25,7 +25,7 @@ fn traffic(end: &mut Endpoint, frames: u64) {
             end.idle(&mut pause);
         }
         // SAFETY: the payload lives forever.
-        unsafe { end.post(peer, Port::FENCE, Header::default(), PAYLOAD.as_ptr(), PAYLOAD.len()) }.unwrap();
+        unsafe { end.post(peer, Port::FENCE, Frame::of(Header::default(), &PAYLOAD)) }.unwrap();
         let mut pause = Pause::new();
         while end.poll(peer, Port::FENCE).unwrap().is_none() {
             end.idle(&mut pause);

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use fencepost_transport::{Channels, Header, Leave, Liveness, Notify, Port, Segment, ShmEnd};
+use fencepost_transport::{Channels, Frame, Header, Leave, Liveness, Notify, Port, Segment, ShmEnd};
 
 /// The bytes of the segment that the machine has granted.
 fn granted(segment: &Segment) -> u64 {
@@ -21,10 +21,7 @@ fn world(ranks: usize, peers: usize) -> (Arc<Segment>, Vec<ShmEnd>) {
     for (rank, end) in ends.iter_mut().enumerate() {
         for step in 1..=peers {
             // SAFETY: an empty payload needs no memory.
-            unsafe {
-                end.post((rank + step) % ranks, Port::FENCE, Header::default(), std::ptr::dangling(), 0)
-            }
-            .unwrap();
+            unsafe { end.post((rank + step) % ranks, Port::FENCE, Frame::bare(Header::default())) }.unwrap();
         }
     }
     for (rank, end) in ends.iter_mut().enumerate() {

@@ -62,7 +62,7 @@ fn wait<T>(
 
 fn bytes(frame: &Frame) -> &[u8] {
     // SAFETY: readable until it is released.
-    unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }
+    unsafe { frame.bytes() }
 }
 
 /// Notifications and frames between all pairs: payloads on the heap, of every length, and payloads in the segment.
@@ -78,9 +78,13 @@ fn talk(end: &mut Endpoint) {
             end.draft(to).count = (e as usize * size + me) as u32;
             let header = |kind| Header { word: e, kind, extra: me as u32 };
             // SAFETY: readable; it is on the heap, so it is copied.
-            unsafe { end.post(to, Port::FENCE, header(1), payload.as_ptr(), len) }.unwrap();
+            unsafe { end.post(to, Port::FENCE, Frame { header: header(1), payload: payload.as_ptr(), len }) }
+                .unwrap();
             // SAFETY: it stays unchanged until all ranks have released it, which is waited for.
-            unsafe { end.post(to, Port::FENCE, header(2), memory.base(), 4096) }.unwrap();
+            unsafe {
+                end.post(to, Port::FENCE, Frame { header: header(2), payload: memory.base(), len: 4096 })
+            }
+            .unwrap();
         }
         drop(payload);
         end.publish(e).unwrap();
@@ -110,7 +114,8 @@ fn lose_the_last(end: &mut Endpoint) {
         let header = Header { word: 9, ..Header::default() };
         (0..last).for_each(|to| {
             // SAFETY: it is on the heap, so it is copied.
-            unsafe { end.post(to, Port::FENCE, header, [7u8; 100].as_ptr(), 100) }.unwrap();
+            unsafe { end.post(to, Port::FENCE, Frame { header, payload: [7u8; 100].as_ptr(), len: 100 }) }
+                .unwrap();
         });
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
     }
@@ -136,7 +141,14 @@ fn split(end: &mut Endpoint) {
             let bytes = [world.to_le_bytes(), part.to_le_bytes()];
             for &to in &members[1..] {
                 // SAFETY: it is on the heap, so it is copied.
-                unsafe { end.post(to, Port::FENCE, Header::default(), bytes.as_ptr().cast(), 16) }.unwrap();
+                unsafe {
+                    end.post(
+                        to,
+                        Port::FENCE,
+                        Frame { header: Header::default(), payload: bytes.as_ptr().cast(), len: 16 },
+                    )
+                }
+                .unwrap();
             }
             Number { world, part }
         } else {

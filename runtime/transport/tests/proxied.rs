@@ -54,7 +54,7 @@ fn payload(from: usize, to: usize, round: u64) -> &'static [u8] {
 
 fn is(frame: &Frame, header: Header, payload: &[u8]) -> bool {
     // SAFETY: it was not released yet.
-    let bytes = || unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+    let bytes = || unsafe { frame.bytes() };
     frame.header == header && frame.len == payload.len() && bytes() == payload
 }
 
@@ -66,7 +66,7 @@ fn program(end: &mut TcpEnd) -> Result<u32, Lost> {
         for to in 0..SIZE {
             let payload = payload(me, to, round);
             // SAFETY: the payload lives forever and never changes.
-            unsafe { end.post(to, Port::FENCE, header, payload.as_ptr(), payload.len()) }?;
+            unsafe { end.post(to, Port::FENCE, Frame::of(header, payload)) }?;
         }
         end.publish(round)?;
         for from in 0..SIZE {

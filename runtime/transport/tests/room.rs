@@ -23,7 +23,7 @@ fn descriptors() -> usize {
 fn post(end: &mut TcpEnd, to: usize, word: u64, payload: &[u8]) {
     let header = Header { word, ..Header::default() };
     // SAFETY: it is copied.
-    unsafe { end.post(to, Port::FENCE, header, payload.as_ptr(), payload.len()) }.unwrap();
+    unsafe { end.post(to, Port::FENCE, Frame::of(header, payload)) }.unwrap();
 }
 
 fn next(end: &mut TcpEnd, from: usize) -> Result<Frame, Lost> {
@@ -38,7 +38,7 @@ fn next(end: &mut TcpEnd, from: usize) -> Result<Frame, Lost> {
 
 fn bytes(frame: &Frame) -> &[u8] {
     // SAFETY: it is not released yet.
-    unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }
+    unsafe { frame.bytes() }
 }
 
 /// What `from` sends to `to` in a round: now and then more than a socket takes at once.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use fabrics::job;
 use fencepost_transport::{
-    Answers, Attendant, Channels, Header, Leave, Liveness, Pause, Port, Settings, TcpEnd,
+    Answers, Attendant, Channels, Frame, Header, Leave, Liveness, Pause, Port, Settings, TcpEnd,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -20,7 +20,7 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 fn post(end: &mut TcpEnd, to: usize, payload: &[u8]) {
     // SAFETY: it is copied.
-    unsafe { end.post(to, Port::FENCE, Header::default(), payload.as_ptr(), payload.len()) }.unwrap();
+    unsafe { end.post(to, Port::FENCE, Frame::of(Header::default(), payload)) }.unwrap();
 }
 
 fn take(end: &mut TcpEnd, from: usize) {
@@ -121,7 +121,7 @@ impl Attendant for Replies {
 fn ask(end: &mut TcpEnd, to: usize) -> Duration {
     let begun = Instant::now();
     // SAFETY: it is copied.
-    unsafe { end.post(to, Port::SERVICE, Header::default(), b"a request".as_ptr(), 9) }.unwrap();
+    unsafe { end.post(to, Port::SERVICE, Frame::of(Header::default(), b"a request")) }.unwrap();
     let mut pause = Pause::new();
     while end.poll(to, ANSWERS).unwrap().is_none() {
         end.idle(&mut pause);

@@ -61,7 +61,7 @@ impl Frames<'_> {
         let Self { world, windows, from, word, exposes } = *self;
         // SAFETY: the caller has not released the frame, or its payload is a copy, or stays
         // unchanged.
-        let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+        let payload = unsafe { frame.bytes() };
         let window = windows.iter().find(|window| window.key.window == frame.header.extra);
         let same = frame.header.word == word || without(Wait::Word);
         match window {

@@ -10,7 +10,7 @@ use crate::state::remembered::Described;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
-use fencepost_transport::{Channels, Endpoint, Lost, Port, Topology};
+use fencepost_transport::{Channels, Endpoint, Frame, Lost, Port, Topology};
 
 /// Answers the gets of ranks that do not reach this rank's memory, from M.
 pub(crate) fn answer(
@@ -59,9 +59,7 @@ pub(crate) fn answer(
             if asked {
                 let head = header(word, kind::REPLY, window.key.window);
                 // SAFETY: where values are not shared, memory of the heap is copied.
-                unsafe {
-                    endpoint.post(to, Port::FENCE, head, remembered.frame.as_ptr(), remembered.frame.len())
-                }?;
+                unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, &remembered.frame)) }?;
                 world.posted(to);
                 world.count_sent(remembered.frame.len(), 0);
             }
@@ -88,7 +86,7 @@ pub(crate) fn take_answers(
             let watch = || Watch::new(world, call, windows, from, Awaited::One("answers to gets")).of_all();
             let frame = wait(endpoint, watch, |endpoint| world.poll(endpoint, from))?;
             // SAFETY: readable until released, below.
-            let mut payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) };
+            let mut payload = unsafe { frame.bytes() };
             let expected: usize = pending
                 .gets
                 .iter()

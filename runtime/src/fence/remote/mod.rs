@@ -31,7 +31,7 @@ use fencepost_planner::census::Census;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::bytes::Writer;
-use fencepost_transport::{Channels, Endpoint, Port, Topology};
+use fencepost_transport::{Channels, Endpoint, Frame, Port, Topology};
 
 /// From this number of bytes on, the elements of datatype operations are read in place. Below it,
 /// one more frame costs more than the copies.
@@ -78,10 +78,9 @@ pub(crate) fn send(
     let plain = outbox.wide.is_empty() && gets().next().is_none();
     if plain && endpoint.reaches(to) && outbox.records.is_reached() {
         let head = header(word, kind::LOG, window.key.window);
-        let records = outbox.records.as_ptr().cast::<u8>();
         // SAFETY: they do not change until the fence after the next, which waits for the reader's
         // next notification.
-        unsafe { endpoint.post(to, Port::FENCE, head, records, size_of_val(&outbox.records[..])) }
+        unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, bytemuck::cast_slice(&outbox.records))) }
             .map_err(|lost| world.lost(&lost, call))?;
         world.posted(to);
         world.count_sent(size_of_val(&outbox.records[..]), 0);
@@ -143,7 +142,7 @@ pub(crate) fn send(
     if lent {
         let head = header(word, kind::ELEMENTS, window.key.window);
         // SAFETY: as for records above where they are reached, else they are copied.
-        unsafe { endpoint.post(to, Port::FENCE, head, elements.as_ptr(), elements.len()) }
+        unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, elements)) }
             .map_err(|lost| world.lost(&lost, call))?;
         world.posted(to);
         world.count_sent(elements.len(), 0);
@@ -157,7 +156,7 @@ pub(crate) fn send(
         return Ok(Sent { frames: 1, posted: 0, changed });
     }
     // SAFETY: where values are not shared, memory of the heap is copied.
-    unsafe { endpoint.post(to, Port::FENCE, head, frame.as_ptr(), frame.len()) }
+    unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, frame)) }
         .map_err(|lost| world.lost(&lost, call))?;
     world.posted(to);
     let frames = 1 + u32::from(lent);
@@ -186,7 +185,7 @@ pub(crate) fn send_early(
     let described = fill(frame, outbox, FrameHead { epoch, ..FrameHead::default() });
     let head = early::header(world.number(), window.key.window);
     // SAFETY: where values are not shared, memory of the heap is copied.
-    unsafe { endpoint.post(to, Port::FENCE, head, frame.as_ptr(), frame.len()) }
+    unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, frame)) }
         .map_err(|lost| Error::new(ErrorClass::ProcFailed, lost.to_string()))?;
     world.posted(to);
     world.count_sent(frame.len(), described);

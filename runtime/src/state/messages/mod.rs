@@ -19,7 +19,7 @@ use crate::state::messages::outbox::{Left, Outbox, chunk, chunks};
 use crate::state::messages::posted::Posted;
 use crate::state::messages::receive::Receive;
 use crate::state::messages::sending::{Sending, Sent};
-use fencepost_transport::{Bytes, Channels, Endpoint, Port, Topology, Until};
+use fencepost_transport::{Bytes, Channels, Endpoint, Frame, Port, Topology, Until};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::Location;
 use std::rc::Rc;
@@ -255,7 +255,7 @@ impl Messages {
                 let part = &all[chunk(at, all.len())];
                 let header = frames::left(number, at as u32);
                 // SAFETY: the receiver does not reach this rank, so the bytes are copied.
-                let posted = unsafe { endpoint.post(to, Port::ELEMENTS, header, part.as_ptr(), part.len()) };
+                let posted = unsafe { endpoint.post(to, Port::ELEMENTS, Frame::of(header, part)) };
                 if posted.is_err() {
                     break; // it receives nothing more
                 }

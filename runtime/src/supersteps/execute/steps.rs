@@ -13,8 +13,8 @@ use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
-use fencepost_planner::ir::schedule::Frame;
-use fencepost_transport::{Channels, Endpoint, Header, Liveness, Lost, Pause, Port};
+use fencepost_planner::ir::schedule;
+use fencepost_transport::{Channels, Endpoint, Frame, Header, Liveness, Lost, Pause, Port};
 
 /// The run that steps belong to.
 #[derive(Clone, Copy)]
@@ -128,7 +128,8 @@ impl Executable {
             // windows of this run are dropped.
             unsafe {
                 let to = run.windows[*window].region.base().add(bytes.start);
-                endpoint.prepost(*peer, Port::FENCE, *ahead, run.head(kind::PAYLOAD), to, bytes.len());
+                let to = std::ptr::slice_from_raw_parts_mut(to, bytes.len());
+                endpoint.prepost(*peer, Port::FENCE, *ahead, run.head(kind::PAYLOAD), to);
             }
             self.progress.offered += 1;
         }
@@ -176,14 +177,14 @@ impl Executable {
     ) -> Result<(), Lost> {
         let bound = &self.buffers[buffer];
         let (peer, payload) = (bound.peer, bound.room(self.runs, at, bytes));
-        let head = run.head(kind::PAYLOAD);
+        let frame = Frame { header: run.head(kind::PAYLOAD), payload, len: bytes };
         // SAFETY: as argued above, the payload is readable and unchanged for as long as it may be
         // read.
         unsafe {
             if stays {
-                endpoint.post_in_place(peer, run.port, head, payload, bytes)
+                endpoint.post_in_place(peer, run.port, frame)
             } else {
-                endpoint.post_copy(peer, run.port, head, payload, bytes)
+                endpoint.post_copy(peer, run.port, frame)
             }
         }?;
         self.sent::<APART>(run, buffer, bytes);
@@ -202,16 +203,16 @@ impl Executable {
         stays: bool,
     ) -> Result<(), Lost> {
         let peer = self.buffers[buffer].peer;
-        let head = run.head(kind::PAYLOAD);
         // SAFETY: as for packing.
         let payload = unsafe { run.windows[window].region.base().add(first) };
+        let frame = Frame { header: run.head(kind::PAYLOAD), payload, len: bytes };
         // SAFETY: there are as many bytes at that place; they are copied, or stay unchanged until
         // they are taken back.
         unsafe {
             if stays {
-                endpoint.post_in_place(peer, run.port, head, payload, bytes)
+                endpoint.post_in_place(peer, run.port, frame)
             } else {
-                endpoint.post(peer, run.port, head, payload, bytes)
+                endpoint.post(peer, run.port, frame)
             }
         }?;
         self.sent::<APART>(run, buffer, bytes);
@@ -234,7 +235,7 @@ impl Executable {
         run: Run<'_>,
         endpoint: &mut Endpoint,
         peer: usize,
-        frame: Frame,
+        frame: schedule::Frame,
         at: usize,
     ) -> Result<bool, Stop> {
         let steps = &self.steps;
@@ -252,17 +253,17 @@ impl Executable {
         let (theirs, word_kept) = (arrival.header, !without(Wait::Word));
         let is = |kind| if word_kept { theirs == run.head(kind) } else { theirs.kind == kind };
         let good = match frame {
-            Frame::Entry => is(kind::ENTRY) && arrival.len == 0,
-            Frame::Done => is(kind::DONE) && arrival.len == 0,
-            Frame::Data { bytes } => is(kind::PAYLOAD) && arrival.len as u64 == bytes,
+            schedule::Frame::Entry => is(kind::ENTRY) && arrival.len == 0,
+            schedule::Frame::Done => is(kind::DONE) && arrival.len == 0,
+            schedule::Frame::Data { bytes } => is(kind::PAYLOAD) && arrival.len as u64 == bytes,
         };
         if !good {
             return Err(Stop::Other(peer));
         }
         match frame {
-            Frame::Data { .. } => self.open[peer] = Some(arrival),
-            Frame::Entry => endpoint.release(peer, run.port),
-            Frame::Done => {
+            schedule::Frame::Data { .. } => self.open[peer] = Some(arrival),
+            schedule::Frame::Entry => endpoint.release(peer, run.port),
+            schedule::Frame::Done => {
                 endpoint.release(peer, run.port);
                 self.exposed.retain(|&other| other != peer);
             }
@@ -288,9 +289,8 @@ impl Executable {
         peer: usize,
         kind: u32,
     ) -> Result<(), Lost> {
-        let nothing = std::ptr::NonNull::<u8>::dangling().as_ptr();
         // SAFETY: there is no payload.
-        unsafe { endpoint.post(peer, run.port, run.head(kind), nothing, 0) }?;
+        unsafe { endpoint.post(peer, run.port, Frame::bare(run.head(kind))) }?;
         self.posted::<APART>(run.world, peer);
         Ok(())
     }

@@ -48,18 +48,11 @@ pub trait Channels {
     /// then.
     ///
     /// # Safety
-    /// `payload` is valid for reads of `len` bytes. It is not copied if
+    /// The frame's payload is valid for reads. It is not copied if
     /// [`shares(to)`](crate::Topology::shares), or if it is in [`memory`](Self::memory) of this end
     /// and [`reaches(to)`](crate::Topology::reaches). Then it must stay valid and unchanged until
     /// [`released(to, port)`](Self::released) counts this frame, whatever happens meanwhile.
-    unsafe fn post(
-        &mut self,
-        to: usize,
-        port: Port,
-        header: Header,
-        payload: *const u8,
-        len: usize,
-    ) -> Result<(), Lost>;
+    unsafe fn post(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost>;
 
     /// Posts a frame whose reader needs the payload only until it releases the frame, even where it
     /// could be read in place. This is [`post`](Self::post), except that a transport may copy the
@@ -72,16 +65,9 @@ pub trait Channels {
     /// # Safety
     /// As for [`post`](Self::post), except that a payload of at most [`COPIED`] bytes need not stay
     /// valid.
-    unsafe fn post_copy(
-        &mut self,
-        to: usize,
-        port: Port,
-        header: Header,
-        payload: *const u8,
-        len: usize,
-    ) -> Result<(), Lost> {
+    unsafe fn post_copy(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost> {
         // SAFETY: the caller makes the same promise.
-        unsafe { self.post(to, port, header, payload, len) }
+        unsafe { self.post(to, port, frame) }
     }
 
     /// Sends posted frames, and the releases that are due to be reported, as far as possible
@@ -122,16 +108,9 @@ pub trait Channels {
     /// As for [`post`](Self::post). In addition, if [`lends_to(to)`](Self::lends_to), nobody writes
     /// the payload before [`lent(to)`](Self::lent) returns [`Lent::Nothing`], and the payload stays
     /// at its address for as long as it returns anything else.
-    unsafe fn post_in_place(
-        &mut self,
-        to: usize,
-        port: Port,
-        header: Header,
-        payload: *const u8,
-        len: usize,
-    ) -> Result<(), Lost> {
+    unsafe fn post_in_place(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost> {
         // SAFETY: the caller makes the same promise, or a stronger one.
-        unsafe { self.post(to, port, header, payload, len) }
+        unsafe { self.post(to, port, frame) }
     }
 
     /// Returns what the transport still reads or writes for `peer`: payloads that were posted [in
@@ -143,26 +122,18 @@ pub trait Channels {
 
     /// Pre-posts a receive buffer for one frame from `from` on this port: the one that follows
     /// `ahead` others which this rank has not released. If that frame has this header and a payload
-    /// of `len` bytes, the payload may be written to `to` as it arrives, and [`poll`](Self::poll)
+    /// as long as `to`, the payload may be written there as it arrives, and [`poll`](Self::poll)
     /// then returns it there. A transport may ignore the buffer: it has either filled it before the
     /// frame is polled, or never will.
     ///
     /// # Safety
-    /// `to` is valid for reads and writes of `len` initialised bytes until that frame is released,
+    /// `to` is valid for reads and writes of initialised bytes until that frame is released,
     /// and nobody else accesses them until the frame is polled. Both must hold only until the
     /// buffers of `from` on this port are [cancelled](Self::cancel), or this end is dropped. On
     /// [`Port::FENCE`] the bytes are valid, and nobody else accesses them, as long as
     /// [`lent(from)`](Self::lent) reports that something is in use.
-    unsafe fn prepost(
-        &mut self,
-        from: usize,
-        port: Port,
-        ahead: u64,
-        header: Header,
-        to: *mut u8,
-        len: usize,
-    ) {
-        let _ = (from, port, ahead, header, to, len);
+    unsafe fn prepost(&mut self, from: usize, port: Port, ahead: u64, header: Header, to: *mut [u8]) {
+        let _ = (from, port, ahead, header, to);
     }
 
     /// Returns the header and payload length of the next long frame from `from` on this port, so

@@ -176,22 +176,13 @@ impl<C: Carrier> FabricEnd<C> {
     ///
     /// # Safety
     /// As for [`Channels::post`], or if the payload `may_stay`, as for [`Channels::post_in_place`].
-    unsafe fn post_any(
-        &mut self,
-        (to, port): (usize, Port),
-        header: Header,
-        (payload, len): (*const u8, usize),
-        may_stay: bool,
-    ) -> Result<(), Lost> {
-        // SAFETY: the caller promises that the payload is readable, and an empty one may have any
-        // address.
-        let payload = if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(payload, len) } };
+    unsafe fn post_any(&mut self, to: usize, port: Port, frame: Frame, may_stay: bool) -> Result<(), Lost> {
         let mut core = self.core();
         self.may_send(&core, to)?;
         // SAFETY: the caller's promise.
-        unsafe { core.post_any((self.number, self.of(to), port), header, payload, may_stay) };
+        unsafe { core.post_any((self.number, self.of(to), port), frame.header, frame.bytes(), may_stay) };
         drop(core);
-        self.meter.count(header, len);
+        self.meter.count(&frame);
         Ok(())
     }
 
@@ -296,32 +287,18 @@ impl<C: Carrier> Notify for FabricEnd<C> {
 }
 
 impl<C: Carrier> Channels for FabricEnd<C> {
-    unsafe fn post(
-        &mut self,
-        to: usize,
-        port: Port,
-        header: Header,
-        payload: *const u8,
-        len: usize,
-    ) -> Result<(), Lost> {
+    unsafe fn post(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost> {
         // SAFETY: the caller's promise; the payload is copied.
-        unsafe { self.post_any((to, port), header, (payload, len), false) }
+        unsafe { self.post_any(to, port, frame, false) }
     }
 
     fn lends_to(&self, peer: usize) -> bool {
         C::LENDS && peer != self.rank
     }
 
-    unsafe fn post_in_place(
-        &mut self,
-        to: usize,
-        port: Port,
-        header: Header,
-        payload: *const u8,
-        len: usize,
-    ) -> Result<(), Lost> {
+    unsafe fn post_in_place(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost> {
         // SAFETY: the caller's promise.
-        unsafe { self.post_any((to, port), header, (payload, len), C::LENDS) }
+        unsafe { self.post_any(to, port, frame, C::LENDS) }
     }
 
     fn lent(&mut self, peer: usize) -> Lent {
@@ -350,18 +327,10 @@ impl<C: Carrier> Channels for FabricEnd<C> {
         })
     }
 
-    unsafe fn prepost(
-        &mut self,
-        from: usize,
-        port: Port,
-        ahead: u64,
-        header: Header,
-        to: *mut u8,
-        len: usize,
-    ) {
+    unsafe fn prepost(&mut self, from: usize, port: Port, ahead: u64, header: Header, to: *mut [u8]) {
         // SAFETY: the caller promises the same until `release` or `cancel`, or until this end is
         // dropped. At each of these the body is recycled, moved out, or dropped.
-        let buffer = unsafe { ReceiveBuffer::new(to, len) };
+        let buffer = unsafe { ReceiveBuffer::new(to.cast(), to.len()) };
         self.core().prepost(self.number, self.of(from), port, ahead, header, buffer);
     }
 

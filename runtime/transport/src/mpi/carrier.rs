@@ -588,7 +588,7 @@ mod tests {
     use super::*;
     use crate::mpi::messages::Request;
     use crate::mpi::stand_in::fabrics;
-    use crate::{Channels, Header, Leave, Liveness, Pause, Port, Topology};
+    use crate::{Channels, Frame, Header, Leave, Liveness, Pause, Port, Topology};
     use std::sync::Mutex;
 
     /// The least payload that is a message of its own between the ranks of these tests.
@@ -656,7 +656,7 @@ mod tests {
     fn post(end: &mut MpiEnd, payload: &[u8]) {
         let to = 1 - end.rank();
         // SAFETY: it is copied.
-        unsafe { end.post(to, Port::FENCE, Header::default(), payload.as_ptr(), payload.len()) }
+        unsafe { end.post(to, Port::FENCE, Frame::of(Header::default(), payload)) }
             .expect("the world goes on");
         end.flush();
     }
@@ -666,7 +666,7 @@ mod tests {
         loop {
             if let Some(frame) = end.poll(from, Port::FENCE).expect("the world goes on") {
                 // SAFETY: the frame is not released yet.
-                let payload = unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec();
+                let payload = unsafe { frame.bytes() }.to_vec();
                 end.release(from, Port::FENCE);
                 return payload;
             }
@@ -702,7 +702,7 @@ mod tests {
     fn post_in_place(end: &mut MpiEnd, payload: &'static [u8]) {
         let to = 1 - end.rank();
         // SAFETY: it never changes, and is never freed.
-        unsafe { end.post_in_place(to, Port::FENCE, Header::default(), payload.as_ptr(), payload.len()) }
+        unsafe { end.post_in_place(to, Port::FENCE, Frame::of(Header::default(), payload)) }
             .expect("the world goes on");
         end.flush();
     }
@@ -750,7 +750,7 @@ mod tests {
             let [(_first, mut one), (_second, mut two)] = two_connected(&notes);
             let mut place = vec![0; len];
             // SAFETY: nobody else uses it before the frame is released.
-            unsafe { two.prepost(0, Port::FENCE, 0, Header::default(), place.as_mut_ptr(), len) };
+            unsafe { two.prepost(0, Port::FENCE, 0, Header::default(), &raw mut place[..]) };
             post(&mut one, &vec![7; len]);
             let mut pause = Pause::new();
             let frame = loop {
@@ -774,7 +774,7 @@ mod tests {
         let [(first, mut one), (second, mut two)] = two_connected(&Arc::default());
         let mut place = vec![0; LONGEST];
         // SAFETY: nobody else uses it before nothing is lent.
-        unsafe { two.prepost(0, Port::FENCE, 0, Header::default(), place.as_mut_ptr(), LONGEST) };
+        unsafe { two.prepost(0, Port::FENCE, 0, Header::default(), &raw mut place[..]) };
         let receiver = second.shared().lock();
         post(&mut one, &vec![7; LONGEST]);
         // While its sender makes no calls, a message does not move.

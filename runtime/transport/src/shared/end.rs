@@ -15,8 +15,8 @@ use crate::shared::queue::{Inboxes, Receivers, SHORT, Senders, inboxes};
 use crate::shared::slice::{KeepAlive, Placement};
 use crate::shared::waker::{Pause, Wakers};
 use crate::{
-    Alarms, Bytes, Cause, Channels, CreateJoin, Created, Done, Endpoint, Frame, Header, Leave, Liveness,
-    Loss, Lost, Memory, Notification, Notify, Number, PairLines, Port, Topology, Until,
+    Alarms, Bytes, Cause, Channels, CreateJoin, Created, Done, Endpoint, Frame, Leave, Liveness, Loss, Lost,
+    Memory, Notification, Notify, Number, PairLines, Port, Topology, Until,
 };
 
 /// Why no rank posts to [`Port::SERVICE`] here.
@@ -298,41 +298,26 @@ impl<G: Backend> Notify for SharedEnd<G> {
 
 impl<G: Backend> Channels for SharedEnd<G> {
     #[inline]
-    unsafe fn post(
-        &mut self,
-        to: usize,
-        port: Port,
-        header: Header,
-        payload: *const u8,
-        len: usize,
-    ) -> Result<(), Lost> {
+    unsafe fn post(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost> {
         debug_assert!(port != Port::SERVICE, "{REACHED}");
         self.may_send(to)?;
-        self.send(to, port, Frame { header, payload, len }).map_err(|error| self.no_room(&error))?;
-        self.meter.count(header, len);
+        self.send(to, port, frame).map_err(|error| self.no_room(&error))?;
+        self.meter.count(&frame);
         self.wakers.wake([to]);
         Ok(())
     }
 
     #[inline]
-    unsafe fn post_copy(
-        &mut self,
-        to: usize,
-        port: Port,
-        header: Header,
-        payload: *const u8,
-        len: usize,
-    ) -> Result<(), Lost> {
-        if len > SHORT {
+    unsafe fn post_copy(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost> {
+        if frame.len > SHORT {
             // SAFETY: the caller makes the same promise.
-            return unsafe { self.post(to, port, header, payload, len) };
+            return unsafe { self.post(to, port, frame) };
         }
         debug_assert!(port != Port::SERVICE, "{REACHED}");
         self.may_send(to)?;
         // SAFETY: the caller's promise.
-        unsafe { self.send_copy(to, port, Frame { header, payload, len }) }
-            .map_err(|error| self.no_room(&error))?;
-        self.meter.count(header, len);
+        unsafe { self.send_copy(to, port, frame) }.map_err(|error| self.no_room(&error))?;
+        self.meter.count(&frame);
         self.wakers.wake([to]);
         Ok(())
     }

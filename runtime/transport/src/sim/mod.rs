@@ -34,8 +34,8 @@ use crate::sim::core::{SimCore, SimWorld, WorldsOfRank};
 use crate::sim::links::{SimLink, SimPort, slot};
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use crate::{
-    Alarms, Cause, Channels, CreateJoin, Created, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost,
-    Notification, Notify, Payload, Port, Topology,
+    Alarms, Cause, Channels, CreateJoin, Created, Endpoint, Frame, Leave, Liveness, Loss, Lost, Notification,
+    Notify, Payload, Port, Topology,
 };
 
 /// One rank's end of a simulated world.
@@ -188,20 +188,11 @@ impl Notify for SimEnd {
 }
 
 impl Channels for SimEnd {
-    unsafe fn post(
-        &mut self,
-        to: usize,
-        port: Port,
-        header: Header,
-        payload: *const u8,
-        len: usize,
-    ) -> Result<(), Lost> {
+    unsafe fn post(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost> {
         debug_assert!(port != Port::SERVICE || !self.reaches(to), "a rank that is reached serves nobody");
-        // SAFETY: the caller promises that the payload is readable, and an empty one may have any
-        // address.
-        let payload = if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(payload, len) } };
-        self.core().post(to, port, header, payload)?;
-        self.meter.count(header, len);
+        // SAFETY: the caller promises that the payload is readable.
+        self.core().post(to, port, frame.header, unsafe { frame.bytes() })?;
+        self.meter.count(&frame);
         Ok(())
     }
 

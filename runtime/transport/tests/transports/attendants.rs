@@ -3,8 +3,8 @@
 use crate::ends::*;
 use fencepost_tests_support::random::Random;
 use fencepost_transport::{
-    Answers, Attendant, Cause, Channels, Endpoint, Header, Leave, Liveness, Lose, Loss, Lost, Pause, Port,
-    SimConfig, Topology,
+    Answers, Attendant, Cause, Channels, Endpoint, Frame, Header, Leave, Liveness, Lose, Loss, Lost, Pause,
+    Port, SimConfig, Topology,
 };
 use std::hint::spin_loop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -58,7 +58,7 @@ fn serve(end: &mut Endpoint) -> Arc<AtomicUsize> {
 
 fn request(end: &mut Endpoint, to: usize, header: Header, payload: &[u8]) -> Result<(), Lost> {
     // SAFETY: it is copied where there are requests: memory is not reached.
-    let posted = unsafe { end.post(to, Port::SERVICE, header, payload.as_ptr(), payload.len()) };
+    let posted = unsafe { end.post(to, Port::SERVICE, Frame::of(header, payload)) };
     end.flush();
     posted
 }

@@ -1,7 +1,7 @@
 //! Payloads that are copied when they are posted.
 
 use crate::ends::*;
-use fencepost_transport::{COPIED, Channels, Header, Port, Topology};
+use fencepost_transport::{COPIED, Channels, Frame, Header, Port, Topology};
 
 #[test]
 fn a_short_payload_may_be_used_again_once_it_was_posted_as_a_copy() {
@@ -11,7 +11,14 @@ fn a_short_payload_may_be_used_again_once_it_was_posted_as_a_copy() {
             for to in (0..4).filter(|to| *to != me) {
                 let mut payload = vec![(10 * me + to) as u8; len];
                 // SAFETY: it is copied.
-                unsafe { end.post_copy(to, Port(7), Header::default(), payload.as_ptr(), len) }.unwrap();
+                unsafe {
+                    end.post_copy(
+                        to,
+                        Port(7),
+                        Frame { header: Header::default(), payload: payload.as_ptr(), len },
+                    )
+                }
+                .unwrap();
                 payload.fill(0xff);
             }
         }

@@ -155,7 +155,7 @@ pub fn post_on(
     payload: &'static [u8],
 ) -> Result<(), Lost> {
     // SAFETY: the payload lives forever and never changes.
-    unsafe { end.post(to, port, header, payload.as_ptr(), payload.len()) }
+    unsafe { end.post(to, port, Frame::of(header, payload)) }
 }
 
 /// Returns the payload of a frame that was not released.
@@ -164,7 +164,7 @@ pub fn bytes(frame: &Frame) -> Vec<u8> {
         return Vec::new();
     }
     // SAFETY: it was not released, and payloads posted here outlive that.
-    unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }.to_vec()
+    unsafe { frame.bytes() }.to_vec()
 }
 
 pub fn take(end: &mut Endpoint, from: usize) -> Result<(Header, Vec<u8>), Lost> {

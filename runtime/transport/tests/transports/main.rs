@@ -18,8 +18,8 @@ use std::thread;
 
 use ends::*;
 use fencepost_transport::{
-    Cause, Channels, Endpoint, Header, Leave, Liveness, Lose, Loss, Lost, Notification, Notify, Pause, Port,
-    Record, SimConfig, Topology,
+    Cause, Channels, Endpoint, Frame, Header, Leave, Liveness, Lose, Loss, Lost, Notification, Notify, Pause,
+    Port, Record, SimConfig, Topology,
 };
 use proptest::prelude::*;
 
@@ -93,7 +93,10 @@ fn where_values_are_not_shared_a_payload_is_copied_at_once_and_begins_at_a_multi
                 return;
             }
             // SAFETY: it is copied where it is not shared, as it is on the heap.
-            unsafe { end.post(peer, Port::FENCE, header(0), payload.as_ptr(), 100) }.unwrap();
+            unsafe {
+                end.post(peer, Port::FENCE, Frame { header: header(0), payload: payload.as_ptr(), len: 100 })
+            }
+            .unwrap();
             payload.fill(2);
             let frame = poll(end, peer).unwrap();
             assert_eq!((bytes(&frame), frame.payload.addr() % 16), (vec![1; 100], 0));

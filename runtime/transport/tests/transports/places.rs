@@ -2,6 +2,7 @@
 
 use crate::ends::*;
 use fencepost_transport::{Channels, Endpoint, Header, Port, Topology};
+use std::ptr::slice_from_raw_parts_mut;
 
 /// Long enough to arrive in several pieces.
 static LONG: [u8; 300_000] = {
@@ -38,7 +39,7 @@ impl Posted {
         let to = self.0.as_mut_ptr().wrapping_add(8);
         // SAFETY: the memory has as many bytes, which the tests access after the frame was released or the buffer
         // cancelled.
-        unsafe { end.prepost(from, port, ahead, header, to, LONG.len() - less) };
+        unsafe { end.prepost(from, port, ahead, header, slice_from_raw_parts_mut(to, LONG.len() - less)) };
         to
     }
 
@@ -258,7 +259,7 @@ fn a_payload_in_a_place_that_was_offered_is_not_taken() {
         } else {
             let mut place = vec![0_u8; PATTERN.len()];
             // SAFETY: the place lives until the frame is released, and is not used before it is polled.
-            unsafe { end.prepost(peer, Port::FENCE, 0, header(2), place.as_mut_ptr(), place.len()) };
+            unsafe { end.prepost(peer, Port::FENCE, 0, header(2), &raw mut place[..]) };
             post(end, peer, header(1), &[]).unwrap();
             let frame = poll(end, peer).unwrap();
             if frame.payload == place.as_ptr() {

@@ -5,7 +5,7 @@
 //! has left: so each pair of accesses is repeated in many rounds.
 
 use crate::ends::{PATTERN, exchange, header, poll, post, released, run, settled, threads};
-use fencepost_transport::{Channels, Endpoint, Notify, Port, Topology};
+use fencepost_transport::{Channels, Endpoint, Frame, Notify, Port, Topology};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -43,7 +43,14 @@ fn a_payload_is_written_before_it_is_released() {
             if end.rank() == 0 {
                 PAYLOAD.write(1);
                 // SAFETY: not sound: the payload does not stay unchanged.
-                unsafe { end.post(1, Port::FENCE, header(1), PAYLOAD.0.get().cast(), 8) }.unwrap();
+                unsafe {
+                    end.post(
+                        1,
+                        Port::FENCE,
+                        Frame { header: header(1), payload: PAYLOAD.0.get().cast(), len: 8 },
+                    )
+                }
+                .unwrap();
                 PAYLOAD.write(2);
                 released(end, 1, round);
             } else {

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::ends::*;
-use fencepost_transport::{Channels, Endpoint, Header, Port, Topology};
+use fencepost_transport::{Channels, Endpoint, Frame, Header, Port, Topology};
 
 /// The longest that anything here may take.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -36,12 +36,18 @@ fn a_rank_that_polls_and_never_waits_takes_what_others_send_and_sends() {
             }
             for to in others() {
                 // SAFETY: it is copied.
-                unsafe { end.post_copy(to, Port(7), Header::default(), &0, 1) }.unwrap();
+                unsafe {
+                    end.post_copy(to, Port(7), Frame { header: Header::default(), payload: &0, len: 1 })
+                }
+                .unwrap();
                 find(end, |end| (end.released(to, Port(7)) == 1).then_some(()));
             }
         } else {
             // SAFETY: it is copied.
-            unsafe { end.post_copy(0, Port(7), Header::default(), &(me as u8), 1) }.unwrap();
+            unsafe {
+                end.post_copy(0, Port(7), Frame { header: Header::default(), payload: &(me as u8), len: 1 })
+            }
+            .unwrap();
             end.flush();
             let frame = wait(end, |end| end.poll(0, Port(7))).unwrap();
             assert_eq!(bytes(&frame), [0]);

@@ -14,7 +14,7 @@ use loom::thread;
 
 use super::{model, rejected};
 use crate::sync::Arc;
-use crate::{Cause, Channels, Header, Liveness, LocalEnd, Port, Topology, local};
+use crate::{Cause, Channels, Frame, Header, Liveness, LocalEnd, Port, Topology, local};
 
 /// The wait that is left out.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -129,7 +129,7 @@ type Told = String;
 
 fn post(end: &mut LocalEnd, to: usize, header: Header) -> Result<(), Told> {
     // SAFETY: an empty payload needs no memory.
-    unsafe { end.post(to, Port::FENCE, header, std::ptr::dangling(), 0) }.map_err(|lost| lost.to_string())
+    unsafe { end.post(to, Port::FENCE, Frame::bare(header)) }.map_err(|lost| lost.to_string())
 }
 
 /// Returns the header of the next frame of `from`, which has no payload. If one is lost, a rank

@@ -15,7 +15,7 @@ fn post(end: &mut LocalEnd, word: u64, payload: &Payload) {
     let header = Header { word, kind: 0, extra: 0 };
     let address: *const Payload = payload;
     // SAFETY: the payload lives as long as the model; the model tests whether it stays unchanged.
-    unsafe { end.post(1, Port::FENCE, header, address.cast(), size_of::<Payload>()) }
+    unsafe { end.post(1, Port::FENCE, Frame { header, payload: address.cast(), len: size_of::<Payload>() }) }
         .expect("the reader is here");
 }
 

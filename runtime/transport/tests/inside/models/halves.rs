@@ -222,8 +222,14 @@ impl Run<'_> {
         let to = self.peer(to);
         // SAFETY: the payload lives as long as the model; the model tests whether it stays
         // unchanged.
-        unsafe { self.end.post(to, Port::FENCE, header, payload.as_ptr().cast(), size_of_val(payload)) }
-            .expect("the reader is here");
+        unsafe {
+            self.end.post(
+                to,
+                Port::FENCE,
+                Frame { header, payload: payload.as_ptr().cast(), len: size_of_val(payload) },
+            )
+        }
+        .expect("the reader is here");
     }
 
     fn awaits(&mut self, from: Delta, frame: &schedule::Frame) -> bool {

@@ -9,7 +9,7 @@ use loom::thread;
 use super::{model, rejected};
 use crate::sync::{Arc, without_fences};
 use crate::{
-    Cause, Channels, CreateJoin, Header, Leave, Liveness, LocalEnd, Loss, Lost, Notify, Pause, Port,
+    Cause, Channels, CreateJoin, Frame, Header, Leave, Liveness, LocalEnd, Loss, Lost, Notify, Pause, Port,
     Topology, local,
 };
 
@@ -31,8 +31,7 @@ fn wait<T>(end: &mut LocalEnd, mut look: impl FnMut(&mut LocalEnd) -> Option<T>)
 
 fn post(end: &mut LocalEnd, to: usize) {
     // SAFETY: an empty payload needs no memory.
-    unsafe { end.post(to, Port::FENCE, Header::default(), std::ptr::dangling(), 0) }
-        .expect("the other is here");
+    unsafe { end.post(to, Port::FENCE, Frame::bare(Header::default())) }.expect("the other is here");
 }
 
 fn a_frame_and_its_release() {
