@@ -14,12 +14,14 @@
 //!   gives their results.
 //! - `stores`: what MPI does not define in an epoch between two fences.
 //! - `unfenced`: conflicts in programs of posts and starts, and in programs of locks.
+//! - `draw`: random values, worlds, and programs of posts and starts.
 //! - `messages`: programs of messages and requests. `delivery`: the results that they can have, and
 //!   where they can stop.
 
 mod calls;
 mod conflicts;
 mod delivery;
+pub mod draw;
 mod epoch;
 mod exchange;
 mod explains;

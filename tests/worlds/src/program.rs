@@ -6,6 +6,7 @@ use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Pattern, Patterns, Site, Sync};
 use fencepost_planner::table::Table;
 use fencepost_tests_reference as reference;
+use fencepost_tests_reference::draw::values;
 use fencepost_tests_support::random::Random;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -257,55 +258,12 @@ fn of_size(form: u8, at: u8, size: usize, len: usize) -> Option<Datatype> {
 
 /// The bytes that a window begins with: small numbers and a few special ones.
 pub fn first_bytes(rank: usize, window: usize, element: ElementType, len: usize) -> Vec<u8> {
-    values((rank * 31 + window * 7 + 1) as u64, element, len)
+    values(&mut Random::new((rank * 31 + window * 7 + 1) as u64), element, len)
 }
 
 /// The slice that an operation is given.
 pub fn slice_of(epoch: usize, rank: usize, operation: usize, element: ElementType, len: usize) -> Vec<u8> {
-    values((epoch * 1009 + rank * 101 + operation * 13 + 5) as u64, element, len)
-}
-
-fn values(seed: u64, element: ElementType, len: usize) -> Vec<u8> {
-    let mut random = Random::new(seed);
-    let mut next = || random.bits();
-    let mut bytes = Vec::new();
-    let scalar = |bytes: &mut Vec<u8>, scalar: Scalar, raw: u64| match scalar {
-        Scalar::F64 => {
-            let special =
-                [f64::NAN, -f64::NAN, f64::INFINITY, -0.0, 0.0, 1e308, f64::from_bits(0xfff0_dead_beef_0001)];
-            let value = if raw.is_multiple_of(11) {
-                special[raw as usize / 11 % 7]
-            } else {
-                (raw % 2001) as f64 / 7.0 - 140.0
-            };
-            bytes.extend_from_slice(&value.to_ne_bytes());
-        }
-        Scalar::F32 => {
-            let special =
-                [f32::NAN, -f32::NAN, f32::NEG_INFINITY, -0.0, 0.0, 1e38, f32::from_bits(0xff80_beef)];
-            let value = if raw.is_multiple_of(11) {
-                special[raw as usize / 11 % 7]
-            } else {
-                (raw % 2001) as f32 / 7.0 - 140.0
-            };
-            bytes.extend_from_slice(&value.to_ne_bytes());
-        }
-        other => {
-            let raw = if raw.is_multiple_of(5) { raw } else { raw % 3 };
-            bytes.extend_from_slice(&raw.to_ne_bytes()[..other.size() as usize]);
-        }
-    };
-    for _ in 0..len {
-        match element.kind {
-            ElementKind::Scalar(s) => scalar(&mut bytes, s, next()),
-            ElementKind::ValueAt(value, index) => {
-                scalar(&mut bytes, value, next());
-                scalar(&mut bytes, index, next());
-            }
-            ElementKind::Opaque => bytes.extend((0..element.size).map(|_| next() as u8)),
-        }
-    }
-    bytes
+    values(&mut Random::new((epoch * 1009 + rank * 101 + operation * 13 + 5) as u64), element, len)
 }
 
 impl Program {
