@@ -5,6 +5,9 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::print_stdout, reason = "says how much was tried")]
 
+mod fabrics;
+mod waits;
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +15,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
+use fabrics::fabrics;
 use fencepost_tests_support::counting::{Counting, peak};
 use fencepost_tests_support::random::Random;
 use fencepost_transport::auth::{
@@ -21,6 +25,7 @@ use fencepost_transport::{
     Channels, CreateJoin, Created, Frame, Header, Leave, Liveness, Loss, Lost, Pause, Port, Settings, TcpEnd,
     TcpFabric, Topology, fuzz, listen, tcp_with,
 };
+use waits::poll;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -276,16 +281,6 @@ fn post(end: &mut TcpEnd, to: usize, word: u64, payload: &[u8]) -> Result<(), Lo
     unsafe { end.post(to, Port::FENCE, Frame::of(header(word), payload)) }
 }
 
-fn poll(end: &mut TcpEnd, from: usize) -> Result<Frame, Lost> {
-    let mut pause = Pause::new();
-    loop {
-        if let Some(frame) = end.poll(from, Port::FENCE)? {
-            return Ok(frame);
-        }
-        end.idle(&mut pause);
-    }
-}
-
 /// Each of `peers` sends this rank `frames` frames, and receives as many.
 fn talk(end: &mut TcpEnd, peers: &[usize], frames: u64) -> Result<(), Lost> {
     for word in 0..frames {
@@ -523,17 +518,6 @@ fn a_connection_that_ends_without_a_goodbye_is_a_death_and_names_the_rank() {
     assert_eq!(lost.rank, 1);
     assert!(matches!(&lost.how, Loss::Died(how) if how.contains("without a goodbye")), "{lost}");
     assert_eq!(post(&mut end, 1, 0, &[]), Err(lost));
-}
-
-/// Returns fabrics of one job, which know one another's addresses.
-fn fabrics(size: usize, settings: Settings) -> Vec<TcpFabric> {
-    let secret = Secret::new().unwrap();
-    let fabric =
-        |rank| TcpFabric::new(listen(None).unwrap(), secret.clone(), [3; 16], rank, settings).unwrap();
-    let mut fabrics: Vec<TcpFabric> = (0..size).map(fabric).collect();
-    let table: Vec<SocketAddr> = fabrics.iter().map(|fabric| fabric.address().unwrap()).collect();
-    fabrics.iter_mut().for_each(|fabric| fabric.table(&table).unwrap());
-    fabrics
 }
 
 #[test]

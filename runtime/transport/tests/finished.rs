@@ -1,30 +1,20 @@
 //! Ranks that finish, or end because of a death that their launcher reports, without ever having had anything to say to each
 //! other: no connection is opened to say that, and a rank that waits for one of them all the same learns it. Alone in its file, since it counts what the process has open.
 
+mod fabrics;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use fencepost_transport::auth::{Secret, random_bytes};
 use fencepost_transport::{
-    Cause, Channels, Leave, Liveness, Loss, Lost, Pause, Port, Settings, TcpEnd, TcpFabric, Topology, listen,
+    Cause, Channels, Leave, Liveness, Loss, Lost, Pause, Port, Settings, TcpEnd, TcpFabric, Topology,
 };
 
 const RANKS: usize = 6;
 
 /// The ranks of a job whose launcher reports how each ends within this time; zero: there is no launcher.
 fn job(obituary: Duration) -> Vec<(Arc<TcpFabric>, TcpEnd)> {
-    let settings = Settings { obituary, ..Settings::default() };
-    let (secret, job) = (Secret::new().unwrap(), random_bytes().unwrap());
-    let fabric = |rank| TcpFabric::new(listen(None).unwrap(), secret.clone(), job, rank, settings).unwrap();
-    let fabrics: Vec<TcpFabric> = (0..RANKS).map(fabric).collect();
-    let addresses: Vec<_> = fabrics.iter().map(|fabric| fabric.address().unwrap()).collect();
-    let end = |(rank, mut fabric): (usize, TcpFabric)| {
-        fabric.table(&addresses).unwrap();
-        let fabric = Arc::new(fabric);
-        let end = TcpEnd::of_job(&fabric, 0, rank, RANKS).unwrap();
-        (fabric, end)
-    };
-    fabrics.into_iter().enumerate().map(end).collect()
+    fabrics::job(RANKS, Settings { obituary, ..Settings::default() })
 }
 
 fn descriptors() -> usize {

@@ -1,12 +1,15 @@
 //! Traffic whose reader keeps up needs no more memory however long it lasts, and none at all from the allocator between
 //! threads. Alone in its file, since it counts what the whole process allocates.
 
+mod waits;
+
 use std::thread;
 
 use fencepost_tests_support::counting::{Counting, allocations_of_process, live_of_process};
 use fencepost_transport::{
-    Channels, Endpoint, Frame, Header, Leave, Liveness, Notify, Pause, Port, SimConfig, Topology, local, sim,
+    Channels, Endpoint, Frame, Header, Leave, Liveness, Notify, Port, SimConfig, Topology, local, sim,
 };
+use waits::{poll, read, released};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -20,35 +23,23 @@ fn traffic(end: &mut Endpoint, frames: u64) {
     let peer = 1 - end.rank();
     let posted_before = end.released(peer, Port::FENCE);
     for n in 0..frames {
-        let mut pause = Pause::new();
-        while end.released(peer, Port::FENCE) + AHEAD <= posted_before + n {
-            end.idle(&mut pause);
-        }
+        released(end, peer, (posted_before + n + 1).saturating_sub(AHEAD));
         // SAFETY: the payload lives forever.
         unsafe { end.post(peer, Port::FENCE, Frame::of(Header::default(), &PAYLOAD)) }.unwrap();
-        let mut pause = Pause::new();
-        while end.poll(peer, Port::FENCE).unwrap().is_none() {
-            end.idle(&mut pause);
-        }
+        poll(end, peer).unwrap();
         end.release(peer, Port::FENCE);
         if n % 100 == 0 {
             exchange(end);
         }
     }
-    let mut pause = Pause::new();
-    while end.released(peer, Port::FENCE) < posted_before + frames {
-        end.idle(&mut pause);
-    }
+    released(end, peer, posted_before + frames);
     exchange(end);
 }
 
 fn exchange(end: &mut Endpoint) {
     end.publish(0).unwrap();
     for from in 0..2 {
-        let mut pause = Pause::new();
-        while end.read(from).unwrap().is_none() {
-            end.idle(&mut pause);
-        }
+        read(end, from).unwrap();
     }
 }
 

@@ -3,14 +3,17 @@
 
 #![cfg(target_os = "linux")]
 
+mod waits;
+
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use fencepost_transport::{
     Channels, CreateJoin, Created, Endpoint, Frame, Header, Leave, Liveness, Loss, Lost, Notify, Number,
-    Pause, Port, Segment, ShmEnd, Topology,
+    Port, Segment, ShmEnd, Topology,
 };
+use waits::{bytes, poll, read, released, settled, wait};
 
 const PART: &str = "FENCEPOST_TEST_PART";
 
@@ -47,24 +50,6 @@ fn start(segment: &Segment, part: usize) -> Vec<Child> {
         .collect()
 }
 
-fn wait<T>(
-    end: &mut Endpoint,
-    mut look: impl FnMut(&mut Endpoint) -> Result<Option<T>, Lost>,
-) -> Result<T, Lost> {
-    let mut pause = Pause::new();
-    loop {
-        if let Some(found) = look(end)? {
-            return Ok(found);
-        }
-        end.idle(&mut pause);
-    }
-}
-
-fn bytes(frame: &Frame) -> &[u8] {
-    // SAFETY: readable until it is released.
-    unsafe { frame.bytes() }
-}
-
 /// Notifications and frames between all pairs: payloads on the heap, of every length, and payloads in the segment.
 fn talk(end: &mut Endpoint) {
     let (me, size) = (end.rank(), end.size());
@@ -89,20 +74,20 @@ fn talk(end: &mut Endpoint) {
         drop(payload);
         end.publish(e).unwrap();
         for from in 0..size {
-            let notification = wait(end, |end| Ok(end.read(from)?.copied())).unwrap();
+            let notification = read(end, from).unwrap();
             assert_eq!((notification.word, notification.count as usize), (e, e as usize * size + from));
-            let frame = wait(end, |end| end.poll(from, Port::FENCE)).unwrap();
+            let frame = poll(end, from).unwrap();
             assert_eq!((frame.header.kind, frame.header.extra), (1, from as u32));
             assert!(frame.len == len && bytes(&frame).iter().all(|&byte| byte == (from as u64 + e) as u8));
             end.release(from, Port::FENCE);
-            let frame = wait(end, |end| end.poll(from, Port::FENCE)).unwrap();
+            let frame = poll(end, from).unwrap();
             assert!(frame.len == 4096 && bytes(&frame).iter().all(|&byte| byte == e as u8));
             end.release(from, Port::FENCE);
         }
         end.settle().unwrap();
         for other in 0..size {
-            wait(end, |end| Ok(end.settled(other)?.then_some(()))).unwrap();
-            wait(end, |end| Ok((end.released(other, Port::FENCE) >= 2 * (e + 1)).then_some(()))).unwrap();
+            settled(end, other).unwrap();
+            released(end, other, 2 * (e + 1));
         }
     }
 }
@@ -119,13 +104,13 @@ fn lose_the_last(end: &mut Endpoint) {
         });
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
     }
-    let frame = wait(end, |end| end.poll(last, Port::FENCE)).unwrap();
+    let frame = poll(end, last).unwrap();
     assert_eq!(bytes(&frame), [7; 100], "what it sent before it died is received");
     end.release(last, Port::FENCE);
     let lost = wait(end, |end| end.poll(last, Port::FENCE).map(|frame| frame.map(drop))).unwrap_err();
     assert_eq!(lost, Lost { rank: last, how: Loss::Died("killed by signal 9".into()) });
     assert_eq!(end.publish(1), Ok(()));
-    assert_eq!(wait(end, |end| Ok(end.read(last)?.copied())), Err(lost));
+    assert_eq!(read(end, last), Err(lost));
 }
 
 /// Worlds of some ranks, created repeatedly: freed memory is reused.
@@ -152,7 +137,7 @@ fn split(end: &mut Endpoint) {
             }
             Number { world, part }
         } else {
-            let frame = wait(end, |end| end.poll(members[0], Port::FENCE)).unwrap();
+            let frame = poll(end, members[0]).unwrap();
             let bytes = bytes(&frame);
             let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
             let number = Number { world: word(0), part: word(8) };
@@ -164,9 +149,7 @@ fn split(end: &mut Endpoint) {
         for e in 0..3 {
             part.publish(round).unwrap();
             for (from, &member) in members.iter().enumerate() {
-                let word = wait(&mut part, |part| Ok(part.read(from)?.map(|notification| notification.word)))
-                    .unwrap();
-                assert_eq!(word, round, "rank {member} in exchange {e}");
+                assert_eq!(read(&mut part, from).unwrap().word, round, "rank {member} in exchange {e}");
             }
         }
         part.leave(Leave::Finished);

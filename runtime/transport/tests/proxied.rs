@@ -9,6 +9,7 @@
 #![expect(clippy::print_stdout, reason = "says how much was tried")]
 
 mod proxy;
+mod waits;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -18,10 +19,11 @@ use std::time::Duration;
 use fencepost_tests_support::cases::every_case;
 use fencepost_transport::auth::Secret;
 use fencepost_transport::{
-    Channels, Frame, Header, Leave, Liveness, Lost, Notify, Pause, Port, Settings, TcpEnd, TcpFabric,
-    Topology, listen,
+    Channels, Frame, Header, Leave, Liveness, Lost, Notify, Port, Settings, TcpEnd, TcpFabric, Topology,
+    listen,
 };
 use proxy::{Harm, Plan, Proxy};
+use waits::{poll, read, settled};
 
 const SIZE: usize = 3;
 const ROUNDS: u64 = 3;
@@ -34,19 +36,6 @@ static PATTERN: [u8; 700] = {
     }
     bytes
 };
-
-fn wait<T>(
-    end: &mut TcpEnd,
-    mut look: impl FnMut(&mut TcpEnd) -> Result<Option<T>, Lost>,
-) -> Result<T, Lost> {
-    let mut pause = Pause::new();
-    loop {
-        if let Some(found) = look(end)? {
-            return Ok(found);
-        }
-        end.idle(&mut pause);
-    }
-}
 
 fn payload(from: usize, to: usize, round: u64) -> &'static [u8] {
     &PATTERN[from..from + 8 + (100 * to + 200 * round as usize) % 600]
@@ -70,15 +59,15 @@ fn program(end: &mut TcpEnd) -> Result<u32, Lost> {
         }
         end.publish(round)?;
         for from in 0..SIZE {
-            let notification = wait(end, |end| Ok(end.read(from)?.copied()))?;
+            let notification = read(end, from)?;
             wrong += u32::from(notification.word != round);
-            let frame = wait(end, |end| end.poll(from, Port::FENCE))?;
+            let frame = poll(end, from)?;
             wrong += u32::from(!is(&frame, header, payload(from, me, round)));
             end.release(from, Port::FENCE);
         }
         end.settle()?;
         for from in 0..SIZE {
-            wait(end, |end| Ok(end.settled(from)?.then_some(())))?;
+            settled(end, from)?;
         }
     }
     Ok(wrong)

@@ -2,6 +2,7 @@
 //! Alone in its file, since it counts what the process has open.
 
 mod fabrics;
+mod waits;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
@@ -12,6 +13,7 @@ use fabrics::job;
 use fencepost_transport::{
     Channels, Frame, Header, Leave, Liveness, Loss, Lost, Pause, Port, Settings, TcpEnd, TcpFabric, Topology,
 };
+use waits::{bytes, poll};
 
 /// One test at a time: each counts descriptors.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -24,21 +26,6 @@ fn post(end: &mut TcpEnd, to: usize, word: u64, payload: &[u8]) {
     let header = Header { word, ..Header::default() };
     // SAFETY: it is copied.
     unsafe { end.post(to, Port::FENCE, Frame::of(header, payload)) }.unwrap();
-}
-
-fn next(end: &mut TcpEnd, from: usize) -> Result<Frame, Lost> {
-    let mut pause = Pause::new();
-    loop {
-        if let Some(frame) = end.poll(from, Port::FENCE)? {
-            return Ok(frame);
-        }
-        end.idle(&mut pause);
-    }
-}
-
-fn bytes(frame: &Frame) -> &[u8] {
-    // SAFETY: it is not released yet.
-    unsafe { frame.bytes() }
 }
 
 /// What `from` sends to `to` in a round: now and then more than a socket takes at once.
@@ -55,7 +42,7 @@ fn rounds(end: &mut TcpEnd, rounds: std::ops::Range<u64>, talks: impl Fn(usize, 
             post(end, to, round, &payload(me, to, round));
         }
         for from in (0..size).filter(|&from| from != me && talks(from, me, round)) {
-            let frame = next(end, from).unwrap();
+            let frame = poll(end, from).unwrap();
             assert_eq!(frame.header.word, round, "from {from} to {me}");
             assert!(bytes(&frame) == payload(from, me, round), "from {from} to {me} in round {round}");
             end.release(from, Port::FENCE);
@@ -171,7 +158,7 @@ fn a_rank_ends_though_it_has_written_something_for_one_that_has_ended() {
     while end.holds_back() {
         end.idle(&mut pause); // until the listener has refused the connection
     }
-    assert_eq!(next(&mut end, 0).unwrap().header.word, 2);
+    assert_eq!(poll(&mut end, 0).unwrap().header.word, 2);
     end.release(0, Port::FENCE);
     end.flush();
     assert!(end.holds_back(), "the release is written, and cannot be sent");
@@ -197,12 +184,12 @@ fn a_rank_that_fails_without_connections_is_named() {
     let mut ranks = job(3, settings);
     let before = descriptors();
     post(&mut ranks[1].1, 0, 1, b"first");
-    assert_eq!(bytes(&next(&mut ranks[0].1, 1).unwrap()), b"first");
+    assert_eq!(bytes(&poll(&mut ranks[0].1, 1).unwrap()), b"first");
     ranks[0].1.release(1, Port::FENCE);
     ranks[0].1.flush();
     // One connection is kept, so there has to be a second one.
     post(&mut ranks[2].1, 0, 1, b"second");
-    assert_eq!(bytes(&next(&mut ranks[0].1, 2).unwrap()), b"second");
+    assert_eq!(bytes(&poll(&mut ranks[0].1, 2).unwrap()), b"second");
     ranks[0].1.release(2, Port::FENCE);
     ranks[0].1.flush();
     let (_sender, nothing) = mpsc::channel::<()>();
@@ -213,7 +200,7 @@ fn a_rank_that_fails_without_connections_is_named() {
     let (_, mut first) = ranks.remove(0);
     ranks.iter_mut().for_each(|(_, end)| end.leave(why.clone()));
     for rank in [1, 2] {
-        let lost = next(&mut first, rank).map(|_| ()).unwrap_err();
+        let lost = poll(&mut first, rank).map(|_| ()).unwrap_err();
         assert_eq!(lost, Lost { rank, how: Loss::Left(why.clone()) });
     }
 }

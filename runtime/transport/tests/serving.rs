@@ -1,6 +1,7 @@
 //! What the thread of a fabric does while its rank computes. Alone in its file, since it measures the time of the process.
 
 mod fabrics;
+mod waits;
 
 use std::hint::spin_loop;
 use std::sync::Mutex;
@@ -14,6 +15,7 @@ use fencepost_transport::{
     Answers, Attendant, Channels, Frame, Header, Leave, Liveness, Pause, Port, Settings, TcpEnd,
 };
 use rustix::time::{ClockId, clock_gettime};
+use waits::poll;
 
 /// One test at a time: each measures.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -24,10 +26,7 @@ fn post(end: &mut TcpEnd, to: usize, payload: &[u8]) {
 }
 
 fn take(end: &mut TcpEnd, from: usize) {
-    let mut pause = Pause::new();
-    while end.poll(from, Port::FENCE).unwrap().is_none() {
-        end.idle(&mut pause);
-    }
+    poll(end, from).unwrap();
     end.release(from, Port::FENCE);
 }
 

@@ -64,10 +64,7 @@ fn request(end: &mut Endpoint, to: usize, header: Header, payload: &[u8]) -> Res
 }
 
 fn answer(end: &mut Endpoint, from: usize) -> Result<(Header, Vec<u8>), Lost> {
-    let frame = wait(end, |end| end.poll(from, ANSWERS))?;
-    let taken = (frame.header, bytes(&frame));
-    end.release(from, ANSWERS);
-    Ok(taken)
+    take_on(end, from, ANSWERS)
 }
 
 /// Computes until `all` others are done: calls nothing of the endpoint.

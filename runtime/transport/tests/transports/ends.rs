@@ -5,10 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
+pub use super::waits::{bytes, poll, poll_on, read, released, settled, wait};
 use fencepost_transport::mpi::{hybrid_stand_in, mpi_stand_in};
 use fencepost_transport::{
-    Channels, Endpoint, Frame, Header, Leave, Lent, Liveness, Lost, Notification, Notify, Pause, Port,
-    SimConfig, Topology, hybrid, local, shm, sim, tcp,
+    Channels, Endpoint, Frame, Header, Leave, Lent, Liveness, Lost, Notification, Notify, Port, SimConfig,
+    Topology, hybrid, local, shm, sim, tcp,
 };
 
 pub fn simulated(size: usize, config: SimConfig) -> Vec<Endpoint> {
@@ -109,39 +110,6 @@ pub fn on_all(size: usize, rank: impl Fn(&mut Endpoint) + Sync) {
     }
 }
 
-pub fn wait<T>(
-    end: &mut Endpoint,
-    mut look: impl FnMut(&mut Endpoint) -> Result<Option<T>, Lost>,
-) -> Result<T, Lost> {
-    let mut pause = Pause::new();
-    loop {
-        if let Some(found) = look(end)? {
-            return Ok(found);
-        }
-        end.idle(&mut pause);
-    }
-}
-
-pub fn read(end: &mut Endpoint, from: usize) -> Result<Notification, Lost> {
-    wait(end, |end| Ok(end.read(from)?.copied()))
-}
-
-pub fn settled(end: &mut Endpoint, from: usize) -> Result<(), Lost> {
-    wait(end, |end| Ok(end.settled(from)?.then_some(())))
-}
-
-pub fn poll(end: &mut Endpoint, from: usize) -> Result<Frame, Lost> {
-    poll_on(end, from, Port::FENCE)
-}
-
-pub fn poll_on(end: &mut Endpoint, from: usize, port: Port) -> Result<Frame, Lost> {
-    wait(end, |end| end.poll(from, port))
-}
-
-pub fn released(end: &mut Endpoint, to: usize, frames: u64) {
-    wait(end, |end| Ok((end.released(to, Port::FENCE) >= frames).then_some(()))).unwrap();
-}
-
 /// Posts bytes that live as long as the world.
 pub fn post(end: &mut Endpoint, to: usize, header: Header, payload: &'static [u8]) -> Result<(), Lost> {
     post_on(end, to, Port::FENCE, header, payload)
@@ -158,22 +126,13 @@ pub fn post_on(
     unsafe { end.post(to, port, Frame::of(header, payload)) }
 }
 
-/// Returns the payload of a frame that was not released.
-pub fn bytes(frame: &Frame) -> Vec<u8> {
-    if frame.len == 0 {
-        return Vec::new();
-    }
-    // SAFETY: it was not released, and payloads posted here outlive that.
-    unsafe { frame.bytes() }.to_vec()
-}
-
 pub fn take(end: &mut Endpoint, from: usize) -> Result<(Header, Vec<u8>), Lost> {
     take_on(end, from, Port::FENCE)
 }
 
 pub fn take_on(end: &mut Endpoint, from: usize, port: Port) -> Result<(Header, Vec<u8>), Lost> {
     let frame = poll_on(end, from, port)?;
-    let taken = (frame.header, bytes(&frame));
+    let taken = (frame.header, bytes(&frame).to_vec());
     end.release(from, port);
     Ok(taken)
 }

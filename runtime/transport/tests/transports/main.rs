@@ -11,6 +11,8 @@ mod planted;
 mod polls;
 mod ports;
 mod taken;
+#[path = "../waits/mod.rs"]
+mod waits;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
@@ -70,7 +72,7 @@ fn a_frame_stays_the_oldest_until_it_is_released_and_releases_are_counted_one_by
             for n in 0..3 {
                 for _ in 0..3 {
                     let frame = poll(end, peer).unwrap();
-                    assert_eq!((frame.header.word, bytes(&frame)), (n, piece(0, 1, n as usize).to_vec()));
+                    assert_eq!((frame.header.word, bytes(&frame)), (n, piece(0, 1, n as usize)));
                 }
                 exchange(end, n).unwrap();
                 end.release(peer, Port::FENCE);
@@ -99,7 +101,7 @@ fn where_values_are_not_shared_a_payload_is_copied_at_once_and_begins_at_a_multi
             .unwrap();
             payload.fill(2);
             let frame = poll(end, peer).unwrap();
-            assert_eq!((bytes(&frame), frame.payload.addr() % 16), (vec![1; 100], 0));
+            assert_eq!((bytes(&frame), frame.payload.addr() % 16), (&[1; 100][..], 0));
             end.release(peer, Port::FENCE);
         });
     }
@@ -175,7 +177,7 @@ fn what_was_posted_before_a_notification_is_there_when_the_notification_is() {
                 for n in 0..=end.rank() {
                     let frame =
                         end.poll(from, Port::FENCE).unwrap().expect("a frame posted before the notification");
-                    assert_eq!((frame.header.word, bytes(&frame)), (e, piece(from, end.rank(), n).to_vec()));
+                    assert_eq!((frame.header.word, bytes(&frame)), (e, piece(from, end.rank(), n)));
                     end.release(from, Port::FENCE);
                 }
             }
