@@ -8,13 +8,13 @@ use crate::api::run::ranks;
 use crate::fence::INLINE;
 use crate::protocol::frames::kind;
 use crate::state::census::digest;
-use crate::state::transport_kind::TransportKind;
 use crate::state::world::World;
+use crate::testing::tampered::{self, End, simulated};
 use fencepost_planner::census::Census;
 use fencepost_planner::element::Op;
 use fencepost_planner::{Error, ErrorClass, Result};
-use fencepost_transport::{Header, InFlight, SimConfig, Tamper};
-use std::sync::{Arc, Mutex};
+use fencepost_transport::Header;
+use std::sync::Mutex;
 
 const RANKS: usize = 4;
 /// The sender and the receiver of the messages that are changed, in the first round and in the
@@ -75,9 +75,7 @@ fn bytes(items: &[Item]) -> Vec<u8> {
 
 /// Returns the result of each rank when `tamper` changes the messages of sparse censuses, which are
 /// counted from one on each way.
-fn ends(
-    tamper: impl Fn([usize; 2], u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
-) -> Vec<Option<Error>> {
+fn ends(tamper: impl Fn([usize; 2], u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static) -> [End; RANKS] {
     ends_of(Census::Sparse, kind::CENSUS, tamper)
 }
 
@@ -86,13 +84,10 @@ fn ends_of(
     census: Census,
     kind: u32,
     tamper: impl Fn([usize; 2], u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
-) -> Vec<Option<Error>> {
-    let ends: Vec<Mutex<Option<Error>>> = (0..RANKS).map(|_| Mutex::new(None)).collect();
+) -> [End; RANKS] {
     let seen = Mutex::new([[0; RANKS]; RANKS]);
-    let frames = move |way: [usize; 2], item: InFlight<'_>| {
-        if let InFlight::Frame(header, payload) = item
-            && header.kind == kind
-        {
+    let links = simulated(move |way, header, payload| {
+        if header.kind == kind {
             let number = {
                 let seen = &mut seen.lock().expect("no panic")[way[0]][way[1]];
                 *seen += 1;
@@ -100,29 +95,16 @@ fn ends_of(
             };
             tamper(way, number, header, payload);
         }
-    };
-    let config = SimConfig { max_delay: 0, tamper: Some(Tamper(Arc::new(frames))), ..SimConfig::default() };
-    let world = ranks(RANKS).transport(TransportKind::Sim(config)).census(census);
-    let whole = world.run(|world| {
-        let result = program(world);
-        if let Err(error) = &result {
-            *ends[world.rank()].lock().expect("no panic") =
-                Some(Error::new(error.class(), error.to_string()));
-        }
-        result
     });
-    if let Err(error) = whole {
-        assert!(!error.message().contains("panicked"), "{error}");
-    }
-    ends.into_iter().map(|end| end.into_inner().expect("no panic")).collect()
+    tampered::ends(&ranks(RANKS).transport(links).census(census), program)
 }
 
 /// Checks that some rank gets an error, and that each error names this rank.
 #[track_caller]
-fn told(ends: &[Option<Error>], rank: usize, what: &str) {
-    let names = |end: &Error| {
-        assert!(!end.message().contains("wrong:"), "{what}: {end}");
-        end.message().contains(&format!("rank {rank}"))
+fn told(ends: &[End], rank: usize, what: &str) {
+    let names = |(_, text): &(ErrorClass, String)| {
+        assert!(!text.contains("wrong:"), "{what}: {text}");
+        text.contains(&format!("rank {rank}"))
     };
     assert!(ends.iter().any(Option::is_some), "{what}: nobody is told");
     assert!(ends.iter().flatten().all(names), "{what}: {ends:?}");
@@ -133,7 +115,7 @@ fn forged(
     [from, to]: [usize; 2],
     census: u64,
     change: impl Fn(&mut Vec<Item>) + Send + Sync + 'static,
-) -> Vec<Option<Error>> {
+) -> [End; RANKS] {
     ends(move |way, number, header, payload| {
         if (way, number) == ([from, to], census) {
             let mut all = items(&payload[8..]);
@@ -192,7 +174,7 @@ fn saying(
 fn forged_note(
     [from, to]: [usize; 2],
     change: impl Fn(&mut Vec<Item>) + Send + Sync + 'static,
-) -> Vec<Option<Error>> {
+) -> [End; RANKS] {
     ends_of(Census::Reduced, kind::NOTE, move |way, number, header, payload| {
         if (way, number) == ([from, to], 1) {
             let mut all = vec![(from as u32, to as u32, payload.split_off(8))];
@@ -210,7 +192,7 @@ fn forged_counts(
     [from, to]: [usize; 2],
     census: u64,
     change: impl Fn(&mut Vec<[u32; 2]>) + Send + Sync + 'static,
-) -> Vec<Option<Error>> {
+) -> [End; RANKS] {
     ends_of(Census::Reduced, kind::COUNTS, move |way, number, header, payload| {
         if (way, number) == ([from, to], census) {
             let word = |at: usize| u32::from_le_bytes(payload[at..at + 4].try_into().expect("four bytes"));
@@ -311,7 +293,7 @@ fn what_a_rank_cannot_say_in_a_fence_is_refused() {
 type Change = Box<dyn Fn(&mut Vec<Item>) + Send + Sync>;
 
 /// Checks that changes of what rank 0 sends in a fence, which `forged` makes, are refused.
-fn refused_in_a_fence(way: [usize; 2], forged: impl Fn(Change) -> Vec<Option<Error>>) {
+fn refused_in_a_fence(way: [usize; 2], forged: impl Fn(Change) -> [End; RANKS]) {
     let to = way[1] as u32;
     // The flags of a rank that failed, that reads and exposes memory, that lists what it reads, or
     // that is elsewhere; and others.

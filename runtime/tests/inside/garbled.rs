@@ -13,11 +13,12 @@ use crate::state::transport_kind::TransportKind;
 use crate::state::world::World;
 use crate::testing::fuzzing::{input, operations};
 use crate::testing::support::{Reach, with_a_byte};
+use crate::testing::tampered::{self, End, simulated};
 use fencepost_planner::census::Census;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::Mode;
-use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_planner::{ErrorClass, Result};
 use fencepost_tests_support::cases::every_case;
 use fencepost_tests_support::random::Random;
 use fencepost_transport::{Header, InFlight, Memory, Record, SimConfig, Tamper};
@@ -71,25 +72,8 @@ fn program(world: &World) -> Result<()> {
 fn ends(
     census: Census,
     tamper: impl Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
-) -> Vec<Option<Error>> {
-    let ends: Vec<Mutex<Option<Error>>> = (0..RANKS).map(|_| Mutex::new(None)).collect();
-    let frames = move |way, item: InFlight<'_>| {
-        if let InFlight::Frame(header, payload) = item {
-            tamper(way, header, payload);
-        }
-    };
-    let config = SimConfig { max_delay: 0, tamper: Some(Tamper(Arc::new(frames))), ..SimConfig::default() };
-    let whole = ranks(RANKS).transport(TransportKind::Sim(config)).census(census).run(|world| {
-        let result = program(world);
-        if let Err(error) = &result {
-            *ends[world.rank()].lock().unwrap() = Some(Error::new(error.class(), error.to_string()));
-        }
-        result
-    });
-    if let Err(error) = whole {
-        assert_ne!(error.class(), ErrorClass::Other, "a rank panicked: {error}");
-    }
-    ends.into_iter().map(|end| end.into_inner().unwrap()).collect()
+) -> [End; RANKS] {
+    tampered::ends(&ranks(RANKS).transport(simulated(tamper)).census(census), program)
 }
 
 fn recorded(census: Census) -> Vec<(Header, Vec<u8>)> {
@@ -125,8 +109,8 @@ fn told(
     });
     // A frame that asks for other elements than its sender meant is answered, and the answer is
     // found to be wrong.
-    let named = |end: &Option<Error>| {
-        let text = end.as_ref().map_or("", |error| error.message());
+    let named = |end: &End| {
+        let text = end.as_ref().map_or("", |(_, text)| text);
         text.contains("rank 0")
             || text.contains("rank 1: it sent an answer that does not match the gets that it answers")
     };

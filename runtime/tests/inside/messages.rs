@@ -7,11 +7,11 @@
 use crate::api::run::ranks;
 use crate::state::messages::frames::kind;
 use crate::state::messages::status::Any;
-use crate::state::transport_kind::TransportKind;
 use crate::state::world::World;
+use crate::testing::tampered::{self, End, simulated};
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_tests_support::random::Random;
-use fencepost_transport::{Header, InFlight, SimConfig, Tamper};
+use fencepost_transport::Header;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -64,14 +64,10 @@ fn leaving(world: &World) -> Result<()> {
 fn ends(
     program: fn(&World) -> Result<()>,
     tamper: impl Fn(u64, &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
-) -> [Option<(ErrorClass, String)>; 2] {
-    let ends = [Mutex::new(None), Mutex::new(None)];
+) -> [End; 2] {
     let seen = Mutex::new([0; 32]);
-    let frames = move |way: [usize; 2], item: InFlight<'_>| {
-        if let InFlight::Frame(header, payload) = item
-            && way == [0, 1]
-            && (kind::MESSAGE..=kind::LEFT).contains(&header.kind)
-        {
+    let links = simulated(move |way, header, payload| {
+        if way == [0, 1] && (kind::MESSAGE..=kind::LEFT).contains(&header.kind) {
             let number = {
                 let seen = &mut seen.lock().expect("no panic")[header.kind as usize];
                 *seen += 1;
@@ -79,19 +75,9 @@ fn ends(
             };
             tamper(number, header, payload);
         }
-    };
-    let config = SimConfig { max_delay: 0, tamper: Some(Tamper(Arc::new(frames))), ..SimConfig::default() };
-    let world = ranks(2).transport(TransportKind::Sim(config)).eager(64).unexpected(4096).end_deadlocks(true);
-    let whole = world.run(|world| {
-        let result = program(world);
-        let error = result.as_ref().err().map(|error| (error.class(), error.to_string()));
-        *ends[world.rank()].lock().expect("no panic") = error;
-        result
     });
-    if let Err(error) = whole {
-        assert!(!error.message().contains("panicked"), "{error}");
-    }
-    ends.map(|end| end.into_inner().expect("no panic"))
+    let world = ranks(2).transport(links).eager(64).unexpected(4096).end_deadlocks(true);
+    tampered::ends(&world, program)
 }
 
 /// Checks that both ranks get the error that rank 1 found, and that it names rank 0.

@@ -13,13 +13,13 @@ use crate::state::locks::request::{HOLDER, Request, wide_records};
 use crate::state::transport_kind::TransportKind;
 use crate::state::world::World;
 use crate::testing::fuzzing;
-use crate::testing::tampered::{ChangeFn, Tampered};
+use crate::testing::tampered::{self, ChangeFn, End, Tampered, simulated};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::calls::LockType;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_tests_support::random::Random;
-use fencepost_transport::{Header, Hold, InFlight, SimConfig, Tamper};
+use fencepost_transport::{Header, Hold};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -57,9 +57,6 @@ fn program(world: &World) -> Result<()> {
     world.barrier()
 }
 
-/// The result of a rank: `None` if it is not an error.
-type End = Option<(ErrorClass, String)>;
-
 /// A change of the frame with this number, counted from one among the frames that are changed. It
 /// returns where the connection breaks, if it does.
 type ChangeNth = dyn Fn(u64, &mut Header, &mut Vec<u8>) -> Option<usize> + Send + Sync;
@@ -86,29 +83,14 @@ fn links(of: u32, change: Arc<ChangeNth>) -> [TransportKind; 2] {
         })
     };
     let frames = counting();
-    let frames = move |on: [usize; 2], item: InFlight<'_>| {
-        if let InFlight::Frame(header, payload) = item {
-            frames(on, header, payload);
-        }
-    };
-    let config = SimConfig { max_delay: 0, tamper: Some(Tamper(Arc::new(frames))), ..SimConfig::default() };
-    [TransportKind::Sim(config), Tampered::over(counting())]
+    let simulated = simulated(move |on, header, payload| _ = frames(on, header, payload));
+    [simulated, Tampered::over(counting())]
 }
 
 /// Returns the result of each rank over these links.
 fn ends_over(link: TransportKind, program: impl Fn(&World) -> Result<()> + Sync) -> [End; 2] {
-    let ends = [Mutex::new(None), Mutex::new(None)];
     let world = ranks(2).transport(link).stall(Some(Duration::ZERO)).end_deadlocks(true);
-    let whole = world.on_stall(|_| ()).run(|world| {
-        let result = program(world);
-        let error = result.as_ref().err().map(|error| (error.class(), error.to_string()));
-        *ends[world.rank()].lock().expect("no panic") = error;
-        result
-    });
-    if let Err(error) = whole {
-        assert!(!error.message().contains("panicked"), "{error}");
-    }
-    ends.map(|end| end.into_inner().expect("no panic"))
+    tampered::ends(&world.on_stall(|_| ()), program)
 }
 
 /// Returns the result of each rank when `tamper` changes frames of this kind, which are counted

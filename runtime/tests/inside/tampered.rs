@@ -1,13 +1,50 @@
-//! [`Tampered`]: TCP between two ranks, where a test changes frames in the sockets' bytes, as it
-//! can on the links of `sim`.
+//! Links on which a test changes frames: simulated ones, and [`Tampered`], TCP between two ranks,
+//! where it changes them in the sockets' bytes. And [`ends`], the results of the ranks then.
 
+use crate::api::run::Ranks;
 use crate::state::transport_kind::TransportKind;
+use crate::state::world::World;
+use fencepost_planner::{ErrorClass, Result};
 use fencepost_tests_support::line::Line;
-use fencepost_transport::{Header, Route};
+use fencepost_transport::{Header, InFlight, Route, SimConfig, Tamper};
 use std::fmt;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+
+/// The result of a rank: `None` if it is not an error.
+pub(super) type End = Option<(ErrorClass, String)>;
+
+/// Runs `program` on `N` ranks, none of which may panic, and returns the result of each.
+pub(super) fn ends<const N: usize>(world: &Ranks, program: impl Fn(&World) -> Result<()> + Sync) -> [End; N] {
+    let ends = [(); N].map(|()| Mutex::new(None));
+    let whole = world.run(|world| {
+        let result = program(world);
+        let error = result.as_ref().err().map(|error| (error.class(), error.to_string()));
+        *ends[world.rank()].lock().expect("no panic") = error;
+        result
+    });
+    if let Err(error) = whole {
+        assert!(!error.message().contains("panicked"), "{error}");
+    }
+    ends.map(|end| end.into_inner().expect("no panic"))
+}
+
+/// Returns simulated links without delays, where `tamper` changes each frame on its way.
+pub(super) fn simulated(
+    tamper: impl Fn([usize; 2], &mut Header, &mut Vec<u8>) + Send + Sync + 'static,
+) -> TransportKind {
+    let frames = move |way: [usize; 2], item: InFlight<'_>| {
+        if let InFlight::Frame(header, payload) = item {
+            tamper(way, header, payload);
+        }
+    };
+    TransportKind::Sim(SimConfig {
+        max_delay: 0,
+        tamper: Some(Tamper(Arc::new(frames))),
+        ..SimConfig::default()
+    })
+}
 
 /// A function that changes a frame on its way from one rank to the other.
 ///
@@ -48,12 +85,7 @@ impl Tampered {
 
 impl Route for Tampered {
     fn table(&self, rank: usize, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
-        let each = addresses.iter().zip(&self.0).enumerate();
-        each.map(|(to, (address, line))| {
-            line.leads_to(*address);
-            if to == rank { *address } else { line.address }
-        })
-        .collect()
+        Line::table(&self.0, rank, addresses)
     }
 }
 

@@ -50,6 +50,20 @@ impl Line {
         Self { address, target, closing, listens: Some(listens) }
     }
 
+    /// Returns what `rank` reaches other ranks by if each is behind one of these lines, and has these lines lead to `addresses`
+    /// from here on.
+    ///
+    /// # Panics
+    /// If a thread of a line has.
+    pub fn table(lines: &[Self], rank: usize, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+        let each = addresses.iter().zip(lines).enumerate();
+        each.map(|(to, (address, line))| {
+            line.leads_to(*address);
+            if to == rank { *address } else { line.address }
+        })
+        .collect()
+    }
+
     /// Has the rank of this line at this address from here on.
     ///
     /// # Panics

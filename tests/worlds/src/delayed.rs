@@ -31,12 +31,7 @@ impl Delayed {
 
 impl Route for Delayed {
     fn table(&self, rank: usize, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
-        let each = addresses.iter().zip(&self.lines).enumerate();
-        each.map(|(to, (address, line))| {
-            line.leads_to(*address);
-            if to == rank { *address } else { line.address }
-        })
-        .collect()
+        Line::table(&self.lines, rank, addresses)
     }
 }
 
