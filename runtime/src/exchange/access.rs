@@ -144,11 +144,7 @@ fn short_cut(
     let (batch, judged) = (access.batches.pop()?, to.come.pop_front().is_some());
     to.open = None;
     write(window, endpoint, to, &batch, word, ports);
-    if judged && to.sent.is_empty() {
-        exchange.spare.push(batch);
-    } else {
-        to.sent.push_back(Sent { batch: Some(batch), frame: None, judged });
-    }
+    retire(to, &mut exchange.spare, batch, None, judged);
     // Looking for posts takes as long as a line takes from the target. It comes after the write, so
     // that the rank that waits for the access does not wait for it.
     if to.posts < to.starts
@@ -258,7 +254,7 @@ fn end(
     mut batch: Batch,
     ports: Ports,
 ) -> Result<(), Lost> {
-    let (world, target) = (&window.world, batch.target);
+    let target = batch.target;
     let to = exchange.to.of(target);
     to.open = None;
     // Earlier accesses have taken the posts that belong to them.
@@ -267,24 +263,80 @@ fn end(
     if let (Some((class, site)), Some(post)) = (wrong, &post) {
         to.owed.push_back((class, misfit(class, target, &post.line.words(&to.names), site)));
     }
-    if wrong.is_none()
-        && target != world.rank
-        && !world.checks.is_on()
-        && let Some(word) = short(&batch, &to.told)
-        && to.lines.written(endpoint, target, ports.accesses).is_some()
-    {
-        write(window, endpoint, to, &batch, word, ports);
-        let judged = post.is_some();
-        if judged && to.sent.is_empty() {
-            exchange.spare.push(batch);
-        } else {
-            to.sent.push_back(Sent { batch: Some(batch), frame: None, judged });
-        }
+    let frame = if let Some((class, site)) = wrong {
+        send_failure(window, endpoint, exchange, &batch, (class, site), ports)?;
+        None
+    } else if send_short(window, endpoint, exchange, &batch, ports) {
+        None
+    } else {
+        send_batch(window, endpoint, exchange, &mut batch, ports)?
+    };
+    retire(exchange.to.of(target), &mut exchange.spare, batch, frame, post.is_some());
+    Ok(())
+}
+
+/// Keeps a batch whose `frame` may still be read, or that was sent before its post has come, until
+/// neither is so. `judged` is whether the post has come.
+#[inline(always)]
+fn retire(to: &mut Target, spare: &mut Vec<Batch>, batch: Batch, frame: Option<u64>, judged: bool) {
+    if judged && frame.is_none() && to.sent.is_empty() {
+        spare.push(batch);
+    } else {
+        to.sent.push_back(Sent { batch: Some(batch), frame, judged });
+    }
+}
+
+/// Writes an access into the lines of the pair, if there are any and it fits. Returns whether it has.
+fn send_short(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    exchange: &mut Exchange,
+    batch: &Collected,
+    ports: Ports,
+) -> bool {
+    if batch.target == window.world.rank || window.world.checks.is_on() {
+        return false;
+    }
+    let to = exchange.to.of(batch.target);
+    let Some(word) = short(batch, &to.told) else { return false };
+    let has_lines = to.lines.written(endpoint, batch.target, ports.accesses).is_some();
+    if has_lines {
+        write(window, endpoint, to, batch, word, ports);
+    }
+    has_lines
+}
+
+/// Reports to its target that some operation of an access does not fit.
+fn send_failure(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    exchange: &mut Exchange,
+    batch: &Collected,
+    (class, site): (ErrorClass, Site),
+    ports: Ports,
+) -> Result<(), Lost> {
+    let (world, target) = (&window.world, batch.target);
+    let (to, scratch) = (exchange.to.of(target), &mut exchange.scratch);
+    let head = of_failed(batch.number, class, site, &mut to.told, scratch);
+    if target == world.rank {
+        let kept = kept_own(target, scratch)?;
+        exchange.from.of(target).own.push_back((head, kept));
         return Ok(());
     }
-    if wrong.is_none()
-        && let Some((head, bytes)) = exposures::frame_of(window, Some(&*batch))
-    {
+    send(world, endpoint, (target, ports.accesses), head, scratch, &mut to.frames)
+}
+
+/// Sends the operations of an access to their target, after what is known of their calls where they
+/// are checked. Returns the number of the frame if its payload stays in the batch.
+fn send_batch(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    exchange: &mut Exchange,
+    batch: &mut Collected,
+    ports: Ports,
+) -> Result<Option<u64>, Lost> {
+    let (world, target) = (&window.world, batch.target);
+    if let Some((head, bytes)) = exposures::frame_of(window, Some(&*batch)) {
         if target == world.rank {
             keep_own(exchange, target, head, &bytes)?;
         } else {
@@ -292,45 +344,28 @@ fn end(
             send(world, endpoint, (target, ports.accesses), head, &bytes, &mut to.frames)?;
         }
     }
-    let to = exchange.to.of(target);
-    let scratch = &mut exchange.scratch;
-    let frame = match wrong {
-        Some((class, site)) => {
-            let head = of_failed(batch.number, class, site, &mut to.told, scratch);
-            Frame::of(head, scratch)
-        }
-        None => {
-            let named = (target != world.rank && !endpoint.reaches(target)).then_some(&mut to.described);
-            of_batch(&mut batch, &mut to.told, named, scratch).map_err(|error| no_room(world.rank, &error))?
-        }
-    };
-    let mut posted = None;
+    let (to, scratch) = (exchange.to.of(target), &mut exchange.scratch);
+    let named = (target != world.rank && !endpoint.reaches(target)).then_some(&mut to.described);
+    let described = of_batch(batch, &mut to.told, named, scratch);
+    let frame = described.map_err(|error| no_room(world.rank, &error))?;
     if target == world.rank {
         // SAFETY: the payload is in the batch or in the scratch, and nothing writes it here.
-        let kept = kept_own(target, unsafe { frame.bytes() })?;
-        exchange.from.of(target).own.push_back((frame.header, kept));
-    } else if wrong.is_some() {
-        send(world, endpoint, (target, ports.accesses), frame.header, scratch, &mut to.frames)?;
-    } else {
-        // SAFETY: the batch is kept unchanged until the target has released the frame, below, or in
-        // `WindowCore::drop`.
-        match unsafe { endpoint.post_copy(target, ports.accesses, frame) } {
-            Ok(()) => {
-                posted = (frame.len > COPIED && endpoint.reaches(target)).then_some(to.frames);
-                to.frames += 1;
-            }
-            Err(Lost { how: Loss::Left(_), .. }) => {}
-            Err(lost) => return Err(lost),
+        keep_own(exchange, target, frame.header, unsafe { frame.bytes() })?;
+        return Ok(None);
+    }
+    let len = frame.len;
+    // SAFETY: the batch is kept unchanged until the target has released the frame, by `retire`, or
+    // in `WindowCore::drop`.
+    let posted = unsafe { endpoint.post_copy(target, ports.accesses, frame) };
+    world.count_sent(len, 0);
+    match posted {
+        Ok(()) => {
+            to.frames += 1;
+            Ok((len > COPIED && endpoint.reaches(target)).then_some(to.frames - 1))
         }
-        world.count_sent(frame.len, 0);
+        Err(Lost { how: Loss::Left(_), .. }) => Ok(None),
+        Err(lost) => Err(lost),
     }
-    let judged = post.is_some();
-    if judged && posted.is_none() && to.sent.is_empty() {
-        exchange.spare.push(batch);
-    } else {
-        to.sent.push_back(Sent { batch: Some(batch), frame: posted, judged });
-    }
-    Ok(())
 }
 
 /// Keeps a frame from this rank to itself.

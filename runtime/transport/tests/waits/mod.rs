@@ -39,9 +39,6 @@ pub fn released<E: Liveness + Channels>(end: &mut E, to: usize, frames: u64) {
 
 /// The payload of a frame that was not released.
 pub fn bytes(frame: &Frame) -> &[u8] {
-    if frame.len == 0 {
-        return &[];
-    }
     // SAFETY: it was not released, and payloads posted here outlive that.
-    unsafe { std::slice::from_raw_parts(frame.payload, frame.len) }
+    unsafe { frame.bytes() }
 }
