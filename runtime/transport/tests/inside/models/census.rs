@@ -12,7 +12,7 @@ use std::mem::ManuallyDrop;
 use loom::cell::UnsafeCell;
 use loom::thread;
 
-use super::{model, rejected};
+use super::{load, model, rejected, sent, store, stored};
 use crate::sync::Arc;
 use crate::{Cause, Channels, Frame, Header, Liveness, LocalEnd, Port, Topology, local};
 
@@ -96,25 +96,6 @@ impl World {
                 .collect(),
         }
     }
-}
-
-fn load(cell: &UnsafeCell<u64>) -> u64 {
-    // SAFETY: loom checks that nobody writes meanwhile; this is what the model tests.
-    cell.with(|value| unsafe { *value })
-}
-
-fn store(cell: &UnsafeCell<u64>, value: u64) {
-    // SAFETY: loom checks that nobody else accesses it meanwhile; this is what the model tests.
-    cell.with_mut(|place| unsafe { *place = value });
-}
-
-/// Returns what rank `from` stores in epoch `e`. The next function returns what it sends.
-fn stored(from: usize, e: u64) -> u64 {
-    100 * (from as u64 + 1) + e
-}
-
-fn sent(from: usize, e: u64) -> u64 {
-    stored(from, e) + 1000
 }
 
 const CENSUS: u32 = 1;

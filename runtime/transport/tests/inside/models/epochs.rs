@@ -7,7 +7,7 @@
 use loom::cell::UnsafeCell;
 use loom::thread;
 
-use super::{model, rejected};
+use super::{load, model, rejected, sent, store, stored, until};
 use crate::shared::notify::{NotificationBoard, NotificationTables};
 use crate::shared::slice::Heap;
 use crate::sync::Arc;
@@ -48,31 +48,6 @@ impl Memory {
 fn boards<const SETS: usize>(size: usize) -> Vec<NotificationBoard<SETS>> {
     let tables = NotificationTables::place(size, &mut Heap).expect("a heap has room");
     (0..size).map(|rank| NotificationBoard::new(rank, size, tables.clone())).collect()
-}
-
-fn load(cell: &UnsafeCell<u64>) -> u64 {
-    // SAFETY: loom checks that nobody writes meanwhile; this is what the model tests.
-    cell.with(|value| unsafe { *value })
-}
-
-fn store(cell: &UnsafeCell<u64>, value: u64) {
-    // SAFETY: loom checks that nobody else accesses it meanwhile; this is what the model tests.
-    cell.with_mut(|place| unsafe { *place = value });
-}
-
-fn until(mut look: impl FnMut() -> bool) {
-    while !look() {
-        thread::yield_now();
-    }
-}
-
-/// Returns what rank `from` stores in epoch `e`. The next function returns what it sends.
-fn stored(from: usize, e: u64) -> u64 {
-    100 * (from as u64 + 1) + e
-}
-
-fn sent(from: usize, e: u64) -> u64 {
-    stored(from, e) + 1000
 }
 
 fn epoch<const SETS: usize>(

@@ -4,9 +4,9 @@
 use loom::cell::UnsafeCell;
 use loom::thread;
 
-use super::{model, rejected};
+use super::{load, model, pair, rejected, store, until};
 use crate::sync::Arc;
-use crate::{Channels, CreateJoin, Frame, Header, Leave, Liveness, LocalEnd, Notify, Port, Topology, local};
+use crate::{Channels, CreateJoin, Frame, Header, Leave, Liveness, LocalEnd, Notify, Port, Topology};
 
 /// Memory that loom watches, posted by its address.
 type Payload = UnsafeCell<u64>;
@@ -21,9 +21,7 @@ fn post(end: &mut LocalEnd, word: u64, payload: &Payload) {
 
 fn value(frame: &Frame) -> u64 {
     // SAFETY: `post` was given this address of a payload that lives as long as the model.
-    let payload = unsafe { &*frame.payload.cast::<Payload>() };
-    // SAFETY: loom checks that nobody writes meanwhile.
-    payload.with(|value| unsafe { *value })
+    load(unsafe { &*frame.payload.cast::<Payload>() })
 }
 
 fn take(end: &mut LocalEnd) -> Frame {
@@ -39,8 +37,7 @@ fn take(end: &mut LocalEnd) -> Frame {
 /// sent ahead fill rings of one and two slots, so the queue wraps around and grows.
 fn stream(frames: u64, ahead: u64) {
     let payloads: Arc<Vec<Payload>> = Arc::new((0..frames).map(UnsafeCell::new).collect());
-    let mut ends = local(2);
-    let (mut reader, mut sender) = (ends.pop().expect("two ends"), ends.pop().expect("two ends"));
+    let (mut sender, mut reader) = pair();
     let kept = Arc::clone(&payloads);
     let other = thread::spawn(move || {
         for n in 0..frames {
@@ -52,14 +49,10 @@ fn stream(frames: u64, ahead: u64) {
         reader
     });
     for n in 0..frames {
-        while sender.released(1, Port::FENCE) + ahead <= n {
-            thread::yield_now();
-        }
+        until(|| sender.released(1, Port::FENCE) + ahead > n);
         post(&mut sender, n, &payloads[n as usize]);
     }
-    while sender.released(1, Port::FENCE) < frames {
-        thread::yield_now();
-    }
+    until(|| sender.released(1, Port::FENCE) >= frames);
     drop(other.join());
 }
 
@@ -82,8 +75,7 @@ fn frames_that_wrap_around_a_ring_that_has_grown_arrive_in_order() {
 /// waiting for the first one's release.
 fn reuse(waits: bool) {
     let payload = Arc::new(UnsafeCell::new(0));
-    let mut ends = local(2);
-    let (mut reader, mut sender) = (ends.pop().expect("two ends"), ends.pop().expect("two ends"));
+    let (mut sender, mut reader) = pair();
     let kept = Arc::clone(&payload);
     let other = thread::spawn(move || {
         for n in 0..2 {
@@ -95,17 +87,11 @@ fn reuse(waits: bool) {
         reader
     });
     for n in 0..2 {
-        while waits && sender.released(1, Port::FENCE) < n {
-            thread::yield_now();
-        }
-        // SAFETY: the last frame from this payload was released, so its reader has finished.
-        // Otherwise loom reports it.
-        payload.with_mut(|value| unsafe { *value = n });
+        until(|| !waits || sender.released(1, Port::FENCE) >= n);
+        store(&payload, n);
         post(&mut sender, n, &payload);
     }
-    while sender.released(1, Port::FENCE) < 2 {
-        thread::yield_now();
-    }
+    until(|| sender.released(1, Port::FENCE) >= 2);
     drop(other.join());
 }
 
@@ -124,8 +110,7 @@ fn w4_a_payload_written_before_its_release_is_caught() {
 fn a_payload_may_be_written_again_once_its_reader_has_left() {
     model(3, || {
         let payload = Arc::new(UnsafeCell::new(5));
-        let mut ends = local(2);
-        let (mut reader, mut sender) = (ends.pop().expect("two ends"), ends.pop().expect("two ends"));
+        let (mut sender, mut reader) = pair();
         let kept = Arc::clone(&payload);
         let other = thread::spawn(move || {
             assert_eq!(value(&take(&mut reader)), 5);
@@ -133,11 +118,8 @@ fn a_payload_may_be_written_again_once_its_reader_has_left() {
             reader.leave(Leave::Finished);
         });
         post(&mut sender, 0, &payload);
-        while sender.released(1, Port::FENCE) < 1 {
-            thread::yield_now();
-        }
-        // SAFETY: the reader has left. Otherwise loom reports it.
-        payload.with_mut(|value| unsafe { *value = 6 });
+        until(|| sender.released(1, Port::FENCE) >= 1);
+        store(&payload, 6);
         drop(other.join());
     });
 }

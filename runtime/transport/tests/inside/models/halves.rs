@@ -19,9 +19,9 @@ use fencepost_planner::{Machine, Options, compile};
 use loom::cell::UnsafeCell;
 use loom::thread;
 
-use super::{model, rejected};
+use super::{load, model, pair, rejected, store};
 use crate::sync::Arc;
-use crate::{Channels, Frame, Header, LocalEnd, Port, Topology, local};
+use crate::{Channels, Frame, Header, LocalEnd, Port, Topology};
 
 /// The elements of each rank's window.
 const LEN: usize = 6;
@@ -130,16 +130,6 @@ struct Memory {
     windows: [Cells; 2],
     /// The buffers, by `[rank][buffer]`.
     buffers: [Vec<Cells>; 2],
-}
-
-fn load(cell: &UnsafeCell<u64>) -> u64 {
-    // SAFETY: loom checks that nobody writes meanwhile; this is what the model tests.
-    cell.with(|value| unsafe { *value })
-}
-
-fn store(cell: &UnsafeCell<u64>, value: u64) {
-    // SAFETY: loom checks that nobody else accesses it meanwhile; this is what the model tests.
-    cell.with_mut(|place| unsafe { *place = value });
 }
 
 /// One rank in its program.
@@ -297,8 +287,7 @@ fn halves(superstep: &Arc<Superstep>, too_many: Option<TooMany>) {
     };
     let buffers = superstep.programs.each_ref().map(buffers);
     let memory = Arc::new(Memory { windows: [0, 1].map(cells), buffers });
-    let mut ends = local(2);
-    let (mut second, mut first) = (ends.pop().expect("two ends"), ends.pop().expect("two ends"));
+    let (mut first, mut second) = pair();
     let (others, same) = (Arc::clone(&memory), superstep.clone());
     let other = thread::spawn(move || {
         rank(&mut second, &same, &others, too_many);

@@ -16,3 +16,37 @@ mod pairs;
 mod sleeping;
 
 use crate::explore::{model, rejected};
+use crate::{LocalEnd, local};
+use loom::cell::UnsafeCell;
+use loom::thread;
+
+fn load(cell: &UnsafeCell<u64>) -> u64 {
+    // SAFETY: loom checks that nobody writes meanwhile; this is what the model tests.
+    cell.with(|value| unsafe { *value })
+}
+
+fn store(cell: &UnsafeCell<u64>, value: u64) {
+    // SAFETY: loom checks that nobody else accesses it meanwhile; this is what the model tests.
+    cell.with_mut(|place| unsafe { *place = value });
+}
+
+fn until(mut look: impl FnMut() -> bool) {
+    while !look() {
+        thread::yield_now();
+    }
+}
+
+fn pair() -> (LocalEnd, LocalEnd) {
+    let mut ends = local(2);
+    let second = ends.pop().expect("two ends");
+    (ends.pop().expect("two ends"), second)
+}
+
+/// Returns what rank `from` stores in epoch `e`. The next function returns what it sends.
+fn stored(from: usize, e: u64) -> u64 {
+    100 * (from as u64 + 1) + e
+}
+
+fn sent(from: usize, e: u64) -> u64 {
+    stored(from, e) + 1000
+}

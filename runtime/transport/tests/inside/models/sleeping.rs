@@ -6,18 +6,12 @@ use std::mem::ManuallyDrop;
 use loom::cell::UnsafeCell;
 use loom::thread;
 
-use super::{model, rejected};
+use super::{model, pair, rejected};
 use crate::sync::{Arc, without_fences};
 use crate::{
     Cause, Channels, CreateJoin, Frame, Header, Leave, Liveness, LocalEnd, Loss, Lost, Notify, Pause, Port,
     Topology, local,
 };
-
-fn pair() -> (LocalEnd, LocalEnd) {
-    let mut ends = local(2);
-    let second = ends.pop().expect("two ends");
-    (ends.pop().expect("two ends"), second)
-}
 
 fn wait<T>(end: &mut LocalEnd, mut look: impl FnMut(&mut LocalEnd) -> Option<T>) -> T {
     let mut pause = Pause::new();
