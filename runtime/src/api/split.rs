@@ -5,10 +5,10 @@ use crate::state::call::{Call, codes};
 use crate::state::ports;
 use crate::state::registry::new_world;
 use crate::state::stalls::Stalls;
-use crate::state::world::World;
+use crate::state::world::{World, WorldCore};
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::bytes::Reader;
-use fencepost_transport::{CreateJoin, Created, Number, Topology};
+use fencepost_transport::{CreateJoin, Created, Endpoint, Number, Topology};
 use std::rc::Rc;
 
 impl World {
@@ -34,103 +34,122 @@ impl World {
     fn split_in(&self, colour: Option<u32>, key: i64, call: &Call) -> Result<Option<World>> {
         let core = self.core();
         let (number, attempt) = (core.next_made(call)?, core.calls.position());
-        let all = core.meet(call, bytemuck::bytes_of(&[colour.map_or(-1, i64::from), key]))?;
+        let members = members_of(core, call, colour, key)?;
         core.made.set(number + 1);
         ports::close(number, None, &mut core.endpoint.borrow_mut()); // a split has a number, and uses no ports
-        let mut members: Vec<(i64, usize)> = Vec::new();
-        for (rank, bytes) in all.iter().enumerate() {
-            let Some([theirs, key]) = Reader(bytes).take::<[i64; 2]>() else { continue };
-            if colour.is_some_and(|colour| theirs == i64::from(colour)) {
-                members.push((key, rank));
-            }
-        }
-        members.sort_unstable();
-        let members: Vec<usize> = members.into_iter().map(|(_, rank)| rank).collect();
-        // The first member lays out the new world, and the first on each host lays out its part of
-        // it. They publish where: as numbers that the transport gave, or else in the registry.
-        let mut founded = vec![FOUNDED_HERE];
-        let first = |host: usize| {
-            let endpoint = core.endpoint.borrow();
-            members.iter().copied().find(|&member| endpoint.host(member) == host)
-        };
-        let host = core.endpoint.borrow().host(core.rank);
-        let leads = members.first() == Some(&core.rank);
-        if leads || members.contains(&core.rank) && first(host) == Some(core.rank) {
-            match core.endpoint.borrow_mut().create(&members) {
-                Ok(Created::Number(number)) => {
-                    founded = [&[FOUNDED], bytemuck::bytes_of(&number)].concat();
-                }
-                Ok(Created::Ends(_)) if !leads => {}
-                Ok(Created::Ends(ends)) => {
-                    core.registry.give_ends((core.id, attempt), members.iter().copied().zip(ends));
-                }
-                Err(error) => founded = [&[NOT_FOUNDED], error.to_string().as_bytes()].concat(),
-            }
-        }
-        let all = core.meet(call, &founded)?;
+        let founded = core.meet(call, &found(core, attempt, &members))?;
         let Some(index) = members.iter().position(|&rank| rank == core.rank) else { return Ok(None) };
-        let refused = |&&member: &&usize| matches!(all[member].first(), Some(&NOT_FOUNDED) | None);
-        if let Some(&founder) = members.iter().find(refused) {
-            let why = String::from_utf8_lossy(all[founder].get(1..).unwrap_or_default()).into_owned();
-            let message = format!("rank {founder} could not lay out a new world: {why}");
-            return Err(call.error(core, ErrorClass::Size, message));
-        }
-        let number = |founder: usize| match all[founder].split_first() {
-            Some((&FOUNDED, numbers)) => {
-                let bug = |_| {
-                    call.error(
-                        core,
-                        ErrorClass::Intern,
-                        "internal error: a rank sent an invalid number of a new world",
-                    )
-                };
-                bytemuck::try_pod_read_unaligned::<Number>(numbers).map(Some).map_err(bug)
-            }
-            _ => Ok(None),
-        };
-        let leader = first(host).unwrap_or(members[0]);
-        let (id, endpoint) = match (number(members[0])?, number(leader)?) {
-            (Some(Number { world, .. }), Some(Number { part, .. })) => {
-                let number = Number { world, part };
-                ((new_world(), 1), core.endpoint.borrow_mut().join(number, &members, index)?)
-            }
-            _ => {
-                let end = core.registry.take_end((core.id, attempt), core.rank);
-                let none = "internal error: no end was laid out for this rank of a new world";
-                let (id, end) = end.ok_or_else(|| call.error(core, ErrorClass::Intern, none))?;
-                ((id, members.len()), end)
-            }
-        };
-        let world = World::new(
-            id,
-            endpoint,
-            core.registry.clone(),
-            core.kind.clone(),
-            core.machine,
-            (core.mode.get(), core.chosen_census),
-        );
-        world.core().supersteps.check(core.supersteps.checks());
-        world.core().checks.set(core.checks.checking.borrow().clone());
-        world.core().checks.clock.split_off(&core.checks.clock, core.size, &members);
-        world.core().plans.set(core.plans.get());
-        world.core().explains.set(core.explains.get());
-        world.core().limits.set(core.limits.get());
+        let (id, endpoint) = join(core, call, attempt, (&members, index), &founded)?;
+        let (registry, kind) = (core.registry.clone(), core.kind.clone());
+        let modes = (core.mode.get(), core.chosen_census);
+        let world = World::new(id, endpoint, registry, kind, core.machine, modes);
         world.on_error(core.handler.get());
-        world.core().order.set(core.order.get());
-        let Stalls { settings, waits } = &*core.stalls.borrow();
-        *world.core().stalls.borrow_mut() = Stalls { settings: settings.clone(), waits: waits.of(&members) };
-        let hosts = members.iter().filter_map(|&member| core.host_of(member));
-        *world.core().hosts.borrow_mut() = hosts.collect();
-        let above = core.above.borrow().iter().cloned().chain([Rc::downgrade(core)]).collect();
-        *world.core().above.borrow_mut() = above;
-        let parts = core.parts.borrow().clone();
-        parts.borrow_mut().retain(|part| part.strong_count() > 0);
-        parts.borrow_mut().push(Rc::downgrade(world.core()));
-        *world.core().parts.borrow_mut() = parts;
-        world.core().explained.borrow_mut().calls = core.explained.borrow().calls.clone();
-        *world.core().unfenced.borrow_mut() = core.unfenced.borrow().clone();
+        inherit(world.core(), core, &members);
         Ok(Some(world))
     }
+}
+
+/// Exchanges colours and keys, and returns the ranks that have this rank's colour, in the order of
+/// the new world.
+fn members_of(core: &WorldCore, call: &Call, colour: Option<u32>, key: i64) -> Result<Vec<usize>> {
+    let all = core.meet(call, bytemuck::bytes_of(&[colour.map_or(-1, i64::from), key]))?;
+    let mut members: Vec<(i64, usize)> = Vec::new();
+    for (rank, bytes) in all.iter().enumerate() {
+        let Some([theirs, key]) = Reader(bytes).take::<[i64; 2]>() else { continue };
+        if colour.is_some_and(|colour| theirs == i64::from(colour)) {
+            members.push((key, rank));
+        }
+    }
+    members.sort_unstable();
+    Ok(members.into_iter().map(|(_, rank)| rank).collect())
+}
+
+/// Returns the first member on the host of this rank, which lays out the part of the new world
+/// there.
+fn leader(core: &WorldCore, members: &[usize]) -> Option<usize> {
+    let endpoint = core.endpoint.borrow();
+    let host = endpoint.host(core.rank);
+    members.iter().copied().find(|&member| endpoint.host(member) == host)
+}
+
+/// Lays out the new world if this rank is its first member, or a part of it if this rank is the
+/// [leader] on its host. Returns what the other members need to join: the numbers that the
+/// transport gave. If the transport gave ends instead, the registry keeps them.
+fn found(core: &WorldCore, attempt: u64, members: &[usize]) -> Vec<u8> {
+    let leads = members.first() == Some(&core.rank);
+    let leads_host = members.contains(&core.rank) && leader(core, members) == Some(core.rank);
+    if !leads && !leads_host {
+        return vec![FOUNDED_HERE];
+    }
+    match core.endpoint.borrow_mut().create(members) {
+        Ok(Created::Number(number)) => [&[FOUNDED], bytemuck::bytes_of(&number)].concat(),
+        Ok(Created::Ends(ends)) => {
+            if leads {
+                core.registry.give_ends((core.id, attempt), members.iter().copied().zip(ends));
+            }
+            vec![FOUNDED_HERE]
+        }
+        Err(error) => [&[NOT_FOUNDED], error.to_string().as_bytes()].concat(),
+    }
+}
+
+/// Joins the new world, given what each rank's [`found`] returned. Returns the world's number, how
+/// many ranks of this process know it by that number, and the endpoint of this rank, which is
+/// member `index`.
+///
+/// # Errors
+/// `SIZE` if a member could not lay out the new world.
+fn join(
+    core: &WorldCore,
+    call: &Call,
+    attempt: u64,
+    (members, index): (&[usize], usize),
+    founded: &[Vec<u8>],
+) -> Result<((u64, usize), Endpoint)> {
+    let refused = |&&member: &&usize| matches!(founded[member].first(), Some(&NOT_FOUNDED) | None);
+    if let Some(&founder) = members.iter().find(refused) {
+        let why = String::from_utf8_lossy(founded[founder].get(1..).unwrap_or_default()).into_owned();
+        let message = format!("rank {founder} could not lay out a new world: {why}");
+        return Err(call.error(core, ErrorClass::Size, message));
+    }
+    let bug = |what: &str| call.error(core, ErrorClass::Intern, format!("internal error: {what}"));
+    let number = |founder: usize| {
+        let Some((&FOUNDED, numbers)) = founded[founder].split_first() else { return Ok(None) };
+        let number = bytemuck::try_pod_read_unaligned::<Number>(numbers);
+        number.map(Some).map_err(|_| bug("a rank sent an invalid number of a new world"))
+    };
+    let leader = leader(core, members).unwrap_or(members[0]);
+    if let (Some(Number { world, .. }), Some(Number { part, .. })) = (number(members[0])?, number(leader)?) {
+        let end = core.endpoint.borrow_mut().join(Number { world, part }, members, index)?;
+        return Ok(((new_world(), 1), end));
+    }
+    let end = core.registry.take_end((core.id, attempt), core.rank);
+    let (id, end) = end.ok_or_else(|| bug("no end was laid out for this rank of a new world"))?;
+    Ok(((id, members.len()), end))
+}
+
+/// Gives `part`, whose ranks are the `members` of `core`, the settings of `core`, and its place
+/// among the parts of it.
+fn inherit(part: &Rc<WorldCore>, core: &Rc<WorldCore>, members: &[usize]) {
+    part.supersteps.check(core.supersteps.checks());
+    part.checks.set(core.checks.checking.borrow().clone());
+    part.checks.clock.split_off(&core.checks.clock, core.size, members);
+    part.plans.set(core.plans.get());
+    part.explains.set(core.explains.get());
+    part.limits.set(core.limits.get());
+    part.order.set(core.order.get());
+    let Stalls { settings, waits } = &*core.stalls.borrow();
+    *part.stalls.borrow_mut() = Stalls { settings: settings.clone(), waits: waits.of(members) };
+    let hosts = members.iter().filter_map(|&member| core.host_of(member));
+    *part.hosts.borrow_mut() = hosts.collect();
+    let above = core.above.borrow().iter().cloned().chain([Rc::downgrade(core)]).collect();
+    *part.above.borrow_mut() = above;
+    let parts = core.parts.borrow().clone();
+    parts.borrow_mut().retain(|other| other.strong_count() > 0);
+    parts.borrow_mut().push(Rc::downgrade(part));
+    *part.parts.borrow_mut() = parts;
+    part.explained.borrow_mut().calls = core.explained.borrow().calls.clone();
+    *part.unfenced.borrow_mut() = core.unfenced.borrow().clone();
 }
 
 /// The first byte of what the first member of a new world sends the others, if the world has the
