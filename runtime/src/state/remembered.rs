@@ -70,6 +70,45 @@ impl<D> Default for Memory<D> {
     }
 }
 
+impl Memory<Sendings> {
+    /// Notes that an epoch that the line `key` ended has no operations. Returns whether that differs
+    /// from the last epoch of this line.
+    pub(crate) fn sends_nothing(&mut self, key: usize) -> bool {
+        let sendings = self.slots.iter_mut().find(|(other, _)| *other == key);
+        sendings.is_some_and(|(_, sendings)| std::mem::take(&mut sendings.any))
+    }
+
+    /// Remembers the description of an epoch that the line `key` ends; `early` is whether some of
+    /// its operations were sent early. Returns the slot, whether this line sent the same description
+    /// last, and whether the epoch differs from its last one.
+    pub(crate) fn sends(&mut self, key: usize, description: &[u8], early: bool) -> (usize, bool, bool) {
+        let slot = self.slot_of(key);
+        let sendings = &mut self.slots[slot].1;
+        let same = sendings.description == description;
+        let changed = !same || !sendings.any || early || sendings.early;
+        (sendings.any, sendings.early) = (true, early);
+        if !same {
+            sendings.description.clear();
+            sendings.description.extend_from_slice(description);
+        }
+        (slot, same, changed)
+    }
+
+    /// Returns the slot of this line: a new one if it has none, or in place of another line's.
+    fn slot_of(&mut self, key: usize) -> usize {
+        if let Some(slot) = self.slots.iter().position(|(other, _)| *other == key) {
+            return slot;
+        }
+        if self.slots.len() < SLOTS {
+            self.slots.push((key, Sendings::default()));
+            return self.slots.len() - 1;
+        }
+        self.next = (self.next + 1) % SLOTS;
+        self.slots[self.next] = (key, Sendings::default());
+        self.next
+    }
+}
+
 /// The elements of operations that have a description.
 pub(crate) struct Arrived {
     pub(crate) described: Described,

@@ -23,7 +23,7 @@ use crate::collect::outbox::Outbox;
 use crate::protocol::early;
 use crate::protocol::frames::{header, kind};
 use crate::state::call::Call;
-use crate::state::remembered::{Left, SLOTS, Sendings};
+use crate::state::remembered::Left;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::adaptive::Departure;
@@ -31,7 +31,7 @@ use fencepost_planner::census::Census;
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::bytes::Writer;
-use fencepost_transport::{Channels, Endpoint, Frame, Port, Topology};
+use fencepost_transport::{Channels, Endpoint, Frame, Header, Port, Topology};
 
 /// From this number of bytes on, the elements of datatype operations are read in place. Below it,
 /// one more frame costs more than the copies.
@@ -71,19 +71,16 @@ pub(crate) fn send(
     let key = std::ptr::from_ref(call.site) as usize;
     let left = remembered.left[to];
     if outbox.is_empty() && gets().next().is_none() && !left.open {
-        let sendings = remembered.sent[to].slots.iter_mut().find(|(other, _)| *other == key);
-        let changed = sendings.is_some_and(|(_, sendings)| std::mem::take(&mut sendings.any));
-        return Ok(Sent { frames: 0, posted: 0, changed });
+        return Ok(Sent { frames: 0, posted: 0, changed: remembered.sent[to].sends_nothing(key) });
     }
+    let head = |kind| header(word, kind, window.key.window);
     let plain = outbox.wide.is_empty() && gets().next().is_none();
     if plain && endpoint.reaches(to) && outbox.records.is_reached() {
-        let head = header(word, kind::LOG, window.key.window);
+        let records = bytemuck::cast_slice(&outbox.records[..]);
         // SAFETY: they do not change until the fence after the next, which waits for the reader's
         // next notification.
-        unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, bytemuck::cast_slice(&outbox.records))) }
-            .map_err(|lost| world.lost(&lost, call))?;
-        world.posted(to);
-        world.count_sent(size_of_val(&outbox.records[..]), 0);
+        unsafe { post(world, endpoint, to, head(kind::LOG), records, call) }?;
+        world.count_sent(records.len(), 0);
         return Ok(Sent { frames: 1, posted: 1, changed: false }); // nothing was described
     }
     if endpoint.reaches(to) {
@@ -100,34 +97,10 @@ pub(crate) fn send(
         frame.put(if get.wide().is_none() { get.at() as u64 } else { FAR });
     }
     gets().filter(|get| get.wide().is_some()).for_each(|get| pending.remote(get).encode(frame));
-    let described = frame.len();
-
-    // Remember the description under the line that ends the epoch; omit it if that line sent the
-    // same one last.
-    let memory = &mut remembered.sent[to];
-    let slot = memory.slots.iter().position(|(other, _)| *other == key);
-    let (slot, same) = match slot {
-        Some(slot) if memory.slots[slot].1.description == frame[HEAD..described] => (slot, true),
-        Some(slot) => (slot, false),
-        None if memory.slots.len() < SLOTS => {
-            memory.slots.push((key, Sendings::default()));
-            (memory.slots.len() - 1, false)
-        }
-        None => {
-            memory.next = (memory.next + 1) % SLOTS;
-            memory.slots[memory.next].0 = key;
-            (memory.next, false)
-        }
-    };
-    let sendings = &mut memory.slots[slot].1;
-    let changed = !same || !std::mem::replace(&mut sendings.any, true) || left.frames > 0 || sendings.early;
-    sendings.early = left.frames > 0;
+    // The description is omitted if the line that ends the epoch sent the same one last.
+    let (slot, same, changed) = remembered.sent[to].sends(key, &frame[HEAD..], left.frames > 0);
     if same {
         frame.truncate(HEAD);
-    } else {
-        sendings.any = true;
-        sendings.description.clear();
-        sendings.description.extend_from_slice(&frame[HEAD..described]);
     }
     // SAFETY: a section is of this rank's part of a window of this fence, in which nothing is
     // written before all frames are posted.
@@ -137,30 +110,44 @@ pub(crate) fn send(
         false => elements.len() >= ALONE,
     };
     let (epoch, early) = (remembered.generation, left.frames);
-    let head = FrameHead { slot: slot as u8, same, lent, epoch, early, ..FrameHead::default() };
-    let described = fill(frame, outbox, head);
+    let frame_head = FrameHead { slot: slot as u8, same, lent, epoch, early, ..FrameHead::default() };
+    let described = fill(frame, outbox, frame_head);
     if lent {
-        let head = header(word, kind::ELEMENTS, window.key.window);
         // SAFETY: as for records above where they are reached, else they are copied.
-        unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, elements)) }
-            .map_err(|lost| world.lost(&lost, call))?;
-        world.posted(to);
+        unsafe { post(world, endpoint, to, head(kind::ELEMENTS), elements, call) }?;
         world.count_sent(elements.len(), 0);
     }
-    let head = header(word, kind::DATA, window.key.window);
     world.count_sent(frame.len(), described);
     // A frame that counts frames sent early comes behind them, and the census may arrive before
     // them.
     let may_ride = !lent && !left.open && world.taken.get() != Census::Direct && !endpoint.reaches(to);
-    if may_ride && world.items.borrow_mut().rides.add(to, head, frame, world.short) {
+    if may_ride && world.items.borrow_mut().rides.add(to, head(kind::DATA), frame, world.short) {
         return Ok(Sent { frames: 1, posted: 0, changed });
     }
     // SAFETY: where values are not shared, memory of the heap is copied.
-    unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, frame)) }
-        .map_err(|lost| world.lost(&lost, call))?;
-    world.posted(to);
+    unsafe { post(world, endpoint, to, head(kind::DATA), frame, call) }?;
     let frames = 1 + u32::from(lent);
     Ok(Sent { frames, posted: frames, changed })
+}
+
+/// Posts a frame of a fence to `to`.
+///
+/// # Safety
+/// Where the transport does not copy the payload, it stays unchanged until `to` has released the
+/// frame.
+unsafe fn post(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    to: usize,
+    head: Header,
+    payload: &[u8],
+    call: &Call,
+) -> Result<()> {
+    // SAFETY: the caller guarantees it.
+    unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, payload)) }
+        .map_err(|lost| world.lost(&lost, call))?;
+    world.posted(to);
+    Ok(())
 }
 
 /// Sends `to` what is in its outbox, before the fence.
