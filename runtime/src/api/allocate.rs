@@ -206,38 +206,31 @@ fn allocate<T: Element>(
     hints: Hints,
     call: &Call,
 ) -> Result<Window<T>> {
-    let (element, name) = (element_type::<T>(), std::any::type_name::<T>());
-    made(core, (len, element, name), region, hints, call).map(Window::new)
+    let kind = Kind { element: element_type::<T>(), name: std::any::type_name::<T>(), hints };
+    made(core, len, &kind, region, call).map(Window::new)
 }
 
-/// Makes a window of elements of this type, whose name is `name`.
+/// The kind of window that a call makes, which is the same on all ranks.
+struct Kind {
+    element: ElementType,
+    /// The name of the element type.
+    name: &'static str,
+    hints: Hints,
+}
+
+/// Makes a window of this kind, with `len` elements on this rank.
 fn made(
     core: &Rc<WorldCore>,
-    (len, element, name): (usize, ElementType, &'static str),
+    len: usize,
+    kind: &Kind,
     region: io::Result<Arc<Region>>,
-    hints: Hints,
     call: &Call,
 ) -> Result<Rc<WindowCore>> {
-    let site = call.site;
     // Both are equal on all ranks: the window's number, and the position of the call, which
     // distinguishes two attempts at one number.
     let number = core.next_made(call)?;
     let attempt = (core.id, core.calls.position(), number);
-    let key = WindowKey { world: core.id, window: number };
-    let refusal = region.as_ref().err().map_or(String::new(), ToString::to_string);
-    let base = region.as_ref().map_or(0, |region| region.base() as u64);
-    let mut mine = Vec::new();
-    mine.put(Description {
-        len: len as u64,
-        size: element.size,
-        kind: code_of(element.kind),
-        made: region.is_ok(),
-        zero: 0,
-        base,
-        hints: hints.word(),
-    });
-    mine.put_counted(name.as_bytes());
-    mine.extend_from_slice(refusal.as_bytes());
+    let mine = described(len, kind, &region);
     let region = region.ok();
     if let Some(region) = region.as_ref().filter(|_| core.shares_all) {
         core.registry.give(attempt, core.rank, core.size, region.clone());
@@ -245,7 +238,7 @@ fn made(
     let call = Call { hash: call.hash ^ codes::MAKES_WINDOW ^ u64::from(number) << 8, ..*call };
     // The window is known from here on: ranks that leave this call sooner may send it operations at
     // once.
-    core.windows.borrow_mut().insert(number, (len, element));
+    core.windows.borrow_mut().insert(number, (len, kind.element));
     let unmade = Unmade(core, number);
     let all = match core.meet(&call, &mine) {
         Ok(all) => all,
@@ -258,72 +251,119 @@ fn made(
     let regions = core.registry.take(attempt);
     let mut peers = Vec::with_capacity(core.size);
     for (rank, bytes) in all.iter().enumerate() {
-        let error = |class, message: String| Err(Error::new(class, message).on_rank(core.rank).at(site));
-        let Some((description, their_element, theirs, refusal)) = Description::read(bytes) else {
-            return error(
-                ErrorClass::Intern,
-                format!("rank {rank} sent an invalid description of its part of a window"),
-            );
-        };
-        let their_hints = Hints::of_word(description.hints);
-        if !their_hints.are_possible() {
-            return error(
-                ErrorClass::Arg,
-                format!("rank {rank} has made a window with hints that cannot be: {their_hints}"),
-            );
-        }
-        if description.hints != hints.word() {
-            return error(
-                ErrorClass::Arg,
-                format!(
-                    "this rank's window has the hints: {hints}; and rank {rank}'s has: {their_hints}; all ranks must give the same"
-                ),
-            );
-        }
-        if their_element != element {
-            return error(
-                ErrorClass::Type,
-                format!(
-                    "this rank's window has elements of {element} and rank {rank}'s of {their_element}: all ranks must ask for one type"
-                ),
-            );
-        }
-        if theirs != name.as_bytes() {
-            return error(
-                ErrorClass::Type,
-                format!(
-                    "this rank's window has elements of type `{name}` and rank {rank}'s of type `{}`, of {element} too: all ranks must ask for one type",
-                    String::from_utf8_lossy(theirs)
-                ),
-            );
-        }
-        if !description.made {
-            return error(
-                ErrorClass::NoMem,
-                format!(
-                    "rank {rank} asked for {} elements of {} bytes, and memory for them could not be allocated: {}",
-                    description.len,
-                    element.size,
-                    String::from_utf8_lossy(refusal)
-                ),
-            );
-        }
-        let region = regions.get(rank).cloned().flatten();
-        if core.shares_all && region.is_none() {
-            return error(
-                ErrorClass::Intern,
-                format!("rank {rank}'s part of the window was not handed over"),
-            );
-        }
-        let reached = rank == core.rank || core.endpoint.borrow().reaches(rank);
-        let base = if reached { description.base as *mut u8 } else { std::ptr::null_mut() };
-        peers.push(Peer { len: description.len as usize, region, base });
+        let peer = peer(core, rank, bytes, kind, regions.get(rank).cloned().flatten());
+        peers.push(peer.map_err(|error| error.on_rank(core.rank).at(call.site))?);
     }
     let Some(region) = region else {
         return Err(Error::new(ErrorClass::Intern, "a window without memory"));
     };
     std::mem::forget(unmade);
-    let made = Rc::new(WindowCore {
+    let made = Rc::new(window_core(core, number, kind, region, peers, call.site));
+    made.allow(true);
+    made.fill(0);
+    core.collects(&made);
+    Ok(made)
+}
+
+/// Describes this rank's part to the other ranks, or says why there is none.
+fn described(len: usize, kind: &Kind, region: &io::Result<Arc<Region>>) -> Vec<u8> {
+    let mut mine = Vec::new();
+    mine.put(Description {
+        len: len as u64,
+        size: kind.element.size,
+        kind: code_of(kind.element.kind),
+        made: region.is_ok(),
+        zero: 0,
+        base: region.as_ref().map_or(0, |region| region.base() as u64),
+        hints: kind.hints.word(),
+    });
+    mine.put_counted(kind.name.as_bytes());
+    let refusal = region.as_ref().err().map_or(String::new(), ToString::to_string);
+    mine.extend_from_slice(refusal.as_bytes());
+    mine
+}
+
+/// Returns the part of a rank, which has sent this description of it.
+///
+/// # Errors
+/// The rank has no part, or makes another kind of window.
+fn peer(
+    core: &WorldCore,
+    rank: usize,
+    bytes: &[u8],
+    kind: &Kind,
+    region: Option<Arc<Region>>,
+) -> Result<Peer> {
+    let Kind { element, name, hints } = kind;
+    let error = |class, message: String| Err(Error::new(class, message));
+    let Some((description, their_element, theirs, refusal)) = Description::read(bytes) else {
+        return error(
+            ErrorClass::Intern,
+            format!("rank {rank} sent an invalid description of its part of a window"),
+        );
+    };
+    let their_hints = Hints::of_word(description.hints);
+    if !their_hints.are_possible() {
+        return error(
+            ErrorClass::Arg,
+            format!("rank {rank} has made a window with hints that cannot be: {their_hints}"),
+        );
+    }
+    if description.hints != hints.word() {
+        return error(
+            ErrorClass::Arg,
+            format!(
+                "this rank's window has the hints: {hints}; and rank {rank}'s has: {their_hints}; all ranks must give the same"
+            ),
+        );
+    }
+    if their_element != *element {
+        return error(
+            ErrorClass::Type,
+            format!(
+                "this rank's window has elements of {element} and rank {rank}'s of {their_element}: all ranks must ask for one type"
+            ),
+        );
+    }
+    if theirs != name.as_bytes() {
+        return error(
+            ErrorClass::Type,
+            format!(
+                "this rank's window has elements of type `{name}` and rank {rank}'s of type `{}`, of {element} too: all ranks must ask for one type",
+                String::from_utf8_lossy(theirs)
+            ),
+        );
+    }
+    if !description.made {
+        return error(
+            ErrorClass::NoMem,
+            format!(
+                "rank {rank} asked for {} elements of {} bytes, and memory for them could not be allocated: {}",
+                description.len,
+                element.size,
+                String::from_utf8_lossy(refusal)
+            ),
+        );
+    }
+    if core.shares_all && region.is_none() {
+        return error(ErrorClass::Intern, format!("rank {rank}'s part of the window was not handed over"));
+    }
+    let reached = rank == core.rank || core.endpoint.borrow().reaches(rank);
+    let base = if reached { description.base as *mut u8 } else { std::ptr::null_mut() };
+    Ok(Peer { len: description.len as usize, region, base })
+}
+
+/// Returns the window of these parts.
+fn window_core(
+    core: &Rc<WorldCore>,
+    number: u32,
+    kind: &Kind,
+    region: Arc<Region>,
+    peers: Vec<Peer>,
+    site: &'static Location<'static>,
+) -> WindowCore {
+    let (key, element, hints) = (WindowKey { world: core.id, window: number }, kind.element, kind.hints);
+    WindowCore {
         key,
         element,
         world: core.clone(),
@@ -361,11 +401,7 @@ fn made(
         first: Cell::new(None),
         hints,
         attributes: Attributes::default(),
-    });
-    made.allow(true);
-    made.fill(0);
-    core.collects(&made);
-    Ok(made)
+    }
 }
 
 /// Cleans up on a rank that could not make the window. If the world has ended meanwhile, other
