@@ -223,8 +223,8 @@ macro_rules! contest {
 }
 
 fn main() {
-    let line = |block: &Block<2>| block.stride(0);
-    let plane = |block: &Block<3>| [block.stride(0), block.stride(1)];
+    let line = |block: &Block<2>| block.strides()[0];
+    let plane = |block: &Block<3>| [block.strides()[0], block.strides()[1]];
     let mut contests = Vec::new();
     for cells in [[344, 403], [1024, 1024], [65, 63]] {
         contests.push(contest!(double, f64, cells, "5", five_by_hand, five_by_rows, line));

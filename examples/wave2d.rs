@@ -135,7 +135,7 @@ fn simulate(options: &Options, every: u64) -> Result<Option<Outcome>> {
     let n = options.cells as usize;
     let mut outcomes: Vec<Option<Outcome>> = options.job.world().collect(|world| {
         pin(world.rank());
-        let block = Block::new(world, [n, n])?.halo(1)?.wrap();
+        let block = Block::new(world, [n, n])?.halo(1)?.periodic([true; 2]);
         let both = 2 * size_of::<f64>();
         let advice = block.advise(CELL, both, both, world.placement(), &Machine::default())?;
         let group = options.group.map_or(advice.steps(), NonZeroUsize::get);

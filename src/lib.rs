@@ -135,7 +135,7 @@
 //! other ranks wait for, without waiting itself. [`Running::finish`] waits, and returns the window.
 //! In between, a rank computes what needs no incoming data. Here it first computes the cells of a
 //! block that read no halo, with [`Running::inside`], and later those that do, with
-//! [`Block::rows_rest`](grid::Block::rows_rest).
+//! [`Block::rows_rest`].
 //!
 //! ```
 //! use fencepost::prelude::*;
@@ -191,11 +191,11 @@
 //!
 //! # Several steps to an exchange
 //!
-//! A block with a halo of `k` cells needs one exchange for `k` steps.
-//! [`Block::tiles`](grid::Block::tiles) visits the rows of these steps band by band. It visits each
-//! row after those that the row reads, and soon after them, so a grid larger than the caches is
-//! read from memory once for `k` steps. The residual here is computed over each rank's own cells,
-//! since two ranks compute the cells of a halo:
+//! A block with a halo of `k` cells needs one exchange for `k` steps. [`Block::tiles`] visits the
+//! rows of these steps band by band. It visits each row after those that the row reads, and soon
+//! after them, so a grid larger than the caches is read from memory once for `k` steps. The
+//! residual here is computed over each rank's own cells, since two ranks compute the cells of a
+//! halo:
 //!
 //! ```
 //! use fencepost::prelude::*;
@@ -240,11 +240,11 @@
 //! ```
 //!
 //! The order of visits depends on the bands and on the blocks, and so do the bits of a
-//! floating-point sum over visits; a maximum does not. [`Block::advise`](grid::Block::advise)
-//! returns how many steps, and which bands, cost least with the links and the caches of a
-//! [`Machine`]. Loops over rows contain no checks, so they are as wide as the vectors for which
-//! they are compiled: for the processor at hand with `RUSTFLAGS="-C target-cpu=native"`, or by a
-//! choice at run time with the crate `multiversion`.
+//! floating-point sum over visits; a maximum does not. [`Block::advise`] returns how many steps,
+//! and which bands, cost least with the links and the caches of a [`Machine`]. Loops over rows
+//! contain no checks, so they are as wide as the vectors for which they are compiled: for the
+//! processor at hand with `RUSTFLAGS="-C target-cpu=native"`, or by a choice at run time with the
+//! crate `multiversion`.
 //!
 //! # The tour
 //!
@@ -257,7 +257,7 @@
 //! - **Messages** go from rank to rank ([`World::message`], [`World::recv`]). A [`Request`] is a
 //!   send or a receive that was begun ([`Message::isend`], [`World::irecv`]), and a [`RequestSet`]
 //!   completes several in any order.
-//! - **A [`Datatype`]** selects elements. For blocks of a grid, [`Block`](grid::Block) has all of them: halos,
+//! - **A [`Datatype`]** selects elements. For blocks of a grid, [`Block`] has all of them: halos,
 //!   faces, edges and corners.
 //! - **`#[superstep]`** ([`macro@superstep`]) makes a function compilable:
 //!   `name::compile(ranks, |rank| ..)` with no world at all, `name::prepare(world, ..)` and
@@ -325,6 +325,15 @@
 //! `fencepost-planner` is a pure function from patterns to a verified schedule. `fencepost-runtime`
 //! has worlds, windows and the executor. It is built on `fencepost-transport` and `fencepost-job`,
 //! which programs do not reach. `ARCHITECTURE.md` names the place where each rule is kept.
+//!
+//! [`Block`]: grid::Block
+//! [`Block::advise`]: grid::Block::advise
+//! [`Block::coords`]: grid::Block::coords
+//! [`Block::dims`]: grid::Block::dims
+//! [`Block::neighbours`]: grid::Block::neighbours
+//! [`Block::new`]: grid::Block::new
+//! [`Block::rows_rest`]: grid::Block::rows_rest
+//! [`Block::tiles`]: grid::Block::tiles
 
 extern crate self as fencepost;
 
@@ -332,22 +341,21 @@ extern crate self as fencepost;
 pub use bytemuck;
 pub use fencepost_macros::{Element, superstep};
 pub use fencepost_planner::census::Census;
-pub use fencepost_planner::conflicts::{Conflict, Touch};
+pub use fencepost_planner::conflicts::Conflict;
 pub use fencepost_planner::datatype::Datatype;
 pub use fencepost_planner::element::Op;
-pub use fencepost_planner::ir::pattern::{Kind, Mode, Order, Site};
+pub use fencepost_planner::ir::pattern::{Mode, Order};
 pub use fencepost_planner::ir::schedule::Placement;
 pub use fencepost_planner::units::{Bytes, Nanos};
 pub use fencepost_planner::{Error, ErrorClass, Machine, Options, Result, State};
 #[doc(hidden)]
-pub use fencepost_runtime::__private;
+pub use fencepost_runtime::{__private, EpochKind, Traffic};
 pub use fencepost_runtime::{
-    Access, Any, AnyWindow, Assertions, Check, Compiled, Completed, Element, EpochKind, ErrorHandler,
-    Exposed, Get, Group, Hints, Lent, LocalPart, Lock, LockAll, LockType, LockWindow, Locked, Message,
-    Outcome, Process, Put, Ranks, Refused, Request, RequestSet, Returns, Running, Section, SliceSource,
-    SomeFailed, Source, Sources, Stall, Status, Tags, Taken, TargetRegion, Tested, Ticket, Traffic,
-    TransportKind, ValueAt, Window, WindowSection, Windows, World, collect, launch, lends, process, ranks,
-    run,
+    Access, Any, AnyWindow, Assertions, Check, Compiled, Completed, Element, ErrorHandler, Exposed, Get,
+    Group, Hints, Lent, LocalPart, Lock, LockAll, LockType, LockWindow, Locked, Message, Outcome, Process,
+    Put, Ranks, Refused, Request, RequestSet, Returns, Running, Section, SliceSource, Source, Sources, Stall,
+    Status, Tags, Taken, TargetRegion, Tested, Ticket, TransportKind, ValueAt, Window, WindowSection,
+    Windows, World, collect, launch, lends, process, ranks, run,
 };
 
 /// Arrays that are spread over all ranks in a grid: blocks with halos, their rows, and several steps
@@ -364,12 +372,12 @@ pub mod scoped {
     pub use fencepost_runtime::scoped::{Destination, Epoch};
 }
 
-/// The parts of transports that a program may set and read: the simulated network, its faults, and
-/// counts of what was sent.
+/// The parts of transports that a program may set and read: the simulated network, and counts of
+/// what was sent.
 pub mod transport {
+    pub use fencepost_runtime::{Count, Meter, SimConfig};
     #[doc(hidden)]
-    pub use fencepost_runtime::Route;
-    pub use fencepost_runtime::{Count, Fault, FaultKind, Lose, Meter, SimConfig};
+    pub use fencepost_runtime::{Fault, FaultKind, Lose, Route};
 }
 
 /// The items that most programs use.

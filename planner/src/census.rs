@@ -78,6 +78,7 @@ pub enum Census {
 
 impl Census {
     /// All kinds of census.
+    #[doc(hidden)]
     pub const ALL: [Census; 3] = [Census::Direct, Census::Sparse, Census::Reduced];
 
     const fn name(self) -> &'static str {

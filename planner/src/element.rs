@@ -111,6 +111,7 @@ pub enum Op {
 
 impl Op {
     /// Every operator that changes elements, in order of its code: all but `NoOp`.
+    #[doc(hidden)]
     pub const ALL: [Op; 13] = {
         use Op::*;
         [Sum, Prod, Min, Max, Band, Bor, Bxor, Land, Lor, Lxor, Replace, MinLoc, MaxLoc]

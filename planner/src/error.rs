@@ -144,6 +144,21 @@ pub struct FailedRank {
 }
 
 /// An error: its cause, its class, its place, and the state that it leaves.
+///
+/// ```
+/// # use fencepost_planner::{Error, ErrorClass, State};
+/// fn report(error: &Error) -> String {
+///     let place = error.site().map_or(String::new(), |site| format!(" at {site}"));
+///     let goes_on = !error.world_ended() && error.state() == State::Unchanged;
+///     let next = if goes_on { "the windows are as before" } else { "nothing is left to do" };
+///     format!("{} on rank {:?}{place}: {}; {next}", error.class(), error.rank(), error.message())
+/// }
+/// let error = Error::new(ErrorClass::Other, "the input has 3 rows");
+/// assert_eq!(
+///     report(&error),
+///     "OTHER on rank None: the input has 3 rows; the windows are as before"
+/// );
+/// ```
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -222,6 +237,7 @@ impl Error {
     }
 
     /// Sets the cause.
+    #[doc(hidden)]
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());

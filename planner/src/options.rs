@@ -10,8 +10,10 @@ pub struct Options {
     /// operation keeps its own.
     pub mode: Mode,
     /// Whether transfers are joined, and elements that are overwritten later are not sent.
+    #[doc(hidden)]
     pub coalesce: bool,
     /// The chunk of pipelined messages. With `None`, it is that of the machine model.
+    #[doc(hidden)]
     pub chunk: Option<Bytes>,
     /// The largest staging memory of a rank in bytes: all copies of all buffers that its messages
     /// are sent from. If a rank would need more, its buffers have one copy instead of two. If that

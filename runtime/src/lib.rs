@@ -44,7 +44,7 @@ mod names {
     pub use crate::api::refused::Refused;
     pub use crate::api::requests::Request;
     pub use crate::api::requests::scope::Scope;
-    pub use crate::api::requests::set::{Completed, Outcome, RequestSet, SomeFailed};
+    pub use crate::api::requests::set::{Completed, Outcome, RequestSet};
     pub use crate::api::run::{Ranks, collect, ranks, run};
     pub use crate::api::scoped;
     pub use crate::check::kept::checks::Check;

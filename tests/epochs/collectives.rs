@@ -88,7 +88,11 @@ fn an_array_in_blocks_is_gathered_and_scattered() -> Result<()> {
             ranks(size).transport(transport.clone()).census(census).run(|world| {
                 for root in [0, size - 1] {
                     there_and_back(world, root, &Block::new(world, [23])?.halo(2)?)?;
-                    there_and_back(world, root, &Block::new(world, [11, 9])?.halos([1, 0])?.wrap())?;
+                    there_and_back(
+                        world,
+                        root,
+                        &Block::new(world, [11, 9])?.halos([1, 0])?.periodic([true; 2]),
+                    )?;
                     there_and_back(world, root, &Block::new(world, [6, 5, 7])?.star(1)?)?;
                 }
                 Ok(())

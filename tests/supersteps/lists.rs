@@ -62,7 +62,7 @@ fn fields(world: &World, block: &Block<2>) -> Result<[Window<f64>; FIELDS]> {
 fn a_list_of_windows_is_exchanged_as_its_windows_are() -> Result<()> {
     for transport in transports([3]) {
         ranks(4).transport(transport.clone()).run(|world| {
-            let block = Block::new(world, [9, 8])?.halo(2)?.wrap();
+            let block = Block::new(world, [9, 8])?.halo(2)?.periodic([true; 2]);
             let mut expected = fields(world, &block)?;
             for field in &mut expected {
                 of_one(field, &block)?;

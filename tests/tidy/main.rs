@@ -7,6 +7,7 @@ mod arrows;
 mod callers;
 mod floors;
 mod pasted;
+mod surface;
 mod variables;
 mod words;
 

@@ -46,6 +46,7 @@ pub struct Conflict {
     /// operation writes twice.
     pub elements: Range<i64>,
     /// The two operations.
+    #[doc(hidden)]
     pub between: [Touch; 2],
 }
 

@@ -176,6 +176,7 @@ enum Form {
 
 impl Datatype {
     /// Creates the typemap of no elements.
+    #[doc(hidden)]
     #[must_use]
     pub const fn empty() -> Self {
         Self { size: 0, low: 0, high: 0, form: Form::None }
@@ -214,12 +215,14 @@ impl Datatype {
     }
 
     /// Returns the lowest element touched; 0 if the typemap is empty.
+    #[doc(hidden)]
     #[must_use]
     pub fn low(&self) -> i64 {
         self.low
     }
 
     /// Returns one past the highest element touched; 0 if the typemap is empty.
+    #[doc(hidden)]
     #[must_use]
     pub fn high(&self) -> i64 {
         self.high
@@ -244,6 +247,7 @@ impl Datatype {
     }
 
     /// Returns the elements, if they are contiguous and ascending; `0..0` if the typemap is empty.
+    #[doc(hidden)]
     #[must_use]
     pub fn as_run(&self) -> Option<Range<i64>> {
         match &self.form {
@@ -254,6 +258,7 @@ impl Datatype {
     }
 
     /// Returns the number of its maximal runs.
+    #[doc(hidden)]
     #[must_use]
     pub fn run_count(&self) -> usize {
         self.pieces().iter().map(Piece::runs).sum()

@@ -146,6 +146,7 @@ fn by_list(origin: &Datatype, target: &Datatype) -> Result<(Datatype, Datatype)>
 
 impl Datatype {
     /// Returns whether its elements ascend. Equal ones may follow each other.
+    #[doc(hidden)]
     #[must_use]
     pub fn ascends(&self) -> bool {
         self.climbs(0)

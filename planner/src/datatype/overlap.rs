@@ -21,6 +21,7 @@ const MOST_STEPS: usize = 1 << 22;
 
 impl Datatype {
     /// Returns whether some element is in both.
+    #[doc(hidden)]
     #[must_use]
     pub fn overlaps(&self, other: &Datatype) -> bool {
         self.overlap(other).is_some()
@@ -33,6 +34,7 @@ impl Datatype {
     /// # Cost
     /// Grows with the pieces for runs, columns and boxes of one array; at worst, with the runs,
     /// which are sorted.
+    #[doc(hidden)]
     #[must_use]
     pub fn overlap(&self, other: &Datatype) -> Option<i64> {
         let (low, high) = (self.low().max(other.low()), self.high().min(other.high()));
@@ -86,6 +88,7 @@ impl Datatype {
     /// # Cost
     /// Grows with the pieces for most nests and for lists that ascend; otherwise, with the runs,
     /// which are sorted.
+    #[doc(hidden)]
     #[must_use]
     pub fn overlaps_itself(&self) -> bool {
         if self.climbs(1) {

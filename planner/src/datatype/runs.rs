@@ -58,6 +58,7 @@ impl Iterator for Runs<'_> {
 
 impl Datatype {
     /// Returns its maximal runs, in typemap order: `(displacement of the first element, elements)`.
+    #[doc(hidden)]
     #[must_use]
     pub fn run_iter(&self) -> Runs<'_> {
         Runs { pieces: self.pieces().iter(), dims: &[], run: 0, index: SmallVec::new(), offset: 0, left: 0 }

@@ -49,6 +49,15 @@ impl Datatype {
     /// Returns the elements at `places` of the typemap, in the order of `places`. Those past its
     /// end are left out.
     ///
+    /// ```
+    /// # use fencepost_planner::datatype::Datatype;
+    /// let column = Datatype::nest(2, &[(4, 10)], 1)?; // elements 2, 12, 22 and 32
+    /// let ends = column.select(&Datatype::elements([0, 3])?)?;
+    /// assert_eq!(ends, Datatype::elements([2, 32])?);
+    /// assert_eq!(column.slice(1, 2)?, Datatype::elements([12, 22])?);
+    /// # Ok::<(), fencepost_planner::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Class `Type` if the result would exceed a [limit](super#limits), or if neither is one run
     /// and both together have more than 2^22.

@@ -46,7 +46,7 @@ mod tests {
     fn an_even_grid_has_three_classes_a_dimension() {
         let even = |rank| Block::at(rank, 5 * 4 * 6, [50, 40, 60]).unwrap().grid([5, 4, 6]).unwrap();
         assert_eq!(classes(120, |rank| even(rank).halo(1).unwrap()), 27);
-        assert_eq!(classes(120, |rank| even(rank).halo(2).unwrap().wrap()), 27);
+        assert_eq!(classes(120, |rank| even(rank).halo(2).unwrap().periodic([true; 3])), 27);
         assert_eq!(classes(316 * 317, |rank| Block::at(rank, 316 * 317, [316 * 64, 317 * 64]).unwrap()), 9);
         assert_eq!(classes(7, |rank| Block::at(rank, 7, [70]).unwrap()), 3);
     }
@@ -59,8 +59,8 @@ mod tests {
             plain().halo(1).unwrap(),
             plain().star(1).unwrap(),
             plain().halo(2).unwrap(),
-            plain().halo(1).unwrap().wrap(),
-            plain().star(1).unwrap().wrap(),
+            plain().halo(1).unwrap().periodic([true; 2]),
+            plain().star(1).unwrap().periodic([true; 2]),
             plain().halo(1).unwrap().pad(false),
         ];
         let classes: HashSet<_> = blocks.iter().map(|block| block.class().unwrap()).collect();

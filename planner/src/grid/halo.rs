@@ -16,7 +16,7 @@ pub struct Neighbour<const D: usize> {
 
 impl<const D: usize> Neighbour<D> {
     /// Returns whether the neighbour is behind a face: next to this block in one dimension only.
-    pub fn is_face(&self) -> bool {
+    pub(super) fn is_face(&self) -> bool {
         self.offset.iter().filter(|&&step| step != 0).count() == 1
     }
 }
@@ -89,6 +89,18 @@ impl<const D: usize> Block<D> {
 
     /// Returns the source of [`outer_edge`](Self::outer_edge): `n`'s own cells next to this block,
     /// in `n`'s local storage. They have the same number and order.
+    ///
+    /// ```
+    /// # use fencepost_planner::grid::Block;
+    /// # fn main() -> fencepost_planner::Result<()> {
+    /// let block = Block::at(0, 4, [100, 80])?.halo(1)?;
+    /// for n in block.faces() {
+    ///     // As `u.get(block.outer_edge(&n)).from(n.rank, block.inner_edge_of(&n))?` in an epoch.
+    ///     assert_eq!(block.outer_edge(&n).size(), block.inner_edge_of(&n).size());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn inner_edge_of(&self, n: &Neighbour<D>) -> Datatype {
         self.part(self.coords_towards(n.offset), n.offset.map(|step| -step), Side::Inner)
     }

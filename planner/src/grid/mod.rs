@@ -61,6 +61,24 @@ const CELLS_MAX: usize = isize::MAX as usize / 8;
 /// # }
 /// ```
 ///
+/// A program with conditions at the edges of the array, or with operations on single cells, asks
+/// the block where it is:
+///
+/// ```
+/// # use fencepost_planner as fencepost;
+/// # use fencepost::grid::Block;
+/// # fn main() -> fencepost_planner::Result<()> {
+/// // A channel: it wraps along its length, and its rows have a halo of two cells.
+/// let block = Block::at(3, 4, [100, 40])?.halos([1, 2])?.periodic([true, false]);
+/// assert_eq!((block.dims(), block.coords(), block.origin()), ([4, 1], [3, 0], [75, 0]));
+/// assert_eq!(block.on_edge(0), (false, false)); // nothing ends there
+/// assert_eq!(block.on_edge(1), (true, true));
+/// assert_eq!(block.owner([10, 39]), Some(0));
+/// assert_eq!(block.neighbour([1, 0]).map(|n| n.rank), Some(0)); // behind the last one
+/// # Ok(())
+/// # }
+/// ```
+///
 /// A block is created without allocating. It records calls whose results distinguish ranks with
 /// equal datatypes (its rank, coordinates or origin). A clone keeps its own record.
 #[derive(Clone, Debug)]
@@ -221,12 +239,6 @@ impl<const D: usize> Block<D> {
         self
     }
 
-    /// Makes every dimension wrap around.
-    #[must_use]
-    pub fn wrap(self) -> Self {
-        self.periodic([true; D])
-    }
-
     /// Sets the process grid: `grid[d]` ranks along dimension `d`. Call this before `halo`, which
     /// keeps the grid that was given.
     ///
@@ -255,6 +267,7 @@ impl<const D: usize> Block<D> {
     /// all its cells map to the same few sets of the cache. So rows of a multiple of 512 elements
     /// (4096 bytes of 8-byte elements) get 8 additional elements, which are never touched.
     /// One-dimensional blocks have no rows and are never padded.
+    #[doc(hidden)]
     #[must_use]
     pub fn pad(mut self, pads: bool) -> Self {
         self.pads = pads;
@@ -314,6 +327,7 @@ impl<const D: usize> Block<D> {
     }
 
     /// Returns whether the block has no cells: never.
+    #[doc(hidden)]
     pub fn is_empty(&self) -> bool {
         false
     }
@@ -330,17 +344,8 @@ impl<const D: usize> Block<D> {
         self.strides_at(self.coords)
     }
 
-    /// Returns the distance from one cell to the next along dimension `d`, in elements of local
-    /// storage.
-    ///
-    /// # Panics
-    /// If there is no dimension `d`.
-    #[track_caller]
-    pub fn stride(&self, d: usize) -> usize {
-        self.strides()[d]
-    }
-
     /// Returns the width of the halo in each dimension.
+    #[doc(hidden)]
     pub fn widths(&self) -> [usize; D] {
         self.width
     }
@@ -425,6 +430,7 @@ impl<const D: usize> Block<D> {
     }
 
     /// Returns all own cells, row by row.
+    #[doc(hidden)]
     pub fn interior(&self) -> Datatype {
         self.cells_at(self.coords, self.width, self.extent())
     }

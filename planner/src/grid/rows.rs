@@ -107,6 +107,7 @@ impl<const D: usize> Row<D> {
     ///
     /// # Panics
     /// Same as [`at`](Self::at).
+    #[doc(hidden)]
     #[inline(always)]
     #[track_caller]
     pub fn range_at(&self, offset: [isize; D]) -> Range<usize> {

@@ -53,6 +53,7 @@ pub enum Mode {
 
 impl Mode {
     /// Every mode, `Auto` first.
+    #[doc(hidden)]
     pub const ALL: [Mode; 5] =
         [Mode::Auto, Mode::Aggressive, Mode::Aggregated, Mode::Pipelined, Mode::Direct];
 }

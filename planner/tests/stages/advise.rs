@@ -82,7 +82,7 @@ fn the_cells_are_those_that_steps_compute() {
     let at3 = |rank| Block::at(rank, 8, [13, 15, 17]).unwrap();
     counted(4, |rank| at(rank, 4, [40, 41]).star(1).unwrap());
     counted(6, |rank| at(rank, 6, [40, 41]).halo(2).unwrap());
-    counted(6, |rank| at(rank, 6, [47, 41]).wrap().halo(1).unwrap());
+    counted(6, |rank| at(rank, 6, [47, 41]).periodic([true; 2]).halo(1).unwrap());
     counted(5, |rank| Block::at(rank, 5, [38]).unwrap().halo(2).unwrap());
     counted(8, |rank| at3(rank).grid([2, 2, 2]).unwrap().halos([1, 0, 2]).unwrap());
 }

@@ -182,10 +182,10 @@ fn unlucky_rows_are_padded_unless_told_otherwise() {
 
 #[test]
 fn few_ranks_that_wrap_are_neighbours_on_several_sides() {
-    let two = Block::at(0, 2, [8, 8]).unwrap().halo(1).unwrap().wrap();
+    let two = Block::at(0, 2, [8, 8]).unwrap().halo(1).unwrap().periodic([true; 2]);
     assert_eq!(two.neighbours().map(|n| n.rank).collect::<Vec<_>>(), [1, 1, 1, 0, 0, 1, 1, 1]);
     assert_eq!(two.faces().map(|n| n.rank).collect::<Vec<_>>(), [1, 0, 0, 1]);
-    let alone = Block::at(0, 1, [4, 4, 4]).unwrap().halo(1).unwrap().wrap();
+    let alone = Block::at(0, 1, [4, 4, 4]).unwrap().halo(1).unwrap().periodic([true; 3]);
     assert_eq!(alone.neighbours().filter(|n| n.rank == 0).count(), 26);
     assert_eq!(Block::at(0, 1, [4, 4, 4]).unwrap().neighbours().count(), 0);
     assert_eq!(two.neighbour([0, 0]), None);

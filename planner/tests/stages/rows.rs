@@ -287,5 +287,5 @@ fn the_core_and_the_rest_are_all_cells_inside_once() {
         "{text}"
     );
     // Where a dimension wraps there is no margin.
-    assert!(Block::at(0, 1, [9, 9]).unwrap().halo(1).unwrap().wrap().rows_rest(2).count() > 0);
+    assert!(Block::at(0, 1, [9, 9]).unwrap().halo(1).unwrap().periodic([true; 2]).rows_rest(2).count() > 0);
 }

@@ -188,6 +188,25 @@ impl<T: Element, L> Exposed<T, L> {
 
     /// Does what [`wait`](Self::wait) does if that would not wait; otherwise does nothing.
     ///
+    /// ```
+    /// # use fencepost_runtime::Tested;
+    /// # fencepost_runtime::ranks(2).run(|world| {
+    /// let (other, u) = (1 - world.rank(), world.window::<u64>(1)?);
+    /// let group = world.group([other])?;
+    /// let access = u.start(&group)?;
+    /// access.put([7]).to(other, 0)?;
+    /// let mut exposed = u.post(&group)?;
+    /// access.complete()?;
+    /// let u = loop {
+    ///     match exposed.test()? {
+    ///         Tested::Done(window) => break window,
+    ///         Tested::Open(open) => exposed = open, // .. compute a little
+    ///     }
+    /// };
+    /// assert_eq!(u[0], 7);
+    /// # Ok(()) }).unwrap();
+    /// ```
+    ///
     /// # Errors
     /// As [`wait`](Self::wait).
     ///
@@ -205,17 +224,13 @@ impl<T: Element, L> Exposed<T, L> {
         }
     }
 
-    /// Returns this rank.
-    pub fn rank(&self) -> usize {
-        self.window.rank()
-    }
-
     /// Returns the number of elements of this rank's part, exposed or not.
     pub fn len(&self) -> usize {
         self.window.len()
     }
 
     /// Returns whether this rank's part has no elements.
+    #[doc(hidden)]
     pub fn is_empty(&self) -> bool {
         self.window.is_empty()
     }

@@ -241,14 +241,10 @@ impl<T: Element> LockWindow<T> {
     }
 
     /// Returns whether this rank's part has no elements.
+    #[doc(hidden)]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Returns the number of elements of `rank`'s part; `None` if there is no such rank.
-    pub fn len_of(&self, rank: usize) -> Option<usize> {
-        self.data().peers.get(rank).map(|peer| peer.len)
     }
 
     /// Sets what is done with an error of this window's calls before the call returns it, as
@@ -479,6 +475,7 @@ impl<T: Element> LocalPart<'_, T> {
     }
 
     /// Returns whether there are no elements.
+    #[doc(hidden)]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

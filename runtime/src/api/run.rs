@@ -26,6 +26,30 @@ use std::time::Duration;
 /// A setting that the program leaves open is read from the environment when the world is entered.
 /// Without a variable it has its default. If a variable contradicts what the program sets, this is
 /// reported once, on standard error.
+///
+/// ```
+/// # use fencepost_runtime as fencepost;
+/// use fencepost::Check;
+/// use std::time::Duration;
+///
+/// # let file = std::env::temp_dir().join("fencepost-conflicts.jsonl");
+/// # let file = &file;
+/// # #[cfg(any())]
+/// let file = "conflicts.jsonl";
+/// let world = fencepost::ranks(4)
+///     .check(Check::Mpi) // refuse what another MPI might not do
+///     .check_memory(1 << 22)
+///     .check_report(file)
+///     .stall(Some(Duration::from_secs(60)))
+///     .on_stall(|stall| match &stall.deadlock {
+///         Some(cycle) => eprintln!("in {}: {cycle}", stall.call),
+///         None => eprintln!("rank {} waits for {:?}, {:?}", stall.rank, stall.missing, stall.waited),
+///     })
+///     .eager(1 << 10) // longer messages wait for their receives
+///     .unexpected(1 << 20);
+/// world.run(|world| world.barrier())?;
+/// # Ok::<(), fencepost_planner::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[must_use = "nothing runs until `.run(..)` or `.collect(..)`"]
 pub struct Ranks {
@@ -215,6 +239,7 @@ impl Ranks {
     /// unless they do not fit the placement of the ranks. Where memory is reached, epochs that are
     /// not compiled have no messages. This setting is for measurements. The variable is
     /// `FENCEPOST_PLAN=on|off`.
+    #[doc(hidden)]
     pub fn plan(mut self, plan: bool) -> Self {
         self.plan = Some(plan);
         self

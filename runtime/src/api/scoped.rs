@@ -51,7 +51,7 @@ pub(super) type Ticketed<'env, T> = (Ticket<T>, &'env mut [T]);
 /// it names twice holds the later value, as in a section of a window.
 #[diagnostic::on_unimplemented(
     message = "elements of `{T}` cannot land in `{Self}`",
-    note = "give a mutable reference to a slice, array or `Vec` of elements (`&mut values`, `&mut values[..]`), or into a pair of one and a range or `Datatype` that names elements of it"
+    note = "give a mutable reference to a slice, array or `Vec` of elements (`&mut values`, `&mut values[..]`), or a pair of one and a range or `Datatype` that names elements of it"
 )]
 pub trait Destination<'env, T: Element> {
     /// Returns the buffer, and which of its elements are filled if not all are.

@@ -103,6 +103,15 @@ impl World {
     /// order, which is one of those allowed. A prepared superstep keeps the order that it was
     /// prepared for. A world begins with [`Order::Canonical`], or with the order of the world that
     /// it was split from.
+    ///
+    /// ```
+    /// # use fencepost_planner::ir::pattern::Order;
+    /// # fencepost_runtime::ranks(2).run(|world| {
+    /// world.set_order(Order::Relaxed);
+    /// // .. prepare a superstep whose sums may come in any order ..
+    /// world.set_order(Order::Canonical);
+    /// # Ok(()) }).unwrap();
+    /// ```
     pub fn set_order(&self, order: Order) {
         self.core.order.set(order);
     }

@@ -243,10 +243,13 @@ impl<T: Element> Source<T> for WindowSection<T> {
 #[derive(Clone, Debug)]
 pub enum TargetRegion {
     /// As many elements as the other side has, from this displacement on.
+    #[doc(hidden)]
     At(usize),
     /// The elements of this run.
+    #[doc(hidden)]
     Run(Range<usize>),
     /// The elements of this datatype, in its order.
+    #[doc(hidden)]
     Type(Datatype),
 }
 

@@ -90,6 +90,7 @@ impl<T: Element> Ticket<T> {
     }
 
     /// Returns whether no elements were asked for.
+    #[doc(hidden)]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -42,7 +42,7 @@ impl Assertions {
     pub const NOSUCCEED: Self = Self(8);
 
     /// Returns whether all of `other` is promised.
-    pub fn contains(self, other: Self) -> bool {
+    pub(crate) fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 

@@ -13,6 +13,16 @@ use std::rc::Rc;
 /// The treatment of the errors of a world's or a window's calls before they are returned; see
 /// [`World::on_error`] and [`Window::on_error`].
 ///
+/// ```
+/// # use fencepost_runtime::ErrorHandler;
+/// # fencepost_runtime::ranks(2).run(|world| {
+/// world.on_error(ErrorHandler::Abort);
+/// let u = world.window::<u8>(1)?; // an error of one of these two ends the process
+/// world.barrier()?;
+/// u.on_error(ErrorHandler::Return); // `u.fence()` returns its errors again
+/// # Ok(()) }).unwrap();
+/// ```
+///
 /// [`World::on_error`]: crate::World::on_error
 /// [`Window::on_error`]: crate::Window::on_error
 #[derive(Clone, Default)]
@@ -26,9 +36,11 @@ pub enum ErrorHandler {
     /// this one has died (MPI_ERRORS_ABORT, as far as the process goes).
     Abort,
     /// A function receives the error first; made by [`ErrorHandler::call`].
+    #[doc(hidden)]
     Call(Rc<dyn Fn(&Error)>),
     /// A function receives the error first, and conflicts pass; made by
     /// [`ErrorHandler::pass_conflicts`].
+    #[doc(hidden)]
     Pass(Rc<dyn Fn(&Error)>),
 }
 

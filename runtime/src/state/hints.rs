@@ -97,6 +97,21 @@ impl Hints {
     /// They are 16 bytes for each operation, and the elements and descriptions of those on more
     /// than one element. An operation beyond that is `NO_MEM` at its call, and no part of the
     /// epoch, which goes on: flush it, or unlock.
+    ///
+    /// ```
+    /// # use fencepost_planner::{ErrorClass, ir::calls::LockType};
+    /// # use fencepost_runtime::Hints;
+    /// # fencepost_runtime::ranks(2).run(|world| {
+    /// let u = world.lock_window_with::<u64>(8, Hints::new().memory(2 * 16))?;
+    /// let lock = u.lock(1 - world.rank(), LockType::Shared)?;
+    /// lock.put([1], 0)?;
+    /// lock.put([2], 1)?;
+    /// assert_eq!(lock.put([3], 2).unwrap_err().class(), ErrorClass::NoMem);
+    /// lock.flush()?; // now there is room again
+    /// lock.put([3], 2)?;
+    /// lock.unlock()
+    /// # }).unwrap();
+    /// ```
     pub const fn memory(self, bytes: usize) -> Self {
         Self { memory: Some(bytes), ..self }
     }

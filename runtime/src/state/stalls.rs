@@ -14,35 +14,47 @@ pub struct Stall {
     /// The rank that waits, in the world of the call.
     pub rank: usize,
     /// The rank that it waits for.
+    #[doc(hidden)]
     pub awaited: usize,
     /// The host of the awaited rank, if the job has several.
+    #[doc(hidden)]
     pub host: Option<Arc<str>>,
     /// The number of ranks of the world of the call.
+    #[doc(hidden)]
     pub size: usize,
     /// The waiting rank's number among all that were started, if its world was split off.
+    #[doc(hidden)]
     pub rank_of_all: Option<usize>,
     /// The time that it has waited.
     pub waited: Duration,
     /// The name of the superstep, if it has one.
+    #[doc(hidden)]
     pub superstep: Option<&'static str>,
     /// The number of the superstep in its world; every fence and every collective call has one. For
     /// a superstep that synchronises by posts and starts, it is the number of its run.
+    #[doc(hidden)]
     pub number: u32,
     /// The file of the call.
+    #[doc(hidden)]
     pub file: &'static str,
     /// The line of the call.
+    #[doc(hidden)]
     pub line: u32,
     /// A text that describes the call.
     pub call: String,
     /// The kind of things that it waits for, in the plural.
+    #[doc(hidden)]
     pub what: &'static str,
     /// The number of them that were expected.
+    #[doc(hidden)]
     pub expected: usize,
     /// The number of them that have come.
+    #[doc(hidden)]
     pub came: usize,
     /// The ranks from which none has come, if that can be determined; at most 16 of them.
     pub missing: Vec<usize>,
     /// A text about the call that the awaited rank is in, as far as this rank knows it.
+    #[doc(hidden)]
     pub peer: String,
     /// If ranks wait for one another, so that the wait cannot end: which rank waits for which in
     /// which call, in the report of the lowest of these ranks. Reports of the others name the

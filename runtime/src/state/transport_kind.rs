@@ -103,6 +103,7 @@ impl TransportKind {
     ///
     /// # Errors
     /// `ARG` for a value that does not name a transport.
+    #[doc(hidden)]
     pub fn from_environment() -> Result<Option<Self>> {
         environment::read("FENCEPOST_TRANSPORT")
     }

@@ -177,6 +177,7 @@ impl<T: Element> Window<T> {
     }
 
     /// Returns whether this rank's part has no elements.
+    #[doc(hidden)]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -204,6 +205,13 @@ impl<T: Element> Window<T> {
     }
 
     /// Returns the number of elements of `rank`'s part; `None` if there is no such rank.
+    ///
+    /// ```
+    /// # fencepost_runtime::ranks(3).run(|world| {
+    /// let u = world.window::<f32>(10 * world.rank())?;
+    /// assert_eq!((u.len_of(2), u.len_of(3)), (Some(20), None));
+    /// # Ok(()) }).unwrap();
+    /// ```
     pub fn len_of(&self, rank: usize) -> Option<usize> {
         self.core.peers.get(rank).map(|peer| peer.len)
     }

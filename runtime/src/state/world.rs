@@ -290,12 +290,14 @@ impl World {
     }
 
     /// Returns the traffic of this rank so far.
+    #[doc(hidden)]
     pub fn traffic(&self) -> Traffic {
         self.core.traffic.get()
     }
 
     /// Returns the kind of the last successful epoch that was not prepared, which is equal on all
     /// ranks. `Dynamic` before the first.
+    #[doc(hidden)]
     pub fn last_epoch(&self) -> EpochKind {
         if self.core.changed.get() { EpochKind::Dynamic } else { EpochKind::Replayed }
     }

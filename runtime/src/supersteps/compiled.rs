@@ -127,6 +127,7 @@ impl Compiled {
     ///
     /// # Errors
     /// As the superstep's `compile`.
+    #[doc(hidden)]
     pub fn in_order(&self, order: Order) -> Result<Self> {
         let patterns = self.patterns.iter().map(|patterns| Patterns { order, ..patterns.clone() });
         Self::new(self.name, patterns.collect(), self.placement, &self.machine, &self.options)
@@ -149,6 +150,7 @@ impl Compiled {
 
     /// Returns the time that every schedule of these messages needs at least, on the machine that
     /// they were compiled for.
+    #[doc(hidden)]
     pub fn bound(&self) -> Nanos {
         self.schedules.iter().map(|schedule| cost(schedule, &self.machine).bound).sum()
     }

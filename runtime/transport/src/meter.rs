@@ -16,10 +16,13 @@ pub struct Count {
 pub struct Meter {
     kinds: [Count; Meter::KINDS],
     /// The number of exchanges of notifications that this rank published.
+    #[doc(hidden)]
     pub exchanges: u64,
     /// The number of exchanges that this rank settled.
+    #[doc(hidden)]
     pub settles: u64,
     /// The number of frames of other ranks that this rank released.
+    #[doc(hidden)]
     pub releases: u64,
 }
 

@@ -4,7 +4,7 @@
 //! rank 2 fails, so ranks 0 and 3 alone make the call, which needs something of rank 1.
 
 use fencepost::prelude::*;
-use fencepost::{Any, Outcome, SomeFailed, Tested};
+use fencepost::{Any, Outcome, Refused, Tested};
 
 /// The number of ranks.
 pub const RANKS: usize = 4;
@@ -61,7 +61,7 @@ fn held(world: &World, meet: Meet<'_>) -> Result<LockWindow<u64>> {
 }
 
 /// The error of the first request that has failed.
-fn first<B>(failed: SomeFailed<B>) -> Error {
+fn first<B>(failed: Refused<Vec<Outcome<B>>>) -> Error {
     let (outcomes, error) = failed.into_parts();
     let failed = outcomes.into_iter().find_map(|outcome| match outcome {
         Outcome::Failed { error, .. } => Some(error),

@@ -73,9 +73,8 @@ pub struct RequestSet<B> {
     ready: Vec<usize>,
 }
 
-/// The error of a call that completes several requests if some of them have failed, with the
-/// [`Outcome`] of each.
-pub type SomeFailed<B> = Refused<Vec<Outcome<B>>>;
+/// The error of a call that completes several requests, with the [`Outcome`] of each.
+type SomeFailed<B> = Refused<Vec<Outcome<B>>>;
 
 /// A request of a set that was completed successfully.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -90,6 +89,25 @@ pub struct Completed<B> {
 }
 
 /// The result of one request of several if some of them have failed.
+///
+/// ```
+/// # use fencepost_runtime::Outcome;
+/// # fencepost_runtime::ranks(1).run(|world| {
+/// world.message(0, 0).send([1u8; 3])?;
+/// world.message(0, 1).send([2u8])?;
+/// let mut requests = world.requests();
+/// requests.push(world.irecv_into(0, 0, vec![0u8])?)?; // there is no room for three elements
+/// requests.push(world.irecv_into(0, 1, vec![0u8])?)?;
+/// for outcome in requests.wait_all().unwrap_err().into_parts().0 {
+///     match outcome {
+///         Outcome::Success(completed) => assert_eq!(completed.buffer, [2]),
+///         Outcome::Failed { place, error, .. } => assert_eq!(place, 0, "{error}"),
+///         Outcome::Pending { place } => unreachable!("{place}"),
+///         _ => {}
+///     }
+/// }
+/// # Ok(()) }).unwrap();
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Outcome<B> {

@@ -39,6 +39,7 @@ pub enum Check {
 
 impl Check {
     /// All kinds of checks, each looking further than the one before.
+    #[doc(hidden)]
     pub const ALL: [Check; 4] = [Check::Off, Check::Calls, Check::Conflicts, Check::Mpi];
 
     const fn name(self) -> &'static str {

@@ -9,19 +9,25 @@ pub struct Any;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sources {
     /// The rank of this number.
+    #[doc(hidden)]
     Rank(usize),
     /// Every rank, this one included.
+    #[doc(hidden)]
     Any,
     /// No rank (MPI_PROC_NULL): the call returns at once, without a message.
+    #[doc(hidden)]
     Nobody,
 }
 
 /// The tags of the messages that a receive or a probe takes.
+#[expect(clippy::manual_non_exhaustive, reason = "both variants are hidden: values become them")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tags {
     /// This tag.
+    #[doc(hidden)]
     Tag(u32),
     /// Every tag.
+    #[doc(hidden)]
     Any,
 }
 

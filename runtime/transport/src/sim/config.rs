@@ -22,8 +22,10 @@ pub struct SimConfig {
     /// The most bytes in flight between two ranks, at least 1.
     pub link_bytes: usize,
     /// The rank that is cut off, if one is.
+    #[doc(hidden)]
     pub lose: Option<Lose>,
     /// A fault of one item in flight.
+    #[doc(hidden)]
     pub fault: Option<Fault>,
     /// Settings for tests.
     #[cfg(feature = "testing")]
