@@ -13,7 +13,7 @@ use crate::state::exchange::{Exchange, Opened, Ports, Sent, Target, misfit};
 use crate::state::window::WindowCore;
 use fencepost_planner::{Error, ErrorClass, Result, State};
 use fencepost_transport::{
-    Bytes, COPIED, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost, Memory, Topology,
+    Bytes, COPIED, Channels, Endpoint, Header, Liveness, Loss, Lost, Memory, Topology,
 };
 use smallvec::SmallVec;
 
