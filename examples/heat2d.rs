@@ -9,8 +9,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
-use fencepost::grid::Row;
-use fencepost::prelude::*;
+use fencepost::{grid::Row, prelude::*};
 
 const CELLS: usize = 512;
 /// The number of steps between two exchanges, and the width of the halo.

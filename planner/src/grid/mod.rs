@@ -69,7 +69,7 @@ const CELLS_MAX: usize = isize::MAX as usize / 8;
 /// # use fencepost::grid::Block;
 /// # fn main() -> fencepost_planner::Result<()> {
 /// // A channel: it wraps along its length, and its rows have a halo of two cells.
-/// let block = Block::at(3, 4, [100, 40])?.halos([1, 2])?.periodic([true, false]);
+/// let block = Block::at(3, 4, [100, 40])?.grid([4, 1])?.halos([1, 2])?.periodic([true, false]);
 /// assert_eq!((block.dims(), block.coords(), block.origin()), ([4, 1], [3, 0], [75, 0]));
 /// assert_eq!(block.on_edge(0), (false, false)); // nothing ends there
 /// assert_eq!(block.on_edge(1), (true, true));

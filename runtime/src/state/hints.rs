@@ -109,7 +109,8 @@ impl Hints {
     /// assert_eq!(lock.put([3], 2).unwrap_err().class(), ErrorClass::NoMem);
     /// lock.flush()?; // now there is room again
     /// lock.put([3], 2)?;
-    /// lock.unlock()
+    /// lock.unlock()?;
+    /// world.barrier() // before the other rank drops its part
     /// # }).unwrap();
     /// ```
     pub const fn memory(self, bytes: usize) -> Self {
