@@ -14,7 +14,13 @@
 
 #[cfg(not(loom))]
 mod api;
+#[cfg(not(loom))]
 mod check;
+/// What worlds and windows keep for the checker, without the checker.
+#[cfg(loom)]
+mod check {
+    pub(crate) mod kept;
+}
 mod collect;
 #[cfg(not(loom))]
 mod exchange;
