@@ -3,7 +3,7 @@
 use crate::api::allocate::{window_of, zeroed};
 use crate::api::locked::Locked;
 use crate::api::refused::Refused;
-use crate::check::tell;
+use crate::check::announce;
 use crate::kernel::element::Element;
 use crate::locks::LockCore;
 use crate::state::call::{Call, codes};
@@ -182,7 +182,7 @@ impl<T: Element> Window<T> {
         let core = self.core().clone();
         core.world.calls.begin();
         let agreed = agree(&core.world, &call, core.still_open().map(str::to_owned));
-        let locked = match agreed.and_then(|()| tell(&core.world, &call)) {
+        let locked = match agreed.and_then(|()| announce(&core.world, &call)) {
             Ok(()) => locked(self, &call),
             Err(error) => Err(Refused::new(self, error)),
         };
@@ -204,7 +204,7 @@ impl<T: Element> LockWindow<T> {
         let call =
             Call::named(codes::INTO_WINDOW ^ u64::from(data.key.window) << 16, "LockWindow::into_window");
         data.world.calls.begin();
-        let agreed = agree(&data.world, &call, self.still_open()).and_then(|()| tell(&data.world, &call));
+        let agreed = agree(&data.world, &call, self.still_open()).and_then(|()| announce(&data.world, &call));
         if let Err(error) = data.handler.report(agreed) {
             return Err(Refused::new(self, error));
         }

@@ -132,7 +132,7 @@ impl World {
         let call = check::of_checked(&self.core, Call::named(codes::BARRIER, "World::barrier"));
         self.core.calls.begin();
         let met = fence::fence(&self.core, &[], &call, None);
-        self.core.handler.report(met.and_then(|()| check::tell(&self.core, &call)))
+        self.core.handler.report(met.and_then(|()| check::announce(&self.core, &call)))
     }
 
     /// Describes, in lines of text, what the last successful epoch of this rank did and why.

@@ -132,24 +132,24 @@ fn marks(window: &WindowCore, of: usize) -> Option<&Marks> {
 fn before(window: &WindowCore, of: usize) -> Vec<Touching> {
     let number = window.key.window;
     window.outbox(of, |outbox| {
-        let (stay, mut told) = (!window.peers[of].base.is_null(), Vec::new());
+        let (stay, mut message) = (!window.peers[of].base.is_null(), Vec::new());
         let records = if stay { &outbox.records[..] } else { &[] };
         window.checked.with_list(of, stay.then_some(records.len()), |list, lines| {
-            add_part(&mut told, number, (list, lines), false);
+            add_part(&mut message, number, (list, lines), false);
         });
         if of == window.world.rank {
             window.world.each_collecting(|other| {
-                other.checked.with_section(number, |list| add_part(&mut told, number, (list, &[]), false));
+                other.checked.with_section(number, |list| add_part(&mut message, number, (list, &[]), false));
             });
         }
-        own_touching(window, of, &told, &|_, _| records)
+        own_touching(window, of, &message, &|_, _| records)
     })
 }
 
-/// Returns the operations on the part of a rank that `told`, a message of this rank, lists.
-fn own_touching(window: &WindowCore, of: usize, told: &[u8], records: &Records<'_>) -> Vec<Touching> {
+/// Returns the operations on the part of a rank that `message`, a message of this rank, lists.
+fn own_touching(window: &WindowCore, of: usize, message: &[u8], records: &Records<'_>) -> Vec<Touching> {
     let me = window.world.rank;
-    let of_rank = |rank| if rank == me { parts(told).unwrap_or_default() } else { Vec::new() };
+    let of_rank = |rank| if rank == me { parts(message).unwrap_or_default() } else { Vec::new() };
     let all: Vec<_> = (0..window.world.size).map(of_rank).collect();
     touching(of, window, &all, records).unwrap_or_default()
 }
@@ -184,9 +184,9 @@ pub(crate) fn of_access(
     (kind, target, touched): (Kind, usize, Touched<'_>),
     site: &'static Location<'static>,
 ) -> Result<()> {
-    let mut told = Vec::new();
-    add_part(&mut told, window.key.window, (list, &[]), false);
-    let before = own_touching(window, target, &told, &|_, _| &[]);
+    let mut message = Vec::new();
+    add_part(&mut message, window.key.window, (list, &[]), false);
+    let before = own_touching(window, target, &message, &|_, _| &[]);
     mark_again(marks, &before);
     let all = found(window, (target, &before), &[(kind, touched)], site);
     if !all.is_empty() {

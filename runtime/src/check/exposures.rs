@@ -8,7 +8,7 @@ use crate::check::kept::checks::Under;
 use crate::check::kept::lists::List;
 use crate::check::kept::marks::Marks;
 use crate::check::kept::touched::Touched;
-use crate::check::{calls, find, stores, told};
+use crate::check::{announced, calls, find, stores};
 use crate::collect::lent::Lent;
 use crate::collect::outbox::{DATATYPE, Head, PUT, op_of};
 use crate::protocol::frames::{header, kind};
@@ -19,6 +19,7 @@ use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Kind;
 use fencepost_planner::{ErrorClass, Result};
+use fencepost_transport::bytes::Reader;
 use fencepost_transport::{Frame, Header};
 use std::panic::Location;
 
@@ -97,7 +98,7 @@ pub(crate) fn take_in(world: &WorldCore, frame: &Frame) -> Option<Result<Vec<u8>
         return None;
     }
     // SAFETY: the frame is readable until it is released, which is later.
-    let mut bytes = unsafe { frame.bytes() };
+    let mut bytes = Reader(unsafe { frame.bytes() });
     let knows = world.checks.clock.read_all(world.size, &mut bytes).filter(|_| world.checks.is_on());
     let Some(knows) = knows else {
         return Some(Err(
@@ -105,7 +106,7 @@ pub(crate) fn take_in(world: &WorldCore, frame: &Frame) -> Option<Result<Vec<u8>
         ));
     };
     world.checks.clock.hear_all(&knows);
-    Some(Ok(bytes.to_vec()))
+    Some(Ok(bytes.0.to_vec()))
 }
 
 /// Records that this window is posted at this line.
@@ -127,12 +128,12 @@ pub(crate) fn waited(window: &WindowCore, call: &Call) {
 /// impossible calls.
 pub(crate) fn judge(
     window: &WindowCore,
-    told: &[(usize, Vec<u8>)],
+    messages: &[(usize, Vec<u8>)],
     call: &Call,
 ) -> Result<Result<()>, usize> {
-    let mut conflicts = find::conflicts_of(window.world.rank, window, told)?;
-    stores::exposed(window, told, &mut conflicts)?;
-    let found = told::found(window, &conflicts, Under::Posts, call);
+    let mut conflicts = find::conflicts_of(window.world.rank, window, messages)?;
+    stores::exposed(window, messages, &mut conflicts)?;
+    let found = announced::found(window, &conflicts, Under::Posts, call);
     debug_assert!(found.as_ref().err().is_none_or(|error| error.class() == ErrorClass::RmaConflict));
     Ok(found)
 }

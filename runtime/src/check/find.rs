@@ -15,7 +15,7 @@
 //! are compared.
 
 use crate::check::kept::conflicts::{LOCAL, MOST, read_site, write_site};
-use crate::check::kept::lists::{Entry, Line, List, Sent, What, word};
+use crate::check::kept::lists::{Entry, Line, List, Sent, What};
 use crate::check::kept::marks::Marks;
 use crate::check::kept::records::{kind_of, line_of, plain};
 use crate::check::kept::touched::Touched;
@@ -25,6 +25,7 @@ use fencepost_planner::conflicts::{Access, Conflict, Touch, pairs};
 use fencepost_planner::datatype::{Datatype, MOST_RUNS};
 use fencepost_planner::ir::pattern::{Kind, Site};
 use fencepost_transport::Record;
+use fencepost_transport::bytes::{Reader, Writer};
 use std::ops::{ControlFlow, Range};
 
 /// The records that a rank has for this one in a window, by the rank and the window: empty if they
@@ -84,16 +85,15 @@ pub(super) fn add_part(
     (list, lines): (&List, &[(u64, Line)]),
     is_compared: bool,
 ) {
-    out.extend(u64::from(window).to_le_bytes());
     let sites = list.sites();
-    out.extend((sites.len() as u64).to_le_bytes());
+    out.put([u64::from(window), sites.len() as u64]);
     sites.iter().for_each(|site| write_site(out, site.file(), site.line(), site.column()));
-    out.extend((lines.len() as u64).to_le_bytes());
+    out.put(lines.len() as u64);
     for (bits, site) in lines {
-        out.extend(bits.to_le_bytes());
+        out.put(*bits);
         write_site(out, site.file(), site.line(), site.column());
     }
-    out.extend(u64::from(is_compared).to_le_bytes());
+    out.put(u64::from(is_compared));
     list.encode(out);
 }
 
@@ -112,25 +112,26 @@ pub(crate) fn message_of(window: u32, list: &List, out: &mut Vec<u8>) {
 pub(crate) fn conflicts_of(
     me: usize,
     window: &WindowCore,
-    told: &[(usize, Vec<u8>)],
+    messages: &[(usize, Vec<u8>)],
 ) -> Result<Vec<Conflict>, usize> {
     let mut all = vec![Vec::new(); window.world.size];
-    told.iter().for_each(|(from, bytes)| all[*from].clone_from(bytes));
+    messages.iter().for_each(|(from, bytes)| all[*from].clone_from(bytes));
     conflicts(me, &[window], &all, &|_, _| &[])
 }
 
 /// Returns the part at the front of `bytes`, and advances `bytes` to the next part.
-fn part<'b>(bytes: &mut &'b [u8]) -> Option<Part<'b>> {
-    let (window, sites) = (word(bytes)?, word(bytes)?);
-    // Each item takes at least two numbers.
-    let fits =
-        |count: u64, bytes: &[u8]| usize::try_from(count).ok().filter(|&count| count <= bytes.len() / 16);
+fn part<'b>(bytes: &mut Reader<'b>) -> Option<Part<'b>> {
+    let [window, sites] = bytes.take()?;
+    // Each item takes at least 16 bytes.
+    let fits = |count: u64, bytes: &Reader<'_>| {
+        usize::try_from(count).ok().filter(|&count| count <= bytes.0.len() / 16)
+    };
     let sites = fits(sites, bytes)?;
     let sites = (0..sites).map(|_| read_site(bytes)).collect::<Option<Vec<Site>>>()?;
-    let lines = fits(word(bytes)?, bytes)?;
-    let lines = (0..lines).map(|_| Some((word(bytes)?, read_site(bytes)?)));
+    let lines = fits(bytes.take()?, bytes)?;
+    let lines = (0..lines).map(|_| Some((bytes.take()?, read_site(bytes)?)));
     let lines = lines.collect::<Option<Vec<_>>>()?;
-    let is_compared = match word(bytes)? {
+    let is_compared = match bytes.take::<u64>()? {
         0 => false,
         1 => true,
         _ => return None,
@@ -139,8 +140,8 @@ fn part<'b>(bytes: &mut &'b [u8]) -> Option<Part<'b>> {
 }
 
 /// Returns all parts of a message.
-pub(super) fn parts(mut bytes: &[u8]) -> Option<Vec<Part<'_>>> {
-    let mut parts = Vec::new();
+pub(super) fn parts(bytes: &[u8]) -> Option<Vec<Part<'_>>> {
+    let (mut bytes, mut parts) = (Reader(bytes), Vec::new());
     while !bytes.is_empty() {
         parts.push(part(&mut bytes)?);
     }

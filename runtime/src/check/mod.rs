@@ -12,6 +12,7 @@
 //! - Ranks that check and ranks that do not, or that check in another way, exchange different
 //!   words, so all of them see that they differ.
 
+mod announced;
 mod calls;
 mod collected;
 pub(crate) mod exposures;
@@ -22,13 +23,12 @@ pub(crate) mod promised;
 mod report;
 mod sections;
 mod stores;
-mod told;
 
 pub(crate) use crate::check::kept::checks::Under;
+pub(crate) use announced::{announce, found, is_blind, of_checked};
 pub(crate) use calls::{call, writes_once};
-pub(crate) use order::tell_times;
+pub(crate) use order::send_times;
 pub(crate) use stores::before_run;
-pub(crate) use told::{found, is_blind, of_checked, tell};
 
 use crate::check::kept::checks::Check;
 use crate::check::kept::conflicts::{MOST, decode, encode};
@@ -139,7 +139,7 @@ pub(crate) fn before(
     if found.is_empty() {
         return Ok(None);
     }
-    if told::passes(world, handler_of(world, windows), &found, Under::Fence, call) {
+    if announced::passes(world, handler_of(world, windows), &found, Under::Fence, call) {
         report::append(world, found.iter());
         return Ok(None);
     }
@@ -194,7 +194,7 @@ mod tests {
     use fencepost_transport::SimConfig;
 
     #[test]
-    fn ranks_that_are_checked_in_other_ways_are_told_at_the_first_fence() {
+    fn ranks_that_are_checked_in_other_ways_are_refused_at_the_first_fence() {
         let transports = [
             TransportKind::Local,
             TransportKind::TcpThreads,

@@ -10,6 +10,7 @@ use super::stores::is_asked;
 use crate::state::call::Call;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
+use fencepost_transport::bytes::Reader;
 
 /// Part of the hash of the exchange in which clocks travel.
 const ORDERED: u64 = 0xc4ec_4ed0_0bde_0000;
@@ -55,7 +56,7 @@ pub(crate) fn first(world: &WorldCore, orders: Orders, call: &Call) -> Option<Ca
 /// # Errors
 /// Those of an exchange.
 #[inline]
-pub(crate) fn tell_times(world: &WorldCore, call: &Call) -> Result<()> {
+pub(crate) fn send_times(world: &WorldCore, call: &Call) -> Result<()> {
     if !world.checks.is_on() || !world.checks.clock.has_to_tell() {
         return Ok(());
     }
@@ -78,7 +79,7 @@ pub(crate) fn exchange(world: &WorldCore, orders: Orders, call: &Call) -> Result
     }
     let all = world.meet_some(call, &gives, |from| orders.orders(from, me))?;
     for (from, bytes) in all.iter().enumerate().filter(|(from, _)| *from != me && orders.orders(*from, me)) {
-        match clock.read_all(world.size, &mut &bytes[..]) {
+        match clock.read_all(world.size, &mut Reader(bytes)) {
             Some(times) => clock.hear_all(&times),
             None => return Err(world.corrupt(&mut world.endpoint.borrow_mut(), from, call)),
         }

@@ -134,7 +134,7 @@ pub(super) fn text(conflicts: &[Conflict], under: Under, passes: bool) -> String
         Under::Locks => "the later one was not carried out",
         Under::Run => "its run was carried out all the same",
     };
-    told(&mut text, conflicts, under);
+    append_all(&mut text, conflicts, under);
     text
 }
 
@@ -144,7 +144,7 @@ pub(super) fn of_call(conflicts: &[Conflict], under: Under) -> String {
     let of = if under == Under::Posts { "access" } else { "epoch" };
     if conflicts.first().is_some_and(Conflict::is_of_one_operation) {
         let mut text = format!("the operation overwrites itself, and is no part of this {of}");
-        told(&mut text, conflicts, under);
+        append_all(&mut text, conflicts, under);
         return text;
     }
     let before = match conflicts.len() {
@@ -154,29 +154,29 @@ pub(super) fn of_call(conflicts: &[Conflict], under: Under) -> String {
     };
     let mut text =
         format!("the operation conflicts with {before} before it of this {of}, and is no part of it");
-    told(&mut text, conflicts, under);
+    append_all(&mut text, conflicts, under);
     text
 }
 
 /// Adds each conflict to `text`.
-fn told(text: &mut String, conflicts: &[Conflict], under: Under) {
+fn append_all(text: &mut String, conflicts: &[Conflict], under: Under) {
     // A loop may have many pairs of one kind: they are reported together.
     let same_lines = |a: &Conflict, b: &Conflict| {
         let same = |a: &Touch, b: &Touch| (a.origin, a.kind, &a.site) == (b.origin, b.kind, &b.site);
         (a.rank, a.window) == (b.rank, b.window) && a.between.iter().zip(&b.between).all(|(a, b)| same(a, b))
     };
-    let mut told: Vec<(Conflict, usize)> = Vec::new();
+    let mut distinct: Vec<(Conflict, usize)> = Vec::new();
     for conflict in conflicts {
-        match told.iter_mut().find(|(other, _)| same_lines(other, conflict)) {
+        match distinct.iter_mut().find(|(other, _)| same_lines(other, conflict)) {
             Some((Conflict { elements, .. }, times)) => {
                 let Range { start, end } = conflict.elements;
                 *elements = elements.start.min(start)..elements.end.max(end);
                 *times += 1;
             }
-            None => told.push((conflict.clone(), 1)),
+            None => distinct.push((conflict.clone(), 1)),
         }
     }
-    for (conflict, times) in &told {
+    for (conflict, times) in &distinct {
         let Range { start, end } = conflict.elements;
         let elements =
             if end - start == 1 { format!("element {start}") } else { format!("elements {start}..{end}") };

@@ -2,8 +2,8 @@
 //! get lands in, between the call and the fence that carries the operation out (planner/README.md,
 //! 37).
 
+use super::announced::is_blind;
 use super::stores::{differences, forget_loads, is_asked, loaded_since, part};
-use super::told::is_blind;
 use crate::check::kept::checks::Blind;
 use crate::check::kept::conflicts::{LOCAL, MOST};
 use crate::check::kept::sections::Section;

@@ -2,8 +2,8 @@
 //! is posted, found by comparing the part with a copy; and those that it has loaded, if that is
 //! watched (planner/README.md, 37).
 
+use super::announced::is_blind;
 use super::find;
-use super::told::is_blind;
 use crate::check::kept::checks::{Blind, Check};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
@@ -87,14 +87,14 @@ pub(crate) fn posted(window: &WindowCore, site: &'static Location<'static>) {
     }
 }
 
-/// Adds the conflicts at the end of an exposure of this window: those of the calls in `told`, the
+/// Adds the conflicts at the end of an exposure of this window: those of the calls in `messages`, the
 /// messages of its sources, with what this rank has stored meanwhile.
 ///
 /// # Errors
 /// The rank whose message is not valid.
 pub(crate) fn exposed(
     window: &WindowCore,
-    told: &[(usize, Vec<u8>)],
+    messages: &[(usize, Vec<u8>)],
     found: &mut Vec<Conflict>,
 ) -> Result<(), usize> {
     let Some(site) = window.checked.since.take() else { return Ok(()) };
@@ -103,7 +103,7 @@ pub(crate) fn exposed(
         return Ok(());
     }
     let mut all = vec![Vec::new(); window.world.size];
-    told.iter().for_each(|(from, bytes)| all[*from].clone_from(bytes));
+    messages.iter().for_each(|(from, bytes)| all[*from].clone_from(bytes));
     let site = window.world.checks.site(site);
     find::with_local(window.world.rank, window, &all, &|_, _| &[], (Kind::Put, &stored, &site), found)
 }
@@ -173,7 +173,7 @@ mod tests {
     use super::differences;
 
     #[test]
-    fn elements_that_differ_are_told_in_runs() {
+    fn elements_that_differ_are_found_in_runs() {
         let before = [0_u8; 12];
         let mut now = before;
         assert_eq!(differences(&before, &now, 2), []);

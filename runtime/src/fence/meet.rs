@@ -1,7 +1,7 @@
 //! Calls of all ranks that fence no window.
 
 use super::{Fence, INLINE, fence_giving, straight};
-use crate::check::tell_times;
+use crate::check::send_times;
 use crate::protocol::exchange::bytes_of;
 use crate::protocol::frames::kind;
 use crate::state::call::Call;
@@ -57,7 +57,7 @@ impl WorldCore {
         mut heard: impl FnMut(usize, &Told),
     ) -> Result<()> {
         self.admits(call)?;
-        tell_times(self, call)?;
+        send_times(self, call)?;
         let endpoint = &mut *self.endpoint.borrow_mut();
         straight::tell(self, call, endpoint, mine)?;
         for from in (0..self.size).filter(|&from| from != self.rank) {
@@ -86,7 +86,7 @@ impl WorldCore {
         sends: impl Fn(usize) -> bool,
     ) -> Result<Vec<Vec<u8>>> {
         self.admits(call)?;
-        tell_times(self, call)?;
+        send_times(self, call)?;
         let mut all = vec![Vec::new(); self.size];
         let endpoint = &mut *self.endpoint.borrow_mut();
         Fence { gives, ..Fence::new(self, &[], call, endpoint) }.run(None)?;
@@ -113,7 +113,7 @@ impl WorldCore {
     /// Makes an exchange in which this rank gives others these bytes, in a world whose census is
     /// not direct.
     pub(crate) fn give(&self, call: &Call, gives: &[Give<'_>]) -> Result<()> {
-        tell_times(self, call)?;
+        send_times(self, call)?;
         fence_giving(self, &[], call, None, gives)
     }
 

@@ -174,7 +174,7 @@ pub(crate) fn fence(
     if check::is_checked(world, windows) {
         return checked::fence_checked(world, windows, call, failed);
     }
-    if let Err(error) = check::tell_times(world, call) {
+    if let Err(error) = check::send_times(world, call) {
         discard(windows);
         return Err(error);
     }

@@ -29,7 +29,7 @@ mod remote;
 mod take;
 mod target;
 
-use crate::check::kept::clock::read as read_times;
+use crate::check::kept::clock;
 use crate::check::kept::learnt::Learnt;
 use crate::collect::ticket::Slot;
 use crate::collect::visits::Action;
@@ -45,6 +45,7 @@ use check::Watched;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::calls::LockType;
 use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_transport::bytes::Reader;
 use fencepost_transport::{Alarms, Hold, Liveness, Port};
 use remote::{Asking, Attends, answers, divide};
 use std::cell::{Cell, RefCell};
@@ -431,22 +432,20 @@ impl LockCore {
         let mut answer = Vec::new();
         asking.ask(request, &mut answer)?;
         holds(request.holds);
-        let mut rest = &answer[..];
+        let mut rest = Reader(&answer);
         let Some(learnt) = Learnt::read(self.data.world.size, &mut rest) else {
             return Err(asking.refuse("it did not answer an epoch of a lock with what conflicts"));
         };
         self.learn(&learnt, asking.call)?;
         // The times that its fetches have observed come last.
-        let clock = &self.data.world.checks.clock;
-        let observed = rest.len().checked_sub(8 * self.data.world.size).and_then(|end| {
-            let (visited, mut times) = rest.split_at(end);
-            found.extend_from_slice(visited);
-            read_times(self.data.world.size, &mut times)
-        });
+        let ranks = self.data.world.size;
+        let times = rest.last_bytes(8 * ranks);
+        found.extend_from_slice(rest.0);
+        let observed = times.and_then(|times| clock::read(ranks, &mut Reader(times)));
         let Some(observed) = observed else {
             return Err(asking.refuse("it did not answer an epoch of a lock with what is over"));
         };
-        clock.hear(self.me(), &observed);
+        self.data.world.checks.clock.hear(self.me(), &observed);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use crate::state::messages::limits::{BUFFERED, OVERHEAD};
 use crate::state::messages::receive::Stage;
 use crate::state::messages::{Elements, Kept, Messages};
 use crate::state::world::WorldCore;
+use fencepost_transport::bytes::Reader;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Leave, Loss, Lost, Port, Topology};
 
 const UNASKED: Wrong = "it sent elements that this rank has not asked for";
@@ -248,7 +249,7 @@ fn arrived(
         }
         kind::CLOCK => {
             // SAFETY: as above.
-            let mut payload = unsafe { frame.bytes() };
+            let mut payload = Reader(unsafe { frame.bytes() });
             let known = world.checks.clock.read_all(world.size, &mut payload).filter(|_| payload.is_empty());
             let known = known.ok_or("it told of what is over as no rank does")?;
             // The clock belongs to the message that arrives next.

@@ -19,6 +19,7 @@ use fencepost_planner::census::Census;
 use fencepost_planner::collective::{Collective, Operation};
 use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::{ErrorClass, Result};
+use fencepost_transport::bytes::Reader;
 
 /// The number of words that each rank has for each at every other: `HEAD` words, then a short list.
 /// The first word of the head is the list's length. The second holds the longest length, whether
@@ -197,7 +198,8 @@ fn give_slots(
     core.given(call, all, |from, to_all, bytes| {
         let to = &mut window[from * SLOT..][..SLOT];
         // Accepts only as many bytes as the slot announces.
-        let listed = bytes.first_chunk().and_then(|len| usize::from_le_bytes(*len).checked_mul(lists.size));
+        let len: Option<u64> = Reader(bytes).take();
+        let listed = len.and_then(|len| usize::try_from(len).ok()?.checked_mul(lists.size));
         let short = listed.filter(|&listed| listed <= SHORT).map_or(0, |listed| listed.div_ceil(8));
         let fits = !to_all && listed.is_some() && bytes.len() == (HEAD + short) * 8;
         if fits {

@@ -5,6 +5,7 @@ use crate::check::kept::clock::Clock;
 use fencepost_planner::conflicts::Conflict;
 use fencepost_planner::ir::pattern::Site;
 use fencepost_planner::{Error, ErrorClass};
+use fencepost_transport::bytes::{Reader, Writer};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::panic::Location;
@@ -148,7 +149,7 @@ pub(crate) struct Checks {
     operations: Cell<usize>,
     /// The conflicts that this rank has found in such epochs and not yet reported to others, and
     /// what synchronises their operations.
-    pub(crate) untold: RefCell<Vec<(Conflict, Under)>>,
+    pub(crate) unannounced: RefCell<Vec<(Conflict, Under)>>,
     /// The lines of this rank, as they are sent to others.
     sites: RefCell<Vec<(&'static Location<'static>, Site)>>,
     /// The causes, by their [bits](Blind::bit), for which this rank has reported that it may miss
@@ -211,12 +212,12 @@ impl Checks {
         if let Some((_, known)) = sites.iter().rev().find(|(known, _)| std::ptr::eq(*known, site)) {
             return known.clone();
         }
-        let told = Site { file: site.file().into(), line: site.line(), column: site.column() };
+        let kept = Site { file: site.file().into(), line: site.line(), column: site.column() };
         if sites.len() == LINES {
             sites.clear();
         }
-        sites.push((site, told.clone()));
-        told
+        sites.push((site, kept.clone()));
+        kept
     }
 
     /// Begins to end an epoch, in which this rank has `found` these conflicts.
@@ -229,19 +230,20 @@ impl Checks {
     /// has found, then `said`.
     pub(crate) fn say(&self, said: &[u8]) -> Vec<u8> {
         let found = self.found.borrow();
-        [&(found.len() as u64).to_le_bytes(), &found[..], said].concat()
+        let mut bytes = Vec::new();
+        bytes.put_counted(&found);
+        bytes.extend_from_slice(said);
+        bytes
     }
 
     /// Takes in what rank `from` has sent about a call that failed: keeps the conflicts that it has
     /// found, and returns the rest.
     pub(crate) fn hear<'s>(&self, from: usize, said: &'s [u8]) -> &'s [u8] {
-        let Some((len, rest)) = said.split_first_chunk() else { return said };
-        let len = usize::try_from(u64::from_le_bytes(*len)).unwrap_or(usize::MAX);
-        let Some((found, rest)) = rest.split_at_checked(len) else { return rest };
-        if !found.is_empty() && self.is_on() {
+        let mut said = Reader(said);
+        if let Some(found) = said.counted().filter(|found| !found.is_empty() && self.is_on()) {
             self.heard.borrow_mut().push((from, found.to_vec()));
         }
-        rest
+        said.0
     }
 
     /// Takes what was found by each rank, `me` included, by rank.

@@ -8,6 +8,7 @@
 //! posts and accesses, times of all ranks of the job travel. The locks of a part keep those of the
 //! ranks of its world.
 
+use fencepost_transport::bytes::{Reader, Writer};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
@@ -178,7 +179,7 @@ impl Clock {
 
     /// Reads what a rank of this world, which has `ranks`, has [written](Self::write_all), and
     /// advances `bytes` past it.
-    pub(crate) fn read_all(&self, ranks: usize, bytes: &mut &[u8]) -> Option<OfJob> {
+    pub(crate) fn read_all(&self, ranks: usize, bytes: &mut Reader<'_>) -> Option<OfJob> {
         read(self.part.get().map_or(ranks, |part| part.job), bytes).map(OfJob)
     }
 
@@ -199,14 +200,12 @@ pub(crate) struct OfJob(Vec<u64>);
 
 /// Appends times to `out`.
 pub(crate) fn write(times: &[u64], out: &mut Vec<u8>) {
-    out.extend(times.iter().flat_map(|time| time.to_le_bytes()));
+    out.put_all(times);
 }
 
 /// Reads the times of all `ranks` at the front of `bytes`, and advances `bytes` past them.
-pub(crate) fn read(ranks: usize, bytes: &mut &[u8]) -> Option<Vec<u64>> {
-    let (times, rest) = bytes.split_at_checked(ranks.checked_mul(8)?)?;
-    *bytes = rest;
-    Some(times.chunks_exact(8).map(|time| u64::from_le_bytes(time.try_into().expect("eight"))).collect())
+pub(crate) fn read(ranks: usize, bytes: &mut Reader<'_>) -> Option<Vec<u64>> {
+    Some(bytes.all(ranks)?.collect())
 }
 
 #[cfg(test)]
@@ -253,14 +252,14 @@ mod tests {
         alone.split_off(&part, 2, &[0]);
         let ended = other.end();
         assert!(job.now(3, 4)[1] <= ended);
-        let told = &mut Vec::new();
-        of_other.write_all(1, 2, told);
+        let bytes = &mut Vec::new();
+        of_other.write_all(1, 2, bytes);
         part.met(9);
         assert!(part.has_to_tell() && !job.has_to_tell() && job.now(3, 4)[1] <= ended);
-        part.hear_all(&part.read_all(2, &mut &told[..]).expect("times of four ranks"));
+        part.hear_all(&part.read_all(2, &mut Reader(bytes)).expect("times of four ranks"));
         assert!(job.now(3, 4)[1] > ended && part.now(0, 2)[1] > ended);
         assert_eq!(alone.now(0, 1), [job.now(3, 4)[3]]);
-        assert!(part.read_all(2, &mut &told[1..]).is_none());
+        assert!(part.read_all(2, &mut Reader(&bytes[1..])).is_none());
         let later = other.end();
         part.hear(0, &[0, later + 1]);
         assert!(job.now(3, 4)[1] > later);
@@ -271,8 +270,8 @@ mod tests {
         let mut out = Vec::new();
         write(&[1, u64::MAX], &mut out);
         out.push(9);
-        let mut bytes = &out[..];
-        assert_eq!((read(2, &mut bytes), bytes), (Some(vec![1, u64::MAX]), &[9][..]));
-        assert_eq!(read(3, &mut &out[..]), None);
+        let mut bytes = Reader(&out);
+        assert_eq!((read(2, &mut bytes), bytes.0), (Some(vec![1, u64::MAX]), &[9][..]));
+        assert_eq!(read(3, &mut Reader(&out)), None);
     }
 }

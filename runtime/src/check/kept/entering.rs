@@ -5,9 +5,9 @@
 use crate::check::kept::clock;
 use crate::check::kept::conflicts::{read_site, write_site};
 use crate::check::kept::kinds::{code, kind};
-use crate::check::kept::lists::word;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::{Kind, Site};
+use fencepost_transport::bytes::{Reader, Writer};
 use std::cell::RefCell;
 use std::panic::Location;
 use std::sync::Arc;
@@ -112,15 +112,14 @@ impl Entering {
 
     /// Appends the encoded form to `out`.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let number = |number: usize, out: &mut Vec<u8>| out.extend((number as u64).to_le_bytes());
-        clock::write(&[self.time, self.met], out);
+        out.put([self.time, self.met]);
         clock::write(&self.knows, out);
-        number(self.known.len() / self.knows.len(), out);
+        out.put((self.known.len() / self.knows.len()) as u64);
         clock::write(&self.known, out);
-        number(self.calls.len(), out);
+        out.put(self.calls.len() as u64);
         for call in &self.calls {
-            let kind = code(call.kind) as usize | usize::from(call.fetches) << 8;
-            [kind, call.number, call.known].into_iter().for_each(|n| number(n, out));
+            let kind = code(call.kind) | u64::from(call.fetches) << 8;
+            out.put([kind, call.number as u64, call.known as u64]);
             write_site(out, &call.site.file, call.site.line, call.site.column);
             call.elements.encode(out);
         }
@@ -128,20 +127,23 @@ impl Entering {
 
     /// Reads what a rank of `ranks` has written about operations on a part of `len` elements.
     /// Returns `None` for anything else.
-    pub(crate) fn read(ranks: usize, len: usize, mut bytes: &[u8]) -> Option<Self> {
-        let bytes = &mut bytes;
-        let (time, met) = (word(bytes)?, word(bytes)?);
+    pub(crate) fn read(ranks: usize, len: usize, bytes: &[u8]) -> Option<Self> {
+        let bytes = &mut Reader(bytes);
+        let [time, met] = bytes.take()?;
         let knows = clock::read(ranks, bytes)?;
         // Each item takes some bytes, so a number that is too large fails before it takes memory.
-        let count = |bytes: &mut &[u8]| Some(word(bytes)? as usize).filter(|&count| count <= bytes.len());
+        let count = |bytes: &mut Reader<'_>| {
+            let count: u64 = bytes.take()?;
+            usize::try_from(count).ok().filter(|&count| count <= bytes.0.len())
+        };
         let rows = count(bytes)?;
         let known = clock::read(rows.checked_mul(ranks)?, bytes)?;
         let calls = (0..count(bytes)?).map(|_| {
-            let head = word(bytes)?;
+            let [head, number, at]: [u64; 3] = bytes.take()?;
             let (kind, fetches) = (kind(head & 0xff)?, head >> 8 & 1 == 1);
-            let (number, at) = (word(bytes)? as usize, word(bytes)? as usize);
+            let (number, at) = (number as usize, at as usize);
             let site = read_site(bytes)?;
-            let elements = Datatype::decode(bytes).ok()?;
+            let elements = Datatype::decode(&mut bytes.0).ok()?;
             let fits = elements.low() >= 0 && elements.high() <= len as i64 && at < rows;
             (fits && !elements.is_empty()).then_some(Called {
                 kind,

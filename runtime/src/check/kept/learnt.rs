@@ -5,6 +5,7 @@ use crate::check::kept::conflicts::{decode, encode};
 use crate::check::kept::entering::Entering;
 use crate::check::kept::logs::{Findings, Logs};
 use fencepost_transport::Hold;
+use fencepost_transport::bytes::{Reader, Writer};
 
 /// What an origin knows after it has been at a part, and what was found there.
 pub(crate) struct Learnt {
@@ -30,22 +31,19 @@ impl Learnt {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let conflicts = encode(&self.findings.conflicts);
         let len = 8 * self.knows.len() + 1 + conflicts.len();
-        out.extend_from_slice(&(len as u32).to_le_bytes());
+        out.put(len as u32);
         clock::write(&self.knows, out);
-        out.push(u8::from(self.findings.is_blind));
+        out.put(u8::from(self.findings.is_blind));
         out.extend_from_slice(&conflicts);
     }
 
     /// Reads the encoded form from the front of `bytes`, in a world of `ranks`, and advances
     /// `bytes` past it. Returns `None` for anything else.
-    pub(crate) fn read(ranks: usize, bytes: &mut &[u8]) -> Option<Self> {
-        let (len, rest) = bytes.split_first_chunk()?;
-        let (mut own, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
-        *bytes = rest;
-        let knows = clock::read(ranks, &mut own)?;
-        let (is_blind, conflicts) = own.split_first()?;
-        let conflicts = decode(ranks, conflicts)?;
-        Some(Self { knows, findings: Findings { conflicts, is_blind: *is_blind != 0 } })
+    pub(crate) fn read(ranks: usize, bytes: &mut Reader<'_>) -> Option<Self> {
+        let len: u32 = bytes.take()?;
+        let mut own = Reader(bytes.bytes(len)?);
+        let (knows, is_blind) = (clock::read(ranks, &mut own)?, own.take()?);
+        Some(Self { knows, findings: Findings { conflicts: decode(ranks, own.0)?, is_blind } })
     }
 }
 
@@ -59,10 +57,10 @@ mod tests {
         let mut out = Vec::new();
         Learnt { knows: vec![3, 4], findings }.write(&mut out);
         out.push(9);
-        let mut bytes = &out[..];
+        let mut bytes = Reader(&out);
         let read = Learnt::read(2, &mut bytes).expect("it is one");
-        assert_eq!((read.knows, read.findings.is_blind, bytes), (vec![3, 4], true, &[9][..]));
-        (0..out.len() - 1).for_each(|len| assert!(Learnt::read(2, &mut &out[..len]).is_none()));
-        assert!(Learnt::read(3, &mut &out[..]).is_none());
+        assert_eq!((read.knows, read.findings.is_blind, bytes.0), (vec![3, 4], true, &[9][..]));
+        (0..out.len() - 1).for_each(|len| assert!(Learnt::read(2, &mut Reader(&out[..len])).is_none()));
+        assert!(Learnt::read(3, &mut Reader(&out)).is_none());
     }
 }

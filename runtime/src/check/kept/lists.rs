@@ -27,6 +27,7 @@ use fencepost_planner::conflicts::access_to_section;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Kind;
 use fencepost_transport::Record;
+use fencepost_transport::bytes::{Reader, Writer};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -142,14 +143,9 @@ impl List {
     /// Appends the number of words, the number of bytes of datatypes, then the entries and the
     /// datatypes to `out`.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend((self.entries.len() as u64).to_le_bytes());
-        out.extend((self.types.len() as u64).to_le_bytes());
-        if cfg!(target_endian = "little") {
-            out.extend_from_slice(bytemuck::cast_slice(&self.entries));
-        } else {
-            out.extend(self.entries.iter().flat_map(|word| word.to_le_bytes()));
-        }
-        out.extend_from_slice(&self.types);
+        out.put([self.entries.len() as u64, self.types.len() as u64]);
+        out.put_all(&self.entries);
+        out.put_all(&self.types);
     }
 
     /// Forgets everything; the memory is kept.
@@ -373,7 +369,7 @@ impl Lists {
 /// A list that was sent.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent<'b> {
-    entries: &'b [u8],
+    entries: Reader<'b>,
     types: &'b [u8],
 }
 
@@ -400,14 +396,11 @@ pub(crate) enum What<'b> {
 }
 
 impl<'b> Sent<'b> {
-    /// Reads a list from the front of `bytes`, and leaves `bytes` at what follows. Returns `None`
-    /// if it is not a list.
-    pub(crate) fn decode(bytes: &mut &'b [u8]) -> Option<Self> {
-        let (entries, types) = (word(bytes)?, word(bytes)?);
-        let (entries, rest) = bytes.split_at_checked(usize::try_from(entries.checked_mul(8)?).ok()?)?;
-        let (types, rest) = rest.split_at_checked(usize::try_from(types).ok()?)?;
-        *bytes = rest;
-        Some(Self { entries, types })
+    /// Takes a list off the front of `bytes`. Returns `None` if it is not a list.
+    pub(crate) fn decode(bytes: &mut Reader<'b>) -> Option<Self> {
+        let [entries, types]: [u64; 2] = bytes.take()?;
+        let entries = Reader(bytes.bytes(entries.checked_mul(8)?)?);
+        Some(Self { entries, types: bytes.bytes(types)? })
     }
 
     /// Returns its entries. For an invalid entry it yields `None`, and nothing after that.
@@ -415,23 +408,22 @@ impl<'b> Sent<'b> {
     pub(crate) fn entries(self) -> impl Iterator<Item = Option<Entry<'b>>> {
         let mut left = self.entries;
         std::iter::from_fn(move || {
-            let head = word(&mut left)?;
-            let entry = self.entry(head, &mut left);
+            let entry = self.entry(left.take()?, &mut left);
             if entry.is_none() {
-                left = &[];
+                left = Reader(&[]);
             }
             Some(entry)
         })
     }
 
-    /// Decodes the entry with this first word, and takes the second one from the front of `left`.
+    /// Decodes the entry with this first word, and takes the second one off the front of `left`.
     #[inline(always)]
-    fn entry(self, head: u64, left: &mut &'b [u8]) -> Option<Entry<'b>> {
+    fn entry(self, head: u64, left: &mut Reader<'b>) -> Option<Entry<'b>> {
         let at = (head & (DISPLACEMENTS - 1)) as usize;
         let what = if head & FORM == 0 {
             What::Run(at, 1)
         } else {
-            let count = usize::try_from(word(left)?).ok()?;
+            let count = usize::try_from(left.take::<u64>()?).ok()?;
             let end = at.checked_add(count)?;
             match head & FORM {
                 RUN => What::Run(at, count),
@@ -461,14 +453,6 @@ impl Entry<'_> {
     }
 }
 
-/// Takes the number at the front of `bytes`.
-#[inline(always)]
-pub(crate) fn word(bytes: &mut &[u8]) -> Option<u64> {
-    let (word, rest) = bytes.split_first_chunk()?;
-    *bytes = rest;
-    Some(u64::from_le_bytes(*word))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -489,9 +473,9 @@ mod tests {
         let mut out = Vec::new();
         list.encode(&mut out);
         out.push(77);
-        let mut bytes = &out[..];
+        let mut bytes = Reader(&out);
         let sent = Sent::decode(&mut bytes).expect("it is a list");
-        assert_eq!(bytes, [77]);
+        assert_eq!(bytes.0, [77]);
         let found: Vec<_> = sent
             .entries()
             .map(|entry| entry.expect("an entry"))
@@ -505,7 +489,7 @@ mod tests {
         let far = DISPLACEMENTS as usize;
         expected.extend(Op::ALL.map(|op| (Kind::Accumulate(op), false, 0, Datatype::run(far..far + 1))));
         assert_eq!(found, expected);
-        (0..out.len() - 1).for_each(|len| assert!(Sent::decode(&mut &out[..len]).is_none()));
+        (0..out.len() - 1).for_each(|len| assert!(Sent::decode(&mut Reader(&out[..len])).is_none()));
         list.clear();
         assert!(list.is_empty() && list.sites().is_empty());
     }
@@ -513,9 +497,9 @@ mod tests {
     #[test]
     fn entries_that_cannot_be_are_none() {
         let entry = |head: u64, count: u64| {
-            let words = [2, 2, head, count].map(u64::to_le_bytes).concat();
+            let words = [2, 2, head, count].map(u64::to_ne_bytes).concat();
             let bytes = [&words[..], &[0, 0]].concat();
-            let sent = Sent::decode(&mut &bytes[..]).expect("it is a list");
+            let sent = Sent::decode(&mut Reader(&bytes)).expect("it is a list");
             sent.entries().next().flatten().map(|entry| entry.elements().is_some())
         };
         assert_eq!((entry(5, 1), entry(5 | RUN, 1)), (Some(true), Some(true)));

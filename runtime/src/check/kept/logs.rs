@@ -830,7 +830,7 @@ mod tests {
     fn a_short_call_leaves_what_any_call_leaves_unless_something_is_found() {
         let mut random = Random::new(11);
         let line = Location::caller();
-        let told = Site { file: line.file().into(), line: line.line(), column: line.column() };
+        let place = Site { file: line.file().into(), line: line.line(), column: line.column() };
         let mut passed = [0; 2];
         for _ in 0..200 {
             let ((short, short_words), (long, long_words)) = (logs(4), logs(4));
@@ -853,7 +853,7 @@ mod tests {
                 let call = Called {
                     kind,
                     elements: Datatype::run(at..at + 1),
-                    site: told.clone(),
+                    site: place.clone(),
                     number,
                     known: 0,
                     fetches: false,

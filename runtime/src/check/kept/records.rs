@@ -49,6 +49,7 @@ mod tests {
     use fencepost_planner::datatype::Datatype;
     use fencepost_planner::element::Op;
     use fencepost_transport::Memory;
+    use fencepost_transport::bytes::Reader;
     use std::panic::Location;
 
     #[test]
@@ -82,7 +83,7 @@ mod tests {
         let sent = |list: &List| {
             let mut out = Vec::new();
             list.encode(&mut out);
-            let sent = Sent::decode(&mut &out[..]).expect("it is a list");
+            let sent = Sent::decode(&mut Reader(&out)).expect("it is a list");
             let entries = sent.entries().flatten();
             entries.map(|entry| (entry.kind, entry.site, entry.elements())).collect::<Vec<_>>()
         };

@@ -3,21 +3,22 @@
 
 use super::{exchange, report};
 use crate::check::kept::checks::{Blind, Under};
-use crate::check::kept::conflicts::{decode, encode};
+use crate::check::kept::conflicts::{MOST, decode, encode};
 use crate::state::call::Call;
 use crate::state::handler::Handler;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::Conflict;
 use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_transport::bytes::{Reader, Writer};
 use std::io::Write as _;
 use std::panic::Location;
 
 /// Part of the hash of the exchange in which ranks send each other their conflicts.
-const TOLD: u64 = 0xc4ec_4ed0_701d_0000;
+const ANNOUNCES: u64 = 0xc4ec_4ed0_701d_0000;
 
 /// The kinds of conflicts that a rank finds by itself, and reports to all ranks afterwards.
-const TOLD_APART: [Under; 3] = [Under::Locks, Under::Posts, Under::Run];
+const ANNOUNCED: [Under; 3] = [Under::Locks, Under::Posts, Under::Run];
 
 /// Reports the conflicts that this rank has found in an epoch of a window, if any.
 ///
@@ -32,9 +33,9 @@ pub(crate) fn found(window: &WindowCore, conflicts: &[Conflict], under: Under, c
     if passes(world, &window.handler, conflicts, under, call) {
         return Ok(());
     }
-    let untold = &mut *world.checks.untold.borrow_mut();
-    let room = crate::check::kept::conflicts::MOST.saturating_sub(untold.len());
-    untold.extend(conflicts.iter().take(room).map(|conflict| (conflict.clone(), under)));
+    let unannounced = &mut *world.checks.unannounced.borrow_mut();
+    let room = MOST.saturating_sub(unannounced.len());
+    unannounced.extend(conflicts.iter().take(room).map(|conflict| (conflict.clone(), under)));
     Err(call.error(world, ErrorClass::RmaConflict, report::text(conflicts, under, false)))
 }
 
@@ -46,8 +47,8 @@ pub(super) fn passes(
     under: Under,
     call: &Call,
 ) -> bool {
-    let told = || call.error(world, ErrorClass::RmaConflict, report::text(conflicts, under, true));
-    handler.passes() && handler.lets_pass(&told())
+    let error = || call.error(world, ErrorClass::RmaConflict, report::text(conflicts, under, true));
+    handler.passes() && handler.lets_pass(&error())
 }
 
 /// Returns the call as ranks make it that look for conflicts. It differs from the call of ranks
@@ -57,7 +58,7 @@ pub(crate) fn of_checked(world: &WorldCore, call: Call) -> Call {
         return call;
     }
     let check = world.checks.checking.borrow().check;
-    Call { hash: call.hash ^ TOLD ^ check as u64, ..call }
+    Call { hash: call.hash ^ ANNOUNCES ^ check as u64, ..call }
 }
 
 /// Sends all ranks the conflicts that were found since they were last reported, as a part of
@@ -65,28 +66,26 @@ pub(crate) fn of_checked(world: &WorldCore, call: Call) -> Call {
 ///
 /// # Errors
 /// If there are some: `RMA_CONFLICT` on the ranks that are part of one, `RMA_SYNC` on the others.
-pub(crate) fn tell(world: &WorldCore, call: &Call) -> Result<()> {
+pub(crate) fn announce(world: &WorldCore, call: &Call) -> Result<()> {
     if !world.checks.is_on() || world.supersteps.is_any_running() {
         return Ok(());
     }
-    let untold = world.checks.untold.take();
+    let unannounced = world.checks.unannounced.take();
     let mut own = Vec::new();
-    for under in TOLD_APART {
-        let some = untold.iter().filter(|(_, other)| *other == under);
+    for under in ANNOUNCED {
+        let some = unannounced.iter().filter(|(_, other)| *other == under);
         let bytes = encode(&some.map(|(conflict, _)| conflict.clone()).collect::<Vec<_>>());
-        own.extend((bytes.len() as u64).to_le_bytes());
-        own.extend(bytes);
+        own.put_counted(&bytes);
     }
-    let all = world.meet(&exchange(world, call, TOLD), if untold.is_empty() { &[] } else { &own })?;
-    let mut mine: [Vec<Conflict>; TOLD_APART.len()] = Default::default();
+    let all =
+        world.meet(&exchange(world, call, ANNOUNCES), if unannounced.is_empty() { &[] } else { &own })?;
+    let mut mine: [Vec<Conflict>; ANNOUNCED.len()] = Default::default();
     let mut others = Vec::new();
     for bytes in all.iter().filter(|bytes| !bytes.is_empty()) {
-        let mut rest = &bytes[..];
-        for (under, mine) in TOLD_APART.into_iter().zip(&mut mine) {
+        let mut rest = Reader(bytes);
+        for (under, mine) in ANNOUNCED.into_iter().zip(&mut mine) {
             // A rank that sends nonsense is not believed.
-            let Some((len, more)) = rest.split_first_chunk() else { break };
-            let Some((now, more)) = more.split_at_checked(u64::from_le_bytes(*len) as usize) else { break };
-            rest = more;
+            let Some(now) = rest.counted() else { break };
             for conflict in decode(world.size, now).unwrap_or_default() {
                 let known = |other: &Conflict| other.between == conflict.between;
                 let origins = conflict.between.iter().map(|touch| touch.origin);
@@ -99,7 +98,7 @@ pub(crate) fn tell(world: &WorldCore, call: &Call) -> Result<()> {
             }
         }
     }
-    let texts: Vec<String> = TOLD_APART
+    let texts: Vec<String> = ANNOUNCED
         .into_iter()
         .zip(&mine)
         .filter(|(_, some)| !some.is_empty())
