@@ -1,5 +1,5 @@
-//! Five wrong programs, and the errors that a check reports for them: `FENCEPOST_CHECK=conflicts`, or
-//! `Ranks::check`.
+//! Five wrong programs, and the errors that a check reports for them: `FENCEPOST_CHECK=conflicts`,
+//! or `Ranks::check`.
 //!
 //! Without a check, each program runs to its end with the same bits every time, since conflicting
 //! operations have a defined meaning. It is just not the intended one. With a check, the fence

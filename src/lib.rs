@@ -358,8 +358,8 @@ pub use fencepost_runtime::{
     Windows, World, collect, launch, lends, process, ranks, run,
 };
 
-/// Arrays that are spread over all ranks in a grid: blocks with halos, their rows, and several steps
-/// of a kernel between two exchanges.
+/// Arrays that are spread over all ranks in a grid: blocks with halos, their rows, and several
+/// steps of a kernel between two exchanges.
 pub mod grid {
     pub use fencepost_planner::grid::{Advice, Block, Neighbour, Row, Tiles, Visit};
     pub use fencepost_runtime::KeptRow;

@@ -116,7 +116,8 @@ fn collectives_and_other_calls_are_as_they_were() {
 fn a_rank_that_leaves_is_named_by_those_that_wait_in_the_exchange_of_a_check() {
     for transport in transports([2]) {
         let run = ranks(4).transport(transport.clone()).check(Check::Conflicts).run(|world| {
-            // A rank may still be in the call that makes the window, when another one finds that rank 2 has left.
+            // A rank may still be in the call that makes the window, when another one finds that
+            // rank 2 has left.
             let ended = world.window::<u64>(8).and_then(|mut u| {
                 u.put([1]).to(0, world.rank())?;
                 if world.rank() == 2 {

@@ -100,8 +100,8 @@ impl Arrows {
         Self { uses }
     }
 
-    /// Arrows from a folder to one that is not below it, where `floors` has all folders, the lowest first. A file is on the
-    /// floor of the innermost folder that has one.
+    /// Arrows from a folder to one that is not below it, where `floors` has all folders, the lowest
+    /// first. A file is on the floor of the innermost folder that has one.
     pub fn upward(&self, floors: &[&str]) -> Vec<String> {
         let floor = |file: &str| {
             let is_in = |folder: &&str| {

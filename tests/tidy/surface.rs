@@ -1,6 +1,7 @@
 //! The interface fits into a head: the items that `src/surface.txt` lists have a limit.
 //!
-//! A new item needs a place within it: another one goes, or the issue that adds it raises the limit.
+//! A new item needs a place within it: another one goes, or the issue that adds it raises the
+//! limit.
 
 use super::{read, root};
 

@@ -179,7 +179,8 @@ fn planes_larger_than_a_cache_are_cut_into_bands_of_rows() {
 #[test]
 fn bands_cut_planes_that_a_core_would_read_again_from_shared_caches() {
     let block = Block::at(0, 1, [64; 3]).unwrap().halo(1).unwrap();
-    // The shared caches hold both fields. A step reads three planes of 68 KiB in both to compute one.
+    // The shared caches hold both fields. A step reads three planes of 68 KiB in both to compute
+    // one.
     let rows = |core| advised(&block, 0.3, &memory(core, 1e8)).bands()[1];
     assert_eq!(rows(400_000.0), usize::MAX);
     assert!(rows(300_000.0) < 64, "{}", rows(300_000.0));

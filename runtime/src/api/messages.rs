@@ -297,7 +297,8 @@ impl World {
         self.core().handler.report(found)
     }
 
-    /// Attaches a buffer of this number of bytes for [buffered sends](Message::buffered) in this world.
+    /// Attaches a buffer of this number of bytes for [buffered sends](Message::buffered) in this
+    /// world.
     ///
     /// Memory is allocated as the messages need it.
     ///

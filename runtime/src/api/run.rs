@@ -462,8 +462,8 @@ impl Ranks {
     /// Sets how many bytes of messages a rank keeps for receives to come.
     ///
     /// The default is 16 MiB. Each of the ranks may fill an equal part, and a message takes 64
-    /// bytes in addition to its elements. A [send](crate::Message::send) that finds no room waits for
-    /// its receive, and its elements stay with the sender; nothing is dropped. The variable is
+    /// bytes in addition to its elements. A [send](crate::Message::send) that finds no room waits
+    /// for its receive, and its elements stay with the sender; nothing is dropped. The variable is
     /// `FENCEPOST_UNEXPECTED`.
     ///
     /// All ranks must give the same value: a rank that is sent more than it keeps ends the world.

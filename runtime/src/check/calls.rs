@@ -1,9 +1,9 @@
 //! Conflicts of an operation with an earlier one of the same rank and epoch, found at its call
 //! (planner/README.md, 29).
 //!
-//! Each rank marks the elements that it has touched of each part ([`Marks`]), so an operation without
-//! a conflict is recognised quickly. For one with a conflict, the earlier operations are examined
-//! one by one.
+//! Each rank marks the elements that it has touched of each part ([`Marks`]), so an operation
+//! without a conflict is recognised quickly. For one with a conflict, the earlier operations are
+//! examined one by one.
 
 use super::find::{Records, Touching, add_part, parts, touching};
 use super::sections;

@@ -1,8 +1,8 @@
 //! Detection of conflicts in exposures, with a check (planner/README.md, 31).
 //!
 //! A frame precedes each post and each access. It contains what its sender knows to be over
-//! ([`Clock`](crate::check::kept::clock::Clock)), and before an access also its calls with their lines.
-//! The target compares the calls of all sources before it applies anything.
+//! ([`Clock`](crate::check::kept::clock::Clock)), and before an access also its calls with their
+//! lines. The target compares the calls of all sources before it applies anything.
 
 use crate::check::kept::checks::Under;
 use crate::check::kept::lists::List;

@@ -5,9 +5,9 @@
 //! and for each window whose sections it has named. A part contains the number of the window; the
 //! lines; the lines of records, with the bits that records keep of them; whether each operation was
 //! compared at its call with all that its sender had called before it; and a
-//! [list](crate::check::kept::lists). Numbers have eight bytes. If the receiver reads records of the
-//! sender in place, an entry of the list may represent several records. An operation is identified
-//! by its sender, and by its number among those of the sender on the part.
+//! [list](crate::check::kept::lists). Numbers have eight bytes. If the receiver reads records of
+//! the sender in place, an entry of the list may represent several records. An operation is
+//! identified by its sender, and by its number among those of the sender on the part.
 //!
 //! If one rank alone has touched elements, and compared its operations, no conflict is left to be
 //! found. Otherwise each element is marked ([`Marks`](crate::check::kept::marks)). Mostly the marks
@@ -60,7 +60,8 @@ pub(super) fn messages(
             |target| window.records_that_stay(target),
             |to, list, lines| {
                 if !in_place(to) {
-                    // SAFETY: they are counted, and this rank is in the call that would change them.
+                    // SAFETY: they are counted, and this rank is in the call that would change
+                    // them.
                     let records = unsafe { window.region.records(window.set.get(), to) };
                     list.spell(records, window.element.size as usize, lines);
                 }
@@ -270,7 +271,8 @@ fn may_conflict(
         return Ok(false);
     }
     let Some(marks) = window.checked.marks_on(me, window.peers[me].len) else { return Ok(true) };
-    // These are the marks of this rank's calls on its own part, of which none follows in this epoch.
+    // These are the marks of this rank's calls on its own part, of which none follows in this
+    // epoch.
     marks.renew();
     let mut fits = true;
     each_access(me, window, all, records, |Listed { touched, kind, .. }| {

@@ -87,8 +87,8 @@ pub(crate) fn posted(window: &WindowCore, site: &'static Location<'static>) {
     }
 }
 
-/// Adds the conflicts at the end of an exposure of this window: those of the calls in `messages`, the
-/// messages of its sources, with what this rank has stored meanwhile.
+/// Adds the conflicts at the end of an exposure of this window: those of the calls in `messages`,
+/// the messages of its sources, with what this rank has stored meanwhile.
 ///
 /// # Errors
 /// The rank whose message is not valid.

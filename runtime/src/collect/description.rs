@@ -106,9 +106,9 @@ pub(crate) fn describe_by(
     Ok(())
 }
 
-/// Ends a frame: appends the elements and writes the head, with the counts. The elements of datatype
-/// operations are left out if they were `lent` in the frame before. Returns the length of the
-/// description in bytes.
+/// Ends a frame: appends the elements and writes the head, with the counts. The elements of
+/// datatype operations are left out if they were `lent` in the frame before. Returns the length of
+/// the description in bytes.
 pub(crate) fn fill(frame: &mut Vec<u8>, outbox: &Outbox, head: FrameHead) -> usize {
     let described = frame.len() - HEAD;
     let head = FrameHead { records: outbox.records.len() as u32, described: described as u64, ..head };

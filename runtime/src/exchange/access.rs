@@ -286,7 +286,8 @@ fn retire(to: &mut Target, spare: &mut Vec<Batch>, batch: Batch, frame: Option<u
     }
 }
 
-/// Writes an access into the lines of the pair, if there are any and it fits. Returns whether it has.
+/// Writes an access into the lines of the pair, if there are any and it fits. Returns whether it
+/// has.
 fn send_short(
     window: &WindowCore,
     endpoint: &mut Endpoint,

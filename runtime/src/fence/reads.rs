@@ -259,7 +259,8 @@ impl Fence<'_> {
                     });
                     continue;
                 };
-                // SAFETY: filled by the other rank before its notification, which this rank has read.
+                // SAFETY: filled by the other rank before its notification, which this rank has
+                // read.
                 let outbox = unsafe { &*region.outbox(window.set.get(), me) };
                 if outbox.sections > 0 {
                     each(&outbox.wide);

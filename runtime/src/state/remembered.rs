@@ -71,16 +71,16 @@ impl<D> Default for Memory<D> {
 }
 
 impl Memory<Sendings> {
-    /// Notes that an epoch that the line `key` ended has no operations. Returns whether that differs
-    /// from the last epoch of this line.
+    /// Notes that an epoch that the line `key` ended has no operations. Returns whether that
+    /// differs from the last epoch of this line.
     pub(crate) fn sends_nothing(&mut self, key: usize) -> bool {
         let sendings = self.slots.iter_mut().find(|(other, _)| *other == key);
         sendings.is_some_and(|(_, sendings)| std::mem::take(&mut sendings.any))
     }
 
     /// Remembers the description of an epoch that the line `key` ends; `early` is whether some of
-    /// its operations were sent early. Returns the slot, whether this line sent the same description
-    /// last, and whether the epoch differs from its last one.
+    /// its operations were sent early. Returns the slot, whether this line sent the same
+    /// description last, and whether the epoch differs from its last one.
     pub(crate) fn sends(&mut self, key: usize, description: &[u8], early: bool) -> (usize, bool, bool) {
         let slot = self.slot_of(key);
         let sendings = &mut self.slots[slot].1;

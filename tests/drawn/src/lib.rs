@@ -5,8 +5,8 @@ mod body;
 use proc_macro::{TokenStream, TokenTree};
 use std::fmt::Write as _;
 
-/// Expands to `programs! { .. }` with the bodies that seeds determine: `drawn!(dynamic: 9, 10; sliced: 0, 1)` is
-/// `programs! { dynamic drawn_9(u, n, k, list) { .. } .. }`.
+/// Expands to `programs! { .. }` with the bodies that seeds determine: `drawn!(dynamic: 9, 10;
+/// sliced: 0, 1)` is `programs! { dynamic drawn_9(u, n, k, list) { .. } .. }`.
 ///
 /// # Panics
 ///

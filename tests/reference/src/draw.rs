@@ -159,7 +159,8 @@ impl Draw<'_> {
         }
     }
 
-    /// One access: its start, operations and end, which name the access by where the start is among these.
+    /// One access: its start, operations and end, which name the access by where the start is among
+    /// these.
     fn access(&mut self, rank: usize, window: WindowId, targets: &[usize]) -> Vec<Call> {
         let group = targets.iter().map(|to| Rank::new(*to)).collect();
         let mut calls = vec![Call::Start { window, targets: group }];

@@ -50,8 +50,8 @@ impl Line {
         Self { address, target, closing, listens: Some(listens) }
     }
 
-    /// Returns what `rank` reaches other ranks by if each is behind one of these lines, and has these lines lead to `addresses`
-    /// from here on.
+    /// Returns what `rank` reaches other ranks by if each is behind one of these lines, and has
+    /// these lines lead to `addresses` from here on.
     ///
     /// # Panics
     /// If a thread of a line has.

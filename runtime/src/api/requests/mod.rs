@@ -190,8 +190,8 @@ impl<B> Request<B> {
     ///
     /// # Errors
     /// Those of the call that does the same at once, such as [`World::recv`](crate::World::recv) or
-    /// [`Message::send`](crate::Message::send). The error returns the buffer; after `PROC_FAILED` the
-    /// world has ended.
+    /// [`Message::send`](crate::Message::send). The error returns the buffer; after `PROC_FAILED`
+    /// the world has ended.
     ///
     /// # Source
     /// MPI 4.1, section 3.7.3 (MPI_WAIT).

@@ -260,7 +260,8 @@ impl Checked {
         self.lists.borrow().sections.get(&window).map(act);
     }
 
-    /// Calls `act` with the accesses to sections of each other window, and the number of the window.
+    /// Calls `act` with the accesses to sections of each other window, and the number of the
+    /// window.
     pub(crate) fn each_section(&self, mut act: impl FnMut(u32, &List)) {
         self.lists.borrow().sections.iter().for_each(|(window, list)| act(*window, list));
     }

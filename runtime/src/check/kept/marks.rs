@@ -56,7 +56,8 @@ pub(crate) struct Marks {
     used: Cell<u32>,
     /// Whether there was an access that is not marked, and that may conflict.
     partial: Cell<bool>,
-    /// The number that an operation on element 0 would have if it were like the [last](Self::keep_last) one.
+    /// The number that an operation on element 0 would have if it were like the
+    /// [last](Self::keep_last) one.
     last: Cell<u64>,
 }
 

@@ -175,7 +175,8 @@ pub(super) fn take_early(
     (count == sent).then_some(())
 }
 
-/// Returns the frames that were sent early in this epoch of their sender, as far as they are frames.
+/// Returns the frames that were sent early in this epoch of their sender, as far as they are
+/// frames.
 fn of_epoch(frames: &[u8], epoch: u32) -> impl Iterator<Item = Parts<'_>> {
     staged::frames(frames).filter_map(parts).filter(move |parts| parts.head.epoch == epoch)
 }

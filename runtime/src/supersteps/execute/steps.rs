@@ -135,8 +135,8 @@ impl Executable {
         }
     }
 
-    /// Waits until the reader of a buffer has released the frame that was last sent from it. Returns
-    /// whether it has.
+    /// Waits until the reader of a buffer has released the frame that was last sent from it.
+    /// Returns whether it has.
     #[inline(always)]
     fn reclaim<const WAITS: bool, const APART: bool>(
         &mut self,
