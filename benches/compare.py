@@ -21,9 +21,10 @@ import time
 ROW = re.compile(r"^  (.{34}) +([0-9.]+) +([0-9.]+) +([0-9.]+) +([0-9.]+)")
 
 
-def built(folder):
-    """Builds all benches of a checkout; returns their programs by name."""
-    command = ["cargo", "bench", "--workspace", "--bench", "*", "--locked", "--no-run"]
+def built(folder, wanted):
+    """Builds these benches of a checkout, or all; returns their programs by name."""
+    picked = [word for name in wanted or ["*"] for word in ("--bench", name)]
+    command = ["cargo", "bench", "--workspace", *picked, "--locked", "--no-run"]
     done = subprocess.run(command, cwd=folder, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         sys.exit(f"{folder}: the benches do not build:\n{done.stderr}")
@@ -75,8 +76,8 @@ def main():
     parser.add_argument("--bench", action="append", help="only this bench (repeatable)")
     options = parser.parse_args()
     folders = [os.path.abspath(options.old), os.path.abspath(options.new)]
-    programs = [built(folder) for folder in folders]
-    names = [name for name in programs[0] if name in programs[1] and (not options.bench or name in options.bench)]
+    programs = [built(folder, options.bench) for folder in folders]
+    names = [name for name in programs[0] if name in programs[1]]
     slower, compared = [], 0
     for name in names:
         begun, pairs = time.monotonic(), []

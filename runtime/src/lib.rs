@@ -14,26 +14,42 @@
 
 #[cfg(not(loom))]
 mod api;
+mod census;
 #[cfg(not(loom))]
 mod check;
-/// What worlds and windows keep for the checker, without the checker.
-#[cfg(loom)]
-mod check {
-    pub(crate) mod kept;
-}
 mod collect;
-#[cfg(not(loom))]
-mod exchange;
 #[cfg(not(loom))]
 mod fence;
 mod kernel;
 #[cfg(not(loom))]
 mod locks;
 mod messages;
+#[cfg(not(loom))]
+mod posts;
 mod protocol;
 mod state;
 #[cfg(not(loom))]
 mod supersteps;
+#[cfg(loom)]
+mod check {
+    pub(crate) mod state;
+}
+#[cfg(loom)]
+mod fence {
+    pub(crate) mod state;
+}
+#[cfg(loom)]
+mod locks {
+    pub(crate) mod state;
+}
+#[cfg(loom)]
+mod posts {
+    pub(crate) mod state;
+}
+#[cfg(loom)]
+mod supersteps {
+    pub(crate) mod state;
+}
 #[cfg(any(test, fuzzing))]
 #[path = "../tests/inside/mod.rs"]
 mod testing;
@@ -53,18 +69,18 @@ mod names {
     pub use crate::api::requests::set::{Completed, Outcome, RequestSet};
     pub use crate::api::run::{Ranks, collect, ranks, run};
     pub use crate::api::scoped;
-    pub use crate::check::kept::checks::Check;
+    pub use crate::check::state::checks::Check;
     pub use crate::collect::operation::{
         Get, Put, Section, SliceSource, Source, TargetRegion, WindowSection,
     };
     pub use crate::collect::ticket::Ticket;
     pub use crate::kernel::element::{Element, ValueAt};
+    pub use crate::locks::state::hints::Hints;
+    pub use crate::messages::state::status::{Any, Sources, Status, Tags};
+    pub use crate::protocol::state::stalls::Stall;
+    pub use crate::protocol::state::traffic::{EpochKind, Traffic};
     pub use crate::state::assertions::Assertions;
     pub use crate::state::handler::ErrorHandler;
-    pub use crate::state::hints::Hints;
-    pub use crate::state::messages::status::{Any, Sources, Status, Tags};
-    pub use crate::state::stalls::Stall;
-    pub use crate::state::traffic::{EpochKind, Traffic};
     pub use crate::state::transport_kind::TransportKind;
     pub use crate::state::window::Window;
     pub use crate::state::windows::{AnyWindow, Windows};
@@ -88,11 +104,11 @@ pub use testing::fuzzing;
 pub mod __private {
     pub use crate::collect::operation::{Collect, SourceData, WindowKey};
     pub use crate::kernel::element::element_type;
-    pub use crate::state::supersteps::{Known, Superstep};
     pub use crate::supersteps::compiled::{TellArgument, TellNothing, Told, compile};
     pub use crate::supersteps::enter::{Scope, enter, error_of, left, zero, zeros};
     pub use crate::supersteps::prepare::{Prepared, Replays, adopt, load, prepare};
     pub use crate::supersteps::recorder::{PATTERN_CALLS_MAX, PATTERN_TURNS_MAX, Recorder, Recording};
+    pub use crate::supersteps::state::{Known, Superstep};
     pub use crate::supersteps::uniform::{Uniform, UniformHash};
     pub use bytemuck::{self, Pod, Zeroable};
     pub use fencepost_planner::ir::pattern::Sync;

@@ -100,16 +100,20 @@ impl Arrows {
         Self { uses }
     }
 
-    /// Arrows from a folder to one that is not below it, where `floors` has all folders, the lowest
-    /// first. A file is on the floor of the innermost folder that has one.
-    pub fn upward(&self, floors: &[&str]) -> Vec<String> {
+    /// Arrows from a floor to one that is above it, where `floors` has the folders of each, the
+    /// lowest first. A file is on the floor of the innermost folder that has one.
+    pub fn upward(&self, floors: &[&[&str]]) -> Vec<String> {
         let floor = |file: &str| {
             let is_in = |folder: &&str| {
                 file.strip_prefix(*folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             };
-            let innermost = floors.iter().filter(|folder| is_in(folder)).max_by_key(|folder| folder.len());
-            let at = floors.iter().position(|folder| Some(folder) == innermost);
-            at.unwrap_or_else(|| panic!("{file} is on no floor"))
+            let folders =
+                floors.iter().enumerate().flat_map(|(at, folders)| folders.iter().map(move |f| (at, f)));
+            let around = folders.filter(|(_, folder)| is_in(folder));
+            around
+                .max_by_key(|(_, folder)| folder.len())
+                .map(|(at, _)| at)
+                .unwrap_or_else(|| panic!("{file} is on no floor"))
         };
         let arrows = self.uses.iter().flat_map(|(from, to)| to.iter().map(move |to| (from, to)));
         arrows
@@ -172,7 +176,7 @@ mod tests {
     #[test]
     fn an_arrow_that_runs_up_is_seen() {
         let arrows = arrows(&[("low/a.rs", "use crate::high::b;"), ("high/b.rs", "use crate::low::a;")]);
-        assert_eq!(arrows.upward(&["low", "high"]), ["low/a.rs uses high/b.rs"]);
+        assert_eq!(arrows.upward(&[&["low"], &["high"]]), ["low/a.rs uses high/b.rs"]);
     }
 
     #[test]
@@ -182,7 +186,9 @@ mod tests {
             ("y/b.rs", "use crate::x::low::c;"),
             ("x/low/c.rs", ""),
         ]);
-        assert_eq!(arrows.upward(&["x/low", "y", "x"]), Vec::<String>::new());
-        assert_eq!(arrows.upward(&["x", "x/low", "y"]), ["x/a.rs uses x/low/c.rs", "x/a.rs uses y/b.rs"]);
+        assert_eq!(arrows.upward(&[&["x/low"], &["y"], &["x"]]), Vec::<String>::new());
+        assert_eq!(arrows.upward(&[&["x/low"], &["x", "y"]]), Vec::<String>::new());
+        let upward = arrows.upward(&[&["x"], &["x/low"], &["y"]]);
+        assert_eq!(upward, ["x/a.rs uses x/low/c.rs", "x/a.rs uses y/b.rs"]);
     }
 }

@@ -9,11 +9,11 @@ use crate::collect::operation::{
 };
 use crate::collect::outbox::{DISPLACEMENTS, DatatypeOperation, DatatypeSource, Head, code_of};
 use crate::collect::ticket::{Slot, Ticket};
-use crate::exchange;
 use crate::kernel::element::{Element, element_type};
-use crate::state::batch::Collected;
+use crate::posts;
+use crate::posts::state::batch::Collected;
+use crate::posts::state::exchange::Opened;
 use crate::state::call::Call;
-use crate::state::exchange::Opened;
 use crate::state::window::{Window, WindowCore};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
@@ -89,7 +89,7 @@ impl<T: Element, L> Exposed<T, L> {
 
 pub(super) fn started<T: Element>(window: &Window<T>, targets: &Group, site: Site) -> Result<Access<T>> {
     let core = window.core();
-    let opened = targets.of(core, site).and_then(|targets| exchange::start(core, targets, site));
+    let opened = targets.of(core, site).and_then(|targets| posts::start(core, targets, site));
     let opened = RefCell::new(Some(core.handler.report(opened)?));
     Ok(Access { core: core.clone(), opened, element: PhantomData })
 }
@@ -169,13 +169,13 @@ impl<T: Element> Access<T> {
     /// Ends the access in this call, which reports the error.
     pub(super) fn end(&self, call: &Call) -> Result<()> {
         let opened = self.opened.borrow_mut().take();
-        opened.map_or(Ok(()), |opened| exchange::complete(&self.core, opened, call))
+        opened.map_or(Ok(()), |opened| posts::complete(&self.core, opened, call))
     }
 
     /// Returns a rank that [`end`](Self::end) would wait for, if it would wait.
     pub(super) fn awaits(&self, endpoint: &mut Endpoint) -> Option<usize> {
         let opened = self.opened.borrow();
-        opened.as_ref().and_then(|opened| exchange::awaited_target(&self.core, endpoint, opened))
+        opened.as_ref().and_then(|opened| posts::awaited_target(&self.core, endpoint, opened))
     }
 
     pub(super) fn core(&self) -> &WindowCore {
@@ -313,7 +313,7 @@ impl<T: Element> Access<T> {
     pub(super) fn give_up(&self) {
         let opened = self.opened.borrow_mut().take();
         if let Some(mut opened) = opened {
-            exchange::drop_access(&self.core, &mut opened);
+            posts::drop_access(&self.core, &mut opened);
         }
     }
 }

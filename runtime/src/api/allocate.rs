@@ -3,22 +3,22 @@
 
 use crate::api::refused::Refused;
 use crate::check;
-use crate::check::kept::lists::Checked;
+use crate::check::state::lists::Checked;
 use crate::collect::fast_path::FastPath;
 use crate::collect::log::LogWriter;
 use crate::collect::operation::WindowKey;
 use crate::collect::pending::{Asking, Pending};
 use crate::collect::region::Region;
 use crate::fence;
+use crate::fence::state::remembered::Remembered;
 use crate::kernel::element::{Element, code_of, element_type, kind_of_code};
+use crate::locks::state::hints::Hints;
+use crate::posts::state::exchange::Ports;
+use crate::posts::state::ports;
 use crate::state::attributes::Attributes;
 use crate::state::call::{Call, codes};
-use crate::state::exchange::Ports;
 use crate::state::handler::Handler;
-use crate::state::hints::Hints;
-use crate::state::ports;
 use crate::state::registry::Attempt;
-use crate::state::remembered::Remembered;
 use crate::state::window::{Peer, Window, WindowCore};
 use crate::state::world::{World, WorldCore};
 use bytemuck::{CheckedBitPattern, NoUninit};

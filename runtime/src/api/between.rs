@@ -5,8 +5,8 @@ use crate::api::group::Group;
 use crate::api::scoped::Epoch;
 use crate::collect::lent::Lent;
 use crate::collect::operation::TargetRegion;
-use crate::exchange;
 use crate::kernel::element::Element;
+use crate::posts;
 use crate::state::call::Call;
 use crate::state::window::{Window, WindowCore};
 use fencepost_planner::Result;
@@ -59,7 +59,7 @@ impl<T: Element> Window<T> {
         let unwound = Unwound { access: &epoch.calls, core, ranks, call: &call };
         let result = operations(&epoch);
         std::mem::forget(unwound);
-        let posted = core.handler.report(exchange::post(core, ranks, Lent::Whole, call.site));
+        let posted = core.handler.report(posts::post(core, ranks, Lent::Whole, call.site));
         let completed = match &result {
             Ok(_) if posted.is_ok() => epoch.calls.end(&call),
             _ => {
@@ -68,7 +68,7 @@ impl<T: Element> Window<T> {
             }
         };
         posted?;
-        let waited = exchange::wait(core, &call);
+        let waited = posts::wait(core, &call);
         // A handler may unwind, so this comes after the wait: the window is no longer posted.
         let completed = core.handler.report(completed);
         let waited = core.handler.report(waited);
@@ -120,12 +120,12 @@ struct Unwound<'w, T: Element> {
 impl<T: Element> Drop for Unwound<'_, T> {
     fn drop(&mut self) {
         let Self { access, core, ranks, call } = self;
-        let posted = exchange::post(core, ranks, Lent::Whole, call.site);
+        let posted = posts::post(core, ranks, Lent::Whole, call.site);
         // This comes before the wait: ranks that unwind together wait for the accesses of each
         // other.
         access.give_up();
         if posted.is_ok() {
-            drop(exchange::wait(core, call));
+            drop(posts::wait(core, call));
         }
     }
 }

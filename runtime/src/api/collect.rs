@@ -2,7 +2,7 @@
 //! otherwise described by datatypes.
 
 use crate::check;
-use crate::check::kept::touched::Touched;
+use crate::check::state::touched::Touched;
 use crate::collect::operation::{Collect, One, Operation, Site, SourceData, TargetRegion, WindowKey};
 use crate::collect::outbox::{
     DISPLACEMENTS, DatatypeOperation, DatatypeSource, ELEMENT, Head, RUN, Run, code_of,
@@ -11,9 +11,9 @@ use crate::collect::pending::{Asking, DatatypeGet, Get, Into as Landing};
 use crate::collect::ticket::Slot;
 use crate::kernel::element::{Element, element_type};
 use crate::kernel::pack;
-use crate::state::bounds::in_slice;
-use crate::state::supersteps::Asked;
+use crate::protocol::bounds::in_slice;
 use crate::state::window::{Window, WindowCore};
+use crate::supersteps::state::Asked;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::{Kind, Local, Mode};
 use fencepost_planner::{ErrorClass, Result};

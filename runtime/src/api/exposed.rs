@@ -3,8 +3,8 @@
 use crate::api::group::Group;
 use crate::api::refused::Refused;
 use crate::collect::lent::{Lent, Part};
-use crate::exchange;
 use crate::kernel::element::Element;
+use crate::posts;
 use crate::state::call::Call;
 use crate::state::window::Window;
 use fencepost_planner::datatype::Datatype;
@@ -145,7 +145,7 @@ impl<T: Element> Window<T> {
         let core = self.core();
         let posted = sources.of(core, site).and_then(|ranks| {
             let (lent, lends) = lent?;
-            exchange::post(core, ranks, lent, site).map(|()| lends)
+            posts::post(core, ranks, lent, site).map(|()| lends)
         });
         match core.handler.report(posted) {
             Ok(lends) => Ok(Exposed { window: self, lends }),
@@ -179,7 +179,7 @@ impl<T: Element, L> Exposed<T, L> {
     #[track_caller]
     pub fn wait(self) -> Result<Window<T>, Refused<Window<T>>> {
         let core = self.window.core();
-        let waited = exchange::wait(core, &Call::named(0, "Exposed::wait"));
+        let waited = posts::wait(core, &Call::named(0, "Exposed::wait"));
         match core.handler.report(waited) {
             Ok(()) => Ok(self.window),
             Err(error) => Err(Refused::new(self.window, error)),
@@ -216,7 +216,7 @@ impl<T: Element, L> Exposed<T, L> {
     #[track_caller]
     pub fn test(self) -> Result<Tested<T, L>, Refused<Window<T>>> {
         let core = self.window.core();
-        let tested = exchange::test(core, &Call::named(0, "Exposed::test"));
+        let tested = posts::test(core, &Call::named(0, "Exposed::test"));
         match core.handler.report(tested) {
             Ok(true) => Ok(Tested::Done(self.window)),
             Ok(false) => Ok(Tested::Open(self)),

@@ -6,7 +6,7 @@ use crate::collect::visits::Action;
 use crate::kernel::element::{Element, element_type};
 use crate::kernel::pack;
 use crate::locks::LockCore;
-use crate::state::bounds::in_slice;
+use crate::protocol::bounds::in_slice;
 use fencepost_planner::element::Op;
 use fencepost_planner::{ErrorClass, Result};
 use std::marker::PhantomData;

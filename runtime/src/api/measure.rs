@@ -1,10 +1,10 @@
 //! [`World::measure_machine`]: the machine model of the machine that a program runs on.
 
 use super::caches;
-use crate::state::supersteps::{Known, Superstep};
 use crate::state::window::Window;
 use crate::state::world::World;
 use crate::supersteps::prepare::{Prepared, adopt};
+use crate::supersteps::state::{Known, Superstep};
 use fencepost_planner::Result;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::Sync;

@@ -1,12 +1,12 @@
 //! [`run()`], [`collect`] and [`ranks`]: how a program enters a world.
 
 use crate::api::launch::{launch, process};
-use crate::check::kept::checks::{Check, Checking, Report};
+use crate::check::state::checks::{Check, Checking, Report};
+use crate::messages::state::limits::Limits;
+use crate::protocol::state::stalls::{OnStall, Settings, Stall};
 use crate::state::environment;
 use crate::state::handler::is_secondary_failure;
-use crate::state::messages::limits::Limits;
 use crate::state::registry::{Registry, new_world};
-use crate::state::stalls::{OnStall, Settings, Stall};
 use crate::state::transport_kind::TransportKind;
 use crate::state::window::WindowCore;
 use crate::state::world::World;

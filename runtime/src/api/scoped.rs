@@ -5,7 +5,7 @@ use crate::collect::pending::{Get as One, Into as Landing};
 use crate::collect::ticket::Ticket;
 use crate::fence;
 use crate::kernel::element::Element;
-use crate::state::bounds::in_slice;
+use crate::protocol::bounds::in_slice;
 use crate::state::call::Call;
 use crate::state::window::{Window, WindowCore};
 use fencepost_planner::datatype::Datatype;

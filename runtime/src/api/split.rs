@@ -1,10 +1,10 @@
 //! Splits a world: decides which ranks are in which part, and where the memory of each part is laid
 //! out.
 
+use crate::posts::state::ports;
+use crate::protocol::state::stalls::Stalls;
 use crate::state::call::{Call, codes};
-use crate::state::ports;
 use crate::state::registry::new_world;
-use crate::state::stalls::Stalls;
 use crate::state::world::{World, WorldCore};
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::bytes::Reader;

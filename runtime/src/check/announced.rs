@@ -2,8 +2,8 @@
 //! returns it at once. All others receive it in the next barrier, or when a window is changed over.
 
 use super::{exchange, report};
-use crate::check::kept::checks::{Blind, Under};
-use crate::check::kept::conflicts::{MOST, decode, encode};
+use crate::check::state::checks::{Blind, Under};
+use crate::check::state::conflicts::{MOST, decode, encode};
 use crate::state::call::Call;
 use crate::state::handler::Handler;
 use crate::state::window::WindowCore;

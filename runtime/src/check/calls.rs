@@ -8,10 +8,10 @@
 use super::find::{Records, Touching, add_part, parts, touching};
 use super::sections;
 use super::{Under, report};
-use crate::check::kept::conflicts::MOST;
-use crate::check::kept::lists::List;
-use crate::check::kept::marks::Marks;
-use crate::check::kept::touched::Touched;
+use crate::check::state::conflicts::MOST;
+use crate::check::state::lists::List;
+use crate::check::state::marks::Marks;
+use crate::check::state::touched::Touched;
 use crate::collect::operation::WindowKey;
 use crate::state::window::WindowCore;
 use fencepost_planner::conflicts::{Conflict, Touch, access_to_section, conflict, overwritten};

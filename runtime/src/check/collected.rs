@@ -1,7 +1,7 @@
 //! Methods that keep the operations that a window has collected for its next fence, if conflicts
 //! are looked for.
 
-use crate::check::kept::touched::Touched;
+use crate::check::state::touched::Touched;
 use crate::collect::fast_path::FastPath;
 use crate::collect::operation::WindowKey;
 use crate::collect::outbox::Head;

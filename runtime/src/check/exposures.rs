@@ -1,18 +1,18 @@
 //! Detection of conflicts in exposures, with a check (planner/README.md, 31).
 //!
 //! A frame precedes each post and each access. It contains what its sender knows to be over
-//! ([`Clock`](crate::check::kept::clock::Clock)), and before an access also its calls with their
+//! ([`Clock`](crate::check::state::clock::Clock)), and before an access also its calls with their
 //! lines. The target compares the calls of all sources before it applies anything.
 
-use crate::check::kept::checks::Under;
-use crate::check::kept::lists::List;
-use crate::check::kept::marks::Marks;
-use crate::check::kept::touched::Touched;
+use crate::check::state::checks::Under;
+use crate::check::state::lists::List;
+use crate::check::state::marks::Marks;
+use crate::check::state::touched::Touched;
 use crate::check::{announced, calls, find, stores};
 use crate::collect::lent::Lent;
 use crate::collect::outbox::{DATATYPE, Head, PUT, op_of};
+use crate::posts::state::batch::Collected;
 use crate::protocol::frames::{header, kind};
-use crate::state::batch::Collected;
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;

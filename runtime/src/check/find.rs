@@ -5,20 +5,20 @@
 //! and for each window whose sections it has named. A part contains the number of the window; the
 //! lines; the lines of records, with the bits that records keep of them; whether each operation was
 //! compared at its call with all that its sender had called before it; and a
-//! [list](crate::check::kept::lists). Numbers have eight bytes. If the receiver reads records of
+//! [list](crate::check::state::lists). Numbers have eight bytes. If the receiver reads records of
 //! the sender in place, an entry of the list may represent several records. An operation is
 //! identified by its sender, and by its number among those of the sender on the part.
 //!
 //! If one rank alone has touched elements, and compared its operations, no conflict is left to be
-//! found. Otherwise each element is marked ([`Marks`](crate::check::kept::marks)). Mostly the marks
+//! found. Otherwise each element is marked ([`Marks`](crate::check::state::marks)). Mostly the marks
 //! show that nothing conflicts, and nothing else is examined; otherwise all accesses to the window
 //! are compared.
 
-use crate::check::kept::conflicts::{LOCAL, MOST, read_site, write_site};
-use crate::check::kept::lists::{Entry, Line, List, Sent, What};
-use crate::check::kept::marks::Marks;
-use crate::check::kept::records::{kind_of, line_of, plain};
-use crate::check::kept::touched::Touched;
+use crate::check::state::conflicts::{LOCAL, MOST, read_site, write_site};
+use crate::check::state::lists::{Entry, Line, List, Sent, What};
+use crate::check::state::marks::Marks;
+use crate::check::state::records::{kind_of, line_of, plain};
+use crate::check::state::touched::Touched;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::{Access, Conflict, Touch, pairs};

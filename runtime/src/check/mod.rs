@@ -17,21 +17,21 @@ mod calls;
 mod collected;
 pub(crate) mod exposures;
 mod find;
-pub(crate) mod kept;
 pub(crate) mod order;
 pub(crate) mod promised;
 mod report;
 mod sections;
+pub(crate) mod state;
 mod stores;
 
-pub(crate) use crate::check::kept::checks::Under;
+pub(crate) use crate::check::state::checks::Under;
 pub(crate) use announced::{announce, found, is_blind, of_checked};
 pub(crate) use calls::{call, writes_once};
 pub(crate) use order::send_times;
 pub(crate) use stores::before_run;
 
-use crate::check::kept::checks::Check;
-use crate::check::kept::conflicts::{MOST, decode, encode};
+use crate::check::state::checks::Check;
+use crate::check::state::conflicts::{MOST, decode, encode};
 use crate::protocol::call::handler_of;
 use crate::state::call::Call;
 use crate::state::window::WindowCore;
@@ -188,7 +188,7 @@ fn of_rank(rank: usize, ranks: usize, bytes: &[u8]) -> Option<Vec<Conflict>> {
 #[cfg(test)]
 mod tests {
     use crate::api::run::ranks;
-    use crate::check::kept::checks::{Check, Checking};
+    use crate::check::state::checks::{Check, Checking};
     use crate::state::transport_kind::TransportKind;
     use fencepost_planner::ErrorClass;
     use fencepost_transport::SimConfig;

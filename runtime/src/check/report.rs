@@ -1,8 +1,8 @@
 //! The forms of conflicts: a text for people, lines of JSON for programs, and bytes for other
 //! ranks.
 
-use crate::check::kept::checks::Under;
-use crate::check::kept::conflicts::{LOCAL, MOST};
+use crate::check::state::checks::Under;
+use crate::check::state::conflicts::{LOCAL, MOST};
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::{Conflict, Touch};
 use fencepost_planner::element::Op;

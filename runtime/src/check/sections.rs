@@ -4,10 +4,10 @@
 
 use super::announced::is_blind;
 use super::stores::{differences, forget_loads, is_asked, loaded_since, part};
-use crate::check::kept::checks::Blind;
-use crate::check::kept::conflicts::{LOCAL, MOST};
-use crate::check::kept::sections::Section;
-use crate::check::kept::touched::Touched;
+use crate::check::state::checks::Blind;
+use crate::check::state::conflicts::{LOCAL, MOST};
+use crate::check::state::sections::Section;
+use crate::check::state::touched::Touched;
 use crate::collect::operation::WindowKey;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;

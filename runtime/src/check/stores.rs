@@ -4,7 +4,7 @@
 
 use super::announced::is_blind;
 use super::find;
-use crate::check::kept::checks::{Blind, Check};
+use crate::check::state::checks::{Blind, Check};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::{Conflict, Incoming};

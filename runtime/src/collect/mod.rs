@@ -1,6 +1,7 @@
 //! The calls of a rank since the last fence, as they are collected: for one rank, without any
 //! protocol.
 
+pub(crate) mod datatypes;
 pub(crate) mod description;
 pub(crate) mod fast_path;
 pub(crate) mod lent;

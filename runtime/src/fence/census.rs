@@ -20,6 +20,8 @@
 //! may arrive before the census has counted them, and are then set aside; or later, and are
 //! awaited.
 
+use crate::census::state::items::Items;
+use crate::census::state::stands::Leg;
 use crate::fence::riding::are_riding;
 use crate::fence::spoken::{ALTERED, DIGEST, has_something, is_whole, payload, post, sign};
 use crate::fence::{CHANGED, DIFFERS, EXPOSES, FAILED, FEW, Fence, Notifications, OF_ALL, READS, RUNS};
@@ -28,8 +30,6 @@ use crate::kernel::waits::{Wait, without};
 use crate::protocol::exchange::wait;
 use crate::protocol::frames::{census_of, header, kind};
 use crate::protocol::stall::{Awaited, SPOKEN, Watch, censuses_differ};
-use crate::state::census::Items;
-use crate::state::stands::Leg;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_planner::census::{Census, halvings, rounds};

@@ -6,7 +6,7 @@
 //! a direct census each notification is sent. With a sparse or a reduced one ([`census`]), only
 //! those travel that contain more than "my rank is in this fence": through ranks in between, or as
 //! notes ([`notes`]). A rank that receives none from another rank knows that the other rank has
-//! nothing for it. Short frames of operations are [piggybacked](crate::state::rides) on them. Where
+//! nothing for it. Short frames of operations are [piggybacked](crate::census::state::rides) on them. Where
 //! memory is reached, records are in the notification itself, or at the address that it gives.
 //! Where values are shared, the reader takes other operations from the sender's outbox. Elsewhere
 //! they have travelled in frames before the notification, so a notification settles their count.
@@ -97,14 +97,16 @@ pub(crate) mod remote;
 mod riding;
 mod sources;
 mod spoken;
+pub(crate) mod state;
 mod straight;
 
-pub(crate) use crate::state::census::INLINE;
+pub(crate) use crate::census::state::items::INLINE;
 pub(crate) use apply::apply_to;
 pub(crate) use asserted::fence_with;
 pub(crate) use checked::ordered;
 pub(crate) use meet::{Give, Told};
 
+use crate::census::state::items::Items;
 use crate::check;
 use crate::collect::limits::count_more;
 use crate::kernel::waits::{Wait, without};
@@ -115,7 +117,6 @@ use crate::protocol::frames::kind;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
-use crate::state::census::Items;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use disagree::{Disagreement, differing};

@@ -1,18 +1,18 @@
 //! Notes of a reduced census: what a rank has for one other rank, sent directly.
 //!
-//! Bytes that it has for all others go with the counts instead ([`counts`](crate::state::counts)).
+//! Bytes that it has for all others go with the counts instead ([`counts`](crate::census::state::counts)).
 //! A rank posts its notes before its first message of the census, each behind the frames of
 //! operations for the same rank. When the census is complete, all agree, and a rank knows how many
 //! notes it lacks, it looks for them in the frames of all ranks. It knows who sends the last one,
 //! and that nothing else comes from that rank before it.
 
+use crate::census::state::counts::Count;
+use crate::census::state::items::Items;
 use crate::fence::Fence;
 use crate::fence::spoken::{ALTERED, DIGEST, is_whole, payload, post, sign};
 use crate::protocol::exchange::wait;
 use crate::protocol::frames::kind;
 use crate::protocol::stall::{Awaited, Watch};
-use crate::state::census::Items;
-use crate::state::counts::Count;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_transport::{Channels, Endpoint, Frame, Leave, Liveness, Loss, Lost, Port, Topology};

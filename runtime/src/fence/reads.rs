@@ -338,8 +338,8 @@ mod tests {
     use crate::fence::prepare;
     use crate::protocol::call::{hash, notification_word};
     use crate::protocol::stall::LEAVING;
+    use crate::protocol::state::stalls::Stall;
     use crate::state::call::Call;
-    use crate::state::stalls::Stall;
     use crate::state::transport_kind::TransportKind;
     use std::panic::Location;
     use std::sync::mpsc::channel;

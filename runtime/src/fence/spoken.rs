@@ -1,7 +1,7 @@
 //! How messages of a census, and notes, are signed, posted and read.
 
+use crate::census::state::items::{Items, digest};
 use crate::fence::{EXPOSES, READS};
-use crate::state::census::{Items, digest};
 use crate::state::world::WorldCore;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Lost, Notification, Port, Topology};
 

@@ -19,6 +19,7 @@
 
 pub(crate) mod atomic;
 mod combine;
+pub(crate) mod contained;
 pub(crate) mod element;
 mod moves;
 #[cfg(test)]

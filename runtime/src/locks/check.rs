@@ -2,18 +2,18 @@
 //!
 //! Each operation is kept with its line, and with what this rank knew to be over when it called it.
 //! When an epoch is carried out and its locks are held, it is first compared with the
-//! [logs](crate::check::kept::logs) of the part, by the rank or the attendant that reaches them.
+//! [logs](crate::check::state::logs) of the part, by the rank or the attendant that reaches them.
 
 use crate::check;
-use crate::check::kept::checks::{Blind, Checks};
-use crate::check::kept::entering::{Called, Entering, Places, ShortCall};
-use crate::check::kept::learnt::Learnt;
-use crate::check::kept::logs::Findings;
+use crate::check::state::checks::{Blind, Checks};
+use crate::check::state::entering::{Called, Entering, Places, ShortCall};
+use crate::check::state::learnt::Learnt;
+use crate::check::state::logs::Findings;
 use crate::collect::visits::Action;
 use crate::locks::LockCore;
+use crate::locks::state::visit::{Others, visit_one};
 use crate::locks::target::{Open, Target, hold_of};
 use crate::state::call::Call;
-use crate::state::locks::visit::{Others, visit_one};
 use fencepost_planner::Result;
 use fencepost_planner::conflicts::access_to_compare_and_swap;
 use fencepost_planner::datatype::Datatype;

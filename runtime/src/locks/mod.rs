@@ -26,19 +26,20 @@
 
 mod check;
 mod remote;
+pub(crate) mod state;
 mod take;
 mod target;
 
-use crate::check::kept::clock;
-use crate::check::kept::learnt::Learnt;
+use crate::check::state::clock;
+use crate::check::state::learnt::Learnt;
 use crate::collect::ticket::Slot;
 use crate::collect::visits::Action;
+use crate::locks::state::request::Request;
+use crate::locks::state::service::{Served, Service};
+use crate::locks::state::visit::{Others, Part};
+use crate::locks::state::words::{Layout, Words, site_text};
 use crate::protocol::frames::kind;
 use crate::state::call::Call;
-use crate::state::locks::request::Request;
-use crate::state::locks::service::{Served, Service};
-use crate::state::locks::visit::{Others, Part};
-use crate::state::locks::words::{Layout, Words, site_text};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use check::Watched;

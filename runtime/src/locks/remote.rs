@@ -8,16 +8,16 @@
 //! carried out. An origin sends nothing meanwhile, unless its wait lasts: then it asks which rank
 //! is in its way.
 
+use crate::collect::datatypes::Named;
 use crate::collect::visits::{Action, Code, Visits};
+use crate::locks::state::request::{CHUNK, Outcome, Request, read_answer};
+use crate::locks::state::service::{Effects, Service};
+use crate::locks::state::visit::List;
+use crate::posts::state::ports::ports_of;
 use crate::protocol::exchange::wait;
 use crate::protocol::frames::{header, kind};
 use crate::protocol::stall::{Awaited, LockQueue, Watch};
 use crate::state::call::Call;
-use crate::state::datatypes::Named;
-use crate::state::locks::request::{CHUNK, Outcome, Request, read_answer};
-use crate::state::locks::service::{Effects, Service};
-use crate::state::locks::visit::List;
-use crate::state::ports::ports_of;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass, Result, State};

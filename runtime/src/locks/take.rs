@@ -1,10 +1,10 @@
 //! Taking and leaving the locks of a part.
 
 use crate::locks::remote::{await_loss, dropped, not_sole};
+use crate::locks::state::words::{Presence, Words, site_text};
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, LockQueue, Watch};
 use crate::state::call::Call;
-use crate::state::locks::words::{Presence, Words, site_text};
 use crate::state::window::WindowCore;
 use fencepost_planner::{Error, Result, State};
 use fencepost_transport::{Endpoint, FairLock, Hold, Liveness, Loss, Lost, Next, Position};

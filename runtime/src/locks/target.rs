@@ -4,16 +4,16 @@
 //! nobody in the way. [`Target::pass`] carries it out without a list, regions and notes of its
 //! line. The general path handles all other epochs.
 
+use crate::collect::datatypes::Named;
 use crate::collect::log::LogWriter;
 use crate::collect::ticket::Slot;
 use crate::collect::visits::{Action, Code, Visits, place, record};
+use crate::locks::state::hints::Hints;
+use crate::locks::state::request::Request;
+use crate::locks::state::visit::{List, Others, Part, visit_one};
+use crate::locks::state::words::{Presence, Words, site_text};
 use crate::locks::take::wake;
 use crate::state::call::Call;
-use crate::state::datatypes::Named;
-use crate::state::hints::Hints;
-use crate::state::locks::request::Request;
-use crate::state::locks::visit::{List, Others, Part, visit_one};
-use crate::state::locks::words::{Presence, Words, site_text};
 use crate::state::window::WindowCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::calls::LockType;
@@ -352,7 +352,7 @@ impl Epoch {
 mod tests {
     use super::*;
     use crate::api::run::ranks;
-    use crate::state::locks::words::Layout;
+    use crate::locks::state::words::Layout;
 
     #[test]
     fn an_epoch_of_one_put_does_not_pass_into_a_part_that_its_owner_has_not_opened_or_has_dropped() {

@@ -1,10 +1,10 @@
 //! Reads frames of messages, and the elements of messages that were taken, as they arrive.
 
+use crate::messages::state::frames::{Envelope, kind};
+use crate::messages::state::limits::{BUFFERED, OVERHEAD};
+use crate::messages::state::receive::Stage;
+use crate::messages::state::{Elements, Kept, Messages};
 use crate::messages::take::{Came, Taken, Wrong, answered, ask, deliver, settle, tell_taken};
-use crate::state::messages::frames::{Envelope, kind};
-use crate::state::messages::limits::{BUFFERED, OVERHEAD};
-use crate::state::messages::receive::Stage;
-use crate::state::messages::{Elements, Kept, Messages};
 use crate::state::world::WorldCore;
 use fencepost_transport::bytes::Reader;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Leave, Loss, Lost, Port, Topology};
@@ -317,7 +317,7 @@ fn landed(endpoint: &mut Endpoint, messages: &mut Messages, from: usize, frame: 
     }
     let kept = messages.kept.iter_mut().find(|kept| kept.from == from && kept.number == number);
     if let Some(Kept { envelope, elements: Elements::Far(begin), .. }) = kept {
-        let range = crate::state::messages::outbox::chunk(at, envelope.bytes);
+        let range = crate::messages::state::outbox::chunk(at, envelope.bytes);
         if range.start != begin.len() || range.len() != bytes.len() || bytes.is_empty() {
             return Err(UNASKED);
         }
@@ -333,8 +333,8 @@ mod tests {
     use crate::api::run::ranks;
     use crate::messages::messages;
     use crate::messages::receive::{Wanted, begin, complete};
+    use crate::messages::state::receive::{Receive, Room};
     use crate::state::call::Call;
-    use crate::state::messages::receive::{Receive, Room};
     use crate::state::transport_kind::TransportKind;
     use fencepost_planner::datatype::Datatype;
     use fencepost_transport::{Leave, SimConfig};

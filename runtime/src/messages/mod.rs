@@ -4,7 +4,7 @@
 //! order of their sends, and neither mix with nor wait for anything else. From its first call of
 //! messages on, the receiver reads the port in each of these calls, and while it waits in any call
 //! of the world. It passes each message that it reads to the first
-//! [`Receive`](crate::state::messages::receive::Receive) that waits and names it, or keeps it for a
+//! [`Receive`](crate::messages::state::receive::Receive) that waits and names it, or keeps it for a
 //! later receive.
 //!
 //! - A short message has its elements in the frame. The receiver allows each sender an equal part
@@ -29,6 +29,7 @@ mod arrive;
 mod receive;
 mod requests;
 mod send;
+pub(crate) mod state;
 mod take;
 
 pub(crate) use receive::{probe, receive};
@@ -38,8 +39,8 @@ pub(crate) use requests::{
 };
 pub(crate) use send::{Outgoing, attach, detach, send, send_and_receive};
 
+use crate::messages::state::Messages;
 use crate::state::call::Call;
-use crate::state::messages::Messages;
 use crate::state::world::WorldCore;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::Endpoint;

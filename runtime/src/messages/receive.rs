@@ -2,15 +2,15 @@
 
 use crate::kernel::element::Element;
 use crate::messages::arrive::{read_all, read_from, read_landing};
+use crate::messages::state::receive::{Failure, Receive, Room, Stage};
+use crate::messages::state::status::{Sources, Status, Tags};
+use crate::messages::state::{Elements, Kept, Messages};
 use crate::messages::take::{Came, Taken, take, take_next};
 use crate::messages::{messages, rank_of};
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
-use crate::state::messages::receive::{Failure, Receive, Room, Stage};
-use crate::state::messages::status::{Sources, Status, Tags};
-use crate::state::messages::{Elements, Kept, Messages};
 use crate::state::world::WorldCore;
 use fencepost_planner::{ErrorClass, Result, State};
 use fencepost_transport::{Channels, Endpoint, Liveness, Lost, Port, Topology};

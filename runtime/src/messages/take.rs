@@ -1,12 +1,12 @@
 //! How a receive takes a message, and how its sender is then notified.
 
 use crate::kernel::element::{Element, element_type};
-use crate::state::messages::frames::{Envelope, Near, elements, grant, pull, taken};
-use crate::state::messages::limits::OVERHEAD;
-use crate::state::messages::outbox::chunks;
-use crate::state::messages::receive::{Receive, Room, Stage};
-use crate::state::messages::status::Status;
-use crate::state::messages::{Elements, Kept, Messages};
+use crate::messages::state::frames::{Envelope, Near, elements, grant, pull, taken};
+use crate::messages::state::limits::OVERHEAD;
+use crate::messages::state::outbox::chunks;
+use crate::messages::state::receive::{Receive, Room, Stage};
+use crate::messages::state::status::Status;
+use crate::messages::state::{Elements, Kept, Messages};
 use crate::state::world::WorldCore;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Liveness, Port};
 use std::rc::Rc;

@@ -2,10 +2,10 @@
 //! that sees them.
 
 use crate::collect::operation::WindowKey;
+use crate::posts::state::ports::ports_of;
 use crate::state::assertions::Assertions;
 use crate::state::call::Call;
 use crate::state::handler::Handler;
-use crate::state::ports::ports_of;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::ir::pattern::Order;

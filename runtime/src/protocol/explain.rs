@@ -4,9 +4,9 @@
 //! here with its line.
 
 use crate::collect::outbox::DatatypeSource;
+use crate::fence::state::history::History;
+use crate::protocol::state::explained::{Epochs, Explained, Last, Note};
 use crate::state::call::Call;
-use crate::state::explained::{Epochs, Explained, Last, Note};
-use crate::state::history::History;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::adaptive::{Departure, Rendezvous};

@@ -3,7 +3,7 @@
 use fencepost_planner::census::Census;
 use fencepost_transport::Header;
 
-/// The kind of a frame. Those from 22 to 28 are of [messages](crate::state::messages::frames).
+/// The kind of a frame. Those from 22 to 28 are of [messages](crate::messages::state::frames).
 pub(crate) mod kind {
     /// Operations for one window; `extra` is the window.
     pub(crate) const DATA: u32 = 1;

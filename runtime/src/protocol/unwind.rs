@@ -2,7 +2,7 @@
 //!
 //! While a rank is in a fence or a run, others may touch its memory, so it must not leave by
 //! unwinding. Functions and values of the user are called or dropped before, or after, or through
-//! [`contained`](crate::state::contained). A panic that unwinds all the same is a defect of this
+//! [`contained`](crate::kernel::contained). A panic that unwinds all the same is a defect of this
 //! library, and ends the process: [`AbortOnUnwind`].
 
 /// A guard that ends the process if it is dropped instead of being [over](Self::over), which is by

@@ -50,7 +50,7 @@ impl WindowCore {
     }
 
     /// Keeps the line of the first operation of an epoch, when it is about to be collected without
-    /// the fast path, if [each call is checked](crate::state::supersteps::Supersteps::checks).
+    /// the fast path, if [each call is checked](crate::supersteps::state::Supersteps::checks).
     #[inline]
     pub(crate) fn keep_first(&self, site: &'static Location<'static>) {
         if self.first.get().is_none() && self.world.supersteps.checks() {

@@ -3,7 +3,7 @@
 //! Public calls end in [`Handler::report`], where nothing is borrowed. A reported error is marked,
 //! so each is reported once, however many calls it passes through.
 
-use crate::state::contained::contained;
+use crate::kernel::contained::contained;
 use fencepost_planner::{Error, Result};
 use std::cell::{Cell, RefCell};
 use std::fmt;

@@ -4,7 +4,7 @@
 use crate::collect::region::Region;
 use crate::state::call_sites::CallSites;
 use crate::state::key::Key;
-use crate::state::schedule_cache::ScheduleCache;
+use crate::supersteps::state::schedule_cache::ScheduleCache;
 use fencepost_planner::Verified;
 use fencepost_planner::ir::schedule::Schedule;
 use fencepost_planner::machine::Machine;

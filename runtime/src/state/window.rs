@@ -1,6 +1,6 @@
 //! [`Window`]: one rank's part of a distributed array, and the calls on it.
 
-use crate::check::kept::lists::Checked;
+use crate::check::state::lists::Checked;
 use crate::collect::fast_path::FastPath;
 use crate::collect::log::LogWriter;
 use crate::collect::operands::Apply;
@@ -8,17 +8,17 @@ use crate::collect::operation::WindowKey;
 use crate::collect::outbox::{DISPLACEMENTS, Outbox};
 use crate::collect::pending::{Asking, Get as One, Pending, RANKS};
 use crate::collect::region::{Region, let_go};
+use crate::fence::state::history::History;
+use crate::fence::state::remembered::Remembered;
 use crate::kernel::element::Element;
+use crate::locks::state::hints::Hints;
+use crate::posts::state::exchange::{Exchange, Ports, Sent};
+use crate::posts::state::ports;
+use crate::protocol::state::explained::Note;
 use crate::state::attributes::Attributes;
-use crate::state::exchange::{Exchange, Ports, Sent};
-use crate::state::explained::Note;
 use crate::state::handler::Handler;
-use crate::state::hints::Hints;
-use crate::state::history::History;
-use crate::state::ports;
-use crate::state::remembered::Remembered;
-use crate::state::supersteps::Planned;
 use crate::state::world::WorldCore;
+use crate::supersteps::state::Planned;
 use fencepost_planner::Result;
 use fencepost_planner::adaptive::Departure;
 use fencepost_planner::element::ElementType;

@@ -1,13 +1,13 @@
 //! Compares the calls of a superstep with its pattern, which is a claim about them.
 
 use crate::collect::outbox::{DATATYPE, DatatypeSource, Head, code_of};
+use crate::kernel::contained::drop_payload;
 use crate::state::call::Call;
-use crate::state::contained::drop_payload;
-use crate::state::supersteps::RecordedEpoch;
-use crate::state::supersteps::{Superstep, Supersteps};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use crate::supersteps::recorder::Recording;
+use crate::supersteps::state::RecordedEpoch;
+use crate::supersteps::state::{Superstep, Supersteps};
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Id, Rank, WindowId};
 use fencepost_planner::ir::pattern::{Kind, Local, Operation};

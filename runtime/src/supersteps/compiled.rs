@@ -1,9 +1,9 @@
 //! [`Compiled`]: supersteps compiled ahead of time, for any number of ranks, without a world.
 
-use crate::state::supersteps::RecordedEpoch;
-use crate::state::supersteps::Superstep;
 use crate::supersteps::claim::evaluate;
 use crate::supersteps::recorder::Recording;
+use crate::supersteps::state::RecordedEpoch;
+use crate::supersteps::state::Superstep;
 use fencepost_planner::argument::Argument;
 use fencepost_planner::collect::patterns;
 use fencepost_planner::conflicts::{Conflict, conflicts};

@@ -5,11 +5,11 @@
 //! fence at its end.
 
 use crate::state::call::Call;
-use crate::state::supersteps::{Planned, Plans};
 use crate::state::window::WindowCore;
 use crate::state::windows::{Held, with};
 use crate::state::world::WorldCore;
 use crate::supersteps::prepared::Ready;
+use crate::supersteps::state::{Planned, Plans};
 use fencepost_planner::ids::{Id, WindowId};
 use fencepost_planner::ir::pattern::Sync;
 use fencepost_planner::{Error, ErrorClass, Result};

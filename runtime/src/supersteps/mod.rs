@@ -10,4 +10,5 @@ pub(crate) mod prepare;
 pub(crate) mod prepared;
 pub(crate) mod recorder;
 pub(crate) mod running;
+pub(crate) mod state;
 pub(crate) mod uniform;

@@ -11,10 +11,10 @@
 use crate::fence::Give;
 use crate::state::call::Call;
 use crate::state::registry::Schedules;
-use crate::state::supersteps::{RecordedEpoch, Superstep};
 use crate::state::world::WorldCore;
 use crate::supersteps::compiled::schedule;
 use crate::supersteps::prepared::options;
+use crate::supersteps::state::{RecordedEpoch, Superstep};
 use fencepost_planner::element::ElementType;
 use fencepost_planner::ids::{ClassId, Id, Rank, WindowId};
 use fencepost_planner::intern::Interner;

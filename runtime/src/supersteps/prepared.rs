@@ -2,13 +2,13 @@
 
 use crate::check;
 use crate::collect::ticket::Slot;
+use crate::posts::state::ports;
 use crate::state::call::Call;
-use crate::state::ports;
-use crate::state::supersteps::{Asked, InFlight, Planned};
 use crate::state::window::WindowCore;
 use crate::state::windows::{Held, with};
 use crate::state::world::WorldCore;
 use crate::supersteps::execute::{Executable, takes_slice};
+use crate::supersteps::state::{Asked, InFlight, Planned};
 use fencepost_planner::conflicts::{Conflict, Incoming, incoming};
 use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::intern::Interner;

@@ -5,8 +5,8 @@ use crate::collect::operation::{
 };
 use crate::collect::ticket::{Slot, Ticket};
 use crate::kernel::element::{Element, element_type};
-use crate::state::bounds::{sizes, within};
-use crate::state::supersteps::RecordedEpoch;
+use crate::protocol::bounds::{sizes, within};
+use crate::supersteps::state::RecordedEpoch;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_planner::ids::{Delta, Id, Rank, WindowId};

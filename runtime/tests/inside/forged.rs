@@ -5,9 +5,9 @@
 //! completed all of its calls, and no rank gets a wrong result.
 
 use crate::api::run::ranks;
+use crate::census::state::items::digest;
 use crate::fence::INLINE;
 use crate::protocol::frames::kind;
-use crate::state::census::digest;
 use crate::state::world::World;
 use crate::testing::tampered::{self, End, simulated};
 use fencepost_planner::census::Census;

@@ -7,12 +7,12 @@
 use crate::collect::lent::Lent;
 use crate::collect::limits::most_answered;
 use crate::fence::remote;
-use crate::state::hints::Hints;
-use crate::state::lendings::{Asked, Lending, Lendings};
-use crate::state::locks::request::{Outcome, read_answer};
-use crate::state::locks::service::{Served, Service};
-use crate::state::locks::visit::Part;
-use crate::state::locks::words::{Layout, Words};
+use crate::locks::state::hints::Hints;
+use crate::locks::state::request::{Outcome, read_answer};
+use crate::locks::state::service::{Served, Service};
+use crate::locks::state::visit::Part;
+use crate::locks::state::words::{Layout, Words};
+use crate::posts::state::lendings::{Asked, Lending, Lendings};
 use crate::state::registry::{Registry, new_world};
 use crate::state::transport_kind::TransportKind;
 use crate::state::window::Window;

@@ -5,8 +5,8 @@
 //! may.
 
 use crate::api::run::ranks;
-use crate::state::messages::frames::kind;
-use crate::state::messages::status::Any;
+use crate::messages::state::frames::kind;
+use crate::messages::state::status::Any;
 use crate::state::world::World;
 use crate::testing::tampered::{self, End, simulated};
 use fencepost_planner::{Error, ErrorClass, Result};

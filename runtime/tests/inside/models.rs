@@ -10,15 +10,15 @@
 
 use crate::kernel::element::element_type;
 use crate::kernel::waits::{Wait, take_away, without};
+use crate::messages::state::completion::Queue;
+use crate::messages::state::limits::Limits;
+use crate::messages::state::outbox::Outbox;
+use crate::messages::state::receive::Room;
+use crate::messages::state::status::{Sources, Tags};
 use crate::messages::{self, Outgoing};
+use crate::protocol::state::stalls::Settings;
 use crate::state::call::Call;
-use crate::state::completion::Queue;
-use crate::state::messages::limits::Limits;
-use crate::state::messages::outbox::Outbox;
-use crate::state::messages::receive::Room;
-use crate::state::messages::status::{Sources, Tags};
 use crate::state::registry::Registry;
-use crate::state::stalls::Settings;
 use crate::state::transport_kind::TransportKind;
 use crate::state::world::World;
 use fencepost_planner::datatype::Datatype;

@@ -6,10 +6,10 @@
 //! outside windows is touched.
 
 use crate::api::run::ranks;
+use crate::collect::datatypes::{Named, write_plain};
 use crate::collect::visits::{Action, Visits, record};
+use crate::locks::state::request::{HOLDER, Request, wide_records};
 use crate::protocol::frames::kind;
-use crate::state::datatypes::{Named, write_plain};
-use crate::state::locks::request::{HOLDER, Request, wide_records};
 use crate::state::transport_kind::TransportKind;
 use crate::state::world::World;
 use crate::testing::fuzzing;

@@ -4,10 +4,10 @@ use crate::api::access::Access;
 use crate::api::exposed::Exposed;
 use crate::api::refused::Refused;
 use crate::api::requests::{Completion, Other, Request};
-use crate::exchange;
 use crate::kernel::element::Element;
+use crate::messages::state::status::Status;
+use crate::posts;
 use crate::state::call::Call;
-use crate::state::messages::status::Status;
 use crate::state::window::Window;
 use fencepost_planner::Result;
 use fencepost_transport::Endpoint;
@@ -90,12 +90,12 @@ struct Waiting<T: Element, L> {
 
 impl<T: Element, L> Other<Window<T>> for Waiting<T, L> {
     fn awaits(&mut self, endpoint: &mut Endpoint) -> Option<(usize, &'static str)> {
-        let source = exchange::awaited_source(self.exposed.window().core(), endpoint);
+        let source = posts::awaited_source(self.exposed.window().core(), endpoint);
         source.map(|source| (source, "accesses"))
     }
 
     fn carry_out(&mut self, call: &Call) {
-        self.ended.get_or_insert_with(|| exchange::wait(self.exposed.window().core(), call));
+        self.ended.get_or_insert_with(|| posts::wait(self.exposed.window().core(), call));
     }
 
     fn finish(mut self: Box<Self>, call: &Call) -> Completion<Window<T>> {

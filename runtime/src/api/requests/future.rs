@@ -2,8 +2,8 @@
 
 use crate::api::refused::Refused;
 use crate::api::requests::Request;
+use crate::messages::state::status::Status;
 use crate::state::call::Call;
-use crate::state::messages::status::Status;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 

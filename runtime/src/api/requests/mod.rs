@@ -9,10 +9,10 @@ pub(crate) mod scope;
 pub(crate) mod set;
 
 use crate::api::refused::Refused;
+use crate::messages::state::completion::Queue;
+use crate::messages::state::status::Status;
 use crate::messages::{self, Begun};
 use crate::state::call::Call;
-use crate::state::completion::Queue;
-use crate::state::messages::status::Status;
 use crate::state::world::WorldCore;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{Endpoint, Lost};

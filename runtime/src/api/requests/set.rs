@@ -2,10 +2,10 @@
 
 use crate::api::refused::Refused;
 use crate::api::requests::{Request, foreign};
+use crate::messages::state::completion::Queue;
+use crate::messages::state::status::Status;
 use crate::messages::{self, Begun};
 use crate::state::call::Call;
-use crate::state::completion::Queue;
-use crate::state::messages::status::Status;
 use crate::state::world::{World, WorldCore};
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Endpoint, Lost};

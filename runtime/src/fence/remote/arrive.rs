@@ -1,16 +1,16 @@
 //! Frames that arrive: they are checked before they are believed, and kept until they are applied.
 
+use crate::census::state::staged;
 use crate::collect::description::{Description, FAR, FrameHead, Parts, parts, read_description};
 use crate::collect::operands::{Exposed, Items, Operands};
 use crate::collect::outbox::{DATATYPE, DatatypeSource, Head, PUT, op_of};
+use crate::fence::state::remembered::Remembered;
+use crate::fence::state::remembered::{Arrived, Described, Elements, SLOTS};
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::exchange::wait;
 use crate::protocol::frames::kind;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
-use crate::state::remembered::Remembered;
-use crate::state::remembered::{Arrived, Described, Elements, SLOTS};
-use crate::state::staged;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;

@@ -1,12 +1,12 @@
 //! Gets between ranks that only exchange messages: the target answers from M.
 
 use crate::collect::description::FAR;
+use crate::fence::state::remembered::Described;
 use crate::kernel;
 use crate::protocol::exchange::wait;
 use crate::protocol::frames::{header, kind};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
-use crate::state::remembered::Described;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;

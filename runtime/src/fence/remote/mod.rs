@@ -20,10 +20,10 @@ pub(crate) use trial::{forget_all, trial};
 
 use crate::collect::description::{FAR, FrameHead, HEAD, describe, fill};
 use crate::collect::outbox::Outbox;
+use crate::fence::state::remembered::Left;
 use crate::protocol::early;
 use crate::protocol::frames::{header, kind};
 use crate::state::call::Call;
-use crate::state::remembered::Left;
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::adaptive::Departure;

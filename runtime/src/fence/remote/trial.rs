@@ -3,12 +3,12 @@
 use crate::collect::operands::Exposed;
 use crate::fence::remote::arrive::{take, take_early};
 use crate::fence::remote::{answer, apply};
+use crate::fence::state::remembered::Described;
+use crate::fence::state::remembered::Remembered;
 use crate::protocol::early;
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
-use crate::state::remembered::Described;
-use crate::state::remembered::Remembered;
 use crate::state::window::WindowCore;
 use fencepost_transport::{Channels, Port};
 

@@ -1,9 +1,9 @@
 //! [`Watch`]: one wait, watched from the moment when it may sleep.
 
+use crate::kernel::contained::contained;
 use crate::protocol::frames::census_of;
+use crate::protocol::state::stalls::{Stall, Stalls};
 use crate::state::call::Call;
-use crate::state::contained::contained;
-use crate::state::stalls::{Stall, Stalls};
 use crate::state::window::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::ErrorClass;

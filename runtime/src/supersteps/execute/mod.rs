@@ -28,7 +28,7 @@
 //!   frames to leave.
 //!
 //! Runs that were begun make progress while the rank waits in any call of the world
-//! ([`InFlight`](crate::state::supersteps::InFlight)): in the order of their programs, as far as
+//! ([`InFlight`](crate::supersteps::state::InFlight)): in the order of their programs, as far as
 //! that is possible without waiting. So two ranks may finish two runs in opposite orders, even if
 //! each has sends and dones left in both.
 //!

@@ -1,0 +1,3 @@
+//! The census of an exchange.
+
+pub(crate) mod state;

@@ -1,0 +1,515 @@
+//! [`Items`]: what travels in a [census](fencepost_planner::census) in addition to the call that
+//! each rank is in.
+//!
+//! An item is what one rank has for one other, or for all others: a notification, if windows are
+//! fenced, or bytes of a call that fences none. In a message each item consists of its origin and
+//! its target, its length, and its bytes.
+//!
+//! A rank holds its items by how far they have come, then by origin and target: its own first, then
+//! those of round 0, and so on, each message in the order in which its sender held them. Received
+//! items are checked as far as they can be. An item has to be on the one path that leads from its
+//! origin to its target, which passes a rank once only, and after the item before it. So a rank
+//! that sends an item off its path, or twice, is found by the first rank that receives it. Items
+//! between ranks of one host are accepted from ranks of that host only.
+
+use crate::census::state::aside::Aside;
+use crate::census::state::counts::{Counts, Halving};
+use crate::census::state::rides::{self, Rides};
+use crate::census::state::stands::{Leg, Stands};
+use bytemuck::{Pod, Zeroable};
+use fencepost_planner::census::{leaves, spreads};
+use fencepost_transport::bytes::{Reader, Writer};
+use fencepost_transport::{Frame, Notification, Record};
+use std::ops::Range;
+
+/// The target of an item for all.
+const ALL: u32 = u32::MAX;
+
+/// The address of a notification that contains its records. If there are more than two, the value
+/// of the first is the address of all. A few numbers below this one mean the same for other windows
+/// than the first, if the census is direct. Any other address is the number of frames that came
+/// before the notification.
+pub(crate) const INLINE: usize = usize::MAX;
+
+/// The fields before each item's own bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Head {
+    origin: u32,
+    target: u32,
+    len: u64,
+}
+
+/// The fields of a notification before its records, or before the frames that are sent with it.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Notified {
+    flags: u32,
+    count: u32,
+    address: u64,
+}
+
+/// The items that a rank holds of a census, and those that came for it.
+#[derive(Default)]
+pub(crate) struct Items {
+    /// How many censuses this rank has begun, which is the same on all ranks of a census.
+    number: u64,
+    items: Vec<Item>,
+    bytes: Vec<u8>,
+    /// The notifications that came for this rank if windows are fenced, by origin, and the range of
+    /// the bytes that came with each.
+    notifications: Vec<(u32, Notification, Range<usize>)>,
+    /// Frames of this rank that are sent with its notifications.
+    pub(crate) rides: Rides,
+    /// In a reduced census, how many notes each rank is to expect, as far as this one knows.
+    pub(crate) counts: Counts,
+    /// Frames that came before the census had ended.
+    pub(crate) aside: Aside,
+    /// The buffer of a message.
+    pub(crate) message: Vec<u8>,
+}
+
+struct Item {
+    origin: u32,
+    target: u32,
+    bytes: Range<usize>,
+}
+
+impl Items {
+    /// Begins a census.
+    pub(crate) fn begin(&mut self) {
+        self.number += 1;
+        self.items.clear();
+        self.bytes.clear();
+        self.notifications.clear();
+        self.aside = Aside::default();
+    }
+
+    /// Adds bytes that this rank, `me`, has for rank `to`, or for all others. Targets come in
+    /// ascending order, and all last.
+    pub(crate) fn give(&mut self, me: usize, to: Option<usize>, bytes: &[u8]) {
+        let from = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        let target = to.map_or(ALL, |to| to as u32);
+        self.items.push(Item { origin: me as u32, target, bytes: from..self.bytes.len() });
+    }
+
+    /// Adds this rank's notification for `to`, with the frames that are sent to that rank with it.
+    pub(crate) fn notify(&mut self, me: usize, to: usize, notification: &Notification) {
+        let Notification { flags, count, address, inline, .. } = *notification;
+        let from = self.bytes.len();
+        self.bytes.put(Notified { flags, count, address: address as u64 });
+        if address == INLINE {
+            self.bytes.put(inline);
+        } else {
+            self.bytes.extend_from_slice(self.rides.to(to));
+        }
+        self.items.push(Item { origin: me as u32, target: to as u32, bytes: from..self.bytes.len() });
+    }
+
+    /// Sends, in a reduced census, each item of this rank for one other separately by `send`, and
+    /// holds it no more. Items for all go with the counts.
+    pub(crate) fn send_notes<E>(
+        &mut self,
+        mut send: impl FnMut(usize, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Self { items, bytes, .. } = self;
+        let of_one = items.iter().filter(|item| item.target != ALL);
+        let sent = of_one.map(|item| (item.target as usize, &bytes[item.bytes.clone()]));
+        let sent = { sent }.try_for_each(|(to, bytes)| send(to, bytes));
+        items.retain(|item| item.target == ALL);
+        sent
+    }
+
+    /// Returns, in a reduced census, the ranks from which notes have come.
+    pub(crate) fn noted(&self) -> impl Iterator<Item = usize> {
+        self.items.iter().filter(|item| item.target != ALL).map(|item| item.origin as usize)
+    }
+
+    /// Appends what goes to rank `to` on this leg to `out`; in a reduced census, counts first.
+    pub(crate) fn pass(
+        &mut self,
+        stands: &Stands,
+        halving: Option<&Halving>,
+        leg: Leg,
+        to: usize,
+        out: &mut Vec<u8>,
+    ) {
+        let Self { items, bytes, counts, .. } = self;
+        if let Some(halving) = halving {
+            counts.pass(halving, leg, to, out);
+            items.sort_by_key(|item| halving.position(item.origin));
+        }
+        items.retain(|item| {
+            let (all, me) = (item.target == ALL, stands.me as u32);
+            let goes = match leg {
+                Leg::ToSpeaker => true,
+                Leg::Round(_) if all && halving.is_some() => true,
+                Leg::Round(round) if all => {
+                    spreads(stands.distance(item.origin, me), stands.speakers(), round)
+                }
+                Leg::Round(round) => leaves(stands.distance(me, item.target), round),
+                Leg::FromSpeaker => item.target as usize == to || all && item.origin as usize != to,
+            };
+            if goes {
+                let Item { origin, target, .. } = *item;
+                out.put(Head { origin, target, len: item.bytes.len() as u64 });
+                out.extend_from_slice(&bytes[item.bytes.clone()]);
+            }
+            !goes || all && leg != Leg::ToSpeaker
+        });
+    }
+
+    /// Takes in what came from rank `from` on this leg. Returns `None` if that cannot come there.
+    pub(crate) fn take(
+        &mut self,
+        stands: &Stands,
+        halving: Option<&Halving>,
+        leg: Leg,
+        from: usize,
+        mut came: &[u8],
+    ) -> Option<()> {
+        if let Some(halving) = halving {
+            came = self.counts.take(halving, leg, from, came)?;
+        }
+        let (me, ranks) = (stands.me as u32, stands.ranks as u32);
+        let (mut came, mut last) = (Reader(came), None);
+        while !came.is_empty() {
+            let Head { origin, target, len } = came.take()?;
+            let own = came.bytes(len)?;
+            let all = target == ALL;
+            if origin >= ranks || target >= ranks && !all || origin == target {
+                return None;
+            }
+            let far = stands.distance(origin, me);
+            let on_its_way = match leg {
+                _ if halving.is_some() && !all => false,
+                Leg::ToSpeaker => origin as usize == from,
+                Leg::Round(round) if halving.is_some() => {
+                    halving.is_some_and(|halving| halving.is_heard_of(round, origin))
+                }
+                Leg::Round(round) => {
+                    let (step, far) = (1u64 << round, u64::from(far));
+                    // An item for one rank has taken the steps of its path up to this round, and
+                    // this one.
+                    let way = || u64::from(stands.distance(origin, target)) % (2 * step);
+                    (step..2 * step).contains(&far) && (all || way() == far)
+                }
+                Leg::FromSpeaker => target == me || all && origin != me,
+            };
+            let far = halving.map_or(far, |halving| halving.position(origin));
+            let after = last.replace((far, origin, target)).is_none_or(|last| last < (far, origin, target));
+            if !(on_its_way && after) {
+                return None;
+            }
+            let from = self.bytes.len();
+            self.bytes.extend_from_slice(own);
+            self.items.push(Item { origin, target, bytes: from..self.bytes.len() });
+        }
+        Some(())
+    }
+
+    /// Sorts the items that came by origin, when all legs are over.
+    pub(crate) fn end(&mut self) {
+        self.items.sort_unstable_by_key(|item| (item.origin, item.target));
+    }
+
+    /// Reads the items for rank `me` as notifications, when the census has [ended](Self::end) and
+    /// windows are fenced.
+    ///
+    /// # Errors
+    /// The rank that sent something else than one notification, or bytes with it that are no
+    /// frames.
+    pub(crate) fn read_notifications(&mut self, me: usize) -> Result<(), usize> {
+        if let Some(twice) = self.items.windows(2).find(|two| two[0].origin == two[1].origin) {
+            return Err(twice[0].origin as usize);
+        }
+        for Item { origin, target, bytes } in &self.items {
+            let came = &self.bytes[bytes.clone()];
+            let said = (*target as usize == me).then(|| notification(came)).flatten();
+            let whole = said.filter(|(_, ridden)| rides::frames(0, ridden).all(|frame| frame.is_some()));
+            let (notification, ridden) = whole.ok_or(*origin as usize)?;
+            self.notifications.push((*origin, notification, bytes.end - ridden.len()..bytes.end));
+        }
+        Ok(())
+    }
+
+    /// Returns the notification that came from `origin`, if it had anything for this rank.
+    #[inline]
+    pub(crate) fn notification(&self, origin: usize) -> Option<&Notification> {
+        self.said(origin).map(|(_, notification, _)| notification)
+    }
+
+    /// Returns the frames of this kind that came with that notification.
+    pub(crate) fn ridden(&self, origin: usize, kind: u32) -> impl Iterator<Item = Frame> {
+        let bytes = self.said(origin).map_or(0..0, |(_, _, ridden)| ridden.clone());
+        rides::frames(kind, &self.bytes[bytes]).flatten()
+    }
+
+    #[inline]
+    fn said(&self, origin: usize) -> Option<&(u32, Notification, Range<usize>)> {
+        let at = self.notifications.binary_search_by_key(&(origin as u32), |(origin, ..)| *origin).ok()?;
+        Some(&self.notifications[at])
+    }
+
+    /// Returns all notifications that came, and the rank that each is from.
+    pub(crate) fn notifications(&self) -> impl Iterator<Item = (usize, &Notification)> {
+        self.notifications.iter().map(|(origin, notification, _)| (*origin as usize, notification))
+    }
+
+    /// Returns what ranks other than `me` gave to this one alone, or to all, by rank, once the
+    /// census has [ended](Self::end): the rank, whether it is for all, and the bytes.
+    pub(crate) fn given(&self, me: usize) -> impl Iterator<Item = (usize, bool, &[u8])> {
+        let others = self.items.iter().filter(move |item| item.origin as usize != me);
+        others.map(|item| (item.origin as usize, item.target == ALL, &self.bytes[item.bytes.clone()]))
+    }
+
+    /// Returns how many items this rank holds.
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Returns the number of this census.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+/// Reads these bytes of an item as a notification. Returns it with the frames that came with it, or
+/// none if it contains records of its own.
+fn notification(bytes: &[u8]) -> Option<(Notification, &[u8])> {
+    let mut bytes = Reader(bytes);
+    let Notified { flags, count, address } = bytes.take()?;
+    let is_inline = address == INLINE as u64;
+    let inline = if is_inline { bytes.take()? } else { [Record::default(); 2] };
+    let notification = Notification { word: 0, flags, count, address: address as usize, inline };
+    (!is_inline || bytes.is_empty()).then_some((notification, bytes.0))
+}
+
+/// Returns a digest of a message of the census of this number: of its word, its flags, and the
+/// bytes of its items. It detects accidents, not ranks with bad intent.
+pub(crate) fn digest(number: u64, word: u64, flags: u32, bytes: &[u8]) -> u64 {
+    let mix = |digest: u64, part: u64| {
+        let mixed = (digest ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed ^ mixed >> 29
+    };
+    let begin = mix(mix(mix(number, word), u64::from(flags)), bytes.len() as u64);
+    bytes.chunks(8).fold(begin, |digest, chunk| {
+        let mut part = [0; 8];
+        part[..chunk.len()].copy_from_slice(chunk);
+        mix(digest, u64::from_le_bytes(part))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fencepost_planner::census::{Places, rounds};
+    use std::collections::BTreeMap;
+
+    fn stands(hosts: &[usize], me: usize) -> Stands {
+        Stands::new(me, hosts.to_vec(), hosts)
+    }
+
+    /// Returns the [`Stands`] of ranks that are each on a host of its own.
+    fn apart(ranks: usize, me: usize) -> Stands {
+        stands(&(0..ranks).collect::<Vec<_>>(), me)
+    }
+
+    /// Returns what each of the ranks on these hosts holds after a census in which rank `r` gives
+    /// two bytes to those whose distance `gives`, and one to all; and how often a message went from
+    /// one rank to another.
+    fn run(hosts: &[usize], gives: impl Fn(usize) -> bool) -> (Vec<Items>, BTreeMap<(usize, usize), u32>) {
+        let ranks = hosts.len();
+        let each: Vec<Stands> = (0..ranks).map(|me| stands(hosts, me)).collect();
+        let mut all: Vec<Items> = (0..ranks).map(|_| Items::default()).collect();
+        let mut sent = BTreeMap::new();
+        for (me, items) in all.iter_mut().enumerate() {
+            for to in (0..ranks).filter(|&to| to != me && gives((to + ranks - me) % ranks)) {
+                items.give(me, Some(to), &[me as u8, to as u8]);
+            }
+            items.give(me, None, &[me as u8]);
+        }
+        let mut send = |all: &mut [Items], leg, ways: Vec<(usize, usize)>| {
+            let messages: Vec<_> = ways
+                .into_iter()
+                .map(|(from, to)| {
+                    let mut out = Vec::new();
+                    all[from].pass(&each[from], None, leg, to, &mut out);
+                    *sent.entry((from, to)).or_default() += 1;
+                    (from, to, out)
+                })
+                .collect();
+            for (from, to, out) in messages {
+                all[to].take(&each[to], None, leg, from, &out).expect("what was passed on is taken");
+            }
+        };
+        let speakers: Vec<usize> = (0..ranks).filter(|&me| each[me].speaker() == me).collect();
+        let within = || {
+            speakers.iter().flat_map(|&speaker| each[speaker].spoken_for().map(move |rank| (speaker, rank)))
+        };
+        send(&mut all, Leg::ToSpeaker, within().map(|(speaker, rank)| (rank, speaker)).collect());
+        for round in 0..rounds(speakers.len() as u32) {
+            let ways = speakers.iter().map(|&from| (from, each[from].partners(round).0)).collect();
+            send(&mut all, Leg::Round(round), ways);
+        }
+        send(&mut all, Leg::FromSpeaker, within().collect());
+        all.iter_mut().for_each(Items::end);
+        (all, sent)
+    }
+
+    #[test]
+    fn what_is_given_comes() {
+        let mixed =
+            [&[0, 0, 1][..], &[0, 1, 0, 1, 1], &[2, 0, 0, 0, 1, 1, 2, 5], &[0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4]];
+        let alone = (1..20).map(|ranks| (0..ranks).collect()).chain([vec![0; 6]]);
+        for hosts in mixed.into_iter().map(<[usize]>::to_vec).chain(alone) {
+            let ranks = hosts.len();
+            for gives in [|_: usize| true, |distance: usize| distance == 1, |distance| distance % 3 == 2] {
+                let (all, sent) = run(&hosts, gives);
+                for (me, items) in all.iter().enumerate() {
+                    let others = (0..ranks).filter(|&from| from != me);
+                    let expected: Vec<(usize, bool, Vec<u8>)> = others
+                        .flat_map(|from| {
+                            let one = gives((me + ranks - from) % ranks)
+                                .then(|| (from, false, vec![from as u8, me as u8]));
+                            one.into_iter().chain([(from, true, vec![from as u8])])
+                        })
+                        .collect();
+                    let given = items.given(me).map(|(from, to_all, bytes)| (from, to_all, bytes.to_vec()));
+                    assert_eq!(given.collect::<Vec<_>>(), expected, "{me} of {hosts:?}");
+                }
+                assert!(sent.values().all(|&messages| messages == 1), "one message a way (W5): {sent:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_rank_of_each_host_speaks_where_some_share_memory_and_not_all() {
+        let speakers = |hosts: &[usize]| -> Vec<usize> {
+            (0..hosts.len()).map(|me| stands(hosts, me).speaker()).collect()
+        };
+        assert_eq!(speakers(&[7, 3, 7, 3, 5]), [0, 1, 0, 1, 4]);
+        assert_eq!(speakers(&[7, 3, 5]), [0, 1, 2]);
+        assert_eq!(speakers(&[0; 4]), [0, 1, 2, 3]);
+        let stands = stands(&[7, 3, 7, 7, 5], 0);
+        assert_eq!(stands.spoken_for().collect::<Vec<_>>(), [2, 3]);
+        assert_eq!((stands.partners(0), stands.partners(1)), ((1, 4), (4, 1)));
+        assert_eq!(*stands.places(), Places { ranks: 5, groups: 3, most: 3, memory: true });
+    }
+
+    /// Ranks 0, 1 and 2 are on one host, 3 and 4 on another, 5 on a third.
+    #[test]
+    fn what_ranks_of_one_host_have_for_each_other_comes_from_that_host_only() {
+        let item = |origin: u32, target: u32| {
+            let mut bytes = [origin.to_le_bytes(), target.to_le_bytes()].concat();
+            bytes.extend(0u64.to_le_bytes());
+            bytes
+        };
+        let taken = |me: usize, leg, from: usize| -> Vec<(u32, u32)> {
+            let stands = stands(&[0, 0, 0, 1, 1, 2], me);
+            let all = (0..7).flat_map(|origin| (0..7).chain([ALL]).map(move |target| (origin, target)));
+            all.filter(|&(origin, target)| {
+                Items::default().take(&stands, None, leg, from, &item(origin, target)).is_some()
+            })
+            .collect()
+        };
+        let to_speaker = [0, 2, 3, 4, 5, ALL].map(|target| (1, target));
+        assert_eq!(taken(0, Leg::ToSpeaker, 1), to_speaker);
+        // From the third host: its items for the first one and for all. What goes on to the second
+        // has come in this round.
+        assert_eq!(
+            taken(0, Leg::Round(0), 5),
+            [(5, 0), (5, 1), (5, 2), (5, 3), (5, 4), (5, ALL)]
+                .into_iter()
+                .filter(|&(_, target)| ![3, 4].contains(&target))
+                .collect::<Vec<_>>()
+        );
+        let from_speaker = taken(2, Leg::FromSpeaker, 0);
+        assert!(from_speaker.iter().all(|&(origin, target)| origin != 2 && (target == 2 || target == ALL)));
+        assert_eq!(from_speaker.len(), 10);
+    }
+
+    #[test]
+    fn notifications_come_as_they_were_sent() {
+        let sent = Notification {
+            word: 0,
+            flags: 10,
+            count: 2,
+            address: INLINE,
+            inline: [Record { head: 1, value: 2 }, Record { head: 3, value: 4 }],
+        };
+        let mut from = Items::default();
+        from.notify(0, 1, &sent);
+        let mut out = Vec::new();
+        from.pass(&apart(2, 0), None, Leg::Round(0), 1, &mut out);
+        let mut to = Items::default();
+        to.take(&apart(2, 1), None, Leg::Round(0), 0, &out).expect("it is for rank 1");
+        to.read_notifications(1).expect("it is a notification");
+        assert_eq!((to.notification(0), to.notification(1)), (Some(&sent), None));
+    }
+
+    #[test]
+    fn what_cannot_come_is_not_taken() {
+        let mut from = Items::default();
+        from.give(0, Some(1), b"abc");
+        let mut out = Vec::new();
+        from.pass(&apart(4, 0), None, Leg::Round(0), 1, &mut out);
+        let take = |me, round, bytes: &[u8]| {
+            Items::default().take(&apart(4, me), None, Leg::Round(round), (me + 4 - (1 << round)) % 4, bytes)
+        };
+        assert!(take(1, 0, &out).is_some());
+        assert!(take(2, 0, &out).is_none(), "it is elsewhere");
+        assert!(take(1, 1, &out).is_none(), "it should have come in the round before");
+        (0..out.len()).filter(|&cut| cut > 0).for_each(|cut| assert!(take(1, 0, &out[..cut]).is_none()));
+        for (at, value) in [(0, 9), (4, 9), (4, 2), (8, 2), (8, 9), (15, 0xff)] {
+            let mut other = out.clone();
+            other[at] = value;
+            assert!(take(1, 0, &other).is_none(), "byte {at} is {value}");
+        }
+        assert!(take(1, 0, &[&out[..], &out[..]].concat()).is_none(), "twice");
+        let mut to = Items::default();
+        to.take(&apart(4, 1), None, Leg::Round(0), 0, &out).expect("it could come");
+        assert_eq!(to.read_notifications(1), Err(0), "three bytes are no notification");
+    }
+
+    /// Items come to rank 5 of 7 in round 1, through rank 3, from ranks that are two or three
+    /// below. Exactly those whose path has these steps are taken, each once.
+    #[test]
+    fn what_is_not_on_its_way_is_not_taken() {
+        let item = |origin: u32, target: u32| {
+            let mut bytes = [origin.to_le_bytes(), target.to_le_bytes()].concat();
+            bytes.extend(0u64.to_le_bytes());
+            bytes
+        };
+        let take =
+            |bytes: &[u8]| Items::default().take(&apart(7, 5), None, Leg::Round(1), 3, bytes).is_some();
+        for origin in 0..7 {
+            for target in (0..7).chain([ALL]) {
+                let all = target == ALL && [2, 3].contains(&origin);
+                let one = [(3, 5), (3, 2), (2, 5)].contains(&(origin, target));
+                assert_eq!(take(&item(origin, target)), all || one, "from {origin} for {target}");
+            }
+        }
+        assert!(take(&[item(3, 2), item(3, 5), item(3, ALL), item(2, 5), item(2, ALL)].concat()));
+        for (first, second) in [((3, 5), (3, 5)), ((3, 5), (3, 2)), ((3, ALL), (3, 5)), ((2, 5), (3, 5))] {
+            let two = [item(first.0, first.1), item(second.0, second.1)].concat();
+            assert!(!take(&two), "{first:?} before {second:?}");
+        }
+    }
+
+    #[test]
+    fn a_digest_shows_each_byte_the_flags_and_the_census() {
+        let bytes: Vec<u8> = (0..29).collect();
+        let whole = digest(1, 7, 3, &bytes);
+        assert_ne!(whole, digest(2, 7, 3, &bytes));
+        assert_ne!(whole, digest(1, 7, 2, &bytes));
+        assert_ne!(whole, digest(1, 6, 3, &bytes));
+        (0..bytes.len()).for_each(|len| assert_ne!(whole, digest(1, 7, 3, &bytes[..len])));
+        for at in 0..bytes.len() {
+            let mut other = bytes.clone();
+            other[at] ^= 4;
+            assert_ne!(whole, digest(1, 7, 3, &other), "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! [`Check`]: how far a world looks for mistakes while it runs, and what its ranks have reported of
+//! them to each other.
+
+use crate::check::state::clock::Clock;
+use fencepost_planner::conflicts::Conflict;
+use fencepost_planner::ir::pattern::Site;
+use fencepost_planner::{Error, ErrorClass};
+use fencepost_transport::bytes::{Reader, Writer};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::panic::Location;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// How far a world looks for mistakes of its program while it runs; see
+/// [`Ranks::check`](crate::Ranks::check).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Check {
+    /// Nothing is checked.
+    #[default]
+    Off,
+    /// The calls of each superstep are compared with its pattern each time, and not only the first
+    /// time on each rank.
+    Calls,
+    /// As `Calls`. In addition, conflicts of operations end in an error that names both lines.
+    Conflicts,
+    /// As `Conflicts`. In addition, stores that have a meaning here and none in MPI end in the same
+    /// error: those of a rank into its part in the epoch of a fence in which others access it, into
+    /// what a post of a window does not expose, or before a run of a prepared superstep in which
+    /// others access the part. Each call that gives the program a window, and each post of a part
+    /// of it, copies this rank's part. The same holds of stores into the section of an operation
+    /// between its call and its fence; each such call copies the section. Between epochs of locks,
+    /// a collective with a root, or a scan, orders no more than it does in MPI, and has one more
+    /// exchange. A standard send waits until its message is taken, as a synchronous one does, so
+    /// the checker finds ranks that would wait for each other without a buffer.
+    Mpi,
+}
+
+impl Check {
+    /// All kinds of checks, each looking further than the one before.
+    #[doc(hidden)]
+    pub const ALL: [Check; 4] = [Check::Off, Check::Calls, Check::Conflicts, Check::Mpi];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Check::Off => "off",
+            Check::Calls => "calls",
+            Check::Conflicts => "conflicts",
+            Check::Mpi => "mpi",
+        }
+    }
+
+    /// Returns whether conflicts are looked for.
+    pub(crate) fn finds_conflicts(self) -> bool {
+        cfg!(feature = "check") && self >= Check::Conflicts
+    }
+
+    /// Returns whether standard sends are complete only when their messages were taken.
+    pub(crate) fn lets_sends_wait(self) -> bool {
+        cfg!(feature = "check") && self == Check::Mpi
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Check {
+    type Err = Error;
+
+    /// Parses a name.
+    ///
+    /// # Errors
+    /// Class `Arg` for any other text, with those allowed. For `mark` and `log`, which were names
+    /// of `conflicts`, it says so.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Check::ALL.into_iter().find(|check| check.name() == text).ok_or_else(|| {
+            let message = match text {
+                "mark" | "log" => {
+                    format!("there is no check `{text}` any more: use `conflicts`, which finds the same")
+                }
+                _ => format!("there is no check `{text}`: it is `off`, `calls`, `conflicts` or `mpi`"),
+            };
+            Error::new(ErrorClass::Arg, message)
+        })
+    }
+}
+
+/// A file to which lines about conflicts are appended.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) path: PathBuf,
+    /// Whether a failure to write it was printed.
+    pub(crate) has_failed: AtomicBool,
+}
+
+impl Report {
+    pub(crate) fn at(path: PathBuf) -> Arc<Self> {
+        Arc::new(Self { path, has_failed: AtomicBool::new(false) })
+    }
+}
+
+/// How a world is checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Checking {
+    pub(crate) check: Check,
+    /// The file to which a line is appended for each conflict, for all ranks of this process.
+    pub(crate) report: Option<Arc<Report>>,
+    /// The number of bytes in which operations under locks are kept, for each part of a window.
+    pub(crate) memory: usize,
+    /// Whether loads are looked for in addition to stores.
+    pub(crate) loads: bool,
+}
+
+impl Checking {
+    /// Returns whether loads are looked for.
+    pub(crate) fn sees_loads(&self) -> bool {
+        cfg!(feature = "check") && self.check == Check::Mpi && self.loads
+    }
+}
+
+/// The number of bytes in which operations under locks are kept for each part of a window, unless
+/// set.
+const MEMORY: usize = 1 << 20;
+
+impl Default for Checking {
+    fn default() -> Self {
+        Self { check: Check::default(), report: None, memory: MEMORY, loads: false }
+    }
+}
+
+/// A world's checks, and what is known of the epoch that is being ended.
+#[derive(Default)]
+pub(crate) struct Checks {
+    pub(crate) checking: RefCell<Checking>,
+    /// Whether conflicts are looked for.
+    on: Cell<bool>,
+    /// The conflicts on elements of this rank, as they are sent to other ranks.
+    found: RefCell<Vec<u8>>,
+    /// The ranks that have sent conflicts, and their bytes.
+    heard: RefCell<Vec<(usize, Vec<u8>)>>,
+    /// What this rank knows to be over.
+    pub(crate) clock: Clock,
+    /// The number of operations of epochs that no fence ends.
+    operations: Cell<usize>,
+    /// The conflicts that this rank has found in such epochs and not yet reported to others, and
+    /// what synchronises their operations.
+    pub(crate) unannounced: RefCell<Vec<(Conflict, Under)>>,
+    /// The lines of this rank, as they are sent to others.
+    sites: RefCell<Vec<(&'static Location<'static>, Site)>>,
+    /// The causes, by their [bits](Blind::bit), for which this rank has reported that it may miss
+    /// conflicts.
+    pub(crate) blind: Cell<u8>,
+}
+
+/// What synchronises the operations that conflict.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Under {
+    /// A fence of all ranks.
+    Fence,
+    /// Posts and starts.
+    Posts,
+    /// Locks.
+    Locks,
+    /// A run of a prepared superstep.
+    Run,
+}
+
+/// Why a rank may miss conflicts that it was asked to find.
+#[derive(Clone, Copy)]
+pub(crate) enum Blind {
+    /// The memory for operations under locks is full.
+    Memory,
+    /// The memory of a window cannot be watched for loads.
+    Loads,
+    /// An operation has a section of another window than its own.
+    Sections,
+}
+
+impl Blind {
+    pub(crate) fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+impl Checks {
+    pub(crate) fn set(&self, checking: Checking) {
+        self.on.set(checking.check.finds_conflicts());
+        *self.checking.borrow_mut() = checking;
+    }
+
+    /// Returns whether conflicts are looked for.
+    #[inline(always)]
+    pub(crate) fn is_on(&self) -> bool {
+        cfg!(feature = "check") && self.on.get()
+    }
+
+    /// Returns the number of the next operation of an epoch that no fence ends.
+    pub(crate) fn next_operation(&self) -> usize {
+        self.operations.replace(self.operations.get() + 1)
+    }
+
+    /// Returns a line of this rank, in the form that is sent to others.
+    pub(crate) fn site(&self, site: &'static Location<'static>) -> Site {
+        /// The most lines that are kept to be found again.
+        const LINES: usize = 64;
+        let sites = &mut *self.sites.borrow_mut();
+        if let Some((_, known)) = sites.iter().rev().find(|(known, _)| std::ptr::eq(*known, site)) {
+            return known.clone();
+        }
+        let kept = Site { file: site.file().into(), line: site.line(), column: site.column() };
+        if sites.len() == LINES {
+            sites.clear();
+        }
+        sites.push((site, kept.clone()));
+        kept
+    }
+
+    /// Begins to end an epoch, in which this rank has `found` these conflicts.
+    pub(crate) fn begin(&self, found: Vec<u8>) {
+        *self.found.borrow_mut() = found;
+        self.heard.borrow_mut().clear();
+    }
+
+    /// Returns what this rank sends to the others about a call that failed: the conflicts that it
+    /// has found, then `said`.
+    pub(crate) fn say(&self, said: &[u8]) -> Vec<u8> {
+        let found = self.found.borrow();
+        let mut bytes = Vec::new();
+        bytes.put_counted(&found);
+        bytes.extend_from_slice(said);
+        bytes
+    }
+
+    /// Takes in what rank `from` has sent about a call that failed: keeps the conflicts that it has
+    /// found, and returns the rest.
+    pub(crate) fn hear<'s>(&self, from: usize, said: &'s [u8]) -> &'s [u8] {
+        let mut said = Reader(said);
+        if let Some(found) = said.counted().filter(|found| !found.is_empty() && self.is_on()) {
+            self.heard.borrow_mut().push((from, found.to_vec()));
+        }
+        said.0
+    }
+
+    /// Takes what was found by each rank, `me` included, by rank.
+    pub(crate) fn take(&self, me: usize) -> Vec<(usize, Vec<u8>)> {
+        let (mut all, found) = (self.heard.take(), self.found.take());
+        if !found.is_empty() {
+            all.push((me, found));
+        }
+        all.sort();
+        all
+    }
+}

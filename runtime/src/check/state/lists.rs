@@ -1,0 +1,514 @@
+//! [`List`]: the calls of a rank for one target since the last fence, each with its line, for a
+//! search for conflicts.
+//!
+//! Lists are kept only while epochs are checked. An access is an entry of one word, or of two:
+//!
+//! ```text
+//! bits  0..40  displacement of the first element, where the datatype begins among the bytes, or the first record
+//! bits 40..45  0 read, 1 written, 2 + operator; 0 for records
+//! bits 45..47  0 one element, 1 a run of the number in the second word, 2 a datatype of as many bytes, 3 as many records
+//! bit  47      it is another access of the operation of the entry before it
+//! bits 48..64  the line, by its place in the list's
+//! ```
+//!
+//! If the target reads the records in place, an operation whose [record](crate::collect::outbox)
+//! expresses all but the line has no entry of its own: one entry represents all such records that
+//! were written since the entry before. For other ranks these entries are [spelt out](List::spell),
+//! and then a list is sent unchanged. A record contains some bits of its line, so the lines of
+//! records are kept once.
+
+use crate::check::state::kinds::{code, kind};
+use crate::check::state::marks::Marks;
+use crate::check::state::records::{kind_of, line_of, plain};
+use crate::check::state::sections::Sections;
+use crate::check::state::touched::Touched;
+use crate::collect::outbox::{DISPLACEMENTS, Head};
+use fencepost_planner::conflicts::access_to_section;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ir::pattern::Kind;
+use fencepost_transport::Record;
+use fencepost_transport::bytes::{Reader, Writer};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::panic::Location;
+
+/// A line of this rank.
+pub(crate) type Line = &'static Location<'static>;
+
+const RUN: u64 = 1 << 45;
+const OF_TYPE: u64 = 2 << 45;
+const FORM: u64 = 3 << 45;
+const SAME: u64 = 1 << 47;
+const SITE: u32 = 48;
+/// The number of lines that a list can distinguish: the last one represents all that follow.
+const SITES: usize = 1 << (64 - SITE);
+
+/// The accesses of one rank to another one, in the order of its calls.
+#[derive(Default)]
+pub(crate) struct List {
+    entries: Vec<u64>,
+    sites: Vec<Line>,
+    /// The place of the line that was added last, since the next call usually has the same line.
+    last: usize,
+    /// The wire forms of datatypes.
+    types: Vec<u8>,
+    /// The number of records, from the first on, that entries represent, or that belong to
+    /// operations with entries.
+    records: usize,
+}
+
+impl List {
+    /// Adds an entry for all records from those before up to `to`.
+    fn add_records(&mut self, to: usize) {
+        if to > self.records {
+            self.entries.extend([FORM | self.records as u64, (to - self.records) as u64]);
+            self.records = to;
+        }
+    }
+
+    /// Replaces each entry that represents some of these `records`, of elements of `size` bytes, by
+    /// one for each operation that is kept only as a record. `lines` are those of the records.
+    pub(crate) fn spell(&mut self, records: &[Record], size: usize, lines: &[(u64, Line)]) {
+        let before = std::mem::take(&mut self.entries);
+        let mut left = &before[..];
+        while let [head, rest @ ..] = left {
+            let two = head & FORM != 0;
+            left = rest.get(usize::from(two)..).unwrap_or_default();
+            if head & FORM != FORM {
+                self.entries.push(*head);
+                self.entries.extend(rest.first().filter(|_| two));
+                continue;
+            }
+            let first = (head & (DISPLACEMENTS - 1)) as usize;
+            let all = records.get(first..first + rest.first().map_or(0, |count| *count as usize));
+            for (_, head) in plain(all.unwrap_or_default(), size) {
+                let line = lines.iter().find(|(bits, _)| *bits == line_of(head));
+                if let (Some(kind), Some((_, site))) = (kind_of(head.code()), line) {
+                    self.add(kind, Touched::Run(head.at(), 1), false, site);
+                }
+            }
+        }
+    }
+
+    /// Adds an access. `same` is whether it belongs to the operation of the access before.
+    #[inline]
+    pub(crate) fn add(&mut self, kind: Kind, touched: Touched<'_>, same: bool, site: Line) {
+        if !self.sites.get(self.last).is_some_and(|last| std::ptr::eq(*last, site)) {
+            self.last = self.place(site);
+        }
+        let head = code(kind) << 40 | if same { SAME } else { 0 } | (self.last as u64) << SITE;
+        let run = match touched {
+            Touched::Run(at, count) => Some((at, count)),
+            Touched::Type(elements) => {
+                elements.as_run().map(|run| (run.start as usize, (run.end - run.start) as usize))
+            }
+        };
+        match (run, touched) {
+            (Some((at, 1)), _) if (at as u64) < DISPLACEMENTS => self.entries.push(head | at as u64),
+            (Some((at, count)), _) if (at as u64) < DISPLACEMENTS => {
+                self.entries.extend([head | RUN | at as u64, count as u64]);
+            }
+            (_, Touched::Run(at, count)) => self.add_type(head, &Datatype::run(at..at + count)),
+            (_, Touched::Type(elements)) => self.add_type(head, elements),
+        }
+    }
+
+    #[cold]
+    fn place(&mut self, site: Line) -> usize {
+        let known = self.sites.iter().position(|known| std::ptr::eq(*known, site));
+        known.unwrap_or_else(|| {
+            if self.sites.len() < SITES {
+                self.sites.push(site);
+            }
+            self.sites.len() - 1
+        })
+    }
+
+    fn add_type(&mut self, head: u64, elements: &Datatype) {
+        let at = self.types.len();
+        elements.encode(&mut self.types);
+        self.entries.extend([head | OF_TYPE | at as u64, (self.types.len() - at) as u64]);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns the lines of its entries.
+    pub(crate) fn sites(&self) -> &[Line] {
+        &self.sites
+    }
+
+    /// Appends the number of words, the number of bytes of datatypes, then the entries and the
+    /// datatypes to `out`.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put([self.entries.len() as u64, self.types.len() as u64]);
+        out.put_all(&self.entries);
+        out.put_all(&self.types);
+    }
+
+    /// Forgets everything; the memory is kept.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.sites.clear();
+        self.types.clear();
+        (self.last, self.records) = (0, 0);
+    }
+}
+
+/// The calls on a window and the marks of its elements, kept if conflicts are looked for.
+#[derive(Default)]
+pub(crate) struct Checked {
+    on: Cell<bool>,
+    lists: RefCell<Lists>,
+    /// The marks of each target's part, made when an operation is called on it.
+    marks: OnceCell<Box<[OnceCell<Marks>]>>,
+    /// The line at which NOPUT was asserted for this epoch.
+    pub(crate) no_put: Cell<Option<&'static Location<'static>>>,
+    /// Whether NOSTORE was asserted at some fence.
+    pub(crate) stores: Cell<bool>,
+    /// A digest of this rank's part at the time when the program got the window back.
+    pub(crate) before: Cell<Option<[u8; 32]>>,
+    /// The line of the call since which the stores of this rank are found by a comparison with
+    /// `part`.
+    pub(crate) since: Cell<Option<&'static Location<'static>>>,
+    /// The bytes of this rank's part after that call.
+    pub(crate) part: RefCell<Vec<u8>>,
+    /// The elements that this rank has loaded since that call, in runs, except those that the
+    /// memory still notes.
+    pub(crate) loaded: RefCell<Vec<Range<usize>>>,
+    /// The sections of operations in this epoch, if stores into them and loads of them are looked
+    /// for.
+    pub(crate) sections: RefCell<Sections>,
+}
+
+/// The lists of one window.
+#[derive(Default)]
+pub(crate) struct Lists {
+    /// The lists by target, as far as they were made.
+    targets: Vec<List>,
+    /// This rank's accesses to its own part of other windows, as sections, by the numbers of these
+    /// windows.
+    sections: BTreeMap<u32, List>,
+    /// The lines of records, each with the bits of it that records contain.
+    lines: Vec<(u64, Line)>,
+}
+
+impl Checked {
+    /// Begins to look for conflicts of the window, which has parts on this number of ranks.
+    pub(crate) fn begin(&self, ranks: usize) {
+        self.on.set(true);
+        self.marks.get_or_init(|| (0..ranks).map(|_| OnceCell::new()).collect());
+    }
+
+    /// Returns the marks of this rank in this epoch on the part of `target`, if it has called
+    /// something there in any epoch.
+    #[inline(always)]
+    pub(crate) fn marks(&self, target: usize) -> Option<&Marks> {
+        if !cfg!(feature = "check") {
+            return None;
+        }
+        self.marks.get()?.get(target)?.get()
+    }
+
+    /// Returns the same marks, and makes them if needed. The part has `len` elements.
+    pub(crate) fn marks_on(&self, target: usize, len: usize) -> Option<&Marks> {
+        let marks = self.marks.get()?.get(target)?;
+        Some(marks.get_or_init(|| Marks::new(len.min(DISPLACEMENTS as usize))))
+    }
+
+    /// Calls `act` with all calls for `target` and with the lines of its records. `records` is the
+    /// number of records that stay for it.
+    pub(crate) fn with_list<R>(
+        &self,
+        target: usize,
+        records: Option<usize>,
+        act: impl FnOnce(&List, &[(u64, Line)]) -> R,
+    ) -> R {
+        let lists = &mut *self.lists.borrow_mut();
+        let list = lists.target(target);
+        if let Some(all) = records {
+            list.add_records(all);
+        }
+        act(&lists.targets[target], &lists.lines)
+    }
+
+    /// Calls `act` with each target that has calls, with these calls and with the lines of their
+    /// records. `records` returns the number of records that stay for one of the `targets`. No call
+    /// follows.
+    pub(crate) fn with_lists(
+        &self,
+        targets: usize,
+        records: impl Fn(usize) -> Option<usize>,
+        mut act: impl FnMut(usize, &mut List, &[(u64, Line)]),
+    ) {
+        let lists = &mut *self.lists.borrow_mut();
+        for target in 0..targets {
+            // Without lines, no record is to be represented by an entry.
+            if let Some(all) = records(target).filter(|&all| all > 0 && !lists.lines.is_empty()) {
+                lists.target(target).add_records(all);
+            }
+            if let Some(list) = lists.targets.get_mut(target).filter(|list| !list.entries.is_empty()) {
+                act(target, list, &lists.lines);
+            }
+        }
+    }
+
+    /// Calls `act` with the accesses to sections of the window with this number, if there are any.
+    pub(crate) fn with_section(&self, window: u32, act: impl FnOnce(&List)) {
+        self.lists.borrow().sections.get(&window).map(act);
+    }
+
+    /// Calls `act` with the accesses to sections of each other window, and the number of the
+    /// window.
+    pub(crate) fn each_section(&self, mut act: impl FnMut(u32, &List)) {
+        self.lists.borrow().sections.iter().for_each(|(window, list)| act(*window, list));
+    }
+
+    /// Returns whether conflicts are looked for.
+    #[inline(always)]
+    pub(crate) fn is_on(&self) -> bool {
+        cfg!(feature = "check") && self.on.get()
+    }
+
+    /// Adds the access of an operation to `target` and, if it has a section, its access to the
+    /// section.
+    ///
+    /// The section is of the window itself, on rank `me`, or of another window with this number.
+    /// The operation has `own` records, which are still to be written. `records` returns the number
+    /// of records before them, for a target whose records stay.
+    pub(crate) fn add(
+        &self,
+        (kind, target, touched): (Kind, usize, Touched<'_>),
+        section: Option<(Option<u32>, Touched<'_>)>,
+        (me, own): (usize, usize),
+        records: impl Fn(usize) -> Option<usize>,
+        site: Line,
+    ) {
+        if touched.is_empty() {
+            return;
+        }
+        let lists = &mut *self.lists.borrow_mut();
+        let list = lists.target(target);
+        if let Some(before) = records(target) {
+            list.add_records(before);
+            list.records = before + own;
+        }
+        list.add(kind, touched, false, site);
+        if let Some((window, section)) = section {
+            let kind = access_to_section(kind);
+            match window {
+                None => {
+                    let list = lists.target(me);
+                    if let Some(before) = records(me).filter(|_| target != me) {
+                        list.add_records(before);
+                    }
+                    list.add(kind, section, target == me, site);
+                }
+                Some(other) => lists.sections.entry(other).or_default().add(kind, section, false, site),
+            }
+        }
+    }
+
+    /// Keeps the line of an operation whose record represents the rest of it.
+    pub(crate) fn add_line(&self, head: Head, site: Line) {
+        let lines = &mut self.lists.borrow_mut().lines;
+        if lines.iter().all(|(bits, _)| *bits != line_of(head)) {
+            lines.push((line_of(head), site));
+        }
+    }
+
+    /// Forgets the elements that this rank had, so later stores are not compared with them.
+    #[inline]
+    pub(crate) fn forget_part(&self) {
+        self.before.set(None);
+        self.since.set(None);
+    }
+
+    /// Makes the next operation for each target take the slow path.
+    #[inline]
+    pub(crate) fn forget_last(&self) {
+        if self.is_on() {
+            self.all_marks().for_each(Marks::forget_last);
+        }
+    }
+
+    /// Forgets the calls.
+    #[inline]
+    pub(crate) fn clear(&self) {
+        if self.is_on() {
+            let lists = &mut *self.lists.borrow_mut();
+            lists.targets.iter_mut().for_each(List::clear);
+            lists.sections.clear();
+            lists.lines.clear();
+            self.sections.borrow_mut().clear();
+            self.all_marks().for_each(Marks::begin);
+        }
+    }
+
+    fn all_marks(&self) -> impl Iterator<Item = &Marks> {
+        self.marks.get().into_iter().flatten().filter_map(OnceCell::get)
+    }
+}
+
+impl Lists {
+    #[inline]
+    fn target(&mut self, target: usize) -> &mut List {
+        if target >= self.targets.len() {
+            self.grow(target);
+        }
+        &mut self.targets[target]
+    }
+
+    #[cold]
+    fn grow(&mut self, target: usize) {
+        self.targets.resize_with(target + 1, List::default);
+    }
+}
+
+/// A list that was sent.
+#[derive(Clone, Copy)]
+pub(crate) struct Sent<'b> {
+    entries: Reader<'b>,
+    types: &'b [u8],
+}
+
+/// An entry of a list that was sent.
+pub(crate) struct Entry<'b> {
+    /// How the entry touches its elements; for records it has no meaning.
+    pub(crate) kind: Kind,
+    /// Whether it is of the same operation as the entry before.
+    pub(crate) same: bool,
+    /// The place of its line.
+    pub(crate) site: usize,
+    pub(crate) what: What<'b>,
+}
+
+/// The elements of an entry.
+#[derive(Clone, Copy)]
+pub(crate) enum What<'b> {
+    /// The first of them, and their number.
+    Run(usize, usize),
+    /// The elements of a datatype, which [`Entry::elements`] decodes.
+    Type(&'b [u8]),
+    /// The elements of records: the first record, and their number.
+    Records(usize, usize),
+}
+
+impl<'b> Sent<'b> {
+    /// Takes a list off the front of `bytes`. Returns `None` if it is not a list.
+    pub(crate) fn decode(bytes: &mut Reader<'b>) -> Option<Self> {
+        let [entries, types]: [u64; 2] = bytes.take()?;
+        let entries = Reader(bytes.bytes(entries.checked_mul(8)?)?);
+        Some(Self { entries, types: bytes.bytes(types)? })
+    }
+
+    /// Returns its entries. For an invalid entry it yields `None`, and nothing after that.
+    #[inline]
+    pub(crate) fn entries(self) -> impl Iterator<Item = Option<Entry<'b>>> {
+        let mut left = self.entries;
+        std::iter::from_fn(move || {
+            let entry = self.entry(left.take()?, &mut left);
+            if entry.is_none() {
+                left = Reader(&[]);
+            }
+            Some(entry)
+        })
+    }
+
+    /// Decodes the entry with this first word, and takes the second one off the front of `left`.
+    #[inline(always)]
+    fn entry(self, head: u64, left: &mut Reader<'b>) -> Option<Entry<'b>> {
+        let at = (head & (DISPLACEMENTS - 1)) as usize;
+        let what = if head & FORM == 0 {
+            What::Run(at, 1)
+        } else {
+            let count = usize::try_from(left.take::<u64>()?).ok()?;
+            let end = at.checked_add(count)?;
+            match head & FORM {
+                RUN => What::Run(at, count),
+                OF_TYPE => What::Type(self.types.get(at..end)?),
+                // No rank has more records than are counted.
+                _ if count <= u32::MAX as usize => What::Records(at, count),
+                _ => return None,
+            }
+        };
+        Some(Entry {
+            kind: kind(head >> 40 & 31)?,
+            same: head & SAME != 0,
+            site: (head >> SITE) as usize,
+            what,
+        })
+    }
+}
+
+impl Entry<'_> {
+    /// Returns its elements; `None` if they are not a datatype, or are those of records.
+    pub(crate) fn elements(&self) -> Option<Datatype> {
+        match self.what {
+            What::Run(at, count) => Some(Datatype::run(at..at + count)),
+            What::Type(mut bytes) => Datatype::decode(&mut bytes).ok().filter(|_| bytes.is_empty()),
+            What::Records(..) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fencepost_planner::element::Op;
+
+    #[test]
+    fn entries_come_as_they_were_added() {
+        let here = [Location::caller(), Location::caller()];
+        let column = Datatype::nest(3, &[(4, 5)], 2).unwrap();
+        let mut list = List::default();
+        list.add(Kind::Put, Touched::Run(7, 9), false, here[0]);
+        list.add(Kind::Get, Touched::Type(&column), true, here[0]);
+        list.add(Kind::Get, Touched::Type(&Datatype::run(5..8)), false, here[1]);
+        Op::ALL.into_iter().for_each(|op| {
+            list.add(Kind::Accumulate(op), Touched::Run(DISPLACEMENTS as usize, 1), false, here[0]);
+        });
+        assert_eq!((list.sites().len(), list.is_empty()), (2, false));
+        let mut out = Vec::new();
+        list.encode(&mut out);
+        out.push(77);
+        let mut bytes = Reader(&out);
+        let sent = Sent::decode(&mut bytes).expect("it is a list");
+        assert_eq!(bytes.0, [77]);
+        let found: Vec<_> = sent
+            .entries()
+            .map(|entry| entry.expect("an entry"))
+            .map(|entry| (entry.kind, entry.same, entry.site, entry.elements().expect("a datatype")))
+            .collect();
+        let mut expected = vec![
+            (Kind::Put, false, 0, Datatype::run(7..16)),
+            (Kind::Get, true, 0, column),
+            (Kind::Get, false, 1, Datatype::run(5..8)),
+        ];
+        let far = DISPLACEMENTS as usize;
+        expected.extend(Op::ALL.map(|op| (Kind::Accumulate(op), false, 0, Datatype::run(far..far + 1))));
+        assert_eq!(found, expected);
+        (0..out.len() - 1).for_each(|len| assert!(Sent::decode(&mut Reader(&out[..len])).is_none()));
+        list.clear();
+        assert!(list.is_empty() && list.sites().is_empty());
+    }
+
+    #[test]
+    fn entries_that_cannot_be_are_none() {
+        let entry = |head: u64, count: u64| {
+            let words = [2, 2, head, count].map(u64::to_ne_bytes).concat();
+            let bytes = [&words[..], &[0, 0]].concat();
+            let sent = Sent::decode(&mut Reader(&bytes)).expect("it is a list");
+            sent.entries().next().flatten().map(|entry| entry.elements().is_some())
+        };
+        assert_eq!((entry(5, 1), entry(5 | RUN, 1)), (Some(true), Some(true)));
+        assert_eq!(entry(5 | RUN, u64::MAX), None, "past all elements");
+        assert_eq!(entry(31 << 40, 1), None, "no operator");
+        assert_eq!(entry(FORM, 1), Some(false), "records");
+        assert_eq!(entry(FORM, u64::MAX), None, "more records than there are");
+        assert_eq!(entry(OF_TYPE, 3), None, "past the datatypes");
+        assert_eq!(entry(OF_TYPE, 2), Some(false), "not a datatype");
+    }
+}

@@ -1,0 +1,67 @@
+//! [`Sending`]: the sends of a rank that their receivers are to answer.
+
+use crate::messages::state::completion::Completion;
+use fencepost_transport::Lost;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::panic::Location;
+use std::rc::Rc;
+
+/// A send that its receiver is to answer.
+pub(crate) struct Sent {
+    pub(crate) to: usize,
+    pub(crate) tag: u32,
+    pub(crate) number: u64,
+    /// The number of bytes that it takes of the buffer of buffered sends.
+    pub(crate) buffered: Option<usize>,
+    /// Whether only a buffer, which it must not use, would complete it before its message is taken.
+    pub(crate) needs_buffer: bool,
+    /// The line that began it.
+    pub(crate) site: &'static Location<'static>,
+    /// Whether its message was taken, or it has failed.
+    pub(crate) completion: Completion,
+    /// Why it has failed, if it has.
+    pub(crate) lost: RefCell<Option<Lost>>,
+}
+
+/// Sends by their receivers and numbers.
+#[derive(Default)]
+pub(crate) struct Sending {
+    all: BTreeMap<(usize, u64), Rc<Sent>>,
+    /// The number of sends that wait only because of a check: their messages have been sent, and
+    /// count against what their receivers keep.
+    saved: usize,
+}
+
+impl Sending {
+    pub(crate) fn insert(&mut self, sent: &Rc<Sent>) {
+        self.saved += usize::from(sent.needs_buffer);
+        self.all.insert((sent.to, sent.number), sent.clone());
+    }
+
+    pub(crate) fn remove(&mut self, to: usize, number: u64) -> Option<Rc<Sent>> {
+        let sent = self.all.remove(&(to, number))?;
+        self.saved -= usize::from(sent.needs_buffer);
+        Some(sent)
+    }
+
+    /// Takes the sends to this rank, except those that are buffered.
+    pub(crate) fn take_unbuffered(&mut self, to: usize) -> Vec<Rc<Sent>> {
+        let wanted = self.all.range((to, 0)..=(to, u64::MAX)).filter(|(_, sent)| sent.buffered.is_none());
+        let numbers: Vec<u64> = wanted.map(|((_, number), _)| *number).collect();
+        numbers.into_iter().filter_map(|number| self.remove(to, number)).collect()
+    }
+
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Sent> {
+        self.all.values().map(|sent| &**sent)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Returns the number of sends that would wait unchecked, too.
+    pub(crate) fn unsaved(&self) -> usize {
+        self.all.len() - self.saved
+    }
+}

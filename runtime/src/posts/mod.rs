@@ -1,0 +1,240 @@
+//! Posts and starts: some ranks access windows of others, while the remaining ranks call nothing.
+//!
+//! All communication between ranks is frames, on two ports of the window. A post is a frame from
+//! the target to each source, and contains what it exposes. An access that has ended is a frame
+//! from the origin to each target. It contains the puts and accumulates with their elements, or the
+//! reason why there are none. The n-th post and the n-th access of a pair belong to each other,
+//! because the frames of a pair and a port are in order, and a rank ends its accesses to another
+//! rank in the order of their starts.
+//!
+//! Where memory is reached, two things are written in the
+//! [`PairLines`](fencepost_transport::PairLines) of the pair instead of a frame, if the peer
+//! already knows the file of their source line: a post of the whole window, and an access of at
+//! most two records. Both have their numbers, and a rank looks for the number that it expects in
+//! the lines and in the frames, so those of a pair stay in order. The documentation of `PairLines`
+//! explains why no line is written while another rank reads it. It assumes that:
+//!
+//! - an access is sent when the post before the one that it belongs to has been taken (16), and
+//!   that post came after the wait for the access before;
+//! - a post is written if the last access of its source was not dropped: then that source had taken
+//!   the post before the one that the access belongs to. After a dropped access the post is a
+//!   frame.
+//!
+//! The protocol:
+//!
+//! - M is the window at its post, in place. Nobody writes it before the wait, which applies what
+//!   the sources have sent. An origin that gets waits for the post first, reads, and sends its
+//!   access afterwards. So once the frames of all sources have come, nobody reads M any more, and
+//!   no other wait is needed. Where memory is not reached, the target's attendant reads M instead,
+//!   as long as the exposure is in its list, and answers.
+//! - `wait` polls the access of each source, and releases none before all have come and were
+//!   judged. Then it applies them by source, ascending, by the kernels of fences. So an exposure is
+//!   applied whole or not at all, and its bits are the same wherever it is.
+//! - `complete` first waits for all posts that it needs, and sends nothing before: a target sees
+//!   only the end of an access.
+//! - Elements are read in place from where they were collected, and their memory is used again once
+//!   the target has released the frame. At most one access of a pair is queued, not counting
+//!   dropped ones, which have no elements.
+//! - An operation on elements that are not exposed is found at both ends. If the origin knows the
+//!   post when it completes, the origin finds it and sends the error in its frame. Otherwise the
+//!   target finds it, and the origin does when the post comes, which the next `complete` of the
+//!   pair waits for.
+//!
+//! When the world ends while a window is exposed, others may be reading the window. `wait` then
+//! ends the world for all, so that nobody begins to read, and returns the window when nobody reads
+//! it any more.
+
+mod access;
+mod exposure;
+mod frames;
+mod gets;
+pub(crate) mod state;
+
+pub(crate) use access::{awaited_target, complete, drop_access, start};
+pub(crate) use exposure::{awaited_source, post, test, wait};
+
+use crate::check::exposures;
+use crate::collect::lent::Lent;
+use crate::posts::state::exchange::{Exchange, Ports, Post, Target};
+use crate::state::call::Call;
+use crate::state::window::WindowCore;
+use crate::state::world::WorldCore;
+use fencepost_planner::{ErrorClass, Result};
+use fencepost_transport::{
+    COPIED, Cause, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost, Port, Topology, Until,
+};
+use std::panic::Location;
+
+type Site = &'static Location<'static>;
+
+impl WindowCore {
+    /// Checks that the window may be posted or accessed: nothing is collected on it for a fence,
+    /// and no calls are compared with a plan.
+    #[inline(always)]
+    fn is_free(&self, what: &str, site: Site) -> Result<()> {
+        self.world.alive()?;
+        // An open window has nothing collected, and cannot have.
+        let is_pending = !self.is_open() && self.is_pending();
+        if self.matching.borrow().is_none() && !is_pending && !self.world.is_named_elsewhere(self.key) {
+            return Ok(());
+        }
+        self.is_not_free(what, site)
+    }
+
+    #[cold]
+    fn is_not_free(&self, what: &str, site: Site) -> Result<()> {
+        let refuse = |why: String| Err(self.error(ErrorClass::RmaSync, why, site));
+        if self.matching.borrow().is_some() {
+            let why = format!(
+                "window {} takes part in a prepared superstep that is running, and cannot be {what} in it: end the superstep first",
+                self.key.window
+            );
+            return refuse(why);
+        }
+        refuse(format!(
+            "operations on window {} wait for a fence of this rank, and the window cannot be {what} before: fence it first",
+            self.key.window
+        ))
+    }
+}
+
+/// Ends the world because this rank is about to wait for a call of its own, which nobody makes
+/// while it waits (16), and returns the reason.
+///
+/// If the world has already ended, returns the reason for that.
+#[cold]
+fn waits_for_itself(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    call: &Call,
+    what: std::fmt::Arguments<'_>,
+) -> Lost {
+    let world = &window.world;
+    let rank = world.rank;
+    if let Some(lost) = endpoint.lost(rank) {
+        return lost;
+    }
+    let call = call.describe(&[window]);
+    let what = format!("deadlock: rank {rank} waits for rank {rank} in {call}, {what}");
+    world.call_sites.end(ErrorClass::RmaSync);
+    endpoint.end(Cause { rank, what: what.clone() });
+    Lost { rank, how: Loss::Ended(what) }
+}
+
+/// Posts a frame with a copy of these bytes.
+///
+/// It is no error here if the target has left: a rank that waits for it is notified.
+fn send(
+    world: &WorldCore,
+    endpoint: &mut Endpoint,
+    (to, port): (usize, Port),
+    header: Header,
+    bytes: &[u8],
+    frames: &mut u64,
+) -> Result<(), Lost> {
+    let kept = if bytes.len() <= COPIED || !endpoint.reaches(to) {
+        None
+    } else {
+        let kept = endpoint.memory().any(bytes.len()).map_err(|error| {
+            let (rank, bytes) = (world.rank, bytes.len());
+            let what = format!("rank {rank} has no memory for {bytes} bytes of a frame: {error}");
+            Lost { rank, how: Loss::Ended(what) }
+        })?;
+        // SAFETY: `kept` has `bytes.len()` bytes, and nobody else knows of them yet.
+        unsafe { kept.base().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Some(kept)
+    };
+    let payload = kept.as_ref().map_or(bytes.as_ptr(), |kept| kept.base().cast_const());
+    // SAFETY: memory that is reached, and is not copied, does not change until the frame was
+    // released: `keep` below sees to that.
+    let posted = unsafe { endpoint.post_copy(to, port, Frame { header, payload, len: bytes.len() }) };
+    match posted {
+        Ok(()) => {
+            if let Some(kept) = kept {
+                endpoint.keep(vec![kept], Until::Released { to, port, frame: *frames });
+            }
+            *frames += 1;
+            Ok(())
+        }
+        Err(Lost { how: Loss::Left(_), .. }) => Ok(()),
+        Err(lost) => Err(lost),
+    }
+}
+
+/// Takes in the posts of `rank` that have come in frames, if it is the target of an access whose
+/// post has not been seen.
+///
+/// Posts come in frames if they expose a part of a window, or expose it to gets only, for example.
+/// It is no error here if `rank` has left, since nothing is waited for.
+fn look_early(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    exchange: &mut Exchange,
+    rank: usize,
+    ports: Ports,
+) -> Result<(), Lost> {
+    let to = exchange.to.get_mut(rank).filter(|to| to.posts < to.starts && rank != window.world.rank);
+    let looked = to.map_or(Ok(()), |to| take_frames(window, endpoint, rank, to, ports));
+    looked.or_else(|lost| if matches!(lost.how, Loss::Left(_)) { Ok(()) } else { Err(lost) })
+}
+
+/// Takes in the posts of `target` that have come in lines and in frames.
+#[inline]
+fn look(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    target: usize,
+    about: &mut Target,
+    ports: Ports,
+) -> Result<(), Lost> {
+    take_lines(endpoint, target, about, ports, u64::MAX);
+    let taken = take_frames(window, endpoint, target, about, ports);
+    if taken.is_err() {
+        // Lines that the target wrote before it left are visible now.
+        take_lines(endpoint, target, about, ports, u64::MAX);
+    }
+    taken
+}
+
+/// Takes in the posts of `target` that have come in lines and directly follow those already taken,
+/// until `until` posts have been taken.
+#[inline(always)]
+fn take_lines(endpoint: &mut Endpoint, target: usize, about: &mut Target, ports: Ports, until: u64) {
+    while about.posts < until {
+        let lines = about.lines.read(endpoint, target, ports.accesses);
+        let Some(word) = lines.and_then(|lines| lines.posted(about.posts)) else { return };
+        let Some(line) = frames::line_of_post(word, &about.names) else { return };
+        about.take(target, Post { lent: Lent::Whole, line });
+    }
+}
+
+/// Takes in the posts of `target` that have come in frames, and the posts in lines that precede one
+/// of these.
+fn take_frames(
+    window: &WindowCore,
+    endpoint: &mut Endpoint,
+    target: usize,
+    about: &mut Target,
+    ports: Ports,
+) -> Result<(), Lost> {
+    while let Some(frame) = endpoint.poll(target, ports.posts)? {
+        if let Some(taken) = exposures::take_in(&window.world, &frame) {
+            endpoint.release(target, ports.posts);
+            taken.map_err(|wrong| window.world.refuse(endpoint, target, wrong))?;
+            continue;
+        }
+        if frames::number(&frame.header) != about.posts as u32 {
+            // The lines were written before the frame was posted.
+            take_lines(endpoint, target, about, ports, u64::MAX);
+        }
+        let expected = frames::number(&frame.header) == about.posts as u32;
+        let len = window.peers[target].len;
+        let post = frames::post_of(&frame, len, &mut about.names, &mut about.lent).filter(|_| expected);
+        endpoint.release(target, ports.posts);
+        let Some(post) = post else {
+            return Err(window.world.refuse(endpoint, target, "it sent a post that no rank sends"));
+        };
+        about.take(target, post);
+    }
+    Ok(())
+}

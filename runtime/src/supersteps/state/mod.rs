@@ -1,0 +1,352 @@
+//! [`Supersteps`]: which supersteps a rank is in, and what is known of them.
+
+pub(crate) mod schedule_cache;
+
+use crate::collect::ticket::Slot;
+use crate::state::assertions::Assertions;
+use crate::state::call::Call;
+use crate::state::window::WindowCore;
+use crate::state::windows::{Few, Held, held};
+use crate::state::world::WorldCore;
+use fencepost_planner::datatype::Datatype;
+use fencepost_planner::ids::WindowId;
+use fencepost_planner::ir::pattern::{Kind, Local, Mode, Pattern, Sync};
+use fencepost_planner::{Error, Result};
+use fencepost_transport::Endpoint;
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
+use std::rc::Rc;
+use std::sync::OnceLock;
+
+/// The plans of a prepared superstep, epoch by epoch, as fences call them.
+pub(crate) trait Plans {
+    /// Returns how the plans synchronise.
+    fn sync(&self) -> Sync;
+
+    /// Checks that a run may begin.
+    ///
+    /// # Errors
+    /// `PROC_FAILED`, or `RMA_SYNC` if a run is begun and not finished: nothing was changed.
+    fn admits(&self, call: &Call) -> Result<()>;
+
+    /// Begins the body: its calls on `windows` are matched.
+    fn begin(&self, windows: &[&WindowCore], call: &Call) -> Result<()>;
+
+    /// Ends an epoch with its fence: runs its plan, if all its calls were made.
+    fn fence(&self, world: &WorldCore, fenced: &[&WindowCore], entered: &Held, call: &Call) -> Result<()>;
+
+    /// Ends the body, after `fences` or with a fence of all its windows.
+    fn end(
+        &self,
+        windows: &[&WindowCore],
+        entered: &Held,
+        fences: bool,
+        call: &Call,
+        result: Result<()>,
+    ) -> Result<()>;
+
+    /// Abandons a body that has not reached its last fence because of `error`. Ends the world,
+    /// unless it has ended.
+    fn abandon(&self, entered: &Held, error: &Error);
+}
+
+/// A run that a rank has begun and not finished, of whichever plan.
+pub(crate) trait InFlight {
+    /// Advances the run as far as that is possible without waiting. Errors are reported where the
+    /// run is finished.
+    fn advance(&self, endpoint: &mut Endpoint);
+
+    /// Returns whether steps of it are left.
+    fn is_open(&self) -> bool;
+
+    /// Returns the line that began it.
+    fn site(&self) -> &'static Location<'static>;
+}
+
+/// The plan of one epoch, with which calls on windows are matched.
+pub(crate) trait Planned {
+    /// Matches a call, which must be the next one of the plan.
+    fn call(
+        &self,
+        window: (&WindowCore, WindowId),
+        asked: Asked<'_>,
+        site: &'static Location<'static>,
+    ) -> Result<()>;
+}
+
+/// A call of a body that is matched with a plan.
+pub(crate) struct Asked<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) target: Option<usize>,
+    pub(crate) remote: Datatype,
+    pub(crate) local: Local,
+    pub(crate) slice: &'a [u8],
+    pub(crate) landing: Option<Slot>,
+}
+
+/// The epoch that one fence ends: its windows, and the operations on them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordedEpoch {
+    /// The windows that are fenced.
+    pub windows: Vec<WindowId>,
+    /// The calls, in program order.
+    pub pattern: Pattern,
+}
+
+/// The properties of a superstep that are known from its text.
+#[derive(Debug)]
+pub struct Superstep {
+    /// The name of the function.
+    pub name: &'static str,
+    /// The module of the function.
+    pub module: &'static str,
+    /// The file of the function, as the compiler names it.
+    pub file: &'static str,
+    /// The line of the function's name.
+    pub line: u32,
+    /// The column of the function's name.
+    pub column: u32,
+    /// Whether its body has fences of its own; otherwise it ends in one of all its windows.
+    pub fences: bool,
+    /// Whether its body begins with a fence that orders nothing and is left out. NOSUCCEED of the
+    /// fence before ends there.
+    pub opens: bool,
+    /// The mode that operations without one of their own prefer in it.
+    pub mode: Option<Mode>,
+    /// How it synchronises if it is prepared.
+    pub sync: Sync,
+    /// The reason why it cannot be compiled ahead, with the line; `None` if it can.
+    pub dynamic: Option<&'static str>,
+    /// Its hash and its number.
+    pub known: Known,
+}
+
+/// The hash and the number of a superstep, found at its first call and not again.
+#[derive(Debug, Default)]
+pub struct Known(pub(crate) OnceLock<(u64, usize)>);
+
+impl Known {
+    /// Returns a value that knows nothing yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+}
+
+/// The supersteps that a rank of a world is in, and those that it has been in.
+#[derive(Default)]
+pub(crate) struct Supersteps {
+    pub(crate) running: RefCell<Stack>,
+    /// The windows with which they were entered, one after another.
+    pub(crate) entered: RefCell<Vec<Rc<WindowCore>>>,
+    /// Whether a superstep's claim has been compared, by number.
+    pub(crate) compared: RefCell<Vec<bool>>,
+    /// The plans of the next superstep that is entered, if it is prepared.
+    pub(crate) bound: RefCell<Option<Rc<dyn Plans>>>,
+    /// Whether each execution is compared, not only the first.
+    pub(crate) check: Cell<bool>,
+}
+
+/// The supersteps that a rank is in, the outermost first. Slots are reused: entering a superstep
+/// overwrites an old entry instead of allocating.
+#[derive(Default)]
+pub(crate) struct Stack {
+    places: Vec<Running>,
+    depth: usize,
+}
+
+impl Stack {
+    /// Pushes a superstep, with no modes, no claim and no plans yet. Returns how many there were,
+    /// and its entry.
+    #[inline(always)]
+    pub(crate) fn push(
+        &mut self,
+        superstep: &'static Superstep,
+        hash: u64,
+        site: &'static Location<'static>,
+        windows: usize,
+    ) -> (usize, &mut Running) {
+        let depth = self.depth;
+        if depth == self.places.len() {
+            self.places.push(Running::of(superstep, site));
+        }
+        self.depth += 1;
+        let place = &mut self.places[depth];
+        (place.superstep, place.hash, place.site, place.windows) = (superstep, hash, site, windows);
+        (place.next, place.failed, place.ended) = (0, false, false);
+        (depth, place)
+    }
+
+    /// Returns the innermost superstep.
+    #[inline]
+    pub(crate) fn last(&self) -> Option<&Running> {
+        self.places.get(self.depth.wrapping_sub(1))
+    }
+
+    /// Returns the innermost superstep.
+    #[inline]
+    pub(crate) fn last_mut(&mut self) -> Option<&mut Running> {
+        self.places.get_mut(self.depth.wrapping_sub(1))
+    }
+
+    /// Returns the superstep inside `depth` others.
+    #[inline]
+    pub(crate) fn at(&mut self, depth: usize) -> &mut Running {
+        &mut self.places[..self.depth][depth]
+    }
+
+    /// Removes all but the `depth` outermost supersteps.
+    #[inline]
+    pub(crate) fn truncate(&mut self, depth: usize) {
+        while self.depth > depth {
+            self.depth -= 1;
+            let place = &mut self.places[self.depth];
+            if place.special.is_some() {
+                place.special = None;
+            }
+        }
+    }
+}
+
+/// A superstep that a rank is in.
+pub(crate) struct Running {
+    /// The hash of its call.
+    pub(crate) hash: u64,
+    /// The line that called it.
+    pub(crate) site: &'static Location<'static>,
+    pub(crate) superstep: &'static Superstep,
+    /// The index of the first window that it was entered with.
+    pub(crate) windows: usize,
+    /// The data that most supersteps do not have.
+    pub(crate) special: Option<Special>,
+    /// The next epoch of the claim.
+    pub(crate) next: usize,
+    /// Whether the last exchange made in it failed: every rank knows then.
+    pub(crate) failed: bool,
+    /// Whether its last fence is behind it.
+    pub(crate) ended: bool,
+}
+
+/// The data of a superstep that is prepared, has a mode of its own, or is compared with its
+/// pattern.
+pub(crate) struct Special {
+    /// The modes that its windows preferred before, if it has one of its own.
+    pub(crate) modes: Option<Few<Mode>>,
+    pub(crate) claim: Option<Rc<[RecordedEpoch]>>,
+    /// Its plans, if it is prepared.
+    pub(crate) matched: Option<Rc<dyn Plans>>,
+}
+
+impl Running {
+    /// Returns whether calls in it are matched with plans, or will be compared.
+    #[inline]
+    fn follows(&self) -> bool {
+        self.special.as_ref().is_some_and(|special| special.matched.is_some() || special.claim.is_some())
+    }
+
+    /// Returns what its calls must be, if they will be compared.
+    pub(crate) fn claim(&self) -> Option<&Rc<[RecordedEpoch]>> {
+        self.special.as_ref()?.claim.as_ref()
+    }
+
+    /// Returns its plans, if it is prepared.
+    #[inline]
+    pub(crate) fn matched(&self) -> Option<&Rc<dyn Plans>> {
+        self.special.as_ref()?.matched.as_ref()
+    }
+
+    #[cold]
+    fn of(superstep: &'static Superstep, site: &'static Location<'static>) -> Self {
+        let (hash, windows, next, failed, ended) = (0, 0, 0, false, false);
+        Self { hash, site, superstep, windows, special: None, next, failed, ended }
+    }
+
+    /// Returns the call with which it was entered.
+    #[inline]
+    pub(crate) fn call(&self) -> Call {
+        Call {
+            hash: self.hash,
+            name: Some(self.superstep.name),
+            asserted: Assertions::NONE,
+            arguments: None,
+            site: self.site,
+        }
+    }
+}
+
+impl Supersteps {
+    /// Returns whether the rank is in a superstep.
+    #[inline]
+    pub(crate) fn is_any_running(&self) -> bool {
+        self.running.borrow().last().is_some()
+    }
+
+    /// Returns whether the rank is in a superstep, and whether that one [follows](Self::follows).
+    #[inline(always)]
+    pub(crate) fn around(&self) -> (bool, bool) {
+        let running = self.running.borrow();
+        let running = running.last();
+        (running.is_some(), running.is_some_and(Running::follows))
+    }
+
+    /// Returns the call that a fence makes. The superstep around the fence decides its name and
+    /// hash.
+    pub(crate) fn call(&self, call: &Call) -> Call {
+        match self.running.borrow().last() {
+            Some(running) if call.name.is_none() => {
+                Call { hash: running.hash ^ call.hash, name: Some(running.superstep.name), ..*call }
+            }
+            _ => *call,
+        }
+    }
+
+    /// Returns why the superstep around a fence cannot be compiled ahead.
+    pub(crate) fn dynamic(&self) -> Option<&'static str> {
+        self.running.borrow().last()?.superstep.dynamic
+    }
+
+    /// Returns the plans of the superstep around a fence of `windows`, and the windows with which
+    /// it was entered, if it is prepared and takes part with any of them.
+    pub(crate) fn matched(&self, windows: &[&WindowCore]) -> Option<(Rc<dyn Plans>, Held)> {
+        let running = self.running.borrow();
+        let running = running.last()?;
+        let matched = running.matched()?;
+        let entered = &self.entered.borrow()[running.windows..];
+        let takes_part = |window: &&WindowCore| entered.iter().any(|own| own.key == window.key);
+        windows.iter().any(takes_part).then(|| (matched.clone(), held(entered)))
+    }
+
+    /// Sets whether each execution is compared with its pattern, or only the first.
+    pub(crate) fn check(&self, each: bool) {
+        self.check.set(each);
+    }
+
+    /// Returns whether each execution is compared.
+    pub(crate) fn checks(&self) -> bool {
+        self.check.get()
+    }
+
+    /// Returns whether the calls that are being made will be compared before anything moves.
+    pub(crate) fn comparing(&self) -> bool {
+        self.running.borrow().last().is_some_and(|running| running.claim().is_some())
+    }
+
+    /// Returns whether calls in the superstep around a fence are matched with plans, or will be
+    /// compared.
+    #[inline]
+    pub(crate) fn follows(&self) -> bool {
+        self.running.borrow().last().is_some_and(Running::follows)
+    }
+
+    /// Keeps whether an exchange failed, for the superstep in which it was made.
+    pub(crate) fn fenced(&self, failed: bool) {
+        if let Some(running) = self.running.borrow_mut().last_mut() {
+            running.failed = failed;
+        }
+    }
+
+    /// Returns whether the last exchange in the superstep around this call failed.
+    pub(crate) fn failed(&self) -> bool {
+        self.running.borrow().last().is_some_and(|running| running.failed)
+    }
+}
