@@ -19,6 +19,8 @@ mod census;
 mod check;
 mod collect;
 #[cfg(not(loom))]
+mod collectives;
+#[cfg(not(loom))]
 mod fence;
 mod kernel;
 #[cfg(not(loom))]

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 /// Public functions that may fail without the attribute, and why.
-pub const WITHOUT_LINES: [(&str, &str); 17] = [
+pub const WITHOUT_LINES: [(&str, &str); 16] = [
     ("run", "all ranks are started and joined in it: its errors name what failed in a rank"),
     ("collect", "as `run`"),
     ("launch", "its errors are of the environment"),
@@ -21,7 +21,6 @@ pub const WITHOUT_LINES: [(&str, &str); 17] = [
     ("leave", "called by the macro, of a superstep whose line is known"),
     ("bind", "called by the macro, before the superstep is entered at its line"),
     ("bind_half", "as `bind`"),
-    ("site", "asks for no line but that of the run, if one was begun"),
     ("drop", "has no caller"),
 ];
 

@@ -14,7 +14,8 @@ use crate::posts;
 use crate::posts::state::batch::Collected;
 use crate::posts::state::exchange::Opened;
 use crate::state::call::Call;
-use crate::state::window::{Window, WindowCore};
+use crate::state::window::Window;
+use crate::state::window_core::WindowCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::Op;
 use fencepost_planner::ir::pattern::{Kind, Mode};
@@ -213,7 +214,7 @@ impl<T: Element> Access<T> {
             SourceData::Part(bytes, elements) => {
                 let packed = core.packed(bytes, &elements, site)?;
                 let sent = self.sent(SourceData::Slice(&packed), operation);
-                core.packed.set(packed);
+                core.filling.packed.set(packed);
                 return sent;
             }
             SourceData::Section(..) => {

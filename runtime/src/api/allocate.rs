@@ -5,21 +5,21 @@ use crate::api::refused::Refused;
 use crate::check;
 use crate::check::state::lists::Checked;
 use crate::collect::fast_path::FastPath;
-use crate::collect::log::LogWriter;
+use crate::collect::filling::Filling;
 use crate::collect::operation::WindowKey;
-use crate::collect::pending::{Asking, Pending};
 use crate::collect::region::Region;
 use crate::fence;
-use crate::fence::state::remembered::Remembered;
+use crate::fence::state::FenceOfWindow;
 use crate::kernel::element::{Element, code_of, element_type, kind_of_code};
 use crate::locks::state::hints::Hints;
-use crate::posts::state::exchange::Ports;
+use crate::posts::state::PostsOfWindow;
 use crate::posts::state::ports;
 use crate::state::attributes::Attributes;
 use crate::state::call::{Call, codes};
 use crate::state::handler::Handler;
 use crate::state::registry::Attempt;
-use crate::state::window::{Peer, Window, WindowCore};
+use crate::state::window::Window;
+use crate::state::window_core::{Collecting, EpochLines, Peer, Peers, WindowCore};
 use crate::state::world::{World, WorldCore};
 use bytemuck::{CheckedBitPattern, NoUninit};
 use fencepost_planner::adaptive::run_bytes;
@@ -102,7 +102,7 @@ impl World {
     /// checks.
     fn handed<T: Element>(&self, window: Window<T>) -> Window<T> {
         window.on_error(self.core().handler.get());
-        window.core().begin_checks(window.core().since.get());
+        window.core().begin_checks(window.core().lines.since.get());
         window
     }
 
@@ -121,7 +121,7 @@ impl WindowCore {
         }
         if !self.checked.is_on() {
             self.checked.begin(self.peers.len());
-            self.observed.set(true);
+            self.collecting.observed.set(true);
             self.allow(true);
         }
         check::begins(self, site);
@@ -180,7 +180,7 @@ fn filled<T: Element>(
 
 /// Allocates memory for `len` elements.
 fn region_of<T: Element>(len: usize, core: &WorldCore, memory: &Memory) -> io::Result<Region> {
-    Region::new(bytes_of::<T>(len)?, core.made.get(), core.size, memory)
+    Region::new(bytes_of::<T>(len)?, core.calls.made.get(), core.size, memory)
 }
 
 /// Allocates memory for `len` elements that the program will access. Its loads can be watched if
@@ -189,7 +189,7 @@ fn lent_region<T: Element>(len: usize, core: &WorldCore, memory: &Memory) -> io:
     if !core.checks.checking.borrow().sees_loads() {
         return region_of::<T>(len, core, memory);
     }
-    Region::watchable(bytes_of::<T>(len)?, size_of::<T>(), (core.made.get(), core.size), memory)
+    Region::watchable(bytes_of::<T>(len)?, size_of::<T>(), (core.calls.made.get(), core.size), memory)
 }
 
 fn bytes_of<T: Element>(len: usize) -> io::Result<usize> {
@@ -232,13 +232,13 @@ fn made(
     let attempt = (core.id, core.calls.position(), number);
     let mine = described(len, kind, &region);
     let region = region.ok();
-    if let Some(region) = region.as_ref().filter(|_| core.shares_all) {
+    if let Some(region) = region.as_ref().filter(|_| core.reach.shares_all) {
         core.registry.give(attempt, core.rank, core.size, region.clone());
     }
     let call = Call { hash: call.hash ^ codes::MAKES_WINDOW ^ u64::from(number) << 8, ..*call };
     // The window is known from here on: ranks that leave this call sooner may send it operations at
     // once.
-    core.windows.borrow_mut().insert(number, (len, kind.element));
+    core.windows.add(number, (len, kind.element));
     let unmade = Unmade(core, number);
     let all = match core.meet(&call, &mine) {
         Ok(all) => all,
@@ -247,7 +247,7 @@ fn made(
             return Err(error);
         }
     };
-    core.made.set(number + 1);
+    core.calls.made.set(number + 1);
     let regions = core.registry.take(attempt);
     let mut peers = Vec::with_capacity(core.size);
     for (rank, bytes) in all.iter().enumerate() {
@@ -261,7 +261,7 @@ fn made(
     let made = Rc::new(window_core(core, number, kind, region, peers, call.site));
     made.allow(true);
     made.fill(0);
-    core.collects(&made);
+    core.windows.collects(&made);
     Ok(made)
 }
 
@@ -345,7 +345,7 @@ fn peer(
             ),
         );
     }
-    if core.shares_all && region.is_none() {
+    if core.reach.shares_all && region.is_none() {
         return error(ErrorClass::Intern, format!("rank {rank}'s part of the window was not handed over"));
     }
     let reached = rank == core.rank || core.endpoint.borrow().reaches(rank);
@@ -368,37 +368,20 @@ fn window_core(
         element,
         world: core.clone(),
         region,
-        peers,
-        set: Cell::new(0),
-        elements: Cell::new(false),
-        of_other: Cell::new(None),
-        plain: Cell::new(true),
-        few: run_bytes(&core.machine) / element.size.max(1) as usize,
-        packed: Cell::default(),
-        pending: RefCell::new(Pending::default()),
-        getting: LogWriter::default(),
-        asking: Asking::nobody(key.window),
-        mode: Cell::new(core.mode.get()),
-        apply: fence::apply_to(element),
-        short: Cell::new(true),
-        reopens: Cell::new(false),
+        peers: Peers::new(peers, !core.reach.shares_all, !core.reach.is_all),
+        collecting: Collecting::new(core.reports.explains.get()),
+        filling: Filling::new(
+            key.window,
+            run_bytes(&core.machine) / element.size.max(1) as usize,
+            fence::apply_to(element),
+        ),
         fast_paths: (0..core.size).map(|_| FastPath::default()).collect(),
-        closed: Cell::new(false),
-        matching: RefCell::new(None),
-        apart: !core.shares_all,
-        far: !core.reaches_all,
-        remembered: RefCell::new(Remembered::new(core.size)),
-        history: RefCell::default(),
+        fence: FenceOfWindow::new(core.size, core.choices.mode.get()),
         notes: RefCell::default(),
         checked: Checked::default(),
-        observed: Cell::new(core.explains.get()),
+        posts: PostsOfWindow::new(key.window),
         handler: Handler::default(),
-        posted: Cell::new(false),
-        accesses: Cell::new(0),
-        exchange: RefCell::default(),
-        known_ports: Ports::of(key.window).ok(),
-        since: Cell::new(site),
-        first: Cell::new(None),
+        lines: EpochLines { since: Cell::new(site), first: Cell::new(None) },
         hints,
         attributes: Attributes::default(),
     }
@@ -411,7 +394,7 @@ fn unmake(core: &WorldCore, attempt: Attempt, region: Option<Arc<Region>>) {
     if core.alive().is_ok() {
         return core.registry.withdraw(attempt); // all ranks have seen the same error
     }
-    if core.shares_all {
+    if core.reach.shares_all {
         return;
     }
     let endpoint = &mut *core.endpoint.borrow_mut();
@@ -427,7 +410,7 @@ impl Drop for Unmade<'_> {
     fn drop(&mut self) {
         let Self(world, number) = *self;
         world.forget_window(WindowKey { world: world.id, window: number });
-        if world.made.get() > number
+        if world.calls.made.get() > number
             && let Ok(mut endpoint) = world.endpoint.try_borrow_mut()
         {
             ports::close(number, None, &mut endpoint); // the number is used up

@@ -3,6 +3,7 @@
 
 use crate::check;
 use crate::check::state::touched::Touched;
+use crate::collect::filling::RecordSources;
 use crate::collect::operation::{Collect, One, Operation, Site, SourceData, TargetRegion, WindowKey};
 use crate::collect::outbox::{
     DISPLACEMENTS, DatatypeOperation, DatatypeSource, ELEMENT, Head, RUN, Run, code_of,
@@ -12,7 +13,8 @@ use crate::collect::ticket::Slot;
 use crate::kernel::element::{Element, element_type};
 use crate::kernel::pack;
 use crate::protocol::bounds::in_slice;
-use crate::state::window::{Window, WindowCore};
+use crate::state::window::Window;
+use crate::state::window_core::WindowCore;
 use crate::supersteps::state::Asked;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::{Kind, Local, Mode};
@@ -30,7 +32,7 @@ impl WindowCore {
         if fits {
             self.join_streak(target);
             let one = Get::new(target, at, into, borrowed);
-            if !self.getting.write(one) {
+            if !self.filling.getting.write(one) {
                 self.get_where_no_room(one);
             }
         }
@@ -48,17 +50,17 @@ impl WindowCore {
     /// new one, which makes gets land in program order.
     #[inline(always)]
     fn join_streak(&self, target: usize) {
-        let asking = self.asking.from(target);
-        if !self.world.streaks.is_now(asking) {
+        let asking = self.filling.asking.from(target);
+        if !self.world.windows.streaks.is_now(asking) {
             self.ask_another(asking, target);
         }
     }
 
     #[inline(never)]
     fn ask_another(&self, asking: Asking, target: usize) {
-        let pending = &mut *self.pending.borrow_mut();
-        let first = self.getting.count(&pending.gets);
-        pending.ask((target, self.peers.len()), self.world.streaks.take(asking), first);
+        let pending = &mut *self.filling.pending.borrow_mut();
+        let first = self.filling.getting.count(&pending.gets);
+        pending.ask((target, self.peers.len()), self.world.windows.streaks.take(asking), first);
     }
 
     /// Matches a call while a prepared superstep runs: it must be the planned one.
@@ -72,7 +74,7 @@ impl WindowCore {
         self.world.alive()?;
         self.may_collect(site)?;
         self.may_follow(site)?;
-        let Some((ready, id)) = self.matching.borrow().clone() else {
+        let Some((ready, id)) = self.collecting.plan() else {
             return Err(self.error(
                 ErrorClass::RmaSync,
                 "this window does not take part in a superstep that is running".into(),
@@ -83,7 +85,7 @@ impl WindowCore {
             SourceData::Slice(bytes) | SourceData::Part(bytes, _) => (Local::Buffer, bytes),
             SourceData::Section(key, datatype) => {
                 let key = key.unwrap_or(self.key);
-                let window = self.world.matching_window(key).ok_or_else(|| {
+                let window = self.world.supersteps.matching_window(key).ok_or_else(|| {
                     self.error(
                         ErrorClass::Win,
                         "a section of a window that is not one of this superstep's".into(),
@@ -98,7 +100,7 @@ impl WindowCore {
 
     /// Checks that the last fence did not assert that no operation follows it.
     pub(super) fn may_follow(&self, site: Site) -> Result<()> {
-        if !self.closed.get() {
+        if !self.collecting.is_closed() {
             return Ok(());
         }
         let message =
@@ -227,9 +229,8 @@ impl WindowCore {
         let read_later = if elements.is_err() { ELEMENT } else { 0 };
         match elements {
             Ok(_) => {}
-            Err((None, _)) => self.elements.set(true),
-            Err((Some(key), _)) if self.of_other.get().is_none() => self.of_other.set(Some((key, site))),
-            Err(_) => {}
+            Err((None, _)) => self.filling.sources.set(RecordSources::Own),
+            Err((Some(key), _)) => self.filling.names_source(key, site),
         }
         let in_run = count > 1 || size > 8;
         let plain = !in_run && elements.is_ok();
@@ -279,7 +280,7 @@ impl WindowCore {
         self.may_write((kind, target, &remote), None, site)?;
         self.may_call((kind, target, Touched::Type(&remote)), own, site)?;
         self.keep_call((kind, target, Touched::Type(&remote)), own, 1, site);
-        self.plain.set(false);
+        self.filling.plain.set(false);
         self.outbox(target, |outbox| {
             let source = match source {
                 SourceData::Slice(bytes) | SourceData::Part(bytes, _) => {
@@ -320,9 +321,10 @@ impl WindowCore {
         site: Site,
     ) -> Result<Option<(Option<WindowKey>, usize)>> {
         let other = window.filter(|key| *key != self.key);
-        let mixed = match self.of_other.get() {
-            Some((key, _)) => other != Some(key),
-            None => other.is_some() && self.elements.get(),
+        let mixed = match self.filling.sources.get() {
+            RecordSources::None => false,
+            RecordSources::Own => other.is_some(),
+            RecordSources::Of(key, _) => other != Some(key),
         };
         let Some(run) = section.as_run().filter(|_| !mixed) else { return Ok(None) };
         if other.is_some() {
@@ -336,16 +338,17 @@ impl WindowCore {
     /// Returns whether a record may have this element of another window as its source, as defined
     /// in [`read_later`](Self::read_later), and has no error.
     fn takes_element_of(&self, window: WindowKey, from: usize) -> bool {
-        let mixed = match self.of_other.get() {
-            Some((key, _)) => key != window,
-            None => self.elements.get(),
+        let mixed = match self.filling.sources.get() {
+            RecordSources::None => false,
+            RecordSources::Own => true,
+            RecordSources::Of(key, _) => key != window,
         };
         // As for a few elements: a call that will be compared with a plan must be found as one.
         if mixed || window.world != self.key.world || self.world.supersteps.comparing() {
             return false;
         }
-        let Some(other) = self.world.collecting(window) else { return false };
-        self.world.names_sections();
+        let Some(other) = self.world.windows.collecting(window) else { return false };
+        self.world.windows.names_sections();
         other.element == self.element && from < other.peers[self.world.rank].len && !other.is_open()
     }
 
@@ -354,7 +357,7 @@ impl WindowCore {
     fn is_few(&self, count: usize, target: usize, mode: Mode) -> bool {
         let reached = self.peers.get(target).is_some_and(|peer| !peer.base.is_null());
         // A call that will be compared with a plan must be found as one.
-        (1..=self.few).contains(&count)
+        (1..=self.filling.few).contains(&count)
             && reached
             && matches!(self.asked(mode), Mode::Auto | Mode::Aggregated)
             && !self.world.supersteps.comparing()
@@ -366,7 +369,7 @@ impl WindowCore {
         let size = self.element.size as usize;
         in_slice(elements, slice.len() / size)
             .map_err(|(class, message)| self.error(class, message, site))?;
-        let mut packed = self.packed.take();
+        let mut packed = self.filling.packed.take();
         packed.clear();
         let len = elements.size().checked_mul(size);
         let Some(len) = len.filter(|&len| packed.try_reserve_exact(len).is_ok()) else {
@@ -388,7 +391,7 @@ impl WindowCore {
             SourceData::Part(bytes, elements) => {
                 let packed = self.packed(bytes, elements, site)?;
                 let sent = self.sent(SourceData::Slice(&packed), operation);
-                self.packed.set(packed);
+                self.filling.packed.set(packed);
                 return sent;
             }
             SourceData::Section(_, section) => (section.size(), true),
@@ -472,14 +475,15 @@ impl<T: Element> Collect<T> for Window<T> {
 
     #[inline(always)]
     fn send_element(&self, from: usize, One { kind, target, at, site }: One) -> bool {
-        if !is_small::<T>(kind) || from >= self.len || self.core.of_other.get().is_some() {
+        let sources = &self.core.filling.sources;
+        if !is_small::<T>(kind) || from >= self.len || matches!(sources.get(), RecordSources::Of(..)) {
             return false;
         }
         let Some(fast_path) = self.fast_paths.get(target) else { return false };
         let head = Head::new(at as u64, code_of(kind) | ELEMENT, site);
         let sent = fast_path.push(at, Record { head: head.0, value: from as u64 });
         if sent {
-            self.core.elements.set(true);
+            sources.set(RecordSources::Own);
         }
         sent
     }
@@ -498,8 +502,8 @@ impl<T: Element> Collect<T> for Window<T> {
         };
         let head = Head::new(at as u64, code_of(kind) | ELEMENT, site);
         let sent = fast_path.push(at, Record { head: head.0, value: from as u64 });
-        if sent && self.core.of_other.get().is_none() {
-            self.core.of_other.set(Some((of, site)));
+        if sent {
+            self.core.filling.names_source(of, site);
         }
         sent
     }

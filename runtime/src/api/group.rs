@@ -1,6 +1,6 @@
 //! [`Group`]: ranks of a world, which a post or a start names.
 
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::World;
 use fencepost_planner::{Error, ErrorClass, Result};
 use std::fmt;

@@ -31,7 +31,7 @@ pub fn process() -> Result<Option<Process>> {
         let placement = match job.reach {
             fencepost_job::Reach::Shm => Placement::Together,
             fencepost_job::Reach::Tcp => Placement::Apart,
-            fencepost_job::Reach::Mixed => crate::state::placement::of_hosts(job.host_of_each()),
+            fencepost_job::Reach::Mixed => crate::state::reach::of_hosts(job.host_of_each()),
         };
         return Ok(Some(Process { rank: job.rank as usize, ranks: job.size as usize, placement }));
     }

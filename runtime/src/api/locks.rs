@@ -10,7 +10,8 @@ use crate::locks::state::hints::Hints;
 use crate::locks::state::words::site_text;
 use crate::state::call::{Call, codes};
 use crate::state::handler::ErrorHandler;
-use crate::state::window::{Window, WindowCore};
+use crate::state::window::Window;
+use crate::state::window_core::WindowCore;
 use crate::state::world::{World, WorldCore};
 use fencepost_planner::ir::calls::LockType;
 use fencepost_planner::{Error, ErrorClass, Result};
@@ -142,7 +143,7 @@ fn locked<T: Element>(window: Window<T>, call: &Call) -> Result<LockWindow<T>, R
     // From here on, its drop makes the attendant forget it.
     let mut made = LockWindow { core, window: Some(window), words: Some(words) };
     // Each attendant must serve the window before others send it requests.
-    let met = if world.reaches_all { Ok(()) } else { world.meet(call, &[]).map(drop) };
+    let met = if world.reach.is_all { Ok(()) } else { world.meet(call, &[]).map(drop) };
     match (met, made.window.take()) {
         (Err(error), Some(window)) => {
             drop(made); // nobody has accessed this rank's part, and nobody will

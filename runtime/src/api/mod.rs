@@ -5,7 +5,6 @@ mod allocate;
 pub(crate) mod between;
 mod caches;
 mod collect;
-pub(crate) mod collectives;
 pub(crate) mod exposed;
 pub(crate) mod group;
 mod keep;

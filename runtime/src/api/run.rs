@@ -8,7 +8,7 @@ use crate::state::environment;
 use crate::state::handler::is_secondary_failure;
 use crate::state::registry::{Registry, new_world};
 use crate::state::transport_kind::TransportKind;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::World;
 use fencepost_planner::census::Census;
 use fencepost_planner::ir::pattern::Mode;
@@ -724,22 +724,22 @@ impl Entry {
             self.machine,
             (self.mode, self.census),
         );
-        world.core().begin_at(self.before.0, self.before.1);
+        world.core().calls.begin_at(self.before.0, self.before.1);
         world.core().checks.set(self.checking.clone());
         world.core().supersteps.check(self.checking.check >= Check::Calls);
-        world.core().plans.set(self.plan);
-        world.core().explains.set(self.explain);
-        world.core().limits.set(self.limits);
+        world.core().choices.plans.set(self.plan);
+        world.core().reports.explains.set(self.explain);
+        world.core().messages.limits.set(self.limits);
         world.core().stalls.borrow_mut().settings = self.stalls.clone();
-        *world.core().hosts.borrow_mut() = hosts;
+        *world.core().reach.hosts.borrow_mut() = hosts;
         let ended = catch_unwind(AssertUnwindSafe(|| program(&world)));
         if self.explain_all && world.rank() == 0 && ended.is_ok() {
             environment::print(world.core().explain_all().trim_end());
         }
         match ended {
             Ok(Ok(value)) => {
-                world.core().each_collecting(WindowCore::note_unfenced); // including those that were leaked
-                let unfenced = world.core().unfenced.borrow().take();
+                world.core().windows.each_collecting(WindowCore::note_unfenced); // including those that were leaked
+                let unfenced = world.core().windows.unfenced.borrow().take();
                 world.leave(Leave::Finished);
                 match unfenced {
                     Some((what, site)) if self.checking.check > Check::Off => {

@@ -25,7 +25,7 @@ impl World {
     #[doc(alias = "MPI_Comm_split")]
     #[track_caller]
     pub fn split(&self, colour: Option<u32>, key: i64) -> Result<Option<World>> {
-        let hash = codes::SPLIT ^ u64::from(self.core().made.get()) << 8;
+        let hash = codes::SPLIT ^ u64::from(self.core().calls.made.get()) << 8;
         let call = Call::named(hash, "World::split");
         self.core().calls.begin();
         self.core().handler.report(self.split_in(colour, key, &call))
@@ -35,13 +35,13 @@ impl World {
         let core = self.core();
         let (number, attempt) = (core.next_made(call)?, core.calls.position());
         let members = members_of(core, call, colour, key)?;
-        core.made.set(number + 1);
+        core.calls.made.set(number + 1);
         ports::close(number, None, &mut core.endpoint.borrow_mut()); // a split has a number, and uses no ports
         let founded = core.meet(call, &found(core, attempt, &members))?;
         let Some(index) = members.iter().position(|&rank| rank == core.rank) else { return Ok(None) };
         let (id, endpoint) = join(core, call, attempt, (&members, index), &founded)?;
-        let (registry, kind) = (core.registry.clone(), core.kind.clone());
-        let modes = (core.mode.get(), core.chosen_census);
+        let (registry, kind) = (core.registry.clone(), core.reach.kind.clone());
+        let modes = (core.choices.mode.get(), core.census.chosen);
         let world = World::new(id, endpoint, registry, kind, core.machine, modes);
         world.on_error(core.handler.get());
         inherit(world.core(), core, &members);
@@ -134,22 +134,22 @@ fn inherit(part: &Rc<WorldCore>, core: &Rc<WorldCore>, members: &[usize]) {
     part.supersteps.check(core.supersteps.checks());
     part.checks.set(core.checks.checking.borrow().clone());
     part.checks.clock.split_off(&core.checks.clock, core.size, members);
-    part.plans.set(core.plans.get());
-    part.explains.set(core.explains.get());
-    part.limits.set(core.limits.get());
-    part.order.set(core.order.get());
+    part.choices.plans.set(core.choices.plans.get());
+    part.reports.explains.set(core.reports.explains.get());
+    part.messages.limits.set(core.messages.limits.get());
+    part.choices.order.set(core.choices.order.get());
     let Stalls { settings, waits } = &*core.stalls.borrow();
     *part.stalls.borrow_mut() = Stalls { settings: settings.clone(), waits: waits.of(members) };
-    let hosts = members.iter().filter_map(|&member| core.host_of(member));
-    *part.hosts.borrow_mut() = hosts.collect();
-    let above = core.above.borrow().iter().cloned().chain([Rc::downgrade(core)]).collect();
-    *part.above.borrow_mut() = above;
-    let parts = core.parts.borrow().clone();
+    let hosts = members.iter().filter_map(|&member| core.reach.host_of(member));
+    *part.reach.hosts.borrow_mut() = hosts.collect();
+    let above = core.life.above.borrow().iter().cloned().chain([Rc::downgrade(core)]).collect();
+    *part.life.above.borrow_mut() = above;
+    let parts = core.life.parts.borrow().clone();
     parts.borrow_mut().retain(|other| other.strong_count() > 0);
     parts.borrow_mut().push(Rc::downgrade(part));
-    *part.parts.borrow_mut() = parts;
-    part.explained.borrow_mut().calls = core.explained.borrow().calls.clone();
-    *part.unfenced.borrow_mut() = core.unfenced.borrow().clone();
+    *part.life.parts.borrow_mut() = parts;
+    part.reports.explained.borrow_mut().calls = core.reports.explained.borrow().calls.clone();
+    *part.windows.unfenced.borrow_mut() = core.windows.unfenced.borrow().clone();
 }
 
 /// The first byte of what the first member of a new world sends the others, if the world has the

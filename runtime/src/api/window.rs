@@ -45,7 +45,7 @@ impl<T: Element> Window<T> {
     ///   *auto*, and staged in every other mode.
     /// - If other ranks read what an epoch writes, the reader stages what is direct.
     pub fn set_mode(&mut self, mode: Mode) {
-        self.core.mode.set(mode);
+        self.core.fence.mode.set(mode);
         self.core.allow(self.core.is_short());
     }
 

@@ -89,7 +89,7 @@ impl World {
     /// # Ok::<(), fencepost_planner::Error>(())
     /// ```
     pub fn placement(&self) -> Placement {
-        self.core.placement
+        self.core.reach.placement
     }
 
     /// Sets whether order is kept in the epochs that end, and the supersteps that are prepared,
@@ -113,7 +113,7 @@ impl World {
     /// # Ok(()) }).unwrap();
     /// ```
     pub fn set_order(&self, order: Order) {
-        self.core.order.set(order);
+        self.core.choices.order.set(order);
     }
 
     /// Waits until every rank has called it.

@@ -6,7 +6,7 @@ use crate::check::state::checks::{Blind, Under};
 use crate::check::state::conflicts::{MOST, decode, encode};
 use crate::state::call::Call;
 use crate::state::handler::Handler;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::Conflict;
 use fencepost_planner::{Error, ErrorClass, Result};

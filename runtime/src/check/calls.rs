@@ -13,7 +13,7 @@ use crate::check::state::lists::List;
 use crate::check::state::marks::Marks;
 use crate::check::state::touched::Touched;
 use crate::collect::operation::WindowKey;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use fencepost_planner::conflicts::{Conflict, Touch, access_to_section, conflict, overwritten};
 use fencepost_planner::datatype::{Datatype, MOST_RUNS};
 use fencepost_planner::ir::pattern::{Kind, Site};
@@ -56,7 +56,7 @@ fn compared(
     site: &'static Location<'static>,
 ) -> Result<()> {
     let other = section.and_then(|(key, _)| key).filter(|key| *key != window.key);
-    let other = other.and_then(|key| window.world.collecting(key));
+    let other = other.and_then(|key| window.world.windows.collecting(key));
     let section = section.map(|(_, touched)| Access {
         window: other.as_deref().unwrap_or(window),
         of: window.world.rank,
@@ -138,7 +138,7 @@ fn before(window: &WindowCore, of: usize) -> Vec<Touching> {
             add_part(&mut message, number, (list, lines), false);
         });
         if of == window.world.rank {
-            window.world.each_collecting(|other| {
+            window.world.windows.each_collecting(|other| {
                 other.checked.with_section(number, |list| add_part(&mut message, number, (list, &[]), false));
             });
         }

@@ -5,7 +5,7 @@ use crate::check::state::touched::Touched;
 use crate::collect::fast_path::FastPath;
 use crate::collect::operation::WindowKey;
 use crate::collect::outbox::Head;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use fencepost_planner::ir::pattern::Kind;
 use fencepost_transport::Record;
 use std::panic::Location;
@@ -38,7 +38,7 @@ impl WindowCore {
     /// Returns the number of records for a rank, if they are kept unchanged until the fence.
     pub(crate) fn records_that_stay(&self, target: usize) -> Option<usize> {
         // SAFETY: only its owner touches the set being filled.
-        let records = unsafe { &(*self.region.outbox(self.set.get(), target)).records };
+        let records = unsafe { &(*self.region.outbox(self.filling.set.get(), target)).records };
         self.stay(target).then(|| self.fast_paths[target].writer.count(records))
     }
 
@@ -81,7 +81,7 @@ impl WindowCore {
         let says_all = self.checked.is_on() && self.stay(target);
         if says_all {
             self.checked.add_line(head, site);
-            if let Some(marks) = self.checked.marks(target).filter(|_| self.short.get()) {
+            if let Some(marks) = self.checked.marks(target).filter(|_| self.is_gate_open()) {
                 marks.keep_last(head.0, head.at());
             }
         }

@@ -14,7 +14,7 @@ use crate::collect::outbox::{DATATYPE, Head, PUT, op_of};
 use crate::posts::state::batch::Collected;
 use crate::protocol::frames::{header, kind};
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::pattern::Kind;

@@ -19,7 +19,7 @@ use crate::check::state::lists::{Entry, Line, List, Sent, What};
 use crate::check::state::marks::Marks;
 use crate::check::state::records::{kind_of, line_of, plain};
 use crate::check::state::touched::Touched;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::{Access, Conflict, Touch, pairs};
 use fencepost_planner::datatype::{Datatype, MOST_RUNS};
@@ -62,7 +62,7 @@ pub(super) fn messages(
                 if !in_place(to) {
                     // SAFETY: they are counted, and this rank is in the call that would change
                     // them.
-                    let records = unsafe { window.region.records(window.set.get(), to) };
+                    let records = unsafe { window.region.records(window.filling.set.get(), to) };
                     list.spell(records, window.element.size as usize, lines);
                 }
                 let marks = window.checked.marks(to).filter(|_| to != world.rank);

@@ -32,9 +32,10 @@ pub(crate) use stores::before_run;
 
 use crate::check::state::checks::Check;
 use crate::check::state::conflicts::{MOST, decode, encode};
+use crate::collect::filling::RecordSources;
 use crate::protocol::call::handler_of;
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::Conflict;
 use fencepost_planner::{Error, ErrorClass, Result};
@@ -97,7 +98,7 @@ pub(crate) fn before(
     let local = stores::of(world, windows);
     world.checks.begin(Vec::new());
     // Records that are still to be filled from sections change before the fence.
-    let change = windows.iter().any(|window| window.elements.get() || window.of_other.get().is_some());
+    let change = windows.iter().any(|window| window.filling.sources.get() != RecordSources::None);
     let shares = |rank: usize| rank == world.rank || world.endpoint.borrow().shares(rank);
     let mut own = find::messages(world, windows, |to| to == world.rank || shares(to) && !change);
     if failed.is_some() {
@@ -120,7 +121,7 @@ pub(crate) fn before(
         // SAFETY: that rank counted them before it entered the exchange, and named them only if
         // nothing in its fence changes them. Its fence waits for this rank, which enters the fence
         // later.
-        unsafe { region.records(window.set.get(), world.rank) }
+        unsafe { region.records(window.filling.set.get(), world.rank) }
     };
     let found = find::conflicts(world.rank, windows, &all, &records)
         .and_then(|mut found| {

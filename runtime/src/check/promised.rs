@@ -5,7 +5,7 @@ use super::find::{self, Records};
 use super::stores::part;
 use crate::state::assertions::Assertions;
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass};
 

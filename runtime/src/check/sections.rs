@@ -9,7 +9,7 @@ use crate::check::state::conflicts::{LOCAL, MOST};
 use crate::check::state::sections::Section;
 use crate::check::state::touched::Touched;
 use crate::collect::operation::WindowKey;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::{Conflict, Touch};
 use fencepost_planner::ir::pattern::Kind;

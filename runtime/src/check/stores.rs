@@ -5,7 +5,7 @@
 use super::announced::is_blind;
 use super::find;
 use crate::check::state::checks::{Blind, Check};
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::conflicts::{Conflict, Incoming};
 use fencepost_planner::ids::Id;

@@ -122,7 +122,7 @@ mod tests {
             u.set_mode(Mode::Aggressive);
             let peer = 1 - world.rank();
             // The maximum number of frames have left, all but one of them long ago.
-            u.core().remembered.borrow_mut().begin_at(peer, u32::MAX - 1);
+            u.core().fence.remembered.borrow_mut().begin_at(peer, u32::MAX - 1);
             u.put([1]).to(peer, 0)?;
             u.put([2]).to(peer, 1)?;
             u.put([3]).to(peer, 2)?;

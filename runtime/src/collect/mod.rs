@@ -4,6 +4,7 @@
 pub(crate) mod datatypes;
 pub(crate) mod description;
 pub(crate) mod fast_path;
+pub(crate) mod filling;
 pub(crate) mod lent;
 pub(crate) mod limits;
 pub(crate) mod log;

@@ -35,7 +35,7 @@ impl WorldCore {
     /// number of its call, and a digest of its prepared runs.
     #[inline]
     pub(super) fn behind_it(&self) -> u32 {
-        let runs = (self.ran.get() & 0xff) as u32;
+        let runs = (self.fence.ran.get() & 0xff) as u32;
         self.calls.tag(CALL) | runs << RUNS
     }
 }
@@ -62,7 +62,7 @@ impl Fence<'_> {
             }
             if all.disagreement != Disagreement::Calls {
                 let error = self.explain(word, failed, &all);
-                self.world.ran.set(0);
+                self.world.fence.ran.set(0);
                 return Err(error);
             }
             failed = self.apart(failed, &apart)?;
@@ -115,12 +115,12 @@ impl Fence<'_> {
         }
         let Some((calls, rank)) = apart.ahead else {
             // Descriptions are sent again: no rank has kept those of this exchange.
-            self.windows.iter().for_each(|window| window.remembered.borrow_mut().forget_descriptions());
+            self.windows.iter().for_each(|window| window.fence.remembered.borrow_mut().forget_descriptions());
             return Ok(failed);
         };
         Err(failed.unwrap_or_else(|| {
             let own = self.call.describe(self.windows);
-            let theirs = self.world.call_sites.entered(rank).unwrap_or_else(|| "a later call".into());
+            let theirs = self.world.calls.sites.entered(rank).unwrap_or_else(|| "a later call".into());
             let message = format!(
                 "this rank is in {own}, its call number {} of the world, and rank {rank} is {calls} ahead, in {theirs}: one of the two failed in an earlier call, or left it without the others; nothing was applied",
                 self.world.calls.number()
@@ -138,7 +138,7 @@ impl Fence<'_> {
             world.rank,
             self.call.describe(self.windows)
         );
-        world.call_sites.end(ErrorClass::RmaSync);
+        world.calls.sites.end(ErrorClass::RmaSync);
         world.die_of(self.endpoint, Cause { rank, what: what.clone() });
         let message = format!("{what}: all ranks must run the same ones, in the same order");
         self.call.error(world, ErrorClass::RmaSync, message).ending_world()
@@ -146,7 +146,7 @@ impl Fence<'_> {
 
     /// Drops the frames that `from` sent for this exchange. Frames that it sent before are staged.
     pub(super) fn drop_frames(&mut self, from: usize) -> Result<(), Lost> {
-        let reduced = self.world.taken.get() == Census::Reduced;
+        let reduced = self.world.census.taken.get() == Census::Reduced;
         let frames = self.endpoint.read(from)?.map_or(0, |said| {
             let frames = if are_riding(said.address) { 0 } else { said.address };
             frames + usize::from(reduced && has_something(said))

@@ -11,7 +11,7 @@ use crate::fence::remote;
 use crate::fence::riding::{are_riding, riders};
 use crate::fence::{Fence, Notifications};
 use crate::kernel::{self, Task, Values, with_values};
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
 use fencepost_transport::{Record, Topology};
@@ -25,7 +25,7 @@ impl Fence<'_> {
         let staged = Cell::new(copied.map_or(std::ptr::null(), <[u8]>::as_ptr));
         // Operations that were sent early came without a notification, from ranks that are not
         // reached.
-        let origins = if self.world.reaches_all { all.origins(me) } else { 0..self.world.size };
+        let origins = if self.world.reach.is_all { all.origins(me) } else { 0..self.world.size };
         for (place, window) in self.windows.iter().enumerate() {
             let (base, len) = (window.region.base(), window.peers[me].len);
             for origin in origins.clone() {
@@ -62,11 +62,11 @@ impl Fence<'_> {
                     remote::apply(window, origin, base, len, exposed);
                 }
             }
-            if window.far {
+            if window.peers.far {
                 remote::recycle(window, self.endpoint);
             }
         }
-        self.world.count_epoch();
+        self.world.reports.count_epoch();
     }
 
     /// Applies the outbox of `origin`, whose values are shared. Exposed sections are read in place,
@@ -74,7 +74,7 @@ impl Fence<'_> {
     #[inline]
     pub(super) fn apply_from(&self, window: &WindowCore, origin: usize, staged: Option<&Cell<*const u8>>) {
         let me = self.world.rank;
-        let (base, len, set) = (window.region.base(), window.peers[me].len, window.set.get());
+        let (base, len, set) = (window.region.base(), window.peers[me].len, window.filling.set.get());
         let region = if origin == me {
             &window.region
         } else {
@@ -89,7 +89,9 @@ impl Fence<'_> {
             let operands = Operands { wide: &outbox.wide, bytes: &outbox.bytes, exposed };
             // SAFETY: this rank's own memory, in its own fence, all reads done. The origin checked
             // every displacement against this length.
-            unsafe { (window.apply)(base, len, window.element, Items::Records(&outbox.records), &operands) };
+            unsafe {
+                (window.filling.apply)(base, len, window.element, Items::Records(&outbox.records), &operands)
+            };
         }
     }
 }
@@ -104,7 +106,7 @@ impl WindowCore {
     pub(super) unsafe fn apply_records(&self, records: &[Record]) {
         let (base, len) = (self.region.base(), self.peers[self.world.rank].len);
         // SAFETY: the caller's.
-        unsafe { (self.apply)(base, len, self.element, Items::Records(records), &Operands::none()) };
+        unsafe { (self.filling.apply)(base, len, self.element, Items::Records(records), &Operands::none()) };
     }
 }
 

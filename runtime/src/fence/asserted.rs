@@ -4,7 +4,7 @@ use super::fence;
 use crate::check;
 use crate::state::assertions::Assertions;
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{ErrorClass, Result};
 

@@ -41,7 +41,7 @@ impl Fence<'_> {
     /// knows that then.
     pub(super) fn census(&mut self, word: u64, mine: u32) -> Result<Option<Notifications>> {
         let (world, me, size) = (self.world, self.world.rank, self.world.size);
-        let mut items = self.items.take().unwrap_or_else(|| world.items.take());
+        let mut items = self.items.take().unwrap_or_else(|| world.census.items.take());
         items.begin();
         for to in (0..size).filter(|&to| to != me) {
             let draft = self.endpoint.draft(to);
@@ -49,9 +49,9 @@ impl Fence<'_> {
                 items.notify(me, to, draft);
             }
         }
-        let few = items.len() < world.dense.0 as usize;
+        let few = items.len() < world.census.dense as usize;
         self.gives.iter().for_each(|(to, bytes)| items.give(me, *to, bytes));
-        let reduced = world.taken.get() == Census::Reduced;
+        let reduced = world.census.taken.get() == Census::Reduced;
         let kind = if reduced { kind::COUNTS } else { kind::CENSUS };
         if reduced {
             self.send_notes(&mut items)?;
@@ -86,8 +86,8 @@ impl Fence<'_> {
             for (from, notification) in items.notifications() {
                 all.add(from, notification.flags, notification.count);
             }
-            if world.may_switch() {
-                world.dense.1.set(flags & FEW == 0);
+            if world.census.may_switch() {
+                world.census.was_dense.set(flags & FEW == 0);
             }
         }
         self.items = Some(items);
@@ -99,8 +99,8 @@ impl Fence<'_> {
     /// leaders.
     fn talk(&mut self, talk: &mut Talk) -> Result<()> {
         let world = self.world;
-        let halving = talk.reduced.then(|| world.halving());
-        let stands = halving.map_or(&world.stands, |halving| &halving.stands);
+        let halving = talk.reduced.then(|| world.census.halving());
+        let stands = halving.map_or(&world.census.stands, |halving| &halving.stands);
         let speaker = stands.speaker();
         if speaker != world.rank {
             self.tell(talk, Leg::ToSpeaker, speaker)?;
@@ -124,8 +124,8 @@ impl Fence<'_> {
         let Talk { word, kind, flags, items, message, reduced, .. } = talk;
         message.clear();
         message.resize(DIGEST, 0);
-        let halving = reduced.then(|| self.world.halving());
-        items.pass(&self.world.stands, halving, leg, to, message);
+        let halving = reduced.then(|| self.world.census.halving());
+        items.pass(&self.world.census.stands, halving, leg, to, message);
         sign(items.number(), *word, *flags, message);
         post(self.world, self.endpoint, to, header(*word, *kind, *flags), message)
             .map_err(|lost| self.quit(&lost))
@@ -166,9 +166,9 @@ impl Fence<'_> {
         });
         let Some(frame) = came.map_err(|lost| self.quit(&lost))? else { return Ok(()) };
         let Header { word: theirs, extra, .. } = frame.header;
-        let halving = reduced.then(|| world.halving());
+        let halving = reduced.then(|| world.census.halving());
         let good = is_whole(items, &frame)
-            && items.take(&world.stands, halving, leg, from, &payload(&frame)[DIGEST..]).is_some();
+            && items.take(&world.census.stands, halving, leg, from, &payload(&frame)[DIGEST..]).is_some();
         self.endpoint.release(from, Port::FENCE);
         if !good {
             return Err(self.forged(from));
@@ -263,7 +263,7 @@ mod tests {
                 let (core, call) = (world.core(), Call::named(codes::BARRIER, "World::barrier"));
                 core.calls.begin();
                 let endpoint = &mut *core.endpoint.borrow_mut();
-                endpoint.announce(core.next_word(hash(core, &call, &[]) as u32));
+                endpoint.announce(core.calls.next_word(hash(core, &call, &[]) as u32));
                 endpoint.publish(5).expect("the world goes on");
                 let watch = || Watch::new(core, &call, &[], 0, Awaited::Notifications);
                 let lost = wait(endpoint, watch, |endpoint| endpoint.read(0).map(|read| read.map(drop)));

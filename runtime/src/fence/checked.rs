@@ -4,7 +4,7 @@ use super::{discard, fail, fence_unchecked};
 use crate::check;
 use crate::check::order::{self, Orders};
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, Result};
 

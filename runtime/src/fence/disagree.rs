@@ -46,7 +46,7 @@ impl Fence<'_> {
         let me = self.world.rank;
         let words = matches!(all.disagreement, Disagreement::Words);
         let mut own = self.call.describe(self.windows);
-        if self.world.order.get() == Order::Relaxed && !self.windows.is_empty() {
+        if self.world.choices.order.get() == Order::Relaxed && !self.windows.is_empty() {
             own.push_str(" in relaxed order");
         }
         let mine = match &failed {
@@ -54,7 +54,7 @@ impl Fence<'_> {
             None => own.clone(),
         };
         let machine = self.world.machine.to_string();
-        let ran = self.world.ran.get().to_le_bytes();
+        let ran = self.world.fence.ran.get().to_le_bytes();
         let mut said = ran.to_vec();
         said.put_counted(machine.as_bytes());
         said.extend_from_slice(mine.as_bytes());
@@ -209,8 +209,8 @@ mod tests {
                     let endpoint = &mut *core.endpoint.borrow_mut();
                     let frame = core.stamped(kind::ENTRY);
                     post(core, endpoint, 0, frame, &mut vec![0; 8]).expect("the world goes on");
-                    core.next_word(1);
-                    core.ran.set(0x1200);
+                    core.calls.next_word(1);
+                    core.fence.ran.set(0x1200);
                 }
                 let error = world.window::<u64>(1 + 4000 * world.rank()).map(drop).expect_err("they differ");
                 assert_eq!(error.class(), ErrorClass::RmaSync, "{kind}: {error}");

@@ -7,7 +7,7 @@ use crate::fence::remote;
 use crate::fence::sources::find;
 use crate::kernel;
 use crate::kernel::waits::{Wait, without};
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use fencepost_planner::Result;
 use fencepost_transport::Topology;
 
@@ -25,9 +25,9 @@ impl Fence<'_> {
             return Ok(());
         }
         for window in self.windows {
-            let pending = &mut *window.pending.borrow_mut();
+            let pending = &mut *window.filling.pending.borrow_mut();
             let size = window.element.size as usize;
-            if size == 8 && self.windows.len() == 1 && self.world.reaches_all && pending.wide.is_empty() {
+            if size == 8 && self.windows.len() == 1 && self.world.reach.is_all && pending.wide.is_empty() {
                 let fast_paths = &*window.fast_paths;
                 pending.read_words(|target, at| {
                     let memory = fast_paths[target].memory().cast::<u64>();
@@ -76,7 +76,7 @@ impl Fence<'_> {
     /// elements of this rank that nothing writes here.
     pub(super) fn land(&self, staged: bool) {
         if let [window] = self.windows {
-            let pending = window.pending.borrow();
+            let pending = window.filling.pending.borrow();
             if pending.is_read {
                 for (to, word) in pending.words(window.region.base()) {
                     // SAFETY: checked against this rank's part at the call, all reads of M are done
@@ -104,10 +104,10 @@ impl Fence<'_> {
         loop {
             let next =
                 self.windows.iter().zip(&*heads).enumerate().filter_map(|(w, (window, &(streak, ..)))| {
-                    Some((window.pending.borrow().streak(streak)?, w))
+                    Some((window.filling.pending.borrow().streak(streak)?, w))
                 });
             let Some(((_, end), w)) = next.min() else { break };
-            let pending = self.windows[w].pending.borrow();
+            let pending = self.windows[w].filling.pending.borrow();
             let (streak, next, at) = &mut heads[w];
             for get in &pending.gets[*next..end] {
                 *at = self.land_one(self.windows[w], &pending, get, staged, *at);

@@ -42,7 +42,7 @@ impl WorldCore {
     /// Returns whether what a rank sends to all others can go in its notifications. The answer is
     /// the same on all ranks.
     pub(crate) fn tells(&self) -> bool {
-        self.is_straight && !self.supersteps.is_any_running()
+        self.is_straight() && !self.supersteps.is_any_running()
     }
 
     /// Exchanges notifications in which each rank sends the others the same, if notifications
@@ -90,7 +90,7 @@ impl WorldCore {
         let mut all = vec![Vec::new(); self.size];
         let endpoint = &mut *self.endpoint.borrow_mut();
         Fence { gives, ..Fence::new(self, &[], call, endpoint) }.run(None)?;
-        if self.census != Census::Direct {
+        if self.census.usual != Census::Direct {
             let given = self.each_given(&sends, |from, _, bytes| {
                 all[from].extend_from_slice(bytes);
                 true
@@ -143,7 +143,7 @@ impl WorldCore {
         gives: impl Fn(usize) -> bool,
         mut take: impl FnMut(usize, bool, &[u8]) -> bool,
     ) -> Result<(), usize> {
-        let items = self.items.borrow();
+        let items = self.census.items.borrow();
         let missing = |ranks: Range<usize>| {
             ranks.filter(|&rank| rank != self.rank).find(|&rank| gives(rank)).map_or(Ok(()), Err)
         };

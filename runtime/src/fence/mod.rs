@@ -117,7 +117,7 @@ use crate::protocol::frames::kind;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use disagree::{Disagreement, differing};
 use fencepost_planner::census::Census;
@@ -243,7 +243,7 @@ pub(crate) fn fence_giving(
         named = world.supersteps.call(call);
         call = &named;
     }
-    if !windows.is_empty() && world.order.get() != Order::Canonical {
+    if !windows.is_empty() && world.choices.order.get() != Order::Canonical {
         ordered = world.ordered(call);
         call = &ordered;
     }
@@ -363,10 +363,10 @@ impl Fence<'_> {
         let result = self.exchange(failed);
         guard.over();
         if result.is_ok() && self.world.checks.is_on() {
-            self.world.checks.clock.met(self.world.number());
+            self.world.checks.clock.met(self.world.calls.supersteps());
         }
         if let Some(items) = self.items.take() {
-            self.world.items.replace(items);
+            self.world.census.items.replace(items);
         }
         result
     }
@@ -374,7 +374,7 @@ impl Fence<'_> {
     fn exchange(&mut self, failed: Option<Error>) -> Result<Reads> {
         // The hash includes the prepared runs since the last agreement: on a mismatch their frames
         // may still be in the channels.
-        let hash = hash(self.world, self.call, self.windows) ^ self.world.ran.get() & WORD;
+        let hash = hash(self.world, self.call, self.windows) ^ self.world.fence.ran.get() & WORD;
         let (word, all) = self.exchange_notifications(hash, failed.is_some())?;
         self.conclude(hash, failed, word, all)
     }
@@ -391,7 +391,7 @@ impl Fence<'_> {
         if all.disagreement != Disagreement::No {
             (word, all) = self.disagreed(hash, failed, (word, all))?;
         }
-        self.world.ran.set(0);
+        self.world.fence.ran.set(0);
         let aside = self.items.as_mut().and_then(|items| {
             items.aside.order();
             items.aside.first()
@@ -400,15 +400,15 @@ impl Fence<'_> {
             // Nobody has anything to send in this exchange.
             return aside.map_or(Ok(Reads::default()), |from| Err(self.forged(from)));
         }
-        self.world.described.set(all.flags & CHANGED != 0);
-        self.world.changed.set(self.world.reaches_some || all.flags & CHANGED != 0);
-        let gets = self.windows.iter().any(|window| !window.pending.borrow().gets.is_empty());
+        self.world.fence.described.set(all.flags & CHANGED != 0);
+        self.world.fence.changed.set(self.world.reach.is_some || all.flags & CHANGED != 0);
+        let gets = self.windows.iter().any(|window| !window.filling.pending.borrow().gets.is_empty());
         // Frames must have arrived before this rank can decide what has to wait for readers.
-        let everybody = aside.is_some() || !self.world.reaches_all;
+        let everybody = aside.is_some() || !self.world.reach.is_all;
         let senders = if everybody { 0..self.world.size } else { all.senders.clone() };
         let received = if all.quiet() && aside.is_none() { Ok(()) } else { self.receive(word, senders) };
         let reads = self.reads(&all);
-        if !gets && !reads.reads && !reads.read && self.world.reaches_all {
+        if !gets && !reads.reads && !reads.read && self.world.reach.is_all {
             received?;
             self.apply(&all, None);
             return Ok(reads);
@@ -432,7 +432,7 @@ impl Fence<'_> {
         }
         self.apply(&all, copied.as_deref());
         if let Some(copied) = copied {
-            self.world.copied.set(copied);
+            self.world.fence.copied.set(copied);
         }
         if !reads.first {
             self.settle(reads)?;
@@ -444,9 +444,9 @@ impl Fence<'_> {
     /// and the contents of all notifications.
     #[inline(always)]
     fn exchange_notifications(&mut self, hash: u64, failed: bool) -> Result<(u64, Notifications)> {
-        let word = self.world.next_word(hash as u32);
+        let word = self.world.calls.next_word(hash as u32);
         let notifications = notification_word(word, hash);
-        let census = self.world.take_census();
+        let census = self.world.census.take();
         let flags = self.publish(word, notifications, failed)?;
         if without(Wait::Entry) {
             self.stage(word, true)?;
@@ -464,7 +464,7 @@ impl Fence<'_> {
     /// Reads what has to be read before anything is written. Returns a copy of what was exposed, if
     /// some of it has to be read first.
     fn take_in(&mut self, word: u64, staged: bool, reads: Reads) -> Result<Option<Vec<u8>>> {
-        if (staged || !self.world.reaches_all) && !without(Wait::Entry) {
+        if (staged || !self.world.reach.is_all) && !without(Wait::Entry) {
             self.stage(word, staged)?;
         }
         if reads.first { self.copy_exposed().map(Some) } else { Ok(None) }
@@ -477,7 +477,7 @@ impl Fence<'_> {
         let (world, rank) = (self.world, self.world.rank);
         // Others need not wait for the rank that is lost, only for this one.
         let lost = world.end_for(self.endpoint, lost.clone());
-        if world.reaches_some && !self.windows.is_empty() {
+        if world.reach.is_some && !self.windows.is_empty() {
             for peer in (0..world.size).filter(|&peer| peer != rank) {
                 untouched_by(world, self.endpoint, self.windows, self.call, peer);
             }
@@ -489,7 +489,7 @@ impl Fence<'_> {
     #[inline(always)]
     fn publish(&mut self, word: u64, notifications: u64, failed: bool) -> Result<u32> {
         let me = self.world.rank;
-        let direct = self.world.taken.get() == Census::Direct;
+        let direct = self.world.census.taken.get() == Census::Direct;
         let mut flags = self.behind_it() | if failed { FAILED } else { 0 };
         if !direct {
             self.begin_rides();
@@ -507,7 +507,7 @@ impl Fence<'_> {
             self.draft(to, flags, failed);
         }
         let numbers = self.windows.iter().map(|window| window.key.window);
-        self.world.call_sites.enter(me, self.call.site, numbers);
+        self.world.calls.sites.enter(me, self.call.site, numbers);
         self.endpoint.announce(word);
         if direct {
             self.endpoint.publish(notifications).map_err(|lost| self.quit(&lost))?;
@@ -518,7 +518,7 @@ impl Fence<'_> {
     /// Sends `to` the bytes that it is given in frames.
     #[inline(always)]
     fn give_in_frames(&mut self, to: usize) -> Result<()> {
-        let (gives, census) = (self.gives, self.world.taken.get());
+        let (gives, census) = (self.gives, self.world.census.taken.get());
         for bytes in given(gives, census, to) {
             self.world
                 .post_kept(self.endpoint, to, self.world.stamped(kind::SETUP), bytes.to_vec())
@@ -540,7 +540,7 @@ impl Fence<'_> {
                 changed = CHANGED;
             }
         }
-        let given = given(self.gives, self.world.taken.get(), to).count();
+        let given = given(self.gives, self.world.census.taken.get(), to).count();
         let notification = self.endpoint.draft(to);
         notification.count = frames;
         notification.address = given + posted as usize;
@@ -551,7 +551,7 @@ impl Fence<'_> {
     #[inline(always)]
     fn draft(&mut self, to: usize, mut flags: u32, failed: bool) {
         if !failed && self.endpoint.reaches(to) {
-            if self.windows.iter().any(|window| window.pending.borrow().asks(to)) {
+            if self.windows.iter().any(|window| window.filling.pending.borrow().asks(to)) {
                 flags |= READS | if self.listed { LISTED } else { 0 };
                 self.asks = true;
             }
@@ -561,7 +561,7 @@ impl Fence<'_> {
             }
         }
         let here = self.endpoint.shares(to) || self.in_notification(to);
-        let given = given(self.gives, self.world.taken.get(), to).count();
+        let given = given(self.gives, self.world.census.taken.get(), to).count();
         let notification = self.endpoint.draft(to);
         notification.flags = flags;
         if failed || here {
@@ -573,7 +573,7 @@ impl Fence<'_> {
         }
         for window in self.windows {
             // SAFETY: only its owner touches the set being filled.
-            let outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
+            let outbox = unsafe { &*window.region.outbox(window.filling.set.get(), to) };
             notification.count = count_more(notification.count, outbox.records.len());
             // One window with one or two plain records: the notification contains them.
             if self.windows.len() == 1 && outbox.records.len() <= 2 && outbox.wide.is_empty() {
@@ -600,7 +600,7 @@ impl Fence<'_> {
                 let notification = endpoint
                     .read(from)?
                     .map(|notification| (notification.word, notification.flags, notification.count));
-                if notification.is_none() && !self.world.reaches_all && !endpoint.reaches(from) {
+                if notification.is_none() && !self.world.reach.is_all && !endpoint.reaches(from) {
                     self.world.stage_waiting(endpoint, from)?;
                 }
                 Ok(if without(Wait::Skew) { notification.or(Some((word, 0, 0))) } else { notification })
@@ -641,7 +641,8 @@ impl Fence<'_> {
                 }
                 frames.receive(self.endpoint, self.call)?;
             }
-            let lent = || self.windows.iter().any(|window| window.remembered.borrow().has_elements(from));
+            let lent =
+                || self.windows.iter().any(|window| window.fence.remembered.borrow().has_elements(from));
             let more = self.items.as_ref().and_then(|items| items.aside.first()) == Some(from);
             if more || count > 0 && lent() {
                 // It has sent more than it counted, or elements without operations.

@@ -28,7 +28,7 @@ impl Fence<'_> {
     /// Sends the notes of this rank for others, and counts them.
     pub(super) fn send_notes(&mut self, items: &mut Items) -> Result<()> {
         let world = self.world;
-        let halving = world.halving();
+        let halving = world.census.halving();
         let (number, mut counts) = (items.number(), std::mem::take(&mut items.counts));
         counts.begin(halving);
         let mut message = std::mem::take(&mut items.message);
@@ -48,8 +48,8 @@ impl Fence<'_> {
     /// Waits for the notes for this rank, after the census is complete and all agree.
     pub(super) fn collect_notes(&mut self, items: &mut Items) -> Result<()> {
         let world = self.world;
-        let Some(teller) = world.halving().teller() else { return Ok(()) };
-        let mut expected = items.counts.own(world.halving());
+        let Some(teller) = world.census.halving().teller() else { return Ok(()) };
+        let mut expected = items.counts.own(world.census.halving());
         let mut silent: Vec<usize> = (0..world.size).filter(|&rank| rank != world.rank).collect();
         for from in items.noted() {
             let Ok(at) = silent.binary_search(&from) else { return Err(self.forged(from)) };
@@ -126,7 +126,7 @@ enum Looked {
 /// nothing after `from` had announced `announced`. If that is a later exchange, `from` had posted
 /// its notes in this one.
 fn has_none(world: &WorldCore, endpoint: &mut Endpoint, announced: u64, from: usize) -> bool {
-    let later = ((announced >> 32) as u32).wrapping_sub(world.number()) as i32 > 0;
+    let later = ((announced >> 32) as u32).wrapping_sub(world.calls.supersteps()) as i32 > 0;
     later && endpoint.drained(from)
 }
 

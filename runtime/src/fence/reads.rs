@@ -21,7 +21,7 @@ use crate::kernel;
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::exchange::{untouched_by, wait};
 use crate::protocol::stall::{Awaited, Watch};
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::{ErrorClass, Result, State};
 use fencepost_transport::{Cause, Liveness, Loss, Lost, Notify, Record, Topology};
@@ -68,8 +68,8 @@ impl Fence<'_> {
         let writes = !all.quiet()
             || self.windows.iter().any(|window| {
                 // SAFETY: this rank's own set, filled before its notification.
-                let own = unsafe { &*window.region.outbox(window.set.get(), me) };
-                !own.is_empty() || !window.pending.borrow().gets.is_empty()
+                let own = unsafe { &*window.region.outbox(window.filling.set.get(), me) };
+                !own.is_empty() || !window.filling.pending.borrow().gets.is_empty()
             });
         if !writes {
             return false;
@@ -77,12 +77,12 @@ impl Fence<'_> {
         if all.unlisted {
             return true;
         }
-        if !self.world.shares_all {
+        if !self.world.reach.shares_all {
             self.note_riders();
         }
         let left = Cell::new(COMPARISONS);
         self.windows.iter().any(|window| {
-            let set = window.set.get();
+            let set = window.filling.set.get();
             (0..self.world.size).any(|other| {
                 // SAFETY: this rank's own set, filled before its notification.
                 let own = unsafe { &*window.region.outbox(set, other) };
@@ -125,7 +125,7 @@ impl Fence<'_> {
             left.get() == 0 || read.overlaps(write)
         };
         let lands = self.windows.iter().any(|other| {
-            let pending = other.pending.borrow();
+            let pending = other.filling.pending.borrow();
             pending.gets.iter().any(|get| {
                 let Some(wide) = get.wide() else {
                     return other.key == window.key
@@ -169,7 +169,7 @@ impl Fence<'_> {
                 };
                 // SAFETY: the origin filled this set before its notification and will not touch it
                 // before its fence after the next, which waits for this rank's next notification.
-                let outbox = unsafe { &*region.outbox(window.set.get(), me) };
+                let outbox = unsafe { &*region.outbox(window.filling.set.get(), me) };
                 outbox.wide.iter().any(|wide| meets(&wide.remote)) || some(&outbox.records)
             })
     }
@@ -179,7 +179,7 @@ impl Fence<'_> {
     fn note_riders(&mut self) {
         let site = self.call.site;
         for (place, window) in self.windows.iter().enumerate() {
-            let noted = &mut window.remembered.borrow_mut().riders;
+            let noted = &mut window.fence.remembered.borrow_mut().riders;
             noted.clear();
             for origin in (0..self.world.size).filter(|&origin| origin != self.world.rank) {
                 if !self.endpoint.shares(origin)
@@ -204,7 +204,7 @@ impl Fence<'_> {
     /// There is no memory for the copy: the world ends, since others may have finished with this
     /// fence already.
     pub(super) fn copy_exposed(&mut self) -> Result<Vec<u8>> {
-        let (mut staged, mut bytes) = (self.world.copied.take(), 0usize);
+        let (mut staged, mut bytes) = (self.world.fence.copied.take(), 0usize);
         staged.clear();
         self.each_exposed(|_, _, section, size| {
             bytes = bytes.saturating_add(section.size().saturating_mul(size));
@@ -215,7 +215,7 @@ impl Fence<'_> {
                 "rank {rank} has to copy {bytes} bytes that others put from sections before it writes what others read, and there is no memory for the copy (each rank may put {} times the window's size this way, and 16 MiB at least)",
                 remote::MOST_TIMES
             );
-            self.world.call_sites.end(ErrorClass::NoMem);
+            self.world.calls.sites.end(ErrorClass::NoMem);
             self.world.die_of(self.endpoint, Cause { rank, what: what.clone() });
             let error = self.call.error(self.world, ErrorClass::NoMem, what);
             return Err(error.ending_world().leaving(State::Mixed));
@@ -261,7 +261,7 @@ impl Fence<'_> {
                 };
                 // SAFETY: filled by the other rank before its notification, which this rank has
                 // read.
-                let outbox = unsafe { &*region.outbox(window.set.get(), me) };
+                let outbox = unsafe { &*region.outbox(window.filling.set.get(), me) };
                 if outbox.sections > 0 {
                     each(&outbox.wide);
                 }
@@ -274,7 +274,7 @@ impl Fence<'_> {
     /// # Errors
     /// The world was ended: nobody waits for readers any more.
     pub(super) fn touch(&mut self, reads: Reads) -> Result<()> {
-        if !reads.reads || self.world.touching(self.endpoint, true).unwrap_or(true) {
+        if !reads.reads || self.world.life.touching(self.endpoint, true).unwrap_or(true) {
             return Ok(());
         }
         let rank = self.world.rank;
@@ -291,7 +291,7 @@ impl Fence<'_> {
         }
         let mut lost = None;
         if reads.reads {
-            self.world.touching(self.endpoint, false);
+            self.world.life.touching(self.endpoint, false);
             lost = if self.counted { self.tell_read() } else { self.endpoint.settle() }.err();
         }
         for other in (0..self.world.size).filter(|&other| reads.read && other != self.world.rank) {
@@ -326,7 +326,7 @@ impl Fence<'_> {
     pub(super) fn exposes_to(&self, other: usize) -> bool {
         self.windows.iter().any(|window| {
             // SAFETY: this rank's own set, filled before its notification.
-            unsafe { &*window.region.outbox(window.set.get(), other) }.sections > 0
+            unsafe { &*window.region.outbox(window.filling.set.get(), other) }.sections > 0
         })
     }
 }
@@ -374,7 +374,7 @@ mod tests {
                 let listed = prepare(core, &windows, &call)?;
                 let endpoint = &mut *core.endpoint.borrow_mut();
                 let hash = hash(core, &call, &windows);
-                let word = core.next_word(hash as u32);
+                let word = core.calls.next_word(hash as u32);
                 let mut fence = Fence { listed, ..Fence::new(core, &windows, &call, endpoint) };
                 fence.publish(word, notification_word(word, hash), false)?;
                 while endpoint.read(0).is_ok_and(|notification| notification.is_none()) {

@@ -3,7 +3,7 @@
 
 use super::{Fence, discard};
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass, Result};
 

@@ -9,13 +9,13 @@ use crate::collect::limits::count_more;
 use crate::fence::remote::Frames;
 use crate::fence::{Fence, INLINE};
 use crate::protocol::frames::kind;
-use crate::state::windows;
+use crate::state::window_core::FEW;
 use fencepost_planner::Result;
 use fencepost_transport::{Notification, Notify, Record, Topology};
 use std::ptr::with_exposed_provenance;
 
 /// The number of places of windows that the address of a notification can encode.
-pub(super) const MOST_WINDOWS: usize = windows::FEW;
+pub(super) const MOST_WINDOWS: usize = FEW;
 
 /// Returns whether a notification with this address contains records, or the address of records.
 #[inline(always)]
@@ -59,7 +59,7 @@ pub(super) fn of_two(
 /// it contains.
 ///
 /// # Safety
-/// [`are_riding`](are_riding) is true of the address of this notification, which is of this
+/// [`are_riding`] is true of the address of this notification, which is of this
 /// exchange: its sender leaves the records unchanged until its fence after the next, which waits
 /// for this rank's next notification.
 #[inline(always)]
@@ -90,9 +90,9 @@ impl Fence<'_> {
     /// for them in the world.
     pub(super) fn begin_rides(&mut self) {
         if let Some(items) = self.items.take() {
-            self.world.items.replace(items);
+            self.world.census.items.replace(items);
         }
-        self.world.items.borrow_mut().rides.begin();
+        self.world.census.items.borrow_mut().rides.begin();
     }
 
     /// Takes in the frames that the census carried here from a rank that has sent `count` frames.
@@ -115,11 +115,11 @@ impl Fence<'_> {
     /// listed.
     pub(super) fn in_notification(&self, to: usize) -> bool {
         let [window] = self.windows else { return false };
-        if self.listed && window.pending.borrow().asks(to) {
+        if self.listed && window.filling.pending.borrow().asks(to) {
             return false;
         }
         // SAFETY: only its owner touches the set being filled.
-        let outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
+        let outbox = unsafe { &*window.region.outbox(window.filling.set.get(), to) };
         outbox.records.len() <= 2 && outbox.wide.is_empty() && self.endpoint.reaches(to)
     }
 

@@ -1,6 +1,7 @@
 //! What a rank does by itself before its notification: it checks what it alone can see, reads or
 //! exposes the sections that are sources, and lists what it will read in place.
 
+use crate::collect::filling::RecordSources;
 use crate::collect::limits::most_operations;
 use crate::collect::operation::WindowKey;
 use crate::collect::outbox::{DatatypeOperation, DatatypeSource, Outbox};
@@ -8,7 +9,7 @@ use crate::collect::pending::{Into as Landing, Pending};
 use crate::fence::remote;
 use crate::kernel;
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::adaptive::{LISTED, Rendezvous, Section, lands_in_place, listing_pays};
 use fencepost_planner::ir::pattern::Mode;
@@ -27,7 +28,7 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
     let endpoint = &*world.endpoint.borrow();
     let mut decided = None;
     for window in windows {
-        let set = window.set.get();
+        let set = window.filling.set.get();
         let elements = sources_of_records(world, windows, window, call)?;
         for target in 0..world.size {
             let Some(outbox) = window.region.made_outbox(set, target) else { continue };
@@ -51,7 +52,7 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
                 read_sections(unsafe { &mut *outbox }, (windows, target), call, world, decided)?;
             }
         }
-        let pending = &mut *window.pending.borrow_mut();
+        let pending = &mut *window.filling.pending.borrow_mut();
         pending.staged.clear();
         if pending.gets.is_empty() {
             continue;
@@ -72,7 +73,7 @@ pub(super) fn prepare(world: &WorldCore, windows: &[&WindowCore], call: &Call) -
             let message = format!("this epoch gets {bytes}, and there is no memory for them");
             return Err(call.error(world, ErrorClass::NoMem, message));
         }
-        if window.apart && bytes > Some(remote::most_answered(0, 0)) {
+        if window.peers.apart && bytes > Some(remote::most_answered(0, 0)) {
             answerable(window, pending, call)?;
         }
     }
@@ -87,9 +88,13 @@ fn sources_of_records<'w>(
     window: &'w WindowCore,
     call: &Call,
 ) -> Result<Option<&'w WindowCore>> {
-    let own = window.elements.take().then_some(window);
-    let Some((key, site)) = window.of_other.take() else { return Ok(own) };
-    find(windows, key).map(Some).ok_or_else(|| call.not_in_fence(world, key, site))
+    match window.filling.sources.take() {
+        RecordSources::None => Ok(None),
+        RecordSources::Own => Ok(Some(window)),
+        RecordSources::Of(key, site) => {
+            find(windows, key).map(Some).ok_or_else(|| call.not_in_fence(world, key, site))
+        }
+    }
 }
 
 /// Returns the error of an epoch with more operations than can be counted where they travel.
@@ -136,7 +141,7 @@ fn rendezvous(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -
         let targets = (0..endpoint.size()).filter(|&to| to != endpoint.rank() && endpoint.reaches(to));
         targets.flat_map(|target| {
             // SAFETY: only its owner touches the set being filled.
-            let outbox = unsafe { &*window.region.outbox(window.set.get(), target) };
+            let outbox = unsafe { &*window.region.outbox(window.filling.set.get(), target) };
             outbox.wide.iter().filter_map(|wide| section(wide, window))
         })
     });
@@ -210,14 +215,14 @@ fn read_sections(
 /// Lists the elements of this rank's gets for their targets, if there are only a few gets that may
 /// be direct, none of them from this rank. Returns whether it did.
 fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool {
-    let count: usize = windows.iter().map(|window| window.pending.borrow().gets.len()).sum();
+    let count: usize = windows.iter().map(|window| window.filling.pending.borrow().gets.len()).sum();
     if count == 0 || count > LISTED {
         return false;
     }
     // The bytes of gets whose list is sent, and whether it is sent in any case.
     let (mut sent, mut direct) = (0, false);
     let straight = windows.iter().all(|window| {
-        let pending = window.pending.borrow();
+        let pending = window.filling.pending.borrow();
         pending.gets.iter().all(|get| {
             let (target, elements) = (get.target(), pending.count(get));
             let mode = get.wide().map_or(window.asked(Mode::Auto), |wide| pending.wide[wide].mode);
@@ -234,11 +239,12 @@ fn list(world: &WorldCore, windows: &[&WindowCore], endpoint: &Endpoint) -> bool
         return false;
     }
     for window in windows {
-        let pending = window.pending.borrow();
+        let pending = window.filling.pending.borrow();
         for get in &*pending.gets {
             if endpoint.shares(get.target()) {
                 // SAFETY: only its owner touches the set being filled.
-                let outbox = unsafe { &mut *window.region.make_outbox(window.set.get(), get.target()) };
+                let outbox =
+                    unsafe { &mut *window.region.make_outbox(window.filling.set.get(), get.target()) };
                 outbox.looks.push(pending.remote(get));
             }
         }

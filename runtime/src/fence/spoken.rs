@@ -27,7 +27,7 @@ pub(super) fn post(
     // SAFETY: where values are not shared, memory of the heap is copied; and nothing is read of an
     // empty payload.
     unsafe { endpoint.post(to, Port::FENCE, Frame::of(header, bytes)) }?;
-    world.posted(to);
+    world.fence.posted(to);
     Ok(())
 }
 

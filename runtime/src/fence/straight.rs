@@ -12,6 +12,7 @@
 //! All of it is compiled as one function for each kind of end: two ranks that are threads of one
 //! core pay for every instruction.
 
+use crate::collect::filling::RecordSources;
 use crate::collect::limits::most_operations;
 use crate::fence::riding::{self, MOST_WINDOWS, are_riding, riders};
 use crate::fence::sources::find;
@@ -20,7 +21,7 @@ use crate::kernel::waits::{Wait, without};
 use crate::protocol::call::{hash, notification_word};
 use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_planner::ir::pattern::Order;
@@ -30,19 +31,20 @@ use fencepost_transport::{Endpoint, Liveness, Lost, Notify, Record};
 /// counted yet.
 #[inline(always)]
 fn are_straight(world: &WorldCore, windows: &[&WindowCore], call: &Call) -> bool {
-    world.is_straight
+    world.is_straight()
         && windows.iter().all(|window| is_straight(world, window))
-        && world.order.get() == Order::Canonical
-        && !world.explains.get()
+        && world.choices.order.get() == Order::Canonical
+        && !world.reports.explains.get()
         && !without(Wait::Composition)
         && world.admits(call).is_ok()
 }
 
 #[inline(always)]
 fn is_straight(world: &WorldCore, window: &WindowCore) -> bool {
-    window.plain.get()
+    window.filling.plain.get()
         && window.key.world == world.id
-        && (window.getting.fills_none() || window.getting.has_none(&window.pending.borrow().gets))
+        && (window.filling.getting.fills_none()
+            || window.filling.getting.has_none(&window.filling.pending.borrow().gets))
 }
 
 /// Runs the fence of no window by the short path: a meeting of all ranks, outside of all
@@ -159,7 +161,7 @@ pub(super) fn tell(
     } else {
         match with_end!(&mut *endpoint, say(world, call, mine)) {
             Ok(said) if with_end!(&mut *endpoint, agree(world, &said)).is_some() => {
-                world.ran.set(0);
+                world.fence.ran.set(0);
                 Ok(())
             }
             said => go_on(&mut Fence { told: mine, ..Fence::new(world, &[], call, endpoint) }, said),
@@ -209,8 +211,7 @@ fn enter<E: Notify + Liveness>(
         }
     }
     for window in windows {
-        window.elements.set(false);
-        window.of_other.set(None);
+        window.filling.sources.set(RecordSources::None);
     }
     Some(publish(end, world, windows, call, flags))
 }
@@ -244,10 +245,10 @@ fn publish<E: Notify + Liveness>(
     call: &Call,
     flags: u32,
 ) -> Result<Said, Lost> {
-    let hash = hash(world, call, windows) ^ world.ran.get() & super::WORD;
-    let word = world.next_word(hash as u32);
+    let hash = hash(world, call, windows) ^ world.fence.ran.get() & super::WORD;
+    let word = world.calls.next_word(hash as u32);
     let notifications = notification_word(word, hash);
-    world.call_sites.enter(world.rank, call.site, windows.iter().map(|window| window.key.window));
+    world.calls.sites.enter(world.rank, call.site, windows.iter().map(|window| window.key.window));
     end.announce(word);
     end.publish(notifications)?;
     Ok(Said { hash, word, notifications, flags })
@@ -283,16 +284,16 @@ fn found_records_only<E: Notify>(
 ) -> bool {
     let Some((flags, senders)) = agree(end, world, said) else { return false };
     let me = world.rank;
-    world.ran.set(0);
-    world.described.set(flags & CHANGED != 0);
-    world.changed.set(true); // as wherever memory is reached
+    world.fence.ran.set(0);
+    world.fence.described.set(flags & CHANGED != 0);
+    world.fence.changed.set(true); // as wherever memory is reached
     for (place, window) in windows.iter().enumerate() {
         let origins = if senders == 0 { me..me + 1 } else { 0..world.size };
         for origin in origins {
             let records = if origin == me {
                 // SAFETY: only its owner touches the set being filled, and not while these are
                 // used.
-                unsafe { &(&*window.region.outbox(window.set.get(), me)).records[..] }
+                unsafe { &(&*window.region.outbox(window.filling.set.get(), me)).records[..] }
             } else {
                 match end.await_briefly(origin) {
                     // SAFETY: it is of this exchange, and its records are in the notification or at
@@ -308,7 +309,7 @@ fn found_records_only<E: Notify>(
             }
         }
     }
-    world.count_epoch();
+    world.reports.count_epoch();
     true
 }
 
@@ -327,7 +328,7 @@ fn records<'w>(
         return Some(&[]); // and its log contains none
     }
     // Only its owner touches the set being filled, and writers are on it alone.
-    let Some(outbox) = window.region.made_outbox(window.set.get(), to) else {
+    let Some(outbox) = window.region.made_outbox(window.filling.set.get(), to) else {
         writer.leave();
         return Some(&[]);
     };
@@ -338,10 +339,11 @@ fn records<'w>(
     if outbox.records.is_empty() {
         return Some(&[]);
     }
-    let sources = match window.of_other.get() {
+    let sources = match window.filling.sources.get() {
+        RecordSources::None => None,
+        RecordSources::Own => Some(window),
         // The fence refuses a section of a window that is not in it.
-        Some((key, _)) => Some(find(windows, key)?),
-        None => window.elements.get().then_some(window),
+        RecordSources::Of(key, _) => Some(find(windows, key)?),
     };
     if let Some(from) = sources {
         // SAFETY: as above; each displacement was checked at the call against this rank's part of
@@ -350,7 +352,7 @@ fn records<'w>(
         unsafe { outbox.read_elements(from.region.base(), window.element.size as usize) };
     }
     let ride = outbox.records.len() <= if windows.len() == 1 { 2 } else { 0 };
-    let reached = ride || world.shares_all || outbox.records.is_reached();
+    let reached = ride || world.reach.shares_all || outbox.records.is_reached();
     (outbox.records.len() <= most_operations() && reached).then_some(&outbox.records[..])
 }
 

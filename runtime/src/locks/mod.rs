@@ -34,13 +34,15 @@ use crate::check::state::clock;
 use crate::check::state::learnt::Learnt;
 use crate::collect::ticket::Slot;
 use crate::collect::visits::Action;
+use crate::locks::state::HeldParts;
 use crate::locks::state::request::Request;
 use crate::locks::state::service::{Served, Service};
 use crate::locks::state::visit::{Others, Part};
 use crate::locks::state::words::{Layout, Words, site_text};
 use crate::protocol::frames::kind;
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::life::Opened;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use check::Watched;
 use fencepost_planner::datatype::Datatype;
@@ -111,15 +113,15 @@ impl LockCore {
             Target::new(part, words, data.hints, is_checked)
         };
         let targets: Vec<Target> = (0..data.world.size).map(target).collect();
-        if !data.world.reaches_all {
-            let service = data.world.lock_service.get_or_init(|| attend(&data.world));
+        if !data.world.reach.is_all {
+            let service = data.world.locks.service.get_or_init(|| attend(&data.world));
             let Target { part, words, .. } = &targets[data.world.rank];
             // SAFETY: these are this rank's own part and words, which stay until this value is
             // dropped; the drop removes them from the service first.
             service.serve(data.key.window, unsafe { Served::new(data.world.rank, *part, *words) });
         }
         let watched = targets.iter().filter(|_| is_checked).map(|_| RefCell::default()).collect();
-        let (alarms, heeded) = (data.world.alarms.clone(), Cell::new(0));
+        let (alarms, heeded) = (data.world.life.alarms.clone(), Cell::new(0));
         Ok(Self { data, targets, port, found: Cell::default(), watched, alarms, heeded })
     }
 
@@ -146,7 +148,7 @@ impl LockCore {
         site: &'static Location<'static>,
     ) -> Result<()> {
         match self.targets.get(target) {
-            Some(Target { open, .. }) if open.is_none() && self.data.world.goes_on() => {
+            Some(Target { open, .. }) if open.is_none() && self.data.world.life.goes_on() => {
                 open.set(kind, of_all, site);
                 Ok(())
             }
@@ -355,8 +357,8 @@ impl LockCore {
             at.leave_all(hold_of(open.kind));
         }
         if ends && held {
-            let held = &self.data.world.held_parts;
-            held.set(held.get() - 1);
+            let held = self.held_parts();
+            held.0.set(held.0.get() - 1);
         }
         if ends {
             now.end();
@@ -368,8 +370,18 @@ impl LockCore {
 
     /// Counts one more part that this rank holds until the epoch ends.
     fn holds_more(&self) {
-        let held = &self.data.world.held_parts;
-        held.set(held.get() + 1);
+        let held = self.held_parts();
+        held.0.set(held.0.get() + 1);
+    }
+
+    /// Returns the number of parts that this rank holds, which the world reports if the rank leaves.
+    fn held_parts(&self) -> &HeldParts {
+        let world = &self.data.world;
+        world.locks.held.get_or_init(|| {
+            let held = Rc::new(HeldParts::default());
+            world.life.open(held.clone());
+            held
+        })
     }
 
     /// Requests the attendant of `target` to carry out what was collected, and fills tickets.
@@ -594,7 +606,7 @@ impl LockCore {
         // Ranks that find the part dropped report the same reason as this rank.
         let is_over = world.alive().is_err();
         self.targets[self.me()].words.close(is_over);
-        if let Some(service) = world.lock_service.get() {
+        if let Some(service) = world.locks.service.get() {
             world.send_answers(service.forget(self.data.key.window, is_over));
         }
         self.wake_others();
@@ -661,5 +673,12 @@ impl LockCore {
         into.copy_from_slice(unsafe { std::slice::from_raw_parts(from, size) });
         at.leave(regions, Hold::Exclusive, true);
         Ok(())
+    }
+}
+
+impl Opened for HeldParts {
+    fn unfinished(&self) -> Option<String> {
+        (self.0.get() > 0)
+            .then(|| "it holds a part of a window by a lock that it has not unlocked".to_owned())
     }
 }

@@ -18,7 +18,7 @@ use crate::protocol::exchange::wait;
 use crate::protocol::frames::{header, kind};
 use crate::protocol::stall::{Awaited, LockQueue, Watch};
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass, Result, State};
 use fencepost_transport::{

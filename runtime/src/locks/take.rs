@@ -5,7 +5,7 @@ use crate::locks::state::words::{Presence, Words, site_text};
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, LockQueue, Watch};
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use fencepost_planner::{Error, Result, State};
 use fencepost_transport::{Endpoint, FairLock, Hold, Liveness, Loss, Lost, Next, Position};
 use std::panic::Location;
@@ -62,7 +62,7 @@ pub(super) fn wake(window: &WindowCore, target: usize, words: &Words, number: us
         world.endpoint.borrow_mut().wake(number);
     } else if target != world.rank {
         world.endpoint.borrow_mut().nudge(target);
-    } else if let Some(service) = world.lock_service.get() {
+    } else if let Some(service) = world.locks.service.get() {
         world.send_answers(service.advance());
     }
 }

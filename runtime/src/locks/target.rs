@@ -14,7 +14,7 @@ use crate::locks::state::visit::{List, Others, Part, visit_one};
 use crate::locks::state::words::{Presence, Words, site_text};
 use crate::locks::take::wake;
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ir::calls::LockType;
 use fencepost_planner::{ErrorClass, Result};

@@ -1,6 +1,6 @@
 //! Messages between two ranks, outside all windows.
 //!
-//! A message is a frame on [`Port::MESSAGES`] of its world. So the messages of a pair arrive in the
+//! A message is a frame on [`Port::MESSAGES`](fencepost_transport::Port::MESSAGES) of its world. So the messages of a pair arrive in the
 //! order of their sends, and neither mix with nor wait for anything else. From its first call of
 //! messages on, the receiver reads the port in each of these calls, and while it waits in any call
 //! of the world. It passes each message that it reads to the first
@@ -41,10 +41,12 @@ pub(crate) use send::{Outgoing, attach, detach, send, send_and_receive};
 
 use crate::messages::state::Messages;
 use crate::state::call::Call;
+use crate::state::life::Opened;
 use crate::state::world::WorldCore;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::Endpoint;
 use std::cell::RefCell;
+use std::rc::Rc;
 
 /// The number of looks that a rank takes in waits of other calls before it reads the port once, if
 /// nothing was begun.
@@ -52,10 +54,47 @@ const RARELY: u32 = 64;
 
 /// Returns the messages of this world, which are read in all its waits from now on.
 fn messages(world: &WorldCore) -> &RefCell<Messages> {
-    world.messages.get_or_init(|| {
-        world.reads.set(Some(read_in_waits));
-        Box::new(RefCell::new(Messages::new(world.size, world.limits.get())))
+    world.messages.all.get_or_init(|| {
+        let all = Rc::new(RefCell::new(Messages::new(world.size, world.messages.limits.get())));
+        world.life.open(Rc::new(Opening(all.clone())));
+        all
     })
+}
+
+/// The messages of a world, as what the world advances in all its waits.
+struct Opening(Rc<RefCell<Messages>>);
+
+impl Opened for Opening {
+    fn advance(&self, world: &WorldCore, endpoint: &mut Endpoint) {
+        // If the borrow fails, a call of messages is waiting, and that call reads.
+        if let Ok(mut messages) = self.0.try_borrow_mut() {
+            read_in_waits(world, endpoint, &mut messages);
+        }
+    }
+
+    /// Returns whether elements of messages that were taken are in transit. The attendants of their
+    /// senders send them.
+    fn may_advance(&self) -> bool {
+        self.0.try_borrow().is_ok_and(|messages| !messages.landing.is_empty())
+    }
+
+    /// Returns whether receives that were begun may take something.
+    fn advances_elsewhere(&self) -> bool {
+        let messages = self.0.try_borrow();
+        messages.is_ok_and(|messages| !messages.posted.is_empty() || !messages.landing.is_empty())
+    }
+
+    fn unfinished(&self) -> Option<String> {
+        // A request in which others take part was leaked.
+        let site = self.0.borrow().open_request()?;
+        Some(format!("it has not completed a request that it began at {}:{}", site.file(), site.line()))
+    }
+
+    fn leave(&self, endpoint: &mut Endpoint) {
+        if let Ok(mut messages) = self.0.try_borrow_mut() {
+            messages.leave(endpoint);
+        }
+    }
 }
 
 /// Returns this rank, if the world has it.
@@ -72,11 +111,7 @@ fn rank_of(world: &WorldCore, rank: usize, call: &Call) -> Result<usize> {
 }
 
 /// Reads the messages that have arrived while this rank waits in another call.
-fn read_in_waits(world: &WorldCore, endpoint: &mut Endpoint) {
-    // If the borrow fails, a call of messages is waiting, and that call reads.
-    let Some(Ok(mut messages)) = world.messages.get().map(|messages| messages.try_borrow_mut()) else {
-        return;
-    };
+fn read_in_waits(world: &WorldCore, endpoint: &mut Endpoint, messages: &mut Messages) {
     messages.looks = messages.looks.wrapping_add(1);
     let reads_one = messages.taking.is_some() && world.size > 2;
     let begun = reads_one
@@ -86,6 +121,6 @@ fn read_in_waits(world: &WorldCore, endpoint: &mut Endpoint) {
     if begun || messages.looks % RARELY == 0 {
         // An error ends the world, or is found by the call that waits for the message.
         let taking = messages.taking;
-        drop(arrive::read_all_but(world, endpoint, &mut messages, taking));
+        drop(arrive::read_all_but(world, endpoint, messages, taking));
     }
 }

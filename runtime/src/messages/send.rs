@@ -127,7 +127,7 @@ pub(crate) unsafe fn send_and_receive<T: Element>(
 /// `BUFFER`; `NO_MEM`; `PROC_FAILED`.
 ///
 /// # Safety
-/// Unless the send is buffered, the elements stay unchanged until it is [complete](complete), or
+/// Unless the send is buffered, the elements stay unchanged until it is [complete], or
 /// taken back by that.
 pub(super) unsafe fn begin(
     world: &WorldCore,
@@ -340,7 +340,7 @@ unsafe fn post(
         // SAFETY: the outbox keeps the room, and nobody reads a part of it that is not copied.
         unsafe { copy_piecewise(bytes, room) };
     }
-    world.count_sent(bytes.len(), 0);
+    world.reports.count_sent(bytes.len(), 0);
     Ok(())
 }
 
@@ -412,7 +412,7 @@ fn post_short(
     unsafe { endpoint.post_copy(to, Port::MESSAGES, Frame::of(envelope.header(), bytes)) }?;
     messages.count_frame(to, None);
     endpoint.flush();
-    world.count_sent(bytes.len(), 0);
+    world.reports.count_sent(bytes.len(), 0);
     Ok(())
 }
 

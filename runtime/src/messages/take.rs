@@ -152,11 +152,11 @@ pub(super) fn take(
                 Came::Here(bytes) => landing.whole(bytes.as_ptr()),
                 Came::Near(near) if from == world.rank => landing.whole(near.first),
                 Came::Near(near) => {
-                    let began = world.touching(endpoint, true);
+                    let began = world.life.touching(endpoint, true);
                     let has_all =
                         began != Some(false) && landing.read_near(near, || endpoint.lost(from).is_none());
                     if began == Some(true) {
-                        world.touching(endpoint, false);
+                        world.life.touching(endpoint, false);
                     }
                     if !has_all {
                         // The world has ended, which the waiting call finds.

@@ -10,7 +10,7 @@ use crate::posts::{Site, gets, look, look_early, send, take_frames, take_lines, 
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use fencepost_planner::{Error, ErrorClass, Result, State};
 use fencepost_transport::{
     Bytes, COPIED, Channels, Endpoint, Header, Liveness, Loss, Lost, Memory, Topology,
@@ -33,7 +33,7 @@ impl Opened {
 pub(crate) fn start(window: &WindowCore, targets: &[usize], site: Site) -> Result<Box<Opened>> {
     window.is_free("accessed", site)?;
     let ports = window.ports(site)?;
-    let exchange = &mut *window.exchange.borrow_mut();
+    let exchange = &mut *window.posts.exchange.borrow_mut();
     for &target in targets {
         if let Some(open) = exchange.to.get(target).and_then(|to| to.open) {
             let message = format!(
@@ -58,8 +58,8 @@ pub(crate) fn start(window: &WindowCore, targets: &[usize], site: Site) -> Resul
     (opened.number, opened.site) = (exchange.started, site);
     exchange.started += 1;
     exchange.open.push((opened.number, site));
-    window.accesses.set(exchange.open.len());
-    window.plain.set(false); // so that a fence finds the access
+    window.posts.accesses.set(exchange.open.len());
+    window.filling.plain.set(false); // so that a fence finds the access
     window.shut_for_access();
     Ok(opened)
 }
@@ -71,7 +71,7 @@ pub(crate) fn start(window: &WindowCore, targets: &[usize], site: Site) -> Resul
 pub(crate) fn complete(window: &WindowCore, mut access: Box<Opened>, call: &Call) -> Result<()> {
     let world = &window.world;
     let endpoint = &mut *world.endpoint.borrow_mut();
-    let exchange = &mut *window.exchange.borrow_mut();
+    let exchange = &mut *window.posts.exchange.borrow_mut();
     let result = match short_cut(window, endpoint, exchange, &mut access, call) {
         Some(result) => result,
         None => world.alive().and_then(|()| carry_out(window, endpoint, exchange, &mut access, call)),
@@ -86,8 +86,8 @@ pub(crate) fn complete(window: &WindowCore, mut access: Box<Opened>, call: &Call
 /// Returns a rank for whose post [`complete`] would wait, if there is one.
 pub(crate) fn awaited_target(window: &WindowCore, endpoint: &mut Endpoint, access: &Opened) -> Option<usize> {
     let world = &window.world;
-    let (true, Ok(ports)) = (world.goes_on(), window.ports(access.site)) else { return None };
-    let exchange = &mut *window.exchange.borrow_mut();
+    let (true, Ok(ports)) = (world.life.goes_on(), window.ports(access.site)) else { return None };
+    let exchange = &mut *window.posts.exchange.borrow_mut();
     let mut is_there = |batch: &&Batch| {
         let needed = needed(batch);
         let to = exchange.to.of(batch.target);
@@ -111,7 +111,7 @@ fn needed(batch: &Collected) -> u64 {
 
 fn close(window: &WindowCore, exchange: &mut Exchange, ended: u64) {
     exchange.open.retain(|(number, _)| *number != ended);
-    window.accesses.set(exchange.open.len());
+    window.posts.accesses.set(exchange.open.len());
 }
 
 /// Does what [`carry_out`] does for an access to one other rank that gets nothing, goes into the
@@ -129,7 +129,7 @@ fn short_cut(
     let world = &window.world;
     let [batch] = &access.batches[..] else { return None };
     let target = batch.target;
-    if target == world.rank || !batch.gets.is_empty() || !world.goes_on() || world.checks.is_on() {
+    if target == world.rank || !batch.gets.is_empty() || !world.life.goes_on() || world.checks.is_on() {
         return None;
     }
     let ports = window.ports(call.site).ok()?;
@@ -173,7 +173,7 @@ fn write(
         // access `number - 2` before it made post `number - 1`, which has been taken (16).
         unsafe { lines.end(batch.number, word, records) };
         endpoint.wake(batch.target);
-        window.world.count_sent(size_of_val(records), 0);
+        window.world.reports.count_sent(size_of_val(records), 0);
     }
 }
 
@@ -358,7 +358,7 @@ fn send_batch(
     // SAFETY: the batch is kept unchanged until the target has released the frame, by `retire`, or
     // in `WindowCore::drop`.
     let posted = unsafe { endpoint.post_copy(target, ports.accesses, frame) };
-    world.count_sent(len, 0);
+    world.reports.count_sent(len, 0);
     match posted {
         Ok(()) => {
             to.frames += 1;
@@ -405,7 +405,7 @@ pub(crate) fn drop_access(window: &WindowCore, access: &mut Opened) {
     // Nothing can be sent in the middle of another call of the world: the access is then treated as
     // if it were leaked.
     let (Ok(mut endpoint), Ok(mut exchange)) =
-        (world.endpoint.try_borrow_mut(), window.exchange.try_borrow_mut())
+        (world.endpoint.try_borrow_mut(), window.posts.exchange.try_borrow_mut())
     else {
         return;
     };

@@ -8,7 +8,7 @@ use crate::posts::{Site, gets, send, waits_for_itself};
 use crate::protocol::exchange::{untouched_by, wait as wait_for};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{Error, ErrorClass, Result};
 use fencepost_transport::{Bytes, Channels, Endpoint, Frame, Header, Liveness, Loss, Lost, Record, Topology};
@@ -21,7 +21,7 @@ pub(crate) fn post(window: &WindowCore, sources: &Rc<[usize]>, lent: Lent, site:
     let ports = window.ports(site)?;
     let world = &window.world;
     let endpoint = &mut *world.endpoint.borrow_mut();
-    let exchange = &mut *window.exchange.borrow_mut();
+    let exchange = &mut *window.posts.exchange.borrow_mut();
     let posted = Posted { site, lent, sources: sources.clone() };
     let mut lost = gets::expose(window, endpoint, exchange, &posted);
     for &source in &**sources {
@@ -46,7 +46,7 @@ pub(crate) fn post(window: &WindowCore, sources: &Rc<[usize]>, lent: Lent, site:
         }
     }
     endpoint.flush();
-    window.posted.set(true);
+    window.posts.posted.set(true);
     window.forget_part();
     exposures::posted(window, &posted.lent, site);
     exchange.posted = Some(posted);
@@ -88,7 +88,7 @@ fn in_lines(
 pub(crate) fn wait(window: &WindowCore, call: &Call) -> Result<()> {
     let world = &window.world;
     let endpoint = &mut *world.endpoint.borrow_mut();
-    let exchange = &mut *window.exchange.borrow_mut();
+    let exchange = &mut *window.posts.exchange.borrow_mut();
     if let Err(error) = world.alive() {
         let lost = Lost { rank: world.rank, how: Loss::Ended(error.message().to_owned()) };
         take_back(window, endpoint, exchange, call, &lost);
@@ -189,7 +189,7 @@ fn wait_for_one(
     }
     from.dropped = false;
     exchange.posted = None;
-    window.posted.set(false);
+    window.posts.posted.set(false);
     Some(Ok(()))
 }
 
@@ -203,7 +203,7 @@ pub(crate) fn test(window: &WindowCore, call: &Call) -> Result<bool> {
         return wait(window, call).map(|()| true);
     }
     let endpoint = &mut *world.endpoint.borrow_mut();
-    let exchange = &mut *window.exchange.borrow_mut();
+    let exchange = &mut *window.posts.exchange.borrow_mut();
     let ports = window.ports(call.site)?;
     world.notice(endpoint, None);
     let sources = exchange.posted.as_ref().map_or(0, |posted| posted.sources.len());
@@ -225,10 +225,10 @@ pub(crate) fn test(window: &WindowCore, call: &Call) -> Result<bool> {
 /// Returns a source for whose access [`wait`] would wait, if there is one.
 pub(crate) fn awaited_source(window: &WindowCore, endpoint: &mut Endpoint) -> Option<usize> {
     let world = &window.world;
-    let (true, Ok(ports)) = (world.goes_on(), Ports::of(window.key.window)) else {
+    let (true, Ok(ports)) = (world.life.goes_on(), Ports::of(window.key.window)) else {
         return None;
     };
-    let exchange = &mut *window.exchange.borrow_mut();
+    let exchange = &mut *window.posts.exchange.borrow_mut();
     let sources = exchange.posted.as_ref().map_or(0, |posted| posted.sources.len());
     for at in 0..sources {
         let source = exchange.posted.as_ref().map_or(0, |posted| posted.sources[at]);
@@ -405,7 +405,7 @@ fn end(
         release(exchange, endpoint, world, (source, is_frame), ports);
     }
     endpoint.flush();
-    window.posted.set(false);
+    window.posts.posted.set(false);
     exposures::waited(window, call);
     wrong.map_or(Ok(()), Err)
 }
@@ -445,6 +445,6 @@ fn take_back(
             untouched_by(world, endpoint, &[window], call, source);
         }
     }
-    window.posted.set(false);
+    window.posts.posted.set(false);
     world.lost(lost, call)
 }

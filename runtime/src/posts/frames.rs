@@ -14,7 +14,7 @@ use crate::fence::remote::check;
 use crate::posts::state::batch::{Collected, misfit_record};
 use crate::posts::state::exchange::{Line, Post, Told};
 use crate::protocol::frames::{header, kind};
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::bytes::{Reader, Writer};
 use fencepost_transport::{Frame, Header, RECORDS, Record};
@@ -97,7 +97,7 @@ pub(super) unsafe fn apply_short(
     let (base, len) = (window.region.base(), window.peers[window.world.rank].len);
     // SAFETY: the caller promises that nobody accesses the window, and all displacements and
     // operators were checked.
-    unsafe { (window.apply)(base, len, window.element, Items::Records(records), &Operands::none()) };
+    unsafe { (window.filling.apply)(base, len, window.element, Items::Records(records), &Operands::none()) };
     true
 }
 
@@ -335,7 +335,7 @@ impl Came {
         let (base, len) = (window.region.base(), window.peers[window.world.rank].len);
         // SAFETY: the caller promises that nobody accesses the window; `access_of` has checked
         // every displacement and operator.
-        unsafe { (window.apply)(base, len, window.element, items, &operands) };
+        unsafe { (window.filling.apply)(base, len, window.element, items, &operands) };
     }
 }
 

@@ -12,7 +12,7 @@ use crate::protocol::exchange::wait;
 use crate::protocol::frames::{header, kind};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::bytes::{Reader, Writer};
 use fencepost_transport::{
@@ -55,7 +55,7 @@ pub(super) fn expose(
     exchange: &Exchange,
     posted: &Posted,
 ) -> Result<(), Lost> {
-    if !window.far {
+    if !window.peers.far {
         return Ok(());
     }
     let world = &window.world;
@@ -76,7 +76,7 @@ pub(super) fn expose(
 
 /// Ends the exposure: when this returns, the attendant does not read the window.
 pub(super) fn take_back(window: &WindowCore) {
-    if window.far {
+    if window.peers.far {
         window.world.lendings.take_back(window.key.window);
     }
 }
@@ -191,7 +191,7 @@ fn ask(
         }
     }
     let head = header(access_number(batches, target) << 32, kind::ASK, window.key.window);
-    window.world.count_sent(asked.len(), asked.len());
+    window.world.reports.count_sent(asked.len(), asked.len());
     // SAFETY: memory that is not reached is copied.
     unsafe { endpoint.post(target, Port::SERVICE, Frame::of(head, &asked)) }?;
     endpoint.flush();

@@ -57,7 +57,7 @@ use crate::check::exposures;
 use crate::collect::lent::Lent;
 use crate::posts::state::exchange::{Exchange, Ports, Post, Target};
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::{ErrorClass, Result};
 use fencepost_transport::{
@@ -75,7 +75,7 @@ impl WindowCore {
         self.world.alive()?;
         // An open window has nothing collected, and cannot have.
         let is_pending = !self.is_open() && self.is_pending();
-        if self.matching.borrow().is_none() && !is_pending && !self.world.is_named_elsewhere(self.key) {
+        if !self.collecting.is_matching() && !is_pending && !self.world.windows.is_named_elsewhere(self.key) {
             return Ok(());
         }
         self.is_not_free(what, site)
@@ -84,7 +84,7 @@ impl WindowCore {
     #[cold]
     fn is_not_free(&self, what: &str, site: Site) -> Result<()> {
         let refuse = |why: String| Err(self.error(ErrorClass::RmaSync, why, site));
-        if self.matching.borrow().is_some() {
+        if self.collecting.is_matching() {
             let why = format!(
                 "window {} takes part in a prepared superstep that is running, and cannot be {what} in it: end the superstep first",
                 self.key.window
@@ -116,7 +116,7 @@ fn waits_for_itself(
     }
     let call = call.describe(&[window]);
     let what = format!("deadlock: rank {rank} waits for rank {rank} in {call}, {what}");
-    world.call_sites.end(ErrorClass::RmaSync);
+    world.calls.sites.end(ErrorClass::RmaSync);
     endpoint.end(Cause { rank, what: what.clone() });
     Lost { rank, how: Loss::Ended(what) }
 }

@@ -1,7 +1,7 @@
 //! Checks of the elements that a call touches, and their errors: for windows, and for recorders.
 
 use crate::collect::operation::{TargetRegion, WindowKey};
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::{Error, ErrorClass, Result};
 use std::panic::Location;
@@ -150,12 +150,15 @@ impl WindowCore {
         let (len, element) = if key == self.key {
             own(self)
         } else {
-            self.world.names_sections();
-            let other = self.world.collecting(key);
+            self.world.windows.names_sections();
+            let other = self.world.windows.collecting(key);
             if let Some(open) = other.as_ref().and_then(|other| other.open_since()) {
                 return Err(self.error(ErrorClass::RmaSync, still_open(&open), site));
             }
-            other.map(|other| own(&other)).or_else(|| self.world.own(key)).unwrap_or((0, self.element))
+            other
+                .map(|other| own(&other))
+                .or_else(|| self.world.windows.own(key))
+                .unwrap_or((0, self.element))
         };
         // The user's own `Section` or `Source` may name any window.
         if element != self.element {

@@ -6,7 +6,7 @@ use crate::posts::state::ports::ports_of;
 use crate::state::assertions::Assertions;
 use crate::state::call::Call;
 use crate::state::handler::Handler;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::{Error, ErrorClass, Result};
@@ -70,7 +70,7 @@ impl WorldCore {
     /// `NO_MEM` if the world has made as many as there are numbers. Every rank gets it, before any
     /// exchange.
     pub(crate) fn next_made(&self, call: &Call) -> Result<u32> {
-        let number = self.made.get();
+        let number = self.calls.made.get();
         if number < u32::MAX {
             return Ok(number);
         }
@@ -86,7 +86,7 @@ impl WorldCore {
     /// `NO_MEM` if the world has made more than there are ports for. Every rank gets it, before any
     /// exchange.
     pub(crate) fn next_port(&self, call: &Call) -> Result<Port> {
-        let number = self.made.get();
+        let number = self.calls.made.get();
         ports_of(number).map(|[port, ..]| port).ok_or_else(|| {
             let message = format!(
                 "this world has made {number} windows, splits and plans of posts and starts, and there are no more ports: split the world, and prepare the superstep in a part"
@@ -103,7 +103,7 @@ impl WorldCore {
     #[inline(always)]
     pub(crate) fn admits(&self, call: &Call) -> Result<()> {
         self.alive()?;
-        match self.begun.get() {
+        match self.supersteps.begun.get() {
             None => Ok(()),
             Some(begun) => Err(self.refuse_between(call, begun)),
         }
@@ -121,7 +121,7 @@ impl WorldCore {
 
     /// Returns `call`, which ends or prepares an epoch, with the current order in its hash.
     pub(crate) fn ordered(&self, call: &Call) -> Call {
-        match self.order.get() {
+        match self.choices.order.get() {
             Order::Canonical => *call,
             Order::Relaxed => Call { hash: call.hash ^ 0x3c6e_f372_fe94_f82b, ..*call },
         }
@@ -135,7 +135,7 @@ impl WorldCore {
 #[inline(always)]
 pub(crate) fn hash(world: &WorldCore, call: &Call, windows: &[&WindowCore]) -> u64 {
     let windows = windows.iter().map(|window| window.key.window);
-    world.key.word_of(call.hash, windows, world.calls.position())
+    world.calls.key.word_of(call.hash, windows, world.calls.position())
 }
 
 /// Returns the word that notifications of the epoch of `word` carry.

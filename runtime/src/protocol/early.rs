@@ -6,7 +6,7 @@
 //! up are dropped.
 
 use crate::protocol::frames::kind;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::ErrorClass;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Loss, Lost, Port};
@@ -65,16 +65,16 @@ impl WorldCore {
             endpoint.release(from, Port::FENCE);
             return Err(self.refuse(endpoint, from, "it sent an early-data frame with an invalid marker"));
         }
-        if self.has_window(frame.header.extra) {
+        if self.windows.has(frame.header.extra) {
             // SAFETY: the frame is readable until it is released, below.
             let payload = unsafe { frame.bytes() };
-            if self.staged.borrow_mut().keep(from, frame.header, payload).is_err() {
+            if self.fence.staged.borrow_mut().keep(from, frame.header, payload).is_err() {
                 let what = format!(
                     "rank {} has no memory to keep {} bytes that rank {from} put before its fence",
                     self.rank, frame.len
                 );
                 endpoint.release(from, Port::FENCE);
-                self.call_sites.end(ErrorClass::NoMem);
+                self.calls.sites.end(ErrorClass::NoMem);
                 return Err(self.end_for(endpoint, Lost { rank: self.rank, how: Loss::Ended(what) }));
             }
         }
@@ -85,6 +85,6 @@ impl WorldCore {
     /// Drops the early frames that `from` sent for this window, after the fence of this word has
     /// failed.
     pub(crate) fn drop_early(&self, from: usize, window: &WindowCore, word: u64) {
-        drop(self.staged.borrow_mut().take(from, window.key.window, word));
+        drop(self.fence.staged.borrow_mut().take(from, window.key.window, word));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Liveness, Lost, Pause, Port, Topology};
@@ -99,12 +99,12 @@ pub(crate) fn bytes_of(
 impl WorldCore {
     /// Returns the header of a frame of this kind that belongs to the last exchange.
     pub(crate) fn stamped(&self, kind: u32) -> Header {
-        crate::protocol::frames::header(u64::from(self.number.get()) << 32, kind, 0)
+        crate::protocol::frames::header(u64::from(self.calls.supersteps()) << 32, kind, 0)
     }
 
     /// Returns whether a frame with this header was sent for the last exchange.
     pub(crate) fn is_of_this_exchange(&self, header: &Header) -> bool {
-        (header.word >> 32) as u32 == self.number.get()
+        (header.word >> 32) as u32 == self.calls.supersteps()
     }
 
     /// Posts a payload, which this rank keeps until it was read.
@@ -115,18 +115,17 @@ impl WorldCore {
         header: Header,
         payload: Vec<u8>,
     ) -> Result<(), Lost> {
-        let mut kept = self.kept.borrow_mut();
+        let mut kept = self.fence.kept.borrow_mut();
         if kept.len() > 64 {
             kept.retain(|(to, frame, _)| endpoint.released(*to, Port::FENCE) <= *frame);
         }
         // SAFETY: the bytes stay where they are, in `kept` or in the registry's keep-alive list,
         // until `to` has released them.
         unsafe { endpoint.post(to, Port::FENCE, Frame::of(header, &payload)) }?;
-        let posts = &mut self.posts.borrow_mut()[to];
+        let number = self.fence.posted(to);
         if endpoint.shares(to) {
-            kept.push((to, *posts, payload));
+            kept.push((to, number, payload));
         }
-        *posts += 1;
         Ok(())
     }
 }

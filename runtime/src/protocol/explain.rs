@@ -7,7 +7,7 @@ use crate::collect::outbox::DatatypeSource;
 use crate::fence::state::history::History;
 use crate::protocol::state::explained::{Epochs, Explained, Last, Note};
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::adaptive::{Departure, Rendezvous};
 use fencepost_planner::census::{Census, cost, messages};
@@ -43,7 +43,7 @@ impl WindowCore {
         mode: Mode,
         site: &'static Location<'static>,
     ) {
-        if !self.world.explains.get() || elements == 0 {
+        if !self.world.reports.explains.get() || elements == 0 {
             return;
         }
         let mode = self.asked(mode);
@@ -73,39 +73,39 @@ impl WindowCore {
 impl WorldCore {
     /// Records the decision about the sections of the epoch that is being ended.
     pub(crate) fn note_rendezvous(&self, decided: Rendezvous) {
-        if self.explains.get() {
-            self.explained.borrow_mut().rendezvous = decided;
+        if self.reports.explains.get() {
+            self.reports.explained.borrow_mut().rendezvous = decided;
         }
     }
 
     /// Records the end of a dynamic epoch, whose collected operations are still there.
     pub(crate) fn note_fence(&self, windows: &[&WindowCore], call: &Call, went: &Went) {
-        if !self.explains.get() || windows.is_empty() {
+        if !self.reports.explains.get() || windows.is_empty() {
             return;
         }
-        let explained = &mut *self.explained.borrow_mut();
+        let explained = &mut *self.reports.explained.borrow_mut();
         let text = dynamic(self, windows, call, went, explained);
-        explained.add(call.describe(windows), self.traffic.get(), Last::Told(text));
+        explained.add(call.describe(windows), self.reports.traffic.get(), Last::Told(text));
         explained.rendezvous = Rendezvous::default();
         windows.iter().for_each(|window| window.notes.borrow_mut().clear());
     }
 
     /// Records the end of a prepared epoch.
     pub(crate) fn note_run(&self, windows: &[&WindowCore], call: &Call, share: &Arc<Verified<Share>>) {
-        if self.explains.get() {
-            let explained = &mut *self.explained.borrow_mut();
+        if self.reports.explains.get() {
+            let explained = &mut *self.reports.explained.borrow_mut();
             let what = call.describe(windows);
-            explained.add(what.clone(), self.traffic.get(), Last::Prepared(what, share.clone()));
+            explained.add(what.clone(), self.reports.traffic.get(), Last::Prepared(what, share.clone()));
         }
     }
 
     /// Describes the last successful epoch.
     pub(crate) fn explain_last(&self) -> String {
-        if !self.explains.get() {
+        if !self.reports.explains.get() {
             return "nothing is kept to explain: set FENCEPOST_EXPLAIN=on, or call `Ranks::explain(true)`\n"
                 .into();
         }
-        let explained = &mut *self.explained.borrow_mut();
+        let explained = &mut *self.reports.explained.borrow_mut();
         let Some(last) = &explained.last else { return "no epoch has ended yet\n".into() };
         let mut text = self.told(last);
         if !std::mem::replace(&mut explained.cores, true) {
@@ -134,7 +134,7 @@ impl WorldCore {
             "what rank {} of {} has sent, by the calls that ended its epochs:\n",
             self.rank, self.size
         );
-        let calls = self.explained.borrow().calls.clone();
+        let calls = self.reports.explained.borrow().calls.clone();
         let calls = calls.borrow();
         for (call, Epochs { count, messages, bytes, last }) in calls.iter().take(MOST) {
             let _ = writeln!(text, "{call}: epochs {count}, messages {messages}, bytes {bytes}; the last:");
@@ -156,7 +156,7 @@ impl WorldCore {
     /// The cores of ranks that are processes are not known here.
     fn cores(&self) -> String {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        if self.kind.is_of_processes() || self.size <= cores {
+        if self.reach.kind.is_of_processes() || self.size <= cores {
             return String::new();
         }
         format!("  cores: {} ranks share {cores}; a rank that waits lets others run (said once)\n", self.size)
@@ -171,8 +171,8 @@ fn dynamic(
     explained: &Explained,
 ) -> String {
     let mut text = String::new();
-    let (now, before) = (world.traffic.get(), explained.before);
-    let replayed = if world.changed.get() { "dynamic" } else { "replayed" };
+    let (now, before) = (world.reports.traffic.get(), explained.before);
+    let replayed = if world.fence.changed.get() { "dynamic" } else { "replayed" };
     let _ = writeln!(text, "{} on rank {}: {replayed}", call.describe(windows), world.rank);
     if let Some(why) = world.supersteps.dynamic() {
         let _ = writeln!(text, "  not compiled ahead: {why}");
@@ -194,7 +194,9 @@ fn dynamic(
     );
     let early: u64 = windows
         .iter()
-        .map(|window| window.remembered.borrow().left.iter().map(|left| u64::from(left.frames)).sum::<u64>())
+        .map(|window| {
+            window.fence.remembered.borrow().left.iter().map(|left| u64::from(left.frames)).sum::<u64>()
+        })
         .sum();
     if early > 0 {
         let _ = writeln!(text, "  early: {} had left before the fence", number_of(early, "message"));
@@ -203,7 +205,7 @@ fn dynamic(
     for window in windows {
         for target in 0..world.size {
             // SAFETY: the set that was filled is touched by its owner only, and read by others.
-            let outbox = unsafe { &*window.region.outbox(window.set.get(), target) };
+            let outbox = unsafe { &*window.region.outbox(window.filling.set.get(), target) };
             for wide in &outbox.wide {
                 if let DatatypeSource::Exposed(_, section) = &wide.source {
                     exposed += 1;
@@ -222,13 +224,18 @@ fn dynamic(
             saved.0, price.0
         );
     }
-    if windows.iter().any(|window| !window.pending.borrow().gets.is_empty()) {
+    if windows.iter().any(|window| !window.filling.pending.borrow().gets.is_empty()) {
         let how =
             if went.straight { "direct: gets were copied to where they land" } else { "gets were staged" };
         let _ = writeln!(text, "  {how}");
     }
-    for window in windows.iter().filter(|window| window.far) {
-        let _ = writeln!(text, "  auto: window {} {}", window.key.window, history(&window.history.borrow()));
+    for window in windows.iter().filter(|window| window.peers.far) {
+        let _ = writeln!(
+            text,
+            "  auto: window {} {}",
+            window.key.window,
+            history(&window.fence.history.borrow())
+        );
     }
     for window in windows {
         let notes = &mut *window.notes.borrow_mut();
@@ -251,7 +258,7 @@ fn dynamic(
 
 /// Describes which census the last exchange took, and why.
 fn census(world: &WorldCore) -> String {
-    let (places, census) = (world.stands.places(), world.taken.get());
+    let (places, census) = (world.census.stands.places(), world.census.taken.get());
     let (rounds, messages) = messages(census, places);
     let cost = |census| cost(census, places, &world.machine);
     let who = match census {
@@ -261,12 +268,12 @@ fn census(world: &WorldCore) -> String {
         }
         _ => "each rank".into(),
     };
-    let why = match world.chosen_census {
+    let why = match world.census.chosen {
         Some(_) => "the program or FENCEPOST_CENSUS says so".into(),
         None if census == Census::Reduced => {
-            format!("each rank had something for {} others or more in the fence before", world.dense.0)
+            format!("each rank had something for {} others or more in the fence before", world.census.dense)
         }
-        None if world.reaches_all => "all ranks share memory".into(),
+        None if world.reach.is_all => "all ranks share memory".into(),
         None => format!(
             "by the model direct costs {:.0} ns, and sparse {:.0} ns",
             cost(Census::Direct),

@@ -31,13 +31,13 @@ impl WorldCore {
     /// Returns whether the world goes on, and nothing has failed since this rank last looked.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.alarms.count() == self.heeded.get()
+        self.life.alarms.count() == self.life.heeded.get()
     }
 
     #[cold]
     #[inline(never)]
     fn find_failed(&self, endpoint: &mut Endpoint, exchange: Option<u32>) {
-        let count = self.alarms.count();
+        let count = self.life.alarms.count();
         let mut heeded = true;
         for peer in (0..self.size).filter(|&peer| peer != self.rank) {
             let Some(lost) = endpoint.lost(peer) else { continue };
@@ -50,8 +50,8 @@ impl WorldCore {
                 _ => return drop(self.end_for(endpoint, lost)),
             }
         }
-        if heeded && self.goes_on() {
-            self.heeded.set(count);
+        if heeded && self.life.goes_on() {
+            self.life.heeded.set(count);
         }
     }
 
@@ -102,7 +102,7 @@ impl WorldCore {
     /// Ends the world for all ranks. If it has already ended for this rank, that cause is kept.
     #[cold]
     pub(crate) fn end(&self, endpoint: &mut Endpoint, cause: Cause) {
-        let first = self.dead.borrow().clone();
+        let first = self.life.dead.borrow().clone();
         endpoint.end(first.unwrap_or(cause));
     }
 
@@ -119,7 +119,7 @@ impl WorldCore {
     /// The world then ends for that rank's failure, before this rank leaves as if it had failed
     /// itself.
     pub(crate) fn end_for_part(&self, error: &Error) {
-        let of_this = |failed: &&FailedRank| failed.program == self.id && self.goes_on();
+        let of_this = |failed: &&FailedRank| failed.program == self.id && self.life.goes_on();
         let Some(failed) = error.failed_rank().filter(of_this) else { return };
         let is_it = |rank: &usize| self.stalls.borrow().waits.rank(*rank) == failed.of_all;
         let Some(rank) = (0..self.size).find(is_it) else { return };
@@ -139,7 +139,7 @@ impl WorldCore {
 
     /// Ends the world for this rank because of `lost`, and returns the error.
     pub(crate) fn lost(&self, lost: &Lost, call: &Call) -> Error {
-        let host = self.host_of(lost.rank);
+        let host = self.reach.host_of(lost.rank);
         let host = host.map_or(String::new(), |host| format!("; rank {} is on host {host}", lost.rank));
         let waits = match &lost.how {
             Loss::Left(Leave::Finished) => self.waits(),
@@ -148,7 +148,7 @@ impl WorldCore {
         let why = format!("{lost}{waits}{host}");
         self.die(Cause { rank: lost.rank, what: why.clone() });
         let class = match &lost.how {
-            Loss::Ended(_) => self.call_sites.ended().unwrap_or(ErrorClass::ProcFailed),
+            Loss::Ended(_) => self.calls.sites.ended().unwrap_or(ErrorClass::ProcFailed),
             _ => ErrorClass::ProcFailed,
         };
         let failed = self.failed_rank(lost.rank, &why);
@@ -161,7 +161,7 @@ impl WorldCore {
         (rank != self.rank).then(|| {
             let of_all = self.stalls.borrow().waits.rank(rank);
             let program =
-                self.above.borrow().first().and_then(Weak::upgrade).map_or(self.id, |first| first.id);
+                self.life.above.borrow().first().and_then(Weak::upgrade).map_or(self.id, |first| first.id);
             FailedRank { program, of_all, of_world: rank, what: what.to_owned() }
         })
     }
@@ -180,7 +180,7 @@ impl WorldCore {
     /// Ends the world because `from` sent an invalid frame, which `what` describes.
     #[cold]
     pub(crate) fn refuse(&self, endpoint: &mut Endpoint, from: usize, what: &str) -> Lost {
-        self.call_sites.end(ErrorClass::ProcFailed);
+        self.calls.sites.end(ErrorClass::ProcFailed);
         self.end_for(endpoint, Lost { rank: from, how: Loss::Ended(format!("rank {from}: {what}")) })
     }
 

@@ -13,11 +13,20 @@
 //! in their bodies, closures and patterns have a separate count, from 0 in each outermost one. A
 //! rank that leaves a body early is in step again with its next call.
 
+use crate::state::call_sites::CallSites;
+use crate::state::key::Key;
 use std::cell::Cell;
+use std::sync::Arc;
 
-/// The counts of the calls that a rank has begun in a world.
-#[derive(Default)]
+/// The collective calls of a rank in a world: how many it has begun, and what they are compared by.
 pub(crate) struct Calls {
+    /// The key by which ranks compare their calls.
+    pub(crate) key: Key,
+    pub(crate) sites: Arc<CallSites>,
+    /// The number of calls that made something so far.
+    pub(crate) made: Cell<u32>,
+    /// The number of supersteps so far: the high half of every word.
+    supersteps: Cell<u32>,
     /// Calls outside of supersteps, and outermost supersteps.
     number: Cell<u32>,
     /// Calls in the body of the outermost superstep, and its end.
@@ -30,6 +39,25 @@ pub(crate) struct Calls {
 const BITS: u32 = 16;
 
 impl Calls {
+    pub(crate) fn new(key: Key, sites: Arc<CallSites>) -> Self {
+        let [made, supersteps, number, inner, depth] = [const { Cell::new(0) }; 5];
+        Self { key, sites, made, supersteps, number, inner, depth }
+    }
+
+    /// Counts a superstep that begins. Returns its word.
+    #[inline]
+    pub(crate) fn next_word(&self, hash: u32) -> u64 {
+        let number = self.supersteps.get().wrapping_add(1);
+        self.supersteps.set(number);
+        u64::from(number) << 32 | u64::from(hash)
+    }
+
+    /// Returns the number of supersteps so far.
+    #[inline]
+    pub(crate) fn supersteps(&self) -> u32 {
+        self.supersteps.get()
+    }
+
     /// Counts a collective call that begins.
     #[inline]
     pub(crate) fn begin(&self) {
@@ -91,10 +119,12 @@ impl Calls {
         self.number.get()
     }
 
-    /// Continues as if this number of calls had been made, so that tests can begin near the end of
-    /// the numbers.
-    pub(crate) fn begin_at(&self, number: u32) {
-        self.number.set(number);
+    /// Continues as if there had been these numbers of supersteps and windows, so that tests can
+    /// begin near the end of the numbers.
+    pub(crate) fn begin_at(&self, supersteps: u32, made: u32) {
+        self.supersteps.set(supersteps);
+        self.number.set(supersteps);
+        self.made.set(made);
     }
 }
 
@@ -109,9 +139,13 @@ pub(crate) fn ahead(first: u32, second: u32) -> i32 {
 mod tests {
     use super::*;
 
+    fn calls() -> Calls {
+        Calls::new(Key::default(), Arc::new(CallSites::new(0..1)))
+    }
+
     #[test]
     fn calls_in_a_body_are_counted_apart() {
-        let calls = Calls::default();
+        let calls = calls();
         calls.begin();
         calls.enter();
         calls.begin();
@@ -124,7 +158,7 @@ mod tests {
 
     #[test]
     fn what_only_some_ranks_run_is_not_counted() {
-        let (some, others) = (Calls::default(), Calls::default());
+        let (some, others) = (calls(), calls());
         some.begin();
         others.begin();
         some.enter_apart();
@@ -141,8 +175,8 @@ mod tests {
         for (first, second, apart) in [(5, 5, 0), (6, 5, 1), (5, 6, -1), (0, 0xffff, 1), (0xffff, 1, -2)] {
             assert_eq!(ahead(tag(first), tag(second)), apart, "{first} and {second}");
         }
-        let calls = Calls::default();
-        calls.begin_at(u32::MAX);
+        let calls = calls();
+        calls.begin_at(u32::MAX, 0);
         let before = calls.tag(16);
         calls.begin();
         assert_eq!(ahead(calls.tag(16), before), 1);

@@ -1,30 +1,31 @@
 //! Methods that keep, count and discard the operations that a window has collected for its next
 //! fence.
 
+use crate::collect::filling::RecordSources;
 use crate::collect::operation::WindowKey;
 use crate::collect::outbox::{DatatypeSource, Outbox, touched};
 use crate::collect::pending::Into as Landing;
 use crate::kernel::waits::{Wait, without};
 use crate::state::unfenced::Forgotten;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use std::panic::Location;
 
 impl WindowCore {
     /// Begins to fill the other set, which nobody reads any more, after a fence at this line that
     /// succeeded.
     pub(crate) fn next_set(&self, site: &'static Location<'static>) {
-        self.since.set(site);
-        self.closed.set(false);
-        if self.far {
+        self.lines.since.set(site);
+        self.collecting.follow();
+        if self.peers.far {
             self.watch();
             self.begins(site);
         }
         self.reopen();
         // Readers of this set finished before they sent the notifications of the fence that has
         // just ended.
-        self.fill(self.set.get() ^ usize::from(!without(Wait::Reuse)));
-        if self.far {
-            self.remembered.borrow_mut().settled();
+        self.fill(self.filling.set.get() ^ usize::from(!without(Wait::Reuse)));
+        if self.peers.far {
+            self.fence.remembered.borrow_mut().settled();
         }
     }
 
@@ -32,10 +33,10 @@ impl WindowCore {
     /// reached: no operation is pending, nor was any.
     #[inline]
     pub(crate) fn next_set_plainly(&self, site: &'static Location<'static>) {
-        self.since.set(site);
-        self.closed.set(false);
+        self.lines.since.set(site);
+        self.collecting.follow();
         self.reopen();
-        self.fill_outboxes(self.set.get() ^ usize::from(!without(Wait::Reuse)));
+        self.fill_outboxes(self.filling.set.get() ^ usize::from(!without(Wait::Reuse)));
         self.checked.clear();
     }
 
@@ -43,8 +44,8 @@ impl WindowCore {
     /// first one is kept, the fast path is for the second one and later.
     #[inline]
     fn reopen(&self) {
-        let named = self.first.take().is_some();
-        if named || !self.short.get() {
+        let named = self.lines.first.take().is_some();
+        if named || !self.is_gate_open() {
             self.allow(true);
         }
     }
@@ -53,9 +54,9 @@ impl WindowCore {
     /// the fast path, if [each call is checked](crate::supersteps::state::Supersteps::checks).
     #[inline]
     pub(crate) fn keep_first(&self, site: &'static Location<'static>) {
-        if self.first.get().is_none() && self.world.supersteps.checks() {
-            self.first.set(Some(site));
-            if self.short.get() {
+        if self.lines.first.get().is_none() && self.world.supersteps.checks() {
+            self.lines.first.set(Some(site));
+            if self.is_gate_open() {
                 self.allow(true);
             }
         }
@@ -63,34 +64,34 @@ impl WindowCore {
 
     /// Notes that the epoch that begins here begins at this line.
     pub(crate) fn begins(&self, site: &'static Location<'static>) {
-        self.history.borrow_mut().begins(std::ptr::from_ref(site).addr(), &self.world.machine);
+        self.fence.history.borrow_mut().begins(std::ptr::from_ref(site).addr(), &self.world.machine);
         self.allow(self.is_short()); // which operations may be sent early may differ now
     }
 
     /// Keeps how many bytes the epoch that has ended sent to ranks whose memory is not reached,
     /// single elements excepted.
     fn watch(&self) {
-        let remembered = self.remembered.borrow();
+        let remembered = self.fence.remembered.borrow();
         let sent = (0..self.world.size).filter(|&target| self.peers[target].base.is_null()).map(|target| {
             // SAFETY: only its owner touches the set that was filled.
-            let outbox = unsafe { &*self.region.outbox(self.set.get(), target) };
+            let outbox = unsafe { &*self.region.outbox(self.filling.set.get(), target) };
             remembered.left[target].wide + outbox.bytes.len() as u64
         });
-        self.history.borrow_mut().ended(sent.max().unwrap_or(0), self.world.described.get());
+        self.fence.history.borrow_mut().ended(sent.max().unwrap_or(0), self.world.fence.described.get());
     }
 
     /// Notes whether NOSUCCEED was asserted for the epoch that begins. If so, its operations are
     /// refused.
     pub(crate) fn close(&self, closed: bool) {
-        self.closed.set(closed);
+        self.collecting.close(closed);
         self.allow(!closed);
     }
 
     /// Ends the epoch for which NOSUCCEED was asserted, if it was.
     pub(crate) fn open(&self) {
-        if self.closed.replace(false) {
+        if self.collecting.follow() {
             // While calls are matched with a plan none takes the fast path.
-            self.allow(self.world.matching_window(self.key).is_none());
+            self.allow(!self.collecting.is_matching());
         }
     }
 
@@ -100,20 +101,19 @@ impl WindowCore {
             // Other ranks may be reading what was collected for the fence in which the world ended,
             // and no other fence follows.
             self.allow(false);
-            return self.pending(|pending| pending.clear(&self.world.streaks, self.asking));
+            return self.pending(|pending| pending.clear(&self.world.windows.streaks, self.filling.asking));
         }
-        if self.first.take().is_some() {
+        if self.lines.first.take().is_some() {
             self.allow(self.is_short());
         }
-        self.elements.set(false);
-        self.of_other.set(None);
+        self.filling.sources.set(RecordSources::None);
         // After a fence that failed on all ranks, or before one: nobody reads the set being filled.
-        let made = |&target: &usize| self.region.made_outbox(self.set.get(), target).is_some();
+        let made = |&target: &usize| self.region.made_outbox(self.filling.set.get(), target).is_some();
         (0..self.world.size).filter(made).for_each(|target| self.outbox(target, Outbox::clear));
-        self.pending(|pending| pending.clear(&self.world.streaks, self.asking));
+        self.pending(|pending| pending.clear(&self.world.windows.streaks, self.filling.asking));
         self.notes.borrow_mut().clear();
         self.checked.clear();
-        self.remembered.borrow_mut().forget();
+        self.fence.remembered.borrow_mut().forget();
     }
 
     /// Returns the windows whose sections are named by operations that wait for this window's
@@ -123,17 +123,19 @@ impl WindowCore {
         for target in 0..self.world.size {
             // SAFETY: only its owner touches the set being filled; datatype operations are counted
             // at once.
-            let outbox = unsafe { &*self.region.outbox(self.set.get(), target) };
+            let outbox = unsafe { &*self.region.outbox(self.filling.set.get(), target) };
             named.extend(outbox.wide.iter().filter_map(|wide| match &wide.source {
                 DatatypeSource::Section(key, ..) => Some(*key),
                 _ => None,
             }));
         }
-        named.extend(self.pending.borrow().wide.iter().filter_map(|get| match &get.landing {
+        named.extend(self.filling.pending.borrow().wide.iter().filter_map(|get| match &get.landing {
             Landing::Section(key, _) => Some(*key),
             _ => None,
         }));
-        named.extend(self.of_other.get().map(|(key, _)| key));
+        if let RecordSources::Of(key, _) = self.filling.sources.get() {
+            named.push(key);
+        }
         named.retain(|key| *key != self.key);
         named
     }
@@ -141,7 +143,7 @@ impl WindowCore {
     /// Returns whether operations wait for this window's fence.
     #[inline(always)]
     pub(crate) fn is_pending(&self) -> bool {
-        let mut is_none = self.getting.fills_none() && !self.far;
+        let mut is_none = self.filling.getting.fills_none() && !self.peers.far;
         for path in self.fast_paths.iter() {
             is_none &= path.writer.fills_none();
         }
@@ -151,9 +153,9 @@ impl WindowCore {
     #[inline(never)]
     fn is_any_pending(&self) -> bool {
         // SAFETY: only its owner touches the set being filled.
-        let records = |target| unsafe { &(*self.region.outbox(self.set.get(), target)).records };
-        !self.getting.has_none(&self.pending.borrow().gets)
-            || self.far && self.remembered.borrow().has_left()
+        let records = |target| unsafe { &(*self.region.outbox(self.filling.set.get(), target)).records };
+        !self.filling.getting.has_none(&self.filling.pending.borrow().gets)
+            || self.peers.far && self.fence.remembered.borrow().has_left()
             || self
                 .fast_paths
                 .iter()
@@ -166,22 +168,22 @@ impl WindowCore {
     /// fenced.
     pub(crate) fn note_unfenced(&self) {
         let failed =
-            !self.world.goes_on() || self.handler.has_reported() || self.world.handler.has_reported();
+            !self.world.life.goes_on() || self.handler.has_reported() || self.world.handler.has_reported();
         if std::thread::panicking() || failed || !self.is_pending() {
             return;
         }
         let size = self.element.size as usize;
         let count = |outbox: &mut Outbox| touched(&outbox.records, size).count() + outbox.wide.len();
-        let made = |&target: &usize| self.region.made_outbox(self.set.get(), target).is_some();
+        let made = |&target: &usize| self.region.made_outbox(self.filling.set.get(), target).is_some();
         let sent: usize = (0..self.world.size).filter(made).map(|target| self.outbox(target, count)).sum();
         let got = self.pending(|pending| pending.gets.len());
-        let at_least = self.remembered.borrow().has_left();
-        self.world.unfenced.borrow().add(Forgotten {
+        let at_least = self.fence.remembered.borrow().has_left();
+        self.world.windows.unfenced.borrow().add(Forgotten {
             window: self.key.window,
             operations: sent + got + usize::from(at_least),
             at_least,
-            first: self.first.get(),
-            since: self.since.get(),
+            first: self.lines.first.get(),
+            since: self.lines.since.get(),
         });
     }
 }

@@ -1,9 +1,8 @@
 //! [`Windows`]: windows that are fenced together.
 
 use crate::kernel::element::Element;
-use crate::state::window::{Window, WindowCore};
-use fencepost_planner::{Error, ErrorClass, Result};
-use smallvec::SmallVec;
+use crate::state::window::Window;
+use crate::state::window_core::WindowCore;
 use std::rc::Rc;
 
 /// A window of any element type: what several windows that are fenced together have in common.
@@ -12,7 +11,8 @@ impl<T: Element> AnyWindow for Window<T> {}
 
 mod sealed {
     use crate::kernel::element::Element;
-    use crate::state::window::{Window, WindowCore};
+    use crate::state::window::Window;
+    use crate::state::window_core::WindowCore;
     use std::rc::Rc;
 
     pub trait Sealed {
@@ -30,29 +30,6 @@ mod sealed {
     }
 }
 use sealed::Fenced;
-
-/// The most windows of one fence for which nothing is allocated.
-pub(crate) const FEW: usize = 6;
-
-/// A list that allocates nothing for a few windows.
-pub(crate) type Few<T> = SmallVec<[T; FEW]>;
-
-/// Windows that are kept alive.
-pub(crate) type Held = Few<Rc<WindowCore>>;
-
-/// Returns these windows, kept alive.
-pub(crate) fn held<'w>(windows: impl IntoIterator<Item = &'w Rc<WindowCore>>) -> Held {
-    windows.into_iter().cloned().collect()
-}
-
-/// Calls `act` with `windows` in the form that a fence takes.
-pub(crate) fn with<R>(windows: &Held, act: impl FnOnce(&[&WindowCore]) -> Result<R>) -> Result<R> {
-    if windows.is_empty() {
-        return Err(Error::new(ErrorClass::Intern, "a superstep without windows"));
-    }
-    let all: Few<&WindowCore> = windows.iter().map(|window| &**window).collect();
-    act(&all)
-}
 
 /// Windows that are fenced together: `&mut u`, `(&mut u, &mut v)` and so on to six, an array, a
 /// slice or a vector of windows of one type, or a list of `&mut dyn AnyWindow`.

@@ -3,7 +3,7 @@
 use crate::collect::outbox::{DATATYPE, DatatypeSource, Head, code_of};
 use crate::kernel::contained::drop_payload;
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use crate::supersteps::recorder::Recording;
 use crate::supersteps::state::RecordedEpoch;
@@ -129,7 +129,7 @@ fn differs_from(
 ) -> Option<String> {
     let moving = |operation: &&Operation| operation.window == id && !operation.remote.is_empty();
     let target = |operation: &Operation| operation.target?.from(Rank(world.rank as u32), world.size as u32);
-    let set = window.set.get();
+    let set = window.filling.set.get();
     for rank in 0..world.size {
         // SAFETY: the set being filled is touched by its owner only, and nothing is collected
         // meanwhile.
@@ -178,7 +178,7 @@ fn differs_from(
             return Some(format!("the pattern has a call at {} that was not made", operation.site));
         }
     }
-    let pending = window.pending.borrow();
+    let pending = window.filling.pending.borrow();
     let mut made = pending.gets.iter();
     let claimed = claimed.values().filter(moving).filter(|operation| operation.kind == Kind::Get);
     for operation in claimed.filter(|operation| operation.target.is_some()) {

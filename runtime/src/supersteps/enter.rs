@@ -9,8 +9,9 @@ use crate::fence;
 use crate::protocol::call::handler_of;
 use crate::state::assertions::Assertions;
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
-use crate::state::windows::{Few, Held, Windows, held, with};
+use crate::state::window_core::WindowCore;
+use crate::state::window_core::{Few, Held, held, with};
+use crate::state::windows::Windows;
 use crate::state::world::WorldCore;
 use crate::supersteps::claim::Claim;
 use crate::supersteps::state::Superstep;
@@ -88,8 +89,8 @@ fn begin(
         && !is_hindered
         && superstep.mode.is_none()
         && !superstep.opens
-        && world.reaches_all
-        && world.begun.get().is_none()
+        && world.reach.is_all
+        && world.supersteps.begun.get().is_none()
         && world.supersteps.bound.borrow().is_none();
     if !is_plain {
         return begin_specially(superstep, windows, hash, site, claim.filter(|_| compared));
@@ -125,7 +126,7 @@ fn begin_specially(
     }
     let refused = match &matched {
         Some(matched) if is_apart => matched.admits(&call()).err(),
-        _ if world.begun.get().is_some() => world.admits(&call()).err(),
+        _ if world.supersteps.begun.get().is_some() => world.admits(&call()).err(),
         _ => None,
     };
     if let Some(refused) = refused {
@@ -135,7 +136,7 @@ fn begin_specially(
         return Err(refuse(world, windows, &call(), matched));
     }
     for window in windows {
-        if window.far {
+        if window.peers.far {
             window.begins(site);
         }
         if superstep.opens {
@@ -404,7 +405,7 @@ impl Scope {
 
 /// Sets the mode that `window` prefers, and returns the previous one.
 fn prefer(window: &WindowCore, mode: Mode) -> Mode {
-    let before = window.mode.replace(mode);
+    let before = window.fence.mode.replace(mode);
     window.allow(window.is_short());
     before
 }

@@ -5,8 +5,8 @@
 //! fence at its end.
 
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
-use crate::state::windows::{Held, with};
+use crate::state::window_core::WindowCore;
+use crate::state::window_core::{Held, with};
 use crate::state::world::WorldCore;
 use crate::supersteps::prepared::Ready;
 use crate::supersteps::state::{Planned, Plans};
@@ -63,15 +63,15 @@ impl Matched {
     /// Matches calls on `window` with its next epoch from here on.
     fn turn(&self, window: &WindowCore, id: WindowId) {
         let next = self.epochs.iter().skip(self.next.get()).find(|(_, fenced)| fenced.contains(&id));
-        *window.matching.borrow_mut() = next.map(|(ready, _)| (ready.clone() as Rc<dyn Planned>, id));
+        window.collecting.match_with(next.map(|(ready, _)| (ready.clone() as Rc<dyn Planned>, id)));
     }
 
     /// Stops matching calls.
     fn leave(&self, entered: &Held) {
         for window in entered.iter() {
-            window.world.matched.borrow_mut().retain(|(key, _)| *key != window.key);
-            *window.matching.borrow_mut() = None;
-            window.allow(!window.closed.get());
+            window.world.supersteps.matching.borrow_mut().retain(|(key, _)| *key != window.key);
+            window.collecting.end_match();
+            window.allow(!window.collecting.is_closed());
         }
     }
 }
@@ -89,7 +89,7 @@ impl Plans for Matched {
     fn begin(&self, windows: &[&WindowCore], call: &Call) -> Result<()> {
         self.epochs().try_for_each(|ready| ready.begin(windows, call))?;
         for (i, window) in windows.iter().enumerate() {
-            window.world.matched.borrow_mut().push((window.key, WindowId::new(i)));
+            window.world.supersteps.matching.borrow_mut().push((window.key, WindowId::new(i)));
             window.allow(false);
             self.turn(window, WindowId::new(i));
         }
@@ -128,7 +128,7 @@ impl Plans for Matched {
         self.next.set(self.next.get() + 1);
         for window in fenced {
             if ready.sync == Sync::Fence {
-                window.closed.set(false);
+                window.collecting.follow();
             }
             if let Some(id) = place(window) {
                 self.turn(window, id);

@@ -129,14 +129,14 @@ impl Calls<'_> {
             shape: vec![self.world.size as u32],
             classes: classes.into_table(),
             class_of: which.iter().map(|&number| ids[number]).collect(),
-            order: self.world.order.get(),
+            order: self.world.choices.order.get(),
             sync: self.superstep.sync,
         });
         Ok(patterns.collect())
     }
 
     fn schedule(&self, patterns: &Patterns) -> Result<Verified<Schedule>> {
-        schedule(patterns, self.world.placement, &self.world.machine, &options(self.world))
+        schedule(patterns, self.world.reach.placement, &self.world.machine, &options(self.world))
     }
 
     /// Distributes the plan of rank 0: each rank gets its share, and ranks that are threads of one
@@ -152,7 +152,7 @@ impl Calls<'_> {
         let shares: Vec<Vec<u8>>;
         let gives: Vec<Give<'_>> = match &planned {
             None => Vec::new(),
-            Some(Ok(whole)) if world.shares_all => {
+            Some(Ok(whole)) if world.reach.shares_all => {
                 world.registry.lay_out(world.id, whole, world.size - 1);
                 vec![(None, &[LAID_OUT])]
             }

@@ -4,11 +4,12 @@ use crate::check;
 use crate::collect::ticket::Slot;
 use crate::posts::state::ports;
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
-use crate::state::windows::{Held, with};
+use crate::state::life::Opened;
+use crate::state::window_core::WindowCore;
+use crate::state::window_core::{Held, with};
 use crate::state::world::WorldCore;
 use crate::supersteps::execute::{Executable, takes_slice};
-use crate::supersteps::state::{Asked, InFlight, Planned};
+use crate::supersteps::state::{Asked, Planned};
 use fencepost_planner::conflicts::{Conflict, Incoming, incoming};
 use fencepost_planner::ids::{ClassId, Delta, Id, OperationId, Rank, WindowId};
 use fencepost_planner::intern::Interner;
@@ -113,7 +114,7 @@ pub(crate) fn load(
             return Ok(verified);
         }
         is_replanned.set(true);
-        compile(&patterns, world.placement, &world.machine, &options(world))
+        compile(&patterns, world.reach.placement, &world.machine, &options(world))
     });
     let ready = agree(world, read.map(Arc::new), call)?;
     ready.is_replanned.set(is_replanned.get());
@@ -122,7 +123,8 @@ pub(crate) fn load(
 
 /// Returns whether all ranks that share memory in a plan do so here; the same on all ranks.
 fn fits(planned: Placement, world: &WorldCore) -> bool {
-    (1..world.size as u32).all(|rank| !planned.share(rank - 1, rank) || world.placement.share(rank - 1, rank))
+    (1..world.size as u32)
+        .all(|rank| !planned.share(rank - 1, rank) || world.reach.placement.share(rank - 1, rank))
 }
 
 /// Returns the name of a way to synchronise.
@@ -155,7 +157,7 @@ pub(crate) fn agree_on_share(
             Sync::Pscw => world.next_port(call)?,
         };
         suits(schedule.placement, world)?;
-        if schedule.order == Order::Relaxed && world.order.get() == Order::Canonical {
+        if schedule.order == Order::Relaxed && world.choices.order.get() == Order::Canonical {
             let message = "the plan does not keep the order of operations, and this world does: call `World::set_order(Order::Relaxed)` first, or compile it in canonical order";
             return Err(Error::new(ErrorClass::Plan, message));
         }
@@ -194,15 +196,15 @@ pub(crate) fn agree_on_share(
         }
     }
     if executable.is_apart() {
-        world.made.set(world.made.get() + 1); // its port
+        world.calls.made.set(world.calls.made.get() + 1); // its port
     }
     Ok(Ready::of(world, executable))
 }
 
 /// Returns the options that the world decides when it plans.
 pub(crate) fn options(world: &WorldCore) -> Options {
-    if world.plans.get() {
-        Options { mode: world.mode.get(), ..Options::default() }
+    if world.choices.plans.get() {
+        Options { mode: world.choices.mode.get(), ..Options::default() }
     } else {
         Options { mode: Mode::Aggressive, coalesce: false, ..Options::default() }
     }
@@ -368,9 +370,9 @@ impl Ready {
     /// Puts a run in flight.
     fn begins(self: &Rc<Self>, executable: &Executable, held: &Held, call: &Call) {
         *self.begun.borrow_mut() = Some((held.clone(), *call));
-        self.world.in_flight.borrow_mut().push(self.clone());
+        self.world.life.open(self.clone());
         if !executable.is_apart() {
-            self.world.begun.set(Some(call.site));
+            self.world.supersteps.begun.set(Some(call.site));
         }
     }
 
@@ -379,14 +381,14 @@ impl Ready {
         self.lands();
         *self.begun.borrow_mut() = None;
         if self.sync == Sync::Fence {
-            self.world.begun.set(None);
+            self.world.supersteps.begun.set(None);
         }
     }
 
     /// Stops progress of this run while the rank waits for something else.
     fn lands(self: &Rc<Self>) {
-        let this: Rc<dyn InFlight> = self.clone();
-        self.world.in_flight.borrow_mut().retain(|run| !Rc::ptr_eq(run, &this));
+        let this: Rc<dyn Opened> = self.clone();
+        self.world.life.close(&this);
     }
 
     /// Runs the second half; tickets then have their elements. All ranks are notified in their next
@@ -598,8 +600,8 @@ impl Planned for Ready {
     }
 }
 
-impl InFlight for Ready {
-    fn advance(&self, endpoint: &mut Endpoint) {
+impl Opened for Ready {
+    fn advance(&self, _world: &WorldCore, endpoint: &mut Endpoint) {
         let (Ok(mut executable), begun) = (self.executable.try_borrow_mut(), self.begun.borrow()) else {
             return;
         };
@@ -612,13 +614,15 @@ impl InFlight for Ready {
         }
     }
 
-    fn is_open(&self) -> bool {
+    fn may_advance(&self) -> bool {
         let executable = self.executable.try_borrow();
         executable.is_ok_and(|executable| executable.as_ref().is_some_and(Executable::is_open))
     }
 
-    fn site(&self) -> &'static Location<'static> {
-        self.begun.borrow().as_ref().map_or(Location::caller(), |(_, call)| call.site)
+    fn unfinished(&self) -> Option<String> {
+        let begun = self.begun.borrow();
+        let (_, Call { site, .. }) = begun.as_ref()?;
+        Some(format!("it has not finished the superstep that it began at {}:{}", site.file(), site.line()))
     }
 }
 

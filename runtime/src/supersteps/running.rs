@@ -7,8 +7,9 @@
 
 use crate::kernel::element::Element;
 use crate::state::call::Call;
-use crate::state::window::{Window, WindowCore};
-use crate::state::windows::{Held, held, with};
+use crate::state::window::Window;
+use crate::state::window_core::WindowCore;
+use crate::state::window_core::{Held, held, with};
 use crate::state::world::WorldCore;
 use crate::supersteps::prepared::Ready;
 use fencepost_planner::datatype::Datatype;

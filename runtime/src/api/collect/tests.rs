@@ -21,7 +21,7 @@ fn elements_next_to_each_other_are_a_run_where_the_target_reads_records_in_place
     for (transport, reached) in [(Local, true), (ShmThreads, true), (TcpThreads, false)] {
         let run = |world: &World| {
             let mut u = world.window::<u64>(1000)?;
-            let (few, other) = (u.core().few, 1 - world.rank());
+            let (few, other) = (u.core().filling.few, 1 - world.rank());
             assert!((20..150).contains(&few));
             for (i, element) in u[..200].iter_mut().enumerate() {
                 *element = (1000 * (1 + world.rank()) + i) as u64;

@@ -217,7 +217,7 @@ impl<B> Request<B> {
             return true;
         }
         let world = self.world.clone();
-        if !world.goes_on() {
+        if !world.life.goes_on() {
             return true;
         }
         let endpoint = &mut *world.endpoint.borrow_mut();
@@ -342,7 +342,7 @@ impl<B> Request<B> {
     /// that is so.
     fn wait_until(&self, is_over: &mut dyn FnMut(&mut Endpoint) -> bool, call: &Call) -> Option<Lost> {
         match &self.operation {
-            Some(Operation::Message(Some(begun), _)) if !self.is_complete() && self.world.goes_on() => {
+            Some(Operation::Message(Some(begun), _)) if !self.is_complete() && self.world.life.goes_on() => {
                 messages::complete(&self.world, begun, is_over, call)
             }
             _ => None,

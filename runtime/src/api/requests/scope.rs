@@ -172,8 +172,11 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             {
                 continue;
             }
-            let lost =
-                if core.goes_on() { messages::complete(core, begun, &mut |_| false, call) } else { None };
+            let lost = if core.life.goes_on() {
+                messages::complete(core, begun, &mut |_| false, call)
+            } else {
+                None
+            };
             let outcome = messages::outcome(core, begun, lost, call);
             result = result.and(outcome.map(drop));
         }

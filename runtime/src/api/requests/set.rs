@@ -332,7 +332,7 @@ impl<B> RequestSet<B> {
             self.carry_out(&call);
             self.look(); // an exposure to this rank is ready after its own access
         }
-        if self.queue.len() < self.len() && !self.queue.has_lost() && self.world.goes_on() {
+        if self.queue.len() < self.len() && !self.queue.has_lost() && self.world.life.goes_on() {
             return Ok(None);
         }
         self.every(&call).map(Some)
@@ -357,7 +357,7 @@ impl<B> RequestSet<B> {
     /// Makes progress with all that was begun, without waiting.
     fn look(&mut self) {
         let world = self.world.clone();
-        if self.is_empty() || !world.goes_on() {
+        if self.is_empty() || !world.life.goes_on() {
             return;
         }
         let endpoint = &mut *world.endpoint.borrow_mut();
@@ -412,7 +412,7 @@ impl<B> RequestSet<B> {
         for place in 0..self.places.len() {
             loop {
                 self.carry_out(call);
-                if queue.has_lost() || !world.goes_on() {
+                if queue.has_lost() || !world.life.goes_on() {
                     return None;
                 }
                 let is_open = |request: &Request<B>| match request.is_looked_at() {
@@ -450,7 +450,7 @@ impl<B> RequestSet<B> {
     fn until(&mut self, is_so: impl Fn(&Self) -> bool, call: &Call) {
         self.look();
         let world = self.world.clone();
-        if self.is_empty() || is_so(self) || !world.goes_on() {
+        if self.is_empty() || is_so(self) || !world.life.goes_on() {
             return;
         }
         if let (1, Some(only)) =
@@ -488,7 +488,7 @@ impl<B> RequestSet<B> {
     /// Completes the first request that is complete. If the world has ended, all are.
     fn any(&mut self, call: &Call) -> Result<Option<Completed<B>>, Refused<(usize, B)>> {
         self.carry_out(call); // a get may wait for a lock that is left when other ranks have these
-        let ended = || self.places.iter().position(Option::is_some).filter(|_| !self.world.goes_on());
+        let ended = || self.places.iter().position(Option::is_some).filter(|_| !self.world.life.goes_on());
         let Some(place) = self.queue.pop().or_else(ended) else { return Ok(None) };
         match self.finished(place, None, call) {
             Outcome::Success(completed) => Ok(Some(completed)),
@@ -503,7 +503,7 @@ impl<B> RequestSet<B> {
     fn some(&mut self, call: &Call) -> Result<Vec<Completed<B>>, SomeFailed<B>> {
         self.carry_out(call); // a get may wait for a lock that is left when other ranks have these
         let mut order = self.queue.take();
-        if order.is_empty() && !self.world.goes_on() {
+        if order.is_empty() && !self.world.life.goes_on() {
             order.extend((0..self.places.len()).filter(|&at| self.places[at].is_some()));
         }
         let outcomes = Vec::with_capacity(order.len());
@@ -517,7 +517,7 @@ impl<B> RequestSet<B> {
     /// Waits for all requests, until a rank is lost, and completes all that are complete.
     fn every(&mut self, call: &Call) -> Result<Vec<Completed<B>>, SomeFailed<B>> {
         let mut lost = self.wait_for_all(call);
-        let ended = !self.world.goes_on();
+        let ended = !self.world.life.goes_on();
         let order = self.queue.take();
         let mut complete = vec![ended; self.places.len()];
         order.iter().for_each(|&place| complete[place] = true);
@@ -595,7 +595,7 @@ impl<B> Batch<'_, B> {
         let message = format!("{failed} of {} requests have failed or are pending{first}", outcomes.len());
         let world = &self.set.world;
         let error = call.error(world, ErrorClass::InStatus, message).passing_on(passed_on);
-        let error = if world.goes_on() { error } else { error.ending_world() };
+        let error = if world.life.goes_on() { error } else { error.ending_world() };
         // The handler is a function of the program as well.
         let error = world.handler.reported(error);
         self.order.clear();

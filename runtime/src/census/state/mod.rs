@@ -6,3 +6,71 @@ pub(crate) mod items;
 pub(crate) mod rides;
 pub(crate) mod staged;
 pub(crate) mod stands;
+
+use crate::census::state::counts::Halving;
+use crate::census::state::items::Items;
+use crate::census::state::stands::Stands;
+use fencepost_planner::census::{Census, choose, dense, short};
+use fencepost_planner::machine::Machine;
+use std::cell::{Cell, OnceCell, RefCell};
+
+/// How the ranks of a world find out which ranks have entered an exchange, and which have something
+/// for whom.
+pub(crate) struct CensusState {
+    /// The census that the program has chosen, for this world and those split from it.
+    pub(crate) chosen: Option<Census>,
+    /// The chosen census, or that of the machine model.
+    pub(crate) usual: Census,
+    /// The census of the exchange that this rank is in, or was in last.
+    pub(crate) taken: Cell<Census>,
+    /// The number of targets of each rank from which on, by the model, a reduced census is over
+    /// sooner than a sparse one.
+    pub(crate) dense: u32,
+    /// Whether each rank had that number in the last fence.
+    pub(crate) was_dense: Cell<bool>,
+    /// The most bytes of a frame of operations that is piggybacked on a census.
+    pub(crate) short: usize,
+    /// The hosts of the ranks, and their leaders in a sparse census.
+    pub(crate) stands: Stands,
+    /// The positions of the ranks in a reduced census, after the first one.
+    halving: OnceCell<Halving>,
+    /// The items of the last census.
+    pub(crate) items: RefCell<Items>,
+}
+
+impl CensusState {
+    pub(crate) fn new(stands: Stands, chosen: Option<Census>, machine: &Machine) -> Self {
+        let usual = chosen.unwrap_or_else(|| choose(stands.places(), machine));
+        Self {
+            chosen,
+            usual,
+            taken: Cell::new(usual),
+            dense: dense(stands.places(), machine),
+            was_dense: Cell::new(false),
+            short: short(stands.places(), machine),
+            halving: OnceCell::new(),
+            items: RefCell::default(),
+            stands,
+        }
+    }
+
+    /// Begins an exchange. Returns its census, which is the same on all ranks: they received the
+    /// same flags in the last fence in which all agreed.
+    #[inline]
+    pub(crate) fn take(&self) -> Census {
+        let taken = if self.was_dense.get() { Census::Reduced } else { self.usual };
+        self.taken.set(taken);
+        taken
+    }
+
+    /// Returns whether the next exchange may take another census than this one, since the machine
+    /// model chooses.
+    pub(crate) fn may_switch(&self) -> bool {
+        self.chosen.is_none() && self.usual == Census::Sparse
+    }
+
+    /// Returns the positions of the ranks in a reduced census.
+    pub(crate) fn halving(&self) -> &Halving {
+        self.halving.get_or_init(|| Halving::new(&self.stands))
+    }
+}

@@ -11,7 +11,7 @@ use crate::protocol::exchange::wait;
 use crate::protocol::frames::kind;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::Result;
 use fencepost_planner::census::Census;
@@ -32,7 +32,7 @@ impl Frames<'_> {
     /// Receives the next frame.
     pub(crate) fn receive(&self, endpoint: &mut Endpoint, call: &Call) -> Result<()> {
         let Self { world, windows, from, .. } = *self;
-        let frame = if world.census == Census::Direct {
+        let frame = if world.census.usual == Census::Direct {
             // It was posted before the notification, which has been read, so it has arrived.
             world.poll(endpoint, from)
         } else {
@@ -88,14 +88,14 @@ impl Frames<'_> {
     fn keep(&self, frame: &Frame, elements: Elements) -> Option<()> {
         let same = frame.header.word == self.word || without(Wait::Word);
         let window = self.windows.iter().find(|window| window.key.window == frame.header.extra && same)?;
-        window.remembered.borrow_mut().lent[self.from].replace(elements).is_none().then_some(())
+        window.fence.remembered.borrow_mut().lent[self.from].replace(elements).is_none().then_some(())
     }
 }
 
 /// Checks a frame and keeps it until it is applied. Returns `None` if it is not valid. Sections
 /// that it exposes are of `reached`.
 pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, payload: &[u8]) -> Option<()> {
-    let remembered = &mut *window.remembered.borrow_mut();
+    let remembered = &mut *window.fence.remembered.borrow_mut();
     if !remembered.arrived[from].is_empty() {
         return None; // one frame an epoch: a second could replace the description of the first
     }
@@ -133,7 +133,7 @@ pub(super) fn take(window: &WindowCore, reached: &[&WindowCore], from: usize, pa
 /// Keeps the address of records of `from`, to apply them in place. The sender does not change them
 /// until this rank's notification of the next fence but one, whether or not the frame was released.
 fn take_log(window: &WindowCore, from: usize, frame: &Frame) -> Option<()> {
-    let arrived = &mut window.remembered.borrow_mut().arrived[from];
+    let arrived = &mut window.fence.remembered.borrow_mut().arrived[from];
     let first = frame.payload.cast::<Record>();
     let whole = frame.len.is_multiple_of(size_of::<Record>()) && first.is_aligned();
     if !arrived.is_empty() || !whole {
@@ -154,8 +154,8 @@ pub(super) fn take_early(
     fence: &[u8],
 ) -> Option<()> {
     let FrameHead { epoch, early: sent, .. } = parts(fence)?.head;
-    let staged = world.staged.borrow_mut().take(from, window.key.window, word);
-    let Remembered { arrived, early, .. } = &mut *window.remembered.borrow_mut();
+    let staged = world.fence.staged.borrow_mut().take(from, window.key.window, word);
+    let Remembered { arrived, early, .. } = &mut *window.fence.remembered.borrow_mut();
     let mut count = 0;
     for parts in staged.iter().flat_map(|frames| of_epoch(frames, epoch)) {
         let Parts { head: FrameHead { slot, same, lent, records, .. }, description, values } = parts;
@@ -274,7 +274,7 @@ pub(crate) enum Came<'a> {
 /// Calls `act` with everything that came from `origin` for this rank's part of `window` in this
 /// fence, including the records in its notification, as far as they were noted.
 pub(crate) fn each_arrived(window: &WindowCore, origin: usize, mut act: impl FnMut(Came<'_>)) {
-    let remembered = &*window.remembered.borrow();
+    let remembered = &*window.fence.remembered.borrow();
     for arrived in &remembered.arrived[origin] {
         match arrived.described {
             Described::Slot(slot) => act(Came::Described(&remembered.got[origin].slots[slot].1)),
@@ -293,7 +293,7 @@ pub(crate) fn each_arrived(window: &WindowCore, origin: usize, mut act: impl FnM
 /// Applies what came from `origin`, whose exposed sections are at the addresses that `exposed`
 /// gives.
 pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usize, exposed: Exposed<'_>) {
-    let remembered = &mut *window.remembered.borrow_mut();
+    let remembered = &mut *window.fence.remembered.borrow_mut();
     let Remembered { got, arrived, spare, early, applied, .. } = remembered;
     let split = |description: &Description, records: usize, values: &[u8], lent: Option<&Elements>| {
         let (values, bytes) = values.split_at(records * 8);
@@ -308,7 +308,13 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
         // SAFETY: this rank's own memory, in its own fence, all reads of M done; everything was
         // checked on arrival.
         unsafe {
-            (window.apply)(base, len, window.element, Items::Split(&description.heads, values), &operands)
+            (window.filling.apply)(
+                base,
+                len,
+                window.element,
+                Items::Split(&description.heads, values),
+                &operands,
+            )
         };
     };
     for mut arrived in arrived[origin].drain(..) {
@@ -331,7 +337,7 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
                 let records = Items::Records(records);
                 // SAFETY: this rank's own memory, in its own fence, all reads of M done;
                 // displacements are compared with `len`.
-                unsafe { (window.apply)(base, len, window.element, records, &Operands::none()) };
+                unsafe { (window.filling.apply)(base, len, window.element, records, &Operands::none()) };
             }
         }
         if let Some(Elements::Payload(payload)) = arrived.lent.take() {
@@ -348,7 +354,7 @@ pub(crate) fn apply(window: &WindowCore, origin: usize, base: *mut u8, len: usiz
 #[cold]
 #[inline(never)]
 pub(crate) fn recycle(window: &WindowCore, endpoint: &mut Endpoint) {
-    for (from, payload) in window.remembered.borrow_mut().applied.drain(..) {
+    for (from, payload) in window.fence.remembered.borrow_mut().applied.drain(..) {
         endpoint.recycle(from, payload);
     }
 }

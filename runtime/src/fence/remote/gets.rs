@@ -7,7 +7,7 @@ use crate::protocol::exchange::wait;
 use crate::protocol::frames::{header, kind};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_transport::{Channels, Endpoint, Frame, Lost, Port, Topology};
@@ -20,7 +20,7 @@ pub(crate) fn answer(
     word: u64,
 ) -> Result<(), Lost> {
     for window in windows {
-        let remembered = &mut *window.remembered.borrow_mut();
+        let remembered = &mut *window.fence.remembered.borrow_mut();
         let size = window.element.size as usize;
         for to in 0..world.size {
             if endpoint.reaches(to) {
@@ -60,8 +60,8 @@ pub(crate) fn answer(
                 let head = header(word, kind::REPLY, window.key.window);
                 // SAFETY: where values are not shared, memory of the heap is copied.
                 unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, &remembered.frame)) }?;
-                world.posted(to);
-                world.count_sent(remembered.frame.len(), 0);
+                world.fence.posted(to);
+                world.reports.count_sent(remembered.frame.len(), 0);
             }
         }
     }
@@ -77,7 +77,7 @@ pub(crate) fn take_answers(
     call: &Call,
 ) -> Result<(), Lost> {
     for window in windows {
-        let pending = &mut *window.pending.borrow_mut();
+        let pending = &mut *window.filling.pending.borrow_mut();
         let size = window.element.size as usize;
         for from in (0..world.size).filter(|&from| from != world.rank) {
             if endpoint.reaches(from) || !pending.gets.iter().any(|get| get.target() == from) {

@@ -19,12 +19,13 @@ pub(crate) use gets::{answer, take_answers};
 pub(crate) use trial::{forget_all, trial};
 
 use crate::collect::description::{FAR, FrameHead, HEAD, describe, fill};
+use crate::collect::filling::RecordSources;
 use crate::collect::outbox::Outbox;
 use crate::fence::state::remembered::Left;
 use crate::protocol::early;
 use crate::protocol::frames::{header, kind};
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::adaptive::Departure;
 use fencepost_planner::census::Census;
@@ -63,11 +64,11 @@ pub(crate) fn send(
     call: &Call,
 ) -> Result<Sent> {
     // SAFETY: only its owner touches the set being filled.
-    let outbox: &Outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
-    let pending = window.pending.borrow();
+    let outbox: &Outbox = unsafe { &*window.region.outbox(window.filling.set.get(), to) };
+    let pending = window.filling.pending.borrow();
     let asks = listed || !endpoint.reaches(to); // else it reads by itself
     let gets = || pending.gets.iter().filter(|get| asks && get.target() == to);
-    let remembered = &mut *window.remembered.borrow_mut();
+    let remembered = &mut *window.fence.remembered.borrow_mut();
     let key = std::ptr::from_ref(call.site) as usize;
     let left = remembered.left[to];
     if outbox.is_empty() && gets().next().is_none() && !left.open {
@@ -80,17 +81,18 @@ pub(crate) fn send(
         // SAFETY: they do not change until the fence after the next, which waits for the reader's
         // next notification.
         unsafe { post(world, endpoint, to, head(kind::LOG), records, call) }?;
-        world.count_sent(records.len(), 0);
+        world.reports.count_sent(records.len(), 0);
         return Ok(Sent { frames: 1, posted: 1, changed: false }); // nothing was described
     }
     if endpoint.reaches(to) {
         // SAFETY: as above, and no other reference to it is alive.
         unsafe {
-            (*window.region.make_outbox(window.set.get(), to)).describe_runs(window.element.size as usize)
+            (*window.region.make_outbox(window.filling.set.get(), to))
+                .describe_runs(window.element.size as usize)
         };
     }
     // SAFETY: as above.
-    let outbox: &Outbox = unsafe { &*window.region.outbox(window.set.get(), to) };
+    let outbox: &Outbox = unsafe { &*window.region.outbox(window.filling.set.get(), to) };
     let frame = &mut remembered.frame;
     describe(frame, outbox, gets().count())?;
     for get in gets() {
@@ -115,13 +117,14 @@ pub(crate) fn send(
     if lent {
         // SAFETY: as for records above where they are reached, else they are copied.
         unsafe { post(world, endpoint, to, head(kind::ELEMENTS), elements, call) }?;
-        world.count_sent(elements.len(), 0);
+        world.reports.count_sent(elements.len(), 0);
     }
-    world.count_sent(frame.len(), described);
+    world.reports.count_sent(frame.len(), described);
     // A frame that counts frames sent early comes behind them, and the census may arrive before
     // them.
-    let may_ride = !lent && !left.open && world.taken.get() != Census::Direct && !endpoint.reaches(to);
-    if may_ride && world.items.borrow_mut().rides.add(to, head(kind::DATA), frame, world.short) {
+    let may_ride = !lent && !left.open && world.census.taken.get() != Census::Direct && !endpoint.reaches(to);
+    if may_ride && world.census.items.borrow_mut().rides.add(to, head(kind::DATA), frame, world.census.short)
+    {
         return Ok(Sent { frames: 1, posted: 0, changed });
     }
     // SAFETY: where values are not shared, memory of the heap is copied.
@@ -146,7 +149,7 @@ unsafe fn post(
     // SAFETY: the caller guarantees it.
     unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, payload)) }
         .map_err(|lost| world.lost(&lost, call))?;
-    world.posted(to);
+    world.fence.posted(to);
     Ok(())
 }
 
@@ -162,7 +165,7 @@ pub(crate) fn send_early(
     to: usize,
     outbox: &Outbox,
 ) -> Result<()> {
-    let remembered = &mut *window.remembered.borrow_mut();
+    let remembered = &mut *window.fence.remembered.borrow_mut();
     let too_many =
         || Error::new(ErrorClass::Size, "more frames than an epoch counts: the rest waits for the fence");
     let frames = remembered.left[to].frames.checked_add(1).ok_or_else(too_many)?;
@@ -170,12 +173,12 @@ pub(crate) fn send_early(
     describe(frame, outbox, 0)?;
     let epoch = remembered.generation;
     let described = fill(frame, outbox, FrameHead { epoch, ..FrameHead::default() });
-    let head = early::header(world.number(), window.key.window);
+    let head = early::header(world.calls.supersteps(), window.key.window);
     // SAFETY: where values are not shared, memory of the heap is copied.
     unsafe { endpoint.post(to, Port::FENCE, Frame::of(head, frame)) }
         .map_err(|lost| Error::new(ErrorClass::ProcFailed, lost.to_string()))?;
-    world.posted(to);
-    world.count_sent(frame.len(), described);
+    world.fence.posted(to);
+    world.reports.count_sent(frame.len(), described);
     let left = &mut remembered.left[to];
     *left = Left {
         frames,
@@ -191,7 +194,7 @@ impl WindowCore {
     /// mode wants that and no section before it has still to be read.
     pub(crate) fn send_eagerly(&self, target: usize, mode: Mode) {
         let world = &self.world;
-        if !self.far || target == world.rank {
+        if !self.peers.far || target == world.rank {
             return;
         }
         let departure = self.departure(mode);
@@ -202,12 +205,12 @@ impl WindowCore {
 
     fn send_all_eagerly(&self, target: usize, departure: Departure, outbox: &mut Outbox) {
         let world = &self.world;
-        let waits = outbox.sections > 0 || self.elements.get();
+        let waits = outbox.sections > 0 || self.filling.sources.get() == RecordSources::Own;
         if outbox.is_empty() || waits || world.supersteps.comparing() {
             return;
         }
         let bytes = outbox.bytes();
-        let all = self.remembered.borrow().left[target].bytes + bytes;
+        let all = self.fence.remembered.borrow().left[target].bytes + bytes;
         if !departure.is_due(bytes, all, &world.machine) {
             return;
         }

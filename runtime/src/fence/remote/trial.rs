@@ -9,12 +9,12 @@ use crate::protocol::early;
 use crate::protocol::exchange::wait;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use fencepost_transport::{Channels, Port};
 
 /// Forgets all descriptions so far, as if no frame had ever come.
 pub(crate) fn forget_all(window: &WindowCore) {
-    *window.remembered.borrow_mut() = Remembered::new(window.world.size);
+    *window.fence.remembered.borrow_mut() = Remembered::new(window.world.size);
     window.world.drop_early(0, window, u64::MAX);
 }
 
@@ -25,14 +25,14 @@ pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut
     let (world, word) = (&window.world, 9 << 32);
     if early {
         let header = early::header(0, window.key.window);
-        return world.staged.borrow_mut().keep(0, header, frame).is_ok().then_some(0);
+        return world.fence.staged.borrow_mut().keep(0, header, frame).is_ok().then_some(0);
     }
     let taken = take(window, &[window], 0, frame).and_then(|()| take_early(world, window, 0, word, frame));
     if taken.is_some() {
         let endpoint = &mut world.endpoint.borrow_mut();
-        let asked = window.remembered.borrow().arrived[0].iter().any(|arrived| {
+        let asked = window.fence.remembered.borrow().arrived[0].iter().any(|arrived| {
             let Described::Slot(slot) = arrived.described else { return false };
-            !window.remembered.borrow().got[0].slots[slot].1.gets.is_empty()
+            !window.fence.remembered.borrow().got[0].slots[slot].1.gets.is_empty()
         });
         answer(world, endpoint, &[window], word).ok()?;
         if asked {
@@ -45,7 +45,7 @@ pub(crate) fn trial(window: &WindowCore, early: bool, frame: &[u8], memory: &mut
         let in_place = |_| window.region.base().cast_const();
         apply(window, 0, memory.as_mut_ptr(), window.peers[0].len, Exposed::InPlace(&in_place));
     }
-    let remembered = &mut *window.remembered.borrow_mut();
+    let remembered = &mut *window.fence.remembered.borrow_mut();
     remembered.arrived[0].clear();
     let kept = remembered.frame.capacity() + remembered.spare.iter().map(Vec::capacity).sum::<usize>();
     remembered.frame = Vec::new();

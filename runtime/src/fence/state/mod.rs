@@ -2,3 +2,72 @@
 
 pub(crate) mod history;
 pub(crate) mod remembered;
+
+use crate::census::state::staged::Staged;
+use crate::fence::state::history::History;
+use crate::fence::state::remembered::Remembered;
+use fencepost_planner::ir::pattern::Mode;
+use std::cell::{Cell, RefCell};
+
+/// What a rank of a world keeps for its fences.
+pub(crate) struct FenceState {
+    /// Operations that came before their fence.
+    pub(crate) staged: RefCell<Staged>,
+    /// A digest of the prepared supersteps that were run since the last exchange in which all ranks
+    /// agreed.
+    pub(crate) ran: Cell<u64>,
+    /// Whether the operations of some rank in the last dynamic epoch were not, or may not have
+    /// been, those of the epoch before.
+    pub(crate) changed: Cell<bool>,
+    /// Whether some rank described operations in that epoch, to a rank with which it exchanges
+    /// messages.
+    pub(crate) described: Cell<bool>,
+    /// Payloads that others may still read, with the rank that reads each, and the number of its
+    /// frame.
+    pub(crate) kept: RefCell<Vec<(usize, u64, Vec<u8>)>>,
+    /// The number of frames posted to each rank on the port of fences.
+    posts: RefCell<Vec<u64>>,
+    /// A buffer for copies of what others have exposed to this rank.
+    pub(crate) copied: Cell<Vec<u8>>,
+}
+
+impl FenceState {
+    pub(crate) fn new(ranks: usize) -> Self {
+        Self {
+            staged: RefCell::new(Staged::new(ranks)),
+            ran: Cell::new(0),
+            changed: Cell::new(true),
+            described: Cell::new(true),
+            kept: RefCell::default(),
+            posts: RefCell::new(vec![0; ranks]),
+            copied: Cell::default(),
+        }
+    }
+
+    /// Counts a frame that was posted to `to`. Returns its number.
+    pub(crate) fn posted(&self, to: usize) -> u64 {
+        let posts = &mut self.posts.borrow_mut()[to];
+        *posts += 1;
+        *posts - 1
+    }
+}
+
+/// What a window keeps for its fences.
+pub(crate) struct FenceOfWindow {
+    /// The mode that operations without one of their own prefer.
+    pub(crate) mode: Cell<Mode>,
+    /// What was sent to and received from ranks whose outboxes are not read in place.
+    pub(crate) remembered: RefCell<Remembered>,
+    /// The history of what was sent to them, by the line at which its epoch began.
+    pub(crate) history: RefCell<History>,
+}
+
+impl FenceOfWindow {
+    pub(crate) fn new(ranks: usize, mode: Mode) -> Self {
+        Self {
+            mode: Cell::new(mode),
+            remembered: RefCell::new(Remembered::new(ranks)),
+            history: RefCell::default(),
+        }
+    }
+}

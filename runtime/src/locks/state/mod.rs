@@ -6,3 +6,21 @@ pub(crate) mod request;
 pub(crate) mod service;
 pub(crate) mod visit;
 pub(crate) mod words;
+
+use crate::locks::state::service::Service;
+use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What a rank of a world keeps for its locks.
+#[derive(Default)]
+pub(crate) struct LocksState {
+    /// The parts of windows that this rank holds, once it has held one.
+    pub(crate) held: OnceCell<Rc<HeldParts>>,
+    /// What serves this rank's parts of windows for ranks that do not reach them.
+    pub(crate) service: OnceCell<Arc<Service>>,
+}
+
+/// The number of parts of windows that a rank holds by locks which were flushed.
+#[derive(Default)]
+pub(crate) struct HeldParts(pub(crate) Cell<usize>);

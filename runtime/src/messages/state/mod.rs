@@ -21,12 +21,22 @@ use crate::messages::state::posted::Posted;
 use crate::messages::state::receive::Receive;
 use crate::messages::state::sending::{Sending, Sent};
 use fencepost_transport::{Bytes, Channels, Endpoint, Frame, Port, Topology, Until};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 
 type Site = &'static Location<'static>;
+
+/// What a rank of a world keeps for its messages.
+#[derive(Default)]
+pub(crate) struct MessagesState {
+    /// The limits of messages that no receive has taken.
+    pub(crate) limits: Cell<Limits>,
+    /// The messages between this rank and others, from the first call on.
+    pub(crate) all: OnceCell<Rc<RefCell<Messages>>>,
+}
 
 /// The messages of one rank in one world.
 pub(crate) struct Messages {

@@ -6,3 +6,35 @@ pub(crate) mod exchange;
 pub(crate) mod lendings;
 pub(crate) mod lines;
 pub(crate) mod ports;
+
+use crate::posts::state::exchange::{Exchange, Ports};
+use std::cell::{Cell, RefCell};
+
+/// What a window keeps for its posts and accesses.
+pub(crate) struct PostsOfWindow {
+    /// Whether the window is posted.
+    pub(crate) posted: Cell<bool>,
+    /// The number of accesses to it that are open.
+    pub(crate) accesses: Cell<usize>,
+    /// The posts and accesses.
+    pub(crate) exchange: RefCell<Exchange>,
+    /// Their ports; `None` for a window that is beyond the numbers that ports have.
+    pub(crate) known_ports: Option<Ports>,
+}
+
+impl PostsOfWindow {
+    pub(crate) fn new(window: u32) -> Self {
+        Self {
+            posted: Cell::new(false),
+            accesses: Cell::new(0),
+            exchange: RefCell::default(),
+            known_ports: Ports::of(window).ok(),
+        }
+    }
+
+    /// Returns whether the window is posted, or an access to it open.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.posted.get() || self.accesses.get() > 0
+    }
+}

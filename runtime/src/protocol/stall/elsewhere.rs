@@ -1,7 +1,7 @@
 //! [`elsewhere`]: finds the call in which a rank is instead of this one, for the error message.
 
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_transport::{Endpoint, Liveness, Pause};
 use std::time::{Duration, Instant};
@@ -26,11 +26,15 @@ pub(crate) fn elsewhere(
     call: &Call,
     peer: usize,
 ) -> String {
-    if let Some(call) = world.call_sites.entered(peer) {
+    if let Some(call) = world.calls.sites.entered(peer) {
         return call;
     }
     let waits = world.stalls.borrow().waits.clone();
-    waits.begin(world.rank, peer, &format!("{}, number {}", call.describe(windows), world.number()));
+    waits.begin(
+        world.rank,
+        peer,
+        &format!("{}, number {}", call.describe(windows), world.calls.supersteps()),
+    );
     let (since, mut pause) = (Instant::now(), Pause::new());
     let theirs = loop {
         world.notice(endpoint, None);

@@ -4,7 +4,7 @@ use crate::kernel::contained::contained;
 use crate::protocol::frames::census_of;
 use crate::protocol::state::stalls::{Stall, Stalls};
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::ErrorClass;
 use fencepost_transport::deadlock::{GONE, OTHERS, Waiting};
@@ -162,7 +162,7 @@ impl<'a> Watch<'a> {
     /// Returns the number of the exchange of all ranks that the wait is in.
     #[inline]
     pub(crate) fn exchange(&self) -> Option<u32> {
-        self.of_all.then(|| self.world.number())
+        self.of_all.then(|| self.world.calls.supersteps())
     }
 
     /// Adds to the description of the call.
@@ -174,7 +174,7 @@ impl<'a> Watch<'a> {
 
     /// Returns the number of the call.
     fn number(&self) -> u32 {
-        self.run.unwrap_or_else(|| self.world.number())
+        self.run.unwrap_or_else(|| self.world.calls.supersteps())
     }
 
     /// Begins a new wait if another rank is in the way than before, and returns whether the wait is
@@ -331,7 +331,7 @@ impl<'a> Watch<'a> {
         let Some(cycle) = lasting.cycle.as_ref().filter(|_| settings.ends) else { return };
         if waits.agree(rank, cycle) {
             let what = words(cycle);
-            self.world.call_sites.end(ErrorClass::RmaSync);
+            self.world.calls.sites.end(ErrorClass::RmaSync);
             endpoint.end(Cause { rank: peer, what });
         }
     }
@@ -346,7 +346,7 @@ impl<'a> Watch<'a> {
         if !self.is_of_a_census() {
             return;
         }
-        let own = self.world.number();
+        let own = self.world.calls.supersteps();
         let others = (0..self.world.size).filter(|&from| from != self.world.rank && from != self.peer);
         for from in others {
             let lost = match self.awaited {
@@ -373,7 +373,7 @@ impl<'a> Watch<'a> {
             return self.world.end_for(endpoint, lost);
         };
         let what = words(cycle);
-        self.world.call_sites.end(ErrorClass::RmaSync);
+        self.world.calls.sites.end(ErrorClass::RmaSync);
         self.world.end_for(endpoint, Lost { rank: self.peer, how: Loss::Ended(what) })
     }
 
@@ -410,7 +410,7 @@ impl<'a> Watch<'a> {
         let stall = Stall {
             rank: me,
             awaited: peer,
-            host: world.host_of(peer),
+            host: world.reach.host_of(peer),
             size: world.size,
             rank_of_all: (!waits.is_whole()).then(|| waits.rank(me)),
             waited,
@@ -451,11 +451,11 @@ impl<'a> Watch<'a> {
         if let Some(Waiting { awaited, text, .. }) = waiting {
             return format!("rank {peer} is itself waiting for rank {awaited} of the whole world, in {text}");
         }
-        let (own, at) = (self.world.number(), (endpoint.announced(peer) >> 32) as u32);
+        let (own, at) = (self.world.calls.supersteps(), (endpoint.announced(peer) >> 32) as u32);
         if at == 0 {
             return format!("nothing has been heard of rank {peer}");
         }
-        let known = self.world.call_sites.entered(peer);
+        let known = self.world.calls.sites.entered(peer);
         let call = known.map_or(String::new(), |call| format!(", {call}"));
         let word =
             if at == own && self.run.is_none() { "this number, too" } else { &format!("number {at} last") };
@@ -490,7 +490,7 @@ fn ranks_of(world: &WorldCore, peer: usize, awaited: Awaited<'_>) -> Option<(usi
     }
     let first = *ends.first()?;
     let mut others: Vec<(usize, bool)> = ends.iter().skip(1).map(|&other| (other, true)).collect();
-    let answered = match world.messages.get().map(|messages| messages.try_borrow()) {
+    let answered = match world.messages.all.get().map(|messages| messages.try_borrow()) {
         None => Vec::new(),
         Some(messages) => match messages.ok()?.posted.sources() {
             None => all().collect(),
@@ -505,12 +505,12 @@ fn ranks_of(world: &WorldCore, peer: usize, awaited: Awaited<'_>) -> Option<(usi
 /// Ends the world if a rank has sent this one a message of a census that this rank never takes:
 /// that rank does not send what this one waits for.
 fn compare_census(world: &WorldCore, endpoint: &mut Endpoint) {
-    if world.may_switch() {
+    if world.census.may_switch() {
         return; // the message may be of the next exchange
     }
     let other = |from: usize| {
         let frame = endpoint.poll(from, Port::FENCE).ok().flatten()?;
-        let census = census_of(frame.header.kind).filter(|census| *census != world.census)?;
+        let census = census_of(frame.header.kind).filter(|census| *census != world.census.usual)?;
         Some((from, census.to_string()))
     };
     if let Some((from, theirs)) = (0..world.size).filter(|&from| from != world.rank).find_map(other) {
@@ -532,9 +532,9 @@ pub(crate) fn censuses_differ(
     let what = format!(
         "the census of rank {} is {}, and that of rank {other} is {theirs}: give all ranks one FENCEPOST_CENSUS and one machine model",
         world.rank,
-        world.taken.get()
+        world.census.taken.get()
     );
-    world.call_sites.end(ErrorClass::RmaSync);
+    world.calls.sites.end(ErrorClass::RmaSync);
     endpoint.end(Cause { rank: other, what: what.clone() });
     Lost { rank: other, how: Loss::Ended(what) }
 }

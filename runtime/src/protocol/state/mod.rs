@@ -3,3 +3,36 @@
 pub(crate) mod explained;
 pub(crate) mod stalls;
 pub(crate) mod traffic;
+
+use crate::protocol::state::explained::Explained;
+use crate::protocol::state::traffic::Traffic;
+use std::cell::{Cell, RefCell};
+
+/// What a rank counts and explains of its epochs.
+#[derive(Default)]
+pub(crate) struct Reports {
+    pub(crate) traffic: Cell<Traffic>,
+    /// Whether data about epochs is kept to explain them.
+    pub(crate) explains: Cell<bool>,
+    pub(crate) explained: RefCell<Explained>,
+}
+
+impl Reports {
+    /// Counts a dynamic epoch that has succeeded.
+    #[inline]
+    pub(crate) fn count_epoch(&self) {
+        let traffic = self.traffic.get();
+        self.traffic.set(Traffic { epochs: traffic.epochs + 1, ..traffic });
+    }
+
+    /// Counts a message of this many bytes, of which `described` describe operations.
+    pub(crate) fn count_sent(&self, bytes: usize, described: usize) {
+        let traffic = self.traffic.get();
+        self.traffic.set(Traffic {
+            messages: traffic.messages + 1,
+            bytes: traffic.bytes + bytes as u64,
+            described: traffic.described + described as u64,
+            ..traffic
+        });
+    }
+}

@@ -1,7 +1,7 @@
 //! Binding: resolves a program's words to this rank's peers, buffers and parts, once.
 
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use crate::supersteps::execute::loans::loans;
 use crate::supersteps::execute::preposts::{Prepost, preposts};
@@ -181,7 +181,8 @@ impl Executable {
             .0
             .chunks_exact(4)
             .map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
-        let keyed = quarters.fold(world.key.word(0), |word, bits| world.key.with(word, u64::from(bits)));
+        let keyed =
+            quarters.fold(world.calls.key.word(0), |word, bits| world.calls.key.with(word, u64::from(bits)));
         Ok(Self {
             rank,
             buffers,
@@ -295,7 +296,7 @@ impl Executable {
                     ),
                 );
             }
-            if window.closed.get() && self.share.names_window(id) {
+            if window.collecting.is_closed() && self.share.names_window(id) {
                 let message = format!(
                     "NOSUCCEED was asserted at the last fence of window {number}: no operation may follow it before the next one"
                 );

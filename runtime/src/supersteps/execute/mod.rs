@@ -28,7 +28,7 @@
 //!   frames to leave.
 //!
 //! Runs that were begun make progress while the rank waits in any call of the world
-//! ([`InFlight`](crate::supersteps::state::InFlight)): in the order of their programs, as far as
+//! ([`Opened`](crate::state::life::Opened)): in the order of their programs, as far as
 //! that is possible without waiting. So two ranks may finish two runs in opposite orders, even if
 //! each has sends and dones left in both.
 //!
@@ -58,7 +58,7 @@ use crate::protocol::stall::elsewhere;
 use crate::protocol::unwind::AbortOnUnwind;
 use crate::state::call::Call;
 use crate::state::environment;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use bind::{Progress, Stop};
 use fencepost_planner::{Error, ErrorClass, Result, State};
@@ -198,21 +198,21 @@ impl Executable {
     /// Enters the superstep on this rank.
     #[inline(always)]
     fn enter(&mut self, world: &WorldCore, endpoint: &mut Endpoint, windows: &[&WindowCore], call: &Call) {
-        world.call_sites.enter(self.rank, call.site, windows.iter().map(|window| window.key.window));
+        world.calls.sites.enter(self.rank, call.site, windows.iter().map(|window| window.key.window));
         self.exposed.clear();
         self.stopped = None;
         if self.is_apart() {
             // Other ranks of the world are elsewhere; they neither count this run nor are notified
             // of it.
             let windows = windows.iter().map(|window| window.key.window);
-            let hash = world.key.with(world.key.word_of(call.hash, windows, 0), self.keyed);
+            let hash = world.calls.key.with(world.calls.key.word_of(call.hash, windows, 0), self.keyed);
             let (number, rest) = (u64::from(self.number()), (hash >> 32) as u32);
             self.progress = Progress { word: number << 32 | hash & 0xffff_ffff, rest, at: 0, offered: 0 };
             return;
         }
-        let hash = world.key.with(hash(world, call, windows), self.keyed);
-        world.ran.set(world.ran.get().rotate_left(7) ^ hash);
-        let (word, rest) = (world.next_word(hash as u32), (hash >> 32) as u32);
+        let hash = world.calls.key.with(hash(world, call, windows), self.keyed);
+        world.fence.ran.set(world.fence.ran.get().rotate_left(7) ^ hash);
+        let (word, rest) = (world.calls.next_word(hash as u32), (hash >> 32) as u32);
         endpoint.announce(word);
         self.progress = Progress { word, rest, at: 0, offered: 0 };
     }
@@ -233,7 +233,7 @@ impl Executable {
     ) -> Result<(), Stop> {
         // An outer run that is waiting may already have declared it and will still touch memory
         // after this run.
-        let declared = self.touches.then(|| world.touching(endpoint, true)).flatten();
+        let declared = self.touches.then(|| world.life.touching(endpoint, true)).flatten();
         if declared == Some(false) {
             return Err(endpoint.lost(self.rank).map_or(Stop::Other(self.rank), Stop::Lost));
         }
@@ -244,7 +244,7 @@ impl Executable {
             self.steps::<WAITS, false>(world, endpoint, about)
         };
         if declared.is_some() {
-            world.touching(endpoint, false);
+            world.life.touching(endpoint, false);
         }
         went
     }
@@ -289,7 +289,7 @@ impl Executable {
             Stop::Other(peer) => {
                 let theirs = elsewhere(world, endpoint, windows, call, peer);
                 let what = format!("rank {} is in {own}, and rank {peer} is in {theirs}", self.rank);
-                world.call_sites.end(ErrorClass::RmaSync);
+                world.calls.sites.end(ErrorClass::RmaSync);
                 world.die_of(endpoint, Cause { rank: peer, what: what.clone() });
                 let must = if self.is_apart() {
                     "ranks that exchange something in a superstep must run it equally often, with the same windows"

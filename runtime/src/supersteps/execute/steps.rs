@@ -9,7 +9,7 @@ use crate::kernel::waits::{Wait, without};
 use crate::protocol::frames::{header, kind};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
+use crate::state::window_core::WindowCore;
 use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::element::{ElementType, Op};
@@ -224,7 +224,7 @@ impl Executable {
     fn sent<const APART: bool>(&mut self, run: Run<'_>, buffer: usize, bytes: usize) {
         let frame = self.posted::<APART>(run.world, self.buffers[buffer].peer);
         *self.buffers[buffer].last(self.runs) = Some(frame);
-        run.world.count_sent(bytes, 0);
+        run.world.reports.count_sent(bytes, 0);
     }
 
     /// Waits for a frame of `peer`, which is what step `at` awaits, and compares its word and its
@@ -299,7 +299,7 @@ impl Executable {
     #[inline(always)]
     fn posted<const APART: bool>(&mut self, world: &WorldCore, to: usize) -> u64 {
         if !APART {
-            return world.posted(to);
+            return world.fence.posted(to);
         }
         self.posts[to] += 1;
         self.posts[to] - 1

@@ -2,17 +2,17 @@
 
 pub(crate) mod schedule_cache;
 
+use crate::collect::operation::WindowKey;
 use crate::collect::ticket::Slot;
 use crate::state::assertions::Assertions;
 use crate::state::call::Call;
-use crate::state::window::WindowCore;
-use crate::state::windows::{Few, Held, held};
+use crate::state::window_core::WindowCore;
+use crate::state::window_core::{Few, Held, held};
 use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::{Kind, Local, Mode, Pattern, Sync};
 use fencepost_planner::{Error, Result};
-use fencepost_transport::Endpoint;
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::rc::Rc;
@@ -48,19 +48,6 @@ pub(crate) trait Plans {
     /// Abandons a body that has not reached its last fence because of `error`. Ends the world,
     /// unless it has ended.
     fn abandon(&self, entered: &Held, error: &Error);
-}
-
-/// A run that a rank has begun and not finished, of whichever plan.
-pub(crate) trait InFlight {
-    /// Advances the run as far as that is possible without waiting. Errors are reported where the
-    /// run is finished.
-    fn advance(&self, endpoint: &mut Endpoint);
-
-    /// Returns whether steps of it are left.
-    fn is_open(&self) -> bool;
-
-    /// Returns the line that began it.
-    fn site(&self) -> &'static Location<'static>;
 }
 
 /// The plan of one epoch, with which calls on windows are matched.
@@ -145,6 +132,11 @@ pub(crate) struct Supersteps {
     pub(crate) bound: RefCell<Option<Rc<dyn Plans>>>,
     /// Whether each execution is compared, not only the first.
     pub(crate) check: Cell<bool>,
+    /// The line that began the superstep of all ranks that is not finished yet. No other call of
+    /// all ranks is admitted meanwhile.
+    pub(crate) begun: Cell<Option<&'static Location<'static>>>,
+    /// The windows of the prepared superstep whose calls are being matched.
+    pub(crate) matching: RefCell<Vec<(WindowKey, WindowId)>>,
 }
 
 /// The supersteps that a rank is in, the outermost first. Slots are reused: entering a superstep
@@ -275,6 +267,11 @@ impl Running {
 }
 
 impl Supersteps {
+    /// Returns which window this is of the superstep whose calls are being matched.
+    pub(crate) fn matching_window(&self, key: WindowKey) -> Option<WindowId> {
+        self.matching.borrow().iter().find(|(other, _)| *other == key).map(|(_, id)| *id)
+    }
+
     /// Returns whether the rank is in a superstep.
     #[inline]
     pub(crate) fn is_any_running(&self) -> bool {

@@ -1,6 +1,31 @@
-//! Which ranks share memory, in the planner's words.
+//! [`Reach`]: whose memory a rank of a world reaches, and where the ranks are.
 
+use crate::state::transport_kind::TransportKind;
 use fencepost_planner::ir::schedule::Placement;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Whose memory the ranks of a world reach, and where they are.
+pub(crate) struct Reach {
+    pub(crate) kind: TransportKind,
+    /// Whether this rank reaches the memory of all ranks.
+    pub(crate) is_all: bool,
+    /// Whether some ranks reach each other's memory.
+    pub(crate) is_some: bool,
+    /// Whether all ranks are threads of this process that read one another's values.
+    pub(crate) shares_all: bool,
+    /// Which ranks reach whose memory, for the planner.
+    pub(crate) placement: Placement,
+    /// The name of each rank's host, for messages; empty if all are on one.
+    pub(crate) hosts: RefCell<Vec<Arc<str>>>,
+}
+
+impl Reach {
+    /// Returns the name of a rank's host, if there are several.
+    pub(crate) fn host_of(&self, rank: usize) -> Option<Arc<str>> {
+        self.hosts.borrow().get(rank).cloned()
+    }
+}
 
 /// Returns the placement of ranks on these hosts, by rank. It never states that two ranks share
 /// memory if they do not. If hosts do not have equally many consecutive ranks, it states it of

@@ -7,9 +7,9 @@
 //! length does. Otherwise they go through slots of one size, in as many dynamic epochs as the
 //! longest list needs.
 
-use crate::api::collectives::bug;
-use crate::api::collectives::carry::Parts;
-use crate::api::collectives::fixed::{put, run_agreed};
+use crate::collectives::bug;
+use crate::collectives::carry::Parts;
+use crate::collectives::fixed::{put, run_agreed};
 use crate::fence::{Give, fail, fence};
 use crate::kernel::element::{Element, element_type};
 use crate::state::call::Call;
@@ -169,7 +169,7 @@ fn announce(
     };
     let scratch = &mut *kept.scratch.borrow_mut();
     scratch.clear();
-    if world.core().census == Census::Direct {
+    if world.core().census.usual == Census::Direct {
         put_slots(world, call, lists, window, scratch)?;
     } else {
         give_slots(world, call, lists, window, scratch)?;

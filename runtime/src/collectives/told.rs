@@ -2,8 +2,8 @@
 //! notifications of the exchange that each collective begins with, and nothing else is sent, stored
 //! or read.
 
-use crate::api::collectives::carry::Carry;
-use crate::api::collectives::in_place::{room, taken};
+use crate::collectives::carry::Carry;
+use crate::collectives::in_place::{room, taken};
 use crate::fence::Told;
 use crate::kernel::element::Element;
 use crate::state::call::Call;

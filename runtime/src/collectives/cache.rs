@@ -6,9 +6,9 @@
 //! call, or finds the one that another rank of the process has made. If a rank has no plan for lack
 //! of memory, all ranks find out before any of them begins.
 
-use crate::api::collectives::bug;
-use crate::api::collectives::in_place::Shown;
-use crate::api::collectives::told::Words;
+use crate::collectives::bug;
+use crate::collectives::in_place::Shown;
+use crate::collectives::told::Words;
 use crate::kernel::element::Element;
 use crate::state::call::Call;
 use crate::state::window::Window;
@@ -119,7 +119,7 @@ impl Collectives {
         {
             return way;
         }
-        let way = what.delivery(&core.machine, core.reaches_all, core.census);
+        let way = what.delivery(&core.machine, core.reach.is_all, core.census.usual);
         self.decided.set(Some((*what, way)));
         way
     }
@@ -195,7 +195,7 @@ impl Bound {
 }
 
 fn bind(core: &Rc<WorldCore>, what: &Collective, algorithm: Algorithm) -> Result<Bound> {
-    let (placement, options) = (core.placement, options(core));
+    let (placement, options) = (core.reach.placement, options(core));
     let key = Key { what: *what, algorithm, placement, machine: core.machine, options };
     let made = core.registry.schedule_cache().get(key, || {
         let plan = what.plan(algorithm);

@@ -1,10 +1,10 @@
 //! Collectives of arrays whose length all ranks know.
 
-use crate::api::collectives::cache::{Bound, BoundStep};
-use crate::api::collectives::carry::Carry;
-use crate::api::collectives::fold::fold;
-use crate::api::collectives::in_place::in_place;
-use crate::api::collectives::told::{is_told, tell};
+use crate::collectives::cache::{Bound, BoundStep};
+use crate::collectives::carry::Carry;
+use crate::collectives::fold::fold;
+use crate::collectives::in_place::in_place;
+use crate::collectives::told::{is_told, tell};
 use crate::fence::{Give, fail, fence};
 use crate::kernel::element::Element;
 use crate::state::call::Call;
@@ -47,7 +47,7 @@ pub(super) fn run_agreed<T: Element, R>(
     carry: impl Carry<T, R>,
 ) -> Result<R> {
     let core = world.core();
-    let algorithm = what.algorithm(&core.machine, core.reaches_all, core.census);
+    let algorithm = what.algorithm(&core.machine, core.reach.is_all, core.census.usual);
     let plan = if all_have_it {
         world.collectives().plan(core, what, algorithm)?
     } else {
@@ -80,7 +80,7 @@ fn ride<T: Element, R>(
     let (core, me) = (world.core(), world.rank() as u32);
     let window = &mut *world.collectives().window::<T>(world, what.direct_window(), call)?;
     carry.bring(&mut window[what.input(Algorithm::Direct, me)]);
-    let sparse = core.census != Census::Direct;
+    let sparse = core.census.usual != Census::Direct;
     let mut failed = None;
     for (to, from, at) in what.direct(me) {
         if to == me {
@@ -140,7 +140,7 @@ const FEW: usize = 4;
 /// each.
 #[inline]
 pub(super) fn put<T: Element>(window: &Window<T>, elements: &[T], to: usize, at: usize) -> Result<()> {
-    if elements.len() <= FEW && size_of::<T>() <= 8 && !window.core().apart {
+    if elements.len() <= FEW && size_of::<T>() <= 8 && !window.core().peers.apart {
         return elements.iter().enumerate().try_for_each(|(i, one)| window.put([*one]).to(to, at + i));
     }
     if elements.is_empty() { Ok(()) } else { window.put(elements).to(to, at) }

@@ -11,12 +11,13 @@
 //! into the other half, and the others read it there after the second exchange. The next call then
 //! takes the same half.
 
-use crate::api::collectives::carry::Carry;
-use crate::api::collectives::fold::combine;
+use crate::collectives::carry::Carry;
+use crate::collectives::fold::combine;
 use crate::fence::fence;
 use crate::kernel::element::Element;
 use crate::state::call::Call;
-use crate::state::window::{Window, WindowCore};
+use crate::state::window::Window;
+use crate::state::window_core::WindowCore;
 use crate::state::world::World;
 use fencepost_planner::Result;
 use fencepost_planner::collective::{Algorithm, Collective, Operation, block};
@@ -96,7 +97,7 @@ pub(super) fn room(what: &Collective) -> usize {
 }
 
 /// Takes the result of this rank from what each rank brought. `slot` returns the named elements of
-/// a rank. `combined` has [room](room) to combine in.
+/// a rank. `combined` has [room] to combine in.
 pub(super) fn taken<'s, T: Element, R>(
     what: &Collective,
     me: usize,

@@ -1,0 +1,70 @@
+//! [`Filling`]: what a window has collected for its next fence, in addition to the records in its
+//! outboxes.
+
+use crate::collect::log::LogWriter;
+use crate::collect::operands::Apply;
+use crate::collect::operation::WindowKey;
+use crate::collect::pending::{Asking, Get, Pending};
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
+
+/// What a window has collected for its next fence, in addition to the records in its outboxes, and
+/// how it collects.
+pub(crate) struct Filling {
+    /// Which of the two sets of outboxes is being filled.
+    pub(crate) set: Cell<usize>,
+    /// Whose elements the records are sources of. They are read as the fence is entered.
+    pub(crate) sources: Cell<RecordSources>,
+    /// Whether only records wait for the fence: no operation on a datatype, and no get that is not
+    /// on the fast path.
+    pub(crate) plain: Cell<bool>,
+    /// The most elements of one operation that travel among the records, for a rank whose memory is
+    /// reached.
+    pub(crate) few: usize,
+    /// A buffer in which parts of slices are packed.
+    pub(crate) packed: Cell<Vec<u8>>,
+    /// Gets, and everything else that is not in an outbox.
+    pub(crate) pending: RefCell<Pending>,
+    /// The writer of the list of gets.
+    pub(crate) getting: LogWriter<Get>,
+    /// This window, in the form in which [`Streaks`](crate::collect::pending::Streaks) records
+    /// whose gets are collected.
+    pub(crate) asking: Asking,
+    /// Applies records to a window of this element type.
+    pub(crate) apply: Apply,
+}
+
+/// The elements that records have as sources instead of values.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum RecordSources {
+    #[default]
+    None,
+    /// Elements of the window of the records.
+    Own,
+    /// Elements of this other window, and the line of the first of these records.
+    Of(WindowKey, &'static Location<'static>),
+}
+
+impl Filling {
+    /// Begins with the first set of outboxes.
+    pub(crate) fn new(window: u32, few: usize, apply: Apply) -> Self {
+        Self {
+            set: Cell::new(0),
+            sources: Cell::default(),
+            plain: Cell::new(true),
+            few,
+            packed: Cell::default(),
+            pending: RefCell::default(),
+            getting: LogWriter::default(),
+            asking: Asking::nobody(window),
+            apply,
+        }
+    }
+
+    /// Notes that a record has an element of this other window as its source.
+    pub(crate) fn names_source(&self, window: WindowKey, site: &'static Location<'static>) {
+        if self.sources.get() == RecordSources::None {
+            self.sources.set(RecordSources::Of(window, site));
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! [`Life`]: how long a world goes on, and [`Opened`], what a rank has begun in it and not finished.
+//!
+//! A world does not know what its rank may begin: a protocol that begins something adds it to what
+//! is opened, and from then on the world advances it in every wait, and names it if the rank leaves
+//! before it is finished.
+
+use crate::state::world::WorldCore;
+use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_transport::{Alarms, Cause, Endpoint, Leave, Liveness};
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+
+/// What a rank has begun in a world, and may not have finished.
+pub(crate) trait Opened {
+    /// Advances it as far as that is possible without waiting, while this rank waits for something
+    /// else. Errors are reported where it is finished.
+    fn advance(&self, _world: &WorldCore, _endpoint: &mut Endpoint) {}
+
+    /// Returns whether it may go on while this rank waits for something else.
+    fn may_advance(&self) -> bool {
+        false
+    }
+
+    /// Returns whether it goes on while this rank waits in another world.
+    fn advances_elsewhere(&self) -> bool {
+        false
+    }
+
+    /// Describes what this rank has not finished of it, if others wait for that.
+    fn unfinished(&self) -> Option<String>;
+
+    /// Leaves others what they still need when this rank has left the world.
+    fn leave(&self, _endpoint: &mut Endpoint) {}
+}
+
+/// Worlds that one rank has split off, if they still exist.
+pub(crate) type Parts = RefCell<Vec<Weak<WorldCore>>>;
+
+/// Whether a world goes on, what is begun in it, and the worlds to which its end matters.
+pub(crate) struct Life {
+    /// The reason why the world has ended.
+    pub(crate) dead: RefCell<Option<Cause>>,
+    /// Counts the failures that concern this rank. `heeded` is the count up to which none was a
+    /// failure of a rank of this world.
+    pub(crate) alarms: Alarms,
+    pub(crate) heeded: Cell<u32>,
+    /// The worlds from which this one was split, the one of the whole program first. Each of them
+    /// may be dropped.
+    pub(crate) above: RefCell<Vec<Weak<WorldCore>>>,
+    /// All worlds that this rank has split off in this `run`, except the one with which it was
+    /// entered.
+    pub(crate) parts: RefCell<Rc<Parts>>,
+    /// What was begun and is not finished yet, in that order.
+    opened: RefCell<Vec<Rc<dyn Opened>>>,
+    /// Whether this rank has declared that it accesses memory of other ranks.
+    touching: Cell<bool>,
+}
+
+impl Life {
+    pub(crate) fn new(alarms: Alarms) -> Self {
+        Self {
+            dead: RefCell::default(),
+            alarms,
+            heeded: Cell::new(0),
+            above: RefCell::default(),
+            parts: RefCell::default(),
+            opened: RefCell::default(),
+            touching: Cell::new(false),
+        }
+    }
+
+    /// Adds what was begun after all that was begun before.
+    pub(crate) fn open(&self, opened: Rc<dyn Opened>) {
+        self.opened.borrow_mut().push(opened);
+    }
+
+    /// Removes what is finished.
+    pub(crate) fn close(&self, finished: &Rc<dyn Opened>) {
+        self.opened.borrow_mut().retain(|opened| !Rc::ptr_eq(opened, finished));
+    }
+
+    /// Returns whether the world goes on.
+    #[inline]
+    pub(crate) fn goes_on(&self) -> bool {
+        self.dead.borrow().is_none()
+    }
+
+    /// Returns whether this rank is in worlds that were split from others.
+    #[inline]
+    fn is_split(&self) -> bool {
+        !self.parts.borrow().borrow().is_empty()
+    }
+
+    /// Declares that this rank begins, or has ceased, to access memory of other ranks. Returns
+    /// `None` if it has declared so already, and otherwise whether it may begin.
+    #[inline]
+    pub(crate) fn touching(&self, endpoint: &mut Endpoint, on: bool) -> Option<bool> {
+        (self.touching.get() != on).then(|| {
+            let may = endpoint.touching(on);
+            self.touching.set(on && may);
+            may
+        })
+    }
+
+    /// Returns why this world, or one above it, has ended.
+    fn why_dead(&self) -> Option<String> {
+        let own = |life: &Self| life.dead.borrow().as_ref().map(|cause| cause.what.clone());
+        let above = self.above.borrow();
+        own(self).or_else(|| above.iter().rev().filter_map(Weak::upgrade).find_map(|above| own(&above.life)))
+    }
+
+    /// Returns whether something that was begun here goes on while the rank waits in another world.
+    fn advances_elsewhere(&self) -> bool {
+        self.opened.borrow().iter().any(|opened| opened.advances_elsewhere())
+    }
+}
+
+impl WorldCore {
+    /// Leaves this world.
+    pub(crate) fn leave(&self, how: Leave) {
+        if let Ok(mut endpoint) = self.endpoint.try_borrow_mut() {
+            self.advance_own(&mut endpoint); // what was taken is not sent once more
+        }
+        // A rank may return `Ok` after the world ended; the other ranks still receive the cause.
+        let unfinished = || self.life.opened.borrow().iter().find_map(|opened| opened.unfinished());
+        let how = match (how, self.life.why_dead()) {
+            (Leave::Finished, Some(why)) => Leave::Failed(why),
+            (Leave::Finished, None) => unfinished().map_or(Leave::Finished, Leave::Failed),
+            (how, _) => how,
+        };
+        self.leave_to(&mut self.endpoint.borrow_mut(), how);
+    }
+
+    /// Leaves a world that is dropped. After it, or the one above it, has ended, it is not left as
+    /// one that succeeded: ranks that wait for this rank receive the cause.
+    pub(super) fn leave_dropped(&mut self) {
+        let how = match self.life.why_dead() {
+            Some(why) => Leave::Failed(why),
+            None if std::thread::panicking() => Leave::Panicked("its thread was unwound".into()),
+            None => Leave::Finished,
+        };
+        self.leave_to(&mut self.endpoint.borrow_mut(), how);
+    }
+
+    fn leave_to(&self, endpoint: &mut Endpoint, how: Leave) {
+        self.life.opened.borrow().iter().for_each(|opened| opened.leave(endpoint));
+        // A world that has ended for this rank ends for all, for the same cause.
+        if let Some(cause) = self.life.dead.borrow().clone() {
+            endpoint.end(cause);
+        }
+        endpoint.leave(how);
+    }
+
+    /// Advances everything that this rank has begun, while it waits for something else.
+    #[inline]
+    pub(crate) fn advance(&self, endpoint: &mut Endpoint) {
+        self.advance_own(endpoint);
+        if self.life.is_split() {
+            self.advance_others();
+        }
+    }
+
+    #[inline]
+    fn advance_own(&self, endpoint: &mut Endpoint) {
+        self.life.opened.borrow().iter().for_each(|opened| opened.advance(self, endpoint));
+    }
+
+    /// Advances what this rank has begun in other worlds than this one.
+    #[cold]
+    fn advance_others(&self) {
+        self.any_other(|other| {
+            if let Ok(mut endpoint) = other.endpoint.try_borrow_mut() {
+                let opened = other.life.opened.borrow();
+                let advancing = opened.iter().filter(|opened| opened.advances_elsewhere());
+                advancing.for_each(|opened| opened.advance(other, &mut endpoint));
+            }
+            false
+        });
+    }
+
+    /// Returns whether this is so of any other world of this rank: the one from which all were
+    /// split in the end, and those.
+    fn any_other(&self, is_so: impl Fn(&WorldCore) -> bool) -> bool {
+        let first = self.life.above.borrow().first().and_then(Weak::upgrade);
+        let parts = self.life.parts.borrow().clone();
+        let part = |at: usize| parts.borrow().get(at).map(Weak::upgrade);
+        let parts = (0..).map_while(part).flatten();
+        first.into_iter().chain(parts).any(|other| !std::ptr::eq(&raw const *other, self) && is_so(&other))
+    }
+
+    /// Returns whether something that this rank has begun may go on while it waits for something
+    /// else.
+    pub(crate) fn may_advance(&self) -> bool {
+        let elsewhere = || self.life.is_split() && self.any_other(|other| other.life.advances_elsewhere());
+        self.life.opened.borrow().iter().any(|opened| opened.may_advance()) || elsewhere()
+    }
+
+    /// Checks that the world goes on. The error is the cause of its end.
+    #[inline]
+    pub(crate) fn alive(&self) -> Result<()> {
+        match &*self.life.dead.borrow() {
+            None => Ok(()),
+            Some(cause) => Err(self.has_ended(cause)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn has_ended(&self, cause: &Cause) -> Error {
+        let error = Error::new(ErrorClass::ProcFailed, cause.what.clone()).on_rank(self.rank);
+        error.ending_world().passing_on(self.failed_rank(cause.rank, &cause.what))
+    }
+
+    /// Ends the world for this rank, unless it has ended: its windows collect nothing from here on.
+    #[cold]
+    pub(crate) fn die(&self, cause: Cause) {
+        self.life.dead.borrow_mut().get_or_insert(cause);
+        self.life.alarms.raise(); // code that has looked before looks again
+        // From here on the world is never quiet again.
+        self.life.heeded.set(self.life.alarms.count().wrapping_sub(1));
+        self.windows.each_collecting(|window| window.shut());
+    }
+}

@@ -1,0 +1,571 @@
+//! [`WindowCore`]: the state of a window without its memory; and [`WindowTable`], the windows of a
+//! world.
+
+use crate::check::state::lists::Checked;
+use crate::collect::fast_path::FastPath;
+use crate::collect::filling::Filling;
+use crate::collect::operation::WindowKey;
+use crate::collect::outbox::{DISPLACEMENTS, Outbox};
+use crate::collect::pending::{Pending, RANKS, Streaks};
+use crate::collect::region::{Region, let_go};
+use crate::fence::state::FenceOfWindow;
+use crate::locks::state::hints::Hints;
+use crate::posts::state::PostsOfWindow;
+use crate::posts::state::exchange::{Ports, Sent};
+use crate::posts::state::ports;
+use crate::protocol::state::explained::Note;
+use crate::state::attributes::Attributes;
+use crate::state::handler::Handler;
+use crate::state::unfenced::Unfenced;
+use crate::state::world::WorldCore;
+use crate::supersteps::state::Planned;
+use fencepost_planner::adaptive::Departure;
+use fencepost_planner::element::ElementType;
+use fencepost_planner::ids::WindowId;
+use fencepost_planner::ir::pattern::Mode;
+use fencepost_planner::{Error, ErrorClass, Result};
+use fencepost_transport::{Channels, Done, Until};
+use smallvec::SmallVec;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::panic::Location;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+/// The state of a window without its memory.
+pub struct WindowCore {
+    pub(crate) key: WindowKey,
+    pub(crate) element: ElementType,
+    pub(crate) world: Rc<WorldCore>,
+    /// This rank's region.
+    pub(crate) region: Arc<Region>,
+    pub(crate) peers: Peers,
+    pub(crate) collecting: Collecting,
+    pub(crate) filling: Filling,
+    /// The fast paths of small operations, by target.
+    pub(crate) fast_paths: Rc<[FastPath]>,
+    pub(crate) fence: FenceOfWindow,
+    /// The operations called since the last fence, if they are to be explained.
+    pub(crate) notes: RefCell<Vec<Note>>,
+    /// The calls since the last fence, if conflicts are looked for.
+    pub(crate) checked: Checked,
+    /// Posts and accesses.
+    pub(crate) posts: PostsOfWindow,
+    /// The handler of errors.
+    pub(crate) handler: Handler,
+    /// The line that made the window, or fenced it last, and that of the first operation since.
+    pub(crate) lines: EpochLines,
+    /// The promises and expectations of the program.
+    pub(crate) hints: Hints,
+    /// The values that the program keeps with the window.
+    pub(crate) attributes: Attributes,
+}
+
+/// The parts of a window, by rank.
+pub(crate) struct Peers {
+    parts: Vec<Peer>,
+    /// Whether there are ranks to which operations travel in frames.
+    pub(crate) apart: bool,
+    /// Whether there are ranks whose memory is not reached. Operations for them may be sent early.
+    pub(crate) far: bool,
+}
+
+/// The data that a rank has of another's part of a window.
+pub struct Peer {
+    pub(crate) len: usize,
+    /// Its region, if values are shared.
+    pub(crate) region: Option<Arc<Region>>,
+    /// Its first element, if that is reached; otherwise null.
+    pub(crate) base: *mut u8,
+}
+
+impl Peers {
+    pub(crate) fn new(parts: Vec<Peer>, apart: bool, far: bool) -> Self {
+        Self { parts, apart, far }
+    }
+}
+
+impl Deref for Peers {
+    type Target = [Peer];
+
+    #[inline]
+    fn deref(&self) -> &[Peer] {
+        &self.parts
+    }
+}
+
+/// How a window takes operations.
+pub(crate) struct Collecting {
+    stage: RefCell<Stage>,
+    gate: Cell<Gate>,
+    /// Whether each call is kept with its line, to be explained or checked. Then none takes the
+    /// fast path.
+    pub(crate) observed: Cell<bool>,
+}
+
+/// What becomes of an operation that is called.
+pub(crate) enum Stage {
+    /// It is collected for the next fence.
+    Open,
+    /// It is refused: NOSUCCEED was asserted for this epoch.
+    Closed,
+    /// It is matched with the plan of the epoch, unless the window takes no part in another epoch
+    /// of the superstep. `closed` is whether NOSUCCEED was asserted at the fence before.
+    Matching { plan: Option<(Rc<dyn Planned>, WindowId)>, closed: bool },
+}
+
+/// Whether small operations take the fast path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gate {
+    Open,
+    Shut,
+    /// An access has shut the fast paths, which are opened again when they are needed.
+    ShutByAccess,
+}
+
+impl Collecting {
+    /// Begins to collect. The fast paths are open, unless calls are observed.
+    pub(crate) fn new(observed: bool) -> Self {
+        Self { stage: RefCell::new(Stage::Open), gate: Cell::new(Gate::Open), observed: Cell::new(observed) }
+    }
+
+    /// Returns whether NOSUCCEED was asserted for this epoch.
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(*self.stage.borrow(), Stage::Closed | Stage::Matching { closed: true, .. })
+    }
+
+    /// Returns whether calls are matched with plans.
+    #[inline]
+    pub(crate) fn is_matching(&self) -> bool {
+        matches!(*self.stage.borrow(), Stage::Matching { .. })
+    }
+
+    /// Returns the plan with which calls are matched, if there is one.
+    pub(crate) fn plan(&self) -> Option<(Rc<dyn Planned>, WindowId)> {
+        match &*self.stage.borrow() {
+            Stage::Matching { plan, .. } => plan.clone(),
+            Stage::Open | Stage::Closed => None,
+        }
+    }
+
+    /// Notes that NOSUCCEED, if it was asserted, is over. Returns whether it was.
+    #[inline]
+    pub(crate) fn follow(&self) -> bool {
+        let was_closed = self.is_closed();
+        if was_closed {
+            self.close(false);
+        }
+        was_closed
+    }
+
+    /// Notes whether NOSUCCEED was asserted for the epoch that begins.
+    pub(crate) fn close(&self, is_closed: bool) {
+        match &mut *self.stage.borrow_mut() {
+            Stage::Matching { closed, .. } => *closed = is_closed,
+            stage => *stage = if is_closed { Stage::Closed } else { Stage::Open },
+        }
+    }
+
+    /// Matches calls with this plan from here on.
+    pub(crate) fn match_with(&self, plan: Option<(Rc<dyn Planned>, WindowId)>) {
+        let closed = self.is_closed();
+        self.stage.replace(Stage::Matching { plan, closed });
+    }
+
+    /// Stops matching calls.
+    pub(crate) fn end_match(&self) {
+        let stage = if self.is_closed() { Stage::Closed } else { Stage::Open };
+        self.stage.replace(stage);
+    }
+}
+
+/// The line that made a window, or fenced it last, and that of the first operation since.
+pub(crate) struct EpochLines {
+    pub(crate) since: Cell<&'static Location<'static>>,
+    /// It is there if [it is kept](WindowCore::keep_first).
+    pub(crate) first: Cell<Option<&'static Location<'static>>>,
+}
+
+/// The windows of a world.
+#[derive(Default)]
+pub(crate) struct WindowTable {
+    /// The length and element type of this rank's part of each window that exists.
+    parts: RefCell<BTreeMap<u32, (usize, ElementType)>>,
+    /// The windows for which operations are collected.
+    collecting: RefCell<BTreeMap<u32, Weak<WindowCore>>>,
+    /// Whether operations may name sections of other windows than theirs.
+    sections: Cell<bool>,
+    /// The windows whose gets are being collected.
+    pub(crate) streaks: Streaks,
+    /// The operations that were collected and never fenced, in all worlds of this run.
+    pub(crate) unfenced: RefCell<Rc<Unfenced>>,
+}
+
+impl WindowTable {
+    /// Adds a window that this rank has, or is about to make.
+    pub(crate) fn add(&self, window: u32, part: (usize, ElementType)) {
+        self.parts.borrow_mut().insert(window, part);
+    }
+
+    /// Notes that operations are collected for this window until it is forgotten.
+    pub(crate) fn collects(&self, window: &Rc<WindowCore>) {
+        self.collecting.borrow_mut().insert(window.key.window, Rc::downgrade(window));
+    }
+
+    /// Notes that an operation on one window names a section of another.
+    pub(crate) fn names_sections(&self) {
+        self.sections.set(true);
+    }
+
+    /// Returns whether operations on other windows that wait for their fence name sections of this
+    /// one.
+    #[inline]
+    pub(crate) fn is_named_elsewhere(&self, key: WindowKey) -> bool {
+        self.sections.get() && self.names(key)
+    }
+
+    #[cold]
+    fn names(&self, key: WindowKey) -> bool {
+        let mut some = false;
+        let named = self.collecting.borrow().values().filter_map(Weak::upgrade).any(|window| {
+            let named = window.named_sections();
+            some |= !named.is_empty();
+            named.contains(&key)
+        });
+        self.sections.set(named || some);
+        named
+    }
+
+    /// Returns a window for which operations are collected.
+    pub(crate) fn collecting(&self, key: WindowKey) -> Option<Rc<WindowCore>> {
+        self.collecting.borrow().get(&key.window).and_then(Weak::upgrade)
+    }
+
+    /// Calls `act` with each window for which operations are collected, by its number.
+    pub(crate) fn each_collecting(&self, mut act: impl FnMut(&WindowCore)) {
+        self.collecting.borrow().values().filter_map(Weak::upgrade).for_each(|window| act(&window));
+    }
+
+    /// Returns whether this rank has the window, or is in the call that makes it.
+    pub(crate) fn has(&self, window: u32) -> bool {
+        self.parts.borrow().contains_key(&window)
+    }
+
+    /// Returns the length and element type of this rank's part of a window that exists.
+    pub(crate) fn own(&self, key: WindowKey) -> Option<(usize, ElementType)> {
+        self.parts.borrow().get(&key.window).copied()
+    }
+
+    /// Forgets a window that is dropped.
+    pub(crate) fn forget(&self, key: WindowKey) {
+        self.parts.borrow_mut().remove(&key.window);
+        self.collecting.borrow_mut().remove(&key.window);
+    }
+}
+
+/// The most windows of one fence for which nothing is allocated.
+pub(crate) const FEW: usize = 6;
+
+/// A list that allocates nothing for a few windows.
+pub(crate) type Few<T> = SmallVec<[T; FEW]>;
+
+/// Windows that are kept alive.
+pub(crate) type Held = Few<Rc<WindowCore>>;
+
+/// Returns these windows, kept alive.
+pub(crate) fn held<'w>(windows: impl IntoIterator<Item = &'w Rc<WindowCore>>) -> Held {
+    windows.into_iter().cloned().collect()
+}
+
+/// Calls `act` with `windows` in the form that a fence takes.
+pub(crate) fn with<R>(windows: &Held, act: impl FnOnce(&[&WindowCore]) -> Result<R>) -> Result<R> {
+    if windows.is_empty() {
+        return Err(Error::new(ErrorClass::Intern, "a superstep without windows"));
+    }
+    let all: Few<&WindowCore> = windows.iter().map(|window| &**window).collect();
+    act(&all)
+}
+
+impl WindowCore {
+    /// Sets whether small operations take the fast path. Nothing is collected while an access is
+    /// open, or after the world has ended.
+    pub(crate) fn allow(&self, short: bool) {
+        let (accessed, alive) = (self.posts.accesses.get() > 0, self.world.life.goes_on());
+        let short = short && !accessed && alive;
+        self.collecting.gate.set(match (short, accessed) {
+            (true, _) => Gate::Open,
+            (false, true) => Gate::ShutByAccess,
+            (false, false) => Gate::Shut,
+        });
+        if !short {
+            self.checked.forget_last();
+        }
+        let holds_until_fence = self.holds_until_fence();
+        // The first operation does not take the fast path if its line is kept.
+        let short = short && (self.lines.first.get().is_some() || !self.world.supersteps.checks());
+        let gets_are_short = short && !self.collecting.observed.get() && self.peers.len() <= RANKS;
+        for (fast_path, peer) in self.fast_paths.iter().zip(&*self.peers) {
+            // Operations that may be sent early do not take the fast path, nor do observed ones.
+            let open =
+                short && (holds_until_fence || !peer.base.is_null()) && !self.collecting.observed.get();
+            let below = |open| if open { peer.len.min(DISPLACEMENTS as usize) } else { 0 };
+            fast_path.lead(peer.base, below(open));
+            fast_path.open_to_gets(below(gets_are_short));
+        }
+    }
+
+    /// Forgets the elements that this rank had. Its stores and loads from here on are not looked
+    /// at.
+    #[inline]
+    pub(crate) fn forget_part(&self) {
+        self.checked.forget_part();
+        self.region.open();
+    }
+
+    /// Returns whether small operations take the fast path. After an access the first caller opens
+    /// it again, so a window that is only posted and accessed does not pay for that.
+    #[inline(always)]
+    pub(crate) fn is_short(&self) -> bool {
+        match self.collecting.gate.get() {
+            Gate::Open => true,
+            Gate::Shut => false,
+            Gate::ShutByAccess => self.opens_again(),
+        }
+    }
+
+    #[cold]
+    fn opens_again(&self) -> bool {
+        if self.posts.accesses.get() == 0 {
+            self.allow(!self.collecting.is_closed() && !self.collecting.is_matching());
+        }
+        self.is_gate_open()
+    }
+
+    /// Returns whether the fast paths are open, without opening them.
+    #[inline]
+    pub(crate) fn is_gate_open(&self) -> bool {
+        self.collecting.gate.get() == Gate::Open
+    }
+
+    /// Closes the fast path, because an access was opened.
+    #[inline]
+    pub(crate) fn shut_for_access(&self) {
+        if self.collecting.gate.get() != Gate::ShutByAccess {
+            self.allow(false);
+        }
+    }
+
+    /// Returns whether operations that request no mode of their own stay here until the fence.
+    pub(crate) fn holds_until_fence(&self) -> bool {
+        self.departure(Mode::Auto) == Departure::Held
+    }
+
+    /// Returns when an operation that requests `mode` is sent to a rank whose memory is not
+    /// reached.
+    pub(crate) fn departure(&self, mode: Mode) -> Departure {
+        Departure::of(self.asked(mode), self.fence.history.borrow().predicted())
+    }
+
+    /// Returns the mode that an operation which requests `mode` is to have.
+    pub(crate) fn asked(&self, mode: Mode) -> Mode {
+        match mode {
+            _ if !self.world.choices.plans.get() => Mode::Aggressive,
+            Mode::Auto => self.fence.mode.get(),
+            mode => mode,
+        }
+    }
+
+    /// Stops collecting, because the world has ended, whatever this rank is in the middle of.
+    #[cold]
+    pub(crate) fn shut(&self) {
+        self.collecting.gate.set(Gate::Shut);
+        self.checked.forget_last();
+        for (fast_path, peer) in self.fast_paths.iter().zip(&*self.peers) {
+            fast_path.lead(peer.base, 0);
+            fast_path.open_to_gets(0);
+        }
+    }
+
+    /// Returns the ports of posts and accesses.
+    ///
+    /// # Errors
+    /// As [`Ports::of`].
+    #[inline]
+    pub(crate) fn ports(&self, site: &'static Location<'static>) -> Result<Ports> {
+        match self.posts.known_ports {
+            Some(ports) => Ok(ports),
+            None => self.ports_of(site),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ports_of(&self, site: &'static Location<'static>) -> Result<Ports> {
+        Ports::of(self.key.window).map_err(|error| error.on_rank(self.world.rank).at(site))
+    }
+
+    /// Returns whether the window is posted, or an access to it open.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.posts.is_open()
+    }
+
+    /// Returns a text about the post or start that has left the window open, if one has.
+    #[inline]
+    pub(crate) fn open_since(&self) -> Option<String> {
+        if self.is_open() { self.opened_at() } else { None }
+    }
+
+    /// Returns a text about what this rank has left open that is in the way of a call that takes
+    /// the window.
+    pub(crate) fn still_open(&self) -> Option<&'static str> {
+        if self.is_pending() || self.world.windows.is_named_elsewhere(self.key) {
+            return Some("has collected operations on the window for its next fence: fence it first");
+        }
+        (self.posts.accesses.get() > 0).then_some("has an access to the window open: complete it first")
+    }
+
+    #[cold]
+    fn opened_at(&self) -> Option<String> {
+        let exchange = self.posts.exchange.borrow();
+        let post = exchange.posted.as_ref().map(|posted| ("posted", posted.site));
+        let start = || exchange.open.first().map(|(_, site)| ("being accessed", *site));
+        let (what, site) = post.or_else(start)?;
+        let (file, line, window) = (site.file(), site.line(), self.key.window);
+        Some(format!("window {window} is {what} since {file}:{line}"))
+    }
+
+    /// Begins to fill the outboxes of `set`, which nobody reads. What was collected before was
+    /// [counted](Self::count).
+    pub(crate) fn fill(&self, set: usize) {
+        self.fill_outboxes(set);
+        self.filling.plain.set(true);
+        self.checked.clear();
+        let pending = &mut *self.filling.pending.borrow_mut();
+        pending.clear(&self.world.windows.streaks, self.filling.asking);
+        // SAFETY: these gets are in this very object, and touched only while the writer is lifted.
+        unsafe { self.filling.getting.lower(&pending.gets) };
+    }
+
+    /// Does the same as [`fill`](Self::fill), except for what waits in no outbox.
+    #[inline]
+    pub(crate) fn fill_outboxes(&self, set: usize) {
+        self.filling.set.set(set);
+        for (target, fast_path) in self.fast_paths.iter().enumerate() {
+            // SAFETY: a set's outboxes live as long as the region, and while it is filled its owner
+            // alone touches it.
+            unsafe {
+                match self.region.made_outbox(set, target) {
+                    Some(outbox) => {
+                        (*outbox).clear();
+                        fast_path.writer.lower(&(*outbox).records);
+                    }
+                    None => fast_path.writer.lower(&(*self.region.outbox(set, target)).records),
+                }
+            }
+        }
+    }
+
+    /// Counts what was collected, so that the outboxes of the set being filled may be read. Nothing
+    /// takes the fast path until the next set is filled.
+    pub(crate) fn count(&self) {
+        for (target, fast_path) in self.fast_paths.iter().enumerate() {
+            match self.region.made_outbox(self.filling.set.get(), target) {
+                // SAFETY: only its owner touches the set being filled, and writers are on it alone.
+                Some(outbox) => unsafe { fast_path.writer.lift(&mut (*outbox).records) },
+                None => fast_path.writer.leave(),
+            }
+        }
+        // SAFETY: the writer is on these gets alone.
+        unsafe { self.filling.getting.lift(&mut self.filling.pending.borrow_mut().gets) };
+    }
+
+    /// Runs `act` on the outbox for `target`, with all that was collected so far counted.
+    pub(crate) fn outbox<R>(&self, target: usize, act: impl FnOnce(&mut Outbox) -> R) -> R {
+        let writer = &self.fast_paths[target].writer;
+        if self.region.made_outbox(self.filling.set.get(), target).is_none() {
+            writer.leave();
+        }
+        // SAFETY: only its owner touches the set being filled, and while the writer is lifted only
+        // by this reference.
+        let outbox = unsafe { &mut *self.region.make_outbox(self.filling.set.get(), target) };
+        // SAFETY: writers are on the set being filled alone.
+        unsafe { writer.lift(&mut outbox.records) };
+        let result = act(outbox);
+        // SAFETY: as in `fill`.
+        unsafe { writer.lower(&outbox.records) };
+        result
+    }
+
+    /// Runs `act` on the gets that were collected so far, with all of them counted.
+    pub(crate) fn pending<R>(&self, act: impl FnOnce(&mut Pending) -> R) -> R {
+        self.filling.plain.set(false);
+        let pending = &mut *self.filling.pending.borrow_mut();
+        // SAFETY: the writer is on these gets alone.
+        unsafe { self.filling.getting.lift(&mut pending.gets) };
+        let result = act(pending);
+        // SAFETY: as in `fill`.
+        unsafe { self.filling.getting.lower(&pending.gets) };
+        result
+    }
+}
+
+impl Drop for WindowCore {
+    fn drop(&mut self) {
+        self.let_go_of_frames();
+        if !self.peers.apart {
+            return; // regions are counted by reference
+        }
+        // Reach is mutual: the ranks whose memory this rank reaches, itself included, are those
+        // that reach its own.
+        let mut reached = self.peers.iter().map(|peer| peer.base).filter(|base| !base.is_null());
+        let Some(first) = reached.next() else { return };
+        let reaching = 1 + reached.count();
+        let region = std::mem::replace(&mut self.region, Arc::new(Region::none()));
+        let done: Done = if region.is_adopted() {
+            Box::new(|| true) // nobody else has reached it
+        } else {
+            // SAFETY: the part is reached, this rank drops the window only here, and keeps its part
+            // as the function requires, or for good.
+            unsafe { let_go(region.base(), first, reaching) }
+        };
+        if let Some(memory) = Arc::into_inner(region).map(Region::into_memory) {
+            match self.world.endpoint.try_borrow_mut() {
+                Ok(mut endpoint) => endpoint.keep(memory, Until::Done(done)),
+                Err(_) => std::mem::forget(memory), // dropped in a transport call: kept for good
+            }
+        }
+    }
+}
+
+impl WindowCore {
+    /// Ends the posts and accesses of the window: closes their ports, and keeps what others may
+    /// still read.
+    fn let_go_of_frames(&mut self) {
+        let exchange = std::mem::take(self.posts.exchange.get_mut());
+        // Requests for what was exposed are answered until the world is over.
+        let is_served = exchange.posted.is_some() && self.peers.far;
+        if is_served {
+            self.world.lendings.copy(self.key.window);
+        } else if self.peers.far {
+            self.world.lendings.forget(self.key.window);
+        }
+        let Ok(ports) = Ports::of(self.key.window) else { return };
+        let Ok(mut endpoint) = self.world.endpoint.try_borrow_mut() else {
+            // Dropped inside a call of the transport: kept for good.
+            return std::mem::forget(exchange);
+        };
+        for (to, mut target) in exchange.to.into_iter() {
+            for Sent { batch, frame, .. } in target.sent.drain(..) {
+                if let (Some(mut batch), Some(frame)) = (batch, frame) {
+                    let memory = [batch.outbox.records.take_memory(), batch.outbox.bytes.take_memory()];
+                    let until = Until::Released { to, port: ports.accesses, frame };
+                    endpoint.keep(memory.into_iter().flatten().collect(), until);
+                }
+            }
+        }
+        ports::close(self.key.window, is_served.then_some(ports.answers), &mut endpoint);
+    }
+}
