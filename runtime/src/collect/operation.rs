@@ -1,8 +1,8 @@
 //! The arguments of a call: sources, target regions and the chains that end in an operation.
 //!
 //! `u.put(source).to(target, region)?` reads the same on a [`Window`](crate::Window), where it is
-//! collected for the fence, and on a [`Recorder`](crate::supersteps::recorder::Recorder), where it becomes part of a
-//! pattern. Both are a [`Collect`].
+//! collected for the fence, and on a [`Recorder`](crate::supersteps::recorder::Recorder), where it
+//! becomes part of a pattern. Both are a [`Collect`].
 
 use crate::kernel::element::Element;
 use fencepost_planner::Result;

@@ -1,11 +1,11 @@
 //! Messages between two ranks, outside all windows.
 //!
-//! A message is a frame on [`Port::MESSAGES`](fencepost_transport::Port::MESSAGES) of its world. So the messages of a pair arrive in the
-//! order of their sends, and neither mix with nor wait for anything else. From its first call of
-//! messages on, the receiver reads the port in each of these calls, and while it waits in any call
-//! of the world. It passes each message that it reads to the first
-//! [`Receive`](crate::messages::state::receive::Receive) that waits and names it, or keeps it for a
-//! later receive.
+//! A message is a frame on [`Port::MESSAGES`](fencepost_transport::Port::MESSAGES) of its world. So
+//! the messages of a pair arrive in the order of their sends, and neither mix with nor wait for
+//! anything else. From its first call of messages on, the receiver reads the port in each of these
+//! calls, and while it waits in any call of the world. It passes each message that it reads to the
+//! first [`Receive`](crate::messages::state::receive::Receive) that waits and names it, or keeps it
+//! for a later receive.
 //!
 //! - A short message has its elements in the frame. The receiver allows each sender an equal part
 //!   of the memory for messages that it keeps (*credit*), and grants it again when messages were
