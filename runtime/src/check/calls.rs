@@ -69,14 +69,21 @@ fn compared(
         marked().for_each(|(_, marks)| marks.skip());
         return Ok(());
     }
-    if marked().all(|(access, marks)| touch(marks, access.kind, access.touched)) {
+    let fits = || marked().all(|(access, marks)| touch(marks, access.kind, access.touched));
+    let mark_before =
+        || marked().for_each(|(access, marks)| mark_again(marks, &before(access.window, access.of)));
+    if fits() {
         return Ok(());
     }
-    // Accumulates may not be marked yet. Marks may be left from sections whose window was fenced
-    // without this one, or no longer exists. Some marks of this operation have been made, too.
-    marked().for_each(|(access, marks)| mark_again(marks, &before(access.window, access.of)));
+    // Accesses before this one may not be marked yet. Marks may be left from sections whose window
+    // was fenced without this one, or no longer exists.
+    mark_before();
+    if fits() {
+        return Ok(());
+    }
     let all = among_before(&accesses, site);
     if !all.is_empty() {
+        mark_before(); // without the marks of this operation
         return Err(error(window, &all, Under::Fence, site));
     }
     marked().for_each(|(access, marks)| {
@@ -166,7 +173,7 @@ fn mark_again(marks: &Marks, all: &[Touching]) {
 ///
 /// Elements in very many runs are not marked; they are examined in the fence only.
 pub(crate) fn touch(marks: &Marks, kind: Kind, touched: Touched<'_>) -> bool {
-    if matches!(touched, Touched::Type(elements) if elements.run_count() > MOST_RUNS) {
+    if touched.is_of_more_runs(MOST_RUNS) {
         marks.skip();
         return true;
     }
@@ -188,12 +195,15 @@ pub(crate) fn of_access(
     add_part(&mut message, window.key.window, (list, &[]), false);
     let before = own_touching(window, target, &message, &|_, _| &[]);
     mark_again(marks, &before);
-    let all = found(window, (target, &before), &[(kind, touched)], site);
-    if !all.is_empty() {
-        return Err(error(window, &all, Under::Posts, site));
+    if touch(marks, kind, touched) {
+        return Ok(());
     }
-    touch(marks, kind, touched);
-    Ok(())
+    let all = found(window, (target, &before), &[(kind, touched)], site);
+    if all.is_empty() {
+        return Ok(());
+    }
+    mark_again(marks, &before); // without the marks of this operation
+    Err(error(window, &all, Under::Posts, site))
 }
 
 /// Returns the conflicts of these accesses to the part of a rank, of an operation at this line,

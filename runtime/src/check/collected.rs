@@ -70,7 +70,9 @@ impl WindowCore {
     #[inline(never)]
     fn push_marked(&self, path: &FastPath, kind: Kind, (target, at): (usize, usize), record: Record) -> bool {
         self.checked.marks(target).is_some_and(|marks| {
-            marks.is_like_last(record.head, at) && marks.touch_one(at, kind, || path.writer.write(record))
+            let write = || path.writer.write(record);
+            marks.is_like_last(record.head, at)
+                && (kind == Kind::Put && marks.put_one(at, write) || marks.touch_one(at, kind, write))
         })
     }
 

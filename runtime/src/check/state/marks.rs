@@ -7,7 +7,8 @@
 //! nothing is cleared when an epoch ends.
 //!
 //! While all accesses are accumulates with one operator, nothing is marked, since no two of them
-//! conflict. Another access does not fit then, until all accesses before it are
+//! conflict; nor is a single access of many runs, which costs more to mark than a row of a stencil
+//! takes to compute. Another access does not fit then, until all accesses before it are
 //! [marked](Marks::renew).
 
 use crate::check::state::kinds::code;
@@ -25,6 +26,13 @@ const WORDS: usize = 32;
 /// displacement only.
 const NONE: u64 = u64::MAX;
 
+/// The number of runs up to which the first access of an epoch is marked.
+const FEW_RUNS: usize = 32;
+/// The bit of puts among those of all kinds.
+const PUTS: u32 = 1 << PUT;
+/// The place of puts among the kinds.
+const PUT: usize = 1;
+
 /// The marks of adjacent elements.
 struct Page {
     /// The epoch in which the marks were made. Marks of other epochs do not count.
@@ -41,6 +49,8 @@ enum Accesses {
     None,
     /// Accumulates with one operator, which are not marked.
     Unmarked(Kind),
+    /// One of many runs, which is not marked.
+    One,
     Marked,
 }
 
@@ -129,6 +139,23 @@ impl Marks {
         matches!(self.accesses.get(), Accesses::Unmarked(all) if all == kind)
     }
 
+    /// Marks one element as written, if all marks of the epoch are of puts, the element's page was
+    /// marked in it, the put fits, and the operation `is_kept`, which is called last. Otherwise
+    /// nothing has happened, and this returns `false`.
+    #[inline(always)]
+    pub(crate) fn put_one(&self, at: usize, is_kept: impl FnOnce() -> bool) -> bool {
+        let (word, bit) = (at / PER_WORD, 1 << (at % PER_WORD));
+        let plane = self.planes[PUT].get().filter(|_| self.used.get() == PUTS);
+        let Some(page) = plane.and_then(|plane| plane.get(word / WORDS)?.get()) else { return false };
+        let word = &page.words[word % WORDS];
+        let before = word.get();
+        let puts = at < self.len && page.epoch.get() == self.epoch.get() && before & bit == 0 && is_kept();
+        if puts {
+            word.set(before | bit);
+        }
+        puts
+    }
+
     /// Marks one element as touched in this way, if the access fits and the operation `is_kept`,
     /// which is called last. Otherwise nothing has happened, and this returns `false`.
     #[inline(always)]
@@ -154,13 +181,18 @@ impl Marks {
     /// A step for each 64 elements of a run, for each kind of access in the epoch.
     pub(crate) fn touch(&self, kind: Kind, touched: Touched<'_>) -> bool {
         match (self.accesses.get(), kind) {
-            (Accesses::None, Kind::Accumulate(_)) => self.accesses.set(Accesses::Unmarked(kind)),
+            (Accesses::None, Kind::Accumulate(_)) => {
+                self.accesses.set(Accesses::Unmarked(kind));
+                return true;
+            }
+            (Accesses::None, _) if touched.is_of_more_runs(FEW_RUNS) => {
+                self.accesses.set(Accesses::One);
+                return true;
+            }
             (Accesses::None, _) => self.accesses.set(Accesses::Marked),
-            _ => {}
-        }
-        match self.accesses.get() {
-            Accesses::Unmarked(all) => return all == kind,
-            Accesses::None | Accesses::Marked => {}
+            (Accesses::Unmarked(all), _) => return all == kind,
+            (Accesses::One, _) => return false,
+            (Accesses::Marked, _) => {}
         }
         let mut fits = true;
         touched.all_runs(|run| {
@@ -252,7 +284,8 @@ mod tests {
                     let elements = Datatype::run(run.clone());
                     let mark = || match run.len() {
                         1 => {
-                            marks.touch_one(run.start, kind, || true)
+                            kind == Kind::Put && marks.put_one(at, || true)
+                                || marks.touch_one(at, kind, || true)
                                 || marks.touch(kind, Touched::Run(at, 1))
                         }
                         _ => marks.touch(kind, Touched::Type(&elements)),
@@ -287,6 +320,19 @@ mod tests {
         marks.renew();
         assert!(marks.touch(sum, element) && !marks.needs_no_mark(sum));
         assert!(marks.touch(max, Touched::Run(4, 1)) && !marks.touch(max, element));
+    }
+
+    #[test]
+    fn an_access_of_many_runs_is_marked_once_another_follows() {
+        let (marks, runs) = (Marks::new(200), Datatype::nest(0, &[(FEW_RUNS + 1, 3)], 1).expect("a column"));
+        let column = Touched::Type(&runs);
+        assert!(marks.touch(Kind::Put, column), "the first access");
+        assert!(!marks.put_one(1, || true) && !marks.touch_one(1, Kind::Put, || true));
+        assert!(!marks.touch(Kind::Put, Touched::Run(1, 1)), "nothing is marked");
+        marks.renew();
+        assert!(marks.touch(Kind::Put, column) && marks.touch(Kind::Put, Touched::Run(1, 1)));
+        assert!(!marks.touch(Kind::Put, Touched::Run(3, 1)) && !marks.put_one(6, || true));
+        assert!(marks.put_one(2, || true) && !marks.put_one(2, || true));
     }
 
     #[test]

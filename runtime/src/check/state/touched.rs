@@ -30,6 +30,11 @@ impl Touched<'_> {
         }
     }
 
+    /// Returns whether the elements are more than this number of runs.
+    pub(crate) fn is_of_more_runs(self, most: usize) -> bool {
+        matches!(self, Touched::Type(elements) if elements.run_count() > most)
+    }
+
     pub(crate) fn is_empty(self) -> bool {
         match self {
             Touched::Run(_, count) => count == 0,
