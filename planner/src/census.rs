@@ -23,8 +23,8 @@
 //! from every rank, as above.
 //!
 //! *Groups first*: where some ranks share memory and not all, those rounds take place between
-//! hosts. The first rank of each host is its speaker. The other ranks of the host give it what they
-//! have, then speakers exchange as ranks do above, then each speaker sends the result to the
+//! hosts. The first rank of each host is its leader. The other ranks of the host give it what they
+//! have, then leaders exchange as ranks do above, then each leader sends the result to the
 //! others. What ranks of one host have for each other does not leave it. Where no ranks share
 //! memory, but some share a machine, the ranks of a machine are cut into groups of at most eight,
 //! which do the same. Where ranks share cores as well, each wake-up of a rank costs all of them,
@@ -40,8 +40,8 @@
 //! - sparse: log2 p rounds, rounded up, and one message a round. An item for one rank once for each
 //!   set bit of its distance; items for all ranks p - 1 times.
 //! - groups first: log2 h rounds, rounded up, and 2 within groups. One message a round, and r - 1
-//!   of a speaker in its group, twice. The bytes of a sparse census with the distances of groups,
-//!   and those to a speaker and from one.
+//!   of a leader in its group, twice. The bytes of a sparse census with the distances of groups,
+//!   and those to a leader and from one.
 //!
 //! In a sparse census, an item for a rank d places further is copied once for each set bit of d. In
 //! a reduced one it goes there once, in a message of its own. So a reduced census pays only where
@@ -129,16 +129,16 @@ impl Places {
         self.memory && self.groups <= 1
     }
 
-    /// Returns whether each group has a speaker in a sparse census, which is where there are
+    /// Returns whether each group has a leader in a sparse census, which is where there are
     /// several groups and not each rank is one.
-    pub fn have_speakers(&self) -> bool {
+    pub fn have_leaders(&self) -> bool {
         1 < self.groups && self.groups < self.ranks
     }
 }
 
 /// Returns the group of each rank, for ranks that share no memory, from the machine of each. A
 /// group has successive ranks of one machine, at most eight. If all ranks are on one machine, it
-/// has at most half of them, since a census between few speakers finishes sooner than a round of
+/// has at most half of them, since a census between few leaders finishes sooner than a round of
 /// many ranks to one. The number of a group is its first rank.
 pub fn groups(machines: &[usize]) -> Vec<usize> {
     let alone = machines.iter().all(|machine| *machine == machines[0]);
@@ -165,7 +165,7 @@ const GROUP: usize = 8;
 /// Where all ranks share memory, a notification is not a message but a store into a line that its
 /// reader polls, so the census is direct, up to 128 ranks. Elsewhere it is sparse where the model
 /// predicts that this is 1.25 times as fast for as many ranks without groups. Where hosts have
-/// speakers, the same must hold with these speakers, too, since fewer ranks have not been measured.
+/// leaders, the same must hold with these leaders, too, since fewer ranks have not been measured.
 pub fn choose(places: &Places, machine: &Machine) -> Census {
     let pays = |places: &Places| {
         cost(Census::Direct, places, machine) > MARGIN * cost(Census::Sparse, places, machine)
@@ -183,7 +183,7 @@ pub fn choose(places: &Places, machine: &Machine) -> Census {
 pub fn cost(census: Census, places: &Places, machine: &Machine) -> f64 {
     let (rounds, messages) = messages(census, places);
     let (link, within) = (machine.link(places.share()), machine.link(places.memory));
-    if !places.have_speakers() {
+    if !places.have_leaders() {
         return f64::from(rounds) * (link.latency + 2.0 * link.overhead * f64::from(messages));
     }
     match census {
@@ -223,7 +223,7 @@ pub fn short(places: &Places, machine: &Machine) -> usize {
     let link = machine.link(places.share());
     let each = machine.moving.pack + machine.moving.unpack + link.per_byte;
     // Half of the bits of a distance are set; the last of the copies replaces the frame's own.
-    let within = if places.have_speakers() { 2.0 } else { 0.0 };
+    let within = if places.have_leaders() { 2.0 } else { 0.0 };
     let copies = (f64::from(rounds) / 2.0 + within - 1.0).max(0.0);
     (2.0 * link.overhead / (copies * each)).min(SHORT) as usize
 }
@@ -243,15 +243,15 @@ const NOTE: f64 = 1_000.0;
 /// The bytes of a count.
 const COUNT_BYTES: f64 = 8.0;
 
-/// Returns the number of rounds between ranks, or between groups where they have speakers, and the
-/// number of messages that each rank or speaker sends and receives in each round.
+/// Returns the number of rounds between ranks, or between groups where they have leaders, and the
+/// number of messages that each rank or leader sends and receives in each round.
 pub fn messages(census: Census, places: &Places) -> (u32, u32) {
     match census {
         Census::Direct => (u32::from(places.ranks > 1), places.ranks.saturating_sub(1)),
-        Census::Sparse if places.have_speakers() => (rounds(places.groups), 1),
+        Census::Sparse if places.have_leaders() => (rounds(places.groups), 1),
         Census::Sparse => (rounds(places.ranks), 1),
         Census::Reduced => {
-            let groups = if places.have_speakers() { places.groups } else { places.ranks };
+            let groups = if places.have_leaders() { places.groups } else { places.ranks };
             let halvings = halvings(groups);
             (halvings + if groups > 1 << halvings { 2 } else { 0 }, 1)
         }

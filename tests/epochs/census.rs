@@ -274,7 +274,7 @@ fn where_some_share_memory_the_rounds_are_of_hosts() -> Result<()> {
         [&[0, 0, 0, 1, 1, 1][..], &[0, 1, 2, 0, 1, 2, 0, 0], &[3, 3, 1], &[0, 0, 0, 0, 1, 2, 2, 2, 4, 4]]
     {
         let (size, first) = (hosts.len(), |host| hosts.iter().position(|&other| other == host));
-        let speakers = (0..size).filter(|&rank| first(hosts[rank]) == Some(rank)).count();
+        let leaders = (0..size).filter(|&rank| first(hosts[rank]) == Some(rank)).count();
         let counts = sparse(size, TransportKind::MixedThreads(hosts.to_vec())).collect(|world| {
             let (me, next) = (world.rank(), (world.rank() + 1) % size);
             let mut u = world.window::<u64>(2)?;
@@ -295,7 +295,7 @@ fn where_some_share_memory_the_rounds_are_of_hosts() -> Result<()> {
         for (rank, (empty, ring)) in counts.into_iter().enumerate() {
             let speaks = first(hosts[rank]) == Some(rank);
             let others = hosts.iter().filter(|&&host| host == hosts[rank]).count() as u64 - 1;
-            let expected = if speaks { rounds(speakers) + others } else { 1 };
+            let expected = if leads { rounds(leaders) + others } else { 1 };
             assert_eq!(empty, [(expected, 0); 2], "rank {rank} of {hosts:?}");
             // The element rides: in a notification where memory is reached, else in the census.
             assert_eq!(ring, (expected, 0), "rank {rank} of {hosts:?}");

@@ -557,7 +557,7 @@ ranks ";
         let more = census::cost(expected, &places, &machine) - machine.network.latency;
         assert_eq!(census, expected, "{ranks} ranks, {placement:?}");
         // On hosts the slowest rank is one that receives from another host, or one that sends to another.
-        let other = if places.have_speakers() { machine.shared.payload } else { 0.0 };
+        let other = if places.have_leaders() { machine.shared.payload } else { 0.0 };
         let beyond = at_fence.0 - prepared.0 - more;
         assert!((-1e-6..=other + 1e-6).contains(&beyond), "{ranks}: {at_fence} and {prepared}, {more}");
     }

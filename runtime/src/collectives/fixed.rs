@@ -1,11 +1,12 @@
 //! Collectives of arrays whose length all ranks know.
 
+use crate::census::Give;
 use crate::collectives::cache::{Bound, BoundStep};
 use crate::collectives::carry::Carry;
 use crate::collectives::fold::fold;
 use crate::collectives::in_place::in_place;
 use crate::collectives::told::{is_told, tell};
-use crate::fence::{Give, fail, fence};
+use crate::fence::{fail, fence};
 use crate::kernel::element::Element;
 use crate::state::call::Call;
 use crate::state::window::Window;

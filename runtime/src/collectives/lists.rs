@@ -7,10 +7,11 @@
 //! length does. Otherwise they go through slots of one size, in as many dynamic epochs as the
 //! longest list needs.
 
+use crate::census::Give;
 use crate::collectives::bug;
 use crate::collectives::carry::Parts;
 use crate::collectives::fixed::{put, run_agreed};
-use crate::fence::{Give, fail, fence};
+use crate::fence::{fail, fence};
 use crate::kernel::element::{Element, element_type};
 use crate::state::call::Call;
 use crate::state::window::Window;

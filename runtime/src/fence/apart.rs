@@ -8,10 +8,11 @@
 //! its next call is the next one in number. A rank that is ahead keeps its collected operations,
 //! and exchanges notifications again until all are in its call.
 
+use crate::census::flags::{CALL, RUNS};
+use crate::census::messages::has_something;
+use crate::census::riding::are_riding;
 use crate::fence::remote;
-use crate::fence::riding::are_riding;
-use crate::fence::spoken::has_something;
-use crate::fence::{CALL, Disagreement, Fence, Notifications, RUNS};
+use crate::fence::{Disagreement, Fence, Notifications};
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::calls;
 use crate::state::world::WorldCore;

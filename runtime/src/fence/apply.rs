@@ -1,5 +1,6 @@
 //! Applying puts and accumulates to this rank's own memory, origins ascending.
 
+use crate::census::riding::{are_riding, riders};
 use crate::collect::operands::Exposed;
 use crate::collect::operands::Items;
 use crate::collect::operands::{Apply, Operands};
@@ -8,7 +9,6 @@ use crate::collect::outbox::{
 };
 use crate::fence::reads::exposed_by;
 use crate::fence::remote;
-use crate::fence::riding::{are_riding, riders};
 use crate::fence::{Fence, Notifications};
 use crate::kernel::{self, Task, Values, with_values};
 use crate::state::window_core::WindowCore;

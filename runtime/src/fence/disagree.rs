@@ -1,7 +1,8 @@
 //! A fence that fails: all ranks have seen it, and explain themselves to each other.
 
-use crate::fence::spoken::payload;
-use crate::fence::{FAILED, Fence, Notifications};
+use crate::census::flags::FAILED;
+use crate::census::messages::payload;
+use crate::fence::{Fence, Notifications};
 use crate::protocol::exchange::{take_bytes, wait};
 use crate::protocol::frames::kind;
 use crate::protocol::stall::{Awaited, Watch};
@@ -179,7 +180,7 @@ impl Fence<'_> {
 #[cfg(test)]
 mod tests {
     use crate::api::run::ranks;
-    use crate::fence::spoken::post;
+    use crate::census::messages::post;
     use crate::protocol::frames::kind;
     use crate::state::transport_kind::TransportKind;
     use fencepost_planner::ErrorClass;

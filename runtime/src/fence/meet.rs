@@ -1,6 +1,7 @@
 //! Calls of all ranks that fence no window.
 
 use super::{Fence, INLINE, fence_giving, straight};
+use crate::census::Give;
 use crate::check::send_times;
 use crate::protocol::exchange::bytes_of;
 use crate::protocol::frames::kind;
@@ -10,9 +11,6 @@ use fencepost_planner::Result;
 use fencepost_planner::census::Census;
 use fencepost_transport::{Notify, Record};
 use std::ops::Range;
-
-/// Bytes for one other rank, or for all.
-pub(crate) type Give<'a> = (Option<usize>, &'a [u8]);
 
 /// What a rank sends to others in its notifications, in the space for records.
 pub(crate) type Told = [Record; 2];

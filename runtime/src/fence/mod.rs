@@ -3,9 +3,9 @@
 //!
 //! Every rank has a notification for every other rank. It contains that its rank is in the fence
 //! (W1), which superstep and windows the fence is of, and how much there is for the receiver. With
-//! a direct census each notification is sent. With a sparse or a reduced one ([`census`]), only
+//! a direct census each notification is sent. With a sparse or a reduced one ([`census`](crate::census)), only
 //! those travel that contain more than "my rank is in this fence": through ranks in between, or as
-//! notes ([`notes`]). A rank that receives none from another rank knows that the other rank has
+//! notes ([`notes`](crate::census::notes)). A rank that receives none from another rank knows that the other rank has
 //! nothing for it. Short frames of operations are [piggybacked](crate::census::state::rides) on them. Where
 //! memory is reached, records are in the notification itself, or at the address that it gives.
 //! Where values are shared, the reader takes other operations from the sender's outbox. Elsewhere
@@ -37,7 +37,7 @@
 //! notified it. What ranks of one host pass to each other goes through the memory of that host.
 //!
 //! - W1: no memory is touched, and no frame applied, before the census is complete and all words
-//!   were equal ([`census`] explains why all ranks find out if they were not). Frames that come
+//!   were equal ([`census`](crate::census) explains why all ranks find out if they were not). Frames that come
 //!   sooner are set aside.
 //! - W2: sections are read, and frames posted or added to the census, before the first message.
 //! - W3: ranks that read memory of another send it a frame when they have finished. That rank knows
@@ -84,19 +84,16 @@
 mod apart;
 mod apply;
 mod asserted;
-mod census;
 mod checked;
 mod disagree;
 mod gets;
 mod meet;
-mod notes;
 mod notifications;
 mod reads;
 mod refused;
 pub(crate) mod remote;
-mod riding;
+mod rides;
 mod sources;
-mod spoken;
 pub(crate) mod state;
 mod straight;
 
@@ -104,14 +101,16 @@ pub(crate) use crate::census::state::items::INLINE;
 pub(crate) use apply::apply_to;
 pub(crate) use asserted::fence_with;
 pub(crate) use checked::ordered;
-pub(crate) use meet::{Give, Told};
+pub(crate) use meet::Told;
 
+use crate::census::flags::{CHANGED, EXPOSES, FAILED, LISTED, READS, RUNS};
 use crate::census::state::items::Items;
+use crate::census::{Exchange, Give};
 use crate::check;
 use crate::collect::limits::count_more;
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::call::{hash, notification_word};
-use crate::protocol::exchange::{untouched_by, wait};
+use crate::protocol::exchange::wait;
 use crate::protocol::explain::Went;
 use crate::protocol::frames::kind;
 use crate::protocol::stall::{Awaited, Watch};
@@ -131,28 +130,6 @@ use sources::prepare;
 use std::ops::Range;
 use std::panic::Location;
 
-/// The superstep of this rank failed: nothing may be applied.
-const FAILED: u32 = 1;
-/// The gets of this rank read memory of the receiver.
-const READS: u32 = 2;
-/// The operations of this rank are not those of last time.
-const CHANGED: u32 = 4;
-/// Sections for the receiver are exposed: the receiver reads memory of this rank.
-const EXPOSES: u32 = 8;
-/// All that this rank reads of the receiver's memory is listed in the outbox.
-const LISTED: u32 = 16;
-/// In a census: some ranks whose calls have reached this one are in another call than others.
-const DIFFERS: u32 = 32;
-/// In a census: some ranks have something for few others only
-/// ([`dense`](fencepost_planner::census::dense)).
-const FEW: u32 = 64;
-/// The flags that reach all ranks if any rank has them. The others are between two ranks.
-const OF_ALL: u32 = FAILED | CHANGED | DIFFERS | FEW;
-/// The bit from which a notification's flags have a digest, of eight bits, of the prepared
-/// supersteps that were run since the last exchange in which all ranks agreed.
-const RUNS: u32 = 8;
-/// The bit from which the flags have the number of the call that the rank is in.
-const CALL: u32 = 16;
 /// The mask for values that go into the words of notifications, which are below 2^61.
 const WORD: u64 = (1 << 60) - 1;
 
@@ -398,7 +375,7 @@ impl Fence<'_> {
         });
         if self.windows.is_empty() {
             // Nobody has anything to send in this exchange.
-            return aside.map_or(Ok(Reads::default()), |from| Err(self.forged(from)));
+            return aside.map_or(Ok(Reads::default()), |from| Err(self.exchange_of().forged(from)));
         }
         self.world.fence.described.set(all.flags & CHANGED != 0);
         self.world.fence.changed.set(self.world.reach.is_some || all.flags & CHANGED != 0);
@@ -470,19 +447,34 @@ impl Fence<'_> {
         if reads.first { self.copy_exposed().map(Some) } else { Ok(None) }
     }
 
-    /// Ends the world, since this rank cannot go on because of `lost` before all notifications are
-    /// in. Others may have them all and touch its memory, so this returns when nobody does.
+    /// Returns this exchange, for its census.
+    fn exchange_of(&mut self) -> Exchange<'_> {
+        Exchange { world: self.world, windows: self.windows, call: self.call, endpoint: self.endpoint }
+    }
+
+    /// Does what [`Exchange::quit`] does.
     #[cold]
     fn quit(&mut self, lost: &Lost) -> Error {
-        let (world, rank) = (self.world, self.world.rank);
-        // Others need not wait for the rank that is lost, only for this one.
-        let lost = world.end_for(self.endpoint, lost.clone());
-        if world.reach.is_some && !self.windows.is_empty() {
-            for peer in (0..world.size).filter(|&peer| peer != rank) {
-                untouched_by(world, self.endpoint, self.windows, self.call, peer);
+        self.exchange_of().quit(lost)
+    }
+
+    /// Takes the census. `word` is the word of this exchange's notifications, and `mine` are this
+    /// rank's flags. Returns `None` if some rank has failed or is in something else: every rank
+    /// knows that then.
+    fn census(&mut self, word: u64, mine: u32) -> Result<Option<Notifications>> {
+        let items = self.items.take().unwrap_or_else(|| self.world.census.items.take());
+        let gives = self.gives;
+        let (items, flags) = self.exchange_of().take_census(items, gives, (word, mine))?;
+        let items = self.items.insert(items);
+        let Some(flags) = flags else { return Ok(None) };
+        let mut all = Notifications { flags: mine | flags & CHANGED, ..Notifications::default() };
+        if !self.windows.is_empty() {
+            for (from, notification) in items.notifications() {
+                all.add(from, notification.flags, notification.count);
             }
         }
-        world.lost(&lost, self.call)
+        self.counted = true;
+        Ok(Some(all))
     }
 
     /// Sends frames and notifications. Returns this rank's flags.

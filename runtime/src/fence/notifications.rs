@@ -1,7 +1,7 @@
 //! The combined contents of the notifications of one exchange.
 
+use crate::census::flags::{LISTED, READS};
 use crate::fence::disagree::Disagreement;
-use crate::fence::{LISTED, READS};
 use std::ops::Range;
 
 /// The contents of all notifications together.

@@ -10,21 +10,24 @@
 //! memory, and waits for its readers. Each rank that waits has sent these notifications before, so
 //! no rank waits for one that waits.
 
+use crate::census::flags::{EXPOSES, READS};
+use crate::census::messages::post;
+use crate::census::riding::{are_riding, riders};
 use crate::collect::description::{Description, FAR};
 use crate::collect::outbox::{DATATYPE, DatatypeOperation, DatatypeSource, Head, PUT, touched};
 use crate::collect::pending::Into as Landing;
-use crate::fence::census::take_read;
 use crate::fence::remote::{self, Came};
-use crate::fence::riding::{are_riding, riders};
-use crate::fence::{EXPOSES, Fence, Notifications, READS};
+use crate::fence::{Fence, Notifications};
 use crate::kernel;
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::exchange::{untouched_by, wait};
+use crate::protocol::frames::kind;
 use crate::protocol::stall::{Awaited, Watch};
 use crate::state::window_core::WindowCore;
+use crate::state::world::WorldCore;
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::{ErrorClass, Result, State};
-use fencepost_transport::{Cause, Liveness, Loss, Lost, Notify, Record, Topology};
+use fencepost_transport::{Cause, Channels, Endpoint, Liveness, Loss, Lost, Notify, Port, Record, Topology};
 use std::cell::Cell;
 
 /// After this number of comparisons the rank waits instead.
@@ -329,6 +332,29 @@ impl Fence<'_> {
             unsafe { &*window.region.outbox(window.filling.set.get(), other) }.sections > 0
         })
     }
+}
+
+impl Fence<'_> {
+    /// Notifies the ranks whose memory this rank has read, after a census, that it has finished.
+    fn tell_read(&mut self) -> Result<(), Lost> {
+        for to in (0..self.world.size).filter(|&to| to != self.world.rank) {
+            let asked = self.endpoint.draft(to).flags & READS != 0;
+            let exposed = self.notification(to).is_some_and(|theirs| theirs.flags & EXPOSES != 0);
+            if self.endpoint.reaches(to) && (asked || exposed) {
+                post(self.world, self.endpoint, to, self.world.stamped(kind::SETTLED), &mut Vec::new())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether `from` has notified this rank, after a census, that it has finished reading its
+/// memory.
+fn take_read(world: &WorldCore, endpoint: &mut Endpoint, from: usize) -> Result<bool, Lost> {
+    let Some(frame) = world.poll(endpoint, from)? else { return Ok(false) };
+    let good = frame.header == world.stamped(kind::SETTLED) && frame.len == 0;
+    endpoint.release(from, Port::FENCE);
+    if good { Ok(true) } else { Err(world.refuse(endpoint, from, "it did not say that it has read")) }
 }
 
 #[cfg(test)]

@@ -12,11 +12,12 @@
 //! All of it is compiled as one function for each kind of end: two ranks that are threads of one
 //! core pay for every instruction.
 
+use crate::census::flags::{CHANGED, EXPOSES, FAILED, READS, RUNS};
+use crate::census::riding::{self, MOST_WINDOWS, are_riding, riders};
 use crate::collect::filling::RecordSources;
 use crate::collect::limits::most_operations;
-use crate::fence::riding::{self, MOST_WINDOWS, are_riding, riders};
 use crate::fence::sources::find;
-use crate::fence::{CHANGED, EXPOSES, FAILED, Fence, READS, RUNS, Told};
+use crate::fence::{Fence, Told};
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::call::{hash, notification_word};
 use crate::protocol::unwind::AbortOnUnwind;

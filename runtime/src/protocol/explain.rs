@@ -258,11 +258,11 @@ fn dynamic(
 
 /// Describes which census the last exchange took, and why.
 fn census(world: &WorldCore) -> String {
-    let (places, census) = (world.census.stands.places(), world.census.taken.get());
+    let (places, census) = (world.census.roles.places(), world.census.taken.get());
     let (rounds, messages) = messages(census, places);
     let cost = |census| cost(census, places, &world.machine);
     let who = match census {
-        Census::Sparse | Census::Reduced if places.have_speakers() => {
+        Census::Sparse | Census::Reduced if places.have_leaders() => {
             let groups = if places.memory { "hosts" } else { "groups of a machine" };
             format!("one rank of each of {} {groups}, which speaks for the others", places.groups)
         }

@@ -1,7 +1,7 @@
 //! [`World`]: a set of ranks that run one program, and what they do together.
 
 use crate::census::state::CensusState;
-use crate::census::state::stands::Stands;
+use crate::census::state::roles::Roles;
 use crate::check::state::checks::Checks;
 use crate::collect::operation::WindowKey;
 use crate::fence::state::FenceState;
@@ -96,11 +96,11 @@ impl World {
         let hosts: Vec<usize> = (0..size).map(|peer| endpoint.host(peer)).collect();
         let machines: Vec<usize> = (0..size).map(|peer| endpoint.machine(peer)).collect();
         let placement = crate::state::reach::of_hosts(hosts.iter().copied());
-        let stands = Stands::new(rank, hosts, &machines);
+        let roles = Roles::new(rank, hosts, &machines);
         let reach = Reach {
             kind,
             is_all,
-            is_some: is_all || stands.places().memory,
+            is_some: is_all || roles.places().memory,
             shares_all: (0..size).all(|peer| endpoint.shares(peer)),
             placement,
             hosts: RefCell::default(),
@@ -121,7 +121,7 @@ impl World {
             stalls: RefCell::new(Stalls { settings: Arc::default(), waits }),
             reports: Reports::default(),
             attendants: Attendants::default(),
-            census: CensusState::new(stands, chosen_census, &machine),
+            census: CensusState::new(roles, chosen_census, &machine),
             fence: FenceState::new(size),
             lendings: Arc::default(),
             locks: LocksState::default(),

@@ -8,7 +8,7 @@
 //! is. Then rank 0 alone plans and verifies, and sends each rank its [`Share`], which that rank
 //! verifies again. The vote that follows compares the digest of the whole.
 
-use crate::fence::Give;
+use crate::census::Give;
 use crate::state::call::Call;
 use crate::state::registry::Schedules;
 use crate::state::world::WorldCore;

@@ -17,7 +17,7 @@
 //! is about. A count is at most the number of ranks whose contributions the message can contain. A
 //! count of one note names a sender that is one of those ranks.
 
-use crate::census::state::stands::{Leg, Stands};
+use crate::census::state::roles::{Leg, Roles};
 use bytemuck::{Pod, Zeroable};
 use fencepost_planner::census::halvings;
 use fencepost_transport::bytes::{Reader, Writer};
@@ -26,7 +26,7 @@ use std::ops::Range;
 /// The positions of the ranks in a reduced census: in groups, whose number is a power of two.
 /// Groups beyond that number have been merged into the first ones.
 pub(crate) struct Halving {
-    pub(crate) stands: Stands,
+    pub(crate) roles: Roles,
     /// The position of the count of each rank.
     position: Vec<u32>,
     /// The rank at each position.
@@ -38,10 +38,10 @@ pub(crate) struct Halving {
 impl Halving {
     /// Returns the positions for a reduced census of ranks that have these `stands` in a sparse
     /// one.
-    pub(crate) fn new(stands: &Stands) -> Self {
-        let groups = 1 << halvings(stands.speakers());
-        let place = |rank: usize| stands.place(rank) % groups;
-        let mut ranks: Vec<u32> = (0..stands.ranks as u32).collect();
+    pub(crate) fn new(roles: &Roles) -> Self {
+        let groups = 1 << halvings(roles.leaders());
+        let place = |rank: usize| roles.place(rank) % groups;
+        let mut ranks: Vec<u32> = (0..roles.ranks as u32).collect();
         ranks.sort_by_key(|&rank| place(rank as usize));
         let mut position = vec![0; ranks.len()];
         ranks.iter().zip(0..).for_each(|(&rank, at)| position[rank as usize] = at);
@@ -50,7 +50,7 @@ impl Halving {
         for group in 0..groups as usize {
             begins[group + 1] += begins[group];
         }
-        Self { stands: stands.merged(groups), position, ranks, begins }
+        Self { roles: roles.merged(groups), position, ranks, begins }
     }
 
     /// Returns the position of this rank.
@@ -60,19 +60,19 @@ impl Halving {
 
     /// Returns the rank with which this one, which leads, exchanges messages in a round.
     pub(crate) fn partner(&self, round: u32) -> usize {
-        self.stands.speaker_of(self.me() ^ self.half(round))
+        self.roles.leader_of(self.me() ^ self.half(round))
     }
 
     /// Returns the rank that sends the final count of the notes that this one is to expect, or
     /// `None` if this rank is alone.
-    pub(crate) fn teller(&self) -> Option<usize> {
+    pub(crate) fn counter(&self) -> Option<usize> {
         let rounds = halvings(self.groups());
-        let (me, speaker) = (self.stands.me, self.stands.speaker());
-        if speaker != me { Some(speaker) } else { rounds.checked_sub(1).map(|round| self.partner(round)) }
+        let (me, leader) = (self.roles.me, self.roles.leader());
+        if leader != me { Some(leader) } else { rounds.checked_sub(1).map(|round| self.partner(round)) }
     }
 
     fn me(&self) -> u32 {
-        self.stands.place(self.stands.me)
+        self.roles.place(self.roles.me)
     }
 
     fn groups(&self) -> u32 {
@@ -96,7 +96,7 @@ impl Halving {
     /// rank.
     pub(super) fn is_heard_of(&self, round: u32, rank: u32) -> bool {
         let partner = self.me() ^ self.half(round);
-        (self.stands.place(rank as usize) ^ partner) & (2 * self.half(round) - 1) == 0
+        (self.roles.place(rank as usize) ^ partner) & (2 * self.half(round) - 1) == 0
     }
 
     /// Returns how many ranks that holds for.
@@ -140,21 +140,21 @@ impl Counts {
     pub(crate) fn add(&mut self, halving: &Halving, to: usize) {
         let count = &mut self.0[halving.position[to] as usize];
         count.notes += 1;
-        count.from = count.from.wrapping_add(halving.stands.me as u32);
+        count.from = count.from.wrapping_add(halving.roles.me as u32);
     }
 
     /// Returns how many notes this rank is to expect, when the contributions of all ranks have
     /// arrived.
     pub(crate) fn own(&self, halving: &Halving) -> Count {
-        self.0[halving.position[halving.stands.me] as usize]
+        self.0[halving.position[halving.roles.me] as usize]
     }
 
     /// Appends what goes to rank `to` on this leg to `out`.
     pub(crate) fn pass(&self, halving: &Halving, leg: Leg, to: usize, out: &mut Vec<u8>) {
         let at = match leg {
-            Leg::ToSpeaker => 0..self.0.len(),
-            Leg::Round(round) => halving.block(halving.stands.place(to), round),
-            Leg::FromSpeaker => halving.position[to] as usize..halving.position[to] as usize + 1,
+            Leg::ToLeader => 0..self.0.len(),
+            Leg::Round(round) => halving.block(halving.roles.place(to), round),
+            Leg::FromLeader => halving.position[to] as usize..halving.position[to] as usize + 1,
         };
         out.put_all(&self.0[at]);
     }
@@ -168,17 +168,17 @@ impl Counts {
         from: usize,
         came: &'c [u8],
     ) -> Option<&'c [u8]> {
-        let (me, all) = (halving.stands.me, self.0.len() as u32);
+        let (me, all) = (halving.roles.me, self.0.len() as u32);
         let own = halving.position[me] as usize;
         let (at, most) = match leg {
-            Leg::ToSpeaker => (0..self.0.len(), 1),
+            Leg::ToLeader => (0..self.0.len(), 1),
             Leg::Round(round) => (halving.block(halving.me(), round), halving.heard_of(round)),
-            Leg::FromSpeaker => (own..own + 1, all - 1),
+            Leg::FromLeader => (own..own + 1, all - 1),
         };
         let heard_of = |rank: u32| match leg {
-            Leg::ToSpeaker => rank as usize == from,
+            Leg::ToLeader => rank as usize == from,
             Leg::Round(round) => rank < all && halving.is_heard_of(round, rank),
-            Leg::FromSpeaker => rank < all,
+            Leg::FromLeader => rank < all,
         };
         let mut came = Reader(came);
         for (at, came) in at.clone().zip(came.all::<Count>(at.len())?) {
@@ -191,7 +191,7 @@ impl Counts {
                 return None;
             }
             let count = &mut self.0[at];
-            if leg == Leg::FromSpeaker {
+            if leg == Leg::FromLeader {
                 *count = came;
             } else {
                 count.notes += came.notes;
@@ -208,7 +208,7 @@ mod tests {
     use crate::census::state::items::Items;
 
     fn halving(hosts: &[usize], me: usize) -> Halving {
-        Halving::new(&Stands::new(me, hosts.to_vec(), hosts))
+        Halving::new(&Roles::new(me, hosts.to_vec(), hosts))
     }
 
     /// Returns what each of the ranks on these hosts holds, if rank `r` has a note for those whose
@@ -230,29 +230,28 @@ mod tests {
                 .into_iter()
                 .map(|(from, to)| {
                     let mut out = Vec::new();
-                    all[from].pass(&each[from].stands, Some(&each[from]), leg, to, &mut out);
+                    all[from].pass(&each[from].roles, Some(&each[from]), leg, to, &mut out);
                     assert!(sent.insert((from, to)), "one message a way (W5)");
                     (from, to, out)
                 })
                 .collect();
             for (from, to, out) in messages {
-                let taken = all[to].take(&each[to].stands, Some(&each[to]), leg, from, &out);
+                let taken = all[to].take(&each[to].roles, Some(&each[to]), leg, from, &out);
                 taken.expect("what was passed on is taken");
             }
         };
-        let speakers: Vec<usize> = (0..ranks).filter(|&me| each[me].stands.speaker() == me).collect();
-        assert!(speakers.len().is_power_of_two());
+        let leaders: Vec<usize> = (0..ranks).filter(|&me| each[me].roles.leader() == me).collect();
+        assert!(leaders.len().is_power_of_two());
         let within = || {
-            let spoken_for =
-                |speaker: usize| each[speaker].stands.spoken_for().map(move |rank| (speaker, rank));
-            speakers.iter().copied().flat_map(spoken_for)
+            let led = |leader: usize| each[leader].roles.led().map(move |rank| (leader, rank));
+            leaders.iter().copied().flat_map(led)
         };
-        send(&mut all, Leg::ToSpeaker, within().map(|(speaker, rank)| (rank, speaker)).collect());
-        for round in 0..halvings(speakers.len() as u32) {
-            let ways = speakers.iter().map(|&from| (from, each[from].partner(round))).collect();
+        send(&mut all, Leg::ToLeader, within().map(|(leader, rank)| (rank, leader)).collect());
+        for round in 0..halvings(leaders.len() as u32) {
+            let ways = leaders.iter().map(|&from| (from, each[from].partner(round))).collect();
             send(&mut all, Leg::Round(round), ways);
         }
-        send(&mut all, Leg::FromSpeaker, within().collect());
+        send(&mut all, Leg::FromLeader, within().collect());
         all.iter_mut().for_each(Items::end);
         all
     }
@@ -314,12 +313,12 @@ mod tests {
         // Rank 4 of 5 sends its contribution to rank 0, which sends back the final counts.
         let told = |own: [u32; 2]| [own, [0, 0], [0, 0], [0, 0], [0, 0]];
         for (count, good) in [([1, 4], true), ([1, 3], false), ([2, 8], false)] {
-            assert_eq!(take(5, 0, Leg::ToSpeaker, 4, &told(count)), good, "{count:?}");
+            assert_eq!(take(5, 0, Leg::ToLeader, 4, &told(count)), good, "{count:?}");
         }
         for (count, good) in
             [([4, 6], true), ([5, 6], false), ([1, 4], false), ([1, 3], true), ([1, 5], false)]
         {
-            assert_eq!(take(5, 4, Leg::FromSpeaker, 0, &[count]), good, "{count:?}");
+            assert_eq!(take(5, 4, Leg::FromLeader, 0, &[count]), good, "{count:?}");
         }
     }
 }

@@ -15,7 +15,7 @@
 use crate::census::state::aside::Aside;
 use crate::census::state::counts::{Counts, Halving};
 use crate::census::state::rides::{self, Rides};
-use crate::census::state::stands::{Leg, Stands};
+use crate::census::state::roles::{Leg, Roles};
 use bytemuck::{Pod, Zeroable};
 use fencepost_planner::census::{leaves, spreads};
 use fencepost_transport::bytes::{Reader, Writer};
@@ -129,7 +129,7 @@ impl Items {
     /// Appends what goes to rank `to` on this leg to `out`; in a reduced census, counts first.
     pub(crate) fn pass(
         &mut self,
-        stands: &Stands,
+        roles: &Roles,
         halving: Option<&Halving>,
         leg: Leg,
         to: usize,
@@ -141,29 +141,27 @@ impl Items {
             items.sort_by_key(|item| halving.position(item.origin));
         }
         items.retain(|item| {
-            let (all, me) = (item.target == ALL, stands.me as u32);
+            let (all, me) = (item.target == ALL, roles.me as u32);
             let goes = match leg {
-                Leg::ToSpeaker => true,
+                Leg::ToLeader => true,
                 Leg::Round(_) if all && halving.is_some() => true,
-                Leg::Round(round) if all => {
-                    spreads(stands.distance(item.origin, me), stands.speakers(), round)
-                }
-                Leg::Round(round) => leaves(stands.distance(me, item.target), round),
-                Leg::FromSpeaker => item.target as usize == to || all && item.origin as usize != to,
+                Leg::Round(round) if all => spreads(roles.distance(item.origin, me), roles.leaders(), round),
+                Leg::Round(round) => leaves(roles.distance(me, item.target), round),
+                Leg::FromLeader => item.target as usize == to || all && item.origin as usize != to,
             };
             if goes {
                 let Item { origin, target, .. } = *item;
                 out.put(Head { origin, target, len: item.bytes.len() as u64 });
                 out.extend_from_slice(&bytes[item.bytes.clone()]);
             }
-            !goes || all && leg != Leg::ToSpeaker
+            !goes || all && leg != Leg::ToLeader
         });
     }
 
     /// Takes in what came from rank `from` on this leg. Returns `None` if that cannot come there.
     pub(crate) fn take(
         &mut self,
-        stands: &Stands,
+        roles: &Roles,
         halving: Option<&Halving>,
         leg: Leg,
         from: usize,
@@ -172,7 +170,7 @@ impl Items {
         if let Some(halving) = halving {
             came = self.counts.take(halving, leg, from, came)?;
         }
-        let (me, ranks) = (stands.me as u32, stands.ranks as u32);
+        let (me, ranks) = (roles.me as u32, roles.ranks as u32);
         let (mut came, mut last) = (Reader(came), None);
         while !came.is_empty() {
             let Head { origin, target, len } = came.take()?;
@@ -181,10 +179,10 @@ impl Items {
             if origin >= ranks || target >= ranks && !all || origin == target {
                 return None;
             }
-            let far = stands.distance(origin, me);
+            let far = roles.distance(origin, me);
             let on_its_way = match leg {
                 _ if halving.is_some() && !all => false,
-                Leg::ToSpeaker => origin as usize == from,
+                Leg::ToLeader => origin as usize == from,
                 Leg::Round(round) if halving.is_some() => {
                     halving.is_some_and(|halving| halving.is_heard_of(round, origin))
                 }
@@ -192,10 +190,10 @@ impl Items {
                     let (step, far) = (1u64 << round, u64::from(far));
                     // An item for one rank has taken the steps of its path up to this round, and
                     // this one.
-                    let way = || u64::from(stands.distance(origin, target)) % (2 * step);
+                    let way = || u64::from(roles.distance(origin, target)) % (2 * step);
                     (step..2 * step).contains(&far) && (all || way() == far)
                 }
-                Leg::FromSpeaker => target == me || all && origin != me,
+                Leg::FromLeader => target == me || all && origin != me,
             };
             let far = halving.map_or(far, |halving| halving.position(origin));
             let after = last.replace((far, origin, target)).is_none_or(|last| last < (far, origin, target));
@@ -307,13 +305,13 @@ mod tests {
     use fencepost_planner::census::{Places, rounds};
     use std::collections::BTreeMap;
 
-    fn stands(hosts: &[usize], me: usize) -> Stands {
-        Stands::new(me, hosts.to_vec(), hosts)
+    fn roles(hosts: &[usize], me: usize) -> Roles {
+        Roles::new(me, hosts.to_vec(), hosts)
     }
 
-    /// Returns the [`Stands`] of ranks that are each on a host of its own.
-    fn apart(ranks: usize, me: usize) -> Stands {
-        stands(&(0..ranks).collect::<Vec<_>>(), me)
+    /// Returns the [`Roles`] of ranks that are each on a host of its own.
+    fn apart(ranks: usize, me: usize) -> Roles {
+        roles(&(0..ranks).collect::<Vec<_>>(), me)
     }
 
     /// Returns what each of the ranks on these hosts holds after a census in which rank `r` gives
@@ -321,7 +319,7 @@ mod tests {
     /// one rank to another.
     fn run(hosts: &[usize], gives: impl Fn(usize) -> bool) -> (Vec<Items>, BTreeMap<(usize, usize), u32>) {
         let ranks = hosts.len();
-        let each: Vec<Stands> = (0..ranks).map(|me| stands(hosts, me)).collect();
+        let each: Vec<Roles> = (0..ranks).map(|me| roles(hosts, me)).collect();
         let mut all: Vec<Items> = (0..ranks).map(|_| Items::default()).collect();
         let mut sent = BTreeMap::new();
         for (me, items) in all.iter_mut().enumerate() {
@@ -344,16 +342,14 @@ mod tests {
                 all[to].take(&each[to], None, leg, from, &out).expect("what was passed on is taken");
             }
         };
-        let speakers: Vec<usize> = (0..ranks).filter(|&me| each[me].speaker() == me).collect();
-        let within = || {
-            speakers.iter().flat_map(|&speaker| each[speaker].spoken_for().map(move |rank| (speaker, rank)))
-        };
-        send(&mut all, Leg::ToSpeaker, within().map(|(speaker, rank)| (rank, speaker)).collect());
-        for round in 0..rounds(speakers.len() as u32) {
-            let ways = speakers.iter().map(|&from| (from, each[from].partners(round).0)).collect();
+        let leaders: Vec<usize> = (0..ranks).filter(|&me| each[me].leader() == me).collect();
+        let within = || leaders.iter().flat_map(|&leader| each[leader].led().map(move |rank| (leader, rank)));
+        send(&mut all, Leg::ToLeader, within().map(|(leader, rank)| (rank, leader)).collect());
+        for round in 0..rounds(leaders.len() as u32) {
+            let ways = leaders.iter().map(|&from| (from, each[from].partners(round).0)).collect();
             send(&mut all, Leg::Round(round), ways);
         }
-        send(&mut all, Leg::FromSpeaker, within().collect());
+        send(&mut all, Leg::FromLeader, within().collect());
         all.iter_mut().for_each(Items::end);
         (all, sent)
     }
@@ -386,16 +382,16 @@ mod tests {
 
     #[test]
     fn the_first_rank_of_each_host_speaks_where_some_share_memory_and_not_all() {
-        let speakers = |hosts: &[usize]| -> Vec<usize> {
-            (0..hosts.len()).map(|me| stands(hosts, me).speaker()).collect()
+        let leaders = |hosts: &[usize]| -> Vec<usize> {
+            (0..hosts.len()).map(|me| roles(hosts, me).leader()).collect()
         };
-        assert_eq!(speakers(&[7, 3, 7, 3, 5]), [0, 1, 0, 1, 4]);
-        assert_eq!(speakers(&[7, 3, 5]), [0, 1, 2]);
-        assert_eq!(speakers(&[0; 4]), [0, 1, 2, 3]);
-        let stands = stands(&[7, 3, 7, 7, 5], 0);
-        assert_eq!(stands.spoken_for().collect::<Vec<_>>(), [2, 3]);
-        assert_eq!((stands.partners(0), stands.partners(1)), ((1, 4), (4, 1)));
-        assert_eq!(*stands.places(), Places { ranks: 5, groups: 3, most: 3, memory: true });
+        assert_eq!(leaders(&[7, 3, 7, 3, 5]), [0, 1, 0, 1, 4]);
+        assert_eq!(leaders(&[7, 3, 5]), [0, 1, 2]);
+        assert_eq!(leaders(&[0; 4]), [0, 1, 2, 3]);
+        let roles = roles(&[7, 3, 7, 7, 5], 0);
+        assert_eq!(roles.led().collect::<Vec<_>>(), [2, 3]);
+        assert_eq!((roles.partners(0), roles.partners(1)), ((1, 4), (4, 1)));
+        assert_eq!(*roles.places(), Places { ranks: 5, groups: 3, most: 3, memory: true });
     }
 
     /// Ranks 0, 1 and 2 are on one host, 3 and 4 on another, 5 on a third.
@@ -407,15 +403,15 @@ mod tests {
             bytes
         };
         let taken = |me: usize, leg, from: usize| -> Vec<(u32, u32)> {
-            let stands = stands(&[0, 0, 0, 1, 1, 2], me);
+            let roles = roles(&[0, 0, 0, 1, 1, 2], me);
             let all = (0..7).flat_map(|origin| (0..7).chain([ALL]).map(move |target| (origin, target)));
             all.filter(|&(origin, target)| {
-                Items::default().take(&stands, None, leg, from, &item(origin, target)).is_some()
+                Items::default().take(&roles, None, leg, from, &item(origin, target)).is_some()
             })
             .collect()
         };
         let to_speaker = [0, 2, 3, 4, 5, ALL].map(|target| (1, target));
-        assert_eq!(taken(0, Leg::ToSpeaker, 1), to_speaker);
+        assert_eq!(taken(0, Leg::ToLeader, 1), to_speaker);
         // From the third host: its items for the first one and for all. What goes on to the second
         // has come in this round.
         assert_eq!(
@@ -425,7 +421,7 @@ mod tests {
                 .filter(|&(_, target)| ![3, 4].contains(&target))
                 .collect::<Vec<_>>()
         );
-        let from_speaker = taken(2, Leg::FromSpeaker, 0);
+        let from_speaker = taken(2, Leg::FromLeader, 0);
         assert!(from_speaker.iter().all(|&(origin, target)| origin != 2 && (target == 2 || target == ALL)));
         assert_eq!(from_speaker.len(), 10);
     }

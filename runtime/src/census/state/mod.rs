@@ -4,12 +4,12 @@ pub(crate) mod aside;
 pub(crate) mod counts;
 pub(crate) mod items;
 pub(crate) mod rides;
+pub(crate) mod roles;
 pub(crate) mod staged;
-pub(crate) mod stands;
 
 use crate::census::state::counts::Halving;
 use crate::census::state::items::Items;
-use crate::census::state::stands::Stands;
+use crate::census::state::roles::Roles;
 use fencepost_planner::census::{Census, choose, dense, short};
 use fencepost_planner::machine::Machine;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -31,7 +31,7 @@ pub(crate) struct CensusState {
     /// The most bytes of a frame of operations that is piggybacked on a census.
     pub(crate) short: usize,
     /// The hosts of the ranks, and their leaders in a sparse census.
-    pub(crate) stands: Stands,
+    pub(crate) roles: Roles,
     /// The positions of the ranks in a reduced census, after the first one.
     halving: OnceCell<Halving>,
     /// The items of the last census.
@@ -39,18 +39,18 @@ pub(crate) struct CensusState {
 }
 
 impl CensusState {
-    pub(crate) fn new(stands: Stands, chosen: Option<Census>, machine: &Machine) -> Self {
-        let usual = chosen.unwrap_or_else(|| choose(stands.places(), machine));
+    pub(crate) fn new(roles: Roles, chosen: Option<Census>, machine: &Machine) -> Self {
+        let usual = chosen.unwrap_or_else(|| choose(roles.places(), machine));
         Self {
             chosen,
             usual,
             taken: Cell::new(usual),
-            dense: dense(stands.places(), machine),
+            dense: dense(roles.places(), machine),
             was_dense: Cell::new(false),
-            short: short(stands.places(), machine),
+            short: short(roles.places(), machine),
             halving: OnceCell::new(),
             items: RefCell::default(),
-            stands,
+            roles,
         }
     }
 
@@ -71,6 +71,6 @@ impl CensusState {
 
     /// Returns the positions of the ranks in a reduced census.
     pub(crate) fn halving(&self) -> &Halving {
-        self.halving.get_or_init(|| Halving::new(&self.stands))
+        self.halving.get_or_init(|| Halving::new(&self.roles))
     }
 }

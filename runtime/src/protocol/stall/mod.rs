@@ -15,4 +15,4 @@ mod watch;
 pub(crate) use elsewhere::elsewhere;
 #[cfg(test)]
 pub(crate) use watch::LEAVING;
-pub(crate) use watch::{Awaited, LockQueue, SPOKEN, Watch, censuses_differ};
+pub(crate) use watch::{Awaited, CENSUS, LockQueue, Watch, censuses_differ};

@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// [`Stall::what`] of a wait for messages of a census.
-pub(crate) const SPOKEN: &str = "messages of a census";
+pub(crate) const CENSUS: &str = "messages of a census";
 /// [`Stall::what`] of a wait for [`Awaited::Leaving`].
 pub(crate) const LEAVING: &str = "notes that it has finished with this rank's windows";
 
@@ -33,7 +33,7 @@ pub(crate) enum Awaited<'a> {
     FromSome(&'static str, &'a dyn Fn() -> Option<Vec<usize>>),
     /// In a sparse census, the message that one rank sends to the leader of its group before it
     /// waits for anything.
-    Spoken,
+    Led,
     /// Frames of a program: the number that has come, and the number expected.
     Frames(&'a dyn Fn() -> (usize, usize)),
     /// Answers of one rank's attendant, whatever the rank itself waits for.
@@ -205,7 +205,7 @@ impl<'a> Watch<'a> {
     /// Other ranks may then take another census, which is found out even if long waits are not
     /// reported.
     fn is_of_a_census(&self) -> bool {
-        matches!(self.awaited, Awaited::Notifications | Awaited::Spoken | Awaited::One(SPOKEN))
+        matches!(self.awaited, Awaited::Notifications | Awaited::Led | Awaited::One(CENSUS))
     }
 
     /// Called when the rank may have slept, and is about to look.
@@ -246,7 +246,7 @@ impl<'a> Watch<'a> {
             (self.peer, peer) = (awaited, awaited);
             lasting.others = others.into_iter().map(|(other, ends)| (other, ends, 0)).collect();
             lasting.shown = Some(sent(endpoint, self.awaited));
-            if matches!(self.awaited, Awaited::Spoken | Awaited::One(SPOKEN)) {
+            if matches!(self.awaited, Awaited::Led | Awaited::One(CENSUS)) {
                 compare_census(self.world, endpoint);
             }
         }
@@ -285,7 +285,7 @@ impl<'a> Watch<'a> {
         let (rank, peer) = (self.world.rank, self.peer);
         let Some(lasting) = &mut self.lasting else { return };
         let Some(shown) = lasting.shown else { return };
-        if matches!(self.awaited, Awaited::Spoken) && lasting.read != 0 && lasting.same_call {
+        if matches!(self.awaited, Awaited::Led) && lasting.read != 0 && lasting.same_call {
             // The peer waits in this call, and has not sent what comes first.
             censuses_differ(self.world, endpoint, peer, "another one");
             return;
@@ -396,7 +396,7 @@ impl<'a> Watch<'a> {
                 missing.extend(ranks().into_iter().flatten().filter(|&rank| rank != me));
                 (what, 0, 1)
             }
-            Awaited::Spoken => (SPOKEN, 0, 1),
+            Awaited::Led => (CENSUS, 0, 1),
             Awaited::Answers => ("answers", 0, 1),
             Awaited::Frames(counts) => {
                 let (came, expected) = counts();

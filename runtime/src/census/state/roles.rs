@@ -1,4 +1,4 @@
-//! [`Stands`]: the roles of the ranks of a world in a [census](fencepost_planner::census), and
+//! [`Roles`]: the roles of the ranks of a world in a [census](fencepost_planner::census), and
 //! [`Leg`], the parts of one.
 
 use fencepost_planner::census::{Places, groups, partners};
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The roles of the ranks of a world in a census: each for itself, or in
 /// [groups](fencepost_planner::census::Places), whose first ranks lead them.
 #[derive(Clone)]
-pub(crate) struct Stands {
+pub(crate) struct Roles {
     pub(super) me: usize,
     pub(super) ranks: usize,
     /// The group of each rank, numbered by first ranks, and the first rank of each; `None` if each
@@ -20,14 +20,14 @@ pub(crate) struct Stands {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Leg {
     /// A rank sends its items to the leader of its group.
-    ToSpeaker,
+    ToLeader,
     /// A round of the leaders.
     Round(u32),
     /// A leader sends a rank of its group the result.
-    FromSpeaker,
+    FromLeader,
 }
 
-impl Stands {
+impl Roles {
     /// Returns the roles of ranks on these hosts and machines, for this rank, `me`.
     pub(crate) fn new(me: usize, hosts: Vec<usize>, machines: &[usize]) -> Self {
         let ranks = hosts.len();
@@ -46,7 +46,7 @@ impl Stands {
         groups.iter().for_each(|&group| each[group as usize] += 1);
         let most = each.into_iter().max().unwrap_or(0);
         let places = Places { ranks: ranks as u32, groups: firsts.len() as u32, most, memory };
-        Self { me, ranks, groups: places.have_speakers().then_some((groups, firsts)), places }
+        Self { me, ranks, groups: places.have_leaders().then_some((groups, firsts)), places }
     }
 
     /// Returns how many ranks there are, and in how many groups.
@@ -55,18 +55,18 @@ impl Stands {
     }
 
     /// Returns how many ranks are for themselves or lead a group.
-    pub(crate) fn speakers(&self) -> u32 {
+    pub(crate) fn leaders(&self) -> u32 {
         self.groups.as_ref().map_or(self.ranks, |(_, firsts)| firsts.len()) as u32
     }
 
     /// Returns the leader of this rank, which may be the rank itself.
-    pub(crate) fn speaker(&self) -> usize {
+    pub(crate) fn leader(&self) -> usize {
         self.groups.as_ref().map_or(self.me, |(groups, firsts)| firsts[groups[self.me] as usize])
     }
 
     /// Returns the other ranks of the group that this rank leads, if it leads one.
-    pub(crate) fn spoken_for(&self) -> impl Iterator<Item = usize> {
-        let groups = self.groups.as_ref().filter(|_| self.speaker() == self.me).map(|(groups, _)| groups);
+    pub(crate) fn led(&self) -> impl Iterator<Item = usize> {
+        let groups = self.groups.as_ref().filter(|_| self.leader() == self.me).map(|(groups, _)| groups);
         let ranks = groups.into_iter().flat_map(|groups| groups.iter().enumerate());
         ranks
             .filter(|&(rank, _)| self.place(rank) == self.place(self.me))
@@ -77,12 +77,12 @@ impl Stands {
     /// Returns the rank to which this one, which leads or is for itself, sends in a round, and the
     /// one from which it receives.
     pub(crate) fn partners(&self, round: u32) -> (usize, usize) {
-        let (to, from) = partners(self.place(self.me), self.speakers(), round);
-        (self.speaker_of(to), self.speaker_of(from))
+        let (to, from) = partners(self.place(self.me), self.leaders(), round);
+        (self.leader_of(to), self.leader_of(from))
     }
 
     /// Returns the leader of a group.
-    pub(super) fn speaker_of(&self, group: u32) -> usize {
+    pub(super) fn leader_of(&self, group: u32) -> usize {
         self.groups.as_ref().map_or(group as usize, |(_, firsts)| firsts[group as usize])
     }
 
@@ -90,7 +90,7 @@ impl Stands {
     /// is merged into one of those.
     pub(super) fn merged(&self, groups: u32) -> Self {
         let group = (0..self.ranks).map(|rank| self.place(rank) % groups).collect();
-        let firsts = (0..groups).map(|group| self.speaker_of(group)).collect();
+        let firsts = (0..groups).map(|group| self.leader_of(group)).collect();
         Self { groups: Some((group, firsts)), ..self.clone() }
     }
 
@@ -101,7 +101,7 @@ impl Stands {
 
     /// Returns how many places further `to` is than `from`, counted upward and around.
     pub(super) fn distance(&self, from: u32, to: u32) -> u32 {
-        let (from, to, places) = (self.place(from as usize), self.place(to as usize), self.speakers());
+        let (from, to, places) = (self.place(from as usize), self.place(to as usize), self.leaders());
         (to + places - from) % places
     }
 }

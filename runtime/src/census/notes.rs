@@ -6,10 +6,10 @@
 //! notes it lacks, it looks for them in the frames of all ranks. It knows who sends the last one,
 //! and that nothing else comes from that rank before it.
 
+use crate::census::Exchange;
+use crate::census::messages::{ALTERED, DIGEST, is_whole, payload, post, sign};
 use crate::census::state::counts::Count;
 use crate::census::state::items::Items;
-use crate::fence::Fence;
-use crate::fence::spoken::{ALTERED, DIGEST, is_whole, payload, post, sign};
 use crate::protocol::exchange::wait;
 use crate::protocol::frames::kind;
 use crate::protocol::stall::{Awaited, Watch};
@@ -24,7 +24,7 @@ const LOOKS: u32 = 64;
 /// [`Stall::what`](crate::Stall::what) of a wait for notes.
 const NOTES: &str = "notes of a reduced census";
 
-impl Fence<'_> {
+impl Exchange<'_> {
     /// Sends the notes of this rank for others, and counts them.
     pub(super) fn send_notes(&mut self, items: &mut Items) -> Result<()> {
         let world = self.world;
@@ -48,12 +48,12 @@ impl Fence<'_> {
     /// Waits for the notes for this rank, after the census is complete and all agree.
     pub(super) fn collect_notes(&mut self, items: &mut Items) -> Result<()> {
         let world = self.world;
-        let Some(teller) = world.census.halving().teller() else { return Ok(()) };
+        let Some(counter) = world.census.halving().counter() else { return Ok(()) };
         let mut expected = items.counts.own(world.census.halving());
         let mut silent: Vec<usize> = (0..world.size).filter(|&rank| rank != world.rank).collect();
         for from in items.noted() {
             let Ok(at) = silent.binary_search(&from) else { return Err(self.forged(from)) };
-            let Some(left) = expected.without(silent.remove(at)) else { return Err(self.forged(teller)) };
+            let Some(left) = expected.without(silent.remove(at)) else { return Err(self.forged(counter)) };
             expected = left;
         }
         // The rank knows whom it waits for if one note is left, or if all ranks that are left have
@@ -80,7 +80,7 @@ impl Fence<'_> {
                     }
                 }
                 if silent.len() - none < expected.notes as usize {
-                    return Err(world.refuse(endpoint, teller, ALTERED));
+                    return Err(world.refuse(endpoint, counter, ALTERED));
                 }
                 Ok(is_known(expected, &silent).then_some(()))
             });
@@ -102,14 +102,14 @@ impl Fence<'_> {
                     return Ok(None);
                 }
                 let what = format!(
-                    "it did not send the note that rank {teller} has counted, or that count was altered"
+                    "it did not send the note that rank {counter} has counted, or that count was altered"
                 );
                 Err(world.refuse(endpoint, from, &what))
             });
             found.map_err(|lost| self.quit(&lost))?;
             expected = expected.without(from).unwrap_or(expected);
         }
-        if expected == Count::default() { Ok(()) } else { Err(self.forged(teller)) }
+        if expected == Count::default() { Ok(()) } else { Err(self.forged(counter)) }
     }
 }
 

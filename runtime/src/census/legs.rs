@@ -1,56 +1,41 @@
-//! The census of an exchange: the contents of notifications, in log2 p rounds of one message for
-//! each rank. Where some ranks share memory and not all do, the rounds are between hosts: the first
-//! rank of a host leads, collects from the others before the rounds and passes the result to them
-//! afterwards.
-//!
-//! A message has the sender's word and flags in its header. Its flags that
-//! [concern all](super::OF_ALL) combine those of every rank whose contribution has reached the
-//! sender. A rank that receives another word than its own, or another number of calls, reports so
-//! in all its later messages. The path from any rank to any other goes through ranks that each
-//! compare what they receive with their own. So if two ranks of the world are in different calls,
-//! all ranks find out that some are, and then exchange notifications, by which each finds out
-//! which. A rank that has completed the census has received, through messages that were each sent
-//! after the one before had come, the contribution of every rank: every rank was in the exchange.
-//!
-//! The digest of a message includes the number of its census, which is the same on all ranks since
-//! they exchange in turn. So a message of another census, which can come because one was lost,
-//! doubled or early, is not taken for one of this.
-//!
-//! Frames of operations go to their targets directly, and are posted before the first message. They
-//! may arrive before the census has counted them, and are then set aside; or later, and are
-//! awaited.
+//! The messages of a census, from rank to rank.
 
+use crate::census::flags::{CHANGED, DIFFERS, EXPOSES, FAILED, FEW, LISTED, OF_ALL, READS, RUNS};
+use crate::census::messages::{ALTERED, DIGEST, has_something, is_whole, payload, post, sign};
+use crate::census::riding::are_riding;
 use crate::census::state::items::Items;
-use crate::census::state::stands::Leg;
-use crate::fence::riding::are_riding;
-use crate::fence::spoken::{ALTERED, DIGEST, has_something, is_whole, payload, post, sign};
-use crate::fence::{CHANGED, DIFFERS, EXPOSES, FAILED, FEW, Fence, Notifications, OF_ALL, READS, RUNS};
-use crate::fence::{LISTED, notes};
+use crate::census::state::roles::Leg;
+use crate::census::{Exchange, Give, notes};
 use crate::kernel::waits::{Wait, without};
 use crate::protocol::exchange::wait;
 use crate::protocol::frames::{census_of, header, kind};
-use crate::protocol::stall::{Awaited, SPOKEN, Watch, censuses_differ};
-use crate::state::world::WorldCore;
+use crate::protocol::stall::{Awaited, CENSUS, Watch, censuses_differ};
 use fencepost_planner::Result;
 use fencepost_planner::census::{Census, halvings, rounds};
-use fencepost_transport::{Channels, Endpoint, Header, Lost, Notification, Notify, Port, Topology};
+use fencepost_transport::{Channels, Header, Notification, Notify, Port, Topology};
 
-impl Fence<'_> {
+impl Exchange<'_> {
     /// Takes the census. `word` is the word of this exchange's notifications, and `mine` are this
-    /// rank's flags. Returns `None` if some rank has failed or is in something else: every rank
-    /// knows that then.
-    pub(super) fn census(&mut self, word: u64, mine: u32) -> Result<Option<Notifications>> {
-        let (world, me, size) = (self.world, self.world.rank, self.world.size);
-        let mut items = self.items.take().unwrap_or_else(|| world.census.items.take());
+    /// rank's flags. What this rank `gives` others goes with it.
+    ///
+    /// Returns the items, and the flags that concern all; no flags if some rank has failed or is in
+    /// something else: every rank knows that then.
+    pub(crate) fn take_census(
+        &mut self,
+        mut items: Items,
+        gives: &[Give<'_>],
+        (word, mine): (u64, u32),
+    ) -> Result<(Items, Option<u32>)> {
+        let (world, me) = (self.world, self.world.rank);
         items.begin();
-        for to in (0..size).filter(|&to| to != me) {
+        for to in (0..world.size).filter(|&to| to != me) {
             let draft = self.endpoint.draft(to);
             if has_something(draft) {
                 items.notify(me, to, draft);
             }
         }
         let few = items.len() < world.census.dense as usize;
-        self.gives.iter().for_each(|(to, bytes)| items.give(me, *to, bytes));
+        gives.iter().for_each(|(to, bytes)| items.give(me, *to, bytes));
         let reduced = world.census.taken.get() == Census::Reduced;
         let kind = if reduced { kind::COUNTS } else { kind::CENSUS };
         if reduced {
@@ -58,84 +43,77 @@ impl Fence<'_> {
         }
         let message = std::mem::take(&mut items.message);
         let flags = mine | if few { FEW } else { 0 };
-        let mut talk = Talk { word, kind, mine, flags, items, reduced, stray: None, message };
-        self.talk(&mut talk)?;
-        if reduced && talk.flags & (FAILED | DIFFERS) == 0 {
-            self.collect_notes(&mut talk.items)?;
+        let mut taking = Taking { word, kind, mine, flags, items, reduced, stray: None, message };
+        self.take_legs(&mut taking)?;
+        if reduced && taking.flags & (FAILED | DIFFERS) == 0 {
+            self.collect_notes(&mut taking.items)?;
         }
-        let Talk { flags, mut items, stray, message, .. } = talk;
+        let Taking { flags, mut items, stray, message, .. } = taking;
         items.message = message;
         items.end();
         if flags & (FAILED | DIFFERS) != 0 {
-            self.items = Some(items);
-            return Ok(None);
+            return Ok((items, None));
         }
         // Its frame was not of this exchange, although all ranks are in it.
         if let Some(from) = stray {
             return Err(self.forged(from));
         }
-        let mut all = Notifications { flags: mine | flags & CHANGED, ..Notifications::default() };
         if !self.windows.is_empty() {
             if let Err(from) = items.read_notifications(me) {
                 return Err(self.forged(from));
             }
-            let mut said = items.notifications();
-            if let Some((from, _)) = said.find(|(from, said)| !self.may_say(*from, said, mine)) {
+            let mut all = items.notifications();
+            if let Some((from, _)) = all.find(|(from, theirs)| !self.may_send(*from, theirs, mine)) {
                 return Err(self.forged(from));
-            }
-            for (from, notification) in items.notifications() {
-                all.add(from, notification.flags, notification.count);
             }
             if world.census.may_switch() {
                 world.census.was_dense.set(flags & FEW == 0);
             }
         }
-        self.items = Some(items);
-        self.counted = true;
-        Ok(Some(all))
+        Ok((items, Some(flags)))
     }
 
     /// Runs all legs of a census: to the leader of this rank and back from it, or in rounds of the
     /// leaders.
-    fn talk(&mut self, talk: &mut Talk) -> Result<()> {
+    fn take_legs(&mut self, taking: &mut Taking) -> Result<()> {
         let world = self.world;
-        let halving = talk.reduced.then(|| world.census.halving());
-        let stands = halving.map_or(&world.census.stands, |halving| &halving.stands);
-        let speaker = stands.speaker();
-        if speaker != world.rank {
-            self.tell(talk, Leg::ToSpeaker, speaker)?;
-            return self.hear(talk, Leg::FromSpeaker, speaker);
+        let halving = taking.reduced.then(|| world.census.halving());
+        let roles = halving.map_or(&world.census.roles, |halving| &halving.roles);
+        let leader = roles.leader();
+        if leader != world.rank {
+            self.send_leg(taking, Leg::ToLeader, leader)?;
+            return self.receive_leg(taking, Leg::FromLeader, leader);
         }
-        stands.spoken_for().try_for_each(|from| self.hear(talk, Leg::ToSpeaker, from))?;
-        let speakers = stands.speakers();
-        for round in 0..halving.map_or(rounds(speakers), |_| halvings(speakers)) {
+        roles.led().try_for_each(|from| self.receive_leg(taking, Leg::ToLeader, from))?;
+        let leaders = roles.leaders();
+        for round in 0..halving.map_or(rounds(leaders), |_| halvings(leaders)) {
             let (to, from) = match halving {
                 Some(halving) => (halving.partner(round), halving.partner(round)),
-                None => stands.partners(round),
+                None => roles.partners(round),
             };
-            self.tell(talk, Leg::Round(round), to)?;
-            self.hear(talk, Leg::Round(round), from)?;
+            self.send_leg(taking, Leg::Round(round), to)?;
+            self.receive_leg(taking, Leg::Round(round), from)?;
         }
-        stands.spoken_for().try_for_each(|to| self.tell(talk, Leg::FromSpeaker, to))
+        roles.led().try_for_each(|to| self.send_leg(taking, Leg::FromLeader, to))
     }
 
     /// Sends the items for `to` on this leg.
-    fn tell(&mut self, talk: &mut Talk, leg: Leg, to: usize) -> Result<()> {
-        let Talk { word, kind, flags, items, message, reduced, .. } = talk;
+    fn send_leg(&mut self, taking: &mut Taking, leg: Leg, to: usize) -> Result<()> {
+        let Taking { word, kind, flags, items, message, reduced, .. } = taking;
         message.clear();
         message.resize(DIGEST, 0);
         let halving = reduced.then(|| self.world.census.halving());
-        items.pass(&self.world.census.stands, halving, leg, to, message);
+        items.pass(&self.world.census.roles, halving, leg, to, message);
         sign(items.number(), *word, *flags, message);
         post(self.world, self.endpoint, to, header(*word, *kind, *flags), message)
             .map_err(|lost| self.quit(&lost))
     }
 
     /// Waits for the message that `from` sends on this leg, and takes in its items.
-    fn hear(&mut self, talk: &mut Talk, leg: Leg, from: usize) -> Result<()> {
-        let Talk { word, kind: own, mine, flags, items, stray, reduced, .. } = talk;
+    fn receive_leg(&mut self, taking: &mut Taking, leg: Leg, from: usize) -> Result<()> {
+        let Taking { word, kind: own, mine, flags, items, stray, reduced, .. } = taking;
         let world = self.world;
-        let awaited = if leg == Leg::ToSpeaker { Awaited::Spoken } else { Awaited::One(SPOKEN) };
+        let awaited = if leg == Leg::ToLeader { Awaited::Led } else { Awaited::One(CENSUS) };
         let watch = || Watch::new(world, self.call, self.windows, from, awaited).of_all();
         let came = wait(self.endpoint, watch, |endpoint| {
             while let Some(frame) = world.poll(endpoint, from)? {
@@ -168,7 +146,7 @@ impl Fence<'_> {
         let Header { word: theirs, extra, .. } = frame.header;
         let halving = reduced.then(|| world.census.halving());
         let good = is_whole(items, &frame)
-            && items.take(&world.census.stands, halving, leg, from, &payload(&frame)[DIGEST..]).is_some();
+            && items.take(&world.census.roles, halving, leg, from, &payload(&frame)[DIGEST..]).is_some();
         self.endpoint.release(from, Port::FENCE);
         if !good {
             return Err(self.forged(from));
@@ -186,44 +164,23 @@ impl Fence<'_> {
     /// other read each other's memory, and would be waited for. Only their records are in
     /// notifications, and these are applied without a check: such notifications have come through
     /// shared memory all the way.
-    fn may_say(&self, from: usize, said: &Notification, mine: u32) -> bool {
+    fn may_send(&self, from: usize, theirs: &Notification, mine: u32) -> bool {
         let between = READS | EXPOSES | LISTED;
-        let same = (said.flags ^ mine) & !(between | CHANGED) == 0 || without(Wait::Word);
-        let of_messages = said.flags & between == 0 && !are_riding(said.address);
+        let same = (theirs.flags ^ mine) & !(between | CHANGED) == 0 || without(Wait::Word);
+        let of_messages = theirs.flags & between == 0 && !are_riding(theirs.address);
         same && (of_messages || self.endpoint.reaches(from))
     }
 
     /// Ends the world, because `from` sent what no rank sends.
     #[cold]
-    pub(super) fn forged(&mut self, from: usize) -> fencepost_planner::Error {
+    pub(crate) fn forged(&mut self, from: usize) -> fencepost_planner::Error {
         let lost = self.world.refuse(self.endpoint, from, ALTERED);
         self.quit(&lost)
     }
-
-    /// Notifies the ranks whose memory this rank has read, after a census, that it has finished.
-    pub(super) fn tell_read(&mut self) -> Result<(), Lost> {
-        for to in (0..self.world.size).filter(|&to| to != self.world.rank) {
-            let asked = self.endpoint.draft(to).flags & READS != 0;
-            let exposed = self.notification(to).is_some_and(|theirs| theirs.flags & EXPOSES != 0);
-            if self.endpoint.reaches(to) && (asked || exposed) {
-                post(self.world, self.endpoint, to, self.world.stamped(kind::SETTLED), &mut Vec::new())?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Returns whether `from` has notified this rank, after a census, that it has finished reading its
-/// memory.
-pub(super) fn take_read(world: &WorldCore, endpoint: &mut Endpoint, from: usize) -> Result<bool, Lost> {
-    let Some(frame) = world.poll(endpoint, from)? else { return Ok(false) };
-    let good = frame.header == world.stamped(kind::SETTLED) && frame.len == 0;
-    endpoint.release(from, Port::FENCE);
-    if good { Ok(true) } else { Err(world.refuse(endpoint, from, "it did not say that it has read")) }
 }
 
 /// The state of one rank's census while it is taken.
-struct Talk {
+struct Taking {
     word: u64,
     /// The kind of its messages.
     kind: u32,

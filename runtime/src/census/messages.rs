@@ -1,20 +1,20 @@
 //! How messages of a census, and notes, are signed, posted and read.
 
+use crate::census::flags::{EXPOSES, READS};
 use crate::census::state::items::{Items, digest};
-use crate::fence::{EXPOSES, READS};
 use crate::state::world::WorldCore;
 use fencepost_transport::{Channels, Endpoint, Frame, Header, Lost, Notification, Port, Topology};
 
 /// The bytes of a digest, with which each message begins.
-pub(super) const DIGEST: usize = 8;
+pub(crate) const DIGEST: usize = 8;
 
 /// Returns whether a rank that sends this notification to another has something for it.
-pub(super) fn has_something(said: &Notification) -> bool {
-    said.count > 0 || said.flags & (READS | EXPOSES) != 0
+pub(crate) fn has_something(notification: &Notification) -> bool {
+    notification.count > 0 || notification.flags & (READS | EXPOSES) != 0
 }
 
 /// Posts a message. If it is not copied, it is taken out of `bytes`, and kept.
-pub(super) fn post(
+pub(crate) fn post(
     world: &WorldCore,
     endpoint: &mut Endpoint,
     to: usize,
@@ -32,25 +32,25 @@ pub(super) fn post(
 }
 
 /// Writes the digest of this message, of the census of this number, into the room for it.
-pub(super) fn sign(number: u64, word: u64, flags: u32, message: &mut [u8]) {
+pub(crate) fn sign(number: u64, word: u64, flags: u32, message: &mut [u8]) {
     let digest = digest(number, word, flags, &message[DIGEST..]);
     message[..DIGEST].copy_from_slice(&digest.to_le_bytes());
 }
 
 /// Returns whether this is a message of this census, unaltered.
-pub(super) fn is_whole(items: &Items, frame: &Frame) -> bool {
+pub(crate) fn is_whole(items: &Items, frame: &Frame) -> bool {
     let Header { word, extra, .. } = frame.header;
     payload(frame)
         .split_first_chunk::<DIGEST>()
-        .is_some_and(|(said, rest)| u64::from_le_bytes(*said) == digest(items.number(), word, extra, rest))
+        .is_some_and(|(given, rest)| u64::from_le_bytes(*given) == digest(items.number(), word, extra, rest))
 }
 
 /// The reason for which a rank is refused whose message is not what ranks send.
-pub(super) const ALTERED: &str =
+pub(crate) const ALTERED: &str =
     "it sent a message of a census that was altered, or a frame that belongs to no exchange";
 
 /// Returns the bytes of a frame that was polled and not released.
-pub(super) fn payload(frame: &Frame) -> &[u8] {
+pub(crate) fn payload(frame: &Frame) -> &[u8] {
     // SAFETY: readable until it is released, and callers drop the slice before that.
     unsafe { frame.bytes() }
 }

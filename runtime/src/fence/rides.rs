@@ -1,0 +1,68 @@
+//! What a fence adds to notifications and to the census instead of sending it, and takes from them.
+
+use crate::census::riding::are_riding;
+use crate::fence::Fence;
+use crate::fence::remote::Frames;
+use crate::protocol::frames::kind;
+use fencepost_planner::Result;
+use fencepost_transport::{Notification, Notify, Topology};
+
+impl Fence<'_> {
+    /// Prepares to add frames to the census, before frames are sent in an exchange with a census.
+    /// The items of an exchange that all ranks take again are given back first, since `send` looks
+    /// for them in the world.
+    pub(super) fn begin_rides(&mut self) {
+        if let Some(items) = self.items.take() {
+            self.world.census.items.replace(items);
+        }
+        self.world.census.items.borrow_mut().rides.begin();
+    }
+
+    /// Takes in the frames that the census carried here from a rank that has sent `count` frames.
+    /// Returns how many they are.
+    pub(super) fn take_ridden(&mut self, frames: &Frames<'_>, count: u32) -> Result<u32> {
+        let Some(items) = self.items.as_ref().filter(|_| self.counted) else { return Ok(0) };
+        let mut taken = 0;
+        for frame in items.ridden(frames.from, kind::DATA) {
+            let good = taken < count && frames.take_in(self.endpoint, &frame).is_some();
+            if !good {
+                return Err(self.world.corrupt(self.endpoint, frames.from, self.call));
+            }
+            taken += 1;
+        }
+        Ok(taken)
+    }
+
+    /// Returns whether all that there is for `to` is a plain record or two of one window, which the
+    /// notification contains. Gets are read directly there, and need no frame if they are not
+    /// listed.
+    pub(super) fn in_notification(&self, to: usize) -> bool {
+        let [window] = self.windows else { return false };
+        if self.listed && window.filling.pending.borrow().asks(to) {
+            return false;
+        }
+        // SAFETY: only its owner touches the set being filled.
+        let outbox = unsafe { &*window.region.outbox(window.filling.set.get(), to) };
+        outbox.records.len() <= 2 && outbox.wide.is_empty() && self.endpoint.reaches(to)
+    }
+
+    /// Returns whether what there is from `from` is in its notification.
+    ///
+    /// Only ranks that reach each other's memory do that, and only such a rank's records are
+    /// applied without a check. A notification that came as a message may contain anything; a
+    /// census refuses this form there.
+    pub(super) fn rides(&mut self, from: usize) -> bool {
+        self.endpoint.reaches(from)
+            && self.notification(from).is_some_and(|notification| are_riding(notification.address))
+    }
+
+    /// Returns the notification of `from`, if it is known. In a census, only ranks that have
+    /// something for this rank have one.
+    #[inline(always)]
+    pub(super) fn notification(&mut self, from: usize) -> Option<&Notification> {
+        match &self.items {
+            Some(items) if self.counted => items.notification(from),
+            _ => self.endpoint.read(from).ok().flatten(),
+        }
+    }
+}
