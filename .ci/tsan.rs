@@ -1,9 +1,12 @@
-//! What the standard library orders, told to the thread sanitizer. The library is not instrumented, so what its functions
-//! acquire and release is not seen where they are not inlined. `.ci/run` links each test with this file's object and has
-//! the linker pass all calls of these functions through the ones here (`--wrap`): each does the same and tells of it at
-//! the very address that the inlined paths, which are instrumented, go by. Nothing is ordered that the library does not.
+//! What the standard library orders, reported to the thread sanitizer. The library is not
+//! instrumented, so the sanitizer does not see what a function acquires and releases that is not
+//! inlined. `.ci/run` links each test with this file's object and has the linker pass all calls of
+//! these functions through the ones here (`--wrap`). Each of these does the same, and reports it at
+//! the very address that the inlined, instrumented paths use. Nothing is ordered that the library
+//! does not order.
 //!
-//! `@PATH@` stands for the mangled name of the function with that path, which `.ci/run` finds in the library at hand.
+//! `@PATH@` is a placeholder for the mangled name of the function with that path, which `.ci/run`
+//! finds in the library at hand.
 #![no_std]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -105,9 +108,9 @@ unsafe fn leave_seen(scope: Address, panicked: bool) {
     leave(scope, panicked);
 }
 
-/// The thread that drops the last `Arc` of a value acquires, by a fence, what the others released. Fences are not
-/// modelled: so every thread that drops an `Arc` acquires at once. No source of this repository counts down to release
-/// anything.
+/// The thread that drops the last `Arc` of a value acquires, by a fence, what the others released.
+/// The sanitizer does not model fences, so every thread that drops an `Arc` acquires at once. No
+/// source of this repository counts down to release anything.
 #[unsafe(export_name = "__wrap___tsan_atomic64_fetch_sub")]
 unsafe extern "C" fn fetch_sub_seen(count: *mut u64, by: u64, order: i32) -> u64 {
     const RELEASE: i32 = 3;
@@ -115,8 +118,9 @@ unsafe extern "C" fn fetch_sub_seen(count: *mut u64, by: u64, order: i32) -> u64
     fetch_sub(count, by, if order == RELEASE { BOTH } else { order })
 }
 
-/// Where the sanitizer has its own memory it takes an address for a wish, and maps elsewhere. A caller that accepts only that
-/// address gets the error of the kernel: that something is there.
+/// Where the sanitizer has memory of its own, it takes an address for a mere hint, and maps
+/// elsewhere. So a caller that accepts only that address gets the error that the kernel returns for
+/// an address in use.
 #[unsafe(export_name = "__wrap_mmap64")]
 unsafe extern "C" fn map_there(
     address: Address,

@@ -11,7 +11,7 @@
 //! ```
 //! use fencepost::prelude::*;
 //!
-//! /// Tell the next rank who is before it.
+//! /// Sends the next rank the number of this one.
 //! #[superstep]
 //! fn greet(u: &mut Window<u64>, next: usize) -> Result<()> {
 //!     u.put(0..1).to(next, 1)?; // my element 0 into element 1 of the next rank
@@ -170,7 +170,8 @@
 //!             }
 //!             u = running.finish()?;
 //!             for row in block.rows_rest(1) {
-//!                 relax([row.up(&u), row.down(&u), row.left(&u), row.right(&u)], row.of_mut(&mut next));
+//!                 let around = [row.up(&u), row.down(&u), row.left(&u), row.right(&u)];
+//!                 relax(around, row.of_mut(&mut next));
 //!             }
 //!             std::mem::swap(&mut u, &mut next);
 //!         }
@@ -211,8 +212,10 @@
 //! fn main() -> Result<()> {
 //!     fencepost::run(|world| {
 //!         let block = Block::new(world, [256, 256])?.halo(4)?;
-//!         let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);
-//!         block.fill(&mut u, |[i, j]| (i * (255 - i) * j * (255 - j)) as f64); // 0 at the edges, as in `v`
+//!         let mut u = world.window::<f64>(block.len())?;
+//!         let mut v = world.window::<f64>(block.len())?;
+//!         // 0 at the edges, as in `v`
+//!         block.fill(&mut u, |[i, j]| (i * (255 - i) * j * (255 - j)) as f64);
 //!         let mut exchange = exchange::prepare(world, &block)?;
 //!         let tiles = block.tiles(4)?;
 //!         for _ in 0..5 {
@@ -220,7 +223,8 @@
 //!             let mut residual = 0.0_f64;
 //!             for row in tiles.rows_inside(1) {
 //!                 let [now, next] = row.turn([&mut *u, &mut *v]);
-//!                 let (up, down, left, right) = (row.up(now), row.down(now), row.left(now), row.right(now));
+//!                 let (up, down) = (row.up(now), row.down(now));
+//!                 let (left, right) = (row.left(now), row.right(now));
 //!                 for (j, mean) in row.of_mut(next).iter_mut().enumerate() {
 //!                     *mean = 0.25 * ((up[j] + down[j]) + (left[j] + right[j]));
 //!                 }

@@ -1,4 +1,4 @@
-//! Programs that the compiler itself refuses, in its own words: only that it does is tested, here, by the error's number.
+//! Programs that rustc rejects. Each test checks the number of the error only, not the wording.
 //!
 //! One window twice in a superstep: two `&mut` of one thing.
 //! ```compile_fail,E0499
@@ -148,7 +148,7 @@
 //! #[repr(C)]
 //! struct Padded(f64, u8);
 //! ```
-//! An element with a field that is none: not every byte is a `bool`.
+//! An element with a field that is not an element: not every byte is a `bool`.
 //! ```compile_fail,E0277
 //! use fencepost::prelude::*;
 //! #[derive(Clone, Copy, Element)]
@@ -185,7 +185,8 @@
 //!     exchange::prepare(world, block)?.replay(u, block)
 //! }
 //! ```
-//! Running what was prepared without an argument of the function: a run takes what the function takes.
+//! Running what was prepared without an argument of the function: a run takes what the function
+//! takes.
 //! ```compile_fail,E0061
 //! use fencepost::prelude::*;
 //! #[superstep]
@@ -207,7 +208,7 @@
 //!     let _ = shift::compile(4, |_| Ok("one"));
 //! }
 //! ```
-//! Transports and jobs themselves: their functions believe addresses, and that they are called once.
+//! Transports and jobs themselves: their functions trust addresses, and that they are called once.
 //! ```compile_fail,E0432
 //! use fencepost::transport::Segment;
 //! ```

@@ -1,18 +1,20 @@
-//! Every argument of every call of posts, starts, accesses, exposures and locks, wrong in every way that it can be: each is an error of
-//! its class at the call, the world goes on, and the window can be used as before.
+//! Every argument of every call of posts, starts, accesses, exposures and locks, wrong in every
+//! possible way. Each is an error of its class at the call, the world goes on, and the window can
+//! be used as before.
 
 use fencepost::prelude::*;
 use fencepost::{Check, Group, Hints, Op, Refused, World, ranks};
 use fencepost_tests_worlds::transports::transports;
 
-/// The window of a row, in which nothing has changed, as an error that says so.
+/// Checks that nothing has changed in the window of a row. Returns the error.
 fn given_back(refused: Refused<Window<f32>>) -> Error {
     let (window, error) = refused.into_parts();
     assert_eq!(window[..], [0.0; 4], "nothing has changed: {error}");
     error
 }
 
-/// What a row has: a world of two ranks, a window of four elements on each of them, groups, and one of another world.
+/// What the calls of a row use: a world of two ranks with a window of four elements on each,
+/// groups, and a group of another world.
 struct With<'w> {
     world: &'w World,
     none: Group,
@@ -291,7 +293,8 @@ fn each_wrong_argument_has_its_class_at_the_call_and_changes_nothing() {
     }
 }
 
-/// Where conflicts are looked for, an operation like the last one is known by its displacement, whatever that is.
+/// Where conflicts are looked for, an operation like the last one is recognised by its
+/// displacement, whatever the displacement is.
 #[test]
 fn displacements_beyond_the_part_are_refused_where_conflicts_are_looked_for() {
     for check in [Check::Conflicts, Check::Mpi] {

@@ -1,6 +1,7 @@
-//! Each class of errors, with calls that return it. The table is part of the docs; `FENCEPOST_BLESS=1 cargo test --test classes`
-//! writes it again. Each call is made here, on each transport of threads, in a world of two ranks of its own, and returns its class on
-//! rank 0, after the handler of the world was told of it once.
+//! Each class of errors, with calls that return it. The table is part of the docs;
+//! `FENCEPOST_BLESS=1 cargo test --test classes` writes it again. Each call is made here, on each
+//! transport of threads, in a world of two ranks of its own. It calls the handler of the world
+//! once, and then returns its class on rank 0.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
@@ -272,19 +273,22 @@ fn rows(class: ErrorClass) -> Vec<Row> {
         ErrorClass::Other => vec![("a superstep whose body returns an error of its own", |world| {
             fails(&mut world.window::<u32>(1)?)
         })],
-        // Bugs of Fencepost, which no call of a program returns; and what `Outcome::class` says of a request that goes on.
+        // `Intern` is for bugs of Fencepost, so no call of a program returns it. `Pending` is what
+        // `Outcome::class` returns for a request that goes on.
         _ => Vec::new(),
     }
 }
 
-/// Whether the call is one of a world or a window, which have handlers. What a body returns of its own was found by no call.
+/// Whether the call is one of a world or a window, which have handlers. If a body returns an error
+/// of its own, no call has found it.
 fn has_handler(what: &str) -> bool {
     !["`Block::", "`Datatype::", "`Ticket::", "`run`", "a superstep whose body"]
         .iter()
         .any(|of| what.starts_with(of))
 }
 
-/// Returns what the call returned on rank 0, and what the handler of its world was told.
+/// Returns what the call returned on rank 0, and the errors that the handler of its world was
+/// called with.
 fn outcome(transport: &TransportKind, call: fn(&World) -> Result<()>) -> (Result<()>, Vec<ErrorClass>) {
     let told = ranks(2).transport(transport.clone()).check(Check::Conflicts).collect(|world| {
         let told = Rc::new(RefCell::new(Vec::new()));

@@ -319,7 +319,8 @@ fn what_comes_and_goes_in_a_world_leaves_nothing() {
                     (0..ROUNDS).try_for_each(|round| round_of(&mut kept, round))?;
                     held(world)
                 };
-                // Buffers and caches may still grow to their size; what is left in each round grows every time.
+                // Buffers and caches may still grow to their size. A leak in each round grows every
+                // time.
                 let mut least = [i64::MAX];
                 let mut before = some()?;
                 for _ in 0..6 {

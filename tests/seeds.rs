@@ -1,6 +1,7 @@
-//! The examples of three texts on one-sided communication, on every transport: of MPI 2.0 (post and start), of MPI 2.2 (what becomes
-//! visible when) and of the design notes of MPICH2. MPI leaves open what some of them do, or calls it an error; here each has one
-//! result, or does not compile. Paragraphs are those of `planner/README.md`.
+//! The examples of three texts on one-sided communication, on every transport: of MPI 2.0 (post and
+//! start), of MPI 2.2 (what becomes visible when) and of the design notes of MPICH2. MPI leaves
+//! open what some of them do, or calls it an error. Here each has one result, or does not compile.
+//! Paragraphs are those of `planner/README.md`.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
@@ -31,8 +32,9 @@ fn everywhere(size: usize, program: impl Fn(&World) -> Result<()> + Sync) {
 mod post_and_start {
     use super::*;
 
-    /// MPI leaves open which of start, put and complete waits for the post. Here none does, since a put copies its elements when it
-    /// is called (13, 16), so all three return before the target posts.
+    /// MPI leaves open which of start, put and complete waits for the post. Here none does, since a
+    /// put copies its elements when it is called (13, 16), so all three return before the target
+    /// posts.
     #[test]
     fn example_6_4_start_put_and_complete_return_before_the_post() {
         everywhere(2, |world| {
@@ -50,8 +52,8 @@ mod post_and_start {
         });
     }
 
-    /// Rank 0 puts to 1 and 2, rank 3 to 2: each names only those that it meets. Where both put into one element, 3 is later in the
-    /// order of origins (15).
+    /// Rank 0 puts to 1 and 2, rank 3 to 2: each names only those that it meets. If both put into
+    /// one element, 3 is later in the order of origins (15).
     #[test]
     fn figure_6_4_each_rank_names_those_that_it_meets() {
         everywhere(4, |world| {
@@ -74,8 +76,9 @@ mod post_and_start {
         });
     }
 
-    /// Along the edges of any directed graph, each rank posts to those with an edge to it and starts on those that it has an edge
-    /// to. Groups differ at each call, and a rank without edges calls nothing (13).
+    /// Along the edges of any directed graph, each rank posts to those with an edge to it, and
+    /// starts on those that it has an edge to. Groups differ at each call, and a rank without edges
+    /// calls nothing (13).
     #[test]
     fn any_directed_graph_is_a_group_in_and_a_group_out_for_each_rank() {
         const SIZE: usize = 5;
@@ -108,8 +111,9 @@ mod post_and_start {
         });
     }
 
-    /// Two windows in turn: while the neighbours get from one, the rank computes the other. That a wait has returned shows that the
-    /// neighbours have posted the other window; MPI takes an assertion for it, and here nothing is asserted.
+    /// Two windows in turn: while the neighbours get from one, the rank computes the other. When a
+    /// wait has returned, the neighbours have posted the other window. MPI needs an assertion for
+    /// that, and here nothing is asserted.
     #[test]
     fn a_double_buffer_is_gotten_from_while_the_other_half_is_computed() {
         const STEPS: u64 = 6;
@@ -135,8 +139,8 @@ mod post_and_start {
         });
     }
 
-    /// An origin may be ahead: its accesses are queued in order, each for the post that it belongs to, and one at most waits at a
-    /// target (16). So the second complete returns when the first post has come.
+    /// An origin may be ahead: its accesses are queued in order, each for its post, and at most one
+    /// waits at a target (16). So the second complete returns when the first post has arrived.
     #[test]
     fn accesses_are_queued_for_their_posts() {
         everywhere(2, |world| {
@@ -162,8 +166,8 @@ mod post_and_start {
 mod visible_when {
     use super::*;
 
-    /// Rule 5: what the owner stored under its own exclusive lock is there for a get under a later lock, since the owner's epoch is
-    /// over before the barrier (19).
+    /// Rule 5: what the owner stored under its own exclusive lock is there for a get under a later
+    /// lock, since the owner's epoch is over before the barrier (19).
     #[test]
     fn example_11_11_a_store_under_a_lock_is_gotten_after_a_barrier() {
         everywhere(2, |world| {
@@ -185,8 +189,9 @@ mod visible_when {
         });
     }
 
-    /// Rule 6: a put that was unlocked before the barrier is loaded by the owner. MPI asks for a lock and an unlock around the load;
-    /// here there is no load without one of them, and the same holds after a change back to a window for fences (18).
+    /// Rule 6: the owner loads a put that was unlocked before the barrier. MPI requires a lock and
+    /// an unlock around the load. Here there is no load without one of them, and the same holds
+    /// after a change back to a window for fences (18).
     #[test]
     fn example_11_12_a_put_that_was_unlocked_is_loaded_after_a_barrier() {
         everywhere(2, |world| {
@@ -210,8 +215,9 @@ mod visible_when {
         });
     }
 
-    /// MPI lets the get miss the store, which the owner has made before it took a shared lock. Here the store is an epoch that is over
-    /// before the barrier, so each get finds it, also while the owner holds its own lock.
+    /// MPI lets the get miss the store that the owner made before it took a shared lock. Here the
+    /// store is an epoch that is over before the barrier, so each get finds it, also while the
+    /// owner holds its own lock.
     #[test]
     fn example_11_13_a_store_before_a_shared_lock_is_found() {
         everywhere(2, |world| {
@@ -240,9 +246,11 @@ mod visible_when {
         });
     }
 
-    /// Rank 0 posts to itself and to 1. MPI lets a get under a later lock miss what 0 stored while it was posted. Here a window that
-    /// is posted whole has no store, a put of the owner to itself applies in its wait (15), and what was not lent may be stored; all
-    /// three elements are found later, since the window changes over to locks on all ranks together (18).
+    /// Rank 0 posts to itself and to 1. MPI lets a get under a later lock miss what 0 stored while
+    /// the window was posted. Here a window that is posted whole allows no store, a put of the
+    /// owner to itself is applied in its wait (15), and elements that were not lent may be stored.
+    /// All three elements are found later, since the window changes over to locks on all ranks
+    /// together (18).
     #[test]
     fn example_11_14_what_changed_while_posted_is_found_under_a_later_lock() {
         everywhere(2, |world| {
@@ -274,8 +282,9 @@ mod visible_when {
         });
     }
 
-    /// After a put under a lock and a barrier, the owner posts to itself and loads. MPI lets the load miss the put; here the window
-    /// was changed back before the post, and that has what was put (18).
+    /// After a put under a lock and a barrier, the owner posts to itself and loads. MPI lets the
+    /// load miss the put. Here the window was changed back before the post, and then has what was
+    /// put (18).
     #[test]
     fn example_11_15_a_put_under_a_lock_is_loaded_while_posted() {
         everywhere(2, |world| {
@@ -303,8 +312,9 @@ mod visible_when {
 mod design_notes {
     use super::*;
 
-    /// A get of some elements and sums into others under one exclusive lock: the epoch is collected, and happens at one moment when
-    /// it ends (20), so the elements that are gotten belong together.
+    /// A get of some elements and sums into others under one exclusive lock: the epoch is
+    /// collected, and happens at one moment when it ends (20), so the elements that it gets belong
+    /// together.
     #[test]
     fn gets_and_sums_under_an_exclusive_lock_happen_at_one_moment() {
         everywhere(3, |world| {
@@ -325,8 +335,8 @@ mod design_notes {
         });
     }
 
-    /// Under shared locks any number of ranks add to one element, any number of times: each visit is atomic (20), and sums of integers
-    /// have one result.
+    /// Under shared locks any number of ranks add to one element, any number of times. Each visit
+    /// is atomic (20), and sums of integers have one result.
     #[test]
     fn sums_under_shared_locks_into_one_element_are_all_there() {
         everywhere(3, |world| {
@@ -343,8 +353,9 @@ mod design_notes {
         });
     }
 
-    /// A target that posts to one origin only gives it what an exclusive lock does: nobody else comes between its get and its put. The
-    /// difference is who waits: the target, and not the origin.
+    /// A target that posts to one origin only gives it what an exclusive lock does: nobody else
+    /// comes between its get and its put. The difference is who waits: the target, and not the
+    /// origin.
     #[test]
     fn a_post_to_one_origin_is_like_an_exclusive_lock() {
         everywhere(3, |world| {
@@ -367,8 +378,8 @@ mod design_notes {
         });
     }
 
-    /// A rank whose window is locked takes no part: its node's ranks go by memory, those of other nodes through its attendant, and
-    /// both queue at the same locks.
+    /// A rank whose window is locked takes no part. Ranks of its node lock by memory, those of
+    /// other nodes through its attendant, and both queue at the same locks.
     #[test]
     fn ranks_of_two_nodes_lock_one_window_while_its_owner_computes() {
         let runs = AtomicU64::new(0);
@@ -407,9 +418,10 @@ mod design_notes {
         access.complete()
     }
 
-    /// The first puzzle. A fence opens nothing at other ranks (17): so 2 and 3 may exchange by start and post between two fences,
-    /// while 0 and 1 put for the second one. What 3 was put is in its window from its wait on, and the fence applies what was collected
-    /// for it over that, in both readings of the table.
+    /// The first puzzle. A fence opens nothing at other ranks (17), so 2 and 3 may exchange by
+    /// start and post between two fences, while 0 and 1 put for the second one. What was put to 3
+    /// is in its window from its wait on. The fence applies what was collected for it over that, in
+    /// both readings of the table.
     #[test]
     fn the_first_puzzle_has_one_result() {
         for other_reading in [false, true] {
@@ -439,9 +451,10 @@ mod design_notes {
         }
     }
 
-    /// The second puzzle goes on: 2 and 3 meet, and put to each other for the fence. Nothing is open any more, so these are two more
-    /// operations of the fence, applied after those of 0 and 1; that 2 and 3 have met orders nothing. Before its wait, 3 has no window
-    /// to put from: that does not compile.
+    /// The second puzzle goes on: 2 and 3 meet, and put to each other for the fence. Nothing is
+    /// open any more, so these are two more operations of the fence, applied after those of 0
+    /// and 1. That 2 and 3 have met orders nothing. Before its wait, 3 has no window to put from:
+    /// that does not compile.
     #[test]
     fn the_second_puzzle_has_one_result() {
         for other_reading in [false, true] {

@@ -1,13 +1,15 @@
-//! The words of `#[superstep]`: of each error its place, its message and the label there, as `rustc --error-format=short`
-//! prints them. What rustc adds of its own differs between versions, and is left out. `FENCEPOST_BLESS=1 cargo test --test ui`
-//! writes the expectations again, and a person reads them.
+//! The words of `#[superstep]`: the place, the message and the label of each error, as
+//! `rustc --error-format=short` prints them. Additions by rustc differ between versions, and are
+//! left out. `FENCEPOST_BLESS=1 cargo test --test ui` writes the expectations again, and a person
+//! reads them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Returns the compiler's errors of programs outside this package, one line an error: all of them in one build.
+/// Returns the compiler's errors of programs outside this package, one line an error: all of them
+/// in one build.
 fn errors(cases: &[PathBuf]) -> String {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (project, target) = (folder.join("ui"), folder.parent().expect("it is in the target folder"));

@@ -1,4 +1,5 @@
-//! Both sides of a handshake: any bytes, and a true handshake with these bytes laid over it, which nobody may believe.
+//! Both sides of a handshake: any bytes, and a true handshake overlaid with these bytes. Neither
+//! side may accept them.
 #![no_main]
 
 use fencepost_transport::fuzz;

@@ -1,4 +1,5 @@
-//! A rank of TCP takes any items that another rank may send: notifications, frames, settles, releases, ends.
+//! A rank of TCP accepts any items that another rank may send: notifications, frames, settles,
+//! releases, ends.
 #![no_main]
 
 use fencepost_transport::fuzz;

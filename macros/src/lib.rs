@@ -6,7 +6,8 @@
 //! So the pattern is available without running the function.
 //!
 //! ```text
-//! tokens ─parse▶ Superstep ─collect▶ Body ─check▶ ─slice▶ Slice (or the line that made it dynamic) ─expand▶ tokens
+//! tokens ─parse▶ Superstep ─collect▶ Body ─check▶ ─slice▶ Slice (or the line that made it dynamic)
+//!     ─expand▶ tokens
 //! ```
 //!
 //! The derive is one file, `element`, separate from this pipeline.

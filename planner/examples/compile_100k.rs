@@ -1,5 +1,5 @@
-//! Compiles and verifies a 2D halo of 100,172 ranks (316 x 317, all eight neighbours), cold, writes and reads its plan,
-//! and says how long each step takes.
+//! Compiles and verifies a 2D halo of 100,172 ranks (316 x 317, all eight neighbours), cold, writes
+//! and reads its plan, and prints how long each step takes.
 #![expect(clippy::print_stdout, reason = "a program that prints what it measured")]
 
 use fencepost_planner::collect::patterns;

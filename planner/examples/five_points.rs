@@ -1,4 +1,4 @@
-//! The loop that everybody writes first, for a look at what the compiler makes of it: `.ci/run assembly`.
+//! The loop that everybody writes first. `.ci/run assembly` shows what the compiler makes of it.
 
 use fencepost_planner::Result;
 use fencepost_planner::grid::{Block, Tiles};

@@ -1,4 +1,5 @@
-//! Plan files: every schedule is read as it was written, and bytes that are not a plan are an error and nothing else.
+//! Plan files: every schedule is read as it was written, and bytes that are not a plan are an error
+//! and nothing else.
 
 use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
@@ -43,7 +44,7 @@ fn datatype(random: &mut Random) -> Datatype {
     }
 }
 
-/// A schedule of which every reference is to something, and no more: what a plan file may hold.
+/// A schedule in which every reference is to something: all that a plan file may hold, and no more.
 fn schedule(seed: u64) -> Schedule {
     let random = &mut Random::new(seed);
     let shape: Vec<u32> = (0..1 + random.below(3)).map(|_| 1 + random.below(5) as u32).collect();
@@ -197,7 +198,7 @@ fn put_together(sections: &[([u8; 8], Vec<u8>)]) -> Vec<u8> {
     file
 }
 
-/// Patterns that ask for what the schedule says that they ask for.
+/// Patterns that ask for what the schedule lists as asked for.
 fn asked_by(schedule: &Schedule) -> Patterns {
     Patterns {
         name: schedule.name.clone(),
@@ -398,7 +399,8 @@ fn no_edit_goes_unseen() {
     }
 }
 
-/// Sections are edited, then checksums and digest made good again: what is still accepted is a plan.
+/// Sections are edited, then checksums and digest made to match again. What is still accepted is a
+/// plan.
 #[test]
 fn edits_with_good_digests_are_refused_or_are_plans() {
     let random = &mut Random::new(2);

@@ -1,5 +1,5 @@
-//! Waits that last are reported, and wait-for cycles recognised. No time decides a test: a test waits for what must be
-//! reported, and what must not be reported cannot be at any time.
+//! Waits that last are reported, and wait-for cycles are recognised. No test depends on time: it
+//! waits for what must be reported, and what must not be reported cannot be reported at any time.
 
 use fencepost_planner::{Error, Result};
 use fencepost_runtime::{Ranks, Stall, TransportKind, World, ranks};
@@ -25,7 +25,7 @@ fn all(hosts: &[u32]) -> Vec<(&'static str, TransportKind)> {
     all
 }
 
-/// What was said.
+/// The stalls that were reported.
 type Said = Arc<Mutex<Vec<Stall>>>;
 
 /// A world whose waits are reported as soon as they may sleep.
@@ -46,7 +46,7 @@ fn a_rank_that_does_not_come_is_named_with_its_place_and_what_came() {
         let told: Mutex<Receiver<Stall>> = Mutex::new(told);
         let tell = Mutex::new(tell);
         let world = ranks(3).transport(transport).stall(Some(Duration::ZERO)).on_stall(move |stall| {
-            // Nobody listens any more once both have said it.
+            // Nobody listens any more once both have reported it.
             let _ = tell.lock().expect("no panic").send(stall.clone());
         });
         let said: Vec<Vec<Stall>> = world
@@ -55,9 +55,11 @@ fn a_rank_that_does_not_come_is_named_with_its_place_and_what_came() {
                 u.fence()?;
                 let mut said: Vec<Stall> = Vec::new();
                 if world.rank() == 1 {
-                    // Until both others have said that they wait for this one alone, at that fence.
+                    // Until both others have reported that they wait for this one alone, at that
+                    // fence.
                     let all = told.lock().expect("no panic");
-                    // What ranks without shared memory know of this one may be from a wait before: they ask again.
+                    // What ranks without shared memory know of this one may be from an earlier
+                    // wait: they ask again.
                     let known = "rank 1 has entered number 2 last";
                     let at_last = |stall: &Stall| {
                         stall.number == 3 && stall.missing == [1] && stall.peer.contains(known)
@@ -90,8 +92,8 @@ fn gone() -> Error {
     Error::new(fencepost_planner::ErrorClass::Other, "nobody says anything any more")
 }
 
-/// Every rank fences a window of its own choice of two worlds of the same ranks: some wait for the others forever.
-/// Returns the lines of the two fences.
+/// Two worlds have the same ranks. Every rank fences a window of the world of its choice first, so
+/// some wait for the others forever. Returns the lines of the two fences.
 fn apart(world: &World, first: bool) -> (Result<()>, [u32; 2]) {
     let lines = [line!() + 5, line!() + 8];
     let go = || {
@@ -147,7 +149,8 @@ fn a_cycle_of_three_ranks_in_three_worlds_is_named_by_ranks_of_all() {
         let ends: Vec<Option<String>> = ranks
             .end_deadlocks(true)
             .collect(|world| {
-                // Rank 0 is in no cycle. The others are in two worlds of two each, their neighbours' and their own.
+                // Rank 0 is in no cycle. Each of the others is in two worlds of two ranks, one with
+                // each of its neighbours.
                 let me = world.rank();
                 let pair = |a: usize, b: usize| world.split((me == a || me == b).then_some(0), 0);
                 let worlds = [pair(1, 2)?, pair(2, 3)?, pair(3, 1)?];
@@ -209,8 +212,8 @@ fn a_world_that_works_is_never_taken_for_a_deadlock() {
     }
 }
 
-/// Ranks 1 and 3 are on one host and wait for each other, each in another world; the others, on other hosts, wait with
-/// one of them, and are in no cycle.
+/// Ranks 1 and 3 are on one host and wait for each other, each in another world. The others, on
+/// other hosts, each wait with one of them, and are in no cycle.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_cycle_on_one_host_ends_worlds_of_several_for_all_their_ranks() {

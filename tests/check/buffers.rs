@@ -1,5 +1,6 @@
-//! Ranks that only a buffer keeps from waiting for each other, which is told where that is asked for (planner/README.md, 37): the
-//! examples of MPI 1.1, section 3.5, and ours. What becomes of each is what the reference says of its calls.
+//! Ranks that only a buffer keeps from waiting for each other, which the check `mpi` reports
+//! (planner/README.md, 37): the examples of MPI 1.1, section 3.5, and ours. Each case ends as the
+//! reference predicts from its calls.
 
 use crate::table::row;
 use fencepost::prelude::*;
@@ -35,9 +36,9 @@ use Step::{Bsend, Irecv, Isend, IsendWait, Recv, RecvAny, Send, Sendrecv, Ssend}
 enum Verdict {
     /// It ends, however standard sends are completed.
     Ends,
-    /// It ends where messages are kept, and where that is asked for it is told, with these words.
+    /// It ends where messages are kept. A check that looks for this reports it, with these words.
     Saved(&'static [&'static str]),
-    /// It stops in any case, and is told with these words.
+    /// It stops in any case, and is reported with these words.
     Stops(&'static [&'static str]),
 }
 use Verdict::{Ends, Saved, Stops};
@@ -201,7 +202,8 @@ fn law(steps: &[Step]) -> (Vec<MessageCall>, Vec<usize>) {
     (calls, of)
 }
 
-/// The calls in which ranks wait for ever where standard sends are complete at this time: each rank with its step, or nothing.
+/// Returns the calls in which ranks wait forever if standard sends complete at this time: each rank
+/// with its step, or nothing.
 fn waiting(programs: &[&[Step]], standard: Standard) -> Vec<(usize, usize)> {
     let (calls, of): (Vec<_>, Vec<_>) = programs.iter().map(|steps| law(steps)).unzip();
     let ways = stops(&calls, 100, standard).expect("the calls are right");
@@ -220,7 +222,7 @@ fn told(programs: &[&[Step]], transport: &TransportKind, check: Check) -> Vec<(E
 /// Runs all cases on each transport; returns the table of what they became.
 ///
 /// # Panics
-/// Panics where one becomes something else than is said, or than the reference says.
+/// Panics if a case does not end as it states, or as the reference predicts.
 pub(crate) fn judged() -> String {
     let rows = side_by_side(4, CASES, |(name, verdict, programs)| {
         let by_law = [Standard::AtOnce, Standard::AtMatch].map(|standard| waiting(programs, standard));

@@ -1,5 +1,5 @@
-//! What fetches order between epochs of locks: flags, locks of a program's own, and `Op::NoOp` (planner/README.md, 32); and what
-//! worlds that were split off order.
+//! What fetches order between epochs of locks: flags, locks of a program's own, and `Op::NoOp`
+//! (planner/README.md, 32); and what worlds that were split off order.
 
 use crate::races::{over, under};
 use crate::unfenced::{End, everywhere, silent};
@@ -26,7 +26,8 @@ fn found(marks: [&str; 2], program: impl Fn(&World) -> Result<()> + Sync) {
     });
 }
 
-/// Reads an element of what is locked until it has this value, in one of the ways in which a fetch does.
+/// Reads an element of the locked part until it has this value, in one of the ways in which a fetch
+/// reads.
 fn wait_for(lock: &Locked<'_, u64>, at: usize, value: u64, way: usize) -> Result<()> {
     loop {
         let found = match way {
@@ -181,8 +182,8 @@ fn flags_order_in_a_row_on_parts_of_different_ranks() {
     });
 }
 
-/// Rank 2 hears of the put of rank 0 between two calls of one epoch, and calls the same elements
-/// after that.
+/// Rank 2 receives news of the put of rank 0 between two calls of one epoch, and calls the same
+/// elements after that.
 #[test]
 fn what_a_rank_learns_within_an_epoch_is_known_in_the_next_one() {
     silent(|world| {

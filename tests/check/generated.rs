@@ -1,4 +1,5 @@
-//! Generated epochs: what the reference interpreter calls a conflict is found with both lines, and nothing else is.
+//! Generated epochs: what the reference interpreter calls a conflict is found with both lines, and
+//! nothing else is.
 
 use crate::ends::{are_processes, lowest};
 use fencepost::prelude::*;
@@ -20,7 +21,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) const LEN: usize = 24;
 /// The most operations of an epoch: each is called at a line of its own.
 pub(crate) const MOST: usize = 12;
-/// The most conflicts on the elements of one rank that are told.
+/// The most conflicts on the elements of one rank that are reported.
 const TOLD: usize = 20;
 
 /// An operation of an epoch, and the rank that calls it.
@@ -133,7 +134,7 @@ pub(crate) fn called(dice: &mut Random, ranks: usize) -> Called {
     Called { rank, operation: Operation { kind, window, target, remote, local, mode, site } }
 }
 
-/// The epoch of these calls as the reference has it; those of each rank are in the order of the list.
+/// The epoch of these calls for the reference. The calls of each rank are in the order of the list.
 pub(crate) fn law(calls: &[Called], ranks: usize) -> Epoch {
     let mut epoch = Epoch::default();
     for rank in 0..ranks {
@@ -157,8 +158,8 @@ pub(crate) fn number(calls: &[Called], rank: Rank, operation: OperationId) -> us
     own.map(|(number, _)| number).nth(operation.index()).expect("the operation is one of the calls")
 }
 
-/// A conflict: the window, the rank that owns the elements, the first and past the last of them, and of both operations the
-/// rank and the line, the lower ones first.
+/// A conflict: the window, the rank that owns the elements, the first and past the last of them,
+/// and the rank and the line of both operations, the lower ones first.
 pub(crate) type Found = (u64, u64, [u64; 2], [(u64, u64); 2]);
 
 /// The conflicts of calls by the law: those at calls, those at the fence, and which calls are left.
@@ -222,7 +223,8 @@ pub(crate) fn found(line: &str) -> Found {
     (windows[0], own[0], ends, [a.min(b), a.max(b)])
 }
 
-/// The folder of reports, in the processes of a job: the ranks append to one file, and the test that has started them removes it.
+/// The folder of reports, in the processes of a job: the ranks append to one file, and the test
+/// that has started them removes it.
 pub(crate) const REPORTS: &str = "FENCEPOST_TEST_CHECK_REPORTS";
 
 /// Calls `run` with the path of a report; returns what it returns, and the text of the report.
@@ -247,7 +249,8 @@ pub(crate) fn conflict_lines(report: &str) -> impl Iterator<Item = &str> {
     report.lines().filter(|line| !line.contains("\"blind\""))
 }
 
-/// Runs the epochs one after another, and compares each with the law. Returns how many of them had a conflict.
+/// Runs the epochs one after another, and compares each with the law. Returns how many of them had
+/// a conflict.
 fn play(epochs: &[Vec<Called>], size: usize, transport: TransportKind) -> usize {
     let first = |rank: usize, window: usize| values(900 + (rank * 2 + window) as u64, LEN);
     let mut world = reference::World {
@@ -374,7 +377,8 @@ fn the_conflicts_of_any_epochs_are_those_of_the_reference() {
     assert!(some * 4 > all && some < all, "{some} of {all} epochs have a conflict");
 }
 
-/// Plays an epoch with one conflict between two without, for each number another one: of four ranks, or of as many as the number says.
+/// Plays an epoch with one conflict between two without; each number draws other epochs. They have
+/// `size` ranks, or a number that is drawn.
 pub(crate) fn one_planted(number: u64, size: Option<usize>, transports: &[TransportKind]) {
     let mut dice = Random::new(1 << 32 | number);
     let drawn = 2 + dice.below(4);

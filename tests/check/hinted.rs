@@ -1,19 +1,20 @@
-//! Locks whose windows were made with hints, and elements that travel as numbers of their datatypes, while conflicts are
-//! looked for.
+//! Locks whose windows were made with hints, and elements that travel as numbers of their
+//! datatypes, while conflicts are looked for.
 
 use crate::races::over;
 use crate::unfenced::{End, everywhere, silent};
 use fencepost::Hints;
 use fencepost::prelude::*;
 
-/// Elements in no order, as many as bytes that tell them by their number rather than their list.
+/// Elements in no order. Their list is long enough to be named by a number instead.
 fn irregular() -> Datatype {
     Datatype::elements((0..40).map(|at| 13 * at + at * at % 11).collect::<Vec<i64>>()).unwrap()
 }
 
 const LEN: usize = 560;
 
-/// Each rank has a target of its own, so every hint is true; only the same rank comes back to the same elements.
+/// Each rank has a target of its own, so every hint is true. Only the same rank comes back to the
+/// same elements.
 #[test]
 fn a_true_hint_makes_no_conflict() {
     let one = Hints::new();
@@ -36,7 +37,7 @@ fn a_true_hint_makes_no_conflict() {
     }
 }
 
-/// The elements of two ranks meet in one element, whatever the window was said to be.
+/// The elements of two ranks meet in one element, whatever the hint of the window.
 #[test]
 fn an_untrue_hint_of_disjoint_elements_is_told_as_the_conflict_that_it_is() {
     everywhere(
@@ -59,7 +60,8 @@ fn an_untrue_hint_of_disjoint_elements_is_told_as_the_conflict_that_it_is() {
     );
 }
 
-/// An epoch that is refused may have been the first with its datatype: what the number of that names is known all the same.
+/// An epoch that is refused may have been the first with its datatype. The target still knows what
+/// the number of that datatype names.
 #[test]
 fn a_datatype_of_a_refused_epoch_names_the_right_elements_afterwards() {
     everywhere(

@@ -25,7 +25,7 @@ fn judged(even: Option<u64>, lines: [u32; 2], program: impl Fn(&World) -> Result
             let Err((class, text)) = end else { panic!("a rank saw nothing: {what}") };
             let element = format!("element {} of window", 2 * even);
             let named = lines.iter().all(|line| text.contains(&format!("lists.rs:{line}")));
-            // Who is no part of it is told by a fence which rank it is on.
+            // A fence reports the rank of the conflict to ranks that are no part of it.
             assert!(*class == meant && (rank == 3 || named && text.contains(&element)), "{what}");
         }
     });

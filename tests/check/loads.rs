@@ -1,5 +1,6 @@
-//! Loads by a rank of elements of its part in an epoch in which others put or accumulate into them, which MPI does not define
-//! (planner/README.md, 37). Where memory is not watched nothing of this is found.
+//! Loads by a rank of elements of its part in an epoch in which others put or accumulate into them,
+//! which MPI does not define (planner/README.md, 37). Where memory is not watched, no such load is
+//! found.
 #![cfg(target_arch = "x86_64")]
 
 use crate::ends::{End, ends_of};
@@ -17,8 +18,8 @@ use std::hint::black_box;
 /// The accesses and operations of a rank between two fences.
 type Between = fn(&World, &mut Window<u64>) -> Result<()>;
 
-/// Runs it between fences, the first and the last of which are of nothing else; returns how each of four ranks ends, and the line of
-/// the fence before.
+/// Runs `between` between fences; the first and the last fence end empty epochs. Returns how each
+/// of four ranks ends, and the line of the fence before.
 fn ends(transport: &TransportKind, (check, loads): (Check, bool), between: Between) -> (Vec<End>, u32) {
     let before = line!() + 4;
     let asked = ranks(4).transport(transport.clone()).check(check).check_loads(loads);
@@ -106,7 +107,7 @@ const SILENT: [(&str, Between); 5] = [
     }),
 ];
 
-/// Loads of element 3 among others by one call, of which a build for checking sees each element.
+/// Loads of element 3 among others by one call; a build for checking sees each element.
 #[cfg(fencepost_loads)]
 const TOGETHER: [(&str, Between); 4] = [
     ("by a copy of a slice", |world, u| {
@@ -164,8 +165,8 @@ fn system_calls_may_be_handed_elements_in_a_build_for_checking() {
     run.expect("no conflict");
 }
 
-/// What a rank loads of the section of an operation of its own: element 3 after the call of a get that lands there, and nothing else
-/// that is found.
+/// Loads by a rank of the sections of its own operations. Only the load of element 3 after the call
+/// of a get that lands there is found.
 fn own_sections(_: &World, u: &mut Window<u64>) -> Result<()> {
     if u.rank() == 1 {
         load(u, 3);

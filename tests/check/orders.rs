@@ -1,5 +1,5 @@
-//! What collectives order between epochs of locks: all of them everything, but with `mpi` no more than in MPI
-//! (planner/README.md, 32 and 37).
+//! What collectives order between epochs of locks: each orders everything, but with `mpi` no more
+//! than in MPI (planner/README.md, 32 and 37).
 
 use crate::ends::{End, ends};
 use fencepost::grid::Block;
@@ -7,7 +7,8 @@ use fencepost::prelude::*;
 use fencepost::{Check, TransportKind};
 use fencepost_tests_worlds::transports::transports;
 
-/// A collective, and whether it orders what one rank did before it before what another rank does after it. Rank 2 is the root.
+/// A collective, and whether it orders what one rank did before it before what another rank does
+/// after it. Rank 2 is the root.
 type Collective = (&'static str, fn(&World) -> Result<()>, fn(usize, usize) -> bool);
 
 const ROOT: usize = 2;
@@ -94,7 +95,8 @@ fn with_mpi_a_collective_orders_no_more_than_it_does_in_mpi() {
     transports(0..2).iter().for_each(judged);
 }
 
-/// Ranks that give different roots, or a root that is no rank, learn it as without a check, and go on together.
+/// Ranks that give different roots, or a root that is not a rank, get the same error as without a
+/// check, and go on together.
 #[test]
 fn wrong_arguments_of_a_collective_are_errors_on_all_ranks_with_mpi_too() {
     for transport in transports(0..1) {

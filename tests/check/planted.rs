@@ -1,5 +1,5 @@
-//! Generated programs of locks, and of posts and starts: with exactly one conflict, which is found with both lines, and without
-//! it, when nothing is (planner/README.md, 31 to 34).
+//! Generated programs of locks, and of posts and starts: with exactly one conflict, which is found
+//! with both lines, and without it, when nothing is found (planner/README.md, 31 to 34).
 
 use crate::ends::lowest;
 use crate::generated::{Found, after_reports, found, on};
@@ -29,7 +29,8 @@ struct Called {
     elements: Datatype,
     /// Under a lock: on the second window, where each rank alone locks its own part, exclusively.
     alone: bool,
-    /// Under a lock: it is flushed, or not, before the next barrier, and unlocked after it. Else it is unlocked before.
+    /// If `Some`, the operation is under a lock that is unlocked only after the next barrier;
+    /// `true` also flushes it before. Otherwise it is unlocked before.
     late: Option<bool>,
 }
 
@@ -133,7 +134,8 @@ fn drawn(dice: &mut Random, ranks: usize, locks: bool) -> [Vec<Called>; 2] {
     [clean, planted.expect("some operation conflicts with one other")]
 }
 
-/// Whether no rank locks what it has locked: an epoch that ends late is alone on its part until then.
+/// Whether no rank locks a part that it has locked: an epoch that ends late is alone on its part
+/// until then.
 fn is_playable(calls: &[Called]) -> bool {
     let part = |call: &Called| (call.rank, call.target, call.alone);
     calls.iter().enumerate().filter(|(_, late)| late.late.is_some()).all(|(at, late)| {
@@ -150,7 +152,8 @@ fn of(calls: &[Called], rank: usize, round: usize) -> impl Iterator<Item = (usiz
     calls.iter().enumerate().filter(move |(_, call)| (call.rank, call.round) == (rank, round))
 }
 
-/// A conflict as reports have it. `number` says which of the calls one of a program of the law is.
+/// A conflict as reports have it. `number` returns which of the calls a call of a program of the
+/// law is.
 fn as_found(conflict: &Unfenced, number: impl Fn(Rank, usize) -> usize) -> Found {
     let [a, b] = conflict
         .between
@@ -195,7 +198,7 @@ fn locked(calls: &[Called], ranks: usize) -> BTreeSet<Found> {
     found.iter().map(|conflict| as_found(conflict, |rank, place| numbers[&(rank.index(), place)])).collect()
 }
 
-/// The sources of each target in a round: they access it in any case, and the target itself is one where it is even.
+/// The sources of each target in a round: the ranks that access it.
 fn sources(calls: &[Called], target: usize, round: usize) -> BTreeSet<usize> {
     let some = calls.iter().filter(|call| (call.round, call.target) == (round, target));
     some.map(|call| call.rank).collect()
@@ -321,7 +324,7 @@ fn play_posts(world: &World, calls: &[Called]) -> Result<Errors> {
     Ok(errors)
 }
 
-/// Plays calls, and compares what is reported with what the law says.
+/// Plays calls, and compares what is reported with the law.
 fn play(calls: &[Called], size: usize, transport: TransportKind, check: Check, locks: bool) {
     let meant = if locks { locked(calls, size) } else { posted(calls, size) };
     let what = format!("{size} ranks on {transport:?}, {check}: {calls:#?}");
@@ -351,7 +354,8 @@ fn play(calls: &[Called], size: usize, transport: TransportKind, check: Check, l
     }
 }
 
-/// Plays a program without a conflict, and one with one, for each number other ones: of four ranks, or of as many as the number says.
+/// Plays a program without a conflict, and one with one; each number draws other programs. They
+/// have `size` ranks, or a number that is drawn.
 pub(crate) fn one_planted(number: u64, locks: bool, size: Option<usize>, transports: &[TransportKind]) {
     let mut dice = Random::new((2 << 32) | (number * 2) | u64::from(locks));
     let drawn_size = 2 + dice.below(4);

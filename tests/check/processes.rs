@@ -1,6 +1,8 @@
-//! The same cases and generated programs, where each rank is a process: a sample by default, all with `FENCEPOST_CASES=all`.
+//! The same cases and generated programs, where each rank is a process: a sample by default, all
+//! with `FENCEPOST_CASES=all`.
 //!
-//! The test starts this program once more, which becomes a job of four processes, each of which runs the same test alone.
+//! The test starts this program once more. That becomes a job of four processes, and each runs the
+//! same test alone.
 
 use crate::ends::are_processes;
 #[cfg(target_arch = "x86_64")]

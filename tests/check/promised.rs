@@ -1,4 +1,5 @@
-//! Assertions that are false, and conflicts that a handler lets pass (planner/README.md, 35 and 36).
+//! Assertions that are false, and conflicts that a handler lets pass (planner/README.md, 35 and
+//! 36).
 
 use crate::races::{over, under};
 use fencepost::prelude::*;
@@ -88,7 +89,8 @@ fn nostore_that_is_false_is_refused_from_the_second_time_on() {
     });
 }
 
-/// Two ranks accumulate with one operator into one element of a part, and one reads another: in no order.
+/// Two ranks accumulate with one operator into one element of a part, and one rank reads another
+/// element, in no order.
 #[test]
 fn accumulates_with_one_operator_are_refused_where_the_program_promises_that_epochs_are_disjoint() {
     everywhere(|world| {
@@ -150,7 +152,7 @@ fn conflicts_that_a_handler_lets_pass_are_told_and_mean_what_they_do_unchecked()
     });
 }
 
-/// The target hears of them from nobody else: its other ranks are trusted where they compared what they called.
+/// Nobody else notifies the target of them: it trusts ranks that have compared their own calls.
 #[test]
 fn conflicts_that_a_sole_origin_lets_pass_are_found_at_the_fence_also_after_one_that_it_does_not() {
     for refuses in [false, true] {

@@ -1,4 +1,4 @@
-//! What is said of a conflict, and where.
+//! The text of a conflict's report, and where it appears.
 
 use fencepost::prelude::*;
 use fencepost::{Check, ranks};
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-/// The messages of three ranks: 0 and 1 put to 1, and 2 does nothing. And the line before the first put.
+/// The messages of three ranks: 0 and 1 put to 1, and 2 does nothing. Also returns the line before
+/// the first put.
 fn messages(check: Check, report: Option<&Path>) -> (Vec<(ErrorClass, String)>, u32) {
     let world = ranks(3).check(check);
     let world = match report {
@@ -80,7 +81,7 @@ fn pairs_of_the_same_lines_are_told_once_with_their_number() {
         assert_eq!(text.matches("of window 0 on rank 0").count(), 1, "{text}");
         assert!(text.starts_with("15 pairs of operations of this epoch conflict"), "{text}");
         assert!(text.contains("elements 0..57 of window 0 on rank 0, 15 times:"), "{text}");
-        // More than twenty are not told.
+        // No more than twenty are reported.
         for at in 0..70 {
             u.put([1]).to(0, at)?;
         }
@@ -91,7 +92,7 @@ fn pairs_of_the_same_lines_are_told_once_with_their_number() {
     run.expect("no panic");
 }
 
-/// The rank of a conflict that had another error before it says that one.
+/// A rank that is part of a conflict and had another error before it reports that error.
 #[test]
 fn a_rank_that_failed_before_returns_its_own_error() {
     let run = ranks(3).check(Check::Conflicts).run(|world| {

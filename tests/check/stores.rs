@@ -1,4 +1,5 @@
-//! Stores of a rank into its part in an epoch in which others access it, which MPI does not define (planner/README.md, 37).
+//! Stores of a rank into its part in an epoch in which others access it, which MPI does not define
+//! (planner/README.md, 37).
 
 use crate::ends::{End, ends_of};
 use crate::generated::{BEFORE, Called, Found, LEN, LINES, MOST};
@@ -11,14 +12,15 @@ use fencepost_tests_support::cases::cases;
 use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::transports::transports;
 
-/// What two ranks do between two fences: stores of rank 1 into its part, and operations of rank 0 on it.
+/// What two ranks do between two fences: stores of rank 1 into its part, and operations of rank 0
+/// on that part.
 type Between = fn(&World, &mut Window<u64>) -> Result<()>;
 
 /// Makes a window, or lets the program have it again, by a call in the line that it returns.
 type Handed = fn(&World) -> Result<(Window<u64>, u32)>;
 
-/// Runs `between` after a call has handed each rank the window, and before a fence that is followed by another one. Returns how
-/// each rank's fence ended.
+/// Runs `between` after a call has handed each rank the window, and before a fence that is followed
+/// by another one. Returns how each rank's fence ended.
 fn ends(transport: &TransportKind, check: Check, handed: Handed, between: Between) -> Vec<End> {
     let ends = ends_of(ranks(4).transport(transport.clone()).check(check), transport, |world| {
         let (mut u, _) = handed(world)?;
@@ -30,8 +32,9 @@ fn ends(transport: &TransportKind, check: Check, handed: Handed, between: Betwee
     ends.expect("the world goes on")
 }
 
-/// Asserts that ranks 0 and 1 are in a conflict of a store and an operation that `does` this, and that the others learn of it.
-/// The line is that of the call which has handed the window to the program.
+/// Asserts that ranks 0 and 1 are in a conflict of a store and an operation that `does` this, and
+/// that the others are notified of it. `line` is that of the call which handed the window to the
+/// program.
 fn assert_told(told: &[End], line: u32, does: &str, what: &str) {
     let classes: Vec<_> = told.iter().map(|end| end.as_ref().err().map(|(class, _)| *class)).collect();
     let (part, other) = (Some(ErrorClass::RmaConflict), Some(ErrorClass::RmaSync));
@@ -148,7 +151,8 @@ const SILENT: [(&str, Between); 5] = [
     }),
 ];
 
-/// What gives a program a window, or gives it back: what is stored afterwards is found, and what was stored before is not.
+/// Calls that give a program a window, or give it back. A store after the call is found, and one
+/// before it is not.
 const HANDED: [(&str, Handed); 8] = [
     ("a window that was made", |world| Ok((world.window::<u64>(16)?, line!()))),
     ("a window of a vector", |world| Ok((world.window_from(vec![5; 16])?, line!()))),
@@ -212,7 +216,8 @@ fn puts(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// What rank 1 does to the section of an operation of its own after the call, and how the operation accesses the section.
+/// What rank 1 does to the section of an operation of its own after the call, and how the operation
+/// accesses the section.
 const OWN: [(&str, Between); 6] = [
     ("the source of a put: element 3: read by rank 1", |world, u| {
         if world.rank() == 1 {
@@ -465,7 +470,7 @@ fn stores_fences_and_puts(u: &mut Window<u64>) -> Result<()> {
 enum Learns {
     FromRun,
     InBarrier,
-    /// There is none.
+    /// There is no conflict.
     Never,
 }
 
@@ -713,7 +718,8 @@ fn what_is_told_of_stores_is_what_the_reference_says() {
     assert!(some > 50 && none > 50, "{some} epochs with stores that are told, {none} without");
 }
 
-/// Rank 1 lends half of its window, stores into the other half while it is posted, or after it waited, and rank 0 does this.
+/// Rank 1 lends half of its window. It stores into the other half while the window is posted, or
+/// after it waited, and rank 0 does this.
 fn exposed(
     transport: &TransportKind,
     check: Check,

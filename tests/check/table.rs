@@ -1,4 +1,5 @@
-//! The table of all cases: what becomes of each, with the lines that are named, and by which way of checking.
+//! The table of all cases: what becomes of each, with the lines that are named, and by which way of
+//! checking.
 
 use crate::{buffers, cases, races};
 use fencepost::TransportKind;
@@ -13,7 +14,7 @@ pub(crate) fn row(case: &str, becomes: &str, mode: &str) -> String {
 /// Runs all cases of conflicts on these transports; returns their table.
 ///
 /// # Panics
-/// Panics where one becomes something else than is said of it.
+/// Panics if a case has another result than its entry.
 pub(crate) fn judged(transports: &[TransportKind]) -> String {
     races::judged(transports) + &cases::judged(transports)
 }
@@ -21,7 +22,8 @@ pub(crate) fn judged(transports: &[TransportKind]) -> String {
 #[test]
 #[expect(clippy::print_stdout, reason = "the table is part of the result")]
 fn each_case_becomes_what_is_said_of_it_on_every_transport() {
-    // Local, shared memory, TCP, mixed hosts, and as many simulated links as bring each case to 100 runs.
+    // Local, shared memory, TCP, mixed hosts, and enough simulated links to bring each case to 100
+    // runs.
     let transports = transports(0..number_of(3, 96));
     println!("{}{}", judged(&transports), buffers::judged());
 }

@@ -1,5 +1,5 @@
-//! Each kind of report, as it is printed: a part of the docs. `FENCEPOST_BLESS=1 cargo test --test check told` writes it
-//! again.
+//! Each kind of report, as it is printed: a part of the docs.
+//! `FENCEPOST_BLESS=1 cargo test --test check told` writes it again.
 
 use fencepost::prelude::*;
 use fencepost::{Assertions, Check, ranks};
@@ -8,7 +8,7 @@ use fencepost_tests_worlds::ends::ends;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// A report: what it is about, the name of the program that is told it, the program, and how it is checked. Rank 0 prints it.
+/// What a report is about, the name of its program, the program, and its check. Rank 0 prints it.
 type Report = (&'static str, &'static str, fn(&World) -> Result<()>, Check);
 
 const REPORTS: [Report; 5] = [
@@ -94,7 +94,7 @@ fn source(name: &str) -> String {
     all.join("\n") + "\n}"
 }
 
-/// The report, as rank 0 is told it.
+/// The report that rank 0 gets.
 fn told(program: fn(&World) -> Result<()>, check: Check) -> String {
     let world = ranks(2).check(check).stall(Some(Duration::ZERO)).end_deadlocks(true).on_stall(|_| ());
     let ends = ends(&world, &[], program);

@@ -27,7 +27,8 @@ pub(crate) fn silent(program: impl Fn(&World) -> Result<()> + Sync) {
     everywhere(program, |what, ends| assert!(ends.iter().all(End::is_ok), "{what}"));
 }
 
-/// A conflict is found in these two lines, which these ranks are part of, and the others learn of it.
+/// A conflict is found in these two lines. `part` marks the ranks that are part of it; the others
+/// are notified of it.
 fn found(lines: [u32; 2], part: [bool; 4], program: impl Fn(&World) -> Result<()> + Sync) {
     everywhere(program, |what, ends| {
         for (end, part) in ends.iter().zip(part) {

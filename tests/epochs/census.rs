@@ -1,4 +1,5 @@
-//! How ranks learn who is in a fence: the messages that it takes, and that nothing else depends on it.
+//! How ranks find out who is in a fence: the messages that it takes, and that nothing else depends
+//! on it.
 
 use fencepost::prelude::*;
 use fencepost::{Census, Machine, Mode, Op, Ranks, TransportKind, ranks};
@@ -37,7 +38,7 @@ fn an_empty_fence_takes_a_message_of_each_rank_in_each_round() -> Result<()> {
     Ok(())
 }
 
-/// Short frames ride in the messages of the census.
+/// Short frames are piggybacked on the messages of the census.
 #[test]
 fn a_ring_takes_one_message_more_only_where_it_is_long() -> Result<()> {
     for size in [16, 64] {
@@ -96,7 +97,8 @@ fn messages_grow_with_the_logarithm_of_the_ranks_and_are_printed() -> Result<()>
     Ok(())
 }
 
-/// The frames that a fence sends last are short here, and must not overtake, by other ranks, those that left before them.
+/// The frames that a fence sends last are short here. They travel by other ranks, and must not
+/// overtake frames that left before them.
 #[test]
 fn what_left_early_is_not_overtaken_by_what_rides() -> Result<()> {
     for transport in (0..30).map(sim).chain([TransportKind::TcpThreads]) {
@@ -139,7 +141,8 @@ fn short_frames_ride_from_several_windows_gets_and_long_ones_among_them() -> Res
                     w.fill(-(me as i32));
                     world.barrier()?;
                     for to in 0..size {
-                        // To some ranks a frame that is too long to ride, and to all one that is not.
+                        // To some ranks a frame that is too long to be piggybacked, and to all one
+                        // that is not.
                         let elements = if (me + to) % 3 == 0 { 200 } else { 1 };
                         u.put(vec![(epoch * me) as u64; elements]).to(to, 200 * me)?;
                         v.accumulate([epoch as i32], Op::Sum).to(to, me)?;
@@ -163,8 +166,9 @@ fn reduced(size: usize, transport: TransportKind) -> Ranks {
     ranks(size).transport(transport).census(Census::Reduced)
 }
 
-/// What each rank sends in a reduced census of ranks that each stand by themselves: a message in each round, and those beyond
-/// a power of two one before the rounds, to a rank that tells it one after them.
+/// What each rank sends in a reduced census in which each rank takes part for itself: a message in
+/// each round. A rank beyond the largest power of two sends one before the rounds instead, and its
+/// receiver sends it one after them.
 fn halvings(rank: usize, size: usize) -> u64 {
     let within = 1 << size.ilog2();
     if rank >= within { 1 } else { u64::from(size.ilog2()) + u64::from(rank + within < size) }
@@ -194,7 +198,7 @@ fn a_reduced_census_takes_a_message_of_each_rank_in_each_round_and_a_note_for_ea
         })?;
         for (rank, (empty, ring, all)) in counts.into_iter().enumerate() {
             let rounds = halvings(rank, size);
-            // The note has the element, or says where it is.
+            // The note has the element, or the place where the element is.
             let each = if memory || size - 1 <= 37 { 1 } else { 2 };
             assert_eq!(empty, [(rounds, 0); 2], "rank {rank} of {size}");
             assert_eq!(ring, (rounds + each, 0), "rank {rank} of {size}");
@@ -226,7 +230,7 @@ fn the_messages_of_a_reduced_census_are_as_long_whatever_there_is_to_say() -> Re
             Ok([bytes(0)?, bytes(7)?, bytes(15)?])
         })
     };
-    // What goes to each target besides counts: a note, and the frame of its operations.
+    // What goes to each target in addition to counts: a note, and the frame of its operations.
     for [none, some, all] in bytes(Census::Reduced)? {
         assert_eq!((all - none) * 7, (some - none) * 15, "{none}, {some}, {all}");
     }
@@ -266,8 +270,8 @@ fn ranks_that_have_something_for_most_others_take_the_reduced_census_in_the_next
     Ok(())
 }
 
-/// One rank speaks for its host: it sends a message in each round of the hosts, and one to each rank that it speaks for, which
-/// sends it one.
+/// One rank of each host takes part in the rounds of the hosts, and sends a message in each. It
+/// also sends one to each other rank of its host, which sends it one.
 #[test]
 fn where_some_share_memory_the_rounds_are_of_hosts() -> Result<()> {
     for hosts in
@@ -297,7 +301,8 @@ fn where_some_share_memory_the_rounds_are_of_hosts() -> Result<()> {
             let others = hosts.iter().filter(|&&host| host == hosts[rank]).count() as u64 - 1;
             let expected = if leads { rounds(leaders) + others } else { 1 };
             assert_eq!(empty, [(expected, 0); 2], "rank {rank} of {hosts:?}");
-            // The element rides: in a notification where memory is reached, else in the census.
+            // The element is piggybacked: on a notification where memory is reached, else on the
+            // census.
             assert_eq!(ring, (expected, 0), "rank {rank} of {hosts:?}");
         }
     }
@@ -408,7 +413,8 @@ fn hand_over(u: &mut Window<u64>, to: usize) -> Result<()> {
     Ok(())
 }
 
-/// Rank 3 waits in a prepared superstep for rank 0, which is in a barrier of which it sends rank 3 nothing.
+/// Rank 3 waits in a prepared superstep for rank 0, which is in a barrier, and sends rank 3 nothing
+/// there.
 #[test]
 fn a_rank_that_waits_elsewhere_for_one_that_does_not_send_it_anything_is_told() {
     for transport in transports([5]) {
@@ -433,7 +439,7 @@ fn a_rank_that_waits_elsewhere_for_one_that_does_not_send_it_anything_is_told() 
     }
 }
 
-/// One of eight ranks is in another call: all are told, and the world goes on.
+/// One of eight ranks is in another call: all ranks get an error, and the world goes on.
 #[test]
 fn one_rank_of_many_in_another_call_is_named_by_all() -> Result<()> {
     for transport in transports([6]) {

@@ -113,7 +113,8 @@ fn a_block_that_is_not_of_its_rank_or_its_storage_is_refused() -> Result<()> {
                     world.barrier()?; // the world goes on
                     Ok((error.class(), error.message().to_owned()))
                 })?;
-                // Arrays that are cut differently are told to all ranks; other mistakes to who has made them.
+                // Arrays that are cut differently are an error on all ranks; other mistakes only on
+                // the rank that made them.
                 let is_told = |(found, text): &(ErrorClass, String)| *found == class && text.contains(words);
                 assert!(errors.iter().any(is_told), "{words}: {errors:?}");
                 let all = class != ErrorClass::RmaSync || errors.iter().all(is_told);
@@ -349,7 +350,7 @@ fn against_loops<T: Number>(world: &World, len: usize, roots: &[usize]) -> Resul
         "{}",
         what("allgather")
     );
-    // Rank a sends rank b elements, as many as rank a + 2 b says.
+    // Rank a sends rank b the elements of rank a + 2 b.
     let lists: Vec<Vec<T>> = (0..size).map(|to| given(me + 2 * to, len)).collect();
     let expected: Vec<T> = (0..size).flat_map(|from| given(from + 2 * me, len)).collect();
     world.all_to_all_into(&lists.concat(), &mut all)?;
@@ -488,7 +489,8 @@ fn the_lengths_that_are_tested_take_every_way() {
                 in_blocks,
                 "{operation:?} in blocks"
             );
-            // Those of which lists of equal lengths, and arrays that are too long to be shown, make plans.
+            // Lists of equal lengths, and arrays that are too long to be shown, make plans of these
+            // algorithms.
             let algorithm = |&(ranks, len): &(u32, usize)| {
                 what(ranks, len).algorithm(&Default::default(), share, Census::Direct)
             };
@@ -568,7 +570,8 @@ fn a_long_list_among_short_ones_goes_in_pieces() -> Result<()> {
     })
 }
 
-/// Windows of the world's own grow and are shared by all collectives of a type; plans are kept, given up, and made again.
+/// The world's own windows grow, and all collectives of a type share them. Plans are kept, given
+/// up, and made again.
 #[test]
 fn more_different_calls_than_are_kept_go_round_twice() -> Result<()> {
     for (transport, census) in sampled(2) {
@@ -606,7 +609,8 @@ fn a_collective_leaves_pending_operations_pending() -> Result<()> {
 
 type Collective = (&'static str, fn(&World, usize) -> Result<()>);
 
-/// Collectives that differ in one thing from one another; each checks that a call that fails leaves its elements alone.
+/// Collectives that each differ from the others in one thing. Each checks that a call that fails
+/// leaves its elements alone.
 const DIFFERENT: [Collective; 12] = {
     fn in_place(elements: usize, call: impl FnOnce(&mut [u32]) -> Result<()>) -> Result<()> {
         let mut mine = vec![3; elements];
@@ -656,7 +660,8 @@ fn ranks_in_different_collectives_all_learn_it_at_the_call_and_the_world_goes_on
     Ok(())
 }
 
-/// What one tells in its notification is not taken for a record of the window that the other fences.
+/// The notification of the rank in the collective is not taken for a record of the window that the
+/// others fence.
 #[test]
 fn a_rank_in_a_short_collective_and_one_in_a_fence_learn_it_at_the_call() -> Result<()> {
     for (transport, census) in each() {
@@ -731,8 +736,8 @@ fn a_rank_that_leaves_is_named_by_all_who_wait_for_it() -> Result<()> {
     Ok(())
 }
 
-/// A rank that leaves as soon as it has a window may be seen to have left by one rank that waits for the others' parts, and
-/// not by another, which has them all.
+/// If a rank leaves as soon as it has a window, one rank may see that it has left while it waits
+/// for the parts of the others. Another rank may not see it, because it has all parts.
 #[test]
 fn ranks_make_a_window_or_are_told_who_has_left() {
     for (transport, census) in each() {
@@ -750,8 +755,8 @@ fn ranks_make_a_window_or_are_told_who_has_left() {
     }
 }
 
-/// Rank 1 is cut off at every event there is: all others end with what they should have, or with an error that is not
-/// theirs and elements as they were.
+/// Rank 1 is cut off at every possible event. All others end with the right elements, or with an
+/// error that is not theirs and elements as they were.
 #[test]
 fn a_rank_that_is_cut_off_half_way_leaves_no_rank_hanging_and_no_wrong_elements() {
     for len in [2, 3000] {

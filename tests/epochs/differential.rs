@@ -1,15 +1,18 @@
-//! Random programs, each on every transport, prepared in every mode, replayed and dynamic in every mode, equal to the reference
-//! interpreter bit for bit.
+//! Random programs, each on every transport, prepared in every mode, replayed and dynamic in every
+//! mode, equal to the reference interpreter bit for bit.
 //!
-//! A program is drawn as raw numbers that are read modulo what is possible, so that every shrunk program is a program:
-//! a failure prints the smallest one that still fails. Each of its epochs is run twice in a row with other values: the
-//! second is a replay of the first. Of a prepared epoch some ranks run each half by itself, and try what they keep in between.
-//! Some are prepared with posts and starts, and ranks that have nothing to exchange in one may leave it out.
+//! A program is drawn as raw numbers that are read modulo what is possible, so every shrunk program
+//! is a program: a failure prints the smallest one that still fails. Each of its epochs is run
+//! twice in a row with other values: the second is a replay of the first. Some ranks run each half
+//! of a prepared epoch by itself, and try what they keep in between. Some epochs are prepared with
+//! posts and starts, and ranks that have nothing to exchange in such an epoch may leave it out.
 //!
-//! Every program runs on `local`, `shm` and `sim`, and an eighth of them each on TCP, on several hosts, and on both over a
-//! stand-in for MPI. The seed deals out the ranks to hosts: as many in a row on each, uneven, or mixed up.
-//! `FENCEPOST_TEST_TRANSPORTS=all` runs every program on all, and `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` on those;
-//! `FENCEPOST_CASES` says how many programs, 2,600 where it is `all`.
+//! Every program runs on `local`, `shm` and `sim`. An eighth of them also runs on TCP, another
+//! eighth on several hosts, and an eighth each on these two over a stand-in for MPI. The seed deals
+//! out the ranks to hosts: equally many in a row on each, uneven, or mixed up.
+//! `FENCEPOST_TEST_TRANSPORTS=all` runs every program on all, and
+//! `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` on those two. `FENCEPOST_CASES` is the number of programs;
+//! `all` stands for 2,600.
 
 use fencepost::transport::SimConfig;
 use fencepost::{Census, Datatype, Machine, Mode, Options, Placement, TransportKind};
@@ -23,7 +26,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The variants in which to play `program` on one transport: dynamic and prepared in every mode, and some epochs of each kind.
+/// The variants in which to play `program` on one transport: dynamic and prepared in every mode,
+/// and some epochs of each kind.
 fn variants(
     program: &Program,
     placements: [Placement; 2],
@@ -264,7 +268,8 @@ fn magnified(mut program: Program, times: usize) -> Program {
     program
 }
 
-/// Payloads of many packets, some of them of one run of a window, which are sent from, or read to, where they stay.
+/// Payloads of many packets. Some are one run of a window, and are sent from there, or read to
+/// there.
 #[test]
 fn programs_of_long_runs_do_by_messages_what_the_reference_does() {
     const TIMES: usize = 2048; // an element of eight bytes becomes 16 KiB

@@ -1,13 +1,14 @@
 //! Every program of a small space, run and compared with the reference interpreter bit for bit.
 //!
-//! A *space* fixes the ranks, the windows and an alphabet of operations for each rank. Its programs are all ways to
-//! give the ranks up to a number of operations together, each rank a list of its own: two programs differ in the length
-//! of a list or in a letter at one place, and the letters of an alphabet differ (which is asserted), so no program
-//! comes twice.
+//! A *space* fixes the ranks, the windows and an alphabet of operations for each rank. Its programs
+//! are all ways to give each rank a list of operations, with at most a number of operations
+//! together. Two programs differ in the length of a list or in a letter at one place, and the
+//! letters of an alphabet differ (which is asserted), so no program comes twice.
 //!
-//! One world runs a whole space, an epoch for each program: so each epoch also follows one with other neighbours, windows
-//! and kinds. Every rank walks the same enumeration, stores the first values, issues its own operations, fences, and
-//! compares what it then has with what the reference leaves there.
+//! One world runs a whole space, an epoch for each program. So each epoch also follows one with
+//! other neighbours, windows and kinds. Every rank walks the same enumeration, stores the first
+//! values, issues its own operations, fences, and compares what it then has with what the reference
+//! leaves there.
 
 #![expect(clippy::print_stdout, reason = "the number of programs is part of the result")]
 
@@ -58,7 +59,8 @@ impl Space {
                 let mut program: Vec<Vec<usize>> = lengths.iter().map(|&length| vec![0; length]).collect();
                 loop {
                     visit(&program);
-                    // Count on: the first letter that is not its alphabet's last goes up, those before it begin again.
+                    // Counts on: increments the first letter that is not the last of its alphabet,
+                    // and resets those before it.
                     let next = program
                         .iter_mut()
                         .enumerate()

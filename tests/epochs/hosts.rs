@@ -1,12 +1,14 @@
-//! Worlds whose ranks are on several hosts: those of one reach each other's memory, and exchange messages with the others.
-//! Parts that are split off have any of them, in any order, and each does what a world does.
+//! Worlds whose ranks are on several hosts: the ranks of a host reach each other's memory, and
+//! exchange messages with the others. Parts that are split off have any ranks, in any order, and
+//! each does what a world does.
 
 use fencepost::{
     ErrorClass, Machine, Mode, Op, Options, Placement, Result, TransportKind, Window, World, ranks, superstep,
 };
 use fencepost_tests_support::random::Random;
 
-/// The host of each rank: even, uneven, one rank on some, all on one, each on its own, and mixed up.
+/// The host of each rank: even, uneven, one rank on some, all on one, each on its own, and mixed
+/// up.
 const LAYOUTS: [&[u32]; 9] = [
     &[0, 0, 1, 1],
     &[0, 1, 1, 1],
@@ -29,7 +31,8 @@ fn around(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// The placement of a world, and of its parts, is that of its ranks' hosts; a plan that is compiled for it can be loaded.
+/// The placement of a world, and of its parts, is that of its ranks' hosts. A plan that is compiled
+/// for it can be loaded.
 #[test]
 fn a_world_says_which_of_its_ranks_share_memory() -> Result<()> {
     let worlds = [
@@ -143,7 +146,7 @@ fn parts_of_any_ranks_in_any_order_are_worlds() -> Result<()> {
     Ok(())
 }
 
-/// Which of these ranks leaves its part early, and what the others are told.
+/// Which of these ranks leaves its part early, and which error the others get.
 #[test]
 fn a_rank_that_leaves_a_part_is_named_by_its_rank_there_and_the_whole_goes_on() -> Result<()> {
     for layout in LAYOUTS {
@@ -171,7 +174,8 @@ fn a_rank_that_leaves_a_part_is_named_by_its_rank_there_and_the_whole_goes_on() 
     Ok(())
 }
 
-/// A plan that takes ranks of two hosts to share memory is compiled again when it is loaded, and says so.
+/// A plan that takes ranks of two hosts to share memory is compiled again when it is loaded, and
+/// reports it.
 #[test]
 fn a_plan_for_other_hosts_is_compiled_again_and_has_the_same_result() -> Result<()> {
     let path = std::env::temp_dir().join(format!("fencepost-hosts-{}.plan", std::process::id()));

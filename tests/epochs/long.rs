@@ -1,5 +1,5 @@
-//! Elements so long that they travel in frames of their own where memory is not reached: from where they are, and applied from
-//! where they came to.
+//! Elements so long that they travel in frames of their own where memory is not reached. They are
+//! sent from where they are, and applied from where they arrived.
 
 use fencepost::prelude::*;
 use fencepost::{Census, ErrorClass, Op, TransportKind, ranks};

@@ -1,4 +1,5 @@
-//! Epochs: what they leave, on every transport and in every mode, how they are explained, and what decides how they travel.
+//! Epochs: what they leave, on every transport and in every mode, how they are explained, and what
+//! decides how they travel.
 
 mod census;
 mod collectives;

@@ -1,4 +1,5 @@
-//! Epochs in relaxed order: each element takes each of its operations exactly once, in some order, and nothing else.
+//! Epochs in relaxed order: each element takes each of its operations exactly once, in some order,
+//! and nothing else.
 
 use fencepost::transport::SimConfig;
 use fencepost::{
@@ -14,8 +15,8 @@ use fencepost_tests_worlds::transports::transports;
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// Whether the reference allows what was found in a run of this `name`. A program with more orders than the reference tries is rejected:
-/// it is not judged, and another one is drawn.
+/// Whether the reference allows what was found in a run of this `name`. A program with more orders
+/// than the reference tries is rejected: it is not judged, and another one is drawn.
 fn allowed(program: &Program, found: &Outcome, name: &str) -> std::result::Result<(), TestCaseError> {
     let before = program.first();
     let after = reference::World {
@@ -159,12 +160,14 @@ fn a_relaxed_plan_is_refused_where_order_is_kept_and_taken_where_it_is_not() -> 
             world.set_order(Order::Relaxed);
             let mut loaded = pour::load(world, &path)?;
             poured(&mut u, |u| loaded.replay(u))?;
-            // A prepared superstep keeps the order that it was prepared for, whatever the world does afterwards.
+            // A prepared superstep keeps the order that it was prepared for, whatever the world
+            // does afterwards.
             world.set_order(Order::Canonical);
             poured(&mut u, |u| loaded.replay(u))?;
             world.barrier()
         })?;
-        // The other way round nothing speaks against it: canonical order is one of those allowed.
+        // The other way round is accepted: canonical order is one of those that relaxed order
+        // allows.
         compiled.save(&path)?;
         world.run(|world| {
             world.set_order(Order::Relaxed);

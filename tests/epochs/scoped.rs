@@ -1,11 +1,12 @@
-//! Scoped epochs: gets land in the elements of a borrowed buffer that a datatype names, and in no others.
+//! Scoped epochs: gets land in the elements of a borrowed buffer that a datatype names, and in no
+//! others.
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, ranks};
 use fencepost_tests_worlds::transports::transports;
 
-/// Parts of a buffer of 17 elements, of four elements each: a column, two dimensions with steps down, a list that names one
-/// element twice, and a run.
+/// Parts of a buffer of 17 elements, of four elements each: a column, two dimensions with steps
+/// down, a list that names one element twice, and a run.
 fn parts() -> [Datatype; 4] {
     [
         Datatype::nest(1, &[(4, 3)], 1).unwrap(),

@@ -1,5 +1,5 @@
-//! What the modes do in epochs that are not compiled, between ranks that only exchange messages: what leaves when, and
-//! that nothing but the traffic shows it.
+//! What the modes do in epochs that are not compiled, between ranks that only exchange messages:
+//! what leaves when, and that nothing but the traffic shows it.
 
 use fencepost::transport::SimConfig;
 use fencepost::{
@@ -11,7 +11,8 @@ fn apart(size: usize, mode: Mode) -> Ranks {
     ranks(size).transport(TransportKind::Sim(SimConfig { seed: 7, ..SimConfig::default() })).mode(mode)
 }
 
-/// Three ranks that reach each other's memory: as threads, as processes do, and two of them at a time.
+/// Three ranks that reach each other's memory: as threads, as processes do, and two of them at a
+/// time.
 fn together(mode: Mode) -> [Ranks; 3] {
     [TransportKind::Local, TransportKind::ShmThreads, TransportKind::MixedThreads(vec![0, 1, 0])]
         .map(|transport| ranks(3).transport(transport).mode(mode))
@@ -61,7 +62,8 @@ fn pipelined_operations_leave_by_the_chunk_and_aggregated_ones_at_the_fence() ->
     Ok(())
 }
 
-/// What differs each time leaves in pieces once that is known; what is the same again is replayed whole.
+/// Operations that differ each time leave in pieces once that is known; the same operations again
+/// are replayed whole.
 #[test]
 fn auto_chooses_by_what_followed_the_same_line_before() -> Result<()> {
     for changes in [true, false] {
@@ -84,7 +86,8 @@ fn auto_chooses_by_what_followed_the_same_line_before() -> Result<()> {
             Ok(early)
         })?;
         for early in early {
-            // The second epoch is the first that began at this fence, and the fourth can know of two before it.
+            // The second epoch is the first that began at this fence, and the fourth can know of
+            // two before it.
             assert_eq!(early[..3], [0, 0, 0], "{early:?}");
             assert_eq!((early[3] > 1, early[4] > 1), (changes, changes), "{early:?}");
         }
@@ -175,7 +178,8 @@ fn an_epoch_that_fails_or_is_given_up_leaves_nothing_behind() -> Result<()> {
             assert!(failed.is_err());
             u.fence()?;
             assert_eq!(u[..], [0, 0]);
-            // Ranks fence different windows: what each fenced is given up, and what it did not fence is not.
+            // Ranks fence different windows. The operations of the window that a rank fenced are
+            // given up, those of the other window are not.
             u.put([1]).to(next, 0)?;
             v.put([2]).to(next, 0)?;
             let error = if world.rank() == bad { u.fence() } else { v.fence() }.expect_err("ranks differ");
@@ -190,7 +194,8 @@ fn an_epoch_that_fails_or_is_given_up_leaves_nothing_behind() -> Result<()> {
     })
 }
 
-/// Ranks leave a failed fence one after another: what the first of them send then is the next epoch's.
+/// Ranks leave a failed fence one after another. What the first of them send then belongs to the
+/// next epoch.
 #[test]
 fn operations_that_leave_after_a_failed_fence_are_not_dropped_with_it() -> Result<()> {
     for seed in 0..20 {
@@ -302,7 +307,8 @@ fn without_planning_each_operation_of_a_prepared_superstep_is_a_frame_of_its_own
     Ok(())
 }
 
-/// Each rank changes its window as soon as it has left the fence: a reader that were still at it would see that.
+/// Each rank changes its window as soon as it has left the fence. A reader that was still at it
+/// would see that.
 #[test]
 fn lent_sections_are_read_before_their_owner_leaves() -> Result<()> {
     const N: usize = 1 << 17;
@@ -352,8 +358,9 @@ fn ranks_that_trade_places_in_place_read_before_they_write() -> Result<()> {
     Ok(())
 }
 
-/// Sections that are lent and values that are copied come in the order of the calls, whatever writes the memory that others read: a
-/// value that rides in a notification, records, operations that are described, another section.
+/// Sections that are lent and values that are copied are applied in the order of the calls,
+/// whatever writes the memory that others read: a value that is piggybacked on a notification,
+/// records, operations that are described, another section.
 #[test]
 fn what_is_lent_and_what_is_copied_keep_their_order_and_the_values_before_the_fence() -> Result<()> {
     const N: usize = 6;
@@ -409,8 +416,9 @@ fn what_is_lent_and_what_is_copied_keep_their_order_and_the_values_before_the_fe
     Ok(())
 }
 
-/// Values that are too many for a frame lie where they were copied at the call until they are applied: in several windows, among other
-/// operations, the same again and not, and after a fence that failed.
+/// Values that are too many for a frame stay where the call has copied them until they are applied:
+/// in several windows, among other operations, the same again and not, and after a fence that
+/// failed.
 #[test]
 fn many_values_are_read_where_the_call_has_copied_them() -> Result<()> {
     const N: usize = 1000;
@@ -455,8 +463,8 @@ fn many_values_are_read_where_the_call_has_copied_them() -> Result<()> {
     Ok(())
 }
 
-/// Not a test of its own: runs with the environment that the test below sets. In whatever environment: the next test
-/// runs it in several.
+/// Not a test of its own: the test below runs it with the environment that it sets, and the next
+/// one in several environments.
 #[test]
 #[expect(clippy::print_stdout, reason = "the next test reads it")]
 fn in_an_environment() {
@@ -490,7 +498,7 @@ fn run_reads_its_environment_strictly() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     assert!(said("on").contains("frames [101, 101]"), "{}", said("on"));
-    // The last one says how many there were.
+    // The last one prints how many there were.
     assert!(said("off").contains("frames [304, 304]"), "{}", said("off"));
     for other in ["OFF", "", "0"] {
         let said = said(other);
@@ -516,7 +524,8 @@ fn every_variable_is_understood_or_refused_by_its_name() {
     }
 }
 
-/// What is staged for gets of single elements is of one epoch: the next may have gets that are copied straight.
+/// What is staged for gets of single elements is of one epoch: the next epoch may have gets that
+/// are copied directly.
 #[test]
 fn gets_of_single_elements_leave_nothing_to_the_epoch_after_them() -> Result<()> {
     ranks(2).run(|world| {

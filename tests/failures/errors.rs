@@ -1,4 +1,5 @@
-//! Bad input and ranks that leave: each a clear error with MPI's class, nothing lost, nothing hung, and no timeout anywhere.
+//! Bad input and ranks that leave: each a clear error with MPI's class, nothing lost, nothing hung,
+//! and no timeout anywhere.
 
 use fencepost::transport::{Fault, FaultKind, SimConfig};
 use fencepost::{
@@ -206,8 +207,8 @@ fn a_rank_that_leaves_is_named_by_every_other_ranks_fence() {
     }
 }
 
-/// Both ranks' epochs fail, and one rank is lost while they tell each other why: the other keeps its own error, and its
-/// world has ended.
+/// Both ranks' epochs fail, and one rank is lost while they exchange the reasons. The other rank
+/// keeps its own error, and its world has ended.
 #[test]
 fn a_rank_that_is_lost_while_ranks_explain_themselves_ends_the_world() {
     for kind in [FaultKind::Drop, FaultKind::HalfOpen, FaultKind::Crash] {
@@ -242,7 +243,8 @@ fn a_rank_that_is_lost_while_ranks_explain_themselves_ends_the_world() {
     }
 }
 
-/// A world that ended in a call on no window: its windows take nothing more, by whichever way an operation goes.
+/// The world ends in a call that is on no window. Its windows then accept nothing more, whichever
+/// way an operation goes.
 #[test]
 fn nothing_is_collected_once_the_world_has_ended_in_a_barrier_or_a_collective() {
     for world in worlds(2) {
@@ -519,7 +521,8 @@ fn a_false_noprecede_on_a_rank_that_then_leaves_is_rma_sync_for_the_others() {
     }
 }
 
-/// Whatever keeps one rank from a prepared superstep ends the world for all, who may be in it already.
+/// Whatever keeps one rank from a prepared superstep ends the world for all ranks. Some of them may
+/// be in the superstep already.
 #[test]
 fn a_rank_that_fails_before_or_in_a_prepared_superstep_ends_the_world_for_all() {
     type Act = fn(&World, &mut Window<u32>) -> Result<()>;
@@ -604,7 +607,8 @@ fn no_size_of_a_window_is_too_large_to_be_refused() -> Result<()> {
     Ok(())
 }
 
-/// A rank that forgets a part of its world leaves it when its program ends, and so do those who keep one in a cycle.
+/// A rank that forgets a part of its world leaves it when its program ends. So does a rank that
+/// keeps one in a cycle.
 #[test]
 fn a_part_that_a_rank_has_forgotten_is_left_when_its_program_ends() {
     // Of a wait that does not end nothing else would be seen.

@@ -1,9 +1,11 @@
-//! Every fault that can happen to any one item on its way: a fixed program of dynamic, replayed and prepared epochs is
-//! run with every kind of fault at every point at which a rank says something to another, from several seeds.
+//! Every fault that can happen to any one item on its way: a fixed program of dynamic, replayed and
+//! prepared epochs is run with every kind of fault at every point at which a rank sends something
+//! to another, from several seeds.
 //!
-//! Whatever happens: no rank waits forever; an epoch that succeeds has left what it should; one that ends in an error
-//! names a rank, and has left windows as they were, or says that they are mixed, and then each element is old or new.
-//! Nothing here depends on time: a rank is given up after a number of looks.
+//! Whatever happens, no rank waits forever. An epoch that succeeds has left what it should. One
+//! that ends in an error names a rank, and has left windows as they were, or reports that they are
+//! mixed; then each element is old or new. Nothing here depends on time: a rank is given up after a
+//! number of looks.
 
 use fencepost::transport::{Fault, FaultKind, SimConfig};
 use fencepost::{Error, Op, Result, State, TransportKind, Window, World, ranks, superstep};
@@ -12,8 +14,8 @@ use std::sync::Mutex;
 const SIZE: usize = 3;
 const EPOCHS: u64 = 3;
 const LEN: usize = 300;
-/// Items that a rank says at most from where on nobody need notice that one is lost: those of the last barrier, and what
-/// releases the frames before it.
+/// The number of last items of a rank whose loss may pass unnoticed, at most: those of the last
+/// barrier, and what releases the frames before it.
 const TAIL: u64 = 12;
 
 #[superstep]
@@ -136,7 +138,7 @@ fn outcomes(config: SimConfig) -> Vec<Option<Said>> {
     said.into_iter().map(|(_, failed)| failed).collect()
 }
 
-/// Runs, those in which somebody was told, and errors that say mixed.
+/// The runs, those in which a rank got an error, and errors that report mixed windows.
 #[derive(Clone, Copy, Default, Debug)]
 struct Counts {
     points: u64,

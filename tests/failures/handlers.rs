@@ -1,4 +1,5 @@
-//! Error handlers: which handler gets which error, how often, and that calls return the error nevertheless.
+//! Error handlers: which handler gets which error, how often, and that calls return the error
+//! nevertheless.
 
 use crate::stalls::Bomb;
 use fencepost::prelude::*;
@@ -87,8 +88,8 @@ fn each_error_is_reported_once_to_the_handler_of_the_call_that_found_it() {
                 }
                 told.said(&["world: RmaSync"]);
 
-                // What a body's own call found, the handler of that rank alone gets; the others learn it at their
-                // superstep.
+                // If a call in the body fails, only the handler of that rank is called there; the
+                // others are notified at their superstep.
                 let error = shift(&mut u, &vec![1; 4 + world.rank()], 1).unwrap_err();
                 assert_eq!(error.class() == ErrorClass::Disp, world.rank() == 1, "{error}");
                 told.said(if world.rank() == 1 { &["u: Disp"] } else { &["u: RmaSync"] });

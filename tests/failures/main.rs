@@ -1,4 +1,5 @@
-//! Failures: each is an error with MPI's class, on the ranks that must see it, and no rank waits forever.
+//! Failures: each is an error with MPI's class, on the ranks that must see it, and no rank waits
+//! forever.
 
 mod differing;
 mod errors;

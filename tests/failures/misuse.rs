@@ -1,4 +1,5 @@
-//! Safe code that does what it should not, on any rank: each ends in errors or values, on every transport, never in a hang.
+//! Safe code that does what it should not, on any rank: each ends in errors or values, on every
+//! transport, never in a hang.
 
 use fencepost::__private::{SourceData, WindowKey};
 use fencepost::prelude::*;
@@ -328,8 +329,8 @@ fn a_scoped_epoch_that_panics_leaves_no_borrow_behind() -> Result<()> {
     Ok(())
 }
 
-/// A rank that is done with a fence ends the world while others still read each other's memory in it: a rank whose
-/// memory is read gets its error when that is over, and what it then stores is seen by nobody.
+/// A rank that is done with a fence ends the world while others still read each other's memory in
+/// it. A rank whose memory is read gets its error after that, and nobody sees what it then stores.
 #[test]
 fn a_world_that_is_ended_behind_a_fence_leaves_no_reader_behind() {
     const LEN: usize = 1 << 10;
@@ -423,8 +424,9 @@ fn look(u: &mut Window<u64>, #[uniform] number: u64, from: usize) -> Result<()> 
     u.get(0..4).from(from, 4..8)
 }
 
-/// The hashes of these two numbers (FNV-1a of 64 bits) differ by the number of the second window. A search of some
-/// seconds finds such a pair, and no such search may lead one rank to the memory of a window that its owner does not fence.
+/// The hashes of these two numbers (FNV-1a of 64 bits) differ by the number of the second window. A
+/// search of some seconds finds such a pair. No such search may lead one rank to the memory of a
+/// window that its owner does not fence.
 #[test]
 fn uniform_values_with_chosen_hashes_do_not_pass_one_window_for_another() -> Result<()> {
     const NUMBERS: [u64; 2] = [0x4d66_6586_03c6_e067, 0x11f1_ff38_cd18_5e7f];

@@ -96,7 +96,7 @@ fn a_rank_that_finishes_ends_each_exchange_of_others_while_another_rank_computes
     }
 }
 
-/// Of four ranks one leaves, one computes, and the others, which exchange something, are told.
+/// One of four ranks leaves, one computes, and the others, which exchange something, get an error.
 fn exchange_ends(
     transport: &TransportKind,
     census: Census,
@@ -116,7 +116,7 @@ fn exchange_ends(
         u.fence()?;
         begins.lock().unwrap().send(()).expect("the rank that leaves takes it");
         if world.rank() == leaves {
-            // Else one that is still in that fence would be told there.
+            // Otherwise a rank that is still in that fence would get the error there.
             let beginnings = beginnings.lock().unwrap();
             (0..4).for_each(|_| beginnings.recv_timeout(LIMIT).expect("each rank has fenced"));
             return Ok(None);
@@ -200,8 +200,8 @@ fn a_rank_that_failed_in_a_part_is_named_in_the_world_above() {
     }
 }
 
-/// Rank 1 fails in one part of the world, and rank 0, which waits for it there, goes on; then rank 3
-/// fails in another part, and rank 0 returns the error that it gets there.
+/// Rank 1 fails in one part of the world, and rank 0, which waits for it there, goes on; then
+/// rank 3 fails in another part, and rank 0 returns the error that it gets there.
 #[test]
 fn a_rank_that_failed_in_a_part_is_not_blamed_for_a_later_failure_in_another_one() {
     for transport in transports([7]) {

@@ -1,8 +1,10 @@
-//! One rank fails, errs or panics at some point of a call and goes on, and so do the others: no rank is ever given the
-//! data of another call, every rank learns of a failure that others wait behind, and the ranks are in step again.
+//! One rank fails, errs or panics at some point of a call and goes on, and so do the others. No
+//! rank is ever given the data of another call, every rank is notified of a failure that others
+//! wait behind, and the ranks are in step again.
 //!
-//! Programs are drawn: a list of calls of every kind, the same on all ranks, of which some fail on one rank. Call `i` of
-//! rank `r` sends a value that says so to everybody, so a rank that is paired with another call of a peer sees it.
+//! Programs are drawn: a list of calls of every kind, the same on all ranks; some of the calls fail
+//! on one rank. In call `i`, rank `r` sends everybody a value that identifies both, so a rank that
+//! is paired with another call of a peer sees it.
 
 use fencepost::prelude::*;
 use fencepost::{Assertions, ErrorHandler, Op, ranks};
@@ -390,8 +392,8 @@ fn fault_of(steps: &[Step], ended: &[Vec<Ended>]) -> Option<String> {
         if ended[failed][call].is_ok() && KINDS[step.kind].0 != "nested supersteps" && step.swallow == 0 {
             return Some(format!("rank {failed} was to fail in call {call} ({fault:?})"));
         }
-        // If a rank fails before the last exchange of its call, all ranks learn of it in that call; also where calls
-        // are counted apart.
+        // If a rank fails before the last exchange of its call, all ranks are notified of it in
+        // that call, also if calls are counted separately.
         let heard = match KINDS[step.kind].0 {
             "fence" => fault.point == 0,
             "superstep with fences" => fault.point < 2,
@@ -461,8 +463,8 @@ fn to_the_first(u: &mut Window<u64>) -> Result<()> {
     u.put(0..1).to(target, 1)
 }
 
-/// A frame that one of them has sent is in a channel, where no rank awaits it: no later call may take it for a frame of its
-/// own.
+/// A frame that one of the ranks has sent is in a channel, and no rank awaits it. No later call may
+/// take it for a frame of its own.
 #[test]
 fn ranks_that_have_run_different_prepared_supersteps_are_told_at_their_next_call() {
     for transport in transports([1]) {
@@ -503,7 +505,8 @@ fn again(u: &mut Window<u64>) {
     u.fence().expect_err("the other rank is ahead");
 }
 
-/// Each exchange ends, so no single wait lasts; the rank that is ahead waits all the same, and says so.
+/// Each exchange ends, so no single wait lasts. The rank that is ahead waits nevertheless, and
+/// reports it.
 #[test]
 fn a_rank_that_waits_for_one_that_calls_again_what_is_behind_reports_it() {
     use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! A superstep in two halves that is used in every wrong way between them: each an error at the call or on the other ranks,
-//! never a hang, and no memory that others may touch is lent or freed.
+//! A superstep in two halves that is misused in every way between them. Each misuse is an error at
+//! the call or on the other ranks, never a hang, and no memory that others may touch is lent or
+//! freed.
 
 use fencepost::prelude::*;
 use fencepost::{Assertions, Ranks, World, ranks};
@@ -188,7 +189,8 @@ fn operations_on_other_windows_and_calls_of_other_worlds_go_on_meanwhile() -> Re
     Ok(())
 }
 
-/// A window that does not suit is found on the rank that gives it, and ends the world for all, who may have begun.
+/// The rank that gives an unsuitable window finds the error, and the world ends for all ranks. Some
+/// may have begun.
 #[test]
 fn windows_of_another_world_or_too_short_or_pending_end_the_world() {
     type Give = fn(&World) -> Result<Window<u64>>;
@@ -259,7 +261,8 @@ fn drop_it(running: Running) -> Result<()> {
     Ok(())
 }
 
-/// A panic that is caught: the superstep is lost all the same, and the rank learns of it at its next call.
+/// A panic that is caught: the superstep is lost nevertheless, and the rank gets the error at its
+/// next call.
 #[test]
 fn a_panic_that_is_caught_between_the_halves_ends_the_world_too() {
     for world in worlds(2) {
@@ -285,7 +288,8 @@ fn a_panic_that_is_caught_between_the_halves_ends_the_world_too() {
     }
 }
 
-/// The memory of its windows stays, where other ranks may still write, and those that wait are told when the rank leaves.
+/// The memory of its windows stays, because other ranks may still write there. The ranks that wait
+/// get an error when the rank leaves.
 #[test]
 fn a_leaked_superstep_is_told_to_those_who_wait_when_the_rank_leaves() {
     for world in worlds(3) {
@@ -376,7 +380,8 @@ fn tell(u: &mut Window<u64>, values: &[u64], fails: bool) -> Result<Ticket<u64>>
     Ok(ticket)
 }
 
-/// The body of a superstep that is begun fails as it does in `run`: at the call, on the others as soon as they wait.
+/// The body of a superstep that is begun fails as it does in `run`: at the call, and on the others
+/// as soon as they wait.
 #[test]
 fn a_body_that_fails_as_it_is_begun_or_makes_another_call_is_named_to_all_others() {
     for world in worlds(3) {
@@ -401,7 +406,8 @@ fn a_body_that_fails_as_it_is_begun_or_makes_another_call_is_named_to_all_others
     }
 }
 
-/// A plan is not used again before its run is finished, for it has the values of that run; and it may be leaked.
+/// A plan is not used again before its run is finished, since it has the values of that run. It may
+/// be leaked.
 #[test]
 fn a_superstep_with_values_is_begun_once_before_it_is_finished() {
     for world in worlds(2) {

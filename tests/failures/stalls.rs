@@ -1,4 +1,5 @@
-//! Waits inside prepared supersteps are reported and recognised as those of a fence are. No time decides a test.
+//! Waits inside prepared supersteps are reported and recognised like those of a fence. No test
+//! depends on time.
 
 use fencepost::prelude::*;
 use fencepost::transport::SimConfig;
@@ -42,7 +43,7 @@ fn a_wait_in_a_prepared_superstep_is_reported_with_its_peer_and_what_came() {
         let (tell, told) = channel();
         let (tell, told) = (Mutex::new(tell), Mutex::new(told));
         let world = world.on_stall(move |stall| {
-            // Nobody listens any more once rank 1 has heard it.
+            // Nobody listens any more once rank 1 has received it.
             let _ = tell.lock().expect("no panic").send(stall.clone());
         });
         let said: Vec<Option<(Stall, u32)>> = world
@@ -114,7 +115,8 @@ fn a_cycle_of_waits_in_prepared_supersteps_is_recognised_and_ends_both_worlds() 
     });
 }
 
-/// The rank that waits is in the middle of a protocol: others use its memory, so it must not leave it by unwinding.
+/// The rank that waits is in the middle of a protocol: others use its memory, so it must not leave
+/// the wait by unwinding.
 #[test]
 fn a_panic_in_the_stall_handler_does_not_reach_the_wait() {
     for prepared in [false, true] {
@@ -132,7 +134,7 @@ fn a_panic_in_the_stall_handler_does_not_reach_the_wait() {
                     let mut shift = shift::prepare(world)?;
                     u[0] = 10 + me as u64;
                     if me == 1 {
-                        // Rank 0 waits, and has said so.
+                        // Rank 0 waits, and has reported it.
                         let told = told.lock().expect("no panic holds it");
                         while told.recv().expect("rank 0 is told") != 0 {}
                     }

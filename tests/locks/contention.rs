@@ -1,5 +1,5 @@
-//! Many ranks at the same elements: nothing is lost, nobody sees half an exclusive epoch, and a rank that calls nothing holds
-//! nobody up.
+//! Many ranks at the same elements: nothing is lost, nobody sees half an exclusive epoch, and a
+//! rank that calls nothing holds nobody up.
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, ValueAt, World, ranks};
@@ -16,8 +16,8 @@ pub fn kinds() -> Vec<TransportKind> {
     transports([5])
 }
 
-/// Runs a test on worlds of these sizes, with how often it repeats what it does: less often, and with four ranks only, where a
-/// repetition is a message.
+/// Runs a test on worlds of these sizes, and passes it the number of its repetitions. If a
+/// repetition is a message, the test runs with four ranks only, and repeats less often.
 fn on_each(sizes: &[usize], test: impl Fn(&World, u64) -> Result<()> + Sync) {
     for kind in kinds() {
         let reaches = matches!(kind, TransportKind::Local | TransportKind::ShmThreads);
@@ -34,11 +34,13 @@ const TIMES: u64 = 25_000;
 /// 2^54: the floats next to it are 4 away, so to add 1 leaves it and all larger ones as they are.
 const LARGE: f64 = (1_u64 << 54) as f64;
 
-/// An integer, and a float of which each rank adds 1 each time, but rank 0 adds [`LARGE`] once.
+/// An integer, and a float. Each rank adds 1 each time to both, but rank 0 adds [`LARGE`] once to
+/// the float.
 ///
-/// The float is explained by all orders that there are: the ones before LARGE are counted exactly, then LARGE is added to their
-/// number, which is rounded once, and the ones after it change nothing. So it is a result of some order if and only if it is that
-/// of a number of ones that may come before: at least those of rank 0 itself, and at most all but its own later ones.
+/// All possible orders of the float are considered. Ones before LARGE are counted exactly, then
+/// LARGE is added to their number, which is rounded once, and ones after it change nothing. So the
+/// float is the result of some order if and only if a possible number of ones comes before LARGE:
+/// at least those that rank 0 adds before it, and at most all but those that rank 0 adds after it.
 #[test]
 fn accumulates_under_shared_locks_are_all_there_in_some_order() {
     on_each(&[4, 8], |world, times| {
@@ -65,8 +67,9 @@ fn accumulates_under_shared_locks_are_all_there_in_some_order() {
     });
 }
 
-/// The order is told by what each has found, since the sum grows with each step: so each step is checked, to the last bit, and
-/// with it the sum. The values are such that every order rounds in its own way.
+/// The sum grows with each step, so what each step has found determines the order. Each step is
+/// checked to the last bit, and with it the sum. The values are such that every order rounds in its
+/// own way.
 #[test]
 fn sums_of_floats_have_the_bits_of_the_order_that_was_found() {
     on_each(&[4, 8], |world, times| {
@@ -127,7 +130,8 @@ fn each_number_is_fetched_once() {
 fn a_list_that_is_made_by_compare_and_swap_loses_nothing() {
     on_each(&[4, 8], |world, times| {
         let each = times as usize / 25;
-        // Element 0 of rank 0 is the head; each rank has its nodes in its part: the node that follows, plus one.
+        // Element 0 of rank 0 is the head. Each rank has its nodes in its part; a node holds the
+        // number of the next node, plus one.
         let u = world.lock_window::<u64>(1 + each)?;
         let me = world.rank();
         for i in 1..=each {

@@ -75,7 +75,7 @@ fn the_second_epoch_with_an_irregular_datatype_sends_no_description_of_it() {
             if let [first, second, third] = bytes[..] {
                 assert!(first > second + 2 * FORM && second < 500 + 300 && third <= second, "{bytes:?}");
             }
-            // Posts of a part, which also say of each access whether it fits.
+            // Posts of a part, which also report of each access whether it fits.
             let mut bytes = Vec::new();
             for round in 0..3 {
                 if world.rank() == 0 {
@@ -98,7 +98,8 @@ fn the_second_epoch_with_an_irregular_datatype_sends_no_description_of_it() {
     }
 }
 
-/// More datatypes than there are numbers, of one rank's own choice, at several targets and in several windows.
+/// More datatypes than there are numbers, each chosen by one rank, at several targets and in
+/// several windows.
 #[test]
 fn any_number_of_datatypes_names_the_right_elements() {
     for kind in transports([6]) {

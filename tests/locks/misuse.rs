@@ -1,4 +1,5 @@
-//! Calls that are wrong are errors with their class, and what is leaked, dropped or panicked over holds nobody up for ever.
+//! Calls that are wrong are errors with their class. What is leaked, dropped or panicked over holds
+//! nobody up forever.
 
 use crate::contention::{kinds, reaching};
 use fencepost::prelude::*;
@@ -270,7 +271,7 @@ fn a_part_that_was_dropped_is_an_error_and_a_lock_that_was_leaked_goes_with_its_
         let run = ranks(3).transport(kind.clone()).run(|world| {
             let (u, me) = (world.lock_window::<u64>(2000)?, world.rank());
             if me == 0 {
-                // It holds the part of rank 2, and never says that it has finished.
+                // It holds the part of rank 2, and never reports that it has finished.
                 let lock = u.lock(2, LockType::Exclusive)?;
                 lock.put([1], 0)?;
                 lock.flush()?;
@@ -326,7 +327,7 @@ fn a_rank_that_leaves_with_a_lock_is_named_to_those_that_wait_for_it() {
             lock.accumulate([1], Op::Sum, 0)?;
             let error = lock.unlock().expect_err("rank 1 holds it");
             errors.lock().unwrap().push((error.class(), error.state(), error.to_string()));
-            // Rank 2 keeps its part until both have been told.
+            // Rank 2 keeps its part until both have returned their error.
             held.fetch_add(1, Ordering::Release);
             while held.load(Ordering::Acquire) < 3 {
                 std::thread::yield_now();
@@ -464,7 +465,8 @@ fn a_window_that_is_dropped_inside_a_call_is_kept_for_good() {
     }
 }
 
-/// Nothing has failed, but one rank has finished, and the world has ended for a rank that sends to it.
+/// Nothing has failed, but one rank has finished, and the world has ended for a rank that sends to
+/// it.
 #[test]
 fn an_epoch_that_is_open_when_the_world_ends_fails() {
     for transport in kinds() {

@@ -1,4 +1,4 @@
-//! Generated programs: what they find and leave is explained by some order of their epochs (18 to 21).
+//! Generated programs: some order of their epochs explains what they find and leave (18 to 21).
 
 use fencepost::prelude::*;
 use fencepost::{Lock, LockAll, Locked, TransportKind, ValueAt, World, ranks};
@@ -147,7 +147,8 @@ fn segment<T: Kind>(
             steps.push(Step::Unlock { lock, drops: dice.once_in(4) });
         }
         _ => {
-            // One lock, which may be flushed, or two that are not: ranks that hold two parts may wait in a circle.
+            // One lock, which may be flushed, or two that are not: ranks that hold two parts may
+            // wait in a circle.
             let several = dice.once_in(3);
             let mut open: Vec<(usize, usize, usize)> = Vec::new();
             for _ in 0..1 + usize::from(several) {

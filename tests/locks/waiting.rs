@@ -1,4 +1,5 @@
-//! Waits for locks: an event ends them, nothing is sent meanwhile, and one that can never end is an error.
+//! Waits for locks: an event ends them, nothing is sent meanwhile, and a wait that can never end is
+//! an error.
 
 use crate::contention::kinds;
 use fencepost::prelude::*;
@@ -17,8 +18,8 @@ fn reach(stage: &AtomicU64, least: u64) {
     }
 }
 
-/// The target computes all the time. Of the others, each in turn holds its part while another one waits: on mixed hosts both
-/// reach the part, or one of them, or none.
+/// The target computes all the time. Of the other ranks, each in turn holds the target's part while
+/// another one waits. On mixed hosts both of them reach the part, or one, or neither.
 #[test]
 fn who_waits_is_woken_when_the_lock_is_left_and_sends_nothing_before() {
     const PAIRS: [(usize, usize); 4] = [(1, 2), (2, 1), (2, 3), (1, 3)];
@@ -77,10 +78,11 @@ fn who_waits_is_woken_when_the_lock_is_left_and_sends_nothing_before() {
     }
 }
 
-/// Counts, for each wait, the epochs of others between the moment when this rank was in the queue and that when it had its turn:
-/// those of ranks that were before it, one of each, and none of a rank that came later, however often that comes back. Rank 1
-/// calls nothing and the part is its own; each other rank holds it first, in turn, and the rest queue up in an order that differs each time. On
-/// mixed hosts some reach the part and others ask its attendant.
+/// Counts, for each wait, the epochs of others between the moment when this rank was in the queue
+/// and its turn: one of each rank that was before it, and none of a rank that came later, however
+/// often that rank returns. Rank 1 calls nothing, and owns the part. Each other rank holds it
+/// first, in turn, and the rest queue up in an order that differs each time. On mixed hosts some
+/// reach the part and others ask its attendant.
 #[test]
 fn nobody_is_overtaken_by_a_rank_that_came_later_nor_twice_by_one_before() {
     const RANKS: usize = 5;
@@ -88,7 +90,7 @@ fn nobody_is_overtaken_by_a_rank_that_came_later_nor_twice_by_one_before() {
     let mut all = kinds();
     all.push(TransportKind::MixedThreads(vec![0, 1, 0, 2]));
     let count = |kind: TransportKind| {
-        // Who asks an attendant says after a second who is in the way.
+        // A rank that asks an attendant reports after a second who is in its way.
         let reaches = matches!(kind, TransportKind::Local | TransportKind::ShmThreads);
         let (rounds, after) = if reaches { (16, 0) } else { (2, 20) };
         // Ranks sleep until a number is reached, so that they do not keep others from running.
@@ -158,7 +160,8 @@ fn nobody_is_overtaken_by_a_rank_that_came_later_nor_twice_by_one_before() {
     std::thread::scope(|scope| all.into_iter().for_each(|kind| drop(scope.spawn(move || count(kind)))));
 }
 
-/// Why nothing predicts that an epoch is better held from its first operation: it is one request more, and none less later.
+/// The reason why nothing predicts that an epoch is better held from its first operation: that
+/// takes one more request at first, and saves none later.
 #[test]
 fn an_epoch_that_is_held_before_it_has_to_be_asks_once_more() {
     for kind in [TransportKind::TcpThreads, TransportKind::Sim(Default::default())] {
@@ -190,8 +193,9 @@ fn an_epoch_that_is_held_before_it_has_to_be_asks_once_more() {
     }
 }
 
-/// Rank 1 holds the part of rank 0 by a shared lock, rank 2 waits for it by an exclusive one, and rank 3 by a shared one behind
-/// that: each is told who holds the lock, and rank 3 also who goes before it.
+/// Rank 1 holds the part of rank 0 by a shared lock, rank 2 waits for it by an exclusive one, and
+/// rank 3 by a shared one behind rank 2. Both reports name the holder of the lock, and that of
+/// rank 3 also names rank 2, which goes first.
 #[test]
 fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
     for kind in kinds() {
@@ -220,7 +224,7 @@ fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
                     lock.put([7], 0)?;
                     lock.flush()?;
                     stage.store(1, Ordering::Release);
-                    // Until both have said what they wait for.
+                    // Until both have reported what they wait for.
                     reach(stage, 2);
                     let waits = || "rank 2 waits for it at".to_owned();
                     while named(2, &[line(1)]).is_none() || named(3, &[line(1), waits()]).is_none() {
@@ -254,7 +258,8 @@ fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
             Ok(())
         });
         run.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
-        // An attendant knows the line of the lock, and a rank that reaches the part that of its wait.
+        // An attendant knows the line of the lock; a rank that reaches the part knows the line of
+        // its wait.
         let two = [0, 2].map(|after| format!("waiting.rs:{},", lines[2].load(Ordering::Acquire) + after));
         assert!(two.into_iter().any(|line| named(3, &[line]).is_some()), "{kind:?}");
         let stalls = stalls.lock().unwrap();
@@ -331,7 +336,8 @@ fn a_holder_that_waits_for_one_that_waits_for_the_lock_is_told() {
     });
 }
 
-/// On one host and apart, many wait for one another and none in a circle: nothing is reported as a deadlock.
+/// On one host and on several, many ranks wait for one another, and none in a circle: nothing is
+/// reported as a deadlock.
 #[test]
 fn waits_that_end_are_no_deadlocks() {
     for kind in kinds() {

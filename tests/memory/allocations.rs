@@ -1,9 +1,10 @@
 //! Steady state: what an unchanged superstep sends and allocates once it has run before.
 //!
-//! Allocations are counted at this program's allocator, by thread, so by rank; frames where the transport takes them over
-//! ([`World::meter`]). On `sim` a rank's thread also carries its ends of the links, whose queues may still grow when the
-//! seed piles up more bytes than ever before: there, less than one allocation in ten epochs is allowed, where one that
-//! belongs to the epoch would make at least one an epoch.
+//! Allocations are counted at this program's allocator, by thread and so by rank; frames are
+//! counted where the transport accepts them ([`World::meter`]). On `sim` a rank's thread also
+//! carries its ends of the links, whose queues may still grow when the seed piles up more bytes
+//! than ever before. There, less than one allocation in ten epochs is allowed; one that belonged to
+//! the epoch would make at least one an epoch.
 
 use fencepost::grid::Block;
 use fencepost::transport::{Count, Meter};
@@ -185,7 +186,8 @@ fn a_dynamic_epoch_that_is_another_each_time_does_not_allocate_after_its_third_t
     const EPOCHS: usize = 400;
     let values: Vec<f64> = (0..64).map(f64::from).collect();
     for transport in transports([3]) {
-        // The pieces of a list that comes in a frame are memory of their own, which the frame's description shares.
+        // The pieces of a list that arrives in a frame are memory of their own, which the frame's
+        // description shares.
         let lists = matches!(transport, TransportKind::Local);
         let datatypes: Vec<[Datatype; 3]> = (0..8)
             .map(|i| {
@@ -229,7 +231,8 @@ fn a_dynamic_epoch_that_is_another_each_time_does_not_allocate_after_its_third_t
                     allocations(|| some(EPOCHS))
                 })
                 .unwrap();
-            // How much a link holds at most depends on when the peers read; what belongs to an epoch is one an epoch.
+            // How much a link holds at most depends on when the peers read; an allocation of the
+            // epoch would occur in each epoch.
             let allowed = if reached { allowed(&transport, EPOCHS as u64) } else { EPOCHS as u64 / 2 };
             assert!(counts.iter().all(|count| *count <= allowed), "{what:?} on {transport:?}: {counts:?}");
         }
@@ -261,7 +264,8 @@ fn a_replayed_epoch_sends_values_and_no_descriptions() {
                 let kind = if first { EpochKind::Dynamic } else { EpochKind::Replayed };
                 assert_eq!(world.last_epoch(), kind, "rank {rank}, round {round}");
             }
-            // A frame to each: a head of 24 bytes, eight for each record (11 calls that put), and six elements of one put.
+            // A frame to each: a head of 24 bytes, eight for each record (11 calls that put), and
+            // six elements of one put.
             let data = Count { frames: 2, bytes: 2 * 24 + 11 * 8 + 6 * 8 };
             assert!(sent[0][0].bytes > data.bytes + 11 * 8, "the first describes: {sent:?}");
             for sent in &sent[1..] {
@@ -273,7 +277,7 @@ fn a_replayed_epoch_sends_values_and_no_descriptions() {
         .unwrap();
 }
 
-/// What rank 0 calls besides what all ranks call.
+/// What rank 0 calls in addition to what all ranks call.
 type Extra = fn(&Window<u32>) -> Result<()>;
 
 fn to_rank_2(u: &Window<u32>) -> Result<()> {
@@ -294,7 +298,8 @@ fn a_changed_pattern_is_noticed_on_every_rank() {
         ("a datatype", |u| u.put(&[7, 8]).to(2, Datatype::elements([4, 2]).unwrap())),
         ("a get", |u| u.get(0..1).from(2, 5)),
     ];
-    // Where some reach each other, nobody can tell: rank 0 reaches rank 2 on the last of them.
+    // On the last transport no epoch is replayed, because some ranks reach each other: rank 0
+    // reaches rank 2.
     let hosts = |hosts: [u32; 4]| TransportKind::MixedThreads(hosts.into());
     for (transport, tells) in [(sim(9), true), (hosts([0, 1, 2, 3]), true), (hosts([0, 1, 0, 1]), false)] {
         let kind = |same: bool| if same && tells { EpochKind::Replayed } else { EpochKind::Dynamic };
@@ -531,7 +536,8 @@ fn a_prepared_superstep_does_not_allocate() {
 
 type Collective = fn(&World, &mut [f64], &mut [f64]) -> Result<()>;
 
-/// The same call again and again: an exchange, the frames of its plan, and nothing else; and no allocation.
+/// The same call again and again takes an exchange, the frames of its plan, and nothing else; and
+/// no allocation.
 #[test]
 fn a_collective_that_was_called_before_plans_and_allocates_nothing() {
     const CALLS: u64 = 200;

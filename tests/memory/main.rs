@@ -1,4 +1,5 @@
-//! Memory, at an allocator that counts and refuses: what a rank allocates for an epoch, and what it does when it gets none.
+//! Memory, at an allocator that counts and refuses: what a rank allocates for an epoch, and what it
+//! does when it gets no memory.
 
 mod allocations;
 mod one_sided;

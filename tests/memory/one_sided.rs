@@ -1,4 +1,5 @@
-//! Steady state of what only some ranks call: rings by posts and starts, accesses and exposures, and epochs of locks.
+//! Steady state of calls that only some ranks make: rings by posts and starts, accesses and
+//! exposures, and epochs of locks.
 
 use crate::allocations::{PAYLOAD, allocations, allowed, difference};
 use fencepost::transport::Count;
@@ -25,8 +26,8 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// Of 64 ranks 32 run a ring by posts and starts, and the others call nothing: what travels are the ring's elements, and
-/// nobody allocates.
+/// 32 of 64 ranks run a ring by posts and starts, and the others call nothing. Only the elements of
+/// the ring travel, and nobody allocates.
 #[test]
 fn half_of_many_ranks_in_a_ring_send_data_frames_only_and_allocate_nothing() {
     // Of as many, few make a queue of some link longer than it ever was.

@@ -7,8 +7,8 @@ use fencepost::{Datatype, ErrorClass, Mode, Ranks, Result, State, TransportKind,
 use fencepost_tests_support::counting::with_at_most;
 use fencepost_tests_worlds::ends::ends;
 
-/// Elements that are more bytes than the rank without memory has, and of which three lists are less
-/// than the 2 MiB from which on memory is mapped and the allocator not asked.
+/// Elements that are more bytes than the rank without memory has. Three lists of them are less than
+/// 2 MiB; from that size on memory is mapped, and the allocator is not asked.
 const LEN: usize = 1 << 16;
 
 /// What `call` returns on a world whose rank 1 has no memory for `LEN` elements meanwhile.
@@ -115,7 +115,7 @@ fn a_rank_that_cannot_stage_what_is_lent_to_it_ends_the_world_and_says_why() {
     }
 }
 
-/// To one target no more is lent than 256 times a window: the rest is copied, and moves all the same.
+/// At most 256 times a window is lent to one target. The rest is copied, and moves nevertheless.
 #[test]
 fn what_is_lent_to_one_rank_is_bounded() -> Result<()> {
     const SMALL: usize = 1 << 15;
@@ -136,7 +136,8 @@ fn what_is_lent_to_one_rank_is_bounded() -> Result<()> {
     Ok(())
 }
 
-/// A send that has no memory for its copy has sent nothing: numbers, credit and buffer are as they were.
+/// A send that has no memory for its copy has sent nothing: numbers, credit and buffer are as
+/// before.
 #[test]
 fn a_send_without_memory_leaves_numbers_credit_and_buffer_as_they_were() {
     const BYTES: usize = 8 * LEN;
@@ -153,7 +154,8 @@ fn a_send_without_memory_leaves_numbers_credit_and_buffer_as_they_were() {
         (TransportKind::TcpThreads, 2, false),
         (TransportKind::Sim(SimConfig::default()), 2, false),
     ] {
-        // There is credit for one message with its elements at a time, or for none, and room in the buffer for one.
+        // There is credit for one message with its elements at a time, or for none, and room in the
+        // buffer for one.
         let (eager, unexpected) = if is_eager { (BYTES, size * (BYTES + 1000)) } else { (0, 1 << 24) };
         let world = ranks(size).transport(transport.clone()).end_deadlocks(true);
         let run = world.eager(eager).unexpected(unexpected).run(|world| {

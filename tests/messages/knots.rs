@@ -1,4 +1,4 @@
-//! Ranks that wait for any of several: a knot of them is told, and nothing else is.
+//! Ranks that wait for any of several: a knot of them is reported, and nothing else is.
 
 use fencepost::{Any, ErrorClass, Result, World, ranks};
 use fencepost_tests_support::side_by_side::side_by_side;
@@ -7,7 +7,8 @@ use fencepost_tests_worlds::messages::kinds;
 use std::hint::spin_loop;
 use std::time::{Duration, Instant};
 
-/// Three ranks make this call, and `waiting` of them wait for ever: each of these is told so, with these words.
+/// Three ranks make this call, and `waiting` of them wait forever: each of these gets an error with
+/// these words.
 #[track_caller]
 fn knotted(waiting: usize, words: &[&str], call: impl Fn(&World) -> Result<()> + Sync) {
     side_by_side(usize::MAX, kinds(3), |transport| {
@@ -93,8 +94,8 @@ fn ranks_that_receive_from_any_after_the_others_have_left_are_told_so() {
     });
 }
 
-/// A rank takes a message of one that is in no cycle with it but by that, while it waits for another one; and a rank that only
-/// computes sends in the end.
+/// A rank waits for another one while it takes a message of a third, which is in a cycle with it
+/// only by that message. A rank that only computes sends in the end.
 #[test]
 fn ranks_that_wait_for_long_and_go_on_are_told_nothing() {
     for transport in kinds(3) {

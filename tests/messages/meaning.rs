@@ -234,7 +234,7 @@ fn a_message_that_was_probed_is_the_one_that_its_sender_and_tag_name() {
 
 #[test]
 fn a_rank_keeps_as_many_short_messages_as_there_is_credit_for() {
-    // 64 bytes each, besides their elements, of a half of 16 MiB.
+    // 64 bytes each, without their elements, of a half of 16 MiB.
     const MESSAGES: usize = (8 << 20) / 64;
     for transport in [TransportKind::Local, TransportKind::TcpThreads] {
         let run = ranks(2).transport(transport.clone()).end_deadlocks(true).run(|world| {

@@ -8,7 +8,8 @@ use fencepost_tests_reference::{Completed, Completion, Envelope, MessageCall};
 use fencepost_tests_support::random::Random;
 use fencepost_tests_worlds::messages::{BEFORE, received};
 
-/// The bytes of the buffer of each rank: all that it sends by buffered sends has room, or a message never has.
+/// The bytes of the buffer of each rank: it has room for all that the rank sends by buffered sends,
+/// or a message never fits.
 pub const BUFFER: usize = 16;
 
 #[derive(Clone, Debug)]
@@ -36,7 +37,8 @@ pub enum Action {
     Probe { from: Envelope, waits: bool },
 }
 
-/// Draws a program of each rank: receives in the order of their sends, with some calls more, and some exchanged.
+/// Draws a program of each rank: receives in the order of their sends, with some additional calls,
+/// and some calls exchanged.
 pub fn draw(random: &mut Random) -> Vec<Vec<Action>> {
     let ranks = 2 + random.below(2);
     let mut programs = vec![Vec::new(); ranks];

@@ -1,4 +1,5 @@
-//! Who waits for what, and what is said of it: ranks that compute, that wait for each other, that leave, and that die.
+//! Which rank waits for what, and what is reported of it: ranks that compute, that wait for each
+//! other, that leave, and that die.
 
 use fencepost::{Any, Error, ErrorClass, Result, Stall, TransportKind, World, ranks};
 use fencepost_tests_worlds::ends::ends;
@@ -9,10 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// The bytes of a message that is sent with its elements where that is allowed, and of one that never is.
+/// The bytes of a message that is sent with its elements where that is allowed, and of one that
+/// never is.
 const LENGTHS: [usize; 2] = [100, 1 << 20];
 
-/// Only a wait of which nothing is said takes that long.
+/// Only a wait that is not reported takes that long.
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[test]
@@ -77,7 +79,8 @@ fn messages_of_buffered_sends_are_received_after_their_sender_has_left() {
     }
 }
 
-/// Two ranks each make this call, which waits for the other one for ever: both are told so, and both calls are named.
+/// Two ranks each make this call, which waits for the other one forever. Both get an error, and it
+/// names both calls.
 #[track_caller]
 fn deadlocked(words: [&str; 2], call: impl Fn(&World) -> Result<()> + Sync) {
     for transport in kinds(2) {
@@ -389,7 +392,8 @@ fn messages_of_buffered_sends_need_no_credit_and_hold_no_other_message_up() {
     });
 }
 
-/// Twenty times as much as is kept: the sender waits, says so, and no message is lost or overtaken.
+/// Twenty times as much as is kept: the sender waits and reports it, and no message is lost or
+/// overtaken.
 #[test]
 fn two_hundred_thousand_messages_to_a_rank_that_does_not_receive_stay_under_the_cap() {
     const CAP: usize = 16 << 20;

@@ -91,7 +91,8 @@ impl From<Sent> for Found {
 
 fn compare(drawn: &Drawn, rank: usize, found: &[Found], about: &dyn Fn() -> String) {
     let (program, outcomes) = (&drawn.programs[rank], &drawn.outcomes[rank]);
-    // What accesses that have ended asked for that was not lent, as far as no `complete` has reported it.
+    // At most how often ended accesses have asked for elements that were not lent, and no
+    // `complete` has reported it yet.
     let mut owed = 0;
     for (at, (call, outcome)) in program.iter().zip(outcomes).enumerate() {
         let here = || format!("call {at}, {call:?}: {outcome:?}, found {:?}, {}", found[at], about());

@@ -3,7 +3,8 @@
 use crate::meaning::{everywhere, window};
 use fencepost::prelude::*;
 
-/// The first puzzle of MPICH2's design notes: 0 and 1 put to each other for the fence, 2 puts to 3 by start and complete.
+/// The first puzzle of MPICH2's design notes: 0 and 1 put to each other for the fence, and 2 puts
+/// to 3 by start and complete.
 #[test]
 fn an_exposure_between_two_fences_comes_before_what_the_second_applies() {
     everywhere(4, |world| {

@@ -17,7 +17,7 @@ pub enum Found {
     /// The elements of a load.
     Got(Vec<u8>),
     Failed(ErrorClass, String),
-    /// No program can say this: types refuse it.
+    /// No program can express this call: types refuse it.
     Unsaid,
     /// The ticket of a get, which is looked at when the program is over.
     Asked(Box<dyn Tick>),
@@ -283,7 +283,8 @@ fn any(world: &World, element: ElementType, before: &[u8]) -> Result<Box<dyn Par
     }
 }
 
-/// What a rank has found: of each call, and its part of each window at the end, unless it is posted then.
+/// What a rank has found: the result of each call, and its part of each window at the end, unless
+/// the window is posted then.
 pub type Played = (Vec<Found>, Vec<Option<Vec<u8>>>);
 
 /// Plays this rank's program in windows that begin with these bytes.

@@ -31,7 +31,8 @@ pub fn program(seed: u64) -> Drawn {
 }
 
 impl Drawn {
-    /// Whether no call stalls, and no rank would fence a window that it has posted: it does not have the window then.
+    /// Whether no call stalls, and no rank would fence a window that it has posted and so does not
+    /// have.
     fn can_be_played(&self) -> bool {
         let stalls = |outcome: &Outcome| matches!(outcome, Outcome::Stalled(_) | Outcome::NotReached);
         if self.outcomes.iter().flatten().any(stalls) {

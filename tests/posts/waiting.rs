@@ -1,4 +1,5 @@
-//! Who waits for what, and what is said of it: leaks, drops, panics, stalls, and ranks that are elsewhere.
+//! Which rank waits for what, and what is reported of it: leaks, drops, panics, stalls, and ranks
+//! in other calls.
 
 use crate::meaning::{everywhere, transports};
 use fencepost::{ErrorClass, ErrorHandler, LockType, Op, Result, Stall, Tested, TransportKind, World, ranks};
@@ -40,8 +41,9 @@ fn a_target_that_computes_holds_nobody_up() {
     }
 }
 
-/// A rank posts a window and has another one under locks, and then computes for 2 s and calls nothing. What the others ask of it
-/// ends meanwhile. An origin waits only for what it has asked, so it waits for as many round trips as it sends frames, at most.
+/// A rank posts a window and has another one under locks, and then computes for 2 s and calls
+/// nothing. The operations of the others end meanwhile. An origin waits only for what it has asked,
+/// so it waits for at most as many round trips as it sends frames.
 #[test]
 fn gets_locks_and_completes_end_while_their_target_computes_for_two_seconds_after_four_round_trips_at_most() {
     const COMPUTES: Duration = Duration::from_secs(2);

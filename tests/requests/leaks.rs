@@ -1,4 +1,5 @@
-//! Requests that are dropped, leaked, moved and panicked over: they are completed, or nobody ever has their buffers.
+//! Requests that are dropped, leaked, moved and panicked over: they are completed, or nobody ever
+//! has their buffers.
 
 use fencepost::{Error, ErrorClass, Request, Result, ranks};
 use fencepost_tests_worlds::ends::ends;
@@ -10,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// The bytes of a message that is sent with its elements where that is allowed, and of one that never is.
+/// The bytes of a message that is sent with its elements where that is allowed, and of one that
+/// never is.
 const LENGTHS: [usize; 2] = [100, 1 << 20];
 
 #[test]

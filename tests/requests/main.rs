@@ -1,4 +1,5 @@
-//! Sends, receives, accesses and exposures that one call begins and another one completes, on every transport.
+//! Sends, receives, accesses and exposures that one call begins and another one completes, on every
+//! transport.
 
 mod differential;
 mod epochs;

@@ -12,7 +12,8 @@ use fencepost_tests_worlds::messages::{BEFORE, as_before, received};
 use std::collections::BTreeMap;
 use std::task::Poll;
 
-/// The bytes of the buffer of each rank: all that it sends by buffered sends has room, or a message never has.
+/// The bytes of the buffer of each rank: it has room for all that the rank sends by buffered sends,
+/// or a message never fits.
 pub const BUFFER: usize = 16;
 
 /// A call of a program. Requests are named by the places of the calls that begin them.
@@ -51,8 +52,8 @@ pub enum Action {
 /// The room of a receive that takes a message of any length.
 const ANY_LENGTH: usize = 1 << 20;
 
-/// Draws a program of each rank: messages and their receives, in any order, and calls that complete them. Each ends by
-/// completing all.
+/// Draws a program of each rank: messages and their receives, in any order, and calls that complete
+/// them. Each program ends by completing all.
 pub fn draw(random: &mut Random) -> Vec<Vec<Action>> {
     use SendMode::*;
     let ranks = 2 + random.below(2);
@@ -111,7 +112,8 @@ fn complete(random: &mut Random, program: &mut Vec<Action>) {
     });
 }
 
-/// Whether a program asks what is complete at some time, which elements that are on their way are not.
+/// Whether a program asks what is complete at some time. Elements that are on their way are not
+/// complete.
 pub fn asks(program: &[Action]) -> bool {
     program.iter().any(|action| match action {
         Action::One { waits, .. } => !waits,
@@ -124,7 +126,8 @@ fn element(signed: bool) -> ElementType {
     ElementType::scalar(if signed { Scalar::I8 } else { Scalar::U8 })
 }
 
-/// Whether the request of an action is completed or cancelled alone by some call; the others are in a set.
+/// Whether some call completes or cancels the request of an action alone; the other requests are in
+/// a set.
 fn is_alone(actions: &[Action], at: usize) -> bool {
     actions
         .iter()

@@ -185,8 +185,8 @@ fn a_receive_that_its_scope_cancels_fails_and_the_world_goes_on() {
     });
 }
 
-/// Whether the receive has failed before the scope ends is a matter of time, as is whether its scope
-/// still keeps it.
+/// Timing decides whether the receive has failed before the scope ends, and whether its scope still
+/// keeps it.
 #[test]
 fn the_error_of_a_receive_is_returned_by_its_request_or_by_its_scope() {
     everywhere(2, |world| {

@@ -1,4 +1,5 @@
-//! Who waits for what, and what is said of it; and what becomes of requests whose peer leaves.
+//! Which rank waits for what, and what is reported of it; and what becomes of requests whose peer
+//! leaves.
 
 use fencepost::{Error, ErrorClass, LockType, Outcome, Stall, ranks};
 use fencepost_tests_support::side_by_side::side_by_side;
@@ -189,7 +190,8 @@ fn what_is_posted_in_one_world_goes_on_while_its_rank_waits_in_a_fence_of_that_w
     });
 }
 
-/// The ranks wait in one world for what they have begun in another one, above it, below it or next to it.
+/// The ranks wait in one world for what they have begun in another one, above it, below it or next
+/// to it.
 #[test]
 fn what_is_begun_in_one_world_goes_on_while_its_rank_waits_in_another_one() {
     for transport in kinds(2) {

@@ -1,9 +1,11 @@
-//! What each call does in each state of a window: it does not compile, is an error of a class, or is allowed. The table is part of
-//! the docs. `FENCEPOST_BLESS=1 cargo test --test states` writes it again, and a person reads it; where another call compiles than
-//! before, it says so, and a second run fills the table.
+//! What each call does in each state of a window: it does not compile, is an error of a class, or
+//! is allowed. The table is part of the docs. `FENCEPOST_BLESS=1 cargo test --test states` writes
+//! it again, and a person reads it. If another call compiles than before, the test reports it, and
+//! a second run fills the table.
 //!
-//! A cell is a state and a call, as text. The compiler is asked which of all cells it refuses. The others are functions in a file that is
-//! written too, and are run here, each in a world of its own.
+//! A cell is a state and a call, as text. The compiler is asked which of all cells it refuses. The
+//! others are functions in a file that is written too, and are run here, each in a world of its
+//! own.
 
 use fencepost::prelude::*;
 use fencepost::{Check, TransportKind, World, ranks};
@@ -18,7 +20,7 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// The states: how the docs say it, and the code, in which `BODY` is the call.
+/// The states: their names in the docs, and their code, in which `BODY` is the call.
 const STATES: [(&str, &str); 12] = [
     ("nothing is open", "let mut u = world.window::<u32>(4)?; let a = (); BODY"),
     (
@@ -55,7 +57,8 @@ const STATES: [(&str, &str); 12] = [
     ("inside `local_mut`", "let mut u = world.lock_window::<u32>(4)?; u.local_mut(|a| { BODY })"),
 ];
 
-/// The calls: on the window `u`, or what the state has made of it, and on what the state has opened, `a`.
+/// The calls: on the window `u`, or what the state has made of it, and on what the state has
+/// opened, `a`.
 const CALLS: [(&str, &str); 33] = [
     ("`u[0]`", "let _: u32 = u[0];"),
     ("`u[0] = 1`", "u[0] = 1;"),
@@ -120,8 +123,8 @@ fn function((state, call): Cell) -> String {
     format!("fn s{state}_c{call}(world: &World) -> Result<()> {{ {code} }}\n")
 }
 
-/// Returns the cells that the compiler refuses. It looks at types before it looks at what was moved or borrowed, so it is asked again
-/// without those that it has refused.
+/// Returns the cells that the compiler refuses. The compiler checks types before moves and borrows,
+/// so it is asked again without the cells that it has refused.
 fn refused() -> BTreeSet<Cell> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (project, target) = (folder.join("states"), folder.parent().expect("it is in the target folder"));

@@ -1,5 +1,6 @@
-//! What a rank keeps between the halves of a superstep, read and written while others copy next to it: for the sanitizers, which
-//! `.ci/run threads addresses` runs this under, and by values without them.
+//! What a rank keeps between the halves of a superstep, read and written while others copy next to
+//! it. It is made for the sanitizers, under which `.ci/run threads addresses` runs it; without them
+//! it checks values.
 //!
 //! Two races are planted, which `.ci/run threads` must see: each uses one element that is not kept.
 
@@ -8,7 +9,8 @@ use fencepost::{TransportKind, World, ranks};
 
 const ROUNDS: u64 = 200;
 
-/// Elements that come and leave are next to elements that stay: `[leaves, comes, is kept]`, three times over.
+/// Elements that arrive and leave are next to elements that stay: `[leaves, comes, is kept]`, three
+/// times over.
 #[superstep]
 fn interleaved(u: &mut Window<u64>) -> Result<()> {
     let next = (u.rank() + 1) % u.size();
@@ -43,7 +45,8 @@ fn kept_elements_next_to_those_that_others_copy_are_read_and_written_between_the
                     let mut interleaved = interleaved::prepare(world)?;
                     for round in 0..ROUNDS {
                         let mut running = interleaved.begin(u)?;
-                        // Ranks take turns in being late, so that each is copied to before, during and after this.
+                        // Ranks take turns in being late, so that others copy to each of them
+                        // before, during and after this loop.
                         let spells = if round % size as u64 == world.rank() as u64 { 20 } else { 1 };
                         for spell in 0..spells {
                             for element in UNTOUCHED {

@@ -1,4 +1,5 @@
-//! `#[superstep]`: what it runs, what its slicer makes of any body, what plans hold, and ranks that are not in step.
+//! `#[superstep]`: what it runs, what its slicer makes of any body, what plans hold, and ranks that
+//! are not in step.
 
 mod kept;
 mod lists;

@@ -79,7 +79,8 @@ mod wraps {
                 for time in 0..2 * u64::from(BEFORE) {
                     u[..2].fill(10 * time + me);
                     if time % 4 == me {
-                        // The next rank comes to this run and waits for this one, which is a superstep behind it.
+                        // The next rank enters this run and waits for this rank, which is a
+                        // superstep behind it.
                         let next = &at[(world.rank() + 1) % 4];
                         let waits = || next.load(Ordering::Acquire) < time;
                         while waits() {

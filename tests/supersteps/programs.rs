@@ -1,4 +1,5 @@
-//! `#[superstep]` in whole programs: what it runs, and what its pattern, its plan and its prepared form are.
+//! `#[superstep]` in whole programs: what it runs, and what its pattern, its plan and its prepared
+//! form are.
 
 use fencepost::prelude::*;
 use fencepost::{__private::Recorder, Machine, Op, Options, Placement, State, World, ranks};
@@ -647,7 +648,7 @@ fn conflicts_that_compiling_sees_name_ranks_window_elements_and_both_lines() {
 
 type Values = Vec<u32>;
 
-/// The argument that is put is not seen to be values: no syntax says so.
+/// The syntax does not show that the argument that is put has values.
 #[superstep]
 fn aliased(u: &mut Window<u32>, values: &Values, by: usize) -> Result<()> {
     let to = (u.rank() + by) % u.size();

@@ -1,6 +1,8 @@
-//! `#[superstep(sync = pscw)]`: prepared supersteps that some ranks run, several at once, and what goes wrong in them.
+//! `#[superstep(sync = pscw)]`: prepared supersteps that some ranks run, several at once, and what
+//! goes wrong in them.
 //!
-//! Random programs are among those of `tests/epochs/differential.rs`; here several plans are in flight.
+//! Random programs are among those of `tests/epochs/differential.rs`; here several plans are in
+//! flight.
 
 #[path = "../../examples/heat2d.rs"]
 #[expect(dead_code, reason = "its loop ends in fences")]
@@ -105,7 +107,8 @@ fn called_plainly_it_ends_in_a_fence_of_all_ranks() -> Result<()> {
     Ok(())
 }
 
-/// The runs of values and tickets, whose body is run; where there is nothing to call, the body need not run.
+/// The runs of values and tickets, which run the body. If there is nothing to call, the body need
+/// not run.
 #[superstep(sync = pscw)]
 fn tickets(u: &mut Window<u64>, members: usize, value: u64) -> Result<Option<Ticket<u64>>> {
     let rank = u.rank();
@@ -152,7 +155,8 @@ fn values_and_tickets_are_those_of_the_run_that_belongs_to_it() -> Result<()> {
     Ok(())
 }
 
-/// A rank that waits in one run goes on with the others, and so it does in a fence, a collective and a replay.
+/// A rank that waits in one run makes progress with its others, and it does so too in a fence, a
+/// collective and a replay.
 #[test]
 fn halves_end_in_another_order_on_each_rank() -> Result<()> {
     for world in worlds(4) {
@@ -291,7 +295,7 @@ fn stored(rank: usize, run: usize, at: usize) -> u64 {
     (1000 * run + 100 * rank + at) as u64
 }
 
-/// A run: of which plan, on which window.
+/// A run: its plan, and its window.
 type Run = (usize, usize);
 
 const PLANS: usize = 5;
@@ -539,7 +543,7 @@ fn a_partner_that_does_not_call_is_a_stall_with_both_lines() -> Result<()> {
         let (tell, told) = channel::<Stall>();
         let (tell, told) = (Mutex::new(tell), Mutex::new(told));
         let world = world.stall(Some(Duration::ZERO)).on_stall(move |stall| {
-            // Nobody listens any more once rank 1 has heard it.
+            // Nobody listens any more once rank 1 has received it.
             let _ = tell.lock().expect("no panic").send(stall.clone());
         });
         let said = world.collect(|world| {
@@ -639,7 +643,8 @@ fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// The bits of all cells after some steps, with an exchange that ends in fences, or in posts and starts.
+/// Returns the bits of all cells after some steps, with an exchange that ends in fences, or in
+/// posts and starts.
 fn cooled(world: &World, by_posts: bool) -> Result<Vec<u64>> {
     let block = Block::new(world, [96, 96])?.halo(1)?;
     let (mut u, mut v) = (world.window::<f64>(block.len())?, world.window::<f64>(block.len())?);

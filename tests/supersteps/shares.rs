@@ -1,4 +1,5 @@
-//! Supersteps whose calls are too many for every rank to plan all: rank 0 plans, and the others have their shares.
+//! Supersteps with too many calls for every rank to plan all of them: rank 0 plans, and the others
+//! have their shares.
 
 use fencepost::{Census, Datatype, ErrorClass, Result, TransportKind, Window, ranks, superstep};
 use fencepost_tests_support::random::Random;
@@ -45,7 +46,8 @@ fn run(transport: TransportKind, census: Census, prepared: bool) -> Result<Vec<V
             fetch.replay(&mut u)?;
             u[OWN - 2] += 7;
             let running = fetch.begin(u)?;
-            // The first element that no rank gets is kept to be written, and the one that is put to is not kept.
+            // The first element that no rank gets is kept to be written, and the element that is
+            // put to is not kept.
             let named: Vec<usize> = (0..RANKS).flat_map(|other| wanted(other, rank)).collect();
             let free = (0..OWN).find(|element| !named.contains(element)).expect("some are not wanted");
             assert_eq!(running.kept(free..free + 1)?.len(), 1);

@@ -1,5 +1,6 @@
-//! `#[superstep]` against bodies that were written, or drawn, to break its slicer: each does the same without the
-//! attribute, with it, prepared, and compiled ahead; or it is dynamic, and says why.
+//! `#[superstep]` compared with bodies that were written, or drawn, to break its slicer. Each body
+//! does the same without the attribute, with it, prepared, and compiled ahead; or it is dynamic,
+//! and reports why.
 
 mod bodies;
 use fencepost::prelude::*;
@@ -42,8 +43,8 @@ struct Ahead {
     compile: fn(&Path, case: usize) -> Result<()>,
 }
 
-/// Each body twice: as it is, and as a superstep. `sliced` has a pattern, `replay` is nothing but its pattern, `dynamic`
-/// has none.
+/// Each body twice: as a plain function, and as a superstep. A `sliced` one has a pattern, a
+/// `replay` one is nothing but its pattern, and a `dynamic` one has none.
 macro_rules! programs {
     ($($how:ident $name:ident ($u:ident, $n:ident, $k:ident, $list:ident) { $($body:tt)* })*) => {
         mod plain {
@@ -89,7 +90,8 @@ macro_rules! programs {
                     let (n, k, list) = arguments(case, rank);
                     Ok((n, k, list))
                 };
-                // What is known of windows ahead of time is nothing: a pattern that asks for a length has no plan.
+                // Nothing is known of windows ahead of time, so a pattern that asks for a length
+                // has no plan.
                 marked::$name::compile(RANKS, given)?.save(path)
             },
         })
@@ -166,7 +168,8 @@ fn window(world: &World) -> Result<Window<u64>> {
     Ok(u)
 }
 
-/// Returns what is the matter with a program, if anything, and whether it ran from a plan of each kind at least once.
+/// Returns what is wrong with a program, if anything, and whether it ran from a plan of each kind
+/// at least once.
 fn differences(program: &Program, dir: &Path) -> (Vec<String>, bool) {
     let each: Result<Vec<(Vec<String>, bool)>> = ranks(RANKS).check(Check::Calls).collect(|world| {
         let said = RefCell::new(Vec::new());
@@ -250,7 +253,8 @@ fn differences(program: &Program, dir: &Path) -> (Vec<String>, bool) {
     }
 }
 
-/// Returns the numbers of programs and of dynamic ones; `succeeds` tells whether each one succeeds for some arguments.
+/// Returns the numbers of programs and of dynamic ones. `succeeds` requires that each program
+/// succeeds for some arguments.
 fn same_in_each_form(programs: Vec<Program>, succeeds: bool) -> (usize, usize) {
     quiet_hook();
     let dir = Directory::new();
@@ -302,7 +306,8 @@ fn bodies_drawn_at_random_do_the_same_in_each_form() {
     assert_eq!((all, dynamic), (80, 20), "bodies, and dynamic ones");
 }
 
-/// A check that the pattern does not have, since it asks for elements, and an index that relies on it.
+/// A check that the pattern does not have, since it asks for elements, and an index that relies on
+/// it.
 #[superstep]
 fn guarded(u: &mut Window<u64>, list: &[usize]) -> Result<()> {
     if list.len() < 3 && u[0] < u64::MAX {

@@ -1,5 +1,5 @@
-//! A superstep in two halves: the same bits as in one, on every transport and in every mode. Random ones are among those of
-//! `tests/epochs/differential.rs`.
+//! A superstep in two halves: the same bits as in one, on every transport and in every mode. Random
+//! ones are among those of `tests/epochs/differential.rs`.
 
 use fencepost::prelude::*;
 use fencepost::{Op, Ranks, Source, World, ranks};
@@ -423,7 +423,7 @@ fn swap(u: &mut Window<u64>) -> Result<()> {
     u.put(0..4096).to(1 - u.rank(), 4096..8192)
 }
 
-/// One rank computes between the halves until it is told that the other one is through.
+/// One rank computes between the halves until it is notified that the other one is through.
 fn computes_until_the_other_is_through(
     worlds: Vec<Ranks>,
     begin: impl Fn(&World, Window<u64>, &dyn Fn()) -> Result<Window<u64>> + Sync,
@@ -449,7 +449,8 @@ fn computes_until_the_other_is_through(
     Ok(())
 }
 
-/// Packed, all that others wait for has left when the first half is over, and comes without further calls.
+/// Packed, all that others wait for has left when the first half is over, and arrives without
+/// further calls.
 #[test]
 fn a_rank_that_computes_between_the_halves_keeps_nobody_waiting() -> Result<()> {
     for mode in [Mode::Aggressive, Mode::Aggregated, Mode::Pipelined] {
@@ -501,7 +502,7 @@ fn doubled(to: usize) -> Vec<f64> {
     vec![2.0 * to as f64; 2]
 }
 
-/// Where the caller chooses whether a source is a section or values, `begin` takes it, as `run` does.
+/// If the caller chooses whether a source is a section or values, `begin` takes it, as `run` does.
 #[test]
 fn whatever_the_source_is_a_superstep_is_split() -> Result<()> {
     for world in worlds(2) {

@@ -1,4 +1,5 @@
-//! Steps visited band by band, on any number of ranks: the bits of a serial program that sweeps step by step.
+//! Steps visited band by band, on any number of ranks: the bits of a serial program that sweeps
+//! step by step.
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, ranks};
@@ -17,14 +18,16 @@ fn exchange<const D: usize>(u: &mut Window<f64>, block: &Block<D>) -> Result<()>
 enum Fields {
     /// Two that take turns.
     Two,
-    /// Three that take turns: a step reads the cells around one in the field of now, and the cell itself in the one before.
+    /// Three that take turns: a step reads the cells around a cell in the present field, and the
+    /// cell itself in the field before.
     ThreeLevels,
     /// Two pairs that take turns and read each other, and coefficients that no step writes.
     Coupled,
 }
 
-/// A cell's values in the next step: of the first field, and of the second one where there are two. `near` are the values at the
-/// offsets, of each field that is read; `own` what is read of the cell itself.
+/// Returns a cell's values in the next step: of the first field, and of the second one if there are
+/// two. `near` are the values at the offsets, of each field that is read; `own` is what is read of
+/// the cell itself.
 fn next(fields: Fields, near: [&mut dyn Iterator<Item = f64>; 2], own: f64) -> [f64; 2] {
     let [first, second] =
         near.map(|near| near.enumerate().fold(0.1, |sum, (n, cell)| sum * 0.7 + cell / (n + 3) as f64));
@@ -71,7 +74,8 @@ impl<const D: usize> Case<D> {
         cell.iter().fold(1.0 + field as f64, |sum, &at| (sum * 31.0 + at as f64 * 7.3) % 1.7)
     }
 
-    /// The array after all steps, computed cell by cell: one field, or the first ones of both pairs.
+    /// The array after all steps, computed cell by cell: one field, or the first fields of both
+    /// pairs.
     fn swept(&self) -> [Vec<u64>; 2] {
         let (cells, offsets, reach) = (self.cells(), self.offsets(), self.reach);
         let count = cells.iter().product::<usize>();
@@ -269,7 +273,8 @@ proptest! {
     }
 }
 
-/// A kernel that panics in the middle of a group leaves the windows usable, and the others are told.
+/// A kernel that panics in the middle of a group leaves the windows usable, and the others get an
+/// error.
 #[test]
 fn a_panic_in_the_middle_of_a_group_leaves_the_windows_usable() {
     for transport in [TransportKind::Local, TransportKind::ShmThreads, TransportKind::TcpThreads] {

@@ -1,5 +1,6 @@
-//! Ranks that are not in step: apart as far as their neighbours let them, in different supersteps, with swapped windows,
-//! gone early; and values that are leaked on the way. Never wrong bits, never a hang, never without bound.
+//! Ranks that are not in step: ahead as far as their neighbours let them, in different supersteps,
+//! with swapped windows, gone early; and values that are leaked on the way. Never wrong bits, never
+//! a hang, never without bound.
 
 use fencepost::grid::Block;
 use fencepost::{
@@ -47,8 +48,8 @@ fn look(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// The number of runs that a rank may be ahead of one that it only sends short messages to: they are copied as they are
-/// posted, so its buffers are free.
+/// The number of runs that a rank may be ahead of one that it only sends short messages to. They
+/// are copied as they are posted, so its buffers are free.
 const MESSAGES_AHEAD: u64 = 16;
 
 /// Returns the elements that rank 0 sends in step `step`.
@@ -56,12 +57,13 @@ fn sent(step: u64) -> [u64; LAST / 2] {
     std::array::from_fn(|i| step.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ i as u64)
 }
 
-/// A chain: what rank 0 sends in step k is at rank r after step k + r - 1, and went through all ranks between.
+/// A chain: what rank 0 sends in step k is at rank r after step k + r - 1, and went through all
+/// ranks between.
 ///
-/// Nothing ever flows back but releases, so rank 0 would run ahead without bound if it could. Each rank tells the
-/// others how far it is outside the library, so that the lead can be measured as it happens: a rank that has finished
-/// step k has packed it into a buffer that its reader had released of step k - copies, or sent it where its reader had
-/// released what was sent in step k - 16.
+/// Nothing ever flows back but releases, so rank 0 would run ahead without bound if it could. Each
+/// rank publishes its step outside the library, so that the lead can be measured as it happens. A
+/// rank that has finished step k has packed it into a buffer that its reader had released of step
+/// k - copies, or sent it where its reader had released what was sent in step k - 16.
 #[test]
 fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
     const RANKS: usize = 5;
@@ -116,7 +118,8 @@ fn a_shift_along_a_chain_runs_ahead_by_its_buffers_and_no_further() {
     }
 }
 
-/// The step of this rank in a script: prepared, or dynamic; to the right, to the left, or from the next but one.
+/// The step of this rank in a script: prepared, or dynamic; to the right, to the left, or from the
+/// next but one.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Right { prepared: bool },
@@ -216,7 +219,7 @@ fn prepared_and_dynamic_supersteps_on_swapped_windows_follow_each_other() {
     }
 }
 
-/// Each rank of three puts to both others: nobody leaves it without having heard of all.
+/// Each rank of three puts to both others: nobody leaves the superstep without news of all.
 #[superstep(prepared = Around)]
 fn around(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     for by in 1..3 {
@@ -300,7 +303,8 @@ fn ranks_in_different_supersteps_get_errors_that_name_both() {
     {
         let told = ends(&ranks(RANKS).transport(transport.clone()), &[], |world| {
             let mut all = All::new(world)?;
-            // Some that go well, so that ranks are not in step when they come to the one that does not.
+            // Some steps that succeed, so that ranks are not in step when they come to the one that
+            // fails.
             for step in 0..4 {
                 all.u.fill((10 * world.rank()) as u64 + step);
                 all.v.fill((10 * world.rank()) as u64 + step);
@@ -311,7 +315,8 @@ fn ranks_in_different_supersteps_get_errors_that_name_both() {
             all.u.fill(100 + rank);
             all.v.fill(200 + rank);
             let result = if rank == 1 { of_one(&mut all) } else { of_others(&mut all) };
-            // Old elements, or those that some rank had when it came here; nothing else, and nothing torn.
+            // Old elements, or those that some rank had when it arrived here; nothing else, and
+            // nothing torn.
             for window in [&all.u, &all.v] {
                 let known = |cell: &u64| (100..103).contains(cell) || (200..203).contains(cell);
                 assert!(window.iter().all(known), "{what}: {:?}", &window[..]);
@@ -327,8 +332,9 @@ fn ranks_in_different_supersteps_get_errors_that_name_both() {
     }
 }
 
-/// In a chain nothing but releases flows back, so those before the one that swapped its windows may be steps ahead when
-/// it does: by their buffers and no further. All are told in the end, and no element that was not meant for a window is in it.
+/// In a chain nothing but releases flows back, so the ranks before the one that swapped its windows
+/// may be steps ahead when it does: by their buffers and no further. All get an error in the end,
+/// and no element is in a window that it was not meant for.
 #[test]
 fn a_rank_of_a_chain_that_swaps_its_windows_is_an_error_on_all_ranks() {
     const RANKS: usize = 5;
@@ -373,7 +379,8 @@ fn a_rank_of_a_chain_that_swaps_its_windows_is_an_error_on_all_ranks() {
     }
 }
 
-/// Each rank of a chain does its part and is gone before the next one begins, however it lets go of what it had.
+/// Each rank of a chain does its part and is gone before the next one begins, however it lets go of
+/// what it had.
 #[test]
 fn what_a_rank_sent_arrives_after_it_has_gone() {
     const RANKS: usize = 4;
@@ -402,7 +409,8 @@ fn what_a_rank_sent_arrives_after_it_has_gone() {
                     let rank = world.rank();
                     let mut u = world.window::<u64>(LAST)?;
                     let mut shift = shift::prepare(world)?;
-                    // Packed: each waits, outside the library, until those before it have let go of everything.
+                    // Packed: each rank waits, outside the library, until those before it have let
+                    // go of everything.
                     while mode == Mode::Aggregated && gone.load(Ordering::SeqCst) < rank as u64 {
                         std::thread::yield_now();
                     }
@@ -420,7 +428,8 @@ fn what_a_rank_sent_arrives_after_it_has_gone() {
     }
 }
 
-/// The leaks that `failures.rs` does not have: what is compiled, prepared and loaded, in a world that goes on.
+/// The leaks that `failures.rs` does not have: what is compiled, prepared and loaded, in a world
+/// that goes on.
 #[test]
 fn forgetting_what_was_prepared_leaves_the_world_usable() {
     for transport in transports([1, 2]) {
@@ -439,7 +448,8 @@ fn forgetting_what_was_prepared_leaves_the_world_usable() {
                 let (mut v, mut w) = (world.window::<u64>(LAST)?, world.window::<u64>(LAST)?);
                 let mut looking = look::prepare(world)?;
                 looking.replay(&mut v, &mut w)?;
-                // A window that plans have run on; the next has another number, and the plan takes it.
+                // A window that plans have run on. The next one has another number, and the plan
+                // takes it.
                 std::mem::forget(w);
                 let mut w = world.window::<u64>(LAST)?;
                 w.fill(world.rank() as u64 + 7);

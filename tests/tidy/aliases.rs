@@ -1,4 +1,5 @@
-//! The table of MPI's calls and ours: each name is an alias, in the documentation, of an item that its row names, and no other.
+//! The table of MPI's calls and ours: each name is an alias, in the documentation, of an item that
+//! its row names, and of no other.
 
 use super::{read, root, with_extension};
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The files of one crate, by module path (`fence::remote`, the crate's root is empty), and what each uses of the others.
+/// The files of one crate, by module path (`fence::remote`; the crate's root is empty), and what
+/// each uses of the others.
 pub struct Arrows {
     /// By file, below the crate's `src`.
     pub uses: BTreeMap<String, BTreeSet<String>>,
@@ -17,7 +18,8 @@ fn code(source: &str) -> String {
     source[..end].lines().map(line).collect()
 }
 
-/// All paths below the one that `text` begins with, groups taken apart; and how many bytes they take.
+/// Returns all paths below the one that `text` begins with, groups taken apart, and how many bytes
+/// they take.
 fn paths(text: &str) -> (Vec<String>, usize) {
     if let Some(group) = text.strip_prefix('{') {
         let (mut all, mut at) = (Vec::new(), 0);

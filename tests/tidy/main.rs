@@ -1,6 +1,6 @@
-//! Rules of this repository that a program can check: pages name what exists, passes have golden files, unsafe code its
-//! argument, and nothing names the machine that it was written on. Each rule is a function from text, and is shown to
-//! refuse.
+//! Rules of this repository that a program can check: pages name what exists, passes have golden
+//! files, unsafe code its argument, and nothing names the machine that it was written on. Each rule
+//! is a function from text, and is shown to refuse.
 
 mod aliases;
 mod arrows;
@@ -47,7 +47,8 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// Returns the paths that a page names: the targets of its links, and the text in backticks that looks like a path.
+/// Returns the paths that a page names: the targets of its links, and the text in backticks that
+/// looks like a path.
 fn paths_named(page: &str) -> Vec<String> {
     let links = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let quoted = page.split("```").step_by(2).flat_map(|prose| prose.split('`').skip(1).step_by(2));
@@ -83,7 +84,7 @@ fn paths_are_seen_in_links_and_in_backticks_and_not_in_code() {
     assert_eq!(paths_named(page), ["src/no.rs", "tests/none.rs", "src/"]);
 }
 
-/// Lines with unsafe code that no argument stands above.
+/// Returns the lines with unsafe code that have no argument above them.
 fn unargued(source: &str) -> Vec<usize> {
     let lines: Vec<&str> = source.lines().map(str::trim).collect();
     let code = |line: &str| !line.starts_with("//") && !line.contains('"');
@@ -143,8 +144,8 @@ fn errors_and_panics_name_the_line_of_the_program_that_made_the_call() {
     assert!(unused.is_empty(), "no function needs these exemptions: {unused:?}");
 }
 
-/// Crates whose safe functions trust the addresses that they are given, or that they are called once: programs do not
-/// reach them.
+/// Crates whose safe functions trust the addresses that they are given, or that they are called
+/// once. Programs do not reach these crates.
 const TRUSTING: [&str; 2] = ["fencepost_transport", "fencepost_job"];
 
 /// The first of them whose items this root of a crate re-exports wholesale, or as a module.
@@ -178,7 +179,7 @@ fn functions_that_trust_addresses_are_in_crates_that_programs_do_not_reach() {
     assert!(!facade.contains("fencepost_runtime::*"), "the facade names what it exports");
 }
 
-/// The passes that `mod.rs` tells others of.
+/// The passes that `mod.rs` exports.
 fn passes(module: &str) -> BTreeSet<String> {
     module
         .lines()

@@ -1,4 +1,5 @@
-//! The page of environment variables is made of the table in the code, and the table has every variable that the code reads.
+//! The page of environment variables is made of the table in the code, and the table has every
+//! variable that the code reads.
 
 use super::{read, root, with_extension};
 use fencepost_job::variables::{Reader, VARIABLES};

@@ -1,12 +1,14 @@
-//! Names and phrases that were given up, so that they do not return; and samples of errors and comments to read.
+//! Names and phrases that were given up, so that they do not return; and samples of errors and
+//! comments to read.
 
 use crate::{read, root, with_extension};
 use fencepost_tests_support::random::Random;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Names that have another name now, and that name. Listed as an identifier has them: a word with a plain meaning (a ring
-/// of ranks, a letter of an alphabet, a lane of a road) is no name by itself.
+/// Names that have another name now, and that name. They are listed as an identifier has them: a
+/// word with a plain meaning (a ring of ranks, a letter of an alphabet, a lane of a road) is not a
+/// name by itself.
 const RETIRED: [(&str, &str); 45] = [
     ("Place", "the target region, the position, or the coordinates"),
     ("Given", "source"),
@@ -55,7 +57,8 @@ const RETIRED: [(&str, &str); 45] = [
     ("lending_pays", "adaptive"),
 ];
 
-/// Phrases that leave the reader to guess who does what, and what to say instead. The first letter may be a capital.
+/// Phrases that leave the reader to guess who does what, and what to write instead. The first
+/// letter may be a capital.
 const PHRASES: [(&str, &str); 27] = [
     ("never ends", "cannot end"),
     ("ended well", "succeeded"),
@@ -108,14 +111,15 @@ fn unmarked(line: &str) -> &str {
     mark.map_or(line, |mark| line[mark.len()..].trim())
 }
 
-/// Whether `text[at..]`, where `word` is, has no letter or digit before or behind it: `_` ends a word.
+/// Whether `text[at..]`, where `word` is, has no letter or digit before or behind it: `_` ends a
+/// word.
 fn is_word(text: &str, at: usize, word: &str) -> bool {
     !text[..at].chars().next_back().is_some_and(char::is_alphanumeric)
         && !text[at + word.len()..].chars().next().is_some_and(char::is_alphanumeric)
 }
 
-/// The first of these words and phrases in `text`, its line, and what to say instead. A phrase may go over the end of a line
-/// of a comment.
+/// The first of these words and phrases in `text`, its line, and what to write instead. A phrase
+/// may continue after the end of a line of a comment.
 fn first(
     text: &str,
     words: &[(&'static str, &'static str)],
@@ -159,7 +163,8 @@ fn words_are_found_by_themselves_and_not_within_others() {
     assert_eq!(found("Desktop desks in vainglory"), None);
 }
 
-/// The doc comments of a source, each in one line, and the messages in its code: literals of three words and more.
+/// The doc comments of a source, each in one line, and the messages in its code: literals of three
+/// words and more.
 fn prose(source: &str) -> (Vec<String>, Vec<String>) {
     let source = &source[..source.find("#[cfg(test)]\nmod tests").unwrap_or(source.len())];
     let (mut comments, mut messages) = (Vec::new(), Vec::new());

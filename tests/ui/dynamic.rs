@@ -1,4 +1,4 @@
-//! One superstep for each form that makes it dynamic: it runs, and asking to compile it ahead shows the line.
+//! One superstep for each dynamic form: it runs, and asking to compile it ahead shows the line.
 
 use fencepost::prelude::*;
 

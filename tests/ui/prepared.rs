@@ -1,5 +1,5 @@
-//! A prepared superstep has three methods, each with one signature: `run` takes what the function takes, `replay` the windows, and
-//! `begin` what `replay` takes or, where the body has to run, what `run` takes, with the windows by value.
+//! A prepared superstep has three methods: `run` takes what the function takes, `replay` only the
+//! windows, and `begin` what `replay` takes (`run`, if the body has to run), with windows by value.
 
 use fencepost::prelude::*;
 

@@ -1,4 +1,4 @@
-//! How a superstep may synchronise, and that one which can only be dynamic is not prepared by posts and starts either.
+//! How a superstep may synchronise. One that is only dynamic is not prepared by posts either.
 
 use fencepost::prelude::*;
 

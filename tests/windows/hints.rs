@@ -28,7 +28,8 @@ fn all_ranks_give_the_same_hints_and_possible_ones() {
 const ROUNDS: u64 = 6;
 const LAST: u64 = ROUNDS - 1;
 
-/// Epochs of all kinds of operations: counts under shared locks, and blocks of wide elements. `shared`: whether several ranks lock a part.
+/// Epochs of all kinds of operations: counts under shared locks, and blocks of wide elements.
+/// `shared`: whether several ranks lock a part.
 fn counted(world: &World, hints: Hints, shared: bool) -> Result<()> {
     let (me, size) = (world.rank(), world.size());
     let to = (me + 1) % size;
@@ -168,7 +169,8 @@ fn a_lock_of_all_parts_takes_those_only_that_it_accesses_of_sole_origins() {
     });
 }
 
-/// Elements that several ranks visit at once, where the program has promised that they do not: each is what some of them have left.
+/// Elements that several ranks visit at once, although the program has promised that they do not.
+/// Each element is as some of them have left it.
 #[test]
 fn a_promise_of_disjoint_epochs_that_is_untrue_loses_visits_and_nothing_else() {
     for kind in [TransportKind::Local, TransportKind::ShmThreads] {

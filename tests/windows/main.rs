@@ -1,4 +1,4 @@
-//! Windows as values: what a program says when it makes one, keeps with it, and gets back of it.
+//! Windows as values: what a program states when it makes one, keeps with it, and gets back of it.
 
 mod ends;
 mod hints;
@@ -16,7 +16,8 @@ fn everywhere(size: usize, test: impl Fn(&World, &TransportKind) -> Result<()> +
     }
 }
 
-/// The error of a call that is refused, with this class and these words, and without the end of the world.
+/// Returns the error of a refused call. Checks that it has this class and these words, and that the
+/// world has not ended.
 #[track_caller]
 fn refused(error: impl Into<Error>, class: ErrorClass, words: &[&str]) {
     let error = error.into();

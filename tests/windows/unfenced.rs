@@ -1,4 +1,4 @@
-//! Operations that no fence carries out: they are told, or given up.
+//! Operations that no fence carries out: they are reported, or given up.
 
 use crate::everywhere;
 use fencepost::prelude::*;

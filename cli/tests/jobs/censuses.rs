@@ -1,4 +1,4 @@
-//! Ranks of one world that take different censuses, which their programs or environments have chosen.
+//! Ranks of one world that take different censuses, chosen by their programs or their environments.
 
 use crate::launched::{options, run_with};
 use crate::rank::{say, size};
@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 /// The time that a world may take to end, on a machine that does something else as well.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Every rank of each world has an error that says which two ranks differ and what to set; also where stalls are not reported.
-/// With nine ranks over TCP and on two hosts, ranks are spoken for by others.
+/// Every rank of each world returns an error that names two ranks that differ and what to set, also
+/// if stalls are not reported. In a world of nine ranks over TCP and in one on two hosts, some
+/// ranks take part in a census through others.
 pub fn differ() {
     let jobs = [
         ("shm", "3", "10s"),
@@ -45,7 +46,8 @@ pub fn differ() {
     });
 }
 
-/// Runs consecutive worlds, in each of which one rank takes another census than the others; says how each first call ended.
+/// Runs consecutive worlds, in each of which one rank takes another census than the others. Prints
+/// how each first call ended.
 pub fn rank() -> Result<()> {
     let (rank, size) = (process()?.expect("a rank").rank as usize, size());
     let mut turn = 0;

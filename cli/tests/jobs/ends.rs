@@ -115,7 +115,8 @@ pub fn continued() {
     }
 }
 
-/// Rank 0 writes more than a pipe holds, and then sends SIGTERM to the launcher, whose output is not read meanwhile.
+/// Rank 0 writes more than a pipe holds, and then sends SIGTERM to the launcher, whose output
+/// nobody reads meanwhile.
 pub fn unread() {
     for transport in BOTH {
         let options = ["-n", "2", "--transport", transport, "--tag-output"];

@@ -1,4 +1,5 @@
-//! Many epochs, alternately dynamic and prepared, on every transport: the use of memory and descriptors does not grow.
+//! Many epochs, alternately dynamic and prepared, on every transport: the memory and the
+//! descriptors in use do not grow.
 
 use crate::launched::{Launched, options, rank_program, run_with, start};
 use crate::rank::say;
@@ -10,15 +11,17 @@ use std::os::unix::fs::MetadataExt;
 const RANKS: usize = 2;
 /// The number of epochs after which every kind of epoch, window and part of the world has come.
 const CYCLE: usize = 600;
-/// How often each rank reports what it holds: after equal parts of all epochs, each of whole cycles.
+/// The number of times that each rank reports what it holds: after equal parts of all epochs, each
+/// of whole cycles.
 ///
-/// The peaks of queues and arenas rise now and then, since they depend on which rank runs ahead. A leak grows in every
-/// part, so the part with the least growth tells the two apart.
+/// The peaks of queues and arenas rise now and then, since they depend on which rank runs ahead. A
+/// leak grows in every part, so the part with the least growth distinguishes the two.
 const REPORTS: usize = 4;
-/// The least growth of memory in a part. A leak of one buffer in 25 epochs exceeds it twofold in a cycle, and a leak
-/// of two pages in a hundred epochs exceeds it threefold in 25,200.
+/// The least growth of memory in a part. A leak of one buffer in 25 epochs exceeds it twofold in a
+/// cycle, and a leak of two pages in a hundred epochs exceeds it threefold in 25,200.
 const SLACK_KIB: u64 = 512;
-/// The same for the shared memory of a job. A leak of one window in a hundred epochs exceeds it twofold in a cycle.
+/// The same for the shared memory of a job. A leak of one window in a hundred epochs exceeds it
+/// twofold in a cycle.
 const SEGMENT_SLACK_KIB: u64 = 64;
 /// The growth of memory in all parts after the first: more than peaks of queues take.
 const GROWTH_KIB: u64 = 16 << 10;
@@ -76,8 +79,8 @@ fn packed(u: &mut Window<u64>, next: usize, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Puts that are sent before their fence, in one piece and in many: the receiver keeps them for one epoch and no
-/// longer.
+/// Puts that are sent before their fence, in one piece and in many: the receiver keeps them for one
+/// epoch and no longer.
 fn early(v: &mut Window<u64>, next: usize, epoch: u64) -> Result<()> {
     let values = vec![epoch; v.len() / 2];
     for (mode, piece) in
@@ -94,7 +97,8 @@ fn early(v: &mut Window<u64>, next: usize, epoch: u64) -> Result<()> {
     Ok(())
 }
 
-/// A superstep that is prepared for one run: its buffers are freed when it is dropped and its reader has released them.
+/// Prepares a superstep for one run. Its buffers are freed when it is dropped and its reader has
+/// released them.
 fn prepared_once(world: &World, v: &mut Window<u64>, next: usize, epoch: u64) -> Result<()> {
     let len = v.len() / 2;
     v[..len].fill(epoch);
@@ -187,12 +191,14 @@ fn run_epoch(
     Ok(())
 }
 
-/// The number of puts of one element in one epoch, each of which is sent by itself.
+/// The number of puts of one element in one epoch. Each is sent by itself.
 const SMALL_PUTS: usize = 500_000;
-/// The memory in bytes that one of them may cost its receiver: a frame has 64 bytes, and some megabytes are in transit.
+/// The bytes of memory that such a put may cost its receiver: a frame has 64 bytes, and some
+/// megabytes are in transit.
 const BYTES_A_PUT: u64 = 300;
 
-/// The program of each rank: rank 0 puts to the last rank, which reports by how much its peak memory has grown.
+/// The program of each rank: rank 0 puts to the last rank, which reports by how much its peak
+/// memory has grown.
 pub fn small_puts() -> Result<()> {
     let size = fencepost::process()?.map_or(RANKS, |process| process.ranks);
     fencepost::ranks(size).transport("tcp".parse()?).run(|world| {

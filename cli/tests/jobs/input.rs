@@ -107,7 +107,8 @@ pub fn unknown_variables() {
     }
 }
 
-/// Variables hold for each entry that leaves them open, and one that sets something else says so.
+/// Variables apply to every entry that leaves a setting open. An entry that contradicts one reports
+/// it.
 pub fn variables_of_every_entry() {
     let lines = |ended: &Ended| ended.out.lines().map(str::to_owned).collect::<Vec<_>>();
     let ignored = |ended: &Ended, name: &str| {
@@ -170,7 +171,8 @@ pub fn explained() {
     }
 }
 
-/// A rank reports an operation that no fence carries out. With a check, which a variable asks for, that is an error.
+/// A rank reports an operation that no fence carries out. If a variable asks for a check, that is
+/// an error.
 pub fn unfenced() {
     let report = "window 0 has collected 1 operation";
     for transport in ["local", "tcp"] {
@@ -183,8 +185,8 @@ pub fn unfenced() {
     }
 }
 
-/// Settings in environment variables: the error about an invalid value names the variable, the value and what is
-/// allowed.
+/// Settings in environment variables: the error about an invalid value names the variable, the
+/// value and what is allowed.
 pub fn settings() {
     let cases: &[(&str, &str, &str)] = &[
         ("FENCEPOST_RANKS", "0", "from 1 to 262144"),
@@ -214,7 +216,7 @@ pub fn settings() {
         let names = [*name, &format!("`{value}`"), allowed].iter().all(|text| line.contains(text));
         assert!(line.starts_with("error ARG") && names, "{name}={value}: {ended:#?}");
     }
-    // What a machine model says is read, and an error names its line.
+    // A machine model is read, and an error in it names its line.
     let path = std::env::temp_dir().join(format!("fencepost-machine-{}", std::process::id()));
     let model = fencepost::Machine::default().to_string();
     for (model, code, says) in

@@ -11,12 +11,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The transports of processes on one machine.
 pub const BOTH: [&str; 2] = ["shm", "tcp"];
 
-/// Two hosts, with two ranks each, that are both this machine: the remote command only runs its arguments. The ranks
-/// of one host share memory, and communicate with those of the other over TCP.
+/// Two hosts, with two ranks each, that are both this machine: the remote command only runs its
+/// arguments. The ranks of one host share memory, and communicate with those of the other over TCP.
 pub const HOSTS: [&str; 4] =
     ["--hosts", "a=127.0.0.2:2,b=127.0.0.3:2", "--remote-command", "env FENCEPOST_TEST_HOST={host}"];
 
-/// The options that start a job of `ranks` ranks on this transport; on `mixed` there are always four.
+/// The options that start a job of `ranks` ranks on this transport; on `mixed` there are always
+/// four.
 pub fn options<'a>(transport: &'a str, ranks: &'a str) -> Vec<&'a str> {
     match transport {
         "mixed" => HOSTS.into(),

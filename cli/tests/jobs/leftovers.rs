@@ -1,10 +1,12 @@
-//! Consecutive jobs, some of them killed: no process, descriptor, socket or file of shared memory is left.
+//! Consecutive jobs, some of them killed: no process, descriptor, socket or file of shared memory
+//! is left.
 
 use crate::launched::{await_end, options, process, run};
 use rustix::process::{Signal, pidfd_send_signal};
 use std::collections::BTreeSet;
 
-/// Resources that could outlive the processes: files of shared memory, and descriptors of this process.
+/// Resources that could outlive the processes: files of shared memory, and descriptors of this
+/// process.
 #[derive(PartialEq, Eq, Debug)]
 struct Kept {
     shared: BTreeSet<String>,

@@ -1,11 +1,12 @@
-//! Jobs of real processes: how they end, which errors the surviving ranks get, and that no resource is left behind.
+//! Jobs of real processes: how they end, which errors the surviving ranks get, and that no resource
+//! is left behind.
 //!
-//! This program is both the tests and the program under test: the jobs run `jobs rank ..`. By default a sample of
-//! each kind runs; `FENCEPOST_TEST_JOBS=full` runs all: 40 kill points, four ways to die, three
-//! transports, ten times each; 500 deaths of ranks that have not joined; 12 kill points among 64
-//! ranks, four victims, four places; 250 consecutive jobs of which 50 are killed;
-//! 100,800 epochs on each transport. No test sleeps: each waits for a line of output, for the end of a process, or for
-//! a lock.
+//! This program is both the tests and the program under test: the jobs run `jobs rank ..`. By
+//! default a sample of each kind runs; `FENCEPOST_TEST_JOBS=full` runs all: 40 kill points, four
+//! ways to die, three transports, ten times each; 500 deaths of ranks that have not joined; 12 kill
+//! points among 64 ranks, four victims, four places; 250 consecutive jobs, 50 of them killed;
+//! 100,800 epochs on each transport. No test sleeps: each waits for a line of output, for the end
+//! of a process, or for a lock.
 
 #![expect(clippy::print_stdout, reason = "tests print what they measured")]
 
@@ -145,8 +146,8 @@ fn main() -> ExitCode {
     {
         return rank::main(rest);
     }
-    // A shell that starts this in the background may have it ignore signals, which the launchers would inherit; a
-    // signal with a handler is not inherited as ignored.
+    // A shell that starts this program in the background may set signals to be ignored, and the
+    // launchers would inherit that. A signal with a handler is not inherited as ignored.
     for signal in [SIGHUP, SIGINT, SIGQUIT] {
         flag::register_conditional_default(signal, Arc::new(AtomicBool::new(true))).expect("a handler");
     }

@@ -1,5 +1,5 @@
-//! Kill points, stopped ranks and lost hosts among 64 ranks, where few ranks talk to each other: every other rank gets an
-//! error that names the lost one.
+//! Kill points, stopped ranks and lost hosts among 64 ranks, where few ranks communicate with each
+//! other: every other rank returns an error that names the lost one.
 
 use crate::launched::run_with;
 use crate::points::{Fate, named, now};
@@ -13,22 +13,25 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const RANKS: usize = 64;
-/// Ranks of a host, where there are hosts; and ranks for which one speaks in a census over connections.
+/// The ranks of a host, where there are hosts, and the ranks of which one leads the others in a
+/// census over connections.
 const EACH: usize = 8;
 const POINTS: usize = 12;
 const HOSTS: [&str; RANKS / EACH] = ["a", "b", "c", "d", "e", "f", "g", "h"];
-/// Silence by which a rank or a host is lost, and heartbeats: 64 processes of two cores take their time.
+/// Heartbeats, and the silence after which a rank or a host counts as lost: 64 processes on two
+/// cores are slow.
 const QUICK: [(&str, &str); 2] = [("FENCEPOST_HEARTBEAT", "200ms"), ("FENCEPOST_SILENCE", "5s")];
 
-/// A way to run the ranks: its name, the options of the launcher, and which census the ranks take, if it is said.
+/// A way to run the ranks: its name, the options of the launcher, and the census that the ranks
+/// take unless it is the default.
 struct Setup {
     name: &'static str,
     options: Vec<String>,
     census: Option<&'static str>,
 }
 
-/// Over shared memory with a notification to each rank; the same in log2 p rounds; over connections, where one of eight ranks
-/// speaks for the others; and on eight hosts.
+/// Over shared memory with a notification to each rank; over shared memory in log2 p rounds; over
+/// connections, where one of eight ranks leads the others; and on eight hosts.
 fn setups() -> [Setup; 4] {
     let here =
         |transport: &str| ["-n", &RANKS.to_string(), "--transport", transport].map(str::to_owned).to_vec();
@@ -104,8 +107,8 @@ fn each(world: &World, fate: &Fate<'_>) -> Result<()> {
     world.barrier()
 }
 
-/// Every point and every way to die, of a rank that speaks for others, of one for which another speaks, and of the first and
-/// the last one; or a sample of them.
+/// Every point and every way to die, of a rank that leads others, of one that another leads, and of
+/// the first and the last one; or a sample of them.
 pub fn deaths() {
     let ways = ["kill", "stop", "exit", "panic"];
     let setups = setups();
@@ -115,7 +118,7 @@ pub fn deaths() {
         for (way, how) in ways.into_iter().enumerate() {
             for point in 1..=POINTS {
                 for (turn, victim) in [0, EACH, 3 * EACH + 5, RANKS - 1].into_iter().enumerate() {
-                    // A death in each setup, and in two of them a stop besides.
+                    // A death in each setup, and in two of them also a stop.
                     let sampled = [([0, 3, 0, 2][at], 3 * at + 2, at), (1, 3 * at + 3, 3 - at)];
                     let sampled = &sampled[..1 + at % 2];
                     if !crate::full() && !sampled.contains(&(way, point, turn)) {
@@ -154,7 +157,7 @@ fn one(setup: &Setup, how: &str, point: usize, victim: usize) -> Vec<Duration> {
     named(&what, &ended, victim, (how, point > 1), host, Some(RANKS))
 }
 
-/// A host of eight ends, or is silent: its ranks end, and those of all others are told.
+/// A host of eight ends, or is silent: its ranks end, and those of all other hosts get an error.
 pub fn lost_hosts() {
     let options = hosts();
     let options: Vec<&str> = options.iter().map(String::as_str).collect();

@@ -1,4 +1,5 @@
-//! Jobs of external launchers: environment variables assign the ranks, and the ranks meet at an address.
+//! Jobs of external launchers: environment variables assign the ranks, and the ranks meet at an
+//! address.
 
 use crate::launched::{Launched, await_end, process, rank_program, start};
 use std::io::Write;
@@ -29,7 +30,7 @@ fn somewhere() -> String {
     listener.local_addr().expect("its address").to_string()
 }
 
-/// Starts all ranks of a job with these variables; `{}` in a value stands for the rank.
+/// Starts all ranks of a job with these variables; `{}` in a value is replaced by the rank.
 fn ranks(size: usize, variables: &[(&str, &str)], words: &[&str]) -> Vec<Launched> {
     let one = |rank: usize| {
         let values: Vec<String> =

@@ -213,7 +213,7 @@ fn give(u: &mut Window<u64>, v: &mut Window<u64>, len: usize, other: usize) -> R
     Ok(())
 }
 
-/// Runs a prepared superstep as often as `runs` says, in which both ranks send `len` elements.
+/// Runs a prepared superstep in which both ranks send `len` elements, `runs` times.
 pub fn gives(len: usize, runs: usize) -> Result<()> {
     fencepost::ranks(2).transport(TransportKind::Mpi).run(|world| {
         let (mut u, mut v) = (world.window::<u64>(len)?, world.window::<u64>(len)?);

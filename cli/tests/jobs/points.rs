@@ -1,5 +1,5 @@
-//! Kill points: a rank dies at a numbered point of a program that uses every feature, and every other rank gets an
-//! error.
+//! Kill points: a rank dies at a numbered point of a program that uses every feature, and every
+//! other rank gets an error.
 
 use crate::launched::{Ended, options, run_with};
 use crate::rank::{say, size};
@@ -12,13 +12,14 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The number of kill points; those of posts, locks and messages come before point 22 of the program, where others still wait for the rank,
-/// and those of the checker are of a program of their own.
+/// The number of kill points. Those of posts, locks and messages come before point 22 of the
+/// program, where others still wait for the rank. Those of the checker have a program of their own.
 const POINTS: usize = 40;
 /// After these points no other rank waits for the rank that dies.
 const MISSED: [usize; 2] = [23, 24];
-/// Where no rank panics: at 31 and 32 it would first drop its access or its window, which is an error of its own; at the others it
-/// waits, moves elements or is told of a conflict, and the report of its wait, another thread or its handler has it die.
+/// Points at which no rank panics. At 31 and 32 it would first drop its access or its window, which
+/// is an error of its own. At the others it waits, moves elements or is notified of a conflict;
+/// then the report of its wait, another thread or its handler ends the process.
 const CALM: [usize; 10] = [27, 28, 29, 31, 32, 33, 34, 35, 38, 39];
 const RANKS: usize = 4;
 const WAYS: [&str; 4] = ["kill", "stop", "exit", "panic"];
@@ -54,8 +55,8 @@ impl Fate<'_> {
     }
 }
 
-/// Points 25 to 29 and 32: each lock held and awaited, a put under a lock, and the death of the owner of a part that is locked. What
-/// others do follows from which rank may die.
+/// Points 25 to 29 and 32: each lock held and awaited, a put under a lock, and the death of the
+/// owner of a locked part. What the other ranks do depends on which rank may die.
 fn locks(world: &World, fate: &Fate<'_>) -> Result<()> {
     const LEN: usize = 1 << 18;
     let (me, size) = (world.rank(), world.size());
@@ -142,8 +143,9 @@ fn posts(world: &World, fate: &Fate<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Points 33 to 36: in a receive, while a long message is sent, in a wait for any of several receives, and with receives that were
-/// begun. At 33 and 35 nobody sends, so the rank waits and dies.
+/// Points 33 to 36: in a receive, while a long message is sent, in a wait for any of several
+/// receives, and with receives that were begun. At 33 and 35 nobody sends, so the rank waits and
+/// dies.
 fn messages(world: &World, fate: &Fate<'_>) -> Result<()> {
     const LEN: usize = 1 << 18;
     let (me, victim) = (world.rank(), fate.rank);
@@ -197,8 +199,9 @@ fn messages(world: &World, fate: &Fate<'_>) -> Result<()> {
     world.barrier()
 }
 
-/// Points 37 to 40, of an epoch with a conflict: before the exchange in which it is looked for, in that, in the handler of the rank
-/// that has found it, and after the fence. At 38 one rank does not enter, so the others wait.
+/// Points 37 to 40, of an epoch with a conflict: before the exchange that looks for conflicts, in
+/// it, in the handler of the rank that has found the conflict, and after the fence. At 38 one rank
+/// does not enter, so the others wait.
 fn checked(world: &World, fate: &Fate<'_>) -> Result<()> {
     let (me, victim) = (world.rank(), fate.rank);
     let mut u = world.window::<u64>(4)?;
@@ -370,14 +373,15 @@ fn all(transport: &str) {
     report(transport, noticed);
 }
 
-/// Whether the sample contains this point: four points for each way to die, different ones for each, and all of posts and locks for
-/// the first one.
+/// Returns whether the sample contains this point: four points for each way to die, different ones
+/// for each, and for the first way all points of posts and locks.
 fn sampled(point: usize, how: &str) -> bool {
     let way = WAYS.iter().position(|&way| way == how).unwrap_or_default();
     (point + 2 * way).is_multiple_of(8) || way == 0 && point > 24
 }
 
-/// Runs one job. Returns how long each survivor took to notice the death, unless a time limit determines that.
+/// Runs one job. Returns how long each survivor took to notice the death, unless a time limit
+/// determines that.
 fn one(transport: &str, how: &str, point: usize, victim: usize) -> Vec<Duration> {
     let what = format!("{transport}: rank {victim} at point {point} by {how}");
     // Only a rank that has stopped is detected by its silence.
@@ -391,8 +395,9 @@ fn one(transport: &str, how: &str, point: usize, victim: usize) -> Vec<Duration>
     if how == "stop" { Vec::new() } else { noticed }
 }
 
-/// Checks that the launcher and every survivor name this rank, its host and how it died, `inside` a world or not; and, where all
-/// ranks are to be told, that all of these are. Returns how long each survivor took to notice the death.
+/// Checks that the launcher and every survivor name this rank, its host and how it died, `inside` a
+/// world or not. With `all`, checks that each of that many ranks but the victim reports it. Returns
+/// how long each survivor took to notice the death.
 pub fn named(
     what: &str,
     ended: &Ended,

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Runs the program of one rank, as the arguments say.
+/// Runs the program of one rank that the arguments name.
 pub fn main(words: &[String]) -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let result = match words[..] {
@@ -109,13 +109,13 @@ fn well() -> Result<()> {
     Ok(())
 }
 
-/// Says which ranks share memory, and how many have met.
+/// Prints which ranks share memory, and how many have met.
 fn placed() -> Result<()> {
     say(&format!("placed {:?}", process()?.expect("a rank").placement));
     fencepost::run(met)
 }
 
-/// Says how many ranks have met.
+/// Prints how many ranks have met.
 fn met(world: &World) -> Result<()> {
     let mut ranks = [1u32];
     world.allreduce(&mut ranks, Op::Sum)?;
@@ -185,7 +185,8 @@ fn sleepy() -> Result<()> {
     })
 }
 
-/// Ranks 0 and 1 enter the barriers of two common worlds in different order; rank 2 is a member of neither world.
+/// Ranks 0 and 1 enter the barriers of two common worlds in different order. Rank 2 is a member of
+/// neither world.
 fn crossed() -> Result<()> {
     fencepost::run(|world| {
         let pair = (world.rank() < 2).then_some(0);
@@ -223,7 +224,8 @@ fn overlapping() -> Result<()> {
     Ok(())
 }
 
-/// Runs a world whose ranks have different machine models, in which each call is refused, and then one of equal ones.
+/// Runs a world whose ranks have different machine models, in which each call is refused, and then
+/// a world of equal ones.
 fn machines() -> Result<()> {
     let rank = process()?.expect("a rank").rank;
     let of_latency = |latency: f64| {
@@ -272,8 +274,8 @@ fn hand_on(u: &mut Window<u64>) -> Result<()> {
     u.put([1]).to((u.rank() + 1) % u.size(), 0)
 }
 
-/// Rank 0 runs a prepared superstep, and the other ranks a barrier; each rank reports the line of the barrier, and
-/// its error.
+/// Rank 0 runs a prepared superstep, and the other ranks a barrier; each rank reports the line of
+/// the barrier, and its error.
 fn apart() -> Result<()> {
     world(size(), |world| {
         let mut u = world.window::<u64>(1)?;
@@ -287,8 +289,8 @@ fn apart() -> Result<()> {
     })
 }
 
-/// With the handler `Abort` an error ends the process; one rank causes an error, and the other ranks wait for that
-/// rank.
+/// With the handler `Abort` an error ends the process; one rank causes an error, and the other
+/// ranks wait for that rank.
 fn aborts(rank: usize) -> Result<()> {
     world(size(), |world| {
         world.on_error(ErrorHandler::Abort);
@@ -361,8 +363,8 @@ fn flood(bytes: usize, then: &str) -> Result<()> {
     spin()
 }
 
-/// Rank 2 stops itself before a fence, and the other ranks report that they wait for it; the job succeeds once the test
-/// continues it.
+/// Rank 2 stops itself before a fence, and the other ranks report that they wait for it; the job
+/// succeeds once the test continues it.
 fn late() -> Result<()> {
     let report = |stall: &Stall| say(&format!("stall {stall}"));
     let ranks = fencepost::ranks(size()).transport(TransportKind::Tcp).stall(Some(Duration::ZERO));

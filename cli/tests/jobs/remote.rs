@@ -1,4 +1,5 @@
-//! Jobs on several hosts: other loopback addresses, and network namespaces if this machine allows them.
+//! Jobs on several hosts: other loopback addresses, and network namespaces if this machine allows
+//! them.
 
 use crate::launched::{HOSTS, await_end, go_on, process, rank_program, run, run_with, start};
 use fencepost_tests_support::side_by_side::side_by_side;
@@ -43,8 +44,8 @@ pub fn silent() {
     });
 }
 
-/// Starts `size` ranks with these options, and sends a signal to the agent of a host: the host's ranks end, and the other ranks
-/// get an error that names them and the cause.
+/// Starts `size` ranks with these options, and sends a signal to the agent of a host. The host's
+/// ranks end, and the other ranks get an error that names them and the cause.
 pub fn lose_host(
     options: &[&str],
     size: usize,
@@ -84,7 +85,8 @@ pub fn late() {
     let mut job = run_with(&HOSTS, &["late"], &patient);
     let host = |rank: usize| ["a", "a", "b", "b"][rank];
     let (mut stopped, mut waiting) = (None, BTreeSet::new());
-    // Until rank 2 has stopped, and each other rank has reported that it waits for it in the second fence.
+    // Until rank 2 has stopped, and each other rank has reported that it waits for rank 2 in the
+    // second fence.
     while stopped.is_none() || waiting.len() < 3 {
         let line = job.line().expect("some rank still waits");
         if let Some(pid) = line.strip_prefix("stops ") {

@@ -1,7 +1,7 @@
 //! What people put around the ranks of a job: wrappers, terminals, pipes, containers and limits.
 //!
 //! A test needs what the system may refuse, such as a namespace or a control group. It is then left
-//! out, and says so by name.
+//! out, and prints its name.
 
 use crate::launched::{Launched, go_on, options, process, rank_program, start, start_by, state_of};
 use crate::rank::say;
@@ -49,9 +49,9 @@ pub fn wrappers() {
     }
 }
 
-/// A wrapper works on although a signal has killed the program of its rank, or the program has ended
-/// within its world. The job has no limit of silence, so its launcher learns of the failure by the
-/// end of the program alone.
+/// A wrapper continues although a signal has killed the program of its rank, or the program has
+/// ended within its world. The job has no limit of silence, so its launcher notices the failure by
+/// the end of the program alone.
 pub fn wrappers_of_failures() {
     let settings = [("FENCEPOST_SILENCE", "off"), ("FENCEPOST_GRACE", "1s")];
     for transport in ALL {
@@ -173,7 +173,7 @@ pub fn terminals() {
 /// A launcher in the background of a terminal that stops writers is stopped before it writes, with
 /// its ranks, for longer than the silence limit; then it goes on in the foreground.
 pub fn background() {
-    // The shell waits until its job is stopped, says so, and lets it go on when it is told to.
+    // The shell waits until its job is stopped, reports it, and continues the job on request.
     let script = r#"set -m
 { "$@"; } 1>&2 &
 until [ -n "$(jobs -s)" ] || [ -z "$(jobs -p)" ]; do :; done
@@ -327,8 +327,8 @@ pub fn suspension() {
     }
 }
 
-/// A batch system suspends a job: it stops all processes for longer than the silence limit, and says
-/// nothing to the launcher.
+/// A batch system suspends a job: it stops all processes for longer than the silence limit, and
+/// does not inform the launcher.
 pub fn frozen() {
     for transport in ALL {
         let mut job = crate::launched::run_with(&options(transport, "2"), &["until-signal"], &SOON);

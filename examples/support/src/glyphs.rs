@@ -33,8 +33,8 @@ pub fn width(text: &str) -> usize {
     text.chars().count() * STEP
 }
 
-/// Calls `set` with row and column of each pixel of `text`; characters other than digits, signs, points and `m` are
-/// blank.
+/// Calls `set` with the row and the column of each pixel of `text`. Characters other than digits,
+/// signs, points and `m` are blank.
 pub fn draw(text: &str, mut set: impl FnMut(usize, usize)) {
     for (place, glyph) in text.chars().enumerate() {
         for (row, bits) in dots(glyph).into_iter().enumerate() {

@@ -1,10 +1,12 @@
-//! NumPy's `.npy` files: reads two-dimensional grids of int16, float32 or float64, and writes float64.
+//! NumPy's `.npy` files: reads two-dimensional grids of int16, float32 or float64, and writes
+//! float64.
 //!
-//! A file is a magic, a version, a header length, a header (a Python dictionary literal, padded with spaces up to a
-//! newline), and the elements. The reader checks every field before it uses it, and allocates no more memory than it
-//! has read bytes, whatever shape the header claims.
+//! A file is a magic, a version, a header length, a header (a Python dictionary literal, padded
+//! with spaces up to a newline), and the elements. The reader checks every field before it uses it,
+//! and allocates no more memory than it has read bytes, whatever shape the header claims.
 //!
-//! Source: the format's description in NumPy's manual (`numpy.lib.format`), versions 1.0, 2.0 and 3.0.
+//! Source: the format's description in NumPy's manual (`numpy.lib.format`), versions 1.0, 2.0 and
+//! 3.0.
 
 use crate::grid::Grid;
 use std::fs::File;
@@ -55,7 +57,8 @@ pub enum NpyError {
 /// Reads the grid in the file at `path`.
 ///
 /// # Errors
-/// The file can't be read, or it is not valid (`InvalidData` with an [`NpyError`]); both errors name the file.
+/// The file can't be read, or it is not valid (`InvalidData` with an [`NpyError`]). Both errors
+/// name the file.
 pub fn load(path: &Path) -> io::Result<Grid> {
     let named = |error: NpyError| {
         let kind = if let NpyError::Io(error) = &error { error.kind() } else { io::ErrorKind::InvalidData };
@@ -310,8 +313,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// For fuzzers: reads bytes that may be a file. Returns whether they were a grid, after checking that the grid is
-/// written and read back unchanged.
+/// For fuzzers: reads bytes that may be a file. Returns whether they were a grid, after checking
+/// that the grid is written and read back unchanged.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz(data: &[u8]) -> bool {
     let Ok(grid) = read(data) else { return false };

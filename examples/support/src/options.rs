@@ -58,18 +58,21 @@ impl Job {
         Ok(self.world().collect(|world| Ok(world.placement()))?.swap_remove(0))
     }
 
-    /// Compiles the same calls again, for the transfer mode of this job and for ranks that share memory as `placement` says.
+    /// Compiles the same calls again, for the transfer mode of this job and for ranks that share
+    /// memory as in `placement`.
     pub fn compiled(&self, compiled: &Compiled, placement: Placement) -> Result<Compiled, Error> {
         compiled.with(placement, &Machine::default(), &Options { mode: self.mode, ..Options::default() })
     }
 
     fn transport(&self) -> TransportKind {
-        // In a job of processes the launcher chooses between `shm` and `tcp`; `Tcp` stands for either.
+        // In a job of processes the launcher chooses between `shm` and `tcp`; `Tcp` represents
+        // either.
         let of_job = || self.process().map_or(TransportKind::Local, |_| TransportKind::Tcp);
         self.transport.clone().unwrap_or_else(of_job)
     }
 
-    /// The rank of this process in a job of processes. An error is reported by `start`, and ignored here.
+    /// The rank of this process in a job of processes. An error is reported by `start`, and ignored
+    /// here.
     fn process(&self) -> Option<Process> {
         process().ok().flatten()
     }
@@ -81,7 +84,8 @@ pub struct Terrain {
     /// The time to simulate in years [default: 100 steps of the longest round stable length]
     #[arg(long, value_parser = years)]
     pub years: Option<f64>,
-    /// The elevations in metres: a NumPy .npy file of int16, float32 or float64 [default: data/jacksboro-dem.npy]
+    /// The elevations in metres: a NumPy .npy file of int16, float32 or float64
+    /// [default: data/jacksboro-dem.npy]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
           default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/jacksboro-dem.npy"),
           hide_default_value = true)]

@@ -1,7 +1,9 @@
-//! Pictures of a terrain: hill-shaded relief in hypsometric tints, and the change between two of them; and of water.
+//! Pictures of a terrain: hill-shaded relief in hypsometric tints, and the change between two of
+//! them; and pictures of water.
 //!
-//! Pixels are square on the ground whatever the cells are, two to the shorter side of a cell; the surface between
-//! cell centres is a Catmull-Rom spline, so that slopes, and with them the shading, are smooth.
+//! Pixels are square on the ground whatever the shape of the cells, two to the shorter side of a
+//! cell. The surface between cell centres is a Catmull-Rom spline, so that slopes, and with them
+//! the shading, are smooth.
 
 use crate::glyphs;
 use crate::grid::Grid;
@@ -34,9 +36,9 @@ const CHANGES: [(f64, Colour); 7] = [
     (0.6, hex(0x3f83b8)),
     (1.0, hex(0x15376b)),
 ];
-/// The directions of light, in degrees clockwise from north, and their shares. Most light comes from the north-west,
-/// as is the custom on maps; some comes from the sides, so that valleys in the direction of the light do not look
-/// flat.
+/// The directions of light, in degrees clockwise from north, and their shares. Most light comes
+/// from the north-west, as is the custom on maps; some comes from the sides, so that valleys in the
+/// direction of the light do not look flat.
 const LIGHTS: [(f64, f64); 4] = [(315.0, 0.55), (270.0, 0.2), (0.0, 0.15), (225.0, 0.1)];
 /// The height of the light in degrees above the horizon.
 const LIGHT_HEIGHT: f64 = 42.0;
@@ -56,7 +58,8 @@ pub struct Spacing {
     pub east_west: f64,
 }
 
-/// The heights of the first and the last tint. Pictures that are to be compared need the same range.
+/// The heights of the first and the last tint. Pictures that are to be compared need the same
+/// range.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Heights {
     /// Lower ground has the first tint.
@@ -66,7 +69,8 @@ pub struct Heights {
 }
 
 impl Heights {
-    /// The range of the heights of `grid`, without the half percent at either end, which is often erroneous in surveys.
+    /// Returns the range of the heights of `grid`, without the half percent at either end, which is
+    /// often erroneous in surveys.
     pub fn of(grid: &Grid) -> Self {
         Self { low: grid.quantile(0.005), high: grid.quantile(0.995) }
     }
@@ -116,7 +120,8 @@ impl Picture {
         }
     }
 
-    /// Draws a scale of `tints` in the lower left corner, with `labels` at their positions from 0 to 1.
+    /// Draws a scale of `tints` in the lower left corner, with `labels` at their positions from 0
+    /// to 1.
     fn legend(&mut self, tints: impl Fn(f64) -> Colour, labels: &[(f64, String)]) {
         const LENGTH: usize = 240;
         const EDGE: usize = 14;
@@ -164,8 +169,8 @@ pub fn relief(grid: &Grid, spacing: Spacing, heights: Heights) -> Picture {
     picture
 }
 
-/// Draws the change of heights over a faint relief of `after`: loss in red, gain in blue, no change in white. The scale
-/// ends at the change that one percent of the cells exceed.
+/// Draws the change of heights over a faint relief of `after`: loss in red, gain in blue, no change
+/// in white. The scale ends at the change that one percent of the cells exceed.
 pub fn change(before: &Grid, after: &Grid, spacing: Spacing) -> Picture {
     let gained = before.zip(after, |before, after| after - before);
     let full = gained.zip(&gained, |gained, _| gained.abs()).quantile(0.99).max(f64::MIN_POSITIVE);
@@ -180,7 +185,8 @@ pub fn change(before: &Grid, after: &Grid, spacing: Spacing) -> Picture {
     picture
 }
 
-/// Draws a field as the surface of water, lit: below 0 in red, above in blue. The scale ends at `full`, in cells.
+/// Draws a field as the lit surface of water: below 0 in red, above in blue. The scale ends at
+/// `full`, in cells.
 pub fn water(field: &Grid, full: f64) -> Picture {
     let surface = Surface::over(field, Spacing { north_south: 1.0, east_west: 1.0 });
     Picture::paint(surface.width, surface.height, |row, column| {
@@ -201,7 +207,8 @@ fn metres(value: f64) -> String {
 /// The strength of light on level ground.
 const LEVEL_LIGHT: f64 = 0.669_130_606_358_858_2; // sin 42 degrees
 
-/// A colour in light of strength `light`: shadows are cool, light is warm, and level ground keeps its colour.
+/// Returns a colour in light of strength `light`: shadows are cool, light is warm, and level ground
+/// keeps its colour.
 fn lit(colour: Colour, light: f64) -> Colour {
     let (shadow, sun) = (hex(0x23304f), hex(0xfff6dc));
     if light < LEVEL_LIGHT {

@@ -3,8 +3,8 @@
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 
-/// Creates a progress bar of `steps` steps on standard error, drawn a few times a second; hidden if standard error is
-/// not a terminal.
+/// Creates a progress bar of `steps` steps on standard error, drawn a few times a second. It is
+/// hidden if standard error is not a terminal.
 pub fn bar(steps: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} steps, {eta} left")
         .expect("the template is valid");

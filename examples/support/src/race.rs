@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-/// The times that several ways to compute the same steps took. The first way is what the others are compared with.
+/// The times that several ways to compute the same steps took. The other ways are compared with the
+/// first.
 #[derive(Clone, Debug)]
 pub struct Race {
     steps: u64,
@@ -15,18 +16,20 @@ impl Race {
     /// Cells that are computed within a moment.
     const MOMENT: u64 = 300_000_000;
 
-    /// As many cells are computed while one of many ranks, which share few cores, waits for the others in a step.
+    /// The number of cells that are computed in the time that one of many ranks, which share few
+    /// cores, waits for the others in a step.
     const WAIT: u64 = 1 << 14;
 
-    /// Starts a race of `steps` steps of `ranks` ranks over `cells` cells; of one round if only the results matter.
+    /// Starts a race of `steps` steps of `ranks` ranks over `cells` cells. `once` makes it one
+    /// round, for when only the results matter.
     pub fn new(steps: u64, cells: usize, ranks: usize, once: bool) -> Self {
         let work = (cells as u64).max(Self::WAIT * ranks as u64).saturating_mul(steps).max(1);
         let rounds = if once { 1 } else { (Self::MOMENT / work).clamp(1, 15) as usize };
         Self { steps: steps.max(1), rounds, ways: Vec::new() }
     }
 
-    /// The number of times that each way should run. What takes a moment only is repeated, since other work on the machine
-    /// disturbs it.
+    /// The number of times that each way should run. Short runs are repeated, since other work on
+    /// the machine disturbs them.
     pub fn rounds(&self) -> usize {
         self.rounds
     }
@@ -41,7 +44,8 @@ impl Race {
 }
 
 impl fmt::Display for Race {
-    /// Formats the middle time of a step of each way, and the speed of the first way compared with it.
+    /// Formats the median time of a step of each way, and the speed of the first way compared with
+    /// it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let middle = |times: &[Duration]| {
             let mut times = times.to_vec();

@@ -1,4 +1,5 @@
-//! A block's storage as an array of `ndarray`: the same cells as by index, padded or not, and another slice is refused.
+//! A block's storage as an array of `ndarray`: the same cells as by index, padded or not. A slice
+//! of another length is refused.
 
 use fencepost::grid::Block;
 use ndarray::s;

@@ -84,7 +84,8 @@ impl Piece {
 /// - `contiguous`: `Datatype::run(0..n)`; `old.repeat(n, old.extent())?`.
 /// - `vector`: `Datatype::nest(0, &[(n, stride)], len)?`;
 ///   `old.repeat(len, old.extent())?.repeat(n, stride * old.extent())?`.
-/// - `hvector`: the same, with `repeat(n, stride)`: the stride counts elements, not copies of `old`.
+/// - `hvector`: the same, with `repeat(n, stride)`: the stride counts elements, not copies of
+///   `old`.
 /// - `indexed`, `hindexed`: `Datatype::runs(at.into_iter().zip(lens))?`; of copies of `old`,
 ///   `Datatype::sequence` of `old.repeat(len, old.extent())?.shift(at)?`.
 /// - `indexed_block`, `hindexed_block`: `Datatype::runs(at.map(|at| (at, len)))?`; where `len` is
@@ -108,7 +109,8 @@ impl Piece {
 /// use fencepost::grid::Block;
 ///
 /// fn is(datatype: Datatype, elements: &[i64]) {
-///     assert!(datatype.element_iter().eq(elements.iter().copied()), "{datatype} is not {elements:?}");
+///     let same = datatype.element_iter().eq(elements.iter().copied());
+///     assert!(same, "{datatype} is not {elements:?}");
 /// }
 /// let old = Datatype::elements([0, 2])?; // its extent is 3
 ///
@@ -134,7 +136,7 @@ impl Piece {
 ///
 /// let (shape, start, sizes) = ([3, 4], [1, 2], [2, 2]);
 /// is(Datatype::subarray(&shape, &start, &sizes)?, &[6, 7, 10, 11]); // subarray
-/// is(Datatype::subarray(&[4, 3], &[2, 1], &[2, 2])?, &[7, 8, 10, 11]); // the same, in Fortran's order
+/// is(Datatype::subarray(&[4, 3], &[2, 1], &[2, 2])?, &[7, 8, 10, 11]); // in Fortran's order
 ///
 /// let extent = 4;
 /// is(old.repeat(n, extent)?, &[0, 2, 4, 6]); // resized
@@ -148,8 +150,9 @@ impl Piece {
 ///     &[15, 16, 17, 21, 22, 23],
 /// );
 /// let (rank, ranks, n) = (1, 2, 7);
+/// let starts = (rank * len..n).step_by(ranks * len);
 /// is(
-///     Datatype::runs((rank * len..n).step_by(ranks * len).map(|at| (at as i64, len.min(n - at))))?, // darray, cyclic
+///     Datatype::runs(starts.map(|at| (at as i64, len.min(n - at))))?, // darray, cyclic
 ///     &[2, 3, 6],
 /// );
 /// # Ok::<(), fencepost_planner::Error>(())

@@ -152,7 +152,8 @@ impl<const D: usize> Block<D> {
     /// # fn main() -> fencepost_planner::Result<()> {
     /// let block = Block::at(0, 4, [64, 64])?.halo(1)?;
     /// let (exchanged, fields) = (8, 16); // one f64, and another one that takes turns with it
-    /// let advice = block.advise(Nanos(1.0), exchanged, fields, Placement::Apart, &Machine::default())?;
+    /// let machine = Machine::default();
+    /// let advice = block.advise(Nanos(1.0), exchanged, fields, Placement::Apart, &machine)?;
     /// println!("{advice}"); // for each number of steps: exchange, cells, memory, sum
     /// let block = block.halo(advice.steps())?;
     /// let tiles = block.tiles(advice.steps())?.bands(advice.bands())?;

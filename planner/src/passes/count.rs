@@ -1,7 +1,8 @@
 //! Counts the messages, bytes and operations that each rank sends and must expect.
 //!
 //! ```text
-//! c0: -1 receives 1 message 8 B; +1 sends 1 message 8 B      c0: out 1 message 8 B, in 1 message 8 B, h 1
+//! c0: -1 receives 1 message 8 B;    c0: out 1 message 8 B, in 1 message 8 B, h 1
+//!     +1 sends 1 message 8 B
 //! ```
 //!
 //! **Requires** routes, since it counts what will actually be sent.

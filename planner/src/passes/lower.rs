@@ -1,8 +1,8 @@
 //! Generates the programs: one for each class of ranks that do the same.
 //!
 //! ```text
-//! c0: +1 sends l0 in round0, -1 receives l0      c0: pack w0 0..1 to b0, send b0 to +1 round0,
-//!                                                    await -1 8 B, unpack -1 to w0 8..9, release -1
+//! c0: +1 sends l0 in round0,    c0: pack w0 0..1 to b0, send b0 to +1 round0,
+//!     -1 receives l0                await -1 8 B, unpack -1 to w0 8..9, release -1
 //! ```
 //!
 //! A program has these parts, in this order:

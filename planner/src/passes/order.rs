@@ -2,7 +2,7 @@
 //! most one.
 //!
 //! ```text
-//! c0: sends +1, +2; receives -2, -1      c0: sends +1 round0, +2 round1; receives -1 round0, -2 round1
+//! c0: sends +1, +2; receives -2, -1  c0: sends +1 round0, +2 round1; receives -1 round0, -2 round1
 //! ```
 //!
 //! If the layout of the ranks has no more directions than the busiest rank has messages, the

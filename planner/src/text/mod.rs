@@ -5,9 +5,9 @@
 //! words:
 //!
 //! ```text
-//! put w0 0..4 -> +1 w0 8..12 mode direct at heat.rs:7      the origin's elements, then the target and its elements
-//! get +1 w0 0..4 -> buffer                                 where they come from, then where they go
-//! accumulate SUM buffer -> none w1 0+[9 by 8]x1            `none` is MPI's PROC_NULL
+//! put w0 0..4 -> +1 w0 8..12 mode direct at heat.rs:7  the origin's elements, then the target's
+//! get +1 w0 0..4 -> buffer                             where they come from, then where they go
+//! accumulate SUM buffer -> none w1 0+[9 by 8]x1        `none` is MPI's PROC_NULL
 //! ```
 
 mod pattern;

@@ -1,6 +1,8 @@
-//! Golden tests of what dynamic epochs decide: every decision of a grid of inputs, on three machines.
+//! Golden tests of what dynamic epochs decide: every decision of a grid of inputs, on three
+//! machines.
 //!
-//! With `FENCEPOST_BLESS=1` in the environment the files are written again; read the difference before keeping it.
+//! With `FENCEPOST_BLESS=1` in the environment the files are written again. Read the difference
+//! before keeping it.
 
 use fencepost_planner::adaptive::{
     Departure, Observed, Rendezvous, Section, lands_in_place, listing_pays, predict, run_bytes,
@@ -10,8 +12,9 @@ use fencepost_planner::ir::pattern::Mode;
 use fencepost_planner::machine::{Link, Machine, Moving};
 use std::fmt::Write;
 
-/// The default; one on which a rank copies from the memory of others at the speed of a cache that nobody else writes to; and
-/// that one with ten times the latency and overhead of the network, and a sixth of that speed.
+/// The default machine; one on which a rank copies from the memory of others at the speed of a
+/// cache that nobody else writes to; and that one with ten times the latency and overhead of the
+/// network, and a sixth of that speed.
 fn machines() -> [(&'static str, Machine); 3] {
     let default = Machine::default();
     let near = Machine { moving: Moving { remote: 0.03, ..default.moving }, ..default };

@@ -6,7 +6,7 @@ use fencepost_planner::machine::{Caches, Link, Moving};
 use fencepost_planner::units::Nanos;
 use fencepost_planner::{ErrorClass, Machine};
 
-/// A machine on which messages cost what `latency` and `per_byte` say, and nothing else does.
+/// A machine on which messages cost `latency` and `per_byte`, and nothing else has a cost.
 fn machine(latency: f64, per_byte: f64) -> Machine {
     let link = Link { latency, overhead: 0.0, payload: 0.0, per_byte };
     let moving = Moving { per_run: 0.0, pack: 0.0, unpack: 0.0, remote_run: 0.0, remote: per_byte };
@@ -37,8 +37,8 @@ fn deeper_halos_pay_by_latency_alone() {
 
 #[test]
 fn the_best_number_of_steps_is_the_one_of_the_formula() {
-    // Two ranks, one side each, one byte a cell: latency / k, and (k - 1) / 2 cells a step, of a millisecond: rows take nothing
-    // then.
+    // Two ranks, one side each, one byte a cell, and rows that cost nothing. A step costs
+    // `latency / k`, and the time of `(k - 1) / 2` cells, each of a millisecond.
     let block = Block::at(1, 2, [20]).unwrap().halo(1).unwrap();
     for (latency, steps) in [(0.4, 1), (2.0, 2), (4.5, 3), (8.0, 4), (12.5, 5), (18.0, 6), (24.5, 7)] {
         let advice = block.advise(Nanos(1e6), 1, 2, Apart, &machine(latency * 1e6, 0.0)).unwrap();
@@ -59,7 +59,8 @@ fn no_more_steps_are_considered_than_fit_the_block() {
     }
 }
 
-/// The cells that the steps compute, on the rank that computes most, against those that the advice counts.
+/// Compares the cells that the steps compute, on the rank that computes most, with those that the
+/// advice counts.
 fn counted<const D: usize>(ranks: usize, block: impl Fn(usize) -> Block<D>) {
     let advice = block(0).advise(Nanos(1.0), 8, 16, Together, &machine(0.0, 0.0)).unwrap();
     assert_eq!(advice.steps(), 1);
@@ -147,7 +148,7 @@ fn bands_pay_in_shared_caches_that_are_slower_than_the_cells() {
 
 #[test]
 fn steps_are_as_many_and_bands_as_large_as_a_cache_holds() {
-    // A row of both fields has 16 KiB, so what one band of `k` steps holds has `k + 2` times as many.
+    // A row of both fields has 16 KiB, so one band of `k` steps holds `k + 2` times as many.
     let block = Block::at(0, 1, [1000, 1024 - 2]).unwrap().halo(1).unwrap();
     for rows in [4_u32, 6, 10, 18, 34] {
         let cache = f64::from(rows * 16 * 1024) * 1.02 / 0.6;

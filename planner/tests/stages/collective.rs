@@ -1,4 +1,5 @@
-//! Each algorithm of each collective, run by the reference interpreter, against plain loops; and as verified schedules.
+//! Each algorithm of each collective, run by the reference interpreter, compared with plain loops;
+//! and as verified schedules.
 
 use fencepost_planner::census::Census;
 use fencepost_planner::collective::{
@@ -241,7 +242,8 @@ fn rounds_and_bytes_are_those_that_the_page_states() {
     assert_eq!(most(Operation::AllToAll, Algorithm::Direct), [300]);
 }
 
-/// Small arrays go in one round, large ones in blocks; what many ranks bring little of goes up a tree.
+/// Small arrays go in one round, large ones in blocks. If many ranks bring little each, a tree
+/// collects it.
 #[test]
 fn the_way_follows_length_and_number_of_ranks() {
     let machine = Machine::default();
@@ -257,7 +259,8 @@ fn the_way_follows_length_and_number_of_ranks() {
     assert_eq!(algorithm(1, 1 << 20, true), Algorithm::Direct);
 }
 
-/// With a sparse census all that is short rides: its rounds are fewer than those of a tree after it.
+/// With a sparse census all short arrays are piggybacked on it: that takes fewer rounds than a
+/// census and then a tree.
 #[test]
 fn short_arrays_ride_with_a_sparse_census() {
     let machine = Machine::default();

@@ -1,4 +1,5 @@
-//! Every schedule leaves what the reference interpreter leaves, whatever the options and in whatever order ranks run.
+//! Every schedule leaves what the reference interpreter leaves, whatever the options and in
+//! whatever order ranks run.
 
 use crate::support::{by_rank, interpreter, random};
 use fencepost_planner::census::{self, Census, Places};
@@ -415,7 +416,7 @@ fn conflicts_are_those_of_the_reference() {
                 (found.rank.index(), found.window.index(), between, ends)
             })
             .collect();
-        // One of them stands for those of all ranks that differ only by where they stand.
+        // One conflict represents those of all ranks that differ only by their position.
         let found: BTreeMap<_, usize> = conflicts(&patterns)
             .into_iter()
             .map(|found| {
@@ -480,7 +481,8 @@ ranks c0 c1
     );
 }
 
-/// The schedule of ranks that each put some elements to the next one: by rank the number of elements, and where they stand.
+/// The schedule of ranks that each put some elements to the next one. `elements` has the number of
+/// each rank, which is also where its elements land.
 fn puts_to_the_next(elements: &[usize], placement: Placement, machine: &Machine) -> Schedule {
     let mut text = "superstep chain\nwindow w0 f64\nshape 1\n".to_owned();
     let mut kinds: Vec<usize> = elements.to_vec();
@@ -522,7 +524,8 @@ fn ranks_of_one_class_cost_more_where_their_peers_are_on_another_host() {
     let mut machine = Machine::default();
     machine.network.per_byte = 1000.0;
     let hosts = Placement::Hosts { ranks_each: 4 };
-    // Ranks 1 to 6 call the same; the first of them has its peers on its own host, and 3 and 4 are on different hosts.
+    // Ranks 1 to 6 make the same calls. The peers of rank 1 are on its own host; those of 3 and 4
+    // include a rank on another host.
     let schedule = puts_to_the_next(&[1, 1, 1, 1, 1, 1, 1, 0], hosts, &machine);
     let least = 8.0 * machine.network.per_byte;
     let (prepared, at_fence) = (cost(&schedule, &machine), cost_at_fence(&schedule, &machine).0);
@@ -556,7 +559,8 @@ ranks ";
         let places = Places::new(ranks as u32, placement);
         let more = census::cost(expected, &places, &machine) - machine.network.latency;
         assert_eq!(census, expected, "{ranks} ranks, {placement:?}");
-        // On hosts the slowest rank is one that receives from another host, or one that sends to another.
+        // On hosts the slowest rank is one that receives from another host, or one that sends to
+        // another.
         let other = if places.have_leaders() { machine.shared.payload } else { 0.0 };
         let beyond = at_fence.0 - prepared.0 - more;
         assert!((-1e-6..=other + 1e-6).contains(&beyond), "{ranks}: {at_fence} and {prepared}, {more}");

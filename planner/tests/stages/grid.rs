@@ -1,4 +1,5 @@
-//! Blocks against a plain model: every halo cell is filled by exactly one neighbour, with the right cell of the array.
+//! Blocks compared with a plain model: every halo cell is filled by exactly one neighbour, with the
+//! right cell of the array.
 
 use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
@@ -16,7 +17,8 @@ pub fn indices<const D: usize>(shape: [usize; D]) -> impl Iterator<Item = [usize
     })
 }
 
-/// First cell and number of cells of block `coord` of `n` cells in `p` blocks, by dealing out cells one by one.
+/// First cell and number of cells of block `coord` when `n` cells are dealt out to `p` blocks one
+/// by one.
 fn dealt(n: usize, p: usize, coord: usize) -> (usize, usize) {
     let mut blocks = vec![0; p];
     (0..n).for_each(|cell| blocks[cell % p] += 1);
@@ -49,7 +51,8 @@ fn exchange<const D: usize>(
         .collect();
     let number = |cell: [usize; D]| (0..D).fold(0, |sum, d| sum * global[d] + cell[d]) as i64;
 
-    // Each rank's storage, own cells holding their number in the array; rank by rank in row-major order of the grid.
+    // The storage of each rank, rank by rank in row-major order of the grid. Own cells hold their
+    // number in the array.
     let mut places = Vec::new();
     let mut storage: Vec<Vec<i64>> = Vec::new();
     for (block, coords) in blocks.iter().zip(indices(grid)) {
@@ -156,7 +159,8 @@ fn every_halo_cell_is_filled_once_with_the_right_cell_in_three_dimensions() {
 
 #[test]
 fn neighbours_with_and_without_padding_fit_together() {
-    // Two blocks of 512 and two of 511 cells a row: the halo of 0 pads the large ones, one of 1 none, the row of 510 + 2.
+    // Two blocks of 512 and two of 511 cells a row: a halo of 0 pads the large ones, a halo of 1
+    // pads none; the row of 510 + 2.
     for (cells, width) in [(2046, 0), (2046, 1), (2042, 1), (1022 + 1021, 1), (2040, 2), (2033, 2)] {
         for wraps in indices([2, 2]) {
             for pads in [true, false] {

@@ -1,5 +1,6 @@
-//! Halos all the way: from blocks to patterns, to a schedule (the compiler's, and one lowered by hand the packed way),
-//! verified, into a plan file and out of it. 100,172 ranks take less than 10 KB.
+//! Halos all the way: from blocks to patterns, to a schedule (the compiler's, and one lowered by
+//! hand the packed way), verified, into a plan file and out of it. The plan of 100,172 ranks takes
+//! less than 10 KB.
 
 use fencepost_planner::collect::patterns;
 use fencepost_planner::element::{ElementType, Scalar};
@@ -84,7 +85,8 @@ fn lowered(patterns: &Patterns, block: impl Fn(u32) -> Block<2>) -> Schedule {
 #[test]
 fn a_halo_of_a_hundred_thousand_ranks_is_verified_and_fits_ten_kilobytes() {
     let ranks = 316 * 317;
-    // Uneven, there are 36 classes of blocks; what goes down to a smaller block lands where it would in a larger one.
+    // Uneven grids have 36 classes of blocks; what goes down to a smaller block lands where it
+    // would in a larger one.
     for (global, classes) in [([316 * 64, 317 * 64], 9), ([316 * 64 + 100, 317 * 64 + 7], 30)] {
         let block = |rank| Block::at(rank as usize, ranks, global)?.grid([316, 317])?.halo(1);
         let record = |rank, block: &Block<2>| Ok((exchange(rank, block), false));
@@ -161,8 +163,8 @@ fn the_halo_of_a_hundred_thousand_ranks_is_compiled_into_less_than_ten_kilobytes
     }
 }
 
-/// A file that an earlier build wrote is read by this one, and this one would write it: else the format has changed,
-/// and needs a new version. `FENCEPOST_BLESS=1` writes it again.
+/// This build reads a file that an earlier build wrote, and would write the same file. If it would
+/// not, the format has changed and needs a new version. `FENCEPOST_BLESS=1` writes the file again.
 #[test]
 fn the_format_is_what_it_was() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/halo-6-ranks.plan");

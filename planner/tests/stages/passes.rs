@@ -1,8 +1,9 @@
-//! Golden tests: for each file `passes/<pass>/*.sched`, patterns, `---`, and the stage that the pass makes of them.
+//! Golden tests: each file `passes/<pass>/*.sched` has patterns, `---`, and the stage that the pass
+//! makes of them.
 //!
-//! Lines `# key value` before the patterns set `placement` (`together`, `apart`, or ranks a host), `mode`, `coalesce
-//! off`, `chunk` and `cap` (bytes). With `FENCEPOST_BLESS=1` in the environment the expected part is written again;
-//! read the difference before keeping it.
+//! Lines `# key value` before the patterns set `placement` (`together`, `apart`, or the number of
+//! ranks on a host), `mode`, `coalesce off`, `chunk` and `cap` (bytes). With `FENCEPOST_BLESS=1` in
+//! the environment the expected part is written again; read the difference before keeping it.
 
 use fencepost_planner::Options;
 use fencepost_planner::ir::pattern::Patterns;

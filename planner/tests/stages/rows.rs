@@ -135,9 +135,9 @@ fn exchange<const D: usize>(blocks: &[Block<D>], fields: &mut [Vec<f64>]) {
     }
 }
 
-/// Runs `count` steps, `steps` to an exchange, over a halo of `steps` times `reach` cells. Each cell is computed from all
-/// cells up to `reach` away, with weights of no symmetry, so that a value from elsewhere changes the result. Returns all
-/// cells of the array.
+/// Runs `count` steps, `steps` to an exchange, over a halo of `steps` times `reach` cells. Each
+/// cell is computed from all cells up to `reach` away, with weights that have no symmetry, so that
+/// a value from another cell changes the result. Returns all cells of the array.
 fn simulate<const D: usize>(
     (global, grid, wraps): ([usize; D], [usize; D], [bool; D]),
     (count, steps, reach): (usize, usize, usize),
@@ -154,7 +154,7 @@ fn simulate<const D: usize>(
     for (block, field) in blocks.iter().zip(&mut fields) {
         block.fill(field, |cell| (number(cell) as f64).sin());
     }
-    // What no step computes, the cells at an edge of the array, is in both fields after one exchange of either.
+    // No step computes the cells at an edge of the array: one exchange of each field brings them.
     let mut others = fields.clone();
     exchange(&blocks, &mut others);
     for done in (0..count).step_by(steps) {
@@ -233,7 +233,8 @@ fn steps_that_the_halo_is_too_narrow_for_are_refused() {
     assert_eq!(row.at(&u, [-2, -2]).len(), 18);
 }
 
-/// Each cell of `rows_inside` is in the core or in the rest, once; and what the core reads are own cells.
+/// Checks that each cell of `rows_inside` is in the core or in the rest, once, and that the core
+/// reads only own cells.
 fn parts<const D: usize>(block: &Block<D>, margin: usize) -> usize {
     let mut seen = vec![0; block.len()];
     let own: Vec<bool> = {

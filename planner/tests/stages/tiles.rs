@@ -1,4 +1,5 @@
-//! Several steps visited band by band: each row after the rows that its step reads, and each cell once a step.
+//! Several steps visited band by band: each row after the rows that its step reads, and each cell
+//! once in each step.
 
 use fencepost_planner::ErrorClass;
 use fencepost_planner::grid::{Block, Tiles, Visit};
@@ -19,8 +20,8 @@ fn offsets<const D: usize>(reach: [usize; D]) -> Vec<[isize; D]> {
     all.map(|offset| std::array::from_fn(|d| offset[d] as isize - reach[d] as isize)).collect()
 }
 
-/// The steps that `N` fields hold of each cell before the first step: those of step 0, of the steps before it, and one
-/// that is to be written.
+/// The step that each of `N` fields holds of each cell before the first step: step 0, the steps
+/// before it, and one that is yet to be written.
 fn fields<const D: usize, const N: usize>(block: &Block<D>, margin: usize) -> [Vec<i32>; N] {
     let (global, origin, widths) = (block.global(), block.origin(), block.widths());
     let (shape, strides) = (block.shape(), block.strides());
@@ -59,8 +60,8 @@ fn computed<const D: usize>(block: &Block<D>, reach: [usize; D], later: usize, m
     (0..D).map(along).product()
 }
 
-/// Follows the step of every cell through these visits, with `N` fields that take turns. The steps read as far as
-/// `reach` in the present field, and the cell itself in those before it.
+/// Follows the step of every cell through these visits, with `N` fields that take turns. The steps
+/// read as far as `reach` in the present field, and the cell itself in those before it.
 fn follow<const D: usize, const N: usize>(
     block: &Block<D>,
     tiles: &Tiles<D>,

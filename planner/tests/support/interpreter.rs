@@ -1,7 +1,9 @@
-//! An interpreter of schedules: all ranks' programs, one instruction at a time, in an order that a seed decides.
+//! An interpreter of schedules: all ranks' programs, one instruction at a time, in an order that a
+//! seed decides.
 //!
-//! A frame refers to its sender's buffer, so that a buffer written too soon shows; a copy reads and writes the peer's
-//! memory as it is, so that a race shows; ranks run ahead of each other as far as the schedule lets them.
+//! A frame refers to its sender's buffer, so a buffer that is overwritten too early shows. A copy
+//! reads and writes the memory of the peer at that moment, so a race shows. Ranks run ahead of each
+//! other as far as the schedule lets them.
 
 use super::{by_rank, sources, store};
 use fencepost_planner::element::ElementType;
@@ -45,8 +47,8 @@ struct State {
     landed: Buffers,
 }
 
-/// Run `schedule` `runs` times in a row from `world`, and compare each rank's memory as it leaves each run with what the
-/// reference leaves.
+/// Runs `schedule` `runs` times in a row from `world`, and compares the memory of each rank after
+/// each run with what the reference leaves.
 pub fn differs(
     patterns: &Patterns,
     schedule: &Schedule,
@@ -87,7 +89,8 @@ pub fn differs(
     if machine.channels.values().any(|channel| !channel.is_empty()) {
         return Err("frames are left in a channel".into());
     }
-    // The same by the reference; each run from what the schedule left, so that a relaxed order may be any.
+    // The same by the reference. Each run begins with what the schedule left, so a relaxed order
+    // may be any.
     let mut before = world.clone();
     for run in 0..runs {
         for rank in 0..machine.ranks.len() {

@@ -1,4 +1,5 @@
-//! The common parts of the tests of schedules: random patterns, a plain lowering, and an interpreter of schedules.
+//! The common parts of the tests of schedules: random patterns, a plain lowering, and an
+//! interpreter of schedules.
 
 pub mod interpreter;
 pub mod naive;

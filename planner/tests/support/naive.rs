@@ -1,5 +1,5 @@
-//! A plain lowering: each rank a class of its own, one message to each peer, everything packed; or gets into buffers and
-//! puts where nobody else is, copied directly.
+//! A plain lowering: each rank a class of its own, one message to each peer, everything packed; or
+//! direct copies for gets into buffers and for puts where no other rank puts.
 
 use super::by_rank;
 use fencepost_planner::datatype::Datatype;

@@ -119,8 +119,9 @@ fn one(
     made
 }
 
-/// A halo exchange on a grid of `rows` by `columns` ranks, each with a block of `height[row]` by `width[column]` elements
-/// within a border one wide; with all eight neighbours or with four; wrapped around or not.
+/// A halo exchange on a grid of `rows` by `columns` ranks, each with a block of `height[row]` by
+/// `width[column]` elements within a border of width one; with all eight neighbours or with four;
+/// wrapped around or not.
 pub fn halo(height: &[usize], width: &[usize], corners: bool, wrap: bool) -> Patterns {
     let (rows, columns) = (height.len() as i64, width.len() as i64);
     let block = |h: usize, w: usize, row: usize, column: usize, down: usize, across: usize| {

@@ -162,7 +162,7 @@ fn one(
 /// `w0 8..12 of f64 by SUM`.
 fn target(text: &str) -> Option<(Part, ElementType, Option<Op>)> {
     let (text, op) = match text.split_once(" by ") {
-        // A nest says "by" too, but before the element type.
+        // A nest has a "by" too, but before the element type.
         _ if !text.rsplit_once(" of ")?.1.contains(" by ") => (text, None),
         _ => {
             let (text, op) = text.rsplit_once(" by ")?;

@@ -1,5 +1,5 @@
-//! A few words ask for any number of elements: what they cost is bounded. Each test runs in a process of its own, which may
-//! have 3 GiB and some minutes.
+//! A few words can ask for any number of elements, so what they cost is bounded. Each test runs in
+//! a process of its own, which may use 3 GiB and some minutes.
 
 use crate::support::intern;
 use fencepost_planner::datatype::Datatype;
@@ -92,7 +92,7 @@ fn overlapping_operations_of_too_many_runs_are_no_memory() {
     bounded("overlapping_operations_of_too_many_runs_are_no_memory", || {
         for huge in huge() {
             for kind in [Kind::Put, Kind::Get, Kind::Accumulate(Op::Sum)] {
-                // Few runs that lie over each other are gone through as long as may be: once is enough.
+                // Few runs that overlap take the verifier as long as is allowed: once is enough.
                 if huge.run_count() <= 1 << 20 && kind != Kind::Put {
                     continue;
                 }

@@ -1,7 +1,8 @@
-//! The corpus: in `NNN-what-yes.sched` a schedule that is accepted, in `NNN-what-no.sched` one that is refused.
+//! The corpus: `NNN-what-yes.sched` has a schedule that is accepted, `NNN-what-no.sched` one that
+//! is refused.
 //!
-//! A file holds patterns, `---`, and a schedule of them. `# refused Name` says by which name; `# placement apart` or
-//! `# placement 2` which ranks share memory.
+//! A file holds patterns, `---`, and a schedule of them. `# refused Name` has the name of the
+//! refusal; `# placement apart` or `# placement 2` states which ranks share memory.
 
 use crate::support::{random, read};
 use fencepost_planner::ir::pattern::Patterns;

@@ -1,4 +1,5 @@
-//! Damage, one way at a time, at each place where it can be done, to many good schedules: each is refused by its name.
+//! Damage to many good schedules, one kind at a time, at each place where it can be done: the
+//! verifier refuses each by its name.
 
 use super::damages::{DAMAGES, foreign};
 use super::good::good;
@@ -60,7 +61,8 @@ fn each_damage_is_refused_by_name_at_every_place_of_every_schedule() {
     assert!(DAMAGES.len() >= 15);
 }
 
-/// Of puts of several ranks to the same elements one is sent: any but the last is refused, whichever rank it is of.
+/// If several ranks put to the same elements, one put is sent. Any but the last is refused,
+/// whichever rank calls it.
 #[test]
 fn another_writer_than_the_last_is_refused() {
     let put = |target: i64, first: usize| {
@@ -75,7 +77,8 @@ fn another_writer_than_the_last_is_refused() {
         let rank =
             |rank: i64, dice: &mut Random| vec![put(2 - rank, dice.below(6)), put(2 - rank, dice.below(6))];
         let asked = intern(patterns(&window, order, (0..5).map(|r| rank(r, &mut dice)).collect()));
-        // The schedule of another order of ranks, or without the last of them, said to be of this one.
+        // The schedule of another order of ranks, or of patterns without the last put, presented as
+        // the schedule of this one.
         let mut other = asked.clone();
         for pattern in other.classes.values_mut() {
             if dice.once_in(2) {
@@ -186,7 +189,8 @@ fn schedules_of_other_worlds_are_refused() {
     assert_eq!(name(other), "OutOfBounds");
 }
 
-/// Any two instructions of any programs exchanged, moved or lost: what is accepted runs like the reference.
+/// Any two instructions of any programs are exchanged, moved or lost. What is accepted runs like
+/// the reference.
 #[test]
 fn what_is_accepted_is_good_whatever_was_done_to_it() {
     let mut dice = Random::new(11);

@@ -14,7 +14,8 @@ pub struct Damage {
     pub name: &'static str,
     /// The names that it may be refused by; the first is the usual one.
     pub refused: &'static [&'static str],
-    /// Whether it may happen to change nothing: then it must be accepted only if it runs like the reference.
+    /// Whether the damage may change nothing. It may then be accepted only if it runs like the
+    /// reference.
     pub harmless: bool,
     pub apply: Apply,
 }

@@ -1,4 +1,5 @@
-//! Elements that a rank keeps while an epoch runs: shown for good schedules, and refused where one element is too many.
+//! Elements that a rank keeps while an epoch runs: verified for good schedules, and refused if one
+//! element is too many.
 
 use super::good::good;
 use crate::support::{by_rank, random};
@@ -95,8 +96,8 @@ fn what_a_rank_keeps_is_what_no_call_names() {
     }
 }
 
-/// Of each element that an instruction touches it is refused that it is kept; an element that moves only by operations which
-/// others replace is touched by none, and may be.
+/// The verifier refuses to keep any element that an instruction touches. No instruction touches an
+/// element that moves only by operations which others replace, so that one may be kept.
 #[test]
 fn one_element_too_many_is_refused_by_name_at_every_element_of_every_schedule() {
     let (mut schedules, mut refused, mut untouched) = (0, 0, 0);

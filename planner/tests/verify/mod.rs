@@ -58,7 +58,8 @@ fn schedules_of_the_passes_are_accepted_and_leave_what_the_reference_leaves() {
     }
 }
 
-/// Of even and uneven blocks, wrapped around or not, on up to 64 ranks: good, and with two instructions of a class exchanged.
+/// Even and uneven blocks, wrapped around or not, on up to 64 ranks: good schedules, and schedules
+/// with two instructions of a class exchanged.
 #[test]
 fn verdicts_by_class_and_fully_expanded_agree() {
     let mut dice = Random::new(9);

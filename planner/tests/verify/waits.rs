@@ -1,5 +1,6 @@
-//! Each of the waits W1 to W6 taken away from a schedule that is good with it: the verifier refuses it by name, and a run
-//! of it with the right seed goes wrong, where no seed makes the good one go wrong.
+//! Each of the waits W1 to W6 is taken away from a schedule that is good with it. The verifier
+//! refuses it by name, and a run of it with the right seed goes wrong; no seed makes the good one
+//! go wrong.
 
 use crate::support::{operation, patterns};
 use fencepost_planner::datatype::Datatype;
@@ -46,7 +47,8 @@ fn without(mut schedule: Schedule, which: impl Fn(&Instruction) -> bool) -> Sche
     schedule
 }
 
-/// Returns what a run of `schedule` with this seed does wrong: four times in a row, ranks running ahead as far as they can.
+/// Returns what a run of `schedule` with this seed does wrong: four runs in a row, in which ranks
+/// run ahead as far as they can.
 fn goes_wrong(patterns: &Patterns, schedule: &Schedule, seed: u64) -> Option<String> {
     let windows: Vec<_> = patterns.windows.values().copied().collect();
     let world = random::world(&windows, patterns.class_of.len(), random::LEN, seed);
@@ -137,13 +139,15 @@ fn w4_a_buffer_is_not_written_before_its_reader_released_it() {
         // Reclaimed, but too late.
         program.instructions.sort_by_key(|i| matches!(i, Instruction::Reclaim { .. }));
     }
-    // No run of this one goes wrong: the late reclaim awaits this run's frame too. It is refused nevertheless.
+    // No run of this one goes wrong: the late reclaim awaits this run's frame too. It is refused
+    // nevertheless.
     assert_eq!(verify(&patterns, schedule).map(|_| ()).unwrap_err().name(), "BufferReused");
 }
 
 #[test]
 fn w4_one_copy_is_enough_where_the_reader_answers_after_it_released() {
-    // Rank 0 sends, rank 1 reads, releases, and only then sends: its frame says that the buffer is free.
+    // Rank 0 sends, rank 1 reads, releases, and only then sends: its frame implies that the buffer
+    // is free.
     let patterns = exchange();
     let mut schedule = accepted(&patterns, false);
     let second = &mut schedule.classes[fencepost_planner::ids::ClassId(1)];
@@ -153,7 +157,8 @@ fn w4_one_copy_is_enough_where_the_reader_answers_after_it_released() {
         .values_mut()
         .for_each(|buffer| buffer.copies = 1);
     verify(&patterns, schedule.clone()).unwrap_or_else(|error| panic!("{error}"));
-    // The other way round it does not: rank 1's buffer is read after rank 0's next frame may have been sent.
+    // The other way round it does not: rank 1's buffer is read after rank 0's next frame may have
+    // been sent.
     let second = &mut schedule.classes[fencepost_planner::ids::ClassId(1)];
     second.instructions.rotate_right(2);
     refused(&patterns, schedule, "BufferReused");

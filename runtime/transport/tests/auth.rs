@@ -1,6 +1,6 @@
-//! Authentication: which peers are accepted, and what happens to strangers, replays, reflections, and bytes that no
-//! rank would send. Whatever arrives, nothing panics, nothing is allocated for a size that is only claimed, and honest
-//! ranks continue.
+//! Authentication: which peers are accepted, and what happens to strangers, replays, reflections,
+//! and bytes that no rank would send. Whatever arrives, nothing panics, nothing is allocated for a
+//! size that is only claimed, and honest ranks continue.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::print_stdout, reason = "says how much was tried")]
@@ -165,7 +165,8 @@ fn a_mirror_proves_nothing() {
     // The opener's own messages are sent back.
     let (mut opener, hello) = Opener::new(identity(5, 3), 1, [1; 32]);
     assert_eq!(opener.take(&hello[..opener.wants()]).unwrap_err(), HandshakeError::Unproven);
-    // Rank 3 opens to rank 1. A mirror tells rank 3 that rank 1 opens, and hands its answer back as rank 1's.
+    // Rank 3 opens to rank 1. A mirror claims to rank 3 that rank 1 opens, and passes rank 3's
+    // answer off as rank 1's.
     let (mut opener, hello) = Opener::new(identity(5, 3), 1, [1; 32]);
     let (_, forged) = Opener::new(identity(0, 1), 3, [1; 32]);
     let mut taker = Taker::new(identity(5, 3), [2; 32]);
@@ -230,7 +231,8 @@ fn mutated_handshakes_and_frames_are_refused_or_read_and_allocate_nothing_for_wh
         if n % 4 == 0 {
             let mut bytes = spoken[n / 4 % 2].clone();
             mutate(&mut bytes, &mut random);
-            // The first byte is the nonce, and bytes after the last message do not belong to the handshake.
+            // The first byte is the nonce, and bytes after the last message do not belong to the
+            // handshake.
             let whole = &spoken[n / 4 % 2];
             let changed = bytes.len() < whole.len() || bytes[..whole.len()] != whole[..];
             let changed = changed && bytes.first() == Some(&40);
@@ -309,7 +311,8 @@ fn ends(size: usize, others: &[SocketAddr], settings: Settings) -> (Secret, Vec<
     (secret, ends.collect(), table)
 }
 
-/// Opens a connection as rank `rank` of a job of `size`; returns it once both sides are authenticated.
+/// Opens a connection as rank `rank` of a job of `size` ranks. Returns it once both sides are
+/// authenticated.
 fn open(at: SocketAddr, secret: &Secret, rank: u32, size: u32, to: u32) -> Option<TcpStream> {
     let me = Identity { secret: secret.clone(), job: [3; 16], rank, size, sealed: false };
     let (mut opener, hello) = Opener::new(me, to, [rank as u8; 32]);
@@ -394,7 +397,7 @@ fn strangers_of_all_kinds_neither_get_in_nor_get_in_the_way() {
 
 #[test]
 fn a_recorded_connection_played_again_does_nothing() {
-    // A proxy stands in for rank 1, and records what rank 0 sent to it.
+    // A proxy takes the place of rank 1, and records what rank 0 sent to it.
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
     let (secret, settings) = (Secret::new().unwrap(), Settings::default());
     let mut fabrics: Vec<TcpFabric> = (0..2)

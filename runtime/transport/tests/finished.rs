@@ -1,5 +1,6 @@
-//! Ranks that finish, or end because of a death that their launcher reports, without ever having had anything to say to each
-//! other: no connection is opened to say that, and a rank that waits for one of them all the same learns it. Alone in its file, since it counts what the process has open.
+//! Ranks that finish, or end because of a death that their launcher reports, without ever having
+//! communicated: they open no connection to announce it, and a rank that waits for one of them is
+//! still notified. Alone in its file, since it counts what the process has open.
 
 mod fabrics;
 
@@ -12,7 +13,8 @@ use fencepost_transport::{
 
 const RANKS: usize = 6;
 
-/// The ranks of a job whose launcher reports how each ends within this time; zero: there is no launcher.
+/// The ranks of a job whose launcher reports within `obituary` how each rank ends. If it is zero,
+/// there is no launcher.
 fn job(obituary: Duration) -> Vec<(Arc<TcpFabric>, TcpEnd)> {
     fabrics::job(RANKS, Settings { obituary, ..Settings::default() })
 }
@@ -45,7 +47,8 @@ fn taken(obituary: Duration) -> usize {
     descriptors() - before
 }
 
-/// How many descriptors the death of rank 5 takes, of which four others learn; each ends the world because of it, and leaves.
+/// Returns how many descriptors the death of rank 5 takes. Four other ranks are notified of it;
+/// each ends the world because of it, and leaves.
 fn taken_by_a_death(obituary: Duration) -> usize {
     let mut ranks = job(obituary);
     let before = descriptors();
@@ -57,7 +60,8 @@ fn taken_by_a_death(obituary: Duration) -> usize {
         end.leave(Leave::Failed(lost.to_string()));
     }
     let taken = descriptors() - before;
-    // Who waits for one of them, and has not learnt of it, is told why the world ended.
+    // A rank that waits for one of them, and was not notified of the death, is notified why the
+    // world ended.
     let lost = loss(&mut ranks[4].1, 3);
     assert!(lost.rank == 5 && matches!(&lost.how, Loss::Ended(what) if what.contains("killed")), "{lost}");
     taken
@@ -73,7 +77,8 @@ fn ranks_that_never_spoke_finish_without_connections_and_are_known_to_have_finis
 
     let mut ranks = job(long);
     let mut waiting = ranks.pop().unwrap();
-    // Rank 0 has left and is still there: it says so when it is asked.
+    // Rank 0 has left, and its process is still there: it answers that it has left when it is
+    // asked.
     ranks[0].1.leave(Leave::Finished);
     assert_eq!(loss(&mut waiting.1, 0), finished(0));
     // Rank 1 has ended, which the launcher reports; it waits for nobody.

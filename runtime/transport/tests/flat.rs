@@ -1,5 +1,6 @@
-//! Traffic whose reader keeps up needs no more memory however long it lasts, and none at all from the allocator between
-//! threads. Alone in its file, since it counts what the whole process allocates.
+//! Traffic whose reader keeps up needs no more memory however long it lasts, and none at all from
+//! the allocator between threads. Alone in its file, since it counts what the whole process
+//! allocates.
 
 mod waits;
 
@@ -16,8 +17,8 @@ static ALLOCATOR: Counting = Counting;
 
 const AHEAD: u64 = 8;
 
-/// Each rank sends `frames` to the other, at most `AHEAD` of the release, and takes as many; and a notification now and
-/// then.
+/// Each rank sends `frames` frames to the other, at most `AHEAD` ahead of the release, and takes as
+/// many. Now and then it sends a notification.
 fn traffic(end: &mut Endpoint, frames: u64) {
     static PAYLOAD: [u8; 24] = [7; 24];
     let peer = 1 - end.rank();

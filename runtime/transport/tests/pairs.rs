@@ -1,5 +1,6 @@
-//! What ranks that share memory take of it: a constant amount each, and a little for each rank that they talk to. A table
-//! of all pairs of ranks would show, since what a rank takes is counted at several sizes.
+//! The shared memory that ranks take: a constant amount each, and a little for each rank that they
+//! communicate with. A table of all pairs of ranks would show, since the amount is counted at
+//! several sizes.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -13,7 +14,8 @@ fn granted(segment: &Segment) -> u64 {
     file.metadata().unwrap().blocks() * 512
 }
 
-/// Makes a world of `ranks` ranks, in which each sends a frame to each of the `peers` ranks behind it, and receives theirs.
+/// Makes a world of `ranks` ranks, in which each sends a frame to each of the `peers` ranks behind
+/// it, and receives their frames.
 fn world(ranks: usize, peers: usize) -> (Arc<Segment>, Vec<ShmEnd>) {
     let segment = Arc::new(Segment::create(ranks).unwrap());
     let end = |rank| ShmEnd::of_job(&segment, 0, rank, ranks).unwrap();
@@ -34,7 +36,7 @@ fn world(ranks: usize, peers: usize) -> (Arc<Segment>, Vec<ShmEnd>) {
     (segment, ends)
 }
 
-/// The bytes that each of `ranks` ranks takes besides what the job takes once.
+/// The bytes that each of `ranks` ranks takes in addition to what the job takes once.
 fn each(ranks: usize, peers: usize) -> u64 {
     let (segment, mut ends) = world(ranks, peers);
     let bytes = granted(&segment) / ranks as u64;

@@ -1,5 +1,6 @@
-//! The segment between real processes: the test starts itself again, once for each rank, and hands the memory file on.
-//! The environment of a process names its role and its rank; a failed check ends it with a panic.
+//! The segment between real processes: the test starts itself again, once for each rank, and passes
+//! the memory file on. The environment of a process names its role and its rank; a failed check
+//! ends it with a panic.
 
 #![cfg(target_os = "linux")]
 
@@ -50,14 +51,16 @@ fn start(segment: &Segment, part: usize) -> Vec<Child> {
         .collect()
 }
 
-/// Notifications and frames between all pairs: payloads on the heap, of every length, and payloads in the segment.
+/// Notifications and frames between all pairs: payloads on the heap, of every length, and payloads
+/// in the segment.
 fn talk(end: &mut Endpoint) {
     let (me, size) = (end.rank(), end.size());
     let memory = end.memory().zeroed(4096).unwrap();
     for e in 0..300u64 {
         let len = (e * 37 % 3000) as usize;
         let payload = vec![(me as u64 + e) as u8; len];
-        // SAFETY: 4096 bytes of this rank's, which nobody reads: all ranks have released the frames posted from them.
+        // SAFETY: 4096 bytes of this rank, which nobody reads: all ranks have released the frames
+        // that were posted from them.
         unsafe { memory.base().write_bytes(e as u8, 4096) };
         for to in 0..size {
             end.draft(to).count = (e as usize * size + me) as u32;

@@ -1,9 +1,13 @@
-//! Real sockets with a proxy between them that does one harm at one byte: what every rank is told then.
+//! Real sockets with a proxy between them that does one harm at one byte, and what every rank
+//! reports then.
 //!
-//! - A connection that breaks, or one with a silent direction: waiting ranks get an error that names a rank.
-//! - A byte changed, or bytes that arrive twice, under a seal: the same; nothing wrong is delivered.
+//! - A connection that breaks, or one with a silent direction: waiting ranks get an error that
+//!   names a rank.
+//! - A byte changed, or bytes that arrive twice, under a seal: the same; nothing wrong is
+//!   delivered.
 //! - Late bytes are waited for.
-//! - A byte changed without a seal: the only guarantee is that nobody panics and all ranks end with the connection.
+//! - A byte changed without a seal: the only guarantee is that nobody panics and all ranks end with
+//!   the connection.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::print_stdout, reason = "says how much was tried")]
@@ -153,7 +157,8 @@ fn count(counts: &mut Counts, settings: Settings, plan: &Arc<Plan>) {
 /// Worlds that run at the same time: they mostly wait.
 const AT_ONCE: usize = 8;
 
-/// Does the harm at every `step`th byte of both directions, or at a third of them where a sample is tried.
+/// Does the harm at every `step`th byte of both directions, or at a third of these bytes if a
+/// sample is tried.
 fn everywhere(harm: Harm, settings: Settings, step: usize) -> Counts {
     let step = if every_case() { step } else { 3 * step };
     let lengths = bytes(settings);

@@ -1,5 +1,5 @@
-//! Ranks that have fewer connections than other ranks: those that are not used are closed and opened again, and nothing is lost.
-//! Alone in its file, since it counts what the process has open.
+//! Ranks that have fewer connections than other ranks: unused connections are closed and opened
+//! again, and nothing is lost. Alone in its file, since it counts what the process has open.
 
 mod fabrics;
 mod waits;
@@ -34,7 +34,8 @@ fn payload(from: usize, to: usize, round: u64) -> Vec<u8> {
     vec![(from * 31 + to * 7 + round as usize) as u8; if long { 3 << 20 } else { 40 * from + to }]
 }
 
-/// Each rank sends something to each other one that `talks` allows, and takes what comes, in each round.
+/// In each round, each rank sends something to every other rank that `talks` allows, and takes what
+/// arrives.
 fn rounds(end: &mut TcpEnd, rounds: std::ops::Range<u64>, talks: impl Fn(usize, usize, u64) -> bool) {
     let (me, size) = (end.rank(), end.size());
     for round in rounds {
@@ -50,7 +51,8 @@ fn rounds(end: &mut TcpEnd, rounds: std::ops::Range<u64>, talks: impl Fn(usize, 
     }
 }
 
-/// Runs `each` on a thread of its own for each rank; returns the most descriptors that were open meanwhile.
+/// Runs `each` on a thread of its own for each rank. Returns the most descriptors that were open
+/// meanwhile.
 fn run(ranks: Vec<(Arc<TcpFabric>, TcpEnd)>, each: impl Fn(&mut TcpEnd) + Sync) -> usize {
     let (most, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     thread::scope(|scope| {

@@ -1,4 +1,5 @@
-//! What the thread of a fabric does while its rank computes. Alone in its file, since it measures the time of the process.
+//! What the thread of a fabric does while its rank computes. Alone in its file, since it measures
+//! the time of the process.
 
 mod fabrics;
 mod waits;
@@ -53,7 +54,8 @@ fn a_report_on_another_rank_keeps_no_thread_busy() {
     ranks.into_iter().for_each(|(_, mut end)| end.leave(Leave::Finished));
 }
 
-/// A rank posts more than the socket takes at once, and then computes. It shares its core with fifteen others.
+/// A rank posts more than the socket takes at once, and then computes. It shares its core with
+/// fifteen others.
 #[test]
 fn what_a_socket_did_not_take_is_sent_while_its_rank_computes() {
     let _alone = ALONE.lock();
@@ -79,8 +81,9 @@ fn what_a_socket_did_not_take_is_sent_while_its_rank_computes() {
             begin.send(1).unwrap();
             take(sender, 1);
             ends.recv().unwrap();
-            // As much as the kernel takes, which may be 36 MiB, and more. The receiver's thread reads meanwhile: where it keeps up with
-            // the sender, nothing is left over, and such a round shows nothing.
+            // Posts until the kernel takes no more, which may be after 36 MiB. The receiver's
+            // thread reads meanwhile. If it keeps up with the sender, nothing is left over, and the
+            // round shows nothing.
             let mut messages = 0;
             while !sender.holds_back() && messages < 64 {
                 post(sender, 1, &long);
@@ -129,7 +132,8 @@ fn ask(end: &mut TcpEnd, to: usize) -> Duration {
     begun.elapsed()
 }
 
-/// Whether a rank computes for long, or calls its end all the time and never waits: the thread answers in its place.
+/// The thread answers in place of its rank, whether the rank computes for long or calls its end all
+/// the time and never waits.
 #[test]
 fn requests_are_answered_whatever_their_rank_does() {
     let _alone = ALONE.lock();
@@ -143,7 +147,8 @@ fn requests_are_answered_whatever_their_rank_does() {
                 while !done.load(Ordering::Acquire) {
                     rounds.fetch_add(1, Ordering::Relaxed);
                     if polls {
-                        // Nothing of rank 2 ever comes, and requests of rank 1 are not what is polled for.
+                        // Rank 2 never sends anything, and this does not poll for the requests of
+                        // rank 1.
                         assert!(busy.poll(2, ANSWERS).unwrap().is_none());
                         (0..1000).for_each(|_| spin_loop());
                     }

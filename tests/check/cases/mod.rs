@@ -1,10 +1,11 @@
-//! Small programs, each with its verdict in its name: `yes` where two operations of one epoch conflict, `no` where nothing
-//! does. In a `yes`, `// CONFLICT` is behind the lines that have to be named, and where the call at the last of them is refused that is
-//! said there.
+//! Small programs, each with its verdict in its name: `yes` if two operations of one epoch
+//! conflict, `no` if nothing does. In a `yes`, `// CONFLICT` is behind the lines that the report
+//! has to name. If the call at the last of them is refused, its mark states that.
 //!
-//! Those of the first files follow the descriptions of RMARaceBench's MPI cases of these kinds, as far as they can be
-//! written: most of its local conflicts are programs that borrow a buffer twice, and do not compile. `similar` has programs
-//! of ours that only look as if something conflicted.
+//! The programs of the first files follow the descriptions of RMARaceBench's MPI cases of these
+//! kinds, as far as they can be written. Most of its local conflicts are programs that borrow a
+//! buffer twice, and do not compile. `similar` has programs of ours that only look as if something
+//! conflicted.
 
 mod atomic;
 mod conflict;
@@ -47,7 +48,7 @@ fn said(text: &str, line: usize) -> &str {
     text.lines().nth(line - 1).unwrap_or_default()
 }
 
-/// Whether a case ended as its name says: what is wrong, if anything is.
+/// Checks that a case ended as its name states. Returns what is wrong, if anything is.
 fn judge(name: &str, file: &str, lines: &[usize], ends: &[End]) -> std::result::Result<(), String> {
     if name.ends_with("-no") {
         return match ends.iter().find_map(|end| end.as_ref().err()) {
@@ -84,7 +85,7 @@ impl<'e, I: Iterator<Item = &'e End>> FlattenErr<'e> for I {
 /// Runs all cases on these transports; returns the table of what they became.
 ///
 /// # Panics
-/// Panics where one has another verdict than its name says.
+/// Panics if one has another verdict than its name.
 pub(crate) fn judged(transports: &[TransportKind]) -> String {
     let (mut table, mut wrong) = (String::new(), String::new());
     let (mut all, mut races) = (0, 0);

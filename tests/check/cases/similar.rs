@@ -3,7 +3,8 @@
 use super::Case;
 use fencepost::prelude::*;
 
-/// The element of a cell of a block of four by four cells with a halo of one, which is a window of 36 elements.
+/// The element of a cell in a window of 36 elements: a block of four by four cells with a halo of
+/// one.
 fn cell(row: usize, column: usize) -> usize {
     6 * row + column
 }
@@ -16,7 +17,8 @@ fn rank_at(me: usize, rows: usize, columns: usize) -> usize {
 #[rustfmt::skip]
 pub(crate) const CASES: &[Case] = &[
     ("401-halo-whose-faces-share-corners-no", |world| {
-        // Each corner cell is read for two faces and for a corner; each is written in another cell of another halo.
+        // Each corner cell is read for two faces and for a corner, and each is written in another
+        // cell of another halo.
         let mut u = world.window::<u64>(36)?;
         let me = world.rank();
         let column = |at| Datatype::nest(cell(1, at) as i64, &[(4, 6)], 1).unwrap();

@@ -9,7 +9,8 @@ use std::thread::scope;
 const SHARED: &str = "A window in another thread of its rank.";
 const BORROWED: &str = "A store by another thread into what a get borrows.";
 
-/// A rank's threads compute a value, which the rank then puts; the threads of the target read what has come after the fence.
+/// The threads of a rank compute a value, which the rank then puts. After the fence, the threads of
+/// the target read what has arrived.
 fn between(world: &World, compute: fn(&mut [u64; 4]), read: fn(&[u64]) -> u64) -> Result<()> {
     let mut u = world.window::<u64>(16)?;
     let mut values = [0; 4];

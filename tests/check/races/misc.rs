@@ -1,4 +1,5 @@
-//! The same through functions, pointers and copies, where tools that look at the text lose sight of it.
+//! The same through functions, pointers and copies, where tools that look at the text lose sight of
+//! the accesses.
 
 use super::How::{Refused, Runs, Told};
 use super::{Case, loaded, over, under};

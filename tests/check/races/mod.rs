@@ -1,6 +1,7 @@
-//! The 92 MPI-2 cases of RMARaceBench (Schwitanski, Jenke, Klotz, Müller: Correctness 2023), from their descriptions, in words
-//! of ours. Each has the name and the verdict that it has there; [`How`] says what becomes of it here. Rank 1 owns the elements,
-//! ranks 0 and 2 access them, as there. In a conflict that is found, `// CONFLICT` is behind both lines.
+//! The 92 MPI-2 cases of RMARaceBench (Schwitanski, Jenke, Klotz, Müller: Correctness 2023),
+//! rewritten from their descriptions. Each has the name and the verdict that it has there; [`How`]
+//! has its result here. Rank 1 owns the elements, and ranks 0 and 2 access them, as there. In a
+//! conflict that is found, `// CONFLICT` is behind both lines.
 
 mod atomic;
 mod conflict;
@@ -16,7 +17,7 @@ use std::fmt::Write;
 
 /// What becomes of a case.
 pub(crate) enum How {
-    /// It runs: silent, or a conflict is found, as the name says.
+    /// It runs: silent, or a conflict is found, according to its name.
     Runs(fn(&World) -> Result<()>),
     /// What races there has a meaning here, for this reason: it runs, and is silent.
     Defined(&'static str, fn(&World) -> Result<()>),
@@ -72,7 +73,8 @@ pub(crate) fn shared(
     over(u, ended)
 }
 
-/// Rank 0 does something to the part of rank 1 in a shared epoch, and rank 1 reads the element at `load` in another one.
+/// Rank 0 does something to the part of rank 1 in a shared epoch, and rank 1 reads the element at
+/// `load` in another one.
 pub(crate) fn loaded(
     world: &World,
     first: fn(&Locked<'_, u64>) -> Result<()>,
@@ -94,8 +96,9 @@ fn marked(text: &str, name: &str) -> Vec<usize> {
     own.filter(|(_, (_, line))| line.contains("// CONFLICT")).map(|(_, (at, _))| at + 1).collect()
 }
 
-/// Whether a conflict was found in these lines, by the rank that owns the elements and the others that are part of it, and all
-/// ranks have learnt of it; where all is of one rank, by that rank alone, at its call.
+/// Whether a conflict was found in these lines by the rank that owns the elements and by another
+/// rank that is part of it, and was reported to all ranks. If both accesses are of rank 1, only
+/// that rank may report it, at its call.
 fn is_found(file: &str, lines: &[usize], is_remote: bool, ends: &[End]) -> bool {
     let named = |text: &str| lines.iter().all(|line| text.contains(&format!("races/{file}:{line}")));
     let told = |class: &ErrorClass| matches!(class, ErrorClass::RmaConflict | ErrorClass::RmaSync);
@@ -114,7 +117,7 @@ fn is_found(file: &str, lines: &[usize], is_remote: bool, ends: &[End]) -> bool 
 /// Runs all cases on these transports; returns the table of what they became.
 ///
 /// # Panics
-/// Panics where one becomes something else than is said.
+/// Panics if a case has another result than its entry.
 pub(crate) fn judged(transports: &[TransportKind]) -> String {
     let (mut table, mut wrong) = (String::new(), String::new());
     let (mut all, mut races) = (0, 0);

@@ -1,11 +1,11 @@
-//! A stand-in for a library of MPI: what ranks call to meet and to exchange messages, with the binary interface of MPICH. A
-//! [`Server`] in the test takes the place of the launcher. So tests need no MPI, and may put ranks
-//! on hosts that are made up.
+//! A stand-in for a library of MPI: what ranks call to meet and to exchange messages, with the
+//! binary interface of MPICH. A [`Server`] in the test takes the place of the launcher. So tests
+//! need no MPI, and may put ranks on hosts that are made up.
 //!
 //! A rank connects to the server by a socket whose path is in [`SERVER`], and sends its number,
 //! which the variable `PMI_RANK` has. The server answers with the number of ranks. From then on
-//! each call that gathers is a request, which is answered once all ranks of the group have made it; messages wait at the server
-//! until their receiver looks for them.
+//! each call that gathers is a request, which is answered once all ranks of the group have made it.
+//! Messages wait at the server until their receiver looks for them.
 
 mod library;
 
@@ -19,10 +19,12 @@ use std::sync::{Arc, Barrier, Mutex, PoisonError};
 /// The variable with the path of the server's socket.
 pub const SERVER: &str = "FENCEPOST_TEST_MPI";
 
-/// The variable with the thread level that the library grants, as a number; MPI_THREAD_SERIALIZED if it is not set.
+/// The variable with the thread level that the library grants, as a number. If it is not set, the
+/// level is MPI_THREAD_SERIALIZED.
 pub const LEVEL: &str = "FENCEPOST_TEST_MPI_LEVEL";
 
-/// The variable with the milliseconds that the library takes to begin to send a message; none if it is not set.
+/// The variable with the milliseconds that the library takes to begin to send a message; no delay
+/// if it is not set.
 pub const DELAY: &str = "FENCEPOST_TEST_MPI_DELAY";
 
 /// What a rank asks of the server.

@@ -1,8 +1,10 @@
-//! The number of cases that a test tries: a sample by default, and more where `FENCEPOST_CASES` is set, which `.ci/run every_case` does.
+//! The number of cases that a test tries: a sample by default, and more if `FENCEPOST_CASES` is
+//! set, as `.ci/run every_case` does.
 
 const VARIABLE: &str = "FENCEPOST_CASES";
 
-/// Returns the number of cases to draw: `sample` by default, `all` with `FENCEPOST_CASES=all`, else the number that is set.
+/// Returns the number of cases to draw: `sample` by default, `all` with `FENCEPOST_CASES=all`, else
+/// the number that is set.
 ///
 /// # Panics
 ///
@@ -15,7 +17,8 @@ pub fn cases(sample: u64, all: u64) -> u64 {
     }
 }
 
-/// Returns whether a test that enumerates its cases tries every one: where `FENCEPOST_CASES` is set, whatever to.
+/// Returns whether a test that enumerates its cases tries every one: if `FENCEPOST_CASES` is set to
+/// anything.
 pub fn every_case() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }

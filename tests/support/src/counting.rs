@@ -1,6 +1,8 @@
-//! An allocator that counts, by thread and for the whole process, and that refuses what a thread may not have.
+//! An allocator that counts, by thread and for the whole process, and that refuses requests beyond
+//! the limit of a thread.
 //!
-//! A test program that uses it declares it: `#[global_allocator] static ALLOCATOR: Counting = Counting;`
+//! A test program that uses it declares it:
+//! `#[global_allocator] static ALLOCATOR: Counting = Counting;`
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -46,7 +48,8 @@ pub fn live_of_process() -> i64 {
     LIVE.load(Ordering::Relaxed)
 }
 
-/// Returns what `act` returns, and the maximum of bytes that this thread held meanwhile, above those before.
+/// Returns what `act` returns, and the maximum of bytes that this thread held meanwhile, above
+/// those before.
 pub fn peak<R>(act: impl FnOnce() -> R) -> (R, isize) {
     let before = OF_THREAD.with(|thread| {
         thread.peak.set(thread.live.get());
@@ -56,7 +59,8 @@ pub fn peak<R>(act: impl FnOnce() -> R) -> (R, isize) {
     (result, OF_THREAD.with(|thread| thread.peak.get()) - before)
 }
 
-/// Returns what `act` returns where no allocation of this thread of more than `most` bytes is granted.
+/// Returns what `act` returns when no allocation of more than `most` bytes is granted to this
+/// thread.
 pub fn with_at_most<R>(most: usize, act: impl FnOnce() -> R) -> R {
     OF_THREAD.with(|thread| thread.most.set(most));
     let result = act();
@@ -83,8 +87,9 @@ fn freed(size: usize) {
     OF_THREAD.with(|thread| thread.live.set(thread.live.get() - size as isize));
 }
 
-// SAFETY: what is not refused is passed on to the system's allocator unchanged, and a refusal is a null pointer. The cells of
-// a thread have no destructor, so they can be counted in until the thread has ended.
+// SAFETY: what is not refused is passed on to the system's allocator unchanged, and a refusal is a
+// null pointer. The cells of a thread have no destructor, so they can be counted in until the
+// thread has ended.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_refused(layout.size()) {

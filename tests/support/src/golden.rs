@@ -1,4 +1,5 @@
-//! Files that a test writes and a person reads: the test fails where they differ from what it would write.
+//! Files that a test writes and a person reads: the test fails if they differ from what it would
+//! write.
 
 use std::path::Path;
 use std::{env, fs};

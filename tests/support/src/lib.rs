@@ -1,4 +1,5 @@
-//! The common parts of tests, of which none needs another crate of Fencepost: the tests of every layer use them.
+//! The common parts of tests that need no other crate of Fencepost: the tests of every layer use
+//! them.
 
 pub mod cases;
 pub mod counting;

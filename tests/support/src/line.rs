@@ -1,4 +1,5 @@
-//! [`Line`]: a listener in front of a rank, through which others reach it, with a test between the two ends of each connection.
+//! [`Line`]: a listener in front of a rank, through which others reach it. The test is between the
+//! two ends of each connection.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -23,8 +24,9 @@ impl fmt::Debug for Line {
 }
 
 impl Line {
-    /// Returns a line on which `hands_on` takes the bytes of a connection from its first socket to its second one, until either
-    /// ends: in a thread for each direction. Its last argument says whether the bytes go to the rank of this line.
+    /// Returns a line on which `hands_on` takes the bytes of a connection from its first socket to
+    /// its second one, until either ends, in a thread for each direction. Its last argument is
+    /// whether the bytes go to the rank of this line.
     ///
     /// # Panics
     /// If there is no loopback.

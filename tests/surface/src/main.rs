@@ -1,9 +1,11 @@
-//! Lists what a program can reach of the facade, each item as its source declares it: `fencepost-surface FOLDER` reads what
-//! rustdoc wrote of each crate (`--output-format json`) in FOLDER, and prints the list. `.ci/run surface` compares the list with
-//! `src/surface.txt`, so that a review sees every change of the interface.
+//! Lists what a program can reach of the facade, each item as its source declares it.
+//! `fencepost-surface FOLDER` reads what rustdoc wrote of each crate (`--output-format json`) in
+//! FOLDER, and prints the list. `.ci/run surface` compares the list with `src/surface.txt`, so that
+//! a review sees every change of the interface.
 //!
-//! An item counts once, under the first path that reaches it; the prelude names items again. Items that rustdoc hides are
-//! listed last, by name: macros and other crates of the workspace call them, and they may change in any release.
+//! An item counts once, under the first path that reaches it; the prelude names items again. Items
+//! that rustdoc hides are listed last, by name: macros and other crates of the workspace call them,
+//! and they may change in any release.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +30,7 @@ struct Surface {
     count: usize,
 }
 
-/// The one key of an object, and what it holds: how rustdoc tells kinds of items apart.
+/// The one key of an object, and what it holds: rustdoc distinguishes kinds of items by it.
 fn kind(item: &Value) -> (&str, &Value) {
     let inner = item["inner"].as_object().and_then(|inner| inner.iter().next());
     inner.map_or(("", &Value::Null), |(kind, value)| (kind.as_str(), value))
@@ -62,7 +64,8 @@ fn declaration(item: &Value) -> String {
     let declares = format!("{kind} {name}");
     let text = written(&item["span"]).filter(|text| text.contains(declares.trim()) && !text.contains("! {"));
     let text = text.unwrap_or(declares);
-    // What is between brackets ends nothing, such as the default of a parameter; the `>` of an arrow is none.
+    // Nothing between brackets ends a declaration, such as the default of a parameter. The `>` of
+    // an arrow is not a bracket.
     let (mut depth, mut before) = (0, ' ');
     let end = text.find(|c| {
         let closes = c == ']' || c == '>' && before != '-';
@@ -184,7 +187,8 @@ impl Surface {
         self.lines.insert(format!("{path}: {}", declaration(&item)), members);
     }
 
-    /// Adds all that can be named of an item: fields, variants, methods, and the traits that it has.
+    /// Adds everything of an item that can be named: fields, variants, methods, and the traits that
+    /// it has.
     fn members(&mut self, target: &Item, path: &str, members: &mut Vec<String>) {
         let item = self.item(target).clone();
         let (what, inner) = kind(&item);

@@ -1,7 +1,8 @@
 //! [`Delayed`]: TCP between threads over links with a latency, which the kernel's loopback has not.
 //!
-//! Each rank is reached through a listener of its own, which hands on what it reads after a fixed time, in both directions; bytes do
-//! not wait for the ones before them, so a link has a latency and no bound on how many bytes it carries.
+//! Each rank is reached through a listener of its own, which hands on what it reads after a fixed
+//! time, in both directions. Bytes do not wait for earlier bytes, so a link has a latency and no
+//! bound on how many bytes it carries.
 
 use fencepost::TransportKind;
 use fencepost::transport::Route;

@@ -4,9 +4,10 @@ use fencepost::{ErrorClass, Ranks, Result, World};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Run `program` on every rank of `world`; what each one's error is, by rank.
+/// Runs `program` on every rank of `world`. Returns the error of each, by rank.
 ///
-/// An error that comes of a panic is as good as none: those of `panics` panic, and have none, and nobody else does.
+/// An error that comes from a panic counts as no error: the ranks of `panics` panic, and have none,
+/// and nobody else panics.
 #[track_caller]
 pub fn ends(
     world: &Ranks,

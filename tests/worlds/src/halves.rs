@@ -52,8 +52,8 @@ fn finish<W: Taken>(running: Running<W>) -> Result<W> {
     running.finish()
 }
 
-/// Which elements are lent for reading, of at most 64: each is as it was. What is lent for writing is written, and then set
-/// as it was.
+/// Returns which elements are lent for reading, of at most 64: each is as before. What is lent for
+/// writing is written, and then reset.
 fn keep<T: Element>(lent: &mut Lent<'_, T>, before: &[T]) -> Vec<usize> {
     let tried = before.iter().enumerate().step_by(1 + before.len() / 64);
     let kept = tried.filter_map(|(i, old)| {

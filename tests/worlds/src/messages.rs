@@ -1,4 +1,5 @@
-//! Programs of messages on every transport, and what a receive has brought, as the reference has it.
+//! Programs of messages on every transport, and what a receive has brought, in the form of the
+//! reference.
 
 use fencepost::{Error, ErrorClass, Result, Status, TransportKind, World, ranks};
 use fencepost_planner::ids::{Id as _, Rank};
@@ -6,14 +7,15 @@ use fencepost_tests_reference::Completed;
 
 use crate::transports::transports;
 
-/// The number of bytes of a message whose elements are sent with it, at most: the defaults where memory is reached and where it is
-/// not, and none.
+/// The most bytes of a message whose elements are sent with it: the defaults where memory is
+/// reached and where it is not, and none.
 const EAGER: [usize; 3] = [16 << 10, 1 << 20, 0];
 
 /// What the room of a receive is filled with before.
 pub const BEFORE: u8 = 0xee;
 
-/// Every transport, for this number of ranks, some of which are on one host and some on another where there are hosts.
+/// Every transport, for this number of ranks. On transports with hosts, some ranks are on one host
+/// and some on another.
 pub fn kinds(size: usize) -> Vec<TransportKind> {
     let mixed = |kind| match kind {
         TransportKind::MixedThreads(_) => {
@@ -24,8 +26,8 @@ pub fn kinds(size: usize) -> Vec<TransportKind> {
     transports(0..2).into_iter().map(mixed).collect()
 }
 
-/// Runs a program of this number of ranks on every transport, with messages that have their elements with them, and with
-/// messages that do not.
+/// Runs a program of this number of ranks on every transport, with messages that have their
+/// elements with them, and with messages that do not.
 #[track_caller]
 pub fn everywhere(size: usize, program: impl Fn(&World) -> Result<()> + Sync) {
     for transport in kinds(size) {

@@ -23,16 +23,19 @@ pub struct Variant {
     pub name: String,
     /// The schedule of each epoch that is prepared; no list at all where none is.
     pub prepared: Vec<Option<Arc<Verified<Schedule>>>>,
-    /// Every epoch stands twice in a row, and where ranks only exchange messages the second is replayed.
+    /// Every epoch is called twice in a row. If ranks only exchange messages, the second one is
+    /// replayed.
     pub replays: bool,
-    /// Windows prefer this mode and operations those that they were drawn with; without, nobody asks for any. What is
-    /// put into a window that the next fences leave out is then called before them.
+    /// Windows prefer this mode, and operations those that they were drawn with. If it is `None`,
+    /// nobody asks for a mode. What is put into a window that the next fences leave out is then
+    /// called before them.
     pub asks: Option<Mode>,
     /// Whether order is kept.
     pub order: Order,
     /// Epochs of one window are scoped ones: what is got lands in buffers that they borrow.
     pub scoped: bool,
-    /// Says, bit by bit, which ranks end which prepared epochs of one or two windows in two halves.
+    /// States, bit by bit, which ranks end which prepared epochs of one or two windows in two
+    /// halves.
     pub halves: u64,
 }
 
@@ -187,7 +190,8 @@ macro_rules! issue_any {
     }};
 }
 
-/// Play `program` in one world with this census in each variant, one after another; returns what each left.
+/// Plays `program` in one world with this census in each variant, one after another. Returns what
+/// each variant left.
 pub fn play(
     program: &Program,
     transport: &TransportKind,
@@ -386,7 +390,8 @@ fn make(windows: &[Any], calls: &[Call]) -> fencepost::Result<Vec<(u32, AnyTicke
 fn scoped<T: Element>(window: &mut Window<T>, calls: &[Call]) -> fencepost::Result<Vec<(u32, Vec<u8>)>> {
     let empty = |call: &Call| elements::<T>(&vec![0; 2 * call.operation.remote.size() * size_of::<T>()]);
     let mut buffers: Vec<Vec<T>> = calls.iter().map(empty).collect();
-    // By turns into the first half of its buffer, and into every other element from the last one down.
+    // By turns into the first half of its buffer, and into every other element from the last one
+    // down.
     let part = |call: &Call| match (call.operation.remote.size(), call.index % 2) {
         (count, 1) if count > 0 => Datatype::nest(2 * count as i64 - 1, &[(count, -2)], 1).unwrap(),
         (count, _) => Datatype::run(0..count),

@@ -1,5 +1,5 @@
-//! The transports that whole programs are tested on. `FENCEPOST_TEST_TRANSPORTS=tcp,mixed` restricts
-//! tests to those that it names.
+//! The transports that whole programs are tested on. `FENCEPOST_TEST_TRANSPORTS=tcp,mixed`
+//! restricts tests to the transports that it names.
 
 use fencepost::TransportKind;
 use fencepost::transport::SimConfig;
@@ -18,8 +18,8 @@ pub fn transports(seeds: impl IntoIterator<Item = u64>) -> Vec<TransportKind> {
     requested(all)
 }
 
-/// Returns the transports among `all` that `FENCEPOST_TEST_TRANSPORTS` names: all of them if it is not
-/// set.
+/// Returns the transports among `all` that `FENCEPOST_TEST_TRANSPORTS` names, or all of them if it
+/// is not set.
 ///
 /// # Panics
 ///
@@ -49,7 +49,8 @@ pub fn sim(seed: u64) -> TransportKind {
     TransportKind::Sim(SimConfig { seed, ..SimConfig::default() })
 }
 
-/// The transports that play the random program of this seed: two of them do always, each other one an eighth of the programs.
+/// The transports that play the random program of this seed: two always do, and each other one
+/// plays an eighth of the programs.
 pub fn of_program(seed: u64, ranks: usize) -> Vec<TransportKind> {
     let mut all = vec![TransportKind::Local, sim(seed)];
     all.extend(match seed % 8 {

@@ -1,4 +1,5 @@
-//! Shared by the programs: the clock, the loop and the record of `../common.h` and `../stats.h`, step by step.
+//! The common parts of the programs: the clock, the loop and the record of `../common.h` and
+//! `../stats.h`, step by step.
 
 pub mod pattern;
 pub mod stencil;
@@ -132,8 +133,8 @@ pub fn emit(world: &World, bench: &str, case: &str, variant: &str, s: Stat, unit
     );
 }
 
-/// New values for a buffer that is sent: a word of each cache line, so that lines change their owner as in a program, which
-/// writes what it sends.
+/// Writes new values into a buffer that is sent: one word of each cache line, so that the lines
+/// change their owner as in a program that writes what it sends.
 pub fn renew(part: &mut [u64], turn: u64) {
     part.iter_mut().step_by(8).for_each(|word| *word = turn);
 }
@@ -179,8 +180,9 @@ fn alu_ns() -> f64 {
     best
 }
 
-/// As `line_pulse` of `../stats.h`: a word there and back through a page that ranks 0 and 1 share, nanoseconds.
-/// With `steer`, and where it is not from `BASE_LINE_LO` to `BASE_LINE_HI`, both sleep a little and look again.
+/// As `line_pulse` of `../stats.h`: the nanoseconds of a word's way there and back through a page
+/// that ranks 0 and 1 share. With `steer`, if the time is not from `BASE_LINE_LO` to
+/// `BASE_LINE_HI`, both ranks sleep a little and measure again.
 fn line_pulse(me: usize, steer: bool) -> f64 {
     use std::cell::Cell;
     use std::os::fd::AsRawFd;
@@ -246,7 +248,8 @@ unsafe extern "C" {
     fn sched_setaffinity(pid: i32, len: usize, mask: *const u64) -> i32;
 }
 
-/// With `OURS_PIN` each rank is kept on core `rank` modulo the cores, as `mpirun --bind-to core` does.
+/// With `OURS_PIN`, keeps each rank on core `rank` modulo the number of cores, as
+/// `mpirun --bind-to core` does.
 fn pin(rank: usize) {
     if std::env::var_os("OURS_PIN").is_some() {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,4 +1,5 @@
-//! Shared by the two stencil programs: as `../halo.h`. Two windows, old and new, that change places after each step.
+//! The common parts of the two stencil programs, as `../halo.h`: two windows, old and new, which
+//! change places after each step.
 
 use crate::{bench, emit, require, rng_next};
 use fencepost::prelude::*;
@@ -8,7 +9,8 @@ use fencepost::Nanos;
 /// A sweep over the own cells: from `u` to `v`.
 pub type Sweep<const D: usize> = fn(u: &[f64], v: &mut [f64], block: &Block<D>);
 
-/// A case: checksum after 10 steps, then full steps, exchanges alone and sweeps alone are timed. `exchange` fills the halo of a window.
+/// Runs a case: takes the checksum after 10 steps, then times full steps, exchanges alone and
+/// sweeps alone. `exchange` fills the halo of a window.
 pub fn case<const D: usize>(
     world: &World,
     (bench_name, split, variant): (&str, &str, &str),
@@ -56,8 +58,9 @@ pub fn case<const D: usize>(
 /// The steps of a group: from `u`, with `v` in turn.
 pub type Group<const D: usize> = fn(u: &mut [f64], v: &mut [f64], tiles: &Tiles<D>);
 
-/// The same steps in groups, visited band by band, with as many steps and such bands as are best by what this machine's links and
-/// memory take. `block` has the halo of one step, and `cell` is what a cell takes in cache.
+/// The same steps in groups, visited band by band. The number of steps and the bands are those that
+/// cost least with the links and the memory of this machine. `block` has the halo of one step, and
+/// `cell` is the time to compute a cell whose fields are in cache.
 #[expect(clippy::too_many_arguments, reason = "one place each")]
 pub fn tiled<const D: usize>(
     world: &World,
@@ -108,7 +111,8 @@ pub fn tiled<const D: usize>(
 /// An exchange of the halo of one window.
 pub type Exchange = Box<dyn FnMut(&mut Window<f64>) -> Result<()>>;
 
-/// Calls the body compiled for the widest vectors that this processor has, as `-march=native` does for C.
+/// Calls the body compiled for the widest vectors that this processor has, as `-march=native` does
+/// for C.
 #[macro_export]
 macro_rules! widest {
     (fn $name:ident = $body:ident($($arg:ident: $t:ty),*)) => {
@@ -122,7 +126,7 @@ macro_rules! widest {
                 $body::<true>($($arg),*);
             }
             if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
-                // SAFETY: the processor has what it is compiled for.
+                // SAFETY: the processor has the features that the function is compiled for.
                 unsafe { wide($($arg),*) }
             } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
                 // SAFETY: as above.

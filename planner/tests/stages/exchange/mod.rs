@@ -1,4 +1,5 @@
-//! Programs of posts, starts and fences in the reference, paragraph by paragraph of `planner/README.md`.
+//! Programs of posts, starts and fences in the reference, paragraph by paragraph of
+//! `planner/README.md`.
 
 mod exhaustive;
 mod generated;

@@ -1,8 +1,9 @@
-//! The examples and puzzles of the texts that Fencepost grew from, as far as they are of posts and starts.
+//! The examples and puzzles of the texts that Fencepost grew from: those of posts and starts.
 
 use super::*;
 
-/// MPI-2, example 6.4: start, put, complete, with the post before, after, or in another order of turns.
+/// MPI-2, example 6.4: start, put and complete, with the post before or after them, or in another
+/// order of turns.
 #[test]
 fn mpi_2_example_6_4_a_put_is_applied_by_the_wait_whenever_the_post_comes() {
     let (mut w, mut ranks) = (world(2, 1), programs::<2>());
@@ -43,8 +44,8 @@ fn mpi_2_figure_6_4_groups_differ_and_strong_or_weak_synchronisation_is_the_same
     assert_eq!((ints(&w, 1), ints(&w, 2)), (vec![10, 101], vec![30, 31]));
 }
 
-/// MPI-2, 6.4.2, advice: a directed graph, where each rank posts to those before it and starts on those behind; calls with
-/// an empty group may be left out.
+/// MPI-2, 6.4.2, advice: a directed graph. Each rank posts to the ranks before it and starts on the
+/// ranks behind it. Calls with an empty group may be left out.
 #[test]
 fn mpi_2_a_sparse_graph_is_exchanged_with_and_without_the_empty_calls() {
     let edges = [(0_u32, 1_u32), (0, 3), (1, 3), (3, 0), (2, 2)];
@@ -79,7 +80,7 @@ fn mpi_2_a_sparse_graph_is_exchanged_with_and_without_the_empty_calls() {
     }
 }
 
-/// MPI-2.2, 11.5: two windows, of which one is computed on while the other is posted.
+/// MPI-2.2, 11.5: two windows; one is computed on while the other is posted.
 #[test]
 fn mpi_2_2_two_windows_are_posted_in_turn_and_every_start_finds_its_post() {
     let (mut w, mut ranks) = (world(2, 1), programs::<2>());
@@ -146,7 +147,8 @@ fn mpi_2_2_example_11_15_a_load_from_a_posted_window_is_refused_unless_it_is_len
     }
 }
 
-/// The first puzzle of MPICH2's design notes, by both readings of its table; element 0 is named by all who put to 3.
+/// The first puzzle of MPICH2's design notes, by both readings of its table. All ranks that put to
+/// 3 name element 0.
 fn first_puzzle(by_columns: bool) -> [Program; 4] {
     let mut ranks = programs::<4>();
     for rank in &mut ranks {
@@ -187,7 +189,8 @@ fn the_first_puzzle_the_wait_has_the_put_of_2_and_the_fence_adds_those_of_0_and_
         assert_eq!((ints(&w, 2), ints(&w, 3)), (two.to_vec(), three.to_vec()));
         let refused: Vec<_> =
             all.iter().flatten().filter(|outcome| matches!(outcome, Outcome::Failed { .. })).collect();
-        // By rows, 3 puts while its window is posted: the post is named, and the put is no part of the fence.
+        // By rows, 3 puts while its window is posted: the error names the post, and the put is no
+        // part of the fence.
         let expected = failed(ErrorClass::RmaSync, 3, 1);
         assert_eq!(refused, if by_columns { vec![] } else { vec![&expected] });
     }

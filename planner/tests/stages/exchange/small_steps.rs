@@ -1,6 +1,7 @@
-//! Posts and starts by messages, as MPI describes them: `post` sends a message to each source and `start` receives it, `complete`
-//! sends one to each target and `wait` receives it. Gets read the target's memory as it is when `complete` gets to them, and
-//! puts wait at the target. Ranks and messages take their turns at random.
+//! Posts and starts by messages, as MPI describes them: `post` sends a message to each source and
+//! `start` receives it, `complete` sends one to each target and `wait` receives it. Gets read the
+//! target's memory when `complete` reaches them, and puts wait at the target. Ranks and messages
+//! take their turns at random.
 
 use fencepost_planner::ErrorClass;
 use fencepost_planner::datatype::Datatype;
@@ -225,7 +226,7 @@ impl All<'_> {
         self.ranks[rank].posts.get(&(access.window, target))?.get(number)
     }
 
-    /// Tells an origin of operations that do not fit, as soon as the posts are known.
+    /// Reports operations that do not fit to their origin, as soon as the posts are known.
     fn tell(&mut self, rank: usize) {
         let mut told = Vec::new();
         for access in &self.ranks[rank].accesses {

@@ -1,5 +1,5 @@
-//! All orders of all moments, one after the other, with what each gives: paragraphs 19 and 20 word for word, and nothing
-//! left out for speed.
+//! All orders of all moments, one after the other, each with its results: paragraphs 19 and 20 word
+//! for word, with nothing left out for speed.
 
 use fencepost_planner::datatype::Datatype;
 use fencepost_planner::ids::{Id, WindowId};
@@ -71,7 +71,8 @@ fn before(programs: &[Vec<LockCall>], a: &Moment, b: &Moment) -> bool {
     met || own || one && a.visits[0].2 == b.visits[0].2 && a.visits[0] < b.visits[0]
 }
 
-/// Whether, in this order, each shared epoch's visits to elements of an exclusive one are on one side of it.
+/// Whether, in this order, the visits of each shared epoch to elements of an exclusive epoch are on
+/// one side of it.
 fn sided(all: &[Moment], order: &[usize]) -> bool {
     order.iter().enumerate().filter(|(_, at)| all[**at].exclusive).all(|(place, at)| {
         let elements: BTreeSet<_> = all[*at].visits.iter().map(|visit| visit.2).collect();

@@ -1,5 +1,5 @@
-//! Random programs that ranks run with real locks, an element each, held until the epoch ends: their results are explained, and
-//! with one value altered they are not.
+//! Random programs that ranks run with real locks, one for each element, held until the epoch ends.
+//! Their results are explained; with one value altered they are not.
 
 use crate::support::random::{value, world};
 use fencepost_planner::datatype::Datatype;

@@ -164,7 +164,8 @@ fn paragraph_19_a_get_sees_what_its_epoch_did_before() {
     }
 }
 
-/// One rank writes two elements, another one reads them the other way round: with flushes between, or not.
+/// One rank writes two elements, and another one reads them the other way round, with flushes
+/// between or without.
 fn message(flushed_put: bool, flushed_get: bool, kind: LockType, seen: [i32; 2]) -> Option<Unexplained> {
     let mut ranks = programs::<3>();
     let [a, b, _] = &mut ranks;

@@ -5,7 +5,7 @@ use super::*;
 use fencepost_tests_support::random::Random;
 use std::collections::BTreeSet;
 
-/// One operation of the alphabet, with values that tell it from others.
+/// One operation of the alphabet, with values that no other operation has.
 fn act(lock: usize, which: usize, number: i32) -> LockCall {
     let (at, len) = [(0, 1), (1, 1), (0, 2)][which % 3];
     let value = |scale: i32| bytes(&(0..len).map(|place| scale * (number + place)).collect::<Vec<_>>());
@@ -23,7 +23,8 @@ fn act(lock: usize, which: usize, number: i32) -> LockCall {
 
 const ALPHABET: usize = 15;
 
-/// The ways of one rank to have these operations: in one epoch, with a flush between or without, or in an epoch each.
+/// The ways of one rank to have these operations: in one epoch, with a flush between them or
+/// without, or in an epoch each.
 fn ways(operations: &[usize], number: i32, target: usize) -> Vec<Vec<LockCall>> {
     let lock = |kind| LockCall::Lock { window: W, target: Rank::new(target), kind };
     let mut all = Vec::new();
@@ -67,7 +68,8 @@ fn after(results: &all_orders::Results) -> World {
     World { element, memory: results.1.iter().map(|bytes| [bytes.clone()].into_iter().collect()).collect() }
 }
 
-/// Compares the search with all orders; returns how many results were explained, and how many were not.
+/// Compares the search with all orders. Returns how many results were explained, and how many were
+/// not.
 fn compare(programs: &[Vec<LockCall>], random: &mut Random, tries: usize) -> (usize, usize) {
     let first = world(&[&[0, 0], &[]]);
     let all = results(&first, programs);

@@ -1,5 +1,6 @@
-//! The examples of the texts that Fencepost grew from, as far as they are of locks. There is one copy of a window, so what MPI
-//! says of private and public copies comes down to what is over before what. Element 0 is X, element 1 is Y.
+//! The examples of locks in the texts that Fencepost grew from. There is one copy of a window, so
+//! MPI's rules about private and public copies reduce to what is over before what. Element 0 is X,
+//! element 1 is Y.
 
 use super::*;
 
@@ -31,7 +32,8 @@ fn mpi_2_2_example_11_11_a_store_under_a_lock_is_seen_after_the_barrier() {
     }
 }
 
-/// A puts X, and after a barrier B loads it: here in any epoch of its own, since a `LockWindow` is not a slice.
+/// A puts X, and after a barrier B loads it: here in any epoch of its own, since a `LockWindow` is
+/// not a slice.
 #[test]
 fn mpi_2_2_example_11_12_a_put_is_seen_by_its_owner_after_the_barrier() {
     for (seen, kind) in [(7, Exclusive), (7, Shared), (0, Shared)] {
@@ -48,8 +50,9 @@ fn mpi_2_2_example_11_12_a_put_is_seen_by_its_owner_after_the_barrier() {
     }
 }
 
-/// B stores X before its shared epoch. In MPI A need not see it; here the store is an epoch too, which is over at the
-/// barrier. What B puts within the shared epoch may be missed, unless it is flushed.
+/// B stores X before its shared epoch. In MPI A need not see it. Here the store is an epoch too,
+/// which is over at the barrier. What B puts within the shared epoch may be missed, unless it is
+/// flushed.
 #[test]
 fn mpi_2_2_example_11_13_a_store_before_a_shared_lock_is_seen_and_a_put_within_it_may_not_be() {
     for (within, flushed, seen, ok) in [
@@ -81,7 +84,8 @@ fn mpi_2_2_example_11_13_a_store_before_a_shared_lock_is_seen_and_a_put_within_i
     }
 }
 
-/// After the exposure of 11.14 (`exchange::puzzles`) left X and Y, and all ranks changed over to locks: B sees both.
+/// After the exposure of 11.14 (`exchange::puzzles`) left X and Y, and all ranks changed over to
+/// locks, B sees both.
 #[test]
 fn mpi_2_2_example_11_14_what_the_wait_left_is_what_locks_begin_with() {
     for (seen, ok) in [([7, 8], true), ([0, 8], false), ([7, 0], false)] {
@@ -97,7 +101,8 @@ fn mpi_2_2_example_11_14_what_the_wait_left_is_what_locks_begin_with() {
     }
 }
 
-/// A puts X under a lock; B changes over and posts, which `exchange::puzzles` has from there on: all that it can find is 7.
+/// A puts X under a lock. B changes over and posts, and `exchange::puzzles` has what follows: all
+/// that B can find is 7.
 #[test]
 fn mpi_2_2_example_11_15_what_a_lock_put_is_there_when_the_window_changes_over() {
     for (left, ok) in [(7, true), (0, false)] {
@@ -111,8 +116,8 @@ fn mpi_2_2_example_11_15_what_a_lock_put_is_there_when_the_window_changes_over()
     }
 }
 
-/// The notes, "passive target accumulate, exclusive lock": a get of A and an accumulate to B are one step, in spite of
-/// others who do the same.
+/// The notes, "passive target accumulate, exclusive lock": a get of A and an accumulate to B are
+/// one step, although others do the same.
 #[test]
 fn the_notes_get_and_accumulate_under_exclusive_locks_are_one_step() {
     let both = |seen: [i32; 2], kind: LockType| {
@@ -133,7 +138,8 @@ fn the_notes_get_and_accumulate_under_exclusive_locks_are_one_step() {
     assert_eq!(both([0, 0], Shared), None, "which shared locks allow");
 }
 
-/// The notes, "passive target accumulate, shared lock": accumulates of many, over and over, to one element lose nothing.
+/// The notes, "passive target accumulate, shared lock": if many ranks accumulate to one element
+/// over and over, nothing is lost.
 #[test]
 fn the_notes_accumulates_under_shared_locks_are_atomic_by_element() {
     let sum = |left: [i32; 2]| {

@@ -1,4 +1,5 @@
-//! Random programs that are run through plain mailboxes: their results are explained, and with one value altered they are not.
+//! Random programs that are run through plain mailboxes. Their results are explained; with one
+//! value altered they are not.
 
 use super::*;
 use fencepost_tests_support::random::Random;
@@ -23,7 +24,8 @@ struct Slot {
     cancelled: bool,
 }
 
-/// One rank: its next call, its slots in the order of their calls, and its mail in the order of arrival.
+/// One rank: its next call, its slots in the order of their calls, and its mail in the order of
+/// arrival.
 #[derive(Default)]
 struct Mailbox {
     at: usize,
@@ -108,7 +110,8 @@ fn random_calls(dice: &mut Random, rank: usize, ranks: usize, number: &mut u8) -
     program.0
 }
 
-/// Runs the programs in a random order of steps, and writes down what they bring. Calls that cannot return are cut off.
+/// Runs the programs in a random order of steps, and records their results. Calls that cannot
+/// return are cut off.
 fn run(dice: &mut Random, programs: &mut [Vec<MessageCall>]) {
     let ranks = programs.len();
     let mut boxes: Vec<Mailbox> = (0..ranks).map(|_| Mailbox::default()).collect();

@@ -195,7 +195,7 @@ fn paragraph_25_only_what_comes_from_different_ranks_is_in_no_order() {
         c.receive(ANY, 1, Some(got(second, 0, &[second as u8])));
         assert_eq!(unexplained(&[a, b, c], 0), None);
     }
-    // What a rank sends after it has heard that the other was received comes after it.
+    // A message that a rank sends after it knows that the other was received comes after it.
     for (first, right) in [(0, true), (1, false)] {
         let [mut a, mut b, mut c] = programs();
         a.send(Synchronous, 2, 0, &[0]);
@@ -339,7 +339,7 @@ fn paragraph_27_any_completes_one_some_all_that_are_complete_and_all_waits_for_a
     let sent = |at| (at, Completed::Sent);
     let run = |count, completed: &[(usize, Completed)], waits: bool| {
         let [mut a, mut b] = programs();
-        // Both messages have been taken when rank 0 hears from rank 1.
+        // Both messages have been taken when rank 0 receives the one of rank 1.
         let sends = [a.begin_send(Synchronous, 1, 0, &[1]), a.begin_send(Synchronous, 1, 1, &[2])];
         let never = a.begin_receive(tagged(1, 9), 0);
         a.receive(tagged(1, 0), 0, None);

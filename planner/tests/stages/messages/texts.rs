@@ -86,7 +86,8 @@ fn example_3_15_a_synchronous_send_ends_while_its_receive_is_not_waited_for() {
     assert_eq!(ways(&both, Standard::AtMatch), all_end());
 }
 
-/// In the text's server each client sends without end; two rounds of two clients show what may be passed over.
+/// In the text's server each client sends without end. Two rounds of two clients show which client
+/// may be passed over.
 #[test]
 fn example_3_16_a_server_that_waits_for_any_may_starve_a_client_and_one_that_waits_for_some_may_not() {
     let clients = |server: Program| {

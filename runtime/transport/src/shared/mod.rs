@@ -1,4 +1,5 @@
-//! Memory that ranks reach, on a heap or in a segment, and the data structures in it through which they communicate.
+//! Memory that ranks reach, on a heap or in a segment, and the data structures in it through which
+//! they communicate.
 
 pub(crate) mod end;
 pub(crate) mod fair;

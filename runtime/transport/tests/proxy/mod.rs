@@ -1,6 +1,7 @@
 //! A proxy between two ranks' sockets, which does one harm at one byte of one direction.
 //!
-//! Bytes are counted for each direction, over all connections between the two ranks, handshakes included.
+//! Bytes are counted for each direction, over all connections between the two ranks, handshakes
+//! included.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};

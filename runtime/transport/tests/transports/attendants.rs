@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 /// Where answers go.
 const ANSWERS: Port = Port(5);
 
-/// Kinds of requests: to answer with the same bytes, to hand them to the rank whose number is in `extra`, to answer with
-/// as many bytes as the word says and `extra` times, and to panic.
+/// Kinds of requests: to answer with the same bytes, to answer to the rank whose number is in
+/// `extra`, to answer `extra` times with as many bytes as the word, and to panic.
 const REPLY: u32 = 1;
 const PASS_ON: u32 = 2;
 const MANY: u32 = 3;
@@ -186,7 +186,8 @@ fn all_ranks_ask_and_answer_at_once_and_nothing_else_is_disturbed() {
     }
 }
 
-/// Stores the word of a request and wakes the rank whose number is in `extra`; or keeps it until it is nudged, and answers.
+/// Stores the word of a request and wakes the rank whose number is in `extra`; or keeps the
+/// request, and answers it when it is nudged.
 struct Keeper {
     word: Arc<AtomicU64>,
     stored: Arc<Mutex<Instant>>,

@@ -29,7 +29,7 @@ pub fn sockets(size: usize) -> Vec<Endpoint> {
     tcp(size).unwrap().into_iter().map(Endpoint::Tcp).collect()
 }
 
-/// Ends over messages of MPI, for which a stand-in carries them.
+/// Ends over messages of MPI, which a stand-in carries.
 pub fn messages(size: usize) -> Vec<Endpoint> {
     mpi_stand_in(size).unwrap().into_iter().map(Endpoint::Mpi).collect()
 }
@@ -44,7 +44,8 @@ pub fn hosts_over_mpi(hosts: &[u32]) -> Vec<Endpoint> {
     hybrid_stand_in(hosts).unwrap().into_iter().map(Endpoint::HybridMpi).collect()
 }
 
-/// Assignments of `size` ranks to hosts: all on one, two halves, alternating, one and the others, each on its own.
+/// Assignments of `size` ranks to hosts: all on one, two halves, alternating, one and the others,
+/// each on its own.
 fn layouts(size: usize) -> Vec<Vec<u32>> {
     let ways: [fn(usize, usize) -> usize; 5] = [
         |_, _| 0,
@@ -59,7 +60,8 @@ fn layouts(size: usize) -> Vec<Vec<u32>> {
     all
 }
 
-/// Every transport, with a name for messages; each world is created when it is used, so that no two take up addresses.
+/// Every transport, with a name for messages. Each world is created when it is used, so that no two
+/// take up addresses.
 pub fn transports(size: usize) -> impl Iterator<Item = (String, Vec<Endpoint>)> {
     let calm = SimConfig { max_delay: 0, short_reads: false, ..SimConfig::default() };
     let mut configs = vec![calm.clone(), SimConfig { link_bytes: 7, max_delay: 1, ..calm }];
@@ -153,7 +155,7 @@ pub const fn header(word: u64) -> Header {
     Header { word, kind: 1, extra: 0 }
 }
 
-/// Bytes of which any part identifies its position.
+/// Bytes in which any part identifies its position.
 pub static PATTERN: [u8; 3001] = {
     let mut pattern = [0; 3001];
     let mut i = 0;

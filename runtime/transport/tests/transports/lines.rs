@@ -1,4 +1,5 @@
-//! Lines of a pair: what a rank writes there for another one is read there, until both have closed their port.
+//! Lines of a pair: each rank reads there what the other one writes for it, until both have closed
+//! their port.
 
 use crate::ends::*;
 use fencepost_transport::{Channels, Endpoint, Liveness, PairLines, Port, Record, Topology};
@@ -36,7 +37,8 @@ fn lines_are_there_where_memory_is_reached_and_posts_and_accesses_are_read_there
             for round in 0..100 {
                 for &peer in &reached {
                     let mine = lines(end.lines(peer, PORT).unwrap());
-                    // SAFETY: every rank has read the round before, and says so by what it has written since.
+                    // SAFETY: every rank has read the round before, as its post in that round has
+                    // shown.
                     unsafe { mine.post(round, word(me, peer, round)) };
                     end.wake(peer);
                 }

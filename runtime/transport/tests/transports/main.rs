@@ -1,6 +1,6 @@
-//! One suite for all transports: each test states a rule of the contract of `fencepost_transport`, and runs on every
-//! transport and on several configurations of simulated links. No test waits for time: a wait for what cannot arrive
-//! must end in `Lost`.
+//! One suite for all transports: each test states a rule of the contract of `fencepost_transport`,
+//! and runs on every transport and on several configurations of simulated links. No test waits for
+//! time: a wait for what cannot arrive must end in `Lost`.
 
 mod attendants;
 mod copied;
@@ -94,7 +94,7 @@ fn where_values_are_not_shared_a_payload_is_copied_at_once_and_begins_at_a_multi
             if end.shares(peer) {
                 return;
             }
-            // SAFETY: it is copied where it is not shared, as it is on the heap.
+            // SAFETY: the payload is on the heap, so it is copied where it is not shared.
             unsafe {
                 end.post(peer, Port::FENCE, Frame { header: header(0), payload: payload.as_ptr(), len: 100 })
             }
@@ -579,7 +579,8 @@ fn a_rank_that_was_unwound_while_it_touched_memory_touches_it_no_more() {
     }
 }
 
-/// A step of a rank in the random test: it posts that many bytes to a rank, or takes a frame that was promised.
+/// The traffic of the random test. Each step is a post of some bytes by one rank to another one,
+/// which takes the frame.
 #[derive(Clone, Debug)]
 struct Traffic {
     size: usize,
@@ -625,7 +626,8 @@ proptest! {
         };
         run(ends, |end| {
             let me = end.rank();
-            // A rank walks the list: it makes its own posts, and takes those to it, at once or at the next exchange.
+            // Each rank walks the list: it makes its own posts, and takes those that are meant for
+            // it, at once or at the next exchange.
             let mut behind = Vec::new();
             for (n, &(from, to, len)) in posts.iter().enumerate() {
                 if from == me {

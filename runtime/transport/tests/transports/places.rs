@@ -1,4 +1,5 @@
-//! Places that a rank offers for payloads to come: they are written to where the frame is the one that was named, and nowhere else.
+//! Places that a rank offers for payloads: a payload is written there if its frame is the one that
+//! was named, and nothing is written elsewhere.
 
 use crate::ends::*;
 use fencepost_transport::{Channels, Endpoint, Header, Port, Topology};
@@ -37,8 +38,8 @@ impl Posted {
         less: usize,
     ) -> *const u8 {
         let to = self.0.as_mut_ptr().wrapping_add(8);
-        // SAFETY: the memory has as many bytes, which the tests access after the frame was released or the buffer
-        // cancelled.
+        // SAFETY: the memory has as many bytes. The tests access it after the frame was released or
+        // the buffer cancelled.
         unsafe { end.prepost(from, port, ahead, header, slice_from_raw_parts_mut(to, LONG.len() - less)) };
         to
     }
@@ -72,7 +73,8 @@ fn a_payload_comes_to_the_place_that_was_offered_for_it_if_it_is_the_right_one()
             }
             let mut buffers: Vec<Posted> = (0..4).map(|_| Posted::new()).collect();
             let mut places = [std::ptr::null(); 4];
-            // In any order; the buffer of the third frame expects another header, that of the fourth another length.
+            // In any order. The buffer of the third frame expects another header, that of the
+            // fourth another length.
             for (n, word, less) in [(1, 2, 0), (0, 1, 0), (3, 4, 1), (2, 7, 0)] {
                 places[n] = buffers[n].prepost(end, peer, port, 1 + n as u64, header(word), less);
             }
@@ -146,8 +148,8 @@ fn a_place_that_is_offered_too_late_is_not_touched() {
     }
 }
 
-/// Over a connection a payload may be here whole when its receiver looks, however slow that is: payloads are sent until one is
-/// seen to come.
+/// Over a connection a payload may have arrived whole when its receiver looks, however slow the
+/// connection is: payloads are sent until the receiver sees one that is still coming.
 #[test]
 fn a_place_may_be_offered_for_a_payload_that_is_coming() {
     const MOST: u64 = 20_000;
@@ -258,7 +260,8 @@ fn a_payload_in_a_place_that_was_offered_is_not_taken() {
             post(end, peer, header(2), &PATTERN).unwrap();
         } else {
             let mut place = vec![0_u8; PATTERN.len()];
-            // SAFETY: the place lives until the frame is released, and is not used before it is polled.
+            // SAFETY: the place lives until the frame is released, and is not used before the frame
+            // is polled.
             unsafe { end.prepost(peer, Port::FENCE, 0, header(2), &raw mut place[..]) };
             post(end, peer, header(1), &[]).unwrap();
             let frame = poll(end, peer).unwrap();

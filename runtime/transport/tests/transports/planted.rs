@@ -1,8 +1,9 @@
-//! Deliberate races: `.ci/run threads` runs each of these under the thread sanitizer, which must report it; otherwise
-//! it would miss a real race as well. Without the sanitizer these tests show nothing.
+//! Deliberate races: `.ci/run threads` runs each of these under the thread sanitizer, which must
+//! report it; otherwise it would miss a real race as well. Without the sanitizer these tests show
+//! nothing.
 //!
-//! A race is seen only where nothing orders its two accesses by chance, such as a rank that checks whether the other
-//! has left: so each pair of accesses is repeated in many rounds.
+//! A race is seen only where nothing orders its two accesses by chance, such as a rank that checks
+//! whether the other has left: so each pair of accesses is repeated in many rounds.
 
 use crate::ends::{PATTERN, exchange, header, poll, post, released, run, settled, threads};
 use fencepost_transport::{Channels, Endpoint, Frame, Notify, Port, Topology};
@@ -106,7 +107,8 @@ unsafe impl Send for Shared {}
 #[ignore = "a race on purpose, for the thread sanitizer"]
 fn two_threads_post_to_one_ring() {
     let mut ends = threads(2);
-    // A ring that has room for all frames: a thread that makes one takes locks, and these order the threads.
+    // A ring that has room for all frames: a thread that makes one takes locks, and these order the
+    // threads.
     post(&mut ends[0], 1, header(1), &PATTERN[..16]).unwrap();
     let end: *mut Endpoint = &mut ends[0];
     let running = AtomicUsize::new(0); // relaxed, so that it orders nothing either

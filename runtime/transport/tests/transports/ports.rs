@@ -16,7 +16,7 @@ fn released_on(end: &mut Endpoint, to: usize, port: Port, frames: u64) {
     assert_eq!(end.released(to, port), frames);
 }
 
-/// Tells `to` to continue, without any frame that this test is about.
+/// Carries the turn to the other rank, without any frame that the test is about.
 const TURN: Port = Port(77);
 
 fn give_turn(end: &mut Endpoint, to: usize) {
@@ -28,7 +28,8 @@ fn take_turn(end: &mut Endpoint, from: usize) {
     take_on(end, from, TURN).unwrap();
 }
 
-/// The frames of one world: sender, receiver, port and length of each, in the order in which they are posted.
+/// The frames of one world in the order in which they are posted: sender, receiver, port and length
+/// of each.
 #[derive(Clone, Debug)]
 struct Traffic {
     size: usize,
@@ -105,7 +106,8 @@ static LARGE: [u8; 300_000] = {
     large
 };
 
-/// Returns a payload, and how many of them are more than a pair has credit for, and than a link or a ring has room for.
+/// Returns a payload, and a number of them that exceeds the credit of a pair and the room of a link
+/// or a ring.
 fn many(transport: &str) -> (&'static [u8], u64) {
     if transport.contains("Sim") { (&LARGE[..9000], 8) } else { (&LARGE, 70) }
 }
@@ -252,7 +254,8 @@ fn frames_of_a_closed_port_count_as_released_and_its_own_still_arrive() {
                 (0..2).for_each(|n| post_on(end, peer, other, header(n), &PATTERN).unwrap());
                 give_turn(end, peer);
                 released_on(end, peer, port, frames);
-                // What the other rank has posted on it before arrives, although it has closed the port.
+                // What the other rank has posted on the port before still arrives, although it has
+                // closed the port.
                 for n in 0..frames {
                     assert!(take_on(end, peer, port).unwrap() == (header(n), large.to_vec()), "{name}");
                 }

@@ -3,7 +3,8 @@
 use crate::ends::*;
 use fencepost_transport::{Channels, Header, Port, Topology};
 
-/// Taken where memory is not reached and nobody has offered a place, also of this rank's own frames; else the frame stays.
+/// A payload is taken where memory is not reached and nobody has offered a place, also out of this
+/// rank's own frames. Otherwise the frame stays.
 #[test]
 fn a_payload_that_is_taken_stays_readable_when_its_frame_is_released_and_others_come() {
     on_all(3, |end| {

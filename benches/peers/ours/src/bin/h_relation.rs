@@ -1,7 +1,8 @@
-//! As `../../mpi_h_relation.c`: b bytes to each other rank, the same bytes and checks, new values in each epoch.
+//! As `../../mpi_h_relation.c`: b bytes to each other rank, the same bytes and checks, new values
+//! in each epoch.
 //!
-//! `dynamic` puts from a slice (copied at the call), the others from a section of a second window, which is what memory that
-//! the library may read at the fence is here. Elements are words of 8 bytes.
+//! `dynamic` puts from a slice, which is copied at the call. The others put from a section of a
+//! second window, the memory that the library may read at the fence. Elements are words of 8 bytes.
 
 use fencepost::prelude::*;
 use ours::{bench, emit, env_f64, look, renew, require};

@@ -1,5 +1,6 @@
-//! The memory that a rank takes, the mean of all ranks: its own pages, its share of those that ranks share, and page tables; after
-//! three fences and a prepared ring on one window, and on a second one.
+//! The memory that a rank takes, as the mean of all ranks: its own pages, its share of the pages
+//! that ranks share, and page tables. It is read after three fences and a prepared ring on one
+//! window, and again after the same on a second one.
 
 use fencepost::prelude::*;
 use ours::emit;

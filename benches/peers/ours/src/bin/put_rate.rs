@@ -1,8 +1,10 @@
-//! As `../../mpi_put_rate.c`: n 8-byte operations an epoch, to the next rank or to all others by turns; the same permutation,
-//! values and checks. The figure is the time of the epoch by n.
+//! As `../../mpi_put_rate.c`: n 8-byte operations in an epoch, to the next rank or to all others by
+//! turns; the same permutation, values and checks. The figure is the time of an epoch for each
+//! operation.
 //!
-//! Each put takes the value of `loc[i]`, as in C. Where a plan is replayed without the body (`prepared`), the values lie in the
-//! second half of the window, where those of gets land, too; `prepared-values` runs the body with values.
+//! Each put takes the value of `loc[i]`, as in C. Where a plan is replayed without the body
+//! (`prepared`), the values are in the second half of the window, where gets land as well.
+//! `prepared-values` runs the body with values.
 
 use fencepost::prelude::*;
 use ours::{bench, emit, env_f64, require, rng_next};
@@ -86,7 +88,8 @@ fn main() -> Result<()> {
         let loc: Vec<f64> = (0..TABLE).map(|i| (rank * 1_000_003 + i) as f64).collect();
         let mut u = world.window::<f64>(2 * TABLE)?;
 
-        // Correctness, as in C: 1000 permuted puts, and what the rank to the left has put; the same of each way.
+        // As in C, each way first puts 1000 permuted values, and what the rank to the left has put
+        // is checked.
         let one: Vec<u32> = targets(rank, size, false).take(TABLE).map(|to| to as u32).collect();
         u[TABLE..].copy_from_slice(&loc);
         for way in 0..4 {

@@ -1,8 +1,9 @@
-//! As `../../mpi_strided.c`: a column of an n x n array into a column of the next rank's, and the three faces of a block; new
-//! values in each epoch.
+//! As `../../mpi_strided.c`: a column of an n x n array into a column of the next rank's array, and
+//! the three faces of a block; new values in each epoch.
 //!
-//! `type`: one put from a datatype of a second window (memory that is read at the fence) to one of the target;
-//! `pack`: packed by hand, put, unpacked by hand; `separate`: a put of 8 bytes for each cell (columns only).
+//! `type`: one put from a datatype of a second window (memory that is read at the fence) to one of
+//! the target. `pack`: packed by hand, put, unpacked by hand. `separate`: a put of 8 bytes for each
+//! cell (columns only).
 
 use fencepost::prelude::*;
 use ours::{bench, emit, require};
@@ -29,7 +30,8 @@ fn cells(
     Ok(())
 }
 
-/// The array's extents, those of what moves, and where that begins in the source; at the target it begins at 0.
+/// The extents of the array and of the part that moves, and where the part begins in the source. At
+/// the target it begins at 0.
 struct Family {
     what: &'static str,
     n: usize,
