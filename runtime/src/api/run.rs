@@ -43,7 +43,10 @@ use std::time::Duration;
 ///     .stall(Some(Duration::from_secs(60)))
 ///     .on_stall(|stall| match &stall.deadlock {
 ///         Some(cycle) => eprintln!("in {}: {cycle}", stall.call),
-///         None => eprintln!("rank {} waits for {:?}, {:?}", stall.rank, stall.missing, stall.waited),
+///         None => eprintln!(
+///             "rank {} waits for {:?}, {:?}",
+///             stall.rank, stall.missing, stall.waited
+///         ),
 ///     })
 ///     .eager(1 << 10) // longer messages wait for their receives
 ///     .unexpected(1 << 20);
@@ -327,9 +330,9 @@ impl Ranks {
     /// **In a build for checking** the compiler inserts a call before each load:
     ///
     /// ```text
-    /// export RUSTFLAGS="--cfg fencepost_loads -Cpasses=memprof -Cllvm-args=-memprof-use-callbacks \
-    ///     -Cllvm-args=-memprof-instrument-writes=false -Cllvm-args=-max-loads-per-memcmp=0 \
-    ///     -Cno-vectorize-loops -Cno-vectorize-slp"
+    /// export RUSTFLAGS="--cfg fencepost_loads -Cpasses=memprof \
+    ///     -Cllvm-args=-memprof-use-callbacks -Cllvm-args=-memprof-instrument-writes=false \
+    ///     -Cllvm-args=-max-loads-per-memcmp=0 -Cno-vectorize-loops -Cno-vectorize-slp"
     /// cargo run --release --target x86_64-unknown-linux-gnu
     /// ```
     ///

@@ -20,7 +20,8 @@ use std::panic::Location;
 ///
 /// ```text
 /// bits  0..40  displacement in elements, or the index of the datatype operation
-/// bits 40..46  code: 0 put, 1 + operator, 30 run, 63 datatype operation; until the fence is entered, 32 more for a section
+/// bits 40..46  code: 0 put, 1 + operator, 30 run, 63 datatype operation; until the fence is
+///              entered, 32 more for a section
 /// bits 46..64  the call's location: low bits of its address in units of eight bytes
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

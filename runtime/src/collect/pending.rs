@@ -34,10 +34,10 @@ pub(crate) enum Into {
 /// than that.
 ///
 /// ```text
-/// from  bits  0..40  one element: its displacement; then this is what was read, once it was (`is_read`)
+/// from  bits  0..40  one element: its displacement; once it was read (`is_read`), what was read
 ///       bits 40..64  the rank that it is of
 ///       all bits     more than one: the rank
-/// into  bits  0..62  one element: the displacement or address where it lands; else the place in `wide`
+/// into  bits  0..62  one element: displacement or address where it lands; else the place in `wide`
 ///       bits 62..64  0 a displacement, 1 an address, 2 more than one element
 /// ```
 #[derive(Clone, Copy)]

@@ -9,8 +9,8 @@
 //! ```text
 //! head  bits 0..8   code: 0..4 operator, 4..7 action, 7 whether it is wide
 //!       bits 8..    displacement in elements; 0 where it is wide
-//! value             operand; where its bytes begin, if it is wide; of a compare-and-swap what it compares with, and
-//!                   its operand is the value of a second record
+//! value             operand; where its bytes begin, if it is wide; of a compare-and-swap what it
+//!                   compares with, and its operand is the value of a second record
 //! ```
 
 use crate::collect::log::Log;

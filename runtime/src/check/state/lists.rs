@@ -4,9 +4,11 @@
 //! Lists are kept only while epochs are checked. An access is an entry of one word, or of two:
 //!
 //! ```text
-//! bits  0..40  displacement of the first element, where the datatype begins among the bytes, or the first record
+//! bits  0..40  displacement of the first element, where the datatype begins among the bytes, or
+//!              the first record
 //! bits 40..45  0 read, 1 written, 2 + operator; 0 for records
-//! bits 45..47  0 one element, 1 a run of the number in the second word, 2 a datatype of as many bytes, 3 as many records
+//! bits 45..47  0 one element, 1 a run of the number in the second word, 2 a datatype of as many
+//!              bytes, 3 as many records
 //! bit  47      it is another access of the operation of the entry before it
 //! bits 48..64  the line, by its place in the list's
 //! ```

@@ -20,11 +20,14 @@
 //! kept once for the part.
 //!
 //! ```text
-//! the clocks of exclusive epochs, of shared ones, and of what origins of accumulates have heard: a word for each rank
-//! then, for each rank: a line with the number of entries so far, the first that is left, the time of those forgotten, what was
-//!     over when an accumulate was called for which there was no room, and its time when it released locks last;
+//! the clocks of exclusive epochs, of shared ones, and of what origins of accumulates knew: a word
+//!     for each rank
+//! then, for each rank: a line with the number of entries so far, the first that is left, the time
+//!     of those forgotten, what was over when an accumulate was called for which there was no room,
+//!     and its time when it released locks last;
 //!     names of files; the entries, used in turn
-//! entry  0 kind (8 bits), name (8), column (16), line (32); 1 time; 2 first element, 3 run, 4 runs, 5 from run to run
+//! entry  0 kind (8 bits), name (8), column (16), line (32); 1 time; 2 first element, 3 run,
+//!        4 runs, 5 from run to run
 //!        6 number of the operation; 7 the time of its origin when it was called
 //! ```
 

@@ -2,10 +2,12 @@
 //! bytes.
 //!
 //! ```text
-//! request  `Head`, the records, the bytes of wide operations, since which line the lock is held, and where conflicts are looked
-//!          for what its origin says of the operations; a wide operation is its datatype,
-//!          [perhaps by number](crate::collect::datatypes), what it compares with, and its operands
-//! answer   `AnswerHead`; where conflicts are looked for what is known and was found, after its length (u32); what was found
+//! request  `Head`, the records, the bytes of wide operations, since which line the lock is held,
+//!          and where conflicts are looked for what its origin reports of the operations; a wide
+//!          operation is its datatype, [perhaps by number](crate::collect::datatypes), what it
+//!          compares with, and its operands
+//! answer   `AnswerHead`; where conflicts are looked for what is known and was found, after its
+//!          length (u32); what was found
 //! ```
 
 use crate::collect::datatypes::{Named, Numbered, Unread};

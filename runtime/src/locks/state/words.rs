@@ -11,8 +11,8 @@
 //! They show who is in the way of a wait that lasts, and that a rank which died held a lock.
 //!
 //! ```text
-//! line 0             whether the owner has opened the part to others, and whether it has dropped it; the rank that accesses
-//!                    it, plus one, where that is one only
+//! line 0             whether the owner has opened the part to others, and whether it has dropped
+//!                    it; the rank that accesses it, plus one, if only one does
 //! lines 1..1+ranks   the notes
 //! then, for each lock: a line with its word, and the slots of those that wait
 //! then, where conflicts are looked for: the logs
