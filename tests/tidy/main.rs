@@ -210,6 +210,38 @@ fn every_pass_has_its_golden_files_and_all_golden_files_have_a_pass() {
     }
 }
 
+/// The most columns of a line that is a comment. rustfmt leaves comments alone.
+const COMMENT_MAX: usize = 100;
+
+/// Returns the lines of a source that are comments and too wide. Rows of tables and addresses
+/// cannot be wrapped.
+fn wide(source: &str) -> Vec<usize> {
+    let is_comment = |line: &str| line.trim_start().starts_with("//");
+    let is_row = |line: &str| line.trim_start_matches(['/', '!', ' ']).starts_with('|');
+    let is_wide = |line: &str| {
+        is_comment(line) && !is_row(line) && !line.contains("://") && line.chars().count() > COMMENT_MAX
+    };
+    source.lines().enumerate().filter(|(_, line)| is_wide(line)).map(|(at, _)| at + 1).collect()
+}
+
+#[test]
+fn no_comment_is_wider_than_its_columns() {
+    let mut found = Vec::new();
+    for path in with_extension(root(), "rs") {
+        found.extend(wide(&read(&path)).into_iter().map(|line| format!("{}:{line}", path.display())));
+    }
+    assert!(found.is_empty(), "comments wider than {COMMENT_MAX} columns:\n{}", found.join("\n"));
+}
+
+#[test]
+fn a_comment_that_is_too_wide_is_seen_and_a_row_or_an_address_is_not() {
+    let long = "word ".repeat(20);
+    let source = format!("//! {long}\nfn f() {{\n    // {long}\n    g(); // {long}\n}}\n");
+    assert_eq!(wide(&source), [1, 3]);
+    assert!(wide(&format!("/// | {long} |\n/// https://x.org/{long}\n")).is_empty());
+    assert!(wide(&format!("// {}", "w".repeat(COMMENT_MAX - 3))).is_empty());
+}
+
 /// Paths that exist on one machine only.
 const OF_ONE_MACHINE: [&str; 5] = [
     concat!("/wo", "rk/"),
