@@ -23,10 +23,10 @@ struct With<'w> {
     foreign: Group,
 }
 
-/// A call and what is wrong with it; its class; and the call.
+/// A call and what is wrong with it, the class of its error, and the call itself.
 type Row<T> = (&'static str, ErrorClass, fn(&With<'_>, T) -> Result<()>);
 
-/// The same, on what is borrowed.
+/// The same, for a call on something borrowed.
 type Borrowing<T> = (&'static str, ErrorClass, fn(&With<'_>, &T) -> Result<()>);
 
 use ErrorClass::{Arg, Disp, NoMem, Op as Operator, Rank, RmaSync, Size};
@@ -248,7 +248,7 @@ fn is_refused(what: &str, class: ErrorClass, result: Result<()>) {
     let Err(error) = result else { panic!("{what}: it is refused") };
     assert_eq!(error.class(), class, "{what}: {error}");
     assert!(!error.world_ended(), "{what}: {error}");
-    // Its line is in this file, or in the closure of one that is.
+    // The error names a line of this file, if it names one.
     assert!(error.site().is_none_or(|site| site.file() == file!()), "{what}: {error}");
 }
 
@@ -281,7 +281,7 @@ fn each_wrong_argument_has_its_class_at_the_call_and_changes_nothing() {
             lock.unlock()?;
             let u = u.into_window()?;
             assert_eq!(u[..], [0.0, 2.0, 3.0, 0.0], "what was refused is no part of an epoch");
-            // And between each other.
+            // Both ranks can still access each other.
             let exposed = u.post(&with.other)?;
             let access = exposed.start(&with.other)?;
             access.put([4.0]).to(1 - me, 3)?;
@@ -324,7 +324,7 @@ fn displacements_beyond_the_part_are_refused_where_conflicts_are_looked_for() {
     }
 }
 
-/// One element 2^40 times, and four as often together.
+/// Datatypes that name one element 2^40 times, and four elements that often in all.
 fn often() -> [Datatype; 2] {
     [
         Datatype::nest(1, &[(1 << 40, 0)], 1).unwrap(),
@@ -332,8 +332,8 @@ fn often() -> [Datatype; 2] {
     ]
 }
 
-/// No call takes time or memory for what a datatype names, before it has found that there is no
-/// memory for that.
+/// Before a call spends time or memory on the elements of a datatype, it finds that there is no
+/// memory for them.
 #[test]
 fn elements_that_are_named_2_to_the_40_times_are_refused_in_every_call() {
     fn too_many<R>(what: &str, result: Result<R>) {
@@ -347,8 +347,8 @@ fn elements_that_are_named_2_to_the_40_times_are_refused_in_every_call() {
                 let (mut u, mut v) = (world.window::<u8>(8)?, world.window::<u8>(8)?);
                 let mut room = [0_u8; 8];
                 for many in &often() {
-                    // What a fence does is refused there, on all ranks; and the next epoch is as if
-                    // there had been nothing.
+                    // What the fence would carry out is refused at the fence, on all ranks. The
+                    // next epoch runs as if nothing had been called.
                     for operation in 0..5 {
                         let called = match operation {
                             0 => u.put((&[1; 8][..], many)).to(other, many),

@@ -294,7 +294,7 @@ fn dropped(kept: &Kept<'_>, u: Window<u64>) -> Result<Window<u64>> {
     Ok(refused.into_parts().0)
 }
 
-/// Rounds after others leave nothing that the others have left as well.
+/// Rounds that follow other rounds leave nothing more in memory.
 #[test]
 fn what_comes_and_goes_in_a_world_leaves_nothing() {
     const ROUNDS: usize = 128;

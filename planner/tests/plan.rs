@@ -322,7 +322,8 @@ fn the_plans_of_several_epochs_are_one_file() {
         std::fs::write(&path, bytes).unwrap();
         load_all(&path)
     };
-    // Cut anywhere but between two plans, and with anything behind or in it, it is refused.
+    // A file that is cut anywhere but between two plans, or that has anything behind or in it, is
+    // refused.
     let ends = [first - 1, first, first + 1, first + 40, good.len() - first, good.len() - 1];
     for end in ends.into_iter().chain((0..good.len()).step_by(61)) {
         let whole = end == first || good.len() - end == first;
@@ -419,7 +420,8 @@ fn edits_with_good_digests_are_refused_or_are_plans() {
             Err(error) => assert_eq!(error.class(), ErrorClass::File, "{error}"),
             Ok(plan) => {
                 accepted += 1;
-                // Its only encoding, but for the name of the program that wrote it.
+                // It is the only encoding of the plan, except for the name of the program that
+                // wrote it.
                 let again = to_bytes(&plan.schedule).unwrap();
                 assert_eq!(taken_apart(&again)[..5], sections[..5]);
                 assert_eq!(plan.digest, plan.schedule.digest());
@@ -447,7 +449,7 @@ fn random_bytes_are_refused() {
     }
 }
 
-/// Base-128, as the format has it.
+/// Encodes a number in base 128, as in the format.
 fn word(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value >= 0x80 {
@@ -585,7 +587,7 @@ fn tables_hold_what_is_referred_to_and_no_more() {
     sections[2].1[0] += 1;
     sections[2].1.extend(b"\x04none");
     refused(&put_together(&sections), &["canonical encoding"]);
-    // Two runs where one would do: a line of three ranks of one class.
+    // Two runs where one would be enough: a line of three ranks of one class.
     let mut sections = taken_apart(&few_bytes_for(3));
     sections[1].1 = vec![1, 1, 1, 2, 1, 0, 2, 0];
     refused(&put_together(&sections), &["canonical encoding"]);

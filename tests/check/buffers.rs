@@ -31,7 +31,7 @@ enum Step {
 }
 use Step::{Bsend, Irecv, Isend, IsendWait, Recv, RecvAny, Send, Sendrecv, Ssend};
 
-/// What becomes of a case.
+/// The result of a case.
 #[derive(Clone, Copy, Debug)]
 enum Verdict {
     /// It ends, however standard sends are completed.
@@ -43,7 +43,7 @@ enum Verdict {
 }
 use Verdict::{Ends, Saved, Stops};
 
-/// A case: its name, what becomes of it, and the program of each rank.
+/// A case: its name, its result, and the program of each rank.
 type Case = (&'static str, Verdict, &'static [&'static [Step]]);
 
 const ONLY: &str = "which no receive has taken and only a buffer would complete before";
@@ -102,7 +102,7 @@ impl Step {
     }
 }
 
-/// What a rank has begun.
+/// The receives and sends that a rank has begun.
 type Begun = (Vec<Request<Vec<u8>>>, Vec<Request<Vec<u8>>>);
 
 type Act = fn(&World, Step, &mut Begun) -> Result<()>;
@@ -159,7 +159,7 @@ fn play(world: &World, steps: &[Step]) -> Result<()> {
     Ok(())
 }
 
-/// The same as the reference has them, with the step of each.
+/// The calls of one rank in the form of the reference, with the step of each.
 fn law(steps: &[Step]) -> (Vec<MessageCall>, Vec<usize>) {
     let element = ElementType::scalar(Scalar::U8);
     let (mut calls, mut of, mut begun) = (Vec::new(), Vec::new(), Vec::new());

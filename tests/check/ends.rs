@@ -1,4 +1,4 @@
-//! How the ranks of a program end, where they are threads and where each is a process of its own.
+//! How the ranks of a program end, whether they are threads or each is a process of its own.
 
 use fencepost::prelude::*;
 use fencepost::{Check, Ranks, TransportKind, ranks};
@@ -28,7 +28,8 @@ fn read(bytes: &[u8]) -> End {
     Err((ErrorClass::ALL[usize::from(*class)], String::from_utf8_lossy(text).into_owned()))
 }
 
-/// How each of four ranks ends a program: in each process, that of each.
+/// Returns how each of four ranks ends a program. In a job, each process returns the ends of all
+/// ranks.
 pub(crate) fn ends(
     transport: &TransportKind,
     check: Check,
@@ -37,7 +38,7 @@ pub(crate) fn ends(
     ends_of(ranks(4).transport(transport.clone()).check(check), transport, program)
 }
 
-/// The same in a world that is described otherwise, on this transport.
+/// The same in a world with other settings, on this transport.
 pub(crate) fn ends_of(
     asked: Ranks,
     transport: &TransportKind,

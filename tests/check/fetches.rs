@@ -256,7 +256,7 @@ fn a_get_of_an_element_that_is_accumulated_into_is_told_of_the_fetch_that_may() 
 fn the_barrier_of_a_world_that_was_split_off_orders_what_was_over_before_it() {
     silent(|world| {
         let u = world.lock_window::<u64>(4)?;
-        // Of the same ranks, the other way round; and of that, two ranks.
+        // `all` has the same ranks in reverse order, and `two` has two of them.
         let all = world.split(Some(0), -(world.rank() as i64))?.expect("a colour");
         let two = all.split(Some((world.rank() / 2) as u32), 0)?.expect("a colour");
         let mut v = two.window::<u64>(1)?;

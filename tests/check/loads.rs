@@ -181,7 +181,7 @@ fn own_sections(_: &World, u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// Judges all of it on this transport.
+/// Judges all of these on this transport.
 pub(crate) fn judged(transport: &TransportKind) {
     for (what, between) in TOLD {
         let (told, before) = ends(transport, (Check::Mpi, true), between);

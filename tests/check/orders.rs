@@ -67,7 +67,7 @@ fn around(world: &World, collective: Collective, [from, to]: [usize; 2]) -> Resu
     ended.and(u.into_window().map(drop).map_err(Into::into))
 }
 
-/// Judges all of it on this transport.
+/// Judges all of these on this transport.
 pub(crate) fn judged(transport: &TransportKind) {
     for collective in COLLECTIVES {
         let (name, _, orders) = collective;

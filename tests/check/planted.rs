@@ -114,7 +114,8 @@ fn called(dice: &mut Random, ranks: usize, locks: bool) -> Called {
     Called { rank, round, target, action, elements, alone, late }
 }
 
-/// Draws calls whose conflicts, by the law, are none; and the same with one more, which has one.
+/// Draws calls without a conflict by the law, and the same calls with one more, which makes one
+/// conflict.
 fn drawn(dice: &mut Random, ranks: usize, locks: bool) -> [Vec<Called>; 2] {
     let law = |calls: &[Called]| if locks { locked(calls, ranks) } else { posted(calls, ranks) };
     let mut clean: Vec<Called> = Vec::new();
@@ -249,7 +250,7 @@ fn posted(calls: &[Called], ranks: usize) -> BTreeSet<Found> {
     found.iter().map(|conflict| as_found(conflict, |rank, place| numbers[&(rank.index(), place)])).collect()
 }
 
-/// The errors of calls, which do not keep a rank from going on.
+/// The errors of calls after which a rank still goes on.
 type Errors = Vec<ErrorClass>;
 
 fn note<T>(errors: &mut Errors, result: Result<T>) -> Option<T> {
@@ -335,7 +336,7 @@ fn play(calls: &[Called], size: usize, transport: TransportKind, check: Check, l
     let ends = ends.unwrap_or_else(|error| panic!("{error}\n{what}"));
     let told: BTreeSet<Found> = text.lines().map(found).collect();
     assert_eq!(told, meant, "{ends:?}\n{what}");
-    // What one rank alone can see, only that rank learns of, at its call.
+    // A conflict that one rank alone can see is reported to that rank only, at its call.
     let alone = meant.iter().all(|(.., [a, b])| a.0 == b.0);
     let owner = |owner: u64| (!alone).then_some(owner);
     let part: BTreeSet<u64> =

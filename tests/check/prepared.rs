@@ -77,7 +77,8 @@ fn class<T>(made: Result<T>) -> Option<ErrorClass> {
     made.err().map(|error| error.class())
 }
 
-/// The classes of what a rank is returned: by both supersteps prepared and loaded, and by the call.
+/// The classes of the errors that a rank gets: from both supersteps, prepared and loaded, and from
+/// the call.
 fn ends(
     world: &World,
     calls: &[Called],

@@ -34,7 +34,7 @@ fn noput_that_is_false_is_refused_with_the_rank_and_the_line() {
         for round in 0..3 {
             let promise = if me == 1 { Assertions::NOPUT } else { Assertions::NONE };
             u.fence_with(promise)?;
-            // Gets, and what goes elsewhere, are no puts into the part.
+            // Gets, and operations on other parts, are no puts into the part.
             drop(u.fetch(1, 0..2)?);
             u.put([7]).to(2, me)?;
             if round == 1 && me == 3 {

@@ -152,7 +152,7 @@ fn a_call_that_conflicts_in_a_section_of_another_window_is_told_with_both_lines(
             #[rustfmt::skip]
             u.put(v.section(0..3)).to(other, 0)?;
             v.put([9]).to(me, 3)?;
-            // Each of these reads what is written, or writes what is read or written.
+            // Each reads elements that are written, or writes elements that are read or written.
             let refused = [
                 v.put([9]).to(me, 2).expect_err("a source is written"),
                 w.get(v.section(1..3)).from(other, 0).expect_err("a get lands in a source"),
@@ -167,7 +167,7 @@ fn a_call_that_conflicts_in_a_section_of_another_window_is_told_with_both_lines(
                     assert!(text(error).contains(&format!("{}:{line}: `", file!())), "{line}: {error}");
                 }
             }
-            // These conflict with none of those that are part of the epoch.
+            // These conflict with none of the operations that are part of the epoch.
             w.put(v.section(4..5)).to(other, 0)?;
             u.get(v.section(5..6)).from(other, 7)?;
             world.fence((&mut u, &mut v, &mut w))?;
@@ -189,7 +189,7 @@ fn a_section_of_an_operation_that_was_discarded_is_in_no_conflict() {
         v.put([9]).to(me, 2)?;
         u.put(v.section(3..5)).to(other, 0)?;
         u.get(v.section(4..6)).from(other, 6).expect_err("a get lands in a source");
-        // The one is found at the fence, since the window with the section was fenced in between.
+        // The conflict below is found at the fence: `v` was fenced after its section was named.
         world.fence((&mut u, &mut v))?;
         assert_eq!(v[2], 9);
         u.put(v.section(0..1)).to(other, 0)?;
@@ -197,7 +197,7 @@ fn a_section_of_an_operation_that_was_discarded_is_in_no_conflict() {
         v.put([1]).to(me, 0)?;
         let error = world.fence((&mut u, &mut v)).expect_err("they conflict");
         assert_eq!(error.class(), ErrorClass::RmaConflict, "{error}");
-        // Nor is one of a window that is no more.
+        // A put to a window that no longer exists is in no conflict either.
         u.put(v.section(0..1)).to(other, 0)?;
         drop(u);
         v.put([7]).to(me, 0)?;

@@ -1,4 +1,4 @@
-//! Who is checked, and what that changes.
+//! Which ranks are checked, and what that changes.
 
 use fencepost::prelude::*;
 use fencepost::{Assertions, Census, Check, TransportKind, ranks};

@@ -319,7 +319,7 @@ const OWN_SILENT: [(&str, Between); 5] = [
     }),
 ];
 
-/// Judges all of it on this transport.
+/// Judges all of these on this transport.
 pub(crate) fn judged(transport: &TransportKind) {
     let line_of = |handed: Handed| {
         let lines = ranks(4).check(Check::Mpi).collect(|world| Ok(handed(world)?.1));
@@ -451,7 +451,7 @@ fn fences_and_puts(u: &mut Window<u64>) -> Result<()> {
     u.fence()
 }
 
-/// Of its fences, those before the last one order no operation, and are left out.
+/// Its fences before the last one order no operation, and are left out.
 #[superstep]
 fn stores_fences_and_puts(u: &mut Window<u64>) -> Result<()> {
     u.fence()?;
@@ -465,7 +465,7 @@ fn stores_fences_and_puts(u: &mut Window<u64>) -> Result<()> {
     u.fence()
 }
 
-/// Where a rank learns of a conflict of its stores with a run.
+/// Where a rank is notified of a conflict of its stores with a run.
 #[derive(Clone, Copy, PartialEq)]
 enum Learns {
     FromRun,
@@ -474,7 +474,7 @@ enum Learns {
     Never,
 }
 
-/// What a rank has after a run that it may find a conflict in: the run has had its effect.
+/// Checks that a run in which a rank may find a conflict has had its effect.
 fn had(mut u: Window<u64>, ran: Result<()>) -> Result<Window<u64>> {
     let written = if u.rank() == 1 { u[3] } else { 2 };
     assert_eq!(written, 2, "the run was carried out");
@@ -568,8 +568,8 @@ const BEFORE_RUN: [(&str, Before, bool); 5] = [
     ("no store", |_| Ok(()), false),
 ];
 
-/// How each rank ends a run, and the barrier after it, in which others learn of a conflict if one
-/// is `found`.
+/// Returns how each rank ends a run, and the barrier after it. If a conflict is `found`, the other
+/// ranks are notified in the barrier.
 fn ends_of_run(
     transport: &TransportKind,
     check: Check,
@@ -594,7 +594,7 @@ fn ends_of_run(
         };
         assert_eq!(classes, meant, "{ran:?} {met:?}");
         match ran {
-            // Where each rank has its window still, the next epoch is as any.
+            // If each rank still has its window, the next epoch works like any other.
             Ok(mut u) if !found || learns == Learns::InBarrier => u.fence().and(met),
             ran => ran.map(drop).and(met),
         }

@@ -6,7 +6,7 @@ use fencepost::{Census, Machine, Mode, Op, Ranks, TransportKind, ranks};
 use fencepost_tests_worlds::transports::{sim, transports};
 use std::sync::Mutex;
 
-/// A message of each rank in each round, for any number of ranks.
+/// Returns the number of rounds of a sparse census: each rank sends a message in each round.
 fn rounds(size: usize) -> u64 {
     u64::from(size.next_power_of_two().trailing_zeros())
 }
@@ -67,7 +67,7 @@ fn shift(u: &mut Window<u64>, next: usize) -> Result<()> {
     Ok(())
 }
 
-/// All messages of all ranks, also of a prepared ring, which takes its data alone.
+/// Counts all messages of all ranks, also of a prepared ring, which sends its data only.
 #[test]
 #[expect(clippy::print_stdout, reason = "the numbers of messages are the result")]
 fn messages_grow_with_the_logarithm_of_the_ranks_and_are_printed() -> Result<()> {
@@ -242,7 +242,7 @@ fn the_messages_of_a_reduced_census_are_as_long_whatever_there_is_to_say() -> Re
 #[test]
 fn ranks_that_have_something_for_most_others_take_the_reduced_census_in_the_next_fence() -> Result<()> {
     let size = 64;
-    // A link on which bytes are dear.
+    // A link on which bytes are expensive.
     let mut machine = Machine::default();
     machine.network.per_byte = 100.0;
     let texts = ranks(size).transport(sim(8)).machine(machine).explain(true).collect(|world| {
@@ -404,7 +404,7 @@ fn the_census_is_chosen_by_ranks_and_links_and_explained() -> Result<()> {
     Ok(())
 }
 
-/// Rank 0 hands two elements to rank 3.
+/// Rank 0 sends two elements to rank 3.
 #[superstep]
 fn hand_over(u: &mut Window<u64>, to: usize) -> Result<()> {
     if u.rank() == 0 {

@@ -1,4 +1,4 @@
-//! Collectives on every transport, against plain loops over the elements of every rank.
+//! Collectives on every transport, compared with plain loops over the elements of every rank.
 
 use fencepost::grid::Block;
 use fencepost::transport::{Lose, SimConfig};
@@ -131,7 +131,7 @@ fn a_block_that_is_not_of_its_rank_or_its_storage_is_refused() -> Result<()> {
             world.scatter_block(1, block, &[0u8; 9], &mut vec![0; block.len()])
         })?;
         refused(ErrorClass::RmaSync, "[4, 4] cells over [1, 2] ranks", &|world, _| {
-            // As many cells each, in other places.
+            // The same number of cells on each rank, in other places.
             let block = Block::new(world, [4, 4])?.grid(if world.rank() == 0 { [2, 1] } else { [1, 2] })?;
             world.gather_block(0, &block, &[0u8; 8]).map(drop)
         })?;
@@ -301,7 +301,7 @@ fn bits<T: Number>(elements: &[T]) -> Vec<u64> {
     elements.iter().map(|element| element.bits()).collect()
 }
 
-/// Every collective of arrays of this length, against plain loops.
+/// Compares every collective of arrays of this length with plain loops.
 fn against_loops<T: Number>(world: &World, len: usize, roots: &[usize]) -> Result<()> {
     let (me, size) = (world.rank(), world.size());
     let parts: Vec<Vec<T>> = (0..size).map(|rank| given(rank, len)).collect();
@@ -383,9 +383,10 @@ fn short_arrays_of_every_type_and_operator_match_plain_loops_for_every_size_and_
     Ok(())
 }
 
-/// Longer ones, so that each algorithm of each collective is taken; the test after this one looks.
+/// Longer arrays, so that each algorithm of each collective is taken, as the test after this one
+/// checks.
 const LONG: [usize; 3] = [60, 503, 3001];
-/// Where memory is reached, with 2 to 4 ranks.
+/// The length where memory is reached, with 2 to 4 ranks.
 const LONGEST: usize = 150_001;
 
 #[test]
@@ -641,7 +642,8 @@ fn ranks_in_different_collectives_all_learn_it_at_the_call_and_the_world_goes_on
     for (transport, census) in each() {
         for (size, len) in [(2, 1), (2, 4000), (3, 1000)] {
             ranks(size).transport(transport.clone()).census(census).run(|world| {
-                // At first nothing is known, later each has its plan.
+                // In the first pass nothing is known; in the second one each collective has its
+                // plan.
                 for warm in [false, true] {
                     for (a, b) in (0..DIFFERENT.len()).flat_map(|a| (0..a).map(move |b| (a, b))) {
                         let mine = DIFFERENT[if world.rank() == size - 1 { a } else { b }];
@@ -706,7 +708,7 @@ fn what_one_rank_can_see_is_an_error_at_the_call() -> Result<()> {
         assert_eq!(class(world.all_to_all_into(&[1u8; 4], &mut [0; 2])), ErrorClass::Size);
         assert_eq!(class(world.allgather_into(&[1u8; 4], &mut [0; 7])), ErrorClass::Size);
         assert_eq!(class(world.gather_into(world.rank(), &[1u8; 4], &mut [0; 9])), ErrorClass::Size);
-        // They took no part in anything.
+        // No rank took part in any of these calls.
         world.barrier()
     })
 }

@@ -124,7 +124,7 @@ fn hosts(ranks: usize, seed: u64) -> Vec<u32> {
     }
 }
 
-/// What the planner may take such ranks for: the longest rows that each are on one host.
+/// The placement that the planner may assume: the longest rows of ranks that are each on one host.
 fn placement(hosts: &[u32]) -> Placement {
     let one = |row: &[u32]| row.iter().all(|host| *host == row[0]);
     let longest = (1..=hosts.len()).rev().find(|&row| hosts.chunks(row).all(one));
@@ -252,7 +252,7 @@ fn hosts_are_even_uneven_and_mixed_up() {
     assert!([even, uneven, mixed_up].iter().all(|&count| count > 400), "{even}, {uneven}, {mixed_up}");
 }
 
-/// The same program of windows `times` as long, where each element was.
+/// Returns the same program with a run of `times` elements in place of each element.
 fn magnified(mut program: Program, times: usize) -> Program {
     let long = |datatype: &Datatype| {
         Datatype::runs(datatype.run_iter().map(|(at, len)| (at * times as i64, len * times))).unwrap()

@@ -42,7 +42,7 @@ fn an_error_that_one_rank_can_see_is_returned_by_the_call_which_is_no_part_of_th
                 assert_eq!(class(result), ErrorClass::Disp);
                 assert_eq!(u.fetch(None, at)?.len(), 1);
             }
-            // To nobody, and of nothing, wherever it points.
+            // An operation to nobody, or on no elements, may name any position.
             u.put([1.0]).to(None, 99)?;
             u.put(&[] as &[f64]).to(1, 99..99)?;
             u.fence()?;
@@ -224,7 +224,7 @@ fn a_rank_that_is_lost_while_ranks_explain_themselves_ends_the_world() {
                 let ended = world.rank() == 0 && own.class() == ErrorClass::Other && own.world_ended();
                 if ended {
                     *seen.lock().unwrap() = true;
-                    // At once: nothing is asked of anybody.
+                    // At once, without a message to any rank.
                     let meter = world.meter();
                     for error in [world.barrier(), u.put([1]).to(0, 0)].map(Result::unwrap_err) {
                         assert_eq!(error.class(), ErrorClass::ProcFailed, "{error}");
@@ -436,7 +436,7 @@ fn shift(u: &mut Window<u32>) -> Result<()> {
     u.put(0..1).to((u.rank() + 1) % u.size(), 1)
 }
 
-/// Its first fence orders nothing, and is left out.
+/// Its first fence orders nothing, and is left out of the superstep.
 #[superstep]
 fn fence_and_shift(u: &mut Window<u32>) -> Result<()> {
     u.fence()?;
@@ -472,7 +472,7 @@ fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Resul
                 u.put([1]).to(0, 0)?;
                 u.fence()?;
             }
-            // One that is refused, since another superstep is begun, does not.
+            // A superstep that is refused, since another one is begun, does not end the assertion.
             let w = world.window::<u32>(2)?;
             u.fence_with(Assertions::NOSUCCEED)?;
             let running = shifts.begin(w)?;
@@ -482,14 +482,14 @@ fn nosucceed_holds_until_the_next_fence_however_it_is_called_and_ends() -> Resul
             let refused = u.put([1]).to(0, 0).expect_err("NOSUCCEED was asserted");
             assert_eq!(refused.class(), ErrorClass::Assert, "{refused}");
             u.fence()?;
-            // So does one that fails.
+            // A fence that fails does end it.
             u.fence_with(Assertions::NOSUCCEED)?;
             let assertions = if world.rank() == 0 { Assertions::NOPRECEDE } else { Assertions::NONE };
             u.fence_with(assertions).expect_err("assertions that differ");
             u.put([1]).to(0, 0)?;
             u.fence()?;
             drop(v);
-            // One that fails since a window is of another world, too, and on all ranks.
+            // So does a fence that fails since a window is of another world, and on all ranks.
             let part = world.split(Some(0), 0)?.expect("all are members");
             let mut other = part.window::<u32>(1)?;
             u.fence_with(Assertions::NOSUCCEED)?;
@@ -554,7 +554,7 @@ fn a_rank_that_fails_before_or_in_a_prepared_superstep_ends_the_world_for_all() 
         for world in worlds(3) {
             let ends = ends(&world, &[], |world| {
                 let mut u = world.window::<u32>(2)?;
-                // A rank that needs nothing of the one that fails may be through.
+                // A rank that needs nothing of the one that fails may have finished.
                 let result = act(world, &mut u);
                 assert!(result.is_err() || world.rank() != 1, "{result:?}");
                 assert!(world.barrier().is_err(), "the world has ended");
@@ -611,7 +611,7 @@ fn no_size_of_a_window_is_too_large_to_be_refused() -> Result<()> {
 /// keeps one in a cycle.
 #[test]
 fn a_part_that_a_rank_has_forgotten_is_left_when_its_program_ends() {
-    // Of a wait that does not end nothing else would be seen.
+    // A wait that does not end would show nothing but itself.
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let ended = worlds(3).into_iter().map(|world| {

@@ -370,7 +370,7 @@ fn across(u: &mut Window<u64>, v: &mut Window<u64>) -> Result<()> {
     v.put([1]).to(0, 0)
 }
 
-/// Of a world of other ranks, a window has not even the parts that this one has.
+/// A window of a world of other ranks does not even have the parts that this one has.
 #[test]
 fn windows_of_different_worlds_are_not_fenced_together() {
     for ranks in worlds(3) {

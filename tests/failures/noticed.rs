@@ -8,16 +8,16 @@ use fencepost_tests_worlds::waits::{COMPUTES, FAILS, RANKS, WAITS, Wait};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
-/// Only a wait that is not over while the other rank computes takes that long.
+/// Only a wait that is not over while the other rank computes takes as long.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Makes the call on the ranks that neither compute nor fail, which is what `fails` does; returns
-/// their errors. The other rank computes until each of them has its error.
+/// Makes the call on the ranks that neither compute nor fail, and returns their errors. `fails` is
+/// what the failing rank does. The rank that computes does so until each of them has its error.
 fn errors(transport: &TransportKind, wait: Wait, fails: impl Fn() -> Result<()> + Sync) -> Vec<Error> {
     let (notice, notices) = mpsc::channel();
     let (notice, notices) = (Mutex::new(notice), Mutex::new(notices));
     let errors = Mutex::new(Vec::new());
-    // Ranks fail, so the run does.
+    // Ranks fail, so the run fails.
     let _: Result<()> = ranks(RANKS).transport(transport.clone()).run(|world| {
         let rank = world.rank();
         let meet = || {
@@ -174,7 +174,7 @@ fn a_rank_that_gives_up_a_request_later_is_not_the_cause() {
     }
 }
 
-/// Rank 2 fails, which rank 1 waits for in a part of the world, where they are ranks 1 and 0.
+/// Rank 1 waits for rank 2 in a part of the world, where they are ranks 0 and 1. Rank 2 fails.
 #[test]
 fn a_rank_that_failed_in_a_part_is_named_in_the_world_above() {
     for transport in transports([7]) {

@@ -117,7 +117,7 @@ fn a_superstep_is_begun_once_and_no_other_one_before_it_is_finished() -> Result<
                 let error = if twice { shift.begin(v) } else { other.begin(v) }.expect_err("one is running");
                 assert_eq!(error.class(), ErrorClass::RmaSync, "{error}");
                 assert!(!error.world_ended() && error.message().contains(&begun), "{error}");
-                // It runs as if nothing had been.
+                // It runs as if nothing had happened.
                 u = running.finish()?;
                 assert!(arrived(world, &u));
                 let w = other.begin(w)?.finish()?;
@@ -174,7 +174,7 @@ fn operations_on_other_windows_and_calls_of_other_worlds_go_on_meanwhile() -> Re
                     let mut sum = [1u64];
                     half.allreduce(&mut sum, Op::Sum)?;
                     assert_eq!(sum, [2]);
-                    // Another world's, one inside the other and crosswise.
+                    // A superstep of another world, one inside the other and crosswise.
                     let inner = within.begin(w)?;
                     u = running.finish()?;
                     w = inner.finish()?;
@@ -317,7 +317,7 @@ fn a_leaked_superstep_is_told_to_those_who_wait_when_the_rank_leaves() {
     }
 }
 
-/// A window that another superstep's body begins a superstep of.
+/// A window on which the body of another superstep begins a superstep.
 struct Nested {
     window: Option<Window<u64>>,
     shift: shift_prepared,
@@ -354,7 +354,7 @@ fn a_body_that_leaves_a_superstep_begun_fails_at_its_end() {
                     if prepared { plan.run(&mut v, &mut nested) } else { around(&mut v, &mut nested) };
                 let error = ended.expect_err("a superstep is begun");
                 assert!(error.message().contains("is not finished"), "{prepared}: {error}");
-                // One that is prepared ends the world, and another rank may learn that first.
+                // A prepared one ends the world, and another rank may notice that first.
                 assert!(prepared || error.class() == ErrorClass::RmaSync, "{error}");
                 if !prepared {
                     let u = nested.running.take().expect("it was begun").finish()?;

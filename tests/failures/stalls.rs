@@ -52,7 +52,7 @@ fn a_wait_in_a_prepared_superstep_is_reported_with_its_peer_and_what_came() {
                 let mut prepared = shift::prepare(world)?;
                 let told = (world.rank() == 1).then(|| {
                     let told = told.lock().expect("no panic");
-                    // What it waits for while it prepares are notifications.
+                    // While a rank prepares, it waits for notifications.
                     let waits = |stall: &Stall| (stall.rank, stall.awaited, stall.what) == (2, 1, "frames");
                     told.iter().find(waits)
                 });

@@ -24,7 +24,8 @@ fn reach(stage: &AtomicU64, least: u64) {
 fn who_waits_is_woken_when_the_lock_is_left_and_sends_nothing_before() {
     const PAIRS: [(usize, usize); 4] = [(1, 2), (2, 1), (2, 3), (1, 3)];
     for kind in kinds() {
-        // Three for each wait: it is held, somebody waits for long, and that one is done.
+        // There are three stages for each wait: the lock is held, another rank has waited for long,
+        // and that rank is done.
         let (stage, left) = (&AtomicU64::new(0), Mutex::new(Instant::now()));
         let stalls = Arc::new(AtomicU64::new(0));
         let counts = stalls.clone();
@@ -73,7 +74,7 @@ fn who_waits_is_woken_when_the_lock_is_left_and_sends_nothing_before() {
             Ok(late)
         });
         let late: Duration = late.unwrap_or_else(|error| panic!("{kind:?}: {error}")).into_iter().sum();
-        // One that nobody wakes sleeps for a second.
+        // A rank that nobody wakes sleeps for a second.
         assert!(late < Duration::from_millis(500), "{kind:?}: {late:?} late");
     }
 }
@@ -182,7 +183,8 @@ fn an_epoch_that_is_held_before_it_has_to_be_asks_once_more() {
                 };
                 assert_eq!(requests(&[false, false])?, 1, "collected");
                 assert_eq!(requests(&[true, false])?, 2, "held from its first operation on");
-                // Where it is flushed, the first flush takes the locks and does what was collected.
+                // If the epoch is flushed, the first flush takes the locks and carries out what was
+                // collected.
                 assert_eq!(requests(&[false, true, false])?, 2);
                 assert_eq!(requests(&[true, true, false])?, 3);
             }

@@ -28,7 +28,7 @@ pub fn allocations(f: impl FnOnce() -> Result<()>) -> Result<u64> {
     Ok(counting::allocations() - before)
 }
 
-/// How many allocations `epochs` epochs may make, that were run before.
+/// The most allocations that `epochs` epochs that were run before may make.
 pub fn allowed(transport: &TransportKind, epochs: u64) -> u64 {
     match transport {
         TransportKind::Local => 0,
@@ -129,7 +129,7 @@ fn an_unchanged_dynamic_epoch_does_not_allocate() {
     }
 }
 
-/// What the epochs of [`fresh`] are made of.
+/// The operations that the epochs of [`fresh`] have.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fresh {
     /// Puts and sums of one element, and gets into sections and buffers.
@@ -140,7 +140,7 @@ enum Fresh {
     Direct,
 }
 
-/// What one rank calls in an epoch: as much in each, elsewhere and of other values each time.
+/// The calls of one rank in an epoch: equally many in each, with other places and values each time.
 struct Calls<'a> {
     world: &'a World,
     datatypes: &'a [[Datatype; 3]],
@@ -200,7 +200,7 @@ fn a_dynamic_epoch_that_is_another_each_time_does_not_allocate_after_its_third_t
                 [Datatype::nest(i, &[(8, 7)], 1).unwrap(), list, Datatype::nest(i, &[(4, 9)], 2).unwrap()]
             })
             .collect();
-        // In frames nothing is direct.
+        // Operations that travel in frames are never direct.
         let reached = matches!(transport, TransportKind::Local | TransportKind::ShmThreads);
         let all = [Fresh::Small, Fresh::Wide, Fresh::Direct];
         for what in all.into_iter().filter(|what| reached || *what != Fresh::Direct) {

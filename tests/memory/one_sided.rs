@@ -17,7 +17,7 @@ fn ring(u: &mut Window<u64>, members: usize) -> Result<()> {
     Ok(())
 }
 
-/// Counts that a rank is done when it is dropped, however that comes.
+/// Counts a rank as done when it is dropped, for whatever reason.
 struct Counted<'a>(&'a AtomicUsize);
 
 impl Drop for Counted<'_> {
@@ -30,7 +30,7 @@ impl Drop for Counted<'_> {
 /// the ring travel, and nobody allocates.
 #[test]
 fn half_of_many_ranks_in_a_ring_send_data_frames_only_and_allocate_nothing() {
-    // Of as many, few make a queue of some link longer than it ever was.
+    // With this number of runs, few of them make the queue of some link longer than ever before.
     const RUNS: u64 = 1000;
     for transport in transports([1]) {
         let done = AtomicUsize::new(0);
@@ -68,7 +68,8 @@ fn half_of_many_ranks_in_a_ring_send_data_frames_only_and_allocate_nothing() {
                     "no notifications"
                 );
                 assert_eq!(now.releases - start.releases, frames, "each is released");
-                // Who came to the barrier sooner would open connections to ranks that still run.
+                // A rank that entered the barrier earlier would open connections to ranks that
+                // still run.
                 while done.load(Ordering::Acquire) < 32 {
                     std::thread::yield_now();
                 }

@@ -93,7 +93,7 @@ fn element(signed: bool) -> ElementType {
     ElementType::scalar(if signed { Scalar::I8 } else { Scalar::U8 })
 }
 
-/// A program of calls as the reference has them.
+/// The calls of a program in the form of the reference.
 #[derive(Default)]
 pub struct Calls(pub Vec<MessageCall>);
 
@@ -196,7 +196,7 @@ fn named(from: &Envelope) -> (Sources, Tags) {
     (source, from.tag.map_or(Any.into(), Tags::Tag))
 }
 
-/// Whether it was sent.
+/// Returns whether it was sent.
 fn send(world: &World, Outgoing { mode, to, tag, values, signed }: &Outgoing) -> Result<bool> {
     fn typed<T: Element>(world: &World, mode: SendMode, to: usize, tag: u32, values: &[T]) -> Result<()> {
         match mode {
@@ -219,7 +219,7 @@ fn send(world: &World, Outgoing { mode, to, tag, values, signed }: &Outgoing) ->
     }
 }
 
-/// What became of a receive, alone or with a send.
+/// Returns the result of a receive, alone or with a send.
 fn receive<T: Element>(world: &World, outgoing: Option<&Outgoing>, wanted: &Wanted) -> Result<Completed> {
     let (source, tag) = named(&wanted.from);
     let mut room = vec![T::zeroed(); wanted.room];

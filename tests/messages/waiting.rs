@@ -128,7 +128,7 @@ fn a_receive_and_a_send_of_other_tags_are_told_so() {
     });
 }
 
-/// Its report waits for the look that finds that nobody else can end the wait, and describes the
+/// The report waits until the rank has found that nobody else can end the wait, and describes the
 /// call once.
 #[test]
 fn a_wait_for_oneself_is_reported_once_and_ends_the_world() {

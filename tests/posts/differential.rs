@@ -118,7 +118,7 @@ fn compare(drawn: &Drawn, rank: usize, found: &[Found], about: &dyn Fn() -> Stri
             (Outcome::Done, Found::Got(bytes)) => bytes.iter().all(|byte| *byte == 0),
             (Outcome::Got(expected), Found::Got(bytes)) => expected == bytes,
             (Outcome::Failed { .. }, Found::Unsaid) => true,
-            // To no rank goes nothing, whatever it names.
+            // An operation without a target does nothing, whatever it names.
             (Outcome::Done, Found::Unsaid) => {
                 matches!(call, Call::Access { operation, .. } if operation.target.is_none())
             }

@@ -10,7 +10,7 @@ use fencepost_planner::ir::pattern::{Kind, Local, Operation};
 use fencepost_tests_reference::{Call, Lent};
 use std::collections::BTreeMap;
 
-/// What became of a call.
+/// The result of a call.
 #[derive(Debug)]
 pub enum Found {
     Done,
@@ -315,7 +315,7 @@ pub fn play(world: &World, windows: &[(ElementType, &[u8])], program: &[Call]) -
                 Some(access) => {
                     let section = match &operation.local {
                         Local::Buffer => Some(source.clone()),
-                        // Of elements that are not there none can be named.
+                        // Elements that do not exist cannot be named.
                         Local::Section { window, datatype } => parts[window.index()].section(datatype),
                     };
                     section.map_or(Found::Unsaid, |source| access.call(operation, target(operation), &source))
@@ -340,7 +340,7 @@ pub fn play(world: &World, windows: &[(ElementType, &[u8])], program: &[Call]) -
             }
         });
     }
-    // Leaving, ranks would not be there for what others still get.
+    // A rank that left would not be there for what others still get.
     world.barrier()?;
     drop(accesses);
     Ok((all, parts.iter().map(|part| part.bytes()).collect()))

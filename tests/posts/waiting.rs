@@ -275,7 +275,7 @@ fn gets_that_belong_to_a_dropped_exposure_read_what_it_lent() {
             let mut exposed = u.post_part(&world.group([1, 2])?, 1..4)?;
             exposed.kept_mut(0..1)?[0] = 9;
             drop(exposed);
-            // Its memory would be used again.
+            // If the drop had freed the memory of the window, this would use it again.
             let again = world.split(Some(0), 0)?;
             drop(again);
             world.barrier()?;
@@ -299,7 +299,7 @@ fn an_origin_is_one_access_ahead_and_learns_later_of_what_was_not_lent() {
         let mut u = world.window::<u64>(2)?;
         let other = world.group([1 - world.rank()])?;
         if world.rank() == 1 {
-            // The post has not come, so that the error is not known yet.
+            // The post has not arrived, so the error is not known yet.
             let access = u.start(&other)?;
             access.put([5]).to(0, 1)?;
             access.complete()?;

@@ -61,7 +61,7 @@ fn what_a_leaked_receive_lands_in_is_written_by_nobody_who_can_see_it() {
                 std::mem::forget(world.irecv::<u8>(1, 0)?);
                 let others: Vec<Vec<u8>> = (0..8).map(|_| vec![9; len]).collect();
                 world.barrier()?;
-                // They take the messages all the same.
+                // The leaked receives take their messages nevertheless.
                 assert_eq!(world.recv::<u8>(1, 0)?.0, vec![3; len]);
                 assert!(others.iter().all(|other| other.iter().all(|&byte| byte == 9)));
             } else {

@@ -83,7 +83,7 @@ pub fn draw(random: &mut Random) -> Vec<Vec<Action>> {
     programs
 }
 
-/// Inserts a call; those behind it name the same calls as before.
+/// Inserts a call. The calls behind it name the same calls as before.
 fn insert(program: &mut Vec<Action>, at: usize, action: Action) {
     for later in &mut program[at..] {
         if let Action::Cancel(request) | Action::One { request, .. } = later
@@ -134,7 +134,8 @@ fn is_alone(actions: &[Action], at: usize) -> bool {
         .any(|action| matches!(action, Action::Cancel(one) | Action::One { request: one, .. } if *one == at))
 }
 
-/// The calls of a rank as the reference has them, and the place of each action's call among them.
+/// The calls of a rank in the form of the reference, and the place of each action's call among
+/// them.
 #[derive(Default)]
 struct Calls {
     all: Vec<MessageCall>,
@@ -279,7 +280,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// What became of the request of an action.
+    /// Returns the result of the request of an action.
     fn became(
         &mut self,
         at: usize,
@@ -304,7 +305,7 @@ impl Player<'_> {
     }
 
     fn complete(&mut self, count: Completion, waits: bool) -> Result<()> {
-        // Those that are completed alone are completed by the last call only.
+        // The last call alone completes the requests that are completed alone.
         let requests: Vec<usize> = {
             let alone: Vec<usize> = self.requests.keys().copied().collect();
             let open = self.calls.open.iter().filter(|(at, _)| !alone.contains(at));

@@ -42,7 +42,7 @@ mod sections {
                         || error.class() == ErrorClass::Plan && error.to_string().contains("cannot prepare");
                     assert!(refused && error.to_string().contains("made outside this superstep"), "{error}");
                 }
-                // Without a plan the section is one like any other.
+                // Without a plan the section is like any other.
                 copy(&mut u, &mut v, &section)?;
                 assert_eq!(u[4..], [100 + (1 - me); 4]);
                 assert_eq!(v[4..], [100 + (1 - me); 4]);
@@ -63,13 +63,13 @@ mod wraps {
         u.put(0..n).to(to, n)
     }
 
-    /// Supersteps before the end of their numbers.
+    /// The number of supersteps before their numbers end.
     const BEFORE: u32 = 6;
 
     #[test]
     fn a_rank_may_be_one_superstep_ahead_where_their_numbers_end() {
         for transport in transports([0]) {
-            // The run that each rank has come to.
+            // The run that each rank has reached.
             let at: [AtomicU64; 4] = Default::default();
             let begun = ranks(4).transport(transport).beginning_at(u32::MAX - BEFORE, 0);
             let run = begun.run(|world| {
@@ -134,7 +134,7 @@ mod wraps {
                 ] {
                     assert_eq!(error.class(), ErrorClass::NoMem, "{error}");
                 }
-                // All that there is goes on, and the part has numbers of its own.
+                // Everything else goes on, and the part has numbers of its own.
                 let mut other = part.window::<u64>(1)?;
                 last.put(&[7][..]).to(1 - world.rank(), 0)?;
                 other.put(&[8][..]).to(1 - world.rank(), 0)?;

@@ -5,7 +5,7 @@ use fencepost::prelude::*;
 use fencepost::{__private::Recorder, Machine, Op, Options, Placement, State, World, ranks};
 use fencepost_tests_worlds::transports::transports;
 
-/// Fill this block's halo from the blocks around it.
+/// Fills this block's halo from the blocks around it.
 #[superstep]
 fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     for n in block.neighbours() {
@@ -14,7 +14,7 @@ fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     Ok(())
 }
 
-/// Values of this rank, to the right.
+/// Puts values of this rank to the right.
 #[superstep]
 fn shift(u: &mut Window<u32>, values: &[u32], by: usize) -> Result<()> {
     let to = (u.rank() + by) % u.size();
@@ -100,7 +100,7 @@ fn a_plan_compiled_without_a_world_is_loaded_into_one() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Two epochs: what comes in the first goes on in the second.
+/// Two epochs: the second one sends on what arrives in the first.
 #[superstep]
 fn hand_on(u: &mut Window<u32>, next: usize) -> Result<()> {
     u.put(0..2).to(next, 2)?;
@@ -289,7 +289,7 @@ fn a_body_that_leaves_the_plan_between_its_fences_is_an_error_on_all_ranks() {
                     if world.rank() == 1 {
                         assert_eq!(u[0], 1, "the first epoch is over");
                     }
-                    // A rank that did not have to wait for rank 1 in that run does in the next.
+                    // A rank that did not have to wait for rank 1 in that run has to in the next.
                     while ended.is_ok() {
                         ended = prepared.run(&mut u, &[1, 2], false);
                     }
@@ -580,7 +580,7 @@ fn put_one(u: &mut Window<u32>) -> Result<()> {
     u.put([1]).to(right, 0)
 }
 
-/// Dynamic: what the helper calls is seen when it runs only.
+/// Dynamic: the calls of the helper are seen only when it runs.
 #[superstep]
 fn helped(u: &mut Window<u32>) -> Result<()> {
     u.fence()?;

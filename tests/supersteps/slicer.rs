@@ -17,7 +17,7 @@ const RANKS: usize = 3;
 /// The number of sets of arguments.
 const CASES: usize = 6;
 
-/// A body as a function; one that is bound to its plan.
+/// A body as a function, and one that is bound to its plan.
 type Plain = fn(&mut Window<u64>, usize, usize, &[usize]) -> Result<()>;
 type Bound = Box<dyn FnMut(&mut Window<u64>, usize, usize, &[usize]) -> Result<()>>;
 
@@ -32,7 +32,7 @@ struct Program {
     fences: fn() -> bool,
     plain: Plain,
     direct: Plain,
-    /// The functions that it has beyond that, if it has a pattern.
+    /// The other functions of the body, if it has a pattern.
     ahead: Option<Ahead>,
 }
 
@@ -275,7 +275,7 @@ fn same_in_each_form(programs: Vec<Program>, succeeds: bool) -> (usize, usize) {
     (programs.len(), dynamic)
 }
 
-/// A directory that is gone with it.
+/// A directory that is removed when this is dropped.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -332,7 +332,7 @@ fn fenced_by_a_helper(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// Epochs after which every rank has what every rank put in this very one.
+/// Checks in some epochs that every rank has what every rank has put in that very epoch.
 fn in_step(world: &World) -> Result<()> {
     let mut u = world.window::<u64>(world.size())?;
     for epoch in 1..4 {

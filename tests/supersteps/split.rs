@@ -215,7 +215,7 @@ fn of_several_epochs_the_last_is_begun() -> Result<()> {
     Ok(())
 }
 
-/// All that a plan has not: values, parts of slices, results of its own, and tickets.
+/// Everything that a plan does not have: values, parts of slices, results of its own, and tickets.
 #[superstep]
 fn tell(u: &mut Window<f64>, values: &[f64], by: usize) -> Result<(Ticket<f64>, f64)> {
     let to = (u.rank() + by) % u.size();
@@ -227,7 +227,7 @@ fn tell(u: &mut Window<f64>, values: &[f64], by: usize) -> Result<(Ticket<f64>, 
     Ok((ticket, u[0]))
 }
 
-/// The same in a body with fences: the last is its end.
+/// The same in a body with fences: the last one is its end.
 #[superstep]
 fn tell_twice(u: &mut Window<f64>, values: &[f64]) -> Result<Ticket<f64>> {
     let to = (u.rank() + 1) % u.size();
@@ -240,7 +240,7 @@ fn tell_twice(u: &mut Window<f64>, values: &[f64]) -> Result<Ticket<f64>> {
     Ok(ticket)
 }
 
-/// One that goes on after its fence.
+/// A body that goes on after its fence.
 #[superstep]
 fn ask(u: &mut Window<f64>, from: usize) -> Result<f64> {
     let ticket = u.fetch(from, 0)?;
@@ -492,7 +492,7 @@ fn any_source<S: Source<f64>>(u: &mut Window<f64>, source: S, to: usize) -> Resu
     u.put(source).to(to, 4..6)
 }
 
-/// What a function makes, which may be of any type.
+/// The result of a function, which may be of any type.
 #[superstep]
 fn made(u: &mut Window<f64>, to: usize) -> Result<()> {
     u.put(&doubled(to)).to(to, 4..6)

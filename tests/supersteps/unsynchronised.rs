@@ -31,7 +31,7 @@ fn shift(u: &mut Window<u64>) -> Result<()> {
     Ok(())
 }
 
-/// And back.
+/// Puts the first half to the left neighbour's second half.
 #[superstep]
 fn shift_left(u: &mut Window<u64>) -> Result<()> {
     let left = u.rank().checked_sub(1);
@@ -142,7 +142,7 @@ fn script(seed: u64, steps: usize) -> Vec<Step> {
     (0..steps).map(|_| step()).collect()
 }
 
-/// The same by plain loops: `[rank]`, `u` and `v`.
+/// Computes the same by plain loops: `[rank]`, `u` and `v`.
 fn by_hand(script: &[Step], ranks: usize) -> Vec<[[u64; LAST]; 2]> {
     let mut all: Vec<[[u64; LAST]; 2]> = (0..ranks).map(first).collect();
     for (number, step) in script.iter().enumerate() {
@@ -245,7 +245,8 @@ impl<'w> All<'w> {
     }
 }
 
-/// A step of rank 1, which differs from that of all others, theirs, and what names the two calls.
+/// A step of rank 1, which differs from that of all others, the step of the others, and words that
+/// name both calls.
 type Differing =
     (&'static str, fn(&mut All<'_>) -> Result<()>, fn(&mut All<'_>) -> Result<()>, [&'static str; 2]);
 
@@ -469,7 +470,7 @@ fn forgetting_what_was_prepared_leaves_the_world_usable() {
     }
 }
 
-/// Fill this block's halo from the blocks around it.
+/// Fills this block's halo from the blocks around it.
 #[superstep]
 fn exchange(u: &mut Window<f64>, block: &Block<2>) -> Result<()> {
     for n in block.neighbours() {

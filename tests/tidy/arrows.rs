@@ -53,7 +53,7 @@ fn module(file: &str) -> Vec<String> {
 }
 
 impl Arrows {
-    /// Those of the crate whose sources are in `folder`.
+    /// Returns the arrows of the crate whose sources are in `folder`.
     pub fn of(folder: &Path) -> Self {
         let files = crate::with_extension(folder, "rs");
         let name = |path: &Path| path.strip_prefix(folder).unwrap().to_str().expect("UTF-8").to_owned();
@@ -61,7 +61,7 @@ impl Arrows {
         Self::between(&sources.collect::<Vec<_>>())
     }
 
-    /// Those between files of these names and texts.
+    /// Returns the arrows between files with these names and texts.
     pub fn between(sources: &[(String, String)]) -> Self {
         let modules: BTreeMap<Vec<String>, &String> =
             sources.iter().map(|(file, _)| (module(file), file)).collect();

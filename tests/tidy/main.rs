@@ -19,7 +19,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All text files below `folder`, those that builds and runs leave behind excepted.
+/// Returns all text files below `folder`, except those that builds and runs leave behind.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -148,7 +148,7 @@ fn errors_and_panics_name_the_line_of_the_program_that_made_the_call() {
 /// once. Programs do not reach these crates.
 const TRUSTING: [&str; 2] = ["fencepost_transport", "fencepost_job"];
 
-/// The first of them whose items this root of a crate re-exports wholesale, or as a module.
+/// Returns the first of them that this root of a crate re-exports as a whole, or as a module.
 fn shown(root: &str) -> Option<&'static str> {
     let hands_on = |name: &&str| {
         let public = |line: &str| line.trim_start().starts_with("pub use ") && line.contains(name);
@@ -269,7 +269,7 @@ fn nothing_names_the_machine_it_was_written_on() {
     assert_eq!(of_one_machine(concat!("a\nsee /ro", "ot/x")).map(|(at, _)| at), Some(2));
 }
 
-/// Words of other fields for what is called world, halo, fence, rank and target here.
+/// Words of other fields for world, halo, fence, rank and target.
 const NOT_OUR_WORDS: [&str; 5] =
     ["communicator", "ghost cell", "ghost zone", "sync point", "processing element"];
 

@@ -1,4 +1,4 @@
-//! What hints promise, and what happens where it is untrue.
+//! What hints promise, and what happens if a promise is untrue.
 
 use crate::{everywhere, refused};
 use fencepost::prelude::*;
@@ -17,7 +17,7 @@ fn all_ranks_give_the_same_hints_and_possible_ones() {
             let error = world.lock_window_with::<u32>(1, hints).map(drop).expect_err("not from 1 to 16");
             refused(error, ErrorClass::Arg, &["rank 2", "from 1 to 16"]);
         }
-        // What each rank gives for itself may differ, and the world goes on.
+        // The promises of each rank for itself may differ, and the world goes on.
         let own = Hints::new().memory(100 + world.rank());
         let u = world.lock_window_with::<u32>(1, own)?.into_window()?;
         u.free()?;
@@ -128,7 +128,7 @@ fn a_part_of_a_sole_origin_refuses_each_other_rank_and_is_not_changed_by_it() {
             refused(u.local(|part| part.get(0)).expect_err("as well"), ErrorClass::Assert, &[]);
         }
         world.barrier()?;
-        // The origin that has it goes on, and the window can be used.
+        // The origin that has the part goes on, and the window can be used.
         if me == 1 {
             let lock = u.lock(0, LockType::Exclusive)?;
             lock.accumulate([2], Op::Sum, 0)?;
@@ -184,7 +184,7 @@ fn a_promise_of_disjoint_epochs_that_is_untrue_loses_visits_and_nothing_else() {
                 let lock = w.lock(0, LockType::Shared)?;
                 lock.put([[world.rank() as u64 + 1; 4]], 0)?;
                 lock.unlock()?;
-                // An exclusive epoch is as it always is.
+                // An exclusive epoch works as always.
                 let lock = u.lock(0, LockType::Exclusive)?;
                 lock.accumulate([1], Op::Sum, 1)?;
                 lock.unlock()?;
@@ -236,7 +236,7 @@ fn an_epoch_beyond_its_memory_is_refused_at_the_call_and_goes_on() {
     });
 }
 
-/// Random epochs with random hints, of which each rank knows the result.
+/// Random epochs with random hints; each rank knows the result.
 #[test]
 fn random_epochs_leave_the_same_with_and_without_hints() {
     for (number, kind) in (0..).zip(transports([8])) {
@@ -248,7 +248,7 @@ fn random_epochs_leave_the_same_with_and_without_hints() {
                 let hints = dice.one_of(&[none, regions, regions.disjoint(), regions.sole_origin()]);
                 let len = 1 + dice.below(5000);
                 let (u, v) = (world.lock_window::<i32>(len)?, world.lock_window_with::<i32>(len, hints)?);
-                // Of the same numbers on all ranks, each uses its own.
+                // All ranks draw the same numbers, and each uses its own.
                 let mut own = Random::new(dice.bits() + me as u64);
                 for _ in 0..6 {
                     let (at, kind) = (own.below(len), own.one_of(&[LockType::Shared, LockType::Exclusive]));

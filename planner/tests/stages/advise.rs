@@ -21,7 +21,7 @@ fn advised<const D: usize>(block: &Block<D>, cell: f64, machine: &Machine) -> Ad
 #[test]
 fn deeper_halos_pay_by_latency_alone() {
     let block = Block::at(0, 4, [64, 64]).unwrap().halo(1).unwrap();
-    // The bytes of k exchanges are no fewer in one, which has corners as well.
+    // One exchange of k steps moves no fewer bytes than k exchanges, since it has corners as well.
     assert_eq!(advised(&block, 0.0, &machine(0.0, 1.0)).steps(), 1);
     assert_eq!(advised(&block, 1.0, &machine(0.0, 1.0)).steps(), 1);
     assert_eq!(advised(&block, 1.0, &machine(1e9, 1.0)).steps(), 32);

@@ -39,7 +39,7 @@ fn collect<A: Argument>(
     Ok((patterns, count.get()))
 }
 
-/// Each rank's pattern is the one it would have made for itself.
+/// Checks that the pattern of each rank is the one that it would record for itself.
 fn as_each_rank_would(patterns: &Patterns, record: impl Fn(u32) -> Pattern) {
     for (rank, &class) in patterns.class_of.iter().enumerate() {
         assert_eq!(patterns.classes[class], record(rank as u32));
@@ -71,7 +71,7 @@ fn an_even_3d_halo_has_27_patterns() {
     assert_eq!(patterns.classes.len(), 27);
 }
 
-/// Only the even ranks put, by three ways to find out.
+/// Only the even ranks put. A rank finds out in three ways whether it is one.
 #[test]
 fn ranks_that_were_told_apart_are_evaluated_each() {
     let block = |rank| Block::at(rank as usize, 49, [70, 70])?.halo(1);

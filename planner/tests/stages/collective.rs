@@ -102,7 +102,7 @@ fn fold(what: &Collective, slots: &Slots, rank: u32, memory: &mut Vec<u8>) {
     *memory = all.iter().flat_map(|number| number.to_ne_bytes()).collect();
 }
 
-/// Every algorithm, against the plain loops.
+/// Compares every algorithm with the plain loops.
 fn check(what: Collective) {
     for algorithm in Algorithm::ALL.into_iter().filter(|&algorithm| what.has(algorithm)) {
         let plan = what.plan(algorithm);

@@ -118,7 +118,7 @@ fn check(patterns: &Patterns, placement: Placement, options: &Options, seed: u64
             assert!(options.cap.is_none_or(|cap| schedule.peak() <= cap));
             schedule
         }
-        // The error states what is needed at least, and that is enough.
+        // The error states what is needed at least, and that much is enough.
         Err(error) => {
             let cap = options.cap.expect("good patterns");
             assert_eq!(error.class(), ErrorClass::NoMem, "{error}");
@@ -390,7 +390,7 @@ fn conflicts_are_what_the_definition_says_and_name_both_lines() {
             "element 3 of w1 on rank 1: put twice by op0 of rank 1 at b.rs:2",
         ],
     );
-    // One that reads or accumulates twice, or writes a section of its own, is not.
+    // An operation that reads or accumulates twice, or writes a section of its own, is not found.
     for text in [
         "get self w0 0+[4 by 0]x1 -> w0 8..12",
         "put w0 0+[4 by 0]x1 -> self w0 8..12",

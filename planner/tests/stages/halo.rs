@@ -103,7 +103,8 @@ fn a_halo_of_a_hundred_thousand_ranks_is_verified_and_fits_ten_kilobytes() {
     }
 }
 
-/// Compiled on every placement, verified, and the same after a way through a file.
+/// Checks schedules compiled for every placement: they are verified, and the same after a way
+/// through a file.
 fn compiled(grid: [usize; 3], global: [usize; 3], width: usize, wraps: [bool; 3]) -> (usize, usize) {
     let ranks = grid.iter().product::<usize>();
     let block = |rank| Block::at(rank as usize, ranks, global)?.grid(grid)?.periodic(wraps).halo(width);

@@ -34,7 +34,7 @@ fn shift(part: &mut Part) -> Option<()> {
     None
 }
 
-/// Take the instruction out, if it is one of those.
+/// Takes the instruction out, if it is one of these.
 fn drop_if(program: &mut Program, at: usize, which: fn(&Instruction) -> bool) -> Option<()> {
     which(&program.instructions[at]).then(|| {
         program.instructions.remove(at);
@@ -58,7 +58,7 @@ fn other(op: Option<Op>, element: ElementType) -> Option<Option<Op>> {
     }
 }
 
-/// All of them.
+/// All damages.
 pub const DAMAGES: &[Damage] = &[
     Damage {
         name: "a movement dropped",

@@ -62,7 +62,7 @@ fn touched(schedule: &Schedule) -> Vec<Elements> {
     all
 }
 
-/// `kept`, and of this element too that it is not written, or not touched.
+/// Returns `kept` with this element in addition, as not written or as not touched.
 fn wider(kept: &Kept, (window, element): (WindowId, i64), only_written: bool) -> Kept {
     let mut kept = kept.clone();
     for access in &mut kept.accesses {

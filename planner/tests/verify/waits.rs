@@ -192,7 +192,7 @@ fn w6_no_wait_is_left_to_the_superstep_before_or_after() {
     // "It entered the last one, so it will have entered this one."
     let begin = |i: &Instruction| entry(i) || matches!(i, Instruction::Expose { .. });
     refused(&patterns, without(schedule.clone(), begin), "BeforeEntry");
-    // "Its next entry will tell that it is done."
+    // "Its next entry will show that it is done."
     let end = |i: &Instruction| done(i) || matches!(i, Instruction::Done { .. });
     refused(&patterns, without(schedule, end), "LeftEarly");
 }

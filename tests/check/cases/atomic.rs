@@ -1,4 +1,4 @@
-//! Accumulates, and what is taken for one.
+//! Accumulates, and operations that count as one.
 
 use super::Case;
 use fencepost::prelude::*;

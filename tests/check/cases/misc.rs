@@ -66,7 +66,7 @@ pub(crate) const CASES: &[Case] = &[
         let mut u = world.window::<u64>(16)?;
         let v = world.window::<u64>(16)?;
         u.put(v.section(0..1)).to(2, 3)?;
-        // A section of a window that is not fenced: the fence fails for that.
+        // The section is of a window that is not fenced, so the fence fails.
         if u.fence().is_ok() {
             return Ok(());
         }

@@ -40,7 +40,7 @@ fn marked(text: &str, name: &str) -> Vec<usize> {
     own.filter(|(_, (_, line))| line.contains("// CONFLICT")).map(|(_, (at, _))| at + 1).collect()
 }
 
-/// Behind the last marked line of a case whose conflict is found where that is called.
+/// The mark behind the last line of a case whose conflict is found at the call in that line.
 const AT_THE_CALL: &str = "// CONFLICT, at the call";
 
 /// The text of the line of this number.
@@ -96,7 +96,7 @@ pub(crate) fn judged(transports: &[TransportKind]) -> String {
             assert!(name.ends_with("-no") == lines.is_empty() && lines.len() <= 2, "{name}: {lines:?}");
             for transport in transports {
                 let ends = ends(transport, Check::Conflicts, program).expect("the world goes on");
-                // Such a call is refused where it is made, and nobody else learns of it.
+                // Such a call is refused where it is made, and no other rank is notified.
                 let judged = if at_the_call {
                     let found = ends.iter().flatten_err().all(|(class, text)| {
                         let named = |line: &usize| text.contains(&format!("{file}:{line}"));

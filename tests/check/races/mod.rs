@@ -15,11 +15,11 @@ use fencepost::prelude::*;
 use fencepost::{Check, Locked, TransportKind};
 use std::fmt::Write;
 
-/// What becomes of a case.
+/// The result of a case.
 pub(crate) enum How {
     /// It runs: silent, or a conflict is found, according to its name.
     Runs(fn(&World) -> Result<()>),
-    /// What races there has a meaning here, for this reason: it runs, and is silent.
+    /// A race there that has a meaning here, for this reason: it runs, and is silent.
     Defined(&'static str, fn(&World) -> Result<()>),
     /// The call at the marked line is an error of this class, on one rank.
     Told(ErrorClass, fn(&World) -> Result<()>),
@@ -30,7 +30,7 @@ pub(crate) enum How {
 /// A case: its name, which ends in its verdict there.
 pub(crate) type Case = (&'static str, How);
 
-/// A suite: its file, the text of that, its cases, and how many there are.
+/// A suite: its file, the text of the file, its cases, and their number.
 type Suite = (&'static str, &'static str, &'static [Case], usize);
 
 const SUITES: [Suite; 5] = [
@@ -52,7 +52,7 @@ pub(crate) fn under(
     lock.unlock()
 }
 
-/// Changes a window back, whatever has happened: all ranks learn then what was found.
+/// Changes a window back, whatever has happened. All ranks are then notified of what was found.
 pub(crate) fn over(u: LockWindow<u64>, ended: Result<()>) -> Result<()> {
     let changed = u.into_window();
     ended.and(changed.map(drop).map_err(Into::into))

@@ -1,4 +1,4 @@
-//! Accesses that are separated, and such that only seem to be.
+//! Accesses that are separated, and accesses that only seem to be.
 
 use super::How::{Defined, Refused, Runs, Told};
 use super::{Case, over, shared, under};
@@ -222,7 +222,7 @@ pub(crate) const CASES: &[Case] = &[
             2 => under(&u, LockType::Shared, |lock| lock.get(3).map(drop)), // CONFLICT
             _ => Ok(()),
         };
-        // Rank 1 receives also where rank 0 has found the conflict.
+        // Rank 1 receives also if rank 0 has found the conflict.
         if world.rank() == 0 && ended.is_err() {
             world.message(1, 0).send([1_u8])?;
         }

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-/// What leads to one rank.
+/// The listener that leads to one rank.
 pub struct Line {
-    /// Where others connect to.
+    /// The address that others connect to.
     pub address: SocketAddr,
-    /// The rank's own address, in the world that there is.
+    /// The rank's own address, in the current world.
     target: Arc<Mutex<Option<SocketAddr>>>,
     closing: Arc<AtomicBool>,
     listens: Option<JoinHandle<()>>,

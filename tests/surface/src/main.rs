@@ -120,7 +120,7 @@ impl Surface {
         &self.crates[of]["index"][id]
     }
 
-    /// The item that crate `of` refers to as `id`; of which crate, where it is not one of ours.
+    /// Returns the item that crate `of` refers to as `id`, or the path of an item of another crate.
     fn target(&self, of: &str, id: &str) -> Result<Item, String> {
         if !self.crates[of]["index"][id].is_null() {
             return Ok((of.to_owned(), id.to_owned()));
@@ -212,7 +212,7 @@ impl Surface {
             {
                 let name = implementation["trait"]["path"].as_str().unwrap_or_default();
                 let name = name.rsplit("::").next().unwrap_or_default();
-                // What derives add for the compiler alone.
+                // Traits that derives add for the compiler alone.
                 if !matches!(name, "StructuralPartialEq" | "TrivialClone") {
                     traits.insert(name.to_owned());
                 }

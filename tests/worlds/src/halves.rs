@@ -4,7 +4,7 @@ use crate::play::Any;
 use fencepost::__private::Prepared;
 use fencepost::{Element, Lent, Result, Running, Taken, Window};
 
-/// End the epoch of these one or two windows, whose body has left it to be begun.
+/// Ends the epoch of these one or two windows, whose body has left it to be begun.
 pub fn end(prepared: &mut Prepared, windows: &mut Vec<Any>, fenced: &[usize]) -> Result<()> {
     match *fenced {
         [w] => {
@@ -22,7 +22,7 @@ pub fn end(prepared: &mut Prepared, windows: &mut Vec<Any>, fenced: &[usize]) ->
     Ok(())
 }
 
-/// End the epoch of one window.
+/// Ends the epoch of one window.
 pub fn one<T: Element>(prepared: &mut Prepared, window: Window<T>) -> Result<Window<T>> {
     let before = window.to_vec();
     let mut running = prepared.begun((window,), ())?;
@@ -33,7 +33,7 @@ pub fn one<T: Element>(prepared: &mut Prepared, window: Window<T>) -> Result<Win
     Ok(window)
 }
 
-/// End the epoch of two windows.
+/// Ends the epoch of two windows.
 pub fn two<T: Element, U: Element>(
     prepared: &mut Prepared,
     windows: (Window<T>, Window<U>),
@@ -73,7 +73,7 @@ fn keep<T: Element>(lent: &mut Lent<'_, T>, before: &[T]) -> Vec<usize> {
     kept.collect()
 }
 
-/// What was kept is as it was.
+/// Checks that what was kept is unchanged.
 fn stays<T: Element>(window: &[T], before: &[T], kept: &[usize]) {
     for &i in kept {
         assert_eq!(bytes(&window[i]), bytes(&before[i]), "element {i} was kept, and has changed");

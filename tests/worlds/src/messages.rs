@@ -40,7 +40,7 @@ pub fn everywhere(size: usize, program: impl Fn(&World) -> Result<()> + Sync) {
     }
 }
 
-/// The status of a message of `len` elements.
+/// Returns the status of a message of `len` elements.
 pub fn status(source: usize, tag: u32, len: usize) -> Status {
     let mut status = Status::default();
     (status.source, status.tag, status.len) = (Some(source), Some(tag), len);

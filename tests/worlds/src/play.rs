@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub struct Variant {
     /// Its name in failures.
     pub name: String,
-    /// The schedule of each epoch that is prepared; no list at all where none is.
+    /// The schedule of each epoch that is prepared. The list is empty if none is.
     pub prepared: Vec<Option<Arc<Verified<Schedule>>>>,
     /// Every epoch is called twice in a row. If ranks only exchange messages, the second one is
     /// replayed.
@@ -42,7 +42,7 @@ pub struct Variant {
 type Opaque = [u16; 3];
 type Pair = ValueAt<f64, i64>;
 
-/// A window of whichever type.
+/// A window of any of the types.
 pub(crate) enum Any {
     F64(Window<f64>),
     I32(Window<i32>),
@@ -102,12 +102,12 @@ impl Any {
         each!(self, w => w)
     }
 
-    /// End the epoch of this window, which was left to be begun.
+    /// Ends the epoch of this window, which was left to be begun.
     pub(crate) fn one(self, prepared: &mut Prepared) -> fencepost::Result<Self> {
         each!(self, w => halves::one(prepared, w).map(Into::into))
     }
 
-    /// End the epoch of these two windows, which was left to be begun.
+    /// Ends the epoch of these two windows, which was left to be begun.
     pub(crate) fn two(self, other: Self, prepared: &mut Prepared) -> fencepost::Result<(Self, Self)> {
         each!(self, w => each!(other, v => {
             halves::two(prepared, (w, v)).map(|(w, v)| (w.into(), v.into()))
@@ -140,7 +140,7 @@ fn bytes<T: Element>(elements: &[T]) -> Vec<u8> {
     bytemuck::cast_slice(elements).to_vec()
 }
 
-/// Make one call; the ticket of a get that lands in one.
+/// Makes one call. Returns the ticket of a get that lands in one.
 pub fn issue<T: Element>(
     window: &Window<T>,
     other: Option<fencepost::WindowSection<T>>,
@@ -322,7 +322,7 @@ fn fenced<'w>(windows: &'w mut [Any], epoch: &Epoch) -> Vec<&'w mut dyn AnyWindo
     windows.map(|(_, window)| window.erased()).collect()
 }
 
-/// A call: which of its epoch's operations it makes, and with what.
+/// A call: the operation of its epoch that it makes, and its source.
 struct Call<'p> {
     index: u32,
     operation: Cow<'p, Operation>,
@@ -331,7 +331,7 @@ struct Call<'p> {
 }
 
 impl Call<'_> {
-    /// Returns whether it brings something to where the reference has it, too.
+    /// Returns whether it lands elements in a place that the reference also reports.
     fn brings(&self) -> bool {
         self.operation.kind == Kind::Get
             && self.operation.local == Local::Buffer
@@ -375,7 +375,7 @@ fn calls<'p>(
     called.map(call).collect()
 }
 
-/// Make them; the tickets of what is got.
+/// Makes these calls. Returns the tickets of the gets.
 fn make(windows: &[Any], calls: &[Call]) -> fencepost::Result<Vec<(u32, AnyTicket)>> {
     let mut tickets = Vec::new();
     for call in calls {
@@ -386,7 +386,7 @@ fn make(windows: &[Any], calls: &[Call]) -> fencepost::Result<Vec<(u32, AnyTicke
     Ok(tickets)
 }
 
-/// Make them in a scoped epoch of this window, and end it; what is got.
+/// Makes these calls in a scoped epoch of this window, and ends it. Returns what the gets brought.
 fn scoped<T: Element>(window: &mut Window<T>, calls: &[Call]) -> fencepost::Result<Vec<(u32, Vec<u8>)>> {
     let empty = |call: &Call| elements::<T>(&vec![0; 2 * call.operation.remote.size() * size_of::<T>()]);
     let mut buffers: Vec<Vec<T>> = calls.iter().map(empty).collect();

@@ -15,7 +15,7 @@ pub const COMPUTES: usize = 1;
 /// The rank that fails.
 pub const FAILS: usize = 2;
 
-/// Where all ranks have prepared the wait; returns an error on those two.
+/// The point where all ranks have prepared the wait. Returns an error on ranks 1 and 2.
 pub type Meet<'a> = &'a dyn Fn() -> Result<()>;
 
 /// What all ranks call.

@@ -2,12 +2,12 @@
 
 use super::*;
 
-/// What one rank does around its operations.
+/// The calls of one rank around its operations.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
-    /// Whom it posts to, as bits.
+    /// The ranks that it posts to, as bits.
     sources: u32,
-    /// Whom it starts on, as bits.
+    /// The ranks that it starts on, as bits.
     targets: u32,
     /// Whether the access comes before the post, and whether it ends after the wait.
     first: bool,

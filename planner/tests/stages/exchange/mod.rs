@@ -132,7 +132,7 @@ pub fn programs<const N: usize>() -> [Program; N] {
     std::array::from_fn(|rank| Program { rank: rank as u32, calls: Vec::new() })
 }
 
-/// Runs these programs; in any order of their turns small steps do the same.
+/// Runs these programs, and checks that small steps do the same in any order of their turns.
 pub fn run(world: &mut World, programs: &[Program]) -> Vec<Vec<Outcome>> {
     let programs: Vec<Vec<Call>> = programs.iter().map(|program| program.calls.clone()).collect();
     let before = world.clone();

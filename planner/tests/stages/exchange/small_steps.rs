@@ -215,7 +215,7 @@ impl All<'_> {
         one.posted.get(&window).map(|posted| posted.0).or(access.map(|access| access.start))
     }
 
-    /// Which of the accesses to this target this one is.
+    /// Returns which of the accesses to this target this one is.
     fn number(&self, rank: usize, access: &Access, target: usize) -> usize {
         let same = |other: &&Access| other.window == access.window && other.targets.contains(&target);
         self.ranks[rank].accesses.iter().filter(same).position(|other| other.start == access.start).unwrap()
@@ -242,7 +242,7 @@ impl All<'_> {
         }
     }
 
-    /// Whom the next call of a rank waits for.
+    /// Returns the ranks that the next call of a rank waits for.
     fn missing(&self, rank: usize) -> BTreeSet<Rank> {
         let one = &self.ranks[rank];
         let late: Vec<usize> = match self.programs[rank].get(one.outcomes.len()) {

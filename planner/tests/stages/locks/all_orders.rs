@@ -14,7 +14,7 @@ struct Moment {
     rank: usize,
     lock: usize,
     exclusive: bool,
-    /// From which call on, and until which.
+    /// The calls from the first to the last one.
     from: usize,
     until: usize,
     /// The calls and the element of each, in order, with its place in the datatype.

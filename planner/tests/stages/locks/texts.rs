@@ -123,7 +123,7 @@ fn the_notes_get_and_accumulate_under_exclusive_locks_are_one_step() {
     let both = |seen: [i32; 2], kind: LockType| {
         let mut ranks = programs::<3>();
         for (rank, seen) in ranks[..2].iter_mut().zip(seen) {
-            // Each moves what it found of A on by one, and counts in B.
+            // Each adds 1 to what it found in A, and counts in B.
             let lock = rank.lock(2, kind);
             rank.get(lock, 0, &[seen]);
             rank.put(lock, 0, &[seen + 1]);
