@@ -59,7 +59,7 @@ const RETIRED: [(&str, &str); 45] = [
 
 /// Phrases that leave the reader to guess who does what, and what to write instead. The first
 /// letter may be a capital.
-const PHRASES: [(&str, &str); 27] = [
+const PHRASES: [(&str, &str); 43] = [
     ("never ends", "cannot end"),
     ("ended well", "succeeded"),
     ("says no", "refuses, or reports an error"),
@@ -87,6 +87,22 @@ const PHRASES: [(&str, &str); 27] = [
     ("fence alike", "execute the same fences"),
     ("longer than its time", "the job exceeded its time limit"),
     ("could be handed on", "was lost"),
+    ("tell the", "notify, send to, or report to"),
+    ("tells the", "notifies, sends to, or reports to"),
+    ("tells it", "notifies it, or sends to it"),
+    ("tells others", "notifies, or exports"),
+    ("tells whether", "is whether, or returns whether"),
+    ("speak for", "lead, or act for"),
+    ("spoken for", "led by another rank"),
+    ("says that", "reports that, or states that"),
+    ("says whether", "is whether, or returns whether"),
+    ("says which", "names"),
+    ("what is said", "the text, or what is reported"),
+    ("learns that", "is notified that, or reads that"),
+    ("learns it", "is notified of it"),
+    ("learn of", "be notified of"),
+    ("hears of", "is notified of"),
+    ("in spite of", "although"),
 ];
 
 /// Folders whose sources and pages keep to them.

@@ -16,7 +16,7 @@
 //! are in different slots. A slot is not cleared. A stale entry wakes a rank that looks, finds
 //! nothing, and continues to wait.
 //!
-//! # Why nobody sleeps for ever
+//! # Why nobody sleeps forever
 //!
 //! A waiter stores its slot, announces that it is about to sleep, and looks at the word again. A
 //! fence in between keeps that order ([`waker`](crate::shared::waker)). A rank that changes the

@@ -27,7 +27,7 @@ const EXTRA: usize = 512;
 /// together with its head and then copied.
 const IN_PLACE: usize = 32 << 10;
 
-/// The most bytes that one poll reads, so that no peer is read for ever.
+/// The most bytes that one poll reads, so that no peer is read forever.
 const MAX_READ: usize = 16 << 20;
 
 /// A connection that is authenticated on both sides.

@@ -5,7 +5,7 @@
 //! or its thread takes under its lock: it posts a frame, releases one, sends what was written,
 //! reads an item, begins to close the connection, connects, leaves, or takes a step of ending, as
 //! [`Facts::next`] decides. There is neither time nor a launcher's report. From every state that
-//! can be reached, both ranks must be able to end. If they cannot, a fabric waits for ever, or
+//! can be reached, both ranks must be able to end. If they cannot, a fabric waits forever, or
 //! until an obituary; or a frame is lost that the other rank's program waits for.
 
 use std::collections::{BTreeMap, VecDeque};
