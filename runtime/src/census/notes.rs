@@ -1,10 +1,10 @@
 //! Notes of a reduced census: what a rank has for one other rank, sent directly.
 //!
-//! Bytes that it has for all others go with the counts instead ([`counts`](crate::census::state::counts)).
-//! A rank posts its notes before its first message of the census, each behind the frames of
-//! operations for the same rank. When the census is complete, all agree, and a rank knows how many
-//! notes it lacks, it looks for them in the frames of all ranks. It knows who sends the last one,
-//! and that nothing else comes from that rank before it.
+//! Bytes that it has for all others go with the counts instead
+//! ([`counts`](crate::census::state::counts)). A rank posts its notes before its first message of
+//! the census, each behind the frames of operations for the same rank. When the census is complete,
+//! all agree, and a rank knows how many notes it lacks, it looks for them in the frames of all
+//! ranks. It knows who sends the last one, and that nothing else comes from that rank before it.
 
 use crate::census::Exchange;
 use crate::census::messages::{ALTERED, DIGEST, is_whole, payload, post, sign};

@@ -10,9 +10,9 @@
 //! identified by its sender, and by its number among those of the sender on the part.
 //!
 //! If one rank alone has touched elements, and compared its operations, no conflict is left to be
-//! found. Otherwise each element is marked ([`Marks`](crate::check::state::marks)). Mostly the marks
-//! show that nothing conflicts, and nothing else is examined; otherwise all accesses to the window
-//! are compared.
+//! found. Otherwise each element is marked ([`Marks`](crate::check::state::marks)). Mostly the
+//! marks show that nothing conflicts, and nothing else is examined; otherwise all accesses to the
+//! window are compared.
 
 use crate::check::state::conflicts::{LOCAL, MOST, read_site, write_site};
 use crate::check::state::lists::{Entry, Line, List, Sent, What};

@@ -3,15 +3,16 @@
 //!
 //! Every rank has a notification for every other rank. It contains that its rank is in the fence
 //! (W1), which superstep and windows the fence is of, and how much there is for the receiver. With
-//! a direct census each notification is sent. With a sparse or a reduced one ([`census`](crate::census)), only
-//! those travel that contain more than "my rank is in this fence": through ranks in between, or as
-//! notes ([`notes`](crate::census::notes)). A rank that receives none from another rank knows that the other rank has
-//! nothing for it. Short frames of operations are [piggybacked](crate::census::state::rides) on them. Where
-//! memory is reached, records are in the notification itself, or at the address that it gives.
-//! Where values are shared, the reader takes other operations from the sender's outbox. Elsewhere
-//! they have travelled in frames before the notification, so a notification settles their count.
-//! Where conflicts are looked for, an exchange of the calls comes first ([`check`]). A fence that
-//! has only records to send takes the short path of [`straight`], which is the same fence. Then, on
+//! a direct census each notification is sent. With a sparse or a reduced one
+//! ([`census`](crate::census)), only those travel that contain more than "my rank is in this
+//! fence": through ranks in between, or as notes ([`notes`](crate::census::notes)). A rank that
+//! receives none from another rank knows that the other rank has nothing for it. Short frames of
+//! operations are [piggybacked](crate::census::state::rides) on them. Where memory is reached,
+//! records are in the notification itself, or at the address that it gives. Where values are
+//! shared, the reader takes other operations from the sender's outbox. Elsewhere they have
+//! travelled in frames before the notification, so a notification settles their count. Where
+//! conflicts are looked for, an exchange of the calls comes first ([`check`]). A fence that has
+//! only records to send takes the short path of [`straight`], which is the same fence. Then, on
 //! each rank:
 //!
 //! 1. Sections that are sources were read before the notification was sent, so they hold M whatever

@@ -374,7 +374,8 @@ impl LockCore {
         held.0.set(held.0.get() + 1);
     }
 
-    /// Returns the number of parts that this rank holds, which the world reports if the rank leaves.
+    /// Returns the number of parts that this rank holds, which the world reports if the rank
+    /// leaves.
     fn held_parts(&self) -> &HeldParts {
         let world = &self.data.world;
         world.locks.held.get_or_init(|| {

@@ -1,4 +1,5 @@
-//! [`Life`]: how long a world goes on, and [`Opened`], what a rank has begun in it and not finished.
+//! [`Life`]: how long a world goes on, and [`Opened`], what a rank has begun in it and not
+//! finished.
 //!
 //! A world does not know what its rank may begin: a protocol that begins something adds it to what
 //! is opened, and from then on the world advances it in every wait, and names it if the rank leaves
