@@ -40,6 +40,16 @@ struct Page {
     words: [Cell<u64>; WORDS],
 }
 
+impl Page {
+    /// Removes marks of other epochs than this one.
+    #[inline(always)]
+    fn renew(&self, epoch: u64) {
+        if self.epoch.replace(epoch) != epoch {
+            self.words.iter().for_each(|word| word.set(0));
+        }
+    }
+}
+
 /// The marks of one kind: pages, as far as they were touched.
 type Plane = Box<[OnceCell<Box<Page>>]>;
 
@@ -140,16 +150,17 @@ impl Marks {
     }
 
     /// Marks one element as written, if all marks of the epoch are of puts, the element's page was
-    /// marked in it, the put fits, and the operation `is_kept`, which is called last. Otherwise
-    /// nothing has happened, and this returns `false`.
+    /// made in some epoch, the put fits, and the operation `is_kept`, which is called last.
+    /// Otherwise nothing has happened, and this returns `false`.
     #[inline(always)]
     pub(crate) fn put_one(&self, at: usize, is_kept: impl FnOnce() -> bool) -> bool {
         let (word, bit) = (at / PER_WORD, 1 << (at % PER_WORD));
         let plane = self.planes[PUT].get().filter(|_| self.used.get() == PUTS);
         let Some(page) = plane.and_then(|plane| plane.get(word / WORDS)?.get()) else { return false };
+        page.renew(self.epoch.get());
         let word = &page.words[word % WORDS];
         let before = word.get();
-        let puts = at < self.len && page.epoch.get() == self.epoch.get() && before & bit == 0 && is_kept();
+        let puts = at < self.len && before & bit == 0 && is_kept();
         if puts {
             word.set(before | bit);
         }
@@ -237,9 +248,7 @@ impl Marks {
         let pages = || (0..self.len.div_ceil(WORDS * PER_WORD)).map(|_| OnceCell::new()).collect();
         let page = || Box::new(Page { epoch: Cell::new(0), words: [const { Cell::new(0) }; WORDS] });
         let page = self.planes[code].get_or_init(pages)[word / WORDS].get_or_init(page);
-        if page.epoch.replace(self.epoch.get()) != self.epoch.get() {
-            page.words.iter().for_each(|word| word.set(0));
-        }
+        page.renew(self.epoch.get());
         let word = &page.words[word % WORDS];
         word.set(word.get() | bits);
     }
