@@ -38,8 +38,8 @@
 //! notified it. What ranks of one host pass to each other goes through the memory of that host.
 //!
 //! - W1: no memory is touched, and no frame applied, before the census is complete and all words
-//!   were equal ([`census`](crate::census) explains why all ranks find out if they were not). Frames that come
-//!   sooner are set aside.
+//!   were equal ([`census`](crate::census) explains why all ranks find out if they were not).
+//!   Frames that come sooner are set aside.
 //! - W2: sections are read, and frames posted or added to the census, before the first message.
 //! - W3: ranks that read memory of another send it a frame when they have finished. That rank knows
 //!   from their notifications, and from what it exposed, for whom it waits. They may have finished
