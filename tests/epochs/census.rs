@@ -297,7 +297,7 @@ fn where_some_share_memory_the_rounds_are_of_hosts() -> Result<()> {
             Ok((empty, ring))
         })?;
         for (rank, (empty, ring)) in counts.into_iter().enumerate() {
-            let speaks = first(hosts[rank]) == Some(rank);
+            let leads = first(hosts[rank]) == Some(rank);
             let others = hosts.iter().filter(|&&host| host == hosts[rank]).count() as u64 - 1;
             let expected = if leads { rounds(leaders) + others } else { 1 };
             assert_eq!(empty, [(expected, 0); 2], "rank {rank} of {hosts:?}");
