@@ -200,7 +200,7 @@ fn agrees(
 }
 
 /// How many programs are drawn by default, and in a full run.
-const PROGRAMS: [u64; 2] = [200, 2_600];
+const PROGRAMS: [u64; 2] = [120, 2_600];
 
 /// In a full run at least 10,000 epochs: 2,600 programs of four epochs each on average.
 #[test]

@@ -316,7 +316,7 @@ fn every_program_of_a_small_space_does_what_the_reference_does() {
         ),
     ];
     // Every how many programs of a space are run on `local`, on `shm`, and on `sim`.
-    let every = if every_case() { [1, 13, 17] } else { [5, 61, 83] };
+    let every = if every_case() { [1, 13, 17] } else { [11, 127, 173] };
     let mut total = [0; 2];
     for (seed, (name, space, run)) in spaces.iter().enumerate() {
         let sim = SimConfig { seed: seed as u64, ..SimConfig::default() };

@@ -173,8 +173,8 @@ mod measured {
     #[test]
     fn all_ranks_get_the_same_figures_over_every_transport() -> Result<()> {
         for transport in transports([3]) {
-            for size in [1, 2, 4] {
-                if matches!(transport, TransportKind::MixedThreads(_)) && size < 4 {
+            for size in [1, 4] {
+                if matches!(transport, TransportKind::MixedThreads(_)) && size == 1 {
                     continue;
                 }
                 let of_ranks = ranks(size).transport(transport.clone()).collect(|world| {

@@ -71,7 +71,7 @@ fn agrees(raw: &RawProgram, seed: u64) -> std::result::Result<(), TestCaseError>
 #[test]
 fn every_relaxed_epoch_leaves_what_the_reference_allows() {
     let config = ProptestConfig {
-        cases: cases(250, 1_000) as u32,
+        cases: cases(120, 1_000) as u32,
         failure_persistence: None,
         ..ProptestConfig::default()
     };

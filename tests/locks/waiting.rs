@@ -200,7 +200,7 @@ fn an_epoch_that_is_held_before_it_has_to_be_asks_once_more() {
 /// rank 3 also names rank 2, which goes first.
 #[test]
 fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
-    for kind in kinds() {
+    side_by_side(usize::MAX, kinds(), |kind| {
         let stage = &AtomicU64::new(0);
         let lines = [(); 4].map(|()| AtomicU64::new(0));
         let stalls = Arc::new(Mutex::new(Vec::new()));
@@ -270,7 +270,7 @@ fn shared_epochs_behind_an_exclusive_one_are_told_of_both() {
             second.clone().count() > 0 && second.clone().all(|stall| !stall.peer.contains("rank 3")),
             "{kind:?}"
         );
-    }
+    });
 }
 
 /// Rank 1 holds the part of rank 0 and waits for that of rank 3, and rank 2 the other way round.

@@ -2,6 +2,7 @@
 //! other, that leave, and that die.
 
 use fencepost::{Any, Error, ErrorClass, Result, Stall, TransportKind, World, ranks};
+use fencepost_tests_support::side_by_side::side_by_side;
 use fencepost_tests_worlds::ends::ends;
 use fencepost_tests_worlds::messages::{everywhere, kinds};
 use std::hint::spin_loop;
@@ -83,7 +84,7 @@ fn messages_of_buffered_sends_are_received_after_their_sender_has_left() {
 /// names both calls.
 #[track_caller]
 fn deadlocked(words: [&str; 2], call: impl Fn(&World) -> Result<()> + Sync) {
-    for transport in kinds(2) {
+    side_by_side(usize::MAX, kinds(2), |transport| {
         let world = ranks(2).transport(transport.clone()).eager(0).stall(Some(Duration::ZERO));
         let world = world.end_deadlocks(true).on_stall(|_| ());
         let ends = ends(&world, &[], &call);
@@ -96,7 +97,7 @@ fn deadlocked(words: [&str; 2], call: impl Fn(&World) -> Result<()> + Sync) {
                 assert!(text.contains(word), "{transport:?}: no {word:?} in {text}");
             }
         }
-    }
+    });
 }
 
 #[test]
@@ -132,33 +133,29 @@ fn a_receive_and_a_send_of_other_tags_are_told_so() {
 /// call once.
 #[test]
 fn a_wait_for_oneself_is_reported_once_and_ends_the_world() {
-    for transport in kinds(1) {
-        for (at, eager, call) in [
-            (0, 0, "Message::send"),
-            (1, 0, "Message::send"),
-            (2, 100, "World::recv"),
-            (3, 100, "World::probe"),
-        ] {
-            let (tell, told) = channel();
-            let tell = Mutex::new(tell);
-            let world = ranks(1).transport(transport.clone()).eager(eager).stall(Some(Duration::ZERO));
-            let world = world.on_stall(move |stall| drop(tell.lock().unwrap().send(stall.clone())));
-            let error = world.end_deadlocks(true).run(|world| match at {
-                0 => world.message(0, 0).send([1u8]),
-                1 => world.message(0, 0).synchronous().send([1u8]),
-                2 => world.recv::<u8>(0, 0).map(drop),
-                _ => world.probe(Any, 0).map(drop),
-            });
-            let error = error.unwrap_err();
-            assert_eq!(error.class(), ErrorClass::RmaSync, "{transport:?}, {call}: {error}");
-            assert!(error.message().contains("rank 0 waits for rank 0"), "{error}");
-            let reports: Vec<Stall> = told.try_iter().collect();
-            let [report] = &reports[..] else { panic!("{transport:?}, {call}: {reports:#?}") };
-            let text = report.to_string();
-            assert_eq!(text.matches(&format!("{call} (")).count(), 1, "{transport:?}: {text}");
-            assert!(report.deadlock.is_some(), "{transport:?}: {text}");
-        }
-    }
+    let calls =
+        [(0, 0, "Message::send"), (1, 0, "Message::send"), (2, 100, "World::recv"), (3, 100, "World::probe")];
+    let each = kinds(1).into_iter().flat_map(|kind| calls.map(|call| (kind.clone(), call)));
+    side_by_side(usize::MAX, each, |(transport, (at, eager, call))| {
+        let (tell, told) = channel();
+        let tell = Mutex::new(tell);
+        let world = ranks(1).transport(transport.clone()).eager(eager).stall(Some(Duration::ZERO));
+        let world = world.on_stall(move |stall| drop(tell.lock().unwrap().send(stall.clone())));
+        let error = world.end_deadlocks(true).run(|world| match at {
+            0 => world.message(0, 0).send([1u8]),
+            1 => world.message(0, 0).synchronous().send([1u8]),
+            2 => world.recv::<u8>(0, 0).map(drop),
+            _ => world.probe(Any, 0).map(drop),
+        });
+        let error = error.unwrap_err();
+        assert_eq!(error.class(), ErrorClass::RmaSync, "{transport:?}, {call}: {error}");
+        assert!(error.message().contains("rank 0 waits for rank 0"), "{error}");
+        let reports: Vec<Stall> = told.try_iter().collect();
+        let [report] = &reports[..] else { panic!("{transport:?}, {call}: {reports:#?}") };
+        let text = report.to_string();
+        assert_eq!(text.matches(&format!("{call} (")).count(), 1, "{transport:?}: {text}");
+        assert!(report.deadlock.is_some(), "{transport:?}: {text}");
+    });
 }
 
 #[test]

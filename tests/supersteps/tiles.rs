@@ -3,6 +3,7 @@
 
 use fencepost::prelude::*;
 use fencepost::{TransportKind, ranks};
+use fencepost_tests_support::cases::cases as number_of;
 use proptest::prelude::*;
 
 #[superstep]
@@ -251,7 +252,7 @@ fn cases<const D: usize>(widest: usize) -> impl Strategy<Value = Case<D>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(number_of(16, 32) as u32))]
 
     #[test]
     fn lines_have_the_bits_of_the_serial_program(case in cases::<1>(64)) {
@@ -265,7 +266,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8))]
+    #![proptest_config(ProptestConfig::with_cases(number_of(3, 8) as u32))]
 
     #[test]
     fn space_has_the_bits_of_the_serial_program(case in cases::<3>(4)) {
