@@ -134,7 +134,7 @@ fn report(job: &Job) -> Result<()> {
 
     // Compilation needs no world: no ranks have started yet.
     let compiled = exchange::compile(size, |rank| Block::at(rank, size, CELLS)?.halo(GROUP))?;
-    let compiled = job.compiled(&compiled, job.placement()?)?;
+    let compiled = job.compiled(&compiled, &job.here()?)?;
     compiled.save(&few)?;
     if job.reports() {
         let ranks = MANY[0] * MANY[1];

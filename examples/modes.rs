@@ -193,11 +193,12 @@ fn report(options: &Options) -> Result<()> {
     if reports {
         println!("{:<16} {:>12} {:>14} {:>14}", "us an epoch", "mode", "predicted", "measured");
     }
+    let here = options.job.here()?;
     for workload in Workload::ALL {
         for mode in Mode::ALL {
             let compiled = workload.compile(ranks, mode, options.size)?;
             let job = Job { mode, ..options.job.clone() };
-            let compiled = job.compiled(&compiled, job.placement()?)?;
+            let compiled = job.compiled(&compiled, &here)?;
             let predicted = compiled.predicted().0 / 1e3;
             let measured = workload.measure(options.job.world(), mode, options.size, options.epochs)?;
             if reports {

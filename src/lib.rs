@@ -265,7 +265,7 @@
 //!   faces, edges and corners.
 //! - **`#[superstep]`** ([`macro@superstep`]) makes a function compilable:
 //!   `name::compile(ranks, |rank| ..)` with no world at all, `name::prepare(world, ..)` and
-//!   `name::load(world, path, ..)` for replay with no counting, no descriptions, no planning.
+//!   `name::load(world, plan, ..)` for replay with no counting, no descriptions, no planning.
 //!   Several windows of one type are a list: `fields: &mut [Window<f64>; 7]`.
 //! - **A [`Mode`]** is how bytes travel. `auto` chooses by the [`Machine`] model, and the result
 //!   has the same bits in every mode.

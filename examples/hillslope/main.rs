@@ -62,10 +62,10 @@ struct Group {
 impl Group {
     /// Returns the group of the options, or the one that takes the least time by the model of a
     /// machine.
-    fn of(Options { job, group, .. }: &Options, before: &Grid, placement: Placement) -> Result<Self> {
+    fn of(Options { job, group, .. }: &Options, before: &Grid, here: &(Placement, Machine)) -> Result<Self> {
         let block = Block::at(0, job.ranks(), [before.rows, before.columns])?.halo(1)?;
         let height = size_of::<f64>();
-        let advice = block.advise(CELL, height, 2 * height, placement, &Machine::default())?;
+        let advice = block.advise(CELL, height, 2 * height, here.0, &here.1)?;
         let steps = group.map_or(advice.steps(), NonZeroUsize::get);
         Ok(Self { steps, bands: advice.bands() })
     }
@@ -225,12 +225,12 @@ fn compare(options: &Options, once: bool) -> Result<Option<(Grid, Grid, String)>
     let Options { job, terrain, scale, .. } = options;
     let before = input(terrain)?.repeated(scale.get());
     let steps = JACKSBORO.steps(terrain.years.unwrap_or(100.0 * JACKSBORO.round_step()));
-    let placement = job.placement()?;
-    let group = Group::of(options, &before, placement)?;
+    let here = job.here()?;
+    let group = Group::of(options, &before, &here)?;
     let compiled = exchange::compile(job.ranks(), |rank| {
         Block::at(rank, job.ranks(), [before.rows, before.columns])?.halo(group.steps)
     })?;
-    let compiled = job.compiled(&compiled, placement)?;
+    let compiled = job.compiled(&compiled, &here)?;
     let explanation = compiled.explain();
     if job.reports() {
         announce(options, &before, &steps, group, &explanation);

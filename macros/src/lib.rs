@@ -61,12 +61,16 @@ use proc_macro2::TokenStream;
 /// - `name::compile(ranks, |rank| Ok(arguments))` compiles it ahead of time, for any number of
 ///   ranks. Several arguments are a tuple, and those that the function takes by reference are
 ///   values; the crate's page has a whole program;
-/// - `name::prepare(world, arguments..)` and `name::load(world, path, arguments..)` return a
-///   prepared superstep: a plan that all ranks have agreed on. If a plan assumes that certain ranks
-///   share memory, but they exchange messages here, it is compiled again when it is loaded;
-///   `Compiled::with` compiles ahead for another placement.
+/// - `name::prepare(world, arguments..)` and `name::load(world, source, arguments..)` return a
+///   prepared superstep: a plan that all ranks have agreed on. `load` takes the path of a plan, its
+///   bytes (`include_bytes!("exchange-64.plan")`), or a folder: from a folder it takes the plan of
+///   this superstep for this number of ranks, `exchange-64.plan`, and if there is none, it
+///   prepares. If a plan assumes that certain ranks share memory, but they exchange messages here,
+///   it is compiled again when it is loaded; `Compiled::with` compiles ahead for another placement.
+///   `explain` of what was loaded begins with what happened. `save` of what was prepared writes its
+///   plan.
 ///
-/// A prepared superstep has three methods. Each has one signature, which follows from that of the
+/// A prepared superstep has three methods that run it. Each has one signature, which follows from that of the
 /// function:
 /// - `run` takes what the function takes and returns what it returns. It runs the body and matches
 ///   the body's calls with those of the plan. A call that is not in the plan is an error of class

@@ -9,8 +9,11 @@ use fencepost_planner::ir::pattern::{Kind, Local, Mode, Operation, Order, Patter
 use fencepost_planner::ir::schedule::{
     Buffer, Frame, Instruction, Part, Placement, Program, Routing, Schedule,
 };
-use fencepost_planner::plan::{RANKS_MAX, difference, from_bytes, load, load_all, save, save_all, to_bytes};
-use fencepost_planner::verify;
+use fencepost_planner::plan::{
+    MadeFor, RANKS_MAX, difference, from_bytes, load, load_all, save, save_all, to_bytes,
+};
+use fencepost_planner::units::Bytes;
+use fencepost_planner::{Machine, Options, verify};
 use fencepost_tests_support::counting::{Counting, peak};
 use fencepost_tests_support::random::Random;
 
@@ -168,7 +171,7 @@ fn number(file: &[u8], at: usize) -> usize {
 }
 
 fn taken_apart(file: &[u8]) -> Vec<([u8; 8], Vec<u8>)> {
-    let entries = file[HEADER..].chunks(ENTRY).take(6);
+    let entries = file[HEADER..].chunks(ENTRY).take(7);
     entries.map(|e| (e[..8].try_into().unwrap(), file[number(e, 8)..][..number(e, 16)].to_vec())).collect()
 }
 
@@ -182,14 +185,14 @@ fn put_together(sections: &[([u8; 8], Vec<u8>)]) -> Vec<u8> {
         table.extend((bytes.len() as u64).to_le_bytes());
         table.extend(&blake3::hash(bytes).as_bytes()[..8]);
         offset += bytes.len();
-        if i + 1 < sections.len() {
+        if i < 5 {
             identity.extend(name);
             identity.extend((bytes.len() as u64).to_le_bytes());
             identity.extend(bytes);
         }
     }
     let mut file = b"\x89FPLAN\r\n".to_vec();
-    file.extend(2u32.to_le_bytes());
+    file.extend(3u32.to_le_bytes());
     file.extend((sections.len() as u32).to_le_bytes());
     file.extend((offset as u64).to_le_bytes());
     file.extend(blake3::hash(&identity).as_bytes());
@@ -306,18 +309,47 @@ fn a_plan_is_saved_and_loaded() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+/// What a plan may have been made for.
+fn made_for() -> MadeFor {
+    let machine = Machine { network: Machine::default().shared, ..Machine::default() };
+    let options = Options { mode: Mode::Pipelined, chunk: Some(Bytes(4096)), ..Options::default() };
+    let values = vec![("cells".into(), "[512, 512]".into()), ("deep".into(), String::new())];
+    MadeFor { recipe: "exchange-64".into(), values, ..MadeFor::new(&machine, &options) }
+}
+
+#[test]
+fn a_plan_remembers_what_it_was_made_for_outside_its_digest() {
+    let folder = std::env::temp_dir().join(format!("fencepost-made-for-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("halo.plan");
+    save_all([&schedule(5)], &made_for(), &path).unwrap();
+    let plan = load(&path).unwrap();
+    assert_eq!((plan.made_for, plan.digest), (Some(made_for()), schedule(5).digest()));
+    assert_eq!(from_bytes(&to_bytes(&schedule(5)).unwrap()).unwrap().made_for, None);
+    // A file in which any byte of it differs is refused, or is of something else.
+    let good = std::fs::read(&path).unwrap();
+    let at = good.windows(11).position(|bytes| bytes == b"exchange-64").expect("the recipe's name");
+    for byte in at - 40..at + 11 {
+        let mut changed = good.clone();
+        changed[byte] ^= 1;
+        assert!(from_bytes(&changed).unwrap_err().message().contains("checksum"));
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 #[test]
 fn the_plans_of_several_epochs_are_one_file() {
     let folder = std::env::temp_dir().join(format!("fencepost-plans-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("steps.plan");
     let epochs = [schedule(5), schedule(6), schedule(5)];
-    save_all(&epochs, &path).unwrap();
+    save_all(&epochs, &made_for(), &path).unwrap();
     let plans: Vec<Schedule> = load_all(&path).unwrap().into_iter().map(|plan| plan.schedule).collect();
     assert_eq!(plans, epochs);
     assert!(load(&path).unwrap_err().message().contains("behind its end"), "one plan is asked for");
     let good = std::fs::read(&path).unwrap();
-    let first = to_bytes(&epochs[0]).unwrap().len();
+    save_all(&epochs[..1], &made_for(), &path).unwrap();
+    let first = std::fs::read(&path).unwrap().len();
     let read = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
         load_all(&path)
@@ -353,10 +385,10 @@ fn each_defect_of_a_file_is_named_in_its_error() {
     refused(&good[..good.len() - 1], &["truncated", &format!("{} bytes of {}", good.len() - 1, good.len())]);
     refused(&good[..20], &["truncated", "20 bytes"]);
     refused(&[&good[..], b"x"].concat(), &["1 bytes behind its end"]);
-    refused(&with(8, &3u32.to_le_bytes()), &["format version 3", "update Fencepost"]);
-    refused(&with(8, &1u32.to_le_bytes()), &["format version 1", "compile the plan again"]);
+    refused(&with(8, &4u32.to_le_bytes()), &["format version 4", "update Fencepost"]);
+    refused(&with(8, &2u32.to_le_bytes()), &["format version 2", "compile the plan again"]);
     refused(&with(8, &0u32.to_le_bytes()), &["format version 0", "compile the plan again"]);
-    refused(&with(12, &7u32.to_le_bytes()), &["7 sections"]);
+    refused(&with(12, &6u32.to_le_bytes()), &["6 sections"]);
     refused(&with(16, &u64::MAX.to_le_bytes()), &["truncated"]);
     refused(&with(16, &1u64.to_le_bytes()), &["behind its end"]);
     refused(&with(24, &[0; 32]), &["edited"]);

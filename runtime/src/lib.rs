@@ -110,6 +110,7 @@ pub mod __private {
     pub use crate::supersteps::enter::{Scope, enter, error_of, left, zero, zeros};
     pub use crate::supersteps::prepare::{Prepared, Replays, adopt, load, prepare};
     pub use crate::supersteps::recorder::{PATTERN_CALLS_MAX, PATTERN_TURNS_MAX, Recorder, Recording};
+    pub use crate::supersteps::source::PlanSource;
     pub use crate::supersteps::state::{Known, Superstep};
     pub use crate::supersteps::uniform::{Uniform, UniformHash};
     pub use bytemuck::{self, Pod, Zeroable};

@@ -109,6 +109,7 @@ fn lines(folder: &str) -> usize {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "prints what it keeps")]
 fn worlds_and_windows_have_few_fields_and_no_folder_is_most_of_the_runtime() {
     let (world, window) =
         (fields("state/world.rs", "WorldCore"), fields("state/window_core.rs", "WindowCore"));

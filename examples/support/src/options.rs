@@ -53,15 +53,20 @@ impl Job {
         self.process().is_none()
     }
 
-    /// Returns which ranks of this job share memory. All ranks of a job of processes call it.
-    pub fn placement(&self) -> Result<Placement, Error> {
-        Ok(self.world().collect(|world| Ok(world.placement()))?.swap_remove(0))
+    /// Returns which ranks of this job share memory, and the machine by which its world decides. All
+    /// ranks of a job of processes call it.
+    pub fn here(&self) -> Result<(Placement, Machine), Error> {
+        Ok(self.world().collect(|world| Ok((world.placement(), *world.machine())))?.swap_remove(0))
     }
 
-    /// Compiles the same calls again, for the transfer mode of this job and for ranks that share
-    /// memory as in `placement`.
-    pub fn compiled(&self, compiled: &Compiled, placement: Placement) -> Result<Compiled, Error> {
-        compiled.with(placement, &Machine::default(), &Options { mode: self.mode, ..Options::default() })
+    /// Compiles the same calls again, for the transfer mode of this job and for what is
+    /// [here](Self::here).
+    pub fn compiled(
+        &self,
+        compiled: &Compiled,
+        (placement, machine): &(Placement, Machine),
+    ) -> Result<Compiled, Error> {
+        compiled.with(*placement, machine, &Options { mode: self.mode, ..Options::default() })
     }
 
     fn transport(&self) -> TransportKind {

@@ -124,7 +124,10 @@ pub(super) fn described(
             }
 
             /// Prepares this superstep from the plan in a file, after comparing it with this rank's
-            /// own pattern.
+            /// own pattern. The source is the path of the file, its bytes (of `include_bytes!`), or
+            /// the path of a folder: in a folder it is the file of this superstep and this number of
+            /// ranks, and if there is none, the superstep is prepared. A plan that was made for
+            /// another placement of the ranks is compiled again from its own calls.
             ///
             /// # Errors
             /// As `prepare`; and `FILE` or `PLAN` for a file that is not a plan, or not one for
@@ -132,13 +135,13 @@ pub(super) fn described(
             #[track_caller]
             pub fn load #generics (
                 world: &#facade::World,
-                path: impl ::core::convert::AsRef<::std::path::Path>
+                source: impl #facade::__private::PlanSource
                 #(, #arguments)*
             ) -> #facade::Result<#prepared #prepared_generics> #clause {
                 let core = #facade::__private::load(
                     #name::__superstep(),
                     world,
-                    path.as_ref(),
+                    &source,
                     &[#(#facade::__private::element_type::<#elements>()),*],
                     |#recording: &#facade::__private::Recording| #name::#once.map_err(#facade::__private::error_of),
                 )?;

@@ -80,7 +80,7 @@ pub(super) fn dynamic(superstep: &Superstep, reason: &Reason, cfgs: &[&Attribute
                     match world.never() {}
                 }
                 /// Not available: this superstep is planned at run time.
-                pub fn load #generics (world: &(impl #bound + ?Sized), path: impl ::core::convert::AsRef<::std::path::Path> #(, #arguments)*) -> #facade::Result<#prepared #prepared_generics> #clause {
+                pub fn load #generics (world: &(impl #bound + ?Sized), source: impl #facade::__private::PlanSource #(, #arguments)*) -> #facade::Result<#prepared #prepared_generics> #clause {
                     match world.never() {}
                 }
             }

@@ -101,6 +101,17 @@ pub(super) fn prepared_type(
                 self.core.conflicts()
             }
 
+            /// Writes the plan to the file `path`, which `load` and `Compiled::open` read. All ranks
+            /// call this, and rank 0 writes.
+            ///
+            /// # Errors
+            /// `IO` or `FILE` on rank 0 if the file cannot be written, and `RMA_SYNC` on the others
+            /// then; otherwise as a barrier.
+            #[track_caller]
+            pub fn save(&self, path: impl ::core::convert::AsRef<::std::path::Path>) -> #facade::Result<()> {
+                self.core.save(path)
+            }
+
             /// Returns, for each operation of all ranks, where it goes and why, and which
             /// operations conflict. If one rank has planned for all processes, each other rank
             /// returns its own operations.

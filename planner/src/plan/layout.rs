@@ -6,9 +6,10 @@
 //! the sections, one after another, nothing between or behind
 //! ```
 //! All numbers are little-endian. A checksum is the first 8 bytes of a section's BLAKE3 hash. The
-//! digest is the BLAKE3 hash of the version, and of the names, lengths and bytes of all sections
-//! but the last, `made by`. So equal schedules have equal digests, whichever release of the tool
-//! wrote them, and no byte of a file can change unnoticed.
+//! digest is the BLAKE3 hash of the version of schedules, and of the names, lengths and bytes of all
+//! sections but the last two, `made for` and `made by`. So equal schedules have equal digests,
+//! whichever release of the tool wrote them and for whatever machine, and no byte of a file can
+//! change unnoticed.
 
 use super::Digest;
 use crate::error::{Error, ErrorClass, Result};
@@ -16,13 +17,20 @@ use crate::error::{Error, ErrorClass, Result};
 /// The first bytes of a plan file. No text file begins with them, and transferring a plan as text
 /// destroys them.
 const MAGIC: [u8; 8] = *b"\x89FPLAN\r\n";
-/// The version of the format. Version 1 did not contain how a superstep synchronises.
-const VERSION: u32 = 2;
+/// The version of the format. Version 1 did not contain how a superstep synchronises, and version 2
+/// not what a plan was made for.
+const VERSION: u32 = 3;
+/// The version of the sections of the schedule, which version 3 of the format did not change: the
+/// digest of a schedule is the one that it had before.
+const SCHEDULES: u32 = 2;
 const HEADER: usize = 56;
 const ENTRY: usize = 32;
 
 /// The names of the sections, in order.
-pub(super) const SECTIONS: [&str; 6] = ["schedule", "classes", "files", "datatype", "programs", "made by"];
+pub(super) const SECTIONS: [&str; 7] =
+    ["schedule", "classes", "files", "datatype", "programs", "made for", "made by"];
+/// How many of them the digest is of.
+const OF_SCHEDULE: usize = 5;
 
 /// One value for each section.
 pub(super) type Sections<T> = [T; SECTIONS.len()];
@@ -30,8 +38,8 @@ pub(super) type Sections<T> = [T; SECTIONS.len()];
 /// Computes the digest of the sections.
 pub(super) fn digest<T: AsRef<[u8]>>(sections: &Sections<T>) -> Digest {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&VERSION.to_le_bytes());
-    for (name, section) in SECTIONS.iter().zip(sections).take(SECTIONS.len() - 1) {
+    hasher.update(&SCHEDULES.to_le_bytes());
+    for (name, section) in SECTIONS.iter().zip(sections).take(OF_SCHEDULE) {
         let section = section.as_ref();
         hasher.update(&tag(name)).update(&(section.len() as u64).to_le_bytes()).update(section);
     }

@@ -16,10 +16,12 @@ mod difference;
 #[doc(hidden)]
 pub mod fuzzing;
 mod layout;
+mod made_for;
 mod programs;
 mod words;
 
 pub use difference::{Difference, difference};
+pub use made_for::MadeFor;
 
 use crate::error::{Error, ErrorClass, Result};
 use crate::ir::class_map::{NestedRuns, Run};
@@ -76,6 +78,9 @@ pub struct Plan {
     pub schedule: Schedule,
     /// The digest of the schedule.
     pub digest: Digest,
+    /// What the plan was made for, as far as the program that wrote it knew. This is not part of the
+    /// digest.
+    pub made_for: Option<MadeFor>,
     /// The program that wrote the file: `fencepost` and a version. This is not part of the digest.
     pub made_by: String,
 }
@@ -87,7 +92,7 @@ impl Schedule {
     /// The cost of writing the plan, which is linear in ranks and instructions. Keep the digest
     /// rather than computing it twice.
     pub fn digest(&self) -> Digest {
-        layout::digest(&sections(self))
+        layout::digest(&sections(self, None))
     }
 }
 
@@ -105,12 +110,18 @@ pub fn save(schedule: &Schedule, path: impl AsRef<Path>) -> Result<()> {
     store(path.as_ref(), &bytes)
 }
 
-/// Writes the schedules of a superstep's epochs to the single file `path`, one plan after another.
+/// Writes the schedules of a superstep's epochs, which were made for this, to the single file
+/// `path`, one plan after another.
 ///
 /// # Errors
 /// As [`save`], for all of them together.
-pub fn save_all<'s>(schedules: impl IntoIterator<Item = &'s Schedule>, path: impl AsRef<Path>) -> Result<()> {
+pub fn save_all<'s>(
+    schedules: impl IntoIterator<Item = &'s Schedule>,
+    made_for: &MadeFor,
+    path: impl AsRef<Path>,
+) -> Result<()> {
     let path = path.as_ref();
+    let to_bytes = |schedule| file_of(schedule, Some(made_for));
     let plans = schedules.into_iter().map(to_bytes).collect::<Result<Vec<_>>>()?.concat();
     within(plans.len())?;
     store(path, &plans)
@@ -123,7 +134,7 @@ pub fn save_all<'s>(schedules: impl IntoIterator<Item = &'s Schedule>, path: imp
 /// is damaged, as [`from_bytes`], or if it holds several plans.
 pub fn load(path: impl AsRef<Path>) -> Result<Plan> {
     let path = path.as_ref();
-    from_bytes(&read(path)?).map_err(|error| located(path, 0, error))
+    from_bytes(&read(path)?).map_err(|error| located(&path.display().to_string(), 0, error))
 }
 
 /// Reads the plans in the file `path`, which [`save_all`] or [`save`] wrote. There is at least one.
@@ -132,11 +143,19 @@ pub fn load(path: impl AsRef<Path>) -> Result<Plan> {
 /// As [`load`]. The message names the plan of the file that is concerned.
 pub fn load_all(path: impl AsRef<Path>) -> Result<Vec<Plan>> {
     let path = path.as_ref();
-    let bytes = read(path)?;
-    let (mut rest, mut plans) = (&bytes[..], Vec::new());
+    all_from_bytes(&read(path)?, &path.display().to_string())
+}
+
+/// Reads the plans in these bytes of a file, of which errors call the `name`. There is at least
+/// one.
+///
+/// # Errors
+/// As [`load_all`], without those of the file system.
+pub fn all_from_bytes(bytes: &[u8], name: &str) -> Result<Vec<Plan>> {
+    let (mut rest, mut plans) = (bytes, Vec::new());
     while plans.is_empty() || !rest.is_empty() {
         let (first, behind) = layout::split(rest);
-        let plan = from_bytes(first).map_err(|error| located(path, plans.len(), error))?;
+        let plan = from_bytes(first).map_err(|error| located(name, plans.len(), error))?;
         plans.push(plan);
         rest = behind;
     }
@@ -230,10 +249,10 @@ fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     stored
 }
 
-/// Adds the file's path to an error that occurred after the plans of `epochs` epochs.
-fn located(path: &Path, epochs: usize, error: Error) -> Error {
+/// Adds the file's name to an error that occurred after the plans of `epochs` epochs.
+fn located(name: &str, epochs: usize, error: Error) -> Error {
     let behind = if epochs > 0 { format!("after the plans of {epochs} epochs: ") } else { String::new() };
-    Error::new(error.class(), format!("{}: {behind}{}", path.display(), error.message())).because(error)
+    Error::new(error.class(), format!("{name}: {behind}{}", error.message())).because(error)
 }
 
 /// Checks that a file of `length` bytes can be read again.
@@ -260,6 +279,11 @@ fn io(path: &Path, what: &str, error: std::io::Error) -> Error {
 /// FILE if the schedule has more than [`RANKS_MAX`] ranks or the file would be longer than
 /// [`LENGTH_MAX`], since it could not be read again.
 pub fn to_bytes(schedule: &Schedule) -> Result<Vec<u8>> {
+    file_of(schedule, None)
+}
+
+/// Returns the bytes of the plan file of `schedule`, which was made for this.
+fn file_of(schedule: &Schedule, made_for: Option<&MadeFor>) -> Result<Vec<u8>> {
     let ranks = schedule.class_of.len();
     if ranks > RANKS_MAX as usize {
         return Err(Error::new(
@@ -267,12 +291,12 @@ pub fn to_bytes(schedule: &Schedule) -> Result<Vec<u8>> {
             format!("a plan file for {ranks} ranks: at most {RANKS_MAX} fit"),
         ));
     }
-    let file = layout::assemble(&sections(schedule));
+    let file = layout::assemble(&sections(schedule, made_for));
     within(file.len())?;
     Ok(file)
 }
 
-fn sections(schedule: &Schedule) -> Sections<Vec<u8>> {
+fn sections(schedule: &Schedule, made_for: Option<&MadeFor>) -> Sections<Vec<u8>> {
     let mut to = Writer::default();
     programs::write(&schedule.classes, &mut to);
     let programs = to.take();
@@ -326,8 +350,13 @@ fn sections(schedule: &Schedule) -> Sections<Vec<u8>> {
     datatypes.values().for_each(|datatype| datatype.encode(&mut to.bytes));
     let datatypes = to.take();
 
+    if let Some(made_for) = made_for {
+        made_for.write(&mut to);
+    }
+    let made_for = to.take();
+
     to.string(concat!("fencepost ", env!("CARGO_PKG_VERSION")));
-    [head, classes, files, datatypes, programs, to.take()]
+    [head, classes, files, datatypes, programs, made_for, to.take()]
 }
 
 /// Reads a plan from the bytes of a file.
@@ -348,10 +377,13 @@ pub fn from_bytes(file: &[u8]) -> Result<Plan> {
         ));
     }
     let (sections, digest) = layout::open(file)?;
-    let [head, classes, files, datatypes, programs, made_by] = sections;
+    let [head, classes, files, datatypes, programs, made_for, made_by] = sections;
     let mut known = Known::default();
 
-    let mut from = Reader::new(SECTIONS[5], made_by, &known);
+    let is_empty = made_for.is_empty();
+    let made_for = MadeFor::read(Reader::new(SECTIONS[5], made_for, &known), is_empty)?;
+
+    let mut from = Reader::new(SECTIONS[6], made_by, &known);
     let made_by = from.string()?.to_owned();
     from.end()?;
 
@@ -415,5 +447,5 @@ pub fn from_bytes(file: &[u8]) -> Result<Plan> {
             "the plan file is damaged: its schedule is not in canonical encoding; compile the plan again",
         ));
     }
-    Ok(Plan { schedule, digest, made_by })
+    Ok(Plan { schedule, digest, made_for, made_by })
 }

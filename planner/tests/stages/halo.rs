@@ -11,7 +11,7 @@ use fencepost_planner::ir::schedule::{
     Buffer, Frame, Instruction, Part, Placement, Program, Routing, Schedule,
 };
 use fencepost_planner::machine::Machine;
-use fencepost_planner::plan::{from_bytes, load, save, to_bytes};
+use fencepost_planner::plan::{MadeFor, from_bytes, load, save_all, to_bytes};
 use fencepost_planner::{Options, compile, verify};
 
 const W: WindowId = WindowId(0);
@@ -175,7 +175,8 @@ fn the_format_is_what_it_was() {
     let schedule = lowered(&patterns, |rank| block(rank).unwrap());
     if std::env::var_os("FENCEPOST_BLESS").is_some() {
         std::fs::create_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden")).unwrap();
-        save(&schedule, path).unwrap();
+        let made_for = MadeFor::new(&Machine::default(), &Options::default());
+        save_all([&schedule], &made_for, path).unwrap();
     }
     let plan = load(path).unwrap();
     assert_eq!(plan.schedule, schedule);

@@ -11,6 +11,7 @@ use crate::state::world::World;
 use fencepost_planner::Result;
 use fencepost_planner::ir::pattern::Order;
 use fencepost_planner::ir::schedule::Placement;
+use fencepost_planner::machine::Machine;
 use std::panic::Location;
 
 impl World {
@@ -47,6 +48,17 @@ impl World {
         windows.with(|windows| {
             handler_of(&self.core, windows).report(fence::fence_with(&self.core, windows, &call, assertions))
         })
+    }
+
+    /// Returns the cost of communication by which this world decides: the one that
+    /// `FENCEPOST_MACHINE` names or [`Ranks::machine`](crate::Ranks::machine) has set, otherwise
+    /// [`Machine::default`]. It is the same on all ranks.
+    ///
+    /// A program that predicts what a superstep takes here asks for it:
+    /// `compiled.with(world.placement(), world.machine(), &options)`.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        &self.core.machine
     }
 
     /// Sets what is done with an error of this world's calls before the call returns it.

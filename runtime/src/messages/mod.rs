@@ -118,7 +118,7 @@ fn read_in_waits(world: &WorldCore, endpoint: &mut Endpoint, messages: &mut Mess
         || !messages.posted.is_empty()
         || !messages.landing.is_empty()
         || !messages.sending.is_empty();
-    if begun || messages.looks % RARELY == 0 {
+    if begun || messages.looks.is_multiple_of(RARELY) {
         // An error ends the world, or is found by the call that waits for the message.
         let taking = messages.taking;
         drop(arrive::read_all_but(world, endpoint, messages, taking));

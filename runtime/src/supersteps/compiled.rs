@@ -1,6 +1,7 @@
 //! [`Compiled`]: supersteps compiled ahead of time, for any number of ranks, without a world.
 
 use crate::supersteps::claim::evaluate;
+use crate::supersteps::prepared::patterns_of;
 use crate::supersteps::recorder::Recording;
 use crate::supersteps::state::RecordedEpoch;
 use crate::supersteps::state::Superstep;
@@ -13,12 +14,14 @@ use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::{Mode, Order, Pattern, Patterns};
 use fencepost_planner::ir::schedule::{Placement, Schedule};
 use fencepost_planner::machine::Machine;
-use fencepost_planner::plan;
+use fencepost_planner::plan::{self, Digest, MadeFor, Plan};
 use fencepost_planner::table::Table;
 use fencepost_planner::units::Nanos;
+use fencepost_planner::verify::verify;
 use fencepost_planner::{Error, ErrorClass, Options, Result, Verified};
 use std::cell::RefCell;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Wraps an argument to use it as an [`Argument`], or as one that has no class.
 #[derive(Debug)]
@@ -80,7 +83,7 @@ impl<A> Argument for Bundle<'_, A> {
 /// A superstep compiled ahead of time: a verified schedule for each of its epochs.
 #[derive(Clone, Debug)]
 pub struct Compiled {
-    name: &'static str,
+    name: Arc<str>,
     patterns: Vec<Patterns>,
     schedules: Vec<Verified<Schedule>>,
     placement: Placement,
@@ -90,14 +93,15 @@ pub struct Compiled {
 
 impl Compiled {
     fn new(
-        name: &'static str,
+        name: Arc<str>,
         patterns: Vec<Patterns>,
         placement: Placement,
         machine: &Machine,
         options: &Options,
     ) -> Result<Self> {
         let schedules = patterns.iter().map(|patterns| schedule(patterns, placement, machine, options));
-        let schedules = schedules.collect::<Result<_>>().map_err(|error| error.in_superstep(name))?;
+        let schedules =
+            schedules.collect::<Result<_>>().map_err(|error: Error| error.in_superstep(&*name))?;
         Ok(Self { name, patterns, schedules, placement, machine: *machine, options: *options })
     }
 
@@ -107,7 +111,7 @@ impl Compiled {
     /// # Errors
     /// As the superstep's `compile`.
     pub fn with(&self, placement: Placement, machine: &Machine, options: &Options) -> Result<Self> {
-        Self::new(self.name, self.patterns.clone(), placement, machine, options)
+        Self::new(self.name.clone(), self.patterns.clone(), placement, machine, options)
     }
 
     /// Compiles the same calls with every operation in `mode`, where that is available.
@@ -130,7 +134,7 @@ impl Compiled {
     #[doc(hidden)]
     pub fn in_order(&self, order: Order) -> Result<Self> {
         let patterns = self.patterns.iter().map(|patterns| Patterns { order, ..patterns.clone() });
-        Self::new(self.name, patterns.collect(), self.placement, &self.machine, &self.options)
+        Self::new(self.name.clone(), patterns.collect(), self.placement, &self.machine, &self.options)
     }
 
     /// Returns the time that the schedules are predicted to take, one after another, on the machine
@@ -191,13 +195,103 @@ impl Compiled {
         &self.schedules
     }
 
-    /// Writes the plan, of all epochs, to the file `path`.
+    /// Writes the plan, of all epochs, to the file `path`, with the machine and the options that it
+    /// was compiled for.
     ///
     /// # Errors
     /// `IO` if the file system reports an error; `FILE` for a plan that is too long to be read
     /// again.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        plan::save_all(self.schedules.iter().map(Verified::get), path)
+        let made_for = MadeFor::new(&self.machine, &self.options);
+        plan::save_all(self.schedules.iter().map(Verified::get), &made_for, path)
+    }
+
+    /// Reads the plan in the file `path`, of all epochs, without a world and without the program
+    /// that made it. Its schedules are verified against the calls in the file.
+    ///
+    /// The result is what was saved: with the same machine and options, and the same calls as far
+    /// as the schedules have them. A file that does not contain a machine is taken to be for
+    /// [`Machine::default`].
+    ///
+    /// ```
+    /// # use fencepost_planner::ir::pattern::Mode;
+    /// # use fencepost_runtime::Compiled;
+    /// # fn show(path: &str) -> fencepost_planner::Result<()> {
+    /// let plan = Compiled::open(path)?;
+    /// println!("{} on {} ranks: {}", plan.name(), plan.ranks(), plan.predicted());
+    /// println!("all in one message each: {}", plan.in_mode(Mode::Aggregated)?.predicted());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `IO` if the file system reports an error; `FILE` if the file is no plan or damaged; `PLAN`
+    /// if a schedule in it does not do what its calls ask for, or if its plans are of different
+    /// supersteps.
+    ///
+    /// # Cost
+    /// That of verifying the schedules.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let wrong = |what: String| Error::new(ErrorClass::Plan, format!("{}: {what}", path.display()));
+        let plans = plan::load_all(path)?;
+        let (first, made_for) = (plans[0].schedule.clone(), plans[0].made_for.clone());
+        let made_for = made_for.unwrap_or_else(|| MadeFor::new(&Machine::default(), &Options::default()));
+        let (mut patterns, mut schedules) = (Vec::new(), Vec::new());
+        for (epoch, Plan { schedule, .. }) in plans.into_iter().enumerate() {
+            let of_first = schedule.name == first.name
+                && schedule.class_of.len() == first.class_of.len()
+                && schedule.placement == first.placement;
+            if !of_first {
+                return Err(wrong(format!(
+                    "its first plan is of the superstep {} on {} ranks, and plan {epoch} of another or for other ranks; compile it again",
+                    first.name,
+                    first.class_of.len()
+                )));
+            }
+            let asked = patterns_of(&schedule);
+            let verified = verify(&asked, schedule).map_err(|error| {
+                wrong(format!("the schedule failed verification: {error}")).because(error)
+            })?;
+            patterns.push(asked);
+            schedules.push(verified);
+        }
+        let MadeFor { machine, options, .. } = made_for;
+        Ok(Self {
+            name: first.name.into(),
+            patterns,
+            schedules,
+            placement: first.placement,
+            machine,
+            options,
+        })
+    }
+
+    /// Returns the name of the superstep.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the number of ranks.
+    #[must_use]
+    pub fn ranks(&self) -> usize {
+        self.schedules.first().map_or(0, |schedule| schedule.class_of.len())
+    }
+
+    /// Returns the identity of the schedules, in hexadecimal digits: equal schedules have equal
+    /// ones, whichever program compiled them, for whatever machine.
+    ///
+    /// # Cost
+    /// Linear in ranks and instructions.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let all: Vec<Digest> = self.schedules.iter().map(|schedule| schedule.digest()).collect();
+        match &all[..] {
+            [one] => one.to_string(),
+            several => {
+                Digest::of(&several.iter().flat_map(|digest| digest.0).collect::<Vec<_>>()).to_string()
+            }
+        }
     }
 }
 
@@ -239,7 +333,13 @@ pub fn compile<A>(
         Error::new(ErrorClass::Rank, format!("a world of {ranks} ranks: a schedule has at most {}", u32::MAX))
     })?;
     let patterns = describe(superstep, windows, ranks, arguments, tell, record)?;
-    Compiled::new(superstep.name, patterns, Placement::Together, &Machine::default(), &Options::default())
+    Compiled::new(
+        superstep.name.into(),
+        patterns,
+        Placement::Together,
+        &Machine::default(),
+        &Options::default(),
+    )
 }
 
 /// Returns the patterns of all ranks of a superstep, epoch by epoch.

@@ -10,5 +10,6 @@ pub(crate) mod prepare;
 pub(crate) mod prepared;
 pub(crate) mod recorder;
 pub(crate) mod running;
+pub(crate) mod source;
 pub(crate) mod state;
 pub(crate) mod uniform;

@@ -16,6 +16,7 @@ use crate::supersteps::planning::plan_all;
 use crate::supersteps::prepared::{self, Ready};
 use crate::supersteps::recorder::Recording;
 use crate::supersteps::running::{Begun, Running, Taken};
+use crate::supersteps::source::{self, Found, Given, PlanSource};
 use crate::supersteps::state::RecordedEpoch;
 use crate::supersteps::state::Superstep;
 use fencepost_planner::conflicts::{Conflict, conflicts};
@@ -24,10 +25,11 @@ use fencepost_planner::explain::{explain, explain_rank};
 use fencepost_planner::ids::{Id, WindowId};
 use fencepost_planner::ir::pattern::{Local, Sync};
 use fencepost_planner::ir::schedule::Schedule;
-use fencepost_planner::plan::{self, Plan};
+use fencepost_planner::plan::{self, MadeFor, Plan};
 use fencepost_planner::share::Share;
 use fencepost_planner::table::Table;
 use fencepost_planner::{Error, ErrorClass, Result, Verified};
+use fencepost_transport::bytes::Reader;
 use std::convert::Infallible;
 use std::path::Path;
 use std::rc::Rc;
@@ -41,6 +43,8 @@ pub struct Prepared {
     /// A call, of any rank, that takes its elements from values or brings them to a ticket. A plan
     /// has neither.
     unplanned: Option<String>,
+    /// How it came from what `name::load` was given, as a line of text; empty if it was prepared.
+    origin: String,
 }
 
 /// The first window of a `replay` that is not available.
@@ -86,7 +90,7 @@ impl Prepared {
         });
         let epochs = Rc::new(Matched::of(epochs.collect::<Result<_>>()?));
         let unplanned = epochs.epochs().find_map(|ready| ready.share(unplanned).flatten());
-        Ok(Self { superstep, world: world.clone(), epochs, unplanned })
+        Ok(Self { superstep, world: world.clone(), epochs, unplanned, origin: String::new() })
     }
 
     /// Replays a superstep that consists only of operations between sections.
@@ -251,7 +255,31 @@ impl Prepared {
             let again = if ready.is_replanned.get() { again } else { "" };
             ready.share(explained).map(|text| format!("{again}{text}"))
         };
-        self.epochs.epochs().filter_map(told).collect()
+        self.origin.clone() + &self.epochs.epochs().filter_map(told).collect::<String>()
+    }
+
+    /// Writes the plan, of all epochs, to the file `path`. All ranks call this, and rank 0 writes:
+    /// `name::load` reads the file, and [`Compiled::open`](crate::Compiled::open).
+    ///
+    /// # Errors
+    /// On rank 0, `IO` if the file system reports an error, and `FILE` for a plan that is too long
+    /// to be read again; on the others `RMA_SYNC` then. As [`World::barrier`](crate::World::barrier)
+    /// otherwise.
+    #[track_caller]
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let world = &self.world;
+        let call = Call::named(self.superstep.hash() ^ SAVE, "save of a prepared superstep");
+        world.calls.begin();
+        let written = if world.rank == 0 { self.write(path.as_ref()) } else { Ok(()) };
+        let failed = written.err().map(|error| error.on_rank(world.rank).in_superstep(self.superstep.name));
+        world.handler.report(fence(world, &[], &call, failed))
+    }
+
+    /// Writes the schedules, all of which this rank has.
+    fn write(&self, path: &Path) -> Result<()> {
+        let made_for = MadeFor::new(&self.world.machine, &prepared::options(&self.world));
+        let schedules: Vec<Schedule> = self.shares(|share| (**share).clone());
+        plan::save_all(&schedules, &made_for, path)
     }
 
     /// Applies `f` to this rank's shares of the schedules, one for each epoch.
@@ -344,6 +372,8 @@ fn agree_on(
     without_conflicts(prepared, call)
 }
 
+/// Distinguishes, in a hash, the exchange after a plan was saved.
+const SAVE: u64 = 0x5a_7e01_90cd;
 /// Distinguishes, in a hash, the exchange in which ranks report that they know of conflicts.
 const CONFLICTS: u64 = 0xc0_4f11_c75f;
 
@@ -398,7 +428,7 @@ pub fn adopt(
 pub fn load(
     superstep: &'static Superstep,
     world: &World,
-    path: &Path,
+    source: &dyn PlanSource,
     windows: &[ElementType],
     record: impl FnOnce(&Recording) -> Result<()>,
 ) -> Result<Prepared> {
@@ -407,51 +437,49 @@ pub fn load(
     world.calls.enter();
     let own = own(superstep, world, windows, record);
     world.calls.leave();
-    world.handler.report(read(superstep, world, path, own, &call))
+    world.handler.report(read(superstep, world, source.plan_source(), (windows, own), &call))
 }
 
-/// Reads the file on all ranks, and compares it with their own patterns.
+/// Reads the plans on all ranks, and compares them with their own patterns.
 fn read(
     superstep: &'static Superstep,
     world: &Rc<WorldCore>,
-    path: &Path,
-    own: Result<Vec<RecordedEpoch>>,
+    source: Given<'_>,
+    (windows, own): (&[ElementType], Result<Vec<RecordedEpoch>>),
     call: &Call,
 ) -> Result<Prepared> {
     // All ranks take part as often as the superstep has epochs, whatever one of them finds. So they
-    // first agree on that number.
-    let word = match &own {
-        Ok(own) => (own.len() as u64).to_le_bytes(),
-        Err(_) => u64::MAX.to_le_bytes(),
-    };
-    let all = world.meet(call, &word)?;
+    // first agree on that number, and on whether all have found a file.
+    let epochs = own.as_ref().map_or(u64::MAX, |own| own.len() as u64);
+    let Found { name, plans } = source::find(superstep, world, source, epochs as usize);
+    let all = world.meet(call, bytemuck::bytes_of(&[epochs, u64::from(plans.is_some())]))?;
     let own = own.map_err(|error| error.in_superstep(superstep.name))?;
-    if let Some(rank) = all.iter().position(|theirs| theirs[..] != word) {
+    let theirs = |bytes: &Vec<u8>| Reader(bytes).take::<[u64; 2]>().unwrap_or_default();
+    if let Some(rank) = all.iter().position(|bytes| theirs(bytes)[0] != epochs) {
         let message = format!("rank {rank} cannot load this superstep, or has another number of epochs");
         return Err(call.error(world, ErrorClass::Plan, message));
     }
+    let missing = all.iter().position(|bytes| theirs(bytes)[1] == 0);
+    let plans = match (missing, plans) {
+        (None, Some(plans)) => plans,
+        (missing, _) => {
+            let rank = missing.unwrap_or(world.rank);
+            let mut prepared = agree_on(superstep, world, windows, Ok(own), call)?;
+            prepared.origin = format!("there is no {name} on rank {rank}: prepared\n");
+            return Ok(prepared);
+        }
+    };
     // The first error is returned on all ranks, and ends the exchanges.
-    let plans = match plans_of(path, own.len()) {
+    let plans: Vec<Result<Plan>> = match plans {
         Ok(plans) => plans.into_iter().map(Ok).collect(),
         Err(error) => vec![Err(error)],
     };
     let epochs = own.into_iter().zip(plans);
     let epochs = epochs.map(|(own, plan)| {
-        let ready = prepared::load(world, path, plan, (&own.pattern, superstep.sync), call);
+        let ready = prepared::load(world, &name, plan, (&own.pattern, superstep.sync), call);
         (own.windows, ready)
     });
-    without_conflicts(Prepared::of(superstep, world, epochs)?, call)
-}
-
-/// Returns the plans in a file, one for each epoch.
-fn plans_of(path: &Path, epochs: usize) -> Result<Vec<Plan>> {
-    let plans = plan::load_all(path)?;
-    if plans.len() == epochs {
-        return Ok(plans);
-    }
-    let (path, planned) = (path.display(), plans.len());
-    let message = format!(
-        "{path} has the plans of {planned} epochs, and this superstep has {epochs}: compile it again"
-    );
-    Err(Error::new(ErrorClass::Plan, message))
+    let mut prepared = Prepared::of(superstep, world, epochs)?;
+    prepared.origin = format!("loaded from {name}\n");
+    without_conflicts(prepared, call)
 }

@@ -24,7 +24,6 @@ use fencepost_planner::{Error, ErrorClass, Options, Result, compile};
 use fencepost_transport::{Channels, Endpoint, Port, Topology};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::panic::Location;
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -69,7 +68,7 @@ pub(crate) fn patterns_of(schedule: &Schedule) -> Patterns {
     }
 }
 
-/// Verifies a plan that was read from `path`, and compares it with this rank's own pattern.
+/// Verifies a plan that was read from the file of this `name`, and compares it with this rank's own pattern.
 ///
 /// Every rank calls this. If, by the plan, ranks share memory that exchange messages here, its
 /// patterns are compiled again for this world.
@@ -80,7 +79,7 @@ pub(crate) fn patterns_of(schedule: &Schedule) -> Patterns {
 /// with its line. If one rank finds an error, all return one.
 pub(crate) fn load(
     world: &Rc<WorldCore>,
-    path: &Path,
+    name: &str,
     plan: Result<Plan>,
     (own, sync): (&Pattern, Sync),
     call: &Call,
@@ -90,25 +89,25 @@ pub(crate) fn load(
         if schedule.class_of.len() != world.size {
             return Err(Error::new(
                 ErrorClass::Plan,
-                format!("{} is for {} ranks and this world has {}: compile it for as many", path.display(), schedule.class_of.len(), world.size),
+                format!("{name} is for {} ranks and this world has {}: compile it for as many", schedule.class_of.len(), world.size),
             ));
         }
         if schedule.sync != sync {
             let (planned, own) = (synchronises(schedule.sync), synchronises(sync));
-            let message = format!("{} is a plan that synchronises by {planned}, and this superstep by {own}: compile it again, or declare the superstep with the other `sync`", path.display());
+            let message = format!("{name} is a plan that synchronises by {planned}, and this superstep by {own}: compile it again, or declare the superstep with the other `sync`");
             return Err(Error::new(ErrorClass::Plan, message));
         }
         let planned = &schedule.classes[schedule.class_of[world.rank]].pattern;
         if let Some(difference) = plan::difference(own, planned) {
             return Err(Error::new(
                 ErrorClass::Plan,
-                format!("{} is not the plan of this superstep with these arguments: {difference}; compile it again", path.display()),
+                format!("{name} is not the plan of this superstep with these arguments: {difference}; compile it again"),
             ));
         }
         let patterns = patterns_of(&schedule);
         let verified = verify(&patterns, schedule).map_err(|error| {
             let class = if error.is_bound() { ErrorClass::NoMem } else { ErrorClass::Plan };
-            Error::new(class, format!("{}: the schedule failed verification: {error}", path.display())).because(error)
+            Error::new(class, format!("{name}: the schedule failed verification: {error}")).because(error)
         })?;
         if fits(verified.placement, world) {
             return Ok(verified);

@@ -1,0 +1,78 @@
+//! [`MadeFor`]: what a plan was made for, in a section of its file that its digest leaves out.
+
+use super::words::{Reader, Writer};
+use crate::error::Result;
+use crate::ir::pattern::Mode;
+use crate::machine::Machine;
+use crate::options::Options;
+use crate::units::Bytes;
+
+/// What a plan was made for, beside the placement of the ranks, which its schedule has. Two plans
+/// with one schedule have one digest, whatever they were made for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MadeFor {
+    /// The machine for which modes, routes and chunks were chosen.
+    pub machine: Machine,
+    /// The choices of the caller.
+    pub options: Options,
+    /// The name of the recipe that the plan was made from; empty if there was none.
+    pub recipe: String,
+    /// The values that the recipe was asked for, by name, in the order in which it asked.
+    pub values: Vec<(String, String)>,
+}
+
+impl MadeFor {
+    /// Returns the section of a plan that was made for this machine with these options, from no
+    /// recipe.
+    pub fn new(machine: &Machine, options: &Options) -> Self {
+        Self { machine: *machine, options: *options, recipe: String::new(), values: Vec::new() }
+    }
+
+    pub(super) fn write(&self, to: &mut Writer) {
+        let Self { machine, options: Options { mode, coalesce, chunk, cap }, recipe, values } = self;
+        to.string(&machine.to_string());
+        to.string(&mode.to_string());
+        to.byte(u8::from(*coalesce));
+        for bytes in [chunk, cap] {
+            to.byte(u8::from(bytes.is_some()));
+            to.number(bytes.map_or(0, |bytes| bytes.0));
+        }
+        to.string(recipe);
+        to.number(values.len());
+        for (name, value) in values {
+            to.string(name);
+            to.string(value);
+        }
+    }
+
+    /// Reads a section, which is empty if nothing is known.
+    ///
+    /// # Errors
+    /// FILE if it is anything that [`write`](Self::write) does not write.
+    pub(super) fn read(mut from: Reader<'_>, is_empty: bool) -> Result<Option<Self>> {
+        if is_empty {
+            return Ok(None);
+        }
+        let text = from.string()?;
+        let machine: Machine = text.parse().map_err(|error: crate::Error| from.bad(error.message()))?;
+        if machine.to_string() != text {
+            return Err(from.bad("a machine that is not written as `Machine` writes it"));
+        }
+        let mode: Mode = from.string()?.parse().map_err(|error: crate::Error| from.bad(error.message()))?;
+        let coalesce = from.flag()?;
+        let (chunk, cap) = (bytes(&mut from)?, bytes(&mut from)?);
+        let recipe = from.string()?.to_owned();
+        let values = from.all(|from| Ok((from.string()?.to_owned(), from.string()?.to_owned())))?;
+        from.end()?;
+        Ok(Some(Self { machine, options: Options { mode, coalesce, chunk, cap }, recipe, values }))
+    }
+}
+
+/// Reads a number of bytes that may be absent, and is 0 then.
+fn bytes(from: &mut Reader<'_>) -> Result<Option<Bytes>> {
+    match (from.flag()?, from.number()?) {
+        (true, bytes) => Ok(Some(Bytes(bytes))),
+        (false, 0) => Ok(None),
+        (false, bytes) => Err(from.bad(format_args!("{bytes} bytes where none are expected"))),
+    }
+}

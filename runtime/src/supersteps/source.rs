@@ -1,0 +1,102 @@
+//! [`PlanSource`]: where `name::load` takes a plan from.
+
+use crate::state::world::WorldCore;
+use crate::supersteps::state::Superstep;
+use fencepost_planner::plan::{self, Plan};
+use fencepost_planner::{Error, ErrorClass, Result};
+use std::path::{Path, PathBuf};
+
+/// Where `name::load` takes the plan of a superstep from: the path of a file that `save` wrote, its
+/// bytes (`include_bytes!("exchange-64.plan")`), or the path of a folder. From a folder it takes
+/// the file that is called as the superstep, with the number of ranks: `exchange-64.plan`. If the
+/// folder has none, the superstep is prepared.
+pub trait PlanSource {
+    /// Returns the path or the bytes.
+    fn plan_source(&self) -> Given<'_>;
+}
+
+/// A path, or the bytes of a file.
+#[derive(Clone, Copy, Debug)]
+pub enum Given<'a> {
+    /// The path of a file or of a folder.
+    Path(&'a Path),
+    /// The bytes of a file.
+    Bytes(&'a [u8]),
+}
+
+macro_rules! paths {
+    ($($path:ty)*) => {
+        $(impl PlanSource for $path {
+            fn plan_source(&self) -> Given<'_> {
+                Given::Path(self.as_ref())
+            }
+        })*
+    };
+}
+paths!(str String Path PathBuf);
+
+impl PlanSource for [u8] {
+    fn plan_source(&self) -> Given<'_> {
+        Given::Bytes(self)
+    }
+}
+
+impl<const N: usize> PlanSource for [u8; N] {
+    fn plan_source(&self) -> Given<'_> {
+        Given::Bytes(self)
+    }
+}
+
+impl PlanSource for Vec<u8> {
+    fn plan_source(&self) -> Given<'_> {
+        Given::Bytes(self)
+    }
+}
+
+impl<T: PlanSource + ?Sized> PlanSource for &T {
+    fn plan_source(&self) -> Given<'_> {
+        (**self).plan_source()
+    }
+}
+
+/// What a rank has found at a source.
+pub(super) struct Found {
+    /// Its name, for messages.
+    pub(super) name: String,
+    /// The plans of all epochs; `None` if the folder has no file for this superstep and number of
+    /// ranks.
+    pub(super) plans: Option<Result<Vec<Plan>>>,
+}
+
+/// Reads the plans of a superstep in this world, one for each of its `epochs`.
+pub(super) fn find(superstep: &Superstep, world: &WorldCore, source: Given<'_>, epochs: usize) -> Found {
+    let of_epochs = |name: &str, plans: Result<Vec<Plan>>| {
+        let plans = plans?;
+        if plans.len() == epochs {
+            return Ok(plans);
+        }
+        let message = format!(
+            "{name} has the plans of {} epochs, and this superstep has {epochs}: compile it again",
+            plans.len()
+        );
+        Err(Error::new(ErrorClass::Plan, message))
+    };
+    let (name, plans) = match source {
+        Given::Bytes(bytes) => {
+            let name = format!("the plan of {} bytes", bytes.len());
+            let plans = plan::all_from_bytes(bytes, &name);
+            (name, plans)
+        }
+        Given::Path(path) if path.is_dir() => {
+            let file = path.join(format!("{}-{}.plan", superstep.name, world.size));
+            let name = file.display().to_string();
+            if !file.exists() {
+                return Found { name, plans: None };
+            }
+            (name, plan::load_all(file))
+        }
+        Given::Path(path) => (path.display().to_string(), plan::load_all(path)),
+    };
+    let plans = Some(of_epochs(&name, plans));
+    Found { name, plans }
+}
