@@ -369,6 +369,19 @@ pub mod grid {
     pub use fencepost_runtime::KeptRow;
 }
 
+/// How the operations of a superstep travel, and why: what [`Compiled::explain`] and `explain` of a
+/// prepared superstep return. It is printed as text, and programs that show it in another form read
+/// its values, epoch by epoch and rank by rank.
+pub mod explain {
+    #[doc(hidden)]
+    pub use fencepost_planner::explain::{
+        Cost, Costs, ExplainedPlan, Member, Route, Row, Sent, Staging, Terms,
+    };
+    pub use fencepost_runtime::explained::Explained;
+    #[doc(hidden)]
+    pub use fencepost_runtime::explained::{ExplainedEpoch, Of};
+}
+
 /// Calls that borrow their buffers: see [`Window::epoch`], [`Window::epoch_between`] and
 /// [`World::scope`].
 pub mod scoped {

@@ -231,7 +231,7 @@ fn compare(options: &Options, once: bool) -> Result<Option<(Grid, Grid, String)>
         Block::at(rank, job.ranks(), [before.rows, before.columns])?.halo(group.steps)
     })?;
     let compiled = job.compiled(&compiled, &here)?;
-    let explanation = compiled.explain();
+    let explanation = compiled.explain().to_string();
     if job.reports() {
         announce(options, &before, &steps, group, &explanation);
     }

@@ -70,8 +70,8 @@ use proc_macro2::TokenStream;
 ///   `explain` of what was loaded begins with what happened. `save` of what was prepared writes its
 ///   plan.
 ///
-/// A prepared superstep has three methods that run it. Each has one signature, which follows from that of the
-/// function:
+/// A prepared superstep has three methods that run it. Each has one signature, which follows from
+/// that of the function:
 /// - `run` takes what the function takes and returns what it returns. It runs the body and matches
 ///   the body's calls with those of the plan. A call that is not in the plan is an error of class
 ///   `PLAN`.

@@ -88,6 +88,7 @@ mod names {
     pub use crate::state::windows::{AnyWindow, Windows};
     pub use crate::state::world::World;
     pub use crate::supersteps::compiled::Compiled;
+    pub use crate::supersteps::explained;
     pub use crate::supersteps::running::{KeptRow, Lent, Returns, Running, Taken};
     pub use fencepost_planner::ir::calls::LockType;
     #[doc(hidden)]

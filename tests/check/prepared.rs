@@ -166,7 +166,12 @@ fn an_operation_that_overwrites_itself_is_named_with_element_window_and_target_b
     let found = conflicts.iter().map(|found| (found.rank, found.window, found.elements.clone()));
     assert_eq!(found.collect::<Vec<_>>(), [(0, 0, 4..5), (1, 0, 4..5)]);
     assert!(conflicts.iter().all(|found| found.between[0] == found.between[1]));
-    assert!(compiled.explain().contains("conflict: element 4 of w0 on rank 0: put twice by op0 of rank 1"));
+    assert!(
+        compiled
+            .explain()
+            .to_string()
+            .contains("conflict: element 4 of w0 on rank 0: put twice by op0 of rank 1")
+    );
     for transport in transports([1]) {
         ranks(2).transport(transport).check(Check::Conflicts).run(|world| {
             let (rank, next) = (world.rank(), 1 - world.rank());

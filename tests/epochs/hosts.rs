@@ -192,7 +192,7 @@ fn a_plan_for_other_hosts_is_compiled_again_and_has_the_same_result() -> Result<
         for (kind, fits) in kinds {
             ranks(4).transport(kind).run(|world| {
                 let mut loaded = around::load(world, &path)?;
-                let again = loaded.explain().contains("compiled again for this world");
+                let again = loaded.explain().to_string().contains("compiled again for this world");
                 assert_eq!(again, !fits, "{placement:?}");
                 let mut results = Vec::new();
                 for replays in [true, false] {

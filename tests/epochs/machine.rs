@@ -59,7 +59,11 @@ mod compiled {
         let slow = on(&slow(), &Options::default());
         for compiled in [&slow].into_iter().chain(&again(&slow)) {
             let predicted = format!("predicted {:.2} us", compiled.predicted().0 / 1e3);
-            assert!(compiled.explain().contains(&predicted), "{predicted} is not in\n{}", compiled.explain());
+            assert!(
+                compiled.explain().to_string().contains(&predicted),
+                "{predicted} is not in\n{}",
+                compiled.explain()
+            );
         }
     }
 
@@ -87,14 +91,14 @@ mod world {
                 let mut u = world.window::<f64>(2000)?;
                 let mut planned = shift::prepare(world, 1 - world.rank())?;
                 planned.replay(&mut u)?;
-                Ok([planned.explain(), world.explain_last()])
+                Ok([planned.explain().to_string(), world.explain_last()])
             })
         };
         let [fast, slow] = [told(apart(2))?, told(apart(2).machine(slow()))?];
         assert!(fast[0][0] != slow[0][0] && fast[0][1] != slow[0][1], "{fast:?}\n{slow:?}");
         let compiled = shift::compile(2, |rank| Ok(1 - rank))?;
         let compiled = compiled.with(Placement::Apart, &super::slow(), &Options::default())?;
-        assert_eq!(compiled.explain(), slow[0][0]);
+        assert_eq!(compiled.explain().to_string(), slow[0][0]);
         Ok(())
     }
 

@@ -564,7 +564,7 @@ fn a_mode_is_forced_by_the_attribute_for_its_superstep_only() -> Result<()> {
         patterns.flat_map(|pattern| pattern.operations.values().map(|operation| operation.mode)).collect()
     };
     assert_eq!(modes(&compiled)[..2], [Mode::Aggressive, Mode::Aggregated]);
-    assert!(compiled.explain().contains("aggressive"), "{}", compiled.explain());
+    assert!(compiled.explain().to_string().contains("aggressive"), "{}", compiled.explain());
     assert_eq!(modes(&late::compile(2, |_| Ok([0; 2]))?)[0], Mode::Auto);
     // While calls are compared with the pattern nothing leaves early: the first time on each rank.
     apart(2, Mode::Aggregated).check(Check::Off).explain(true).run(|world| {

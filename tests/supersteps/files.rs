@@ -1,6 +1,7 @@
 //! Plan files: opened without a world, loaded from what programs have, saved by the ranks of a
 //! world.
 
+use fencepost::explain::{Of, Route};
 use fencepost::prelude::*;
 use fencepost::{Compiled, Machine, Mode, Options, Placement, World, ranks};
 use fencepost_tests_worlds::transports::transports;
@@ -108,7 +109,7 @@ fn a_plan_is_loaded_from_a_file_its_bytes_or_its_folder() {
                 leaves_the_same(world, |block| exchange::load(world, &bytes, block))?;
                 leaves_the_same(world, |block| exchange::load(world, &folder, block))?;
                 let block = Block::new(world, [12, 9])?.halo(1)?;
-                let text = exchange::load(world, &folder, &block)?.explain();
+                let text = exchange::load(world, &folder, &block)?.explain().to_string();
                 assert!(text.starts_with(&format!("loaded from {}\n", path.display())), "{text}");
                 let cut = exchange::load(world, &bytes[..bytes.len() / 2], &block).unwrap_err();
                 assert_eq!(cut.class(), ErrorClass::File);
@@ -128,7 +129,7 @@ fn a_folder_without_the_plan_has_the_superstep_prepared_on_all_ranks() {
         .run(|world| {
             leaves_the_same(world, |block| exchange::load(world, &folder, block))?;
             let block = Block::new(world, [12, 9])?.halo(1)?;
-            let text = exchange::load(world, &folder, &block)?.explain();
+            let text = exchange::load(world, &folder, &block)?.explain().to_string();
             assert!(
                 text.starts_with("there is no ") && text.contains("exchange-4.plan on rank 0: prepared"),
                 "{text}"
@@ -141,7 +142,7 @@ fn a_folder_without_the_plan_has_the_superstep_prepared_on_all_ranks() {
             let own = if world.rank() == 2 { &other } else { &folder };
             leaves_the_same(world, |block| exchange::load(world, own, block))?;
             let block = Block::new(world, [12, 9])?.halo(1)?;
-            let text = exchange::load(world, own, &block)?.explain();
+            let text = exchange::load(world, own, &block)?.explain().to_string();
             assert!(text.contains(" on rank 2: prepared\n"), "{text}");
             Ok(())
         })
@@ -179,4 +180,38 @@ fn a_prepared_superstep_is_saved_by_its_world() {
             .unwrap();
     }
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// The values of an explanation are those of its text.
+#[test]
+fn an_explanation_has_values_and_prints_them() {
+    let compiled = compiled();
+    let explained = compiled.explain();
+    let [epoch] = &explained.epochs[..] else { panic!("one epoch: {explained}") };
+    let Of::All(plan) = &epoch.of else { panic!("of all ranks: {explained}") };
+    assert_eq!(
+        (&plan.name[..], plan.ranks, plan.members.iter().map(|member| member.ranks).sum()),
+        ("exchange", 6, 6)
+    );
+    assert_eq!(plan.cost.predicted.0, compiled.predicted().0);
+    assert_eq!(plan.at_fence.0, compiled.predicted_at_fence().0);
+    let text = explained.to_string();
+    for member in &plan.members {
+        assert_eq!(
+            member.rows.len() as u64,
+            Block::at(member.rank as usize, 6, [12, 9]).unwrap().halo(1).unwrap().neighbours().count() as u64
+        );
+        for row in &member.rows {
+            assert!(text.contains(&format!("  {row}\n")), "{row} is not in {text}");
+            assert!(
+                row.site.file.ends_with("files.rs") && row.target.is_some() && row.bytes.0 > 0,
+                "{row:?}"
+            );
+            let Route::Sent { mode, shared: true, costs, .. } = row.way else { panic!("{row:?}") };
+            let (packed, direct) =
+                (costs.pack.0 + costs.message.0 + costs.unpack.0, costs.copy.0 + costs.entry_and_done.0);
+            assert!(mode != Mode::Auto && packed > 0.0 && direct > 0.0, "{row:?}");
+        }
+    }
+    assert!(epoch.conflicts.is_empty() && explained.origin.is_empty());
 }

@@ -631,12 +631,12 @@ fn conflicts_that_compiling_sees_name_ranks_window_elements_and_both_lines() {
     assert_eq!(found.between.clone().map(|touch| touch.site.line), [line, line + 1]);
     let said = format!("conflict: {found}");
     assert!(said.contains("elements 12..14 of w0 on rank 1: put by op0 of rank 0 at "), "{said}");
-    assert!(compiled.explain().contains(&said), "{}", compiled.explain());
+    assert!(compiled.explain().to_string().contains(&said), "{}", compiled.explain());
     let prepared: Vec<_> = ranks(6)
         .collect(|world| {
             let (left, right) = sides(world.rank());
             let prepared = clashing::prepare(world, left, right)?;
-            assert!(prepared.explain().contains("conflict: elements 12..14"));
+            assert!(prepared.explain().to_string().contains("conflict: elements 12..14"));
             Ok(prepared.conflicts())
         })
         .unwrap();

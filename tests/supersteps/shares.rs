@@ -54,7 +54,7 @@ fn run(transport: TransportKind, census: Census, prepared: bool) -> Result<Vec<V
             let refused = running.kept(OWN - 1..OWN).expect_err("another rank puts to it");
             assert_eq!(refused.class(), ErrorClass::RmaConflict);
             u = running.finish()?;
-            let said = fetch.explain();
+            let said = fetch.explain().to_string();
             assert_eq!(said.contains(&format!("rank {rank} of {RANKS}")), !has_whole && rank > 0, "{said}");
         } else {
             fetch(&mut u, &lists, OWN - 1)?;

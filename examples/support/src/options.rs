@@ -53,8 +53,8 @@ impl Job {
         self.process().is_none()
     }
 
-    /// Returns which ranks of this job share memory, and the machine by which its world decides. All
-    /// ranks of a job of processes call it.
+    /// Returns which ranks of this job share memory, and the machine by which its world decides.
+    /// All ranks of a job of processes call it.
     pub fn here(&self) -> Result<(Placement, Machine), Error> {
         Ok(self.world().collect(|world| Ok((world.placement(), *world.machine())))?.swap_remove(0))
     }

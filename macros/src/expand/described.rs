@@ -125,8 +125,8 @@ pub(super) fn described(
 
             /// Prepares this superstep from the plan in a file, after comparing it with this rank's
             /// own pattern. The source is the path of the file, its bytes (of `include_bytes!`), or
-            /// the path of a folder: in a folder it is the file of this superstep and this number of
-            /// ranks, and if there is none, the superstep is prepared. A plan that was made for
+            /// the path of a folder: in a folder it is the file of this superstep and this number
+            /// of ranks, and if there is none, the superstep is prepared. A plan that was made for
             /// another placement of the ranks is compiled again from its own calls.
             ///
             /// # Errors

@@ -101,8 +101,8 @@ pub(super) fn prepared_type(
                 self.core.conflicts()
             }
 
-            /// Writes the plan to the file `path`, which `load` and `Compiled::open` read. All ranks
-            /// call this, and rank 0 writes.
+            /// Writes the plan to the file `path`, which `load` and `Compiled::open` read. All
+            /// ranks call this, and rank 0 writes.
             ///
             /// # Errors
             /// `IO` or `FILE` on rank 0 if the file cannot be written, and `RMA_SYNC` on the others
@@ -115,7 +115,7 @@ pub(super) fn prepared_type(
             /// Returns, for each operation of all ranks, where it goes and why, and which
             /// operations conflict. If one rank has planned for all processes, each other rank
             /// returns its own operations.
-            pub fn explain(&self) -> ::std::string::String {
+            pub fn explain(&self) -> #facade::explain::Explained {
                 self.core.explain()
             }
         }

@@ -6,8 +6,8 @@
 //! the sections, one after another, nothing between or behind
 //! ```
 //! All numbers are little-endian. A checksum is the first 8 bytes of a section's BLAKE3 hash. The
-//! digest is the BLAKE3 hash of the version of schedules, and of the names, lengths and bytes of all
-//! sections but the last two, `made for` and `made by`. So equal schedules have equal digests,
+//! digest is the BLAKE3 hash of the version of schedules, and of the names, lengths and bytes of
+//! all sections but the last two, `made for` and `made by`. So equal schedules have equal digests,
 //! whichever release of the tool wrote them and for whatever machine, and no byte of a file can
 //! change unnoticed.
 

@@ -7,8 +7,8 @@ use crate::machine::Machine;
 use crate::options::Options;
 use crate::units::Bytes;
 
-/// What a plan was made for, beside the placement of the ranks, which its schedule has. Two plans
-/// with one schedule have one digest, whatever they were made for.
+/// What a plan was made for, apart from the placement of the ranks, which its schedule has. Two
+/// plans with one schedule have one digest, whatever they were made for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MadeFor {
     /// The machine for which modes, routes and chunks were chosen.

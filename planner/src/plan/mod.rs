@@ -78,8 +78,8 @@ pub struct Plan {
     pub schedule: Schedule,
     /// The digest of the schedule.
     pub digest: Digest,
-    /// What the plan was made for, as far as the program that wrote it knew. This is not part of the
-    /// digest.
+    /// What the plan was made for, as far as the program that wrote it knew. This is not part of
+    /// the digest.
     pub made_for: Option<MadeFor>,
     /// The program that wrote the file: `fencepost` and a version. This is not part of the digest.
     pub made_by: String,

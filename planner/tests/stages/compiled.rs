@@ -452,7 +452,7 @@ ranks c0 c1
     let patterns: Patterns = text.parse().expect("patterns");
     let schedule = compile(&patterns, Placement::Together, &Machine::default(), &Options::default())
         .expect("good patterns");
-    let text = explain(&schedule, &Machine::default());
+    let text = explain(&schedule, &Machine::default()).to_string();
     let line = |what: &str| {
         text.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {text}"))
     };
@@ -477,7 +477,9 @@ ranks c0 c1
     (other.sync, other.classes[ClassId(1)].instructions) = (Sync::Pscw, Vec::new());
     assert!(!text.contains("posts and starts"), "{text}");
     assert!(
-        explain(&other, &Machine::default()).contains("posts and starts between partners; 1 ranks need not")
+        explain(&other, &Machine::default())
+            .to_string()
+            .contains("posts and starts between partners; 1 ranks need not")
     );
 }
 

@@ -1,6 +1,7 @@
 //! [`Compiled`]: supersteps compiled ahead of time, for any number of ranks, without a world.
 
 use crate::supersteps::claim::evaluate;
+use crate::supersteps::explained::{Explained, ExplainedEpoch, Of};
 use crate::supersteps::prepared::patterns_of;
 use crate::supersteps::recorder::Recording;
 use crate::supersteps::state::RecordedEpoch;
@@ -159,11 +160,16 @@ impl Compiled {
         self.schedules.iter().map(|schedule| cost(schedule, &self.machine).bound).sum()
     }
 
-    /// Describes where each operation goes and why: mode, message, round, cost terms and the line
-    /// of its call. Also lists the operations that [conflict](Self::conflicts).
-    pub fn explain(&self) -> String {
-        let epochs = self.schedules.iter().zip(&self.patterns);
-        epochs.map(|(schedule, patterns)| explained(schedule, patterns, &self.machine)).collect()
+    /// Explains where each operation goes and why: mode, message, round, cost terms and the line of
+    /// its call, as values. Also has the operations that [conflict](Self::conflicts). Printed, it
+    /// is a text.
+    pub fn explain(&self) -> Explained {
+        let epochs = self.schedules.iter().zip(&self.patterns).map(|(schedule, patterns)| ExplainedEpoch {
+            is_replanned: false,
+            of: Of::All(explain(schedule, &self.machine)),
+            conflicts: conflicts(patterns),
+        });
+        Explained { origin: String::new(), epochs: epochs.collect() }
     }
 
     /// Returns the operations that touch the same elements in ways whose order matters: the ranks,
@@ -293,15 +299,6 @@ impl Compiled {
             }
         }
     }
-}
-
-/// Describes a schedule, and the conflicts in its patterns.
-pub(crate) fn explained(schedule: &Schedule, patterns: &Patterns, machine: &Machine) -> String {
-    let mut text = explain(schedule, machine);
-    for conflict in conflicts(patterns) {
-        text.push_str(&format!("conflict: {conflict}\n"));
-    }
-    text
 }
 
 /// Compiles patterns to a schedule that was verified.

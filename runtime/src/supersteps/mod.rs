@@ -4,6 +4,7 @@ pub(crate) mod claim;
 pub(crate) mod compiled;
 pub(crate) mod enter;
 pub(crate) mod execute;
+pub mod explained;
 pub(crate) mod matched;
 mod planning;
 pub(crate) mod prepare;

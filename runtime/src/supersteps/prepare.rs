@@ -11,18 +11,18 @@ use crate::state::windows::Windows;
 use crate::state::world::{World, WorldCore};
 use crate::supersteps::claim::evaluate;
 use crate::supersteps::compiled::prefer;
+use crate::supersteps::explained::{Explained, ExplainedEpoch, known_conflicts};
 use crate::supersteps::matched::Matched;
 use crate::supersteps::planning::plan_all;
 use crate::supersteps::prepared::{self, Ready};
 use crate::supersteps::recorder::Recording;
 use crate::supersteps::running::{Begun, Running, Taken};
-use crate::supersteps::source::{self, Found, Given, PlanSource};
+use crate::supersteps::source::{self, Found, PlanSource, Source};
 use crate::supersteps::state::RecordedEpoch;
 use crate::supersteps::state::Superstep;
-use fencepost_planner::conflicts::{Conflict, conflicts};
+use fencepost_planner::conflicts::Conflict;
 use fencepost_planner::element::ElementType;
-use fencepost_planner::explain::{explain, explain_rank};
-use fencepost_planner::ids::{Id, WindowId};
+use fencepost_planner::ids::WindowId;
 use fencepost_planner::ir::pattern::{Local, Sync};
 use fencepost_planner::ir::schedule::Schedule;
 use fencepost_planner::plan::{self, MadeFor, Plan};
@@ -234,28 +234,18 @@ impl Prepared {
         self.shares(known_conflicts).concat()
     }
 
-    /// Describes the plan, as [`Compiled::explain`](crate::Compiled::explain) does. If this rank
-    /// has only its share of the schedules, the description is limited to this rank.
-    pub fn explain(&self) -> String {
+    /// Explains the plan, as [`Compiled::explain`](crate::Compiled::explain) does. If this rank has
+    /// only its share of the schedules, the explanation is limited to this rank.
+    pub fn explain(&self) -> Explained {
         let machine = &self.world.machine;
-        let explained = |share: &Share| {
-            let mut text = if share.is_whole() {
-                explain(share, machine)
-            } else {
-                let rank = explain_rank(share, share.rank(), machine);
-                format!("{}: rank {} of {}\n{rank}", share.name, share.rank().0, share.class_of.len())
-            };
-            known_conflicts(share)
-                .iter()
-                .for_each(|conflict| text.push_str(&format!("conflict: {conflict}\n")));
-            text
+        let explained = |ready: &Rc<Ready>| {
+            let is_replanned = ready.is_replanned.get();
+            ready.share(|share| ExplainedEpoch::of_share(share, machine, is_replanned))
         };
-        let told = |ready: &Rc<Ready>| {
-            let again = "the plan takes ranks to share memory that exchange messages here: compiled again for this world\n";
-            let again = if ready.is_replanned.get() { again } else { "" };
-            ready.share(explained).map(|text| format!("{again}{text}"))
-        };
-        self.origin.clone() + &self.epochs.epochs().filter_map(told).collect::<String>()
+        Explained {
+            origin: self.origin.clone(),
+            epochs: self.epochs.epochs().filter_map(explained).collect(),
+        }
     }
 
     /// Writes the plan, of all epochs, to the file `path`. All ranks call this, and rank 0 writes:
@@ -263,8 +253,8 @@ impl Prepared {
     ///
     /// # Errors
     /// On rank 0, `IO` if the file system reports an error, and `FILE` for a plan that is too long
-    /// to be read again; on the others `RMA_SYNC` then. As [`World::barrier`](crate::World::barrier)
-    /// otherwise.
+    /// to be read again; on the others `RMA_SYNC` then. As
+    /// [`World::barrier`](crate::World::barrier) otherwise.
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let world = &self.world;
@@ -286,14 +276,6 @@ impl Prepared {
     fn shares<R>(&self, mut f: impl FnMut(&Share) -> R) -> Vec<R> {
         self.epochs.epochs().filter_map(|ready| ready.share(&mut f)).collect()
     }
-}
-
-/// Returns the conflicts that a share contains completely: those on windows of its rank, or all if
-/// it is the whole schedule.
-fn known_conflicts(share: &Share) -> Vec<Conflict> {
-    let mut all = conflicts(&prepared::patterns_of(share));
-    all.retain(|conflict| share.is_whole() || conflict.rank == share.rank().index());
-    all
 }
 
 /// Replays epochs one after the other, and returns the first conflict of one with an earlier store
@@ -444,7 +426,7 @@ pub fn load(
 fn read(
     superstep: &'static Superstep,
     world: &Rc<WorldCore>,
-    source: Given<'_>,
+    source: Source<'_>,
     (windows, own): (&[ElementType], Result<Vec<RecordedEpoch>>),
     call: &Call,
 ) -> Result<Prepared> {

@@ -68,7 +68,8 @@ pub(crate) fn patterns_of(schedule: &Schedule) -> Patterns {
     }
 }
 
-/// Verifies a plan that was read from the file of this `name`, and compares it with this rank's own pattern.
+/// Verifies a plan that was read from the file of this `name`, and compares it with this rank's own
+/// pattern.
 ///
 /// Every rank calls this. If, by the plan, ranks share memory that exchange messages here, its
 /// patterns are compiled again for this world.

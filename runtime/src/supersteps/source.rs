@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 /// folder has none, the superstep is prepared.
 pub trait PlanSource {
     /// Returns the path or the bytes.
-    fn plan_source(&self) -> Given<'_>;
+    fn plan_source(&self) -> Source<'_>;
 }
 
 /// A path, or the bytes of a file.
 #[derive(Clone, Copy, Debug)]
-pub enum Given<'a> {
+pub enum Source<'a> {
     /// The path of a file or of a folder.
     Path(&'a Path),
     /// The bytes of a file.
@@ -27,8 +27,8 @@ pub enum Given<'a> {
 macro_rules! paths {
     ($($path:ty)*) => {
         $(impl PlanSource for $path {
-            fn plan_source(&self) -> Given<'_> {
-                Given::Path(self.as_ref())
+            fn plan_source(&self) -> Source<'_> {
+                Source::Path(self.as_ref())
             }
         })*
     };
@@ -36,25 +36,25 @@ macro_rules! paths {
 paths!(str String Path PathBuf);
 
 impl PlanSource for [u8] {
-    fn plan_source(&self) -> Given<'_> {
-        Given::Bytes(self)
+    fn plan_source(&self) -> Source<'_> {
+        Source::Bytes(self)
     }
 }
 
 impl<const N: usize> PlanSource for [u8; N] {
-    fn plan_source(&self) -> Given<'_> {
-        Given::Bytes(self)
+    fn plan_source(&self) -> Source<'_> {
+        Source::Bytes(self)
     }
 }
 
 impl PlanSource for Vec<u8> {
-    fn plan_source(&self) -> Given<'_> {
-        Given::Bytes(self)
+    fn plan_source(&self) -> Source<'_> {
+        Source::Bytes(self)
     }
 }
 
 impl<T: PlanSource + ?Sized> PlanSource for &T {
-    fn plan_source(&self) -> Given<'_> {
+    fn plan_source(&self) -> Source<'_> {
         (**self).plan_source()
     }
 }
@@ -69,7 +69,7 @@ pub(super) struct Found {
 }
 
 /// Reads the plans of a superstep in this world, one for each of its `epochs`.
-pub(super) fn find(superstep: &Superstep, world: &WorldCore, source: Given<'_>, epochs: usize) -> Found {
+pub(super) fn find(superstep: &Superstep, world: &WorldCore, source: Source<'_>, epochs: usize) -> Found {
     let of_epochs = |name: &str, plans: Result<Vec<Plan>>| {
         let plans = plans?;
         if plans.len() == epochs {
@@ -82,12 +82,12 @@ pub(super) fn find(superstep: &Superstep, world: &WorldCore, source: Given<'_>, 
         Err(Error::new(ErrorClass::Plan, message))
     };
     let (name, plans) = match source {
-        Given::Bytes(bytes) => {
+        Source::Bytes(bytes) => {
             let name = format!("the plan of {} bytes", bytes.len());
             let plans = plan::all_from_bytes(bytes, &name);
             (name, plans)
         }
-        Given::Path(path) if path.is_dir() => {
+        Source::Path(path) if path.is_dir() => {
             let file = path.join(format!("{}-{}.plan", superstep.name, world.size));
             let name = file.display().to_string();
             if !file.exists() {
@@ -95,7 +95,7 @@ pub(super) fn find(superstep: &Superstep, world: &WorldCore, source: Given<'_>, 
             }
             (name, plan::load_all(file))
         }
-        Given::Path(path) => (path.display().to_string(), plan::load_all(path)),
+        Source::Path(path) => (path.display().to_string(), plan::load_all(path)),
     };
     let plans = Some(of_epochs(&name, plans));
     Found { name, plans }

@@ -1,0 +1,92 @@
+//! [`Explained`]: how the operations of a superstep travel, as values.
+
+use crate::supersteps::prepared::patterns_of;
+use fencepost_planner::conflicts::{Conflict, conflicts};
+use fencepost_planner::explain::{ExplainedPlan, Member, explain, explain_rank};
+use fencepost_planner::machine::Machine;
+use fencepost_planner::share::Share;
+use std::fmt;
+
+/// How the operations of a compiled or prepared superstep travel, and why, epoch by epoch.
+/// `Display` writes it as text.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Explained {
+    /// What `name::load` did with what it was given, as a line of text; otherwise empty.
+    pub origin: String,
+    /// The epochs, in program order.
+    pub epochs: Vec<ExplainedEpoch>,
+}
+
+/// How the operations of one epoch travel.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ExplainedEpoch {
+    /// Whether the plan was for ranks that share memory, which exchange messages here, so that it
+    /// was compiled again.
+    pub is_replanned: bool,
+    /// The operations of all ranks, or of one.
+    pub of: Of,
+    /// The operations that conflict, as far as they are known here.
+    pub conflicts: Vec<Conflict>,
+}
+
+/// Whose operations are explained.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Of {
+    /// Those of all ranks.
+    All(ExplainedPlan),
+    /// Those of this rank alone, in a superstep of this name and number of ranks: another rank has
+    /// planned for all.
+    Rank {
+        /// The name of the superstep.
+        name: String,
+        /// The number of ranks.
+        ranks: usize,
+        /// The rank.
+        member: Member,
+    },
+}
+
+impl ExplainedEpoch {
+    /// Explains the part of a schedule that a rank has.
+    pub(crate) fn of_share(share: &Share, machine: &Machine, is_replanned: bool) -> Self {
+        let of = if share.is_whole() {
+            Of::All(explain(share, machine))
+        } else {
+            let member = explain_rank(share, share.rank(), machine);
+            Of::Rank { name: share.name.clone(), ranks: share.class_of.len(), member }
+        };
+        Self { is_replanned, of, conflicts: known_conflicts(share) }
+    }
+}
+
+/// Returns the conflicts that a share contains completely: those on windows of its rank, or all if
+/// it is the whole schedule.
+pub(crate) fn known_conflicts(share: &Share) -> Vec<Conflict> {
+    let mut all = conflicts(&patterns_of(share));
+    all.retain(|conflict| share.is_whole() || conflict.rank == share.rank().0 as usize);
+    all
+}
+
+impl fmt::Display for Explained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.origin)?;
+        self.epochs.iter().try_for_each(|epoch| write!(f, "{epoch}"))
+    }
+}
+
+impl fmt::Display for ExplainedEpoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_replanned {
+            f.write_str(
+                "the plan takes ranks to share memory that exchange messages here: compiled again for this world\n",
+            )?;
+        }
+        match &self.of {
+            Of::All(all) => write!(f, "{all}")?,
+            Of::Rank { name, ranks, member } => {
+                write!(f, "{name}: rank {} of {ranks}\n{member}", member.rank)?
+            }
+        }
+        self.conflicts.iter().try_for_each(|conflict| writeln!(f, "conflict: {conflict}"))
+    }
+}
