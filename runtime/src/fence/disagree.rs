@@ -36,6 +36,23 @@ pub(super) enum Disagreement {
     Calls,
 }
 
+/// What the other ranks have sent.
+#[derive(Default)]
+struct Found {
+    reasons: Vec<Reason>,
+    /// The first rank that has run other prepared supersteps.
+    strayed: Option<usize>,
+}
+
+/// What one rank is in, or why it has failed.
+#[derive(Default)]
+struct Reason {
+    rank: usize,
+    failed: bool,
+    machine: String,
+    text: String,
+}
+
 impl Fence<'_> {
     /// Exchanges the reasons after all ranks have seen that something is wrong, and returns the
     /// error.
@@ -44,93 +61,98 @@ impl Fence<'_> {
     /// notifications have only digests of these, which agreed. If the runs differ, frames that
     /// nobody awaits may be in the channels, before the reasons, so the world ends.
     pub(super) fn explain(&mut self, word: u64, failed: Option<Error>, all: &Notifications) -> Error {
-        let me = self.world.rank;
-        let words = matches!(all.disagreement, Disagreement::Words);
         let mut own = self.call.describe(self.windows);
         if self.world.choices.order.get() == Order::Relaxed && !self.windows.is_empty() {
             own.push_str(" in relaxed order");
         }
-        let mine = match &failed {
-            Some(error) => format!("{own} failed with: {error}"),
-            None => own.clone(),
-        };
-        let machine = self.world.machine.to_string();
-        let ran = self.world.fence.ran.get().to_le_bytes();
-        let mut said = ran.to_vec();
-        said.put_counted(machine.as_bytes());
-        said.extend_from_slice(mine.as_bytes());
-        let said = self.world.checks.say(&said);
-        let (mut others, mut other_machine, mut strayed) = (Vec::new(), None, None);
-        let speaks = |flags: u32| words || flags & FAILED != 0;
-        let exchange = (|| {
-            if words || failed.is_some() {
-                for to in (0..self.world.size).filter(|&to| to != me) {
-                    self.world.post_kept(
-                        self.endpoint,
-                        to,
-                        self.world.stamped(kind::EXPLAIN),
-                        said.clone(),
-                    )?;
-                }
+        let reason = failed.as_ref().map(|error| format!("{own} failed with: {error}"));
+        let words = matches!(all.disagreement, Disagreement::Words);
+        let sends = words || failed.is_some();
+        let mut found = Found::default();
+        let exchanged = self.send_reason(sends, reason.as_ref().unwrap_or(&own)).and_then(|reason| {
+            (0..self.world.size)
+                .filter(|&from| from != self.world.rank)
+                .try_for_each(|from| self.take_reason(from, (word, words), &reason, &mut found))
+        });
+        match (exchanged, found.strayed) {
+            (_, Some(rank)) => self.strayed(rank),
+            (Err(lost), None) => {
+                let lost = self.world.lost(&lost, self.call);
+                // This rank's own error is more precise; but the world has ended nevertheless.
+                failed.map_or(lost, Error::ending_world)
             }
-            for from in (0..self.world.size).filter(|&from| from != me) {
-                let flags = self.endpoint.read(from)?.map_or(0, |notification| notification.flags);
-                if !words {
-                    self.drop_frames(from)?;
-                }
-                if speaks(flags) {
-                    let (said, stray) = match words {
-                        true => self.reason(from)?,
-                        false => {
-                            (take_bytes(self.world, self.endpoint, from, kind::EXPLAIN, self.call)?, false)
-                        }
-                    };
-                    let heard = self.world.checks.hear(from, &said).split_at_checked(ran.len());
-                    let Some((runs, said)) = heard else {
-                        return Err(self.world.refuse(self.endpoint, from, SHORT));
-                    };
-                    if words && runs != ran {
-                        strayed.get_or_insert(from);
-                    } else if stray {
-                        return Err(self.world.refuse(self.endpoint, from, STRAY));
-                    }
-                    let mut said = Reader(said);
-                    let theirs = String::from_utf8_lossy(said.counted().unwrap_or_default()).into_owned();
-                    let text = String::from_utf8_lossy(said.0).into_owned();
-                    others.push((from, flags & FAILED != 0, text));
-                    if theirs != machine {
-                        other_machine.get_or_insert((from, theirs));
-                    }
-                }
-                if !words && !self.endpoint.reaches(from) {
-                    // Frames that were sent early for these windows have come before the
-                    // notification: poll for them and drop them. A rank that has left by now sent
-                    // all of them.
-                    let _ = self.world.poll(self.endpoint, from);
-                    self.windows.iter().for_each(|window| self.world.drop_early(from, window, word));
-                }
+            (Ok(()), None) => failed.unwrap_or_else(|| self.disagreement(&own, found.reasons)),
+        }
+    }
+
+    /// Sends the reason of this rank to all others, if it `sends` one. Returns its bytes: which
+    /// prepared supersteps it has run, its machine, and the text.
+    fn send_reason(&mut self, sends: bool, text: &str) -> Result<Vec<u8>, Lost> {
+        let world = self.world;
+        let mut reason = world.fence.ran.get().to_le_bytes().to_vec();
+        reason.put_counted(world.machine.to_string().as_bytes());
+        reason.extend_from_slice(text.as_bytes());
+        let sent = world.checks.say(&reason);
+        for to in (0..world.size).filter(|&to| sends && to != world.rank) {
+            world.post_kept(self.endpoint, to, world.stamped(kind::EXPLAIN), sent.clone())?;
+        }
+        Ok(reason)
+    }
+
+    /// Drops what `from` has sent for this epoch, and takes its reason, if it sends one: all ranks
+    /// do if their `words` differ, otherwise those that failed. `own` is that of this rank.
+    fn take_reason(
+        &mut self,
+        from: usize,
+        (word, words): (u64, bool),
+        own: &[u8],
+        found: &mut Found,
+    ) -> Result<(), Lost> {
+        let world = self.world;
+        let flags = self.endpoint.read(from)?.map_or(0, |notification| notification.flags);
+        let failed = flags & FAILED != 0;
+        if !words {
+            self.drop_frames(from)?;
+        }
+        if words || failed {
+            let (bytes, stray) = match words {
+                true => self.reason(from)?,
+                false => (take_bytes(world, self.endpoint, from, kind::EXPLAIN, self.call)?, false),
+            };
+            let bytes = world.checks.hear(from, &bytes);
+            let mut reason = Reader(bytes);
+            let Some(runs) = reason.take::<[u8; 8]>() else {
+                return Err(world.refuse(self.endpoint, from, SHORT));
+            };
+            if words && !own.starts_with(&runs) {
+                found.strayed.get_or_insert(from);
+            } else if stray {
+                return Err(world.refuse(self.endpoint, from, STRAY));
             }
-            Ok(())
-        })();
-        if let (Err(_), Some(rank)) = (&exchange, strayed) {
-            return self.strayed(rank);
+            let machine = String::from_utf8_lossy(reason.counted().unwrap_or_default()).into_owned();
+            let text = String::from_utf8_lossy(reason.0).into_owned();
+            found.reasons.push(Reason { rank: from, failed, machine, text });
         }
-        if let Err(lost) = exchange {
-            let lost = self.world.lost(&lost, self.call);
-            // This rank's own error is more precise; but the world has ended nevertheless.
-            return failed.map_or(lost, Error::ending_world);
+        if !words && !self.endpoint.reaches(from) {
+            // Frames that were sent early for these windows have come before the notification: poll
+            // for them and drop them. A rank that has left by now sent all of them.
+            let _ = world.poll(self.endpoint, from);
+            self.windows.iter().for_each(|window| world.drop_early(from, window, word));
         }
-        if let Some(rank) = strayed {
-            return self.strayed(rank);
-        }
-        if let Some(error) = failed {
-            return error;
-        }
-        if let Some((rank, _, text)) = others.iter().find(|(_, failed, _)| *failed) {
+        Ok(())
+    }
+
+    /// Returns the error of this rank, which is in the call that `own` describes and has not
+    /// failed, given the reasons of the others.
+    fn disagreement(&self, own: &str, reasons: Vec<Reason>) -> Error {
+        if let Some(Reason { rank, text, .. }) = reasons.iter().find(|reason| reason.failed) {
             let what = format!("rank {rank} did not complete this epoch: {text}; nothing was applied");
             return self.call.error(self.world, ErrorClass::RmaSync, what).secondary();
         }
-        if let Some((rank, theirs)) = other_machine {
+        let machine = self.world.machine.to_string();
+        if let Some(Reason { rank, machine: theirs, .. }) =
+            reasons.iter().find(|reason| reason.machine != machine)
+        {
             let differs = theirs.lines().zip(machine.lines()).find(|(theirs, mine)| theirs != mine);
             let (theirs, mine) = differs.unwrap_or_default();
             let message = format!(
@@ -138,8 +160,8 @@ impl Fence<'_> {
             );
             return self.call.error(self.world, ErrorClass::RmaSync, message);
         }
-        let (rank, _, mut text) =
-            others.iter().find(|(_, _, text)| *text != own).or(others.first()).cloned().unwrap_or_default();
+        let other = reasons.iter().position(|reason| reason.text != own).unwrap_or(0);
+        let Reason { rank, mut text, .. } = reasons.into_iter().nth(other).unwrap_or_default();
         if text == own {
             text.push_str(" after another number of calls in its superstep");
         }
