@@ -18,6 +18,6 @@ pub enum SendMode {
     Synchronous,
     /// At its call, which fails if the buffer has no room.
     Buffered,
-    /// As a standard send. It promises that a receive is waiting for it.
+    /// Like a standard send. The caller promises that a receive is already waiting for the message.
     Ready,
 }

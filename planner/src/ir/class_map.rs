@@ -19,8 +19,8 @@ pub struct Run {
 pub type Line = Vec<Run>;
 
 /// The map from ranks to classes, with a level for each dimension of the grid, fastest first. A
-/// level has the distinct lines of that dimension in order of appearance. The runs of the first
-/// level consist of classes, those of the others of lines of the level before. The last level has
+/// level has the distinct lines of that dimension in order of appearance. A run of the first level
+/// repeats a class. A run of any other level repeats a line of the level before. The last level has
 /// one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NestedRuns {
@@ -47,8 +47,8 @@ impl NestedRuns {
         Self { levels }
     }
 
-    /// Returns the class of each rank of a grid of `shape`, where there are `classes`. If this is
-    /// not a map of such a grid, returns a description of what is wrong.
+    /// Returns the class of each rank of a grid of `shape` with `classes` classes. If the map does
+    /// not fit such a grid, returns a description of what is wrong.
     ///
     /// # Cost
     /// Grows with the number of places of `shape`, which the caller bounds.

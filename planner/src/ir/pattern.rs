@@ -1,5 +1,5 @@
-//! [`Pattern`]: the operations that the calls of one epoch on one rank request. [`Patterns`]: those
-//! of all ranks, by class.
+//! [`Pattern`]: the operations that the calls of one epoch on one rank request. [`Patterns`]: the
+//! patterns of all ranks, by class.
 
 use crate::datatype::Datatype;
 use crate::element::{ElementType, Op};
@@ -41,7 +41,7 @@ pub enum Mode {
     /// the same line transferred.
     #[default]
     Auto,
-    /// A message of its own, as early as it can leave.
+    /// A message of its own, sent as early as possible.
     Aggressive,
     /// One message to each target at the fence.
     Aggregated,
@@ -108,7 +108,7 @@ pub enum Order {
     /// By origin rank, then program order, then typemap order.
     #[default]
     Canonical,
-    /// Each element takes each of its operations exactly once, in some order.
+    /// Each operation on an element is applied exactly once, in some order.
     Relaxed,
 }
 
@@ -123,7 +123,7 @@ pub enum Sync {
     Pscw,
 }
 
-/// The patterns of all ranks. Those of ranks that differ only by their position are kept once.
+/// The patterns of all ranks. Ranks whose patterns differ only by position share one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Patterns {
     /// The superstep's name, for messages.

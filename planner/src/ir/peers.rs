@@ -1,8 +1,8 @@
-//! [`Peers`]: ranks grouped by what they do and by what is done to them. Every stage up to `lower`
-//! is kept over one.
+//! [`Peers`]: ranks grouped by what they do and by what is done to them. Every stage before `lower`
+//! refers to one.
 //!
-//! Everything that goes from one rank to another is a *link*. It is interned by content, and its id
-//! is stored at both of its ends. A pass decides something about a link only once, in the link, so
+//! Everything that goes from one rank to another is a *link*. A link is interned by content, and
+//! both of its ends store its id. A pass decides something about a link only once, in the link, so
 //! its two ends cannot disagree.
 
 use crate::ids::{ClassId, Delta, LinkId};

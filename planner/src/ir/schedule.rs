@@ -39,7 +39,7 @@ pub struct Schedule {
     pub order: Order,
     /// How the ranks are synchronised.
     pub sync: Sync,
-    /// Which ranks share memory, which determines how each pair reaches each other.
+    /// Which ranks share memory. This determines how the ranks of each pair reach each other.
     pub placement: Placement,
 }
 
@@ -99,7 +99,7 @@ impl Placement {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Program {
     /// The pattern of the rank's calls. Calls are matched against it by ordinal, and loading
-    /// compares it with the rank's own.
+    /// compares it with the rank's own pattern.
     pub pattern: Pattern,
     /// For each operation that moves something, how it travels and in which round; for `explain`.
     /// `None` where it has no target or no elements, or where later puts, of this rank or another,
@@ -119,7 +119,7 @@ pub struct Program {
 pub struct Routing {
     /// The mode that is used; never `Auto`.
     pub mode: Mode,
-    /// Whether another mode was requested, which is not safe or not possible.
+    /// Whether another mode was requested, but is not safe or not possible.
     pub instead: bool,
     /// The round in which its message is issued.
     pub round: RoundId,
@@ -193,13 +193,13 @@ pub enum Frame {
 /// One step of a program.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Instruction {
-    /// Sends an entry frame to `peer`: from here on it may touch this rank's windows.
+    /// Sends an entry frame to `peer`: from here on, that rank may touch this rank's windows.
     Expose {
         /// The rank that receives the frame.
         peer: Delta,
     },
     /// Waits until `peer` has released every frame that was sent from `buffer`'s copy of this run
-    /// in an earlier run (W4). It is left out where the pair synchronises both ways in every run.
+    /// in an earlier run (W4). Omitted if the two ranks synchronise both ways in every run.
     Reclaim {
         /// The buffer.
         buffer: BufferId,
@@ -215,11 +215,12 @@ pub enum Instruction {
         /// The first byte.
         at: u64,
     },
-    /// Combines elements into packed elements of a buffer that were not sent in this run.
+    /// Combines elements into packed elements of a buffer that have not been sent in this run.
     Combine {
         /// The source: this rank's own window or operation.
         from: Part,
-        /// The target elements, of the same number, counted from byte `at` on; a run is contiguous.
+        /// The target elements, as many as in `from`, numbered from byte `at` on. A run is
+        /// contiguous.
         into: Datatype,
         /// The operator. The order in which it is applied cannot be observed.
         op: Op,

@@ -8,8 +8,8 @@ use crate::ir::pattern::{Kind, Mode};
 use crate::ir::schedule::Part;
 use crate::ir::stage::Stage;
 
-/// All transfers between ranks. A link has answers to gets first, in the order of the rank that
-/// called them, then puts and accumulates, in the order of their origin.
+/// All transfers between ranks. A link begins with the answers to gets, in the order in which their
+/// rank called them. Puts and accumulates follow, in the order of their origin.
 pub type Transfers<'p> = Stage<'p, Vec<Transfer>>;
 
 /// A movement of elements from a source to a target, in the same order on both sides.
@@ -28,18 +28,18 @@ pub struct Transfer {
     pub operations: Vec<OperationId>,
     /// The mode that was requested.
     pub asked: Mode,
-    /// Further elements, which are combined into its own by the operator of its kind before they
-    /// travel.
+    /// Further elements. The operator of the transfer's kind combines them into the elements of
+    /// `source` before these travel.
     pub folds: Vec<Fold>,
 }
 
-/// Further elements on the rank that sends, which are combined into those of a [`Transfer`].
+/// Further elements on the rank that sends. They are combined into the elements of a [`Transfer`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Fold {
     /// The elements.
     pub source: Side,
-    /// The element of the transfer into which each is combined, numbered from 0 in the order of the
-    /// transfer. It has as many elements as the source.
+    /// For each element of `source`, the element of the transfer into which it is combined. The
+    /// elements of the transfer are numbered from 0, in its order.
     pub into: Datatype,
 }
 
@@ -96,8 +96,8 @@ impl Side {
         }
     }
 
-    /// Returns this side as a part of an instruction, for the rank to which its owner is at
-    /// `owner`.
+    /// Returns this side as a part of an instruction. `owner` is the position of the side's owner
+    /// relative to the rank that executes the instruction.
     pub fn part(&self, owner: Delta) -> Part {
         match self {
             Side::Window { window, datatype } => {
@@ -111,8 +111,8 @@ impl Side {
 }
 
 impl Fold {
-    /// Returns the parts of it that go to elements `first..first + count`, relative to a transfer
-    /// that begins there.
+    /// Returns the parts of this fold that go to elements `first..first + count`, relative to a
+    /// transfer that begins at `first`.
     fn slice(&self, first: usize, count: usize) -> Result<Vec<Fold>> {
         let (low, high) = (first as i64, (first + count) as i64);
         if low <= self.into.low() && self.into.high() <= high {

@@ -6,19 +6,18 @@
 //! l0: put w0 1..2 -> w0 12..13
 //! ```
 //!
-//! Both stages are lists of transfers; those after the pass are fewer and longer. Of all writes to
-//! one element, from whichever ranks, those before the last put are left out, so one writer
-//! remains. Puts that follow each other between the same two windows become one put, whose typemap
-//! is theirs in sequence. Accumulates with one operator are joined in the same way, since typemap
-//! order is then program order.
+//! Both stages are lists of transfers; the pass makes them fewer and longer. It leaves out every
+//! write that comes before the last put to the same element, whichever ranks write, so one writer
+//! remains. Puts that follow each other between the same two windows become one put, which has
+//! their typemaps in sequence. Accumulates with one operator are joined in the same way, since
+//! typemap order is then program order.
 //!
-//! **Requires** nothing.
-//! **Ensures** that the order of writes to one element is kept (by the program, and by the window
-//! that holds it). With [`Options::coalesce`] off nothing changes. A transfer for which aggressive
-//! mode was requested stays separate. If leaving out hidden elements would break a buffer into
-//! small pieces, more of it is sent than can be seen.
-//! **Cost** proportional to the size of the datatypes of each distinct link, and of everything that
-//! reaches each class of ranks; ranks x peers small steps if something is hidden.
+//! **Requires** nothing. **Ensures** that the order of writes to one element is kept (by the
+//! program, and by the window that holds it). With [`Options::coalesce`] off nothing changes. A
+//! transfer for which aggressive mode was requested stays separate. If leaving out hidden elements
+//! would break a buffer into small pieces, some of them are sent all the same. **Cost**
+//! proportional to the size of the datatypes of each distinct link, and of everything that reaches
+//! each class of ranks; ranks x peers small steps if something is hidden.
 
 use super::normalise::ascending;
 use super::writers::one_writer;
@@ -75,8 +74,7 @@ fn joins(a: &Transfer, b: &Transfer, options: &Options) -> bool {
 /// Returns whether `transfer` moves in long runs.
 ///
 /// The choice between direct and packed depends on the length of blocks, so transfers with long and
-/// with short blocks are not joined. If both end up packed, they are packed in one step all the
-/// same.
+/// with short blocks are not joined. If both end up packed, one step still packs them together.
 fn in_blocks(transfer: &Transfer) -> bool {
     let runs = |side: &Side| side.window().map_or(1, |(_, datatype)| datatype.run_count()) as u64;
     transfer.bytes() >= 256 * runs(&transfer.source).max(runs(&transfer.target))

@@ -112,8 +112,8 @@ pub(crate) fn arriving_fits(transfers: &Transfers<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the first window in which overlapping writes have more than [`MOST_RUNS`] runs, and
-/// their number. The runs of both sides count.
+/// Returns the first window in which overlapping writes have more than [`MOST_RUNS`] runs, and the
+/// number of these runs. The runs of both sides count.
 fn unwieldy<'d>(
     written: impl Iterator<Item = (WindowId, &'d Datatype, &'d Datatype)>,
 ) -> Option<(WindowId, usize)> {
@@ -134,8 +134,8 @@ fn too_many(what: &str, window: WindowId, runs: usize, rank: Rank, patterns: &Pa
     Error::new(ErrorClass::NoMem, message).on_rank(rank.index()).in_superstep(&patterns.name)
 }
 
-/// Returns what remains of transfers that store into one window one after another, in order: the
-/// elements that no later transfer replaces.
+/// Returns the parts of `transfers` that no later transfer replaces, in the same order. All of them
+/// store into one window, one after another.
 ///
 /// # Cost
 /// Proportional to the runs; next to nothing if no two of them overlap.
@@ -159,7 +159,7 @@ pub(crate) fn latest(transfers: Vec<Transfer>) -> Vec<Transfer> {
 }
 
 /// The number of bytes that each additional transfer must save. A buffer is named by ranges only,
-/// so what remains of one may need many transfers.
+/// so the rest of a buffer may need many transfers.
 const SAVED: usize = 64;
 
 /// Returns the part of `transfer` whose target is not in `cover`. Then adds the target to `cover`

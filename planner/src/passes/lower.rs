@@ -14,8 +14,8 @@
 //!    ranks, then loads into this rank's windows. A done is sent to each peer after the last copy
 //!    that touches the peer.
 //! 4. Answers to this rank's gets, from any rank, including its own copies.
-//! 5. Puts and accumulates. Where order shows they are applied by origin, this rank's own in their
-//!    place; otherwise in the order in which they are expected.
+//! 5. Puts and accumulates. If their order shows, they are applied by origin, and this rank is one
+//!    of the origins. Otherwise they are applied in the order in which they are expected.
 //! 6. The dones of the ranks that touched this rank's windows (W3).
 //!
 //! The frames of each channel are an entry, data, and a done; both ends have them in that order.
@@ -260,7 +260,8 @@ impl<'a> Lowering<'a> {
             .filter(|&place| self.receives(&self.class.peers[place]).is_some())
             .map(|place| (self.assignments[place].receives.first().copied().unwrap_or_default(), place))
             .collect();
-        // Copies of this rank to itself wait for no other rank, so they come first where they may.
+        // Copies of this rank to itself wait for no other rank, so they come first if order permits
+        // it.
         let own = |place: usize| self.class.peers[place].delta != Delta::SELF;
         peers.sort_by_key(|&(round, place)| (own(place), round, place));
         let mut landing: Vec<Landing> =
@@ -418,9 +419,8 @@ struct Joined<'a> {
     at: u64,
 }
 
-/// Returns one side of each transfer, where neighbours in the frame that are in one window are
-/// joined. A frame is a row of elements, so the sender may divide it at other places than the
-/// receiver.
+/// Returns one side of each transfer. Neighbours in the frame that are in one window are joined. A
+/// frame is a row of elements, so the sender may divide it at other places than the receiver.
 fn joined<'a>(
     transfers: impl Iterator<Item = (&'a Transfer, u64)>,
     side: impl Fn(&'a Transfer) -> &'a Side,

@@ -6,15 +6,14 @@
 //! c0: get +1 w0 0+[4 by -1]x1 to buffer    l1: get w0 0+[4 by -1]x1 -> op1 0..4
 //! ```
 //!
-//! **Requires** patterns that [`check`](crate::check::check) finds nothing wrong with.
-//! **Ensures** that operations without a target or without elements are gone. The target of a
-//! transfer ascends where the other side is also in a window; a buffer is only ever named by
-//! ranges, so with a buffer the order stays as written. No element is the destination of two gets
-//! of one rank: only the get that lands last is kept. The transfers of a link begin with the
-//! answers, in the program order of the rank that issued the gets. Puts and accumulates follow, in
-//! the program order of the rank that sends.
-//! **Cost** ranks x peers small integer steps, and for each distinct pair of patterns the size of
-//! their datatypes.
+//! **Requires** patterns in which [`check`](crate::check::check) finds no error. **Ensures** that
+//! operations without a target or without elements are gone. If both sides of a transfer are in
+//! windows, its target ascends. A buffer is named by ranges only, so a transfer from or to a buffer
+//! keeps the order as written. No element is the destination of two gets of one rank: only the get
+//! that lands last is kept. The transfers of a link begin with the answers, in the program order of
+//! the rank that issued the gets. Puts and accumulates follow, in the program order of the rank
+//! that sends. **Cost** ranks x peers small integer steps, and for each distinct pair of patterns
+//! the size of their datatypes.
 
 use super::classes::Classes;
 use super::cover::latest;

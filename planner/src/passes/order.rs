@@ -15,8 +15,8 @@
 //!
 //! Where order shows, a *skewed* order (target `t` receives origin `o` in round `o + t`) would let
 //! a target apply each message when it arrives. It was rejected because it needs `2p - 1` rounds
-//! instead of `p`. It would save memory of the target for messages that must wait, but none is
-//! spent here, since a frame waits in its sender's buffer until its turn.
+//! instead of `p`. It would save the target the memory for messages that must wait. Without it the
+//! target needs no such memory either, since a frame waits in its sender's buffer until its turn.
 //!
 //! **Requires** the demand of these routes.
 //! **Ensures** at most [`Demand::h`] rounds. Messages of one link have ascending rounds.
@@ -220,10 +220,10 @@ fn by_colour(routed: &Routed<'_>) -> Assignments {
 ///
 /// Edges are added one by one. If the sender and the receiver have no free round in common, two
 /// rounds are exchanged along the path from the receiver on which they alternate; this path cannot
-/// return to the sender. Senders with few edges are first merged into groups, as long as a group
-/// has no more edges than the largest degree, and so are receivers. This asks for more than is
-/// needed, but never for more rounds. So the tables hold about two entries per edge, however uneven
-/// the degrees are.
+/// return to the sender. Senders with few edges are first merged into groups, and so are receivers.
+/// No group has more edges than the largest degree. The merging forbids more than is necessary, but
+/// never costs a round. So the tables hold about two entries per edge, however uneven the degrees
+/// are.
 ///
 /// # Cost
 /// Memory is proportional to the edges. Time is edges x vertices at worst; in measured cases it was

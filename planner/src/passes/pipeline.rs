@@ -5,13 +5,13 @@
 //!                                              frame: put w0 2048..4096 -> w0 2048..4096
 //! ```
 //!
-//! **Requires** nothing.
-//! **Ensures** that frames are cut between elements. A frame holds at least one element. A frame of
-//! a pipelined message is no longer than the chunk, unless it holds a single element, or a single
-//! transfer that would have no short form in parts. The chunk is longer than requested if the
-//! message would otherwise have more than `MOST_FRAMES` frames. In a frame, each transfer begins at
-//! a multiple of the largest power of two, up to 16, that divides the size of its elements.
-//! **Cost** proportional to the frames and, for each, to the pieces of the datatypes that are cut.
+//! **Requires** nothing. **Ensures** that frames are cut between elements. A frame holds at least
+//! one element. A frame of a pipelined message is no longer than the chunk, unless it holds a
+//! single element, or a single transfer whose parts would have no short form. The chunk is longer
+//! than requested if the message would otherwise have more than `MOST_FRAMES` frames. In a frame,
+//! each transfer begins at a multiple of the largest power of two, up to 16, that divides the size
+//! of its elements. **Cost** proportional to the frames and, for each, to the pieces of the
+//! datatypes that are cut.
 
 use crate::error::Result;
 use crate::ids::LinkId;

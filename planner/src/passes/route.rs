@@ -9,10 +9,10 @@
 //! Direct copies require ranks that share memory, and are used only if no order could show. Each
 //! rank's program consists of *packs* < *own direct copies* (puts before gets) < *landing*
 //! (unpacking, copies to itself). Other ranks copy into and out of its windows at any time after
-//! its packs. So a transfer is copied directly only if neither of its ranks has a conflicting
-//! access in a part that this leaves unordered: an access to an element of the transfer where one
-//! of the two is a write. This is judged as if every transfer that might be direct were direct,
-//! which errs on the side of packing. A preference that cannot be met is replaced by aggregation.
+//! its packs. Two accesses to one element *conflict* if one of them is a write. A transfer is
+//! copied directly only if no conflicting access of either rank is in a part that these rules leave
+//! unordered. The pass judges this as if every transfer that might be direct were direct, which
+//! errs on the side of packing. A preference that cannot be met is replaced by aggregation.
 //!
 //! **Requires** nothing.
 //! **Ensures** that the messages of a link carry answers before everything else. Writes of one rank
@@ -226,8 +226,8 @@ struct Router<'a> {
 }
 
 impl Router<'_> {
-    /// Returns the class when its peers have the classes `others`, which is empty if these make no
-    /// difference.
+    /// Returns the class for peers of the classes `others`. `others` is empty if the peers' classes
+    /// make no difference.
     fn class(&mut self, class: ClassId, others: &[u32]) -> RankClass {
         let mut routed = self.peers.classes[class].clone();
         for (place, peer) in routed.peers.iter_mut().enumerate() {

@@ -1,9 +1,9 @@
-//! Shows that no instruction of any rank touches the elements that a rank keeps of its windows
+//! Shows that no instruction of any rank touches those elements of its windows that a rank keeps
 //! while an epoch runs.
 //!
-//! Those elements follow from the calls. This module compares them with the programs, without
-//! looking at the calls. All instructions of all ranks count, whenever they run: packs of what is
-//! sent, copies of this rank and of others, and whatever lands.
+//! The calls determine which elements are kept. This module compares these elements with the
+//! programs, without looking at the calls. All instructions of all ranks count, whenever they run:
+//! packs of what is sent, copies of this rank and of others, and whatever lands.
 
 use super::Verified;
 use super::error::{Finding, VerifyError};
@@ -16,7 +16,7 @@ use crate::ir::schedule::{Instruction, Part, Schedule};
 use crate::kept::Kept;
 
 /// Certifies that no instruction touches the elements of the rank's windows that `kept` leaves to
-/// it.
+/// the rank.
 ///
 /// The schedule may also be the share of that rank. No instruction writes an element that the rank
 /// keeps for reading, and none reads or writes an element that it keeps for writing.

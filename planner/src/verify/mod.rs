@@ -1,11 +1,11 @@
 //! Translation validation: checks that a schedule does what the patterns ask for and nothing else,
 //! and that it keeps the six waits.
 //!
-//! For every run of the schedule after any others, the verifier shows the following (the numbers
-//! are those of `planner/README.md`). Every requested element moves exactly once, from the right
-//! place to the right place, combined by the right operator, in an order that leaves the same bits
-//! (4 to 9). Nothing else moves. W1 to W6 hold. There is no cycle of waits. An element that a later
-//! put of any rank replaces need not move, since no rank can see it.
+//! For every run of the schedule, whatever runs came before it, the verifier shows the following
+//! (the numbers refer to `planner/README.md`). Every requested element moves exactly once, from the
+//! right place to the right place, combined by the right operator, in an order that leaves the same
+//! bits (4 to 9). Nothing else moves. W1 to W6 hold. There is no cycle of waits. An element that a
+//! later put of any rank replaces need not move, since no rank can see it.
 //!
 //! The passes are not trusted. The verifier uses nothing of theirs except the types of a
 //! [`Schedule`].
@@ -14,11 +14,11 @@
 //!
 //! A schedule that cannot be shown to be right is refused, so it must also be plain in these ways:
 //! - A rank exposes itself to each peer, and is done with each peer, at most once per run.
-//! - Each byte of a buffer is packed at most once and sent at most once per run. What is combined
-//!   into packed bytes is combined before they are sent, by an operator whose order does not show,
-//!   and is unpacked in one piece by the same operator.
+//! - Each byte of a buffer is packed at most once and sent at most once per run. Values are
+//!   combined into packed bytes before these are sent, by an operator whose order does not show.
+//!   The result is unpacked in one piece by the same operator.
 //! - If two ranks access one element of a third, the third rank's own instructions order the
-//!   accesses: it awaits the done of the one before it exposes itself to the other.
+//!   accesses: it awaits the done of one of the two before it exposes itself to the other.
 //! - A buffer is released by a `Reclaim`, or by a frame of the very peer that reads it.
 //! - Accesses to one rank's memory are processed run by run unless they are plain, with at most
 //!   [`MOST_RUNS`](crate::datatype::MOST_RUNS) runs and at most 2^24 visits. So a file of a few
@@ -33,7 +33,7 @@
 //! - `waits` looks for cycles.
 //!
 //! A rank's verdict depends only on its own program and on those of the ranks around it. So one
-//! verdict serves all ranks that have equal programs there, which are compared exactly.
+//! verdict serves all ranks for which these programs are equal. The programs are compared exactly.
 //!
 //! # Cost
 //! A few integer steps for each rank and peer and, for each distinct neighbourhood, sorting its

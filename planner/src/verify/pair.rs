@@ -25,8 +25,8 @@ pub(super) fn check(
     reuse(sender, rank, there, to, back)
 }
 
-/// Checks that the n-th frame sent is the n-th awaited, that their numbers are equal, and that each
-/// byte that is sent is unpacked.
+/// Checks that as many frames are sent as awaited, that the n-th frame sent is the n-th awaited,
+/// and that each byte that is sent is unpacked.
 fn frames(
     sender: &Facts<'_>,
     rank: Rank,

@@ -400,8 +400,8 @@ impl<'s> Walk<'_, 's> {
         Ok(())
     }
 
-    /// Checks that all bytes between the first and the last that are combined into are packed, in
-    /// elements of that size, and not sent.
+    /// Checks the bytes from the first to the last one that values are combined into: all of them
+    /// are packed, in elements of that size, and none of them is sent yet.
     fn fold(&mut self, at: usize, buffer: BufferId, byte: u64, into: &Datatype, size: u32) -> Check {
         if into.is_empty() {
             return Ok(());

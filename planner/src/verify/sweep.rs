@@ -435,7 +435,8 @@ fn canonical(wanted: &[Visit], taken: &[Visit], kind: ElementType) -> bool {
     }
 }
 
-/// Returns the visits with those that may be exchanged without a trace in a fixed order.
+/// Returns the visits in an order that is the same for all lists that differ only by exchanges
+/// without a trace.
 fn commuted(visits: &[Visit], kind: ElementType) -> Vec<Visit> {
     let mut visits = visits.to_vec();
     for block in visits.chunk_by_mut(|a, b| a.2 == b.2) {
