@@ -3,57 +3,59 @@
 //!
 //! A rank whose wait lasts writes down which rank it waits for, under a number that it never
 //! reuses. It clears the entry before it does anything else. Ranks that wait for one another in a
-//! cycle never continue, if it is certain that nothing is in flight between them. So each adds
-//! which wait of the awaited rank it has *seen*.
+//! cycle never continue if nothing is in flight between them. To make that certain, each entry also
+//! records which wait of the awaited rank its owner has *seen*.
 //!
-//! Ranks of one host read each other's entries. Between hosts, or where ranks only exchange
-//! messages, they ask (`RemoteWaits`). A rank that answers has first sent everything else that it
-//! has to send, so what it sent before its wait has arrived before the answer. A cycle is then
-//! followed entry by entry as far as the entries are here, and passed on as a list, a `Probe`, to
-//! the rank whose entry is not. The list ends with the rank that it began with.
+//! Ranks of one host read each other's entries. Between hosts, or if ranks only exchange messages,
+//! they ask (`RemoteWaits`). A rank that answers has first sent everything else that it has to
+//! send. So when the answer arrives, everything that the rank sent before its wait has arrived. A
+//! rank follows a cycle entry by entry as far as it can read the entries. It then passes the waits
+//! on as a list, a `Probe`, to the first rank whose entry it cannot read. The list ends with the
+//! rank that it began with.
 //!
 //! # Why a cycle is never reported by mistake
 //!
-//! In wait `n`, rank `r` has seen wait `m` of rank `p`, which it awaits, if all of this is true: it
-//! has read `m` from what `p` wrote; it has found that nothing which `p` had sent is still in
-//! flight ([`Channels::nothing_in_flight`](crate::Channels::nothing_in_flight)); it has then polled
-//! and found nothing; and it has sent nothing since it began `n`, not even in that poll. A cycle is
-//! a list of ranks, each read in a wait that the rank before it has seen, and the first in one that
-//! the last has seen.
+//! Let rank `r` wait for rank `p` in its wait `n`. It has *seen* wait `m` of `p` if all of this is
+//! true: it has read `m` from what `p` wrote; it has found that nothing which `p` had sent is still
+//! in flight ([`Channels::nothing_in_flight`](crate::Channels::nothing_in_flight)); it has then
+//! polled and found nothing; and it has sent nothing since it began `n`, not even in that poll. A
+//! cycle is a list of ranks. Each was read in a wait that the rank before it has seen, and the
+//! first was read in a wait that the last has seen.
 //!
 //! Call it an *event* when a rank of the cycle, in that wait and after that poll, sends something
-//! or finds what it waits for. Suppose there are events, and take one before which there is no
-//! other: a poll of `r` found something that `p` had sent, and that its earlier poll had not found.
-//! `p` sent it after it had begun `m`, since everything from before was there to be found. It did
-//! not send it in `m` up to its own fruitless poll, or it would have seen nothing in `m`. So it
-//! sent it in `m` after that poll, or after it had left `m`. Either is an event before this one.
-//! Hence there are none: no rank of the cycle ever finds what it waits for, whenever the entries
-//! were read and in whatever order. Only an end from outside can end these waits: a rank that is
-//! marked failed, or a world that is ended. That is an error as well.
+//! or finds what it waits for. Suppose there are events, and take the first one: a poll of `r`
+//! found something that `p` had sent, and that the earlier poll of `r` had not found. `p` sent it
+//! after it had begun `m`, since the earlier poll would have found anything older. `p` did not send
+//! it between the beginning of `m` and its own fruitless poll in `m`: if it had, it would not have
+//! *seen* any wait in `m`, by the last condition above. So `p` sent it in `m` after that poll, or
+//! after it had left `m`. Either way there was an event before the first one. Hence there are no
+//! events: no rank of the cycle ever finds what it waits for, whenever the entries were read and in
+//! whatever order. Only an end from outside can end these waits: a rank that is marked failed, or a
+//! world that is ended. That is an error as well.
 //!
 //! # Why a knot is never reported by mistake
 //!
 //! A rank may wait for *any* of several ranks: for a message from any, or for one of several
-//! requests. And it may answer ranks that it does not wait for, namely those whose messages are
-//! taken by a receive that it has begun. It has seen the waits of each of them one by one, as
-//! above, or it has seen that the rank has left and that nothing of it is left to be found. A
-//! *knot* is a set of ranks with two properties. Each rank that one of them waits for is in the
-//! set, or has left. And each of them has seen the waits, as they are in the set, of those ranks of
-//! the set that it waits for or may answer.
+//! requests. It may also answer ranks that it does not wait for: a receive that it has begun may
+//! take their messages. It sees the wait of each of these ranks one by one, as above, or it sees
+//! that the rank has left and that nothing more of it can be found. A *knot* is a set of ranks,
+//! each in one wait, with two properties. Each rank that a member waits for is a member too, or has
+//! left. And each member has seen the wait of each other member that it waits for or may answer.
 //!
-//! The argument is the same one. An event is now that a rank of the knot, in that wait and after
-//! the last of the polls by which it has seen others, finds what it waits for or sends something to
-//! a rank of the knot. In the first event a poll of `r` found something that a rank `p` of the knot
-//! had sent, which `r` waits for or answers. For what others of the knot send is not looked for, or
-//! is kept, and what ranks outside send is answered to them alone. The poll by which `r` had seen
-//! `p` did not find it, so `p` sent it after it had begun its wait, and not before the last of its
-//! own polls, since it had sent nothing until then. So that was an event before the first one.
+//! The argument is the same. An event is now that a rank of the knot finds what it waits for, or
+//! sends something to a rank of the knot, in that wait and after the last of the polls by which it
+//! has seen others. In the first event, a poll of `r` found something that was sent by a rank `p`
+//! of the knot which `r` waits for or may answer. Other senders do not matter: `r` does not look
+//! for what the rest of the knot sends, or only keeps it, and it answers a rank outside the knot by
+//! sending to that rank alone. The poll by which `r` had seen `p` did not find it, so `p` sent it
+//! after it had begun its wait. `p` had sent nothing up to the last of its own polls, so it sent it
+//! after that poll. So that was an event before the first one.
 //!
 //! A rank looks for its knot without help: it takes the ranks that its wait leads to, in any number
 //! of steps, and checks whether these statements are known of all of them.
 //!
 //! A list may therefore be old when it is passed on: each of its statements about a rank was true
-//! once, and that is enough. So each rank adds only what it knows of itself, or of the ranks whose
+//! once, and that is enough. Each rank adds only what it knows of itself, or of the ranks whose
 //! entries it reads.
 
 use std::collections::BTreeMap;
@@ -65,17 +67,17 @@ use crate::sync::{Arc, AtomicU64, Line, Ordering, fence};
 /// The longest text, in words of eight bytes. A longer one is cut.
 const TEXT: usize = 48;
 
-/// The most ranks other than the awaited one that a wait may be about. A wait about more is not
-/// written down.
+/// The most ranks, other than the awaited one, that a wait may be about. A wait about more ranks is
+/// not written down.
 pub const OTHERS: usize = 63;
 
 /// The number used for the wait of a rank that sends nothing more, because it has left.
 pub const GONE: u64 = u64::MAX;
 
-/// What one rank writes down of its wait. Only that rank writes here.
+/// One rank's entry: what it writes down of its wait. No other rank writes here.
 #[repr(C)]
 pub struct Entry {
-    /// The number of the wait that it is in, or 0 while it is in none.
+    /// The number of the wait that the rank is in, or 0 while it does not wait.
     wait: AtomicU64,
     /// The wait number that it used last.
     last: AtomicU64,
@@ -89,8 +91,9 @@ pub struct Entry {
     text: [AtomicU64; TEXT],
     /// The number of other ranks that the wait is about.
     count: AtomicU64,
-    /// Those ranks. Each has two words: twice its rank of the job, plus one if the wait ends by
-    /// what it sends; and which wait of it was seen.
+    /// The other ranks, two words each. The first word is twice the rank of the job, plus one if
+    /// something that this rank sends ends the wait. The second is the number of its wait that was
+    /// seen.
     others: [[AtomicU64; 2]; OTHERS],
 }
 
@@ -121,11 +124,10 @@ pub(crate) struct Table {
     slots: Arc<[Option<u32>]>,
 }
 
-/// The means to ask and notify ranks whose entries are not here. They are named as ranks of the
-/// job.
+/// Asks and notifies ranks whose entries are not here. All ranks are named as ranks of the job.
 pub(crate) trait RemoteWaits: Send + Sync {
-    /// Returns the wait that `rank` last reported to be in. Everything that it had sent before is
-    /// here. With `ask`, asks it again, unless it was asked just before.
+    /// Returns the wait that `rank` last reported to be in. Everything that it had sent before that
+    /// wait has arrived here. With `ask`, asks the rank again, unless it was asked just before.
     fn waiting(&self, rank: usize, ask: bool) -> Option<Waiting>;
 
     /// Passes on a list, unless it was passed on just before.
@@ -141,8 +143,8 @@ pub(crate) trait RemoteWaits: Send + Sync {
     fn agreed(&self, rank: usize) -> u64;
 }
 
-/// Waits in a list, where each has seen the next. The list continues with the wait of a rank that
-/// must be asked.
+/// A list of waits: each has seen the next. The list continues with the wait of a rank that must be
+/// asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Probe {
     /// The rank that the last of them waits for.
@@ -152,14 +154,14 @@ pub(crate) struct Probe {
     pub waits: Vec<Waiting>,
 }
 
-/// Where a list of waits that have seen one another leads.
+/// Where a list of waits leads. Each wait of the list has seen the next.
 pub(crate) enum Walk {
-    /// Nowhere yet: a rank has not seen the next wait, or that wait is over, or it may be in a
-    /// knot.
+    /// Nothing is known yet: a rank has not seen the next wait, or that wait is over, or it may be
+    /// in a knot.
     Open,
-    /// Back to the first.
+    /// The list leads back to the first wait.
     Cycle(Vec<Waiting>),
-    /// To a rank whose entry is not here.
+    /// The list leads to a rank whose entry is not here.
     Remote(Probe),
 }
 
@@ -177,7 +179,7 @@ pub struct Waits {
 pub struct About {
     /// The rank, as a rank of the job.
     pub rank: usize,
-    /// Whether the wait ends by what that rank sends. Otherwise this rank may answer it.
+    /// Whether something that `rank` sends ends the wait. Otherwise the waiting rank may answer it.
     pub ends: bool,
     /// Which wait of that rank was seen, or 0 for none, or [`GONE`] if nothing of it can arrive.
     pub seen: u64,
@@ -275,7 +277,7 @@ impl Table {
         Some(Waiting { rank, awaited, text, number, seen, others })
     }
 
-    /// Continues these waits, where each has seen the next. There is at least one.
+    /// Continues this list of waits, which is not empty. Each wait has seen the next.
     pub(crate) fn walk(&self, mut waits: Vec<Waiting>) -> Walk {
         loop {
             let [first, ..] = &waits[..] else { return Walk::Open };
@@ -315,8 +317,8 @@ impl Waits {
         Self { table, remote: Some(remote), of }
     }
 
-    /// Returns the same entries, for a world of all ranks of a job in which only some have an
-    /// entry. `slots` are their entries.
+    /// Returns a table over the same entries, for a world of all ranks of a job in which only some
+    /// ranks have an entry. `slots` are the entries of the ranks.
     #[cfg(feature = "testing")]
     pub fn with_slots(&self, slots: impl Iterator<Item = Option<u32>>) -> Self {
         let slots: Arc<[_]> = slots.collect();
@@ -355,8 +357,8 @@ impl Waits {
         self.begin_about(rank, awaited, &[], text)
     }
 
-    /// Records a wait that is also about others, at most [`OTHERS`]. These are ranks of this world,
-    /// with whether the wait ends by what they send.
+    /// Records a wait that is also about other ranks, at most [`OTHERS`]. Each is a rank of this
+    /// world, with whether something that it sends ends the wait.
     pub fn begin_about(&self, rank: usize, awaited: usize, others: &[(usize, bool)], text: &str) -> u64 {
         let entry = self.own(rank);
         self.end(rank);
@@ -389,8 +391,8 @@ impl Waits {
         self.own(rank).wait.store(0, Ordering::Release);
     }
 
-    /// Returns the number of the wait that `rank` is in, or 0. Acquire: what it sent before can be
-    /// found, if its entry is here.
+    /// Returns the number of the wait that `rank` is in, or 0. Acquire: if the entry is here,
+    /// everything that the rank sent before its wait can be found.
     pub fn number(&self, rank: usize) -> u64 {
         let rank = self.rank(rank);
         match (self.table.entry(rank), &self.remote) {
@@ -419,9 +421,9 @@ impl Waits {
         }
     }
 
-    /// Returns the cycle that `rank` of this world, the caller, is in, beginning with its lowest
-    /// rank, if it is known to be in one. If that takes other ranks to find out, they are asked,
-    /// and a later call returns it.
+    /// Returns the cycle that `rank` of this world, the caller, is in, if one is known. The cycle
+    /// begins with its lowest rank. If other ranks must be asked, asks them, and a later call
+    /// returns the cycle.
     pub fn cycle(&self, rank: usize) -> Option<Vec<Waiting>> {
         let first = self.waiting(rank)?;
         let known = self.remote.as_ref().and_then(|remote| remote.cycle(first.number));
@@ -435,9 +437,9 @@ impl Waits {
         })
     }
 
-    /// Returns the knot that `rank` of this world, the caller, is in, ordered by rank, if it is
-    /// known to be in one that is not a cycle. If that takes other ranks to find out, they are
-    /// asked, and a later call returns it.
+    /// Returns the knot that `rank` of this world, the caller, is in, if one is known that is not a
+    /// cycle. The knot is ordered by rank. If other ranks must be asked, asks them, and a later
+    /// call returns the knot.
     pub fn knot(&self, rank: usize) -> Option<Vec<Waiting>> {
         let me = self.rank(rank);
         let mut all = BTreeMap::from([(me, self.table.read(me)?)]);

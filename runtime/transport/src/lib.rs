@@ -124,7 +124,7 @@ pub struct Notification {
     pub flags: u32,
     /// The number of records.
     pub count: u32,
-    /// The address of what `count` counts, for a reader that reaches the sender's memory, or
+    /// The address of the items that `count` counts, if the reader reaches the sender's memory;
     /// otherwise 0.
     pub address: usize,
     /// The first records. If `count` is 0, any bytes may arrive here.
@@ -188,8 +188,8 @@ pub struct Header {
 pub struct Frame {
     /// The frame's header.
     pub header: Header,
-    /// The payload's first byte. If the sender's memory is not reached, it is aligned to 16 bytes,
-    /// or is in the buffer that was [pre-posted](Channels::prepost).
+    /// The payload's first byte. If the receiver does not reach the sender's memory, the payload is
+    /// aligned to 16 bytes, or is in the buffer that was [pre-posted](Channels::prepost).
     pub payload: *const u8,
     /// The payload's length in bytes.
     pub len: usize,
@@ -293,7 +293,7 @@ impl fmt::Display for Lost {
 
 impl std::error::Error for Lost {}
 
-/// Returns how an end leaves that is dropped before it has left.
+/// Returns the way in which an end leaves if it is dropped before it has left.
 fn dropped() -> Leave {
     if std::thread::panicking() {
         Leave::Panicked("its thread was unwound".into())

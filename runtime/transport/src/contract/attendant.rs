@@ -1,19 +1,20 @@
 //! [`Attendant`]: serves the requests of other ranks, whatever its own rank is doing.
 //!
 //! Requests are the frames of [`Port::SERVICE`], which nobody polls. The attendant of a world
-//! receives each frame when it is read, in the order in which its sender posted them. A call of the
-//! rank may read it, or a thread of the transport while the rank computes or is in a call of
-//! another world. Answers are frames on other ports, which the requesting ranks poll.
+//! receives each frame when it is read, and the frames of one sender in the order in which they
+//! were posted. A call of the rank may read a frame. While the rank computes or is in a call of
+//! another world, a thread of the transport may read it. Answers are frames on other ports, which
+//! the requesting ranks poll.
 //!
 //! - An attendant is called under a lock of its rank's end. It never waits, and never calls an
 //!   endpoint. If it shares a lock with its rank, the rank calls no endpoint while it holds that
 //!   lock.
 //! - Requests that arrive before a world has an attendant wait for it. On transports with credit,
-//!   their senders are granted no more of it meanwhile.
-//! - Once its rank has left, an attendant is no longer called: it is dropped.
-//! - Where memory is reached there are no requests: the rank that would send one does everything
-//!   itself. Its work may allow the attendant to continue with requests that it has kept for other
-//!   ranks. That rank then [nudges](crate::Liveness::nudge) the attendant.
+//!   their senders get no more credit meanwhile.
+//! - Once its rank has left, an attendant is dropped and no longer called.
+//! - A rank that reaches the memory of a peer sends it no requests, because it does everything
+//!   itself. If that work allows the peer's attendant to continue with requests that it has kept
+//!   for other ranks, the rank [nudges](crate::Liveness::nudge) the attendant.
 
 use crate::{Header, Port};
 
@@ -43,8 +44,8 @@ pub trait Answers {
     /// waits for an answer.
     fn refuse(&mut self, from: usize, what: &str);
 
-    /// Wakes `rank`, which may be waiting for what the attendant has just stored. `rank` is this
-    /// rank or one that reaches its memory. For any other rank this does nothing.
+    /// Wakes `rank`, which may be waiting for what the attendant has just stored. Does nothing
+    /// unless `rank` is this rank or reaches its memory.
     fn wake(&mut self, rank: usize);
 }
 

@@ -54,10 +54,10 @@ pub trait Channels {
     /// [`released(to, port)`](Self::released) counts this frame, whatever happens meanwhile.
     unsafe fn post(&mut self, to: usize, port: Port, frame: Frame) -> Result<(), Lost>;
 
-    /// Posts a frame whose reader needs the payload only until it releases the frame, even where it
-    /// could be read in place. This is [`post`](Self::post), except that a transport may copy the
-    /// payload so that the reader fetches less. Every transport copies payloads of up to [`COPIED`]
-    /// bytes.
+    /// Posts a frame whose reader needs the payload only until it releases the frame, even if it
+    /// could read the payload in place. This is [`post`](Self::post), except that a transport may
+    /// copy the payload so that the reader fetches less. Every transport copies payloads of up to
+    /// [`COPIED`] bytes.
     ///
     /// # Errors
     /// As for [`post`](Self::post).
@@ -84,15 +84,15 @@ pub trait Channels {
     fn poll(&mut self, from: usize, port: Port) -> Result<Option<Frame>, Lost>;
 
     /// Looks for a frame from `from` on this port, and for nothing else, for about a microsecond at
-    /// most. Looks only if both ranks have a core each and reach each other's memory, otherwise not
-    /// at all. The caller finds out with [`poll`](Self::poll) whether one has arrived.
+    /// most. Does nothing unless each of the two ranks has a core and they reach each other's
+    /// memory. The caller finds out with [`poll`](Self::poll) whether a frame has arrived.
     fn look_for_frame(&mut self, from: usize, port: Port) {
         let _ = (from, port);
     }
 
-    /// Returns whether [`post_in_place`](Self::post_in_place) may send payloads for `peer` from
-    /// where they are, or [`cancel`](Self::cancel) may leave buffers that payloads of `peer` are
-    /// still written to.
+    /// Returns whether the transport may use memory of this rank for `peer` after a call:
+    /// [`post_in_place`](Self::post_in_place) may send payloads from where they are, and
+    /// [`cancel`](Self::cancel) may leave buffers that payloads are still written to.
     fn lends_to(&self, peer: usize) -> bool {
         let _ = peer;
         false
@@ -123,13 +123,13 @@ pub trait Channels {
     /// Pre-posts a receive buffer for one frame from `from` on this port: the one that follows
     /// `ahead` others which this rank has not released. If that frame has this header and a payload
     /// as long as `to`, the payload may be written there as it arrives, and [`poll`](Self::poll)
-    /// then returns it there. A transport may ignore the buffer: it has either filled it before the
-    /// frame is polled, or never will.
+    /// then returns it there. A transport may ignore the buffer. If it fills the buffer, it does so
+    /// before the frame is polled.
     ///
     /// # Safety
-    /// `to` is valid for reads and writes of initialised bytes until that frame is released,
-    /// and nobody else accesses them until the frame is polled. Both must hold only until the
-    /// buffers of `from` on this port are [cancelled](Self::cancel), or this end is dropped. On
+    /// `to` is valid for reads and writes of initialised bytes until that frame is released, and
+    /// nobody else accesses them until the frame is polled. Neither needs to hold any longer once
+    /// the buffers of `from` on this port are [cancelled](Self::cancel), or this end is dropped. On
     /// [`Port::FENCE`] the bytes are valid, and nobody else accesses them, as long as
     /// [`lent(from)`](Self::lent) reports that something is in use.
     unsafe fn prepost(&mut self, from: usize, port: Port, ahead: u64, header: Header, to: *mut [u8]) {
@@ -189,8 +189,8 @@ pub trait Channels {
         None
     }
 
-    /// Returns the lines that `from` has made for this rank with its queue on this port, if it has.
-    /// They stay until this rank has closed the port or left.
+    /// Returns the lines that `from` has made for this rank with its queue on this port, if there
+    /// are any. They stay until this rank has closed the port or left.
     fn lines_of(&mut self, from: usize, port: Port) -> Option<NonNull<PairLines>> {
         let _ = (from, port);
         None
@@ -206,7 +206,7 @@ pub trait Channels {
     fn close(&mut self, port: Port);
 
     /// Lets this attendant serve the frames of [`Port::SERVICE`] from now on, until this rank
-    /// leaves. Called once for each world. Does nothing where all ranks are reached.
+    /// leaves. Called once for each world. Does nothing if all ranks are reached.
     ///
     /// # Panics
     /// Panics if the world already has an attendant.
@@ -219,20 +219,20 @@ pub trait Channels {
         Memory::heap()
     }
 
-    /// Takes memory that this rank no longer needs but that ranks of this world may still read, up
-    /// to the point that `until` describes. A later call frees it, or the end of the world. It was
-    /// allocated from [`memory`](Self::memory).
+    /// Keeps memory that this rank no longer needs but that ranks of this world may still read, up
+    /// to the point that `until` describes. A later call, or the end of the world, frees it. The
+    /// memory was allocated from [`memory`](Self::memory).
     fn keep(&mut self, memory: Vec<Bytes>, until: Until) {
         drop((memory, until)); // ranks without reach have copies, and the caller keeps what is lent
     }
 
-    /// Returns whether all frames that `from` has posted so far have arrived, on all ports, and
-    /// whether this rank has released those of [`Port::FENCE`], as far as this rank can know.
+    /// Returns whether, as far as this rank can know, all frames that `from` has posted so far on
+    /// any port have arrived, and this rank has released the frames of [`Port::FENCE`].
     fn drained(&mut self, from: usize) -> bool;
 
-    /// Returns whether nothing is in flight that `from` sent to this rank before it began its
-    /// present wait, which this rank has just read. If so, polling finds all of it. Returns `false`
-    /// if this rank cannot know.
+    /// This rank has just read the present wait of `from`. Returns whether nothing is in flight
+    /// that `from` sent to this rank before it began that wait. If so, polling finds all of it.
+    /// Returns `false` if this rank cannot know.
     fn nothing_in_flight(&mut self, from: usize) -> bool {
         let _ = from;
         false

@@ -27,9 +27,8 @@ pub trait CreateJoin {
     fn create(&mut self, members: &[usize]) -> io::Result<Created>;
 
     /// Joins the world of this number, as the rank `members[index]`, and returns this rank's end of
-    /// it. [`create`](Self::create) returned both parts of the number: the world's to its first
-    /// member, and the part's to the first member on this rank's host. A rank joins each world
-    /// once.
+    /// it. [`create`](Self::create) returned the number's `world` to the first member, and its
+    /// `part` to the first member on this rank's host. A rank joins each world once.
     ///
     /// # Errors
     /// Fails if no world has this number, or if there is no room. Fails for threads of one process,

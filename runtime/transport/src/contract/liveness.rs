@@ -20,8 +20,8 @@ pub trait Liveness {
     fn lost(&mut self, peer: usize) -> Option<Lost>;
 
     /// Returns the count of failures that concern this rank. The count changes whenever
-    /// [`lost`](Self::lost) would return a failure of another rank, or an end of the world, that it
-    /// has not returned before. A waiting rank is woken then.
+    /// [`lost`](Self::lost) begins to return a further failure of another rank, or an end of the
+    /// world. Each change wakes a waiting rank.
     fn alarms(&self) -> Alarms;
 
     /// Takes one step of waiting after a poll that found nothing. The first steps spin, later ones
@@ -37,7 +37,7 @@ pub trait Liveness {
 
     /// Lets the [attendant](crate::Attendant) of `peer`, which this rank reaches, continue with
     /// requests that it keeps for ranks that do not reach `peer`, whatever `peer` itself is doing.
-    /// Does nothing where all ranks are reached, or none.
+    /// Does nothing if all ranks are reached, or if none are.
     fn nudge(&mut self, peer: usize) {
         let _ = peer;
     }
@@ -46,8 +46,7 @@ pub trait Liveness {
     /// Dropping an end also leaves, as a failure.
     fn leave(&mut self, how: Leave);
 
-    /// Ends the world for all ranks. The first cause is the one that every rank sees, and it is
-    /// kept.
+    /// Ends the world for all ranks. Every rank sees the first cause, which never changes.
     fn end(&mut self, cause: Cause);
 
     /// Publishes the word of the superstep that this rank has entered, so that a peer waiting for
@@ -71,7 +70,7 @@ pub trait Liveness {
     fn is_touching(&self, peer: usize) -> bool;
 
     /// Returns the job's wait-for table, unless the ranks are threads that share one by other
-    /// means. This end belongs to one of the worlds that all ranks of the job are in.
+    /// means. The world of this end has all ranks of the job.
     #[doc(hidden)]
     fn waits(&self) -> Option<deadlock::Waits> {
         None

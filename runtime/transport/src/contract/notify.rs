@@ -57,7 +57,7 @@ pub trait Notify {
     /// Returns whether `from` has settled the exchange that this rank published last.
     ///
     /// # Errors
-    /// Fails if it has not and cannot, because `from` has left or the world was ended. A rank that
-    /// has left accesses no memory any more.
+    /// Fails if `from` has not settled it and cannot, because `from` has left or the world was
+    /// ended. A rank that has left accesses no memory any more.
     fn settled(&mut self, from: usize) -> Result<bool, Lost>;
 }
