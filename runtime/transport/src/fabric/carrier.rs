@@ -27,7 +27,7 @@ pub trait Carrier: Sized + Send + 'static {
     type Arrivals: Arrivals;
 
     /// Whether a connection needs no consent of the other side. A rank then reads what any rank has
-    /// sent, and sends a goodbye to each, because none could see that it has ended.
+    /// sent, and sends a goodbye to each, because no rank could otherwise see that it has ended.
     const IS_CONNECTIONLESS: bool = false;
 
     /// Whether memory that was lent for a transfer may still be in use after the call.
@@ -51,8 +51,8 @@ pub trait Carrier: Sized + Send + 'static {
     /// Lets go of the connection to `rank`, which is closed next.
     fn disconnect(core: &mut Core<Self>, rank: usize);
 
-    /// Passes on what was written for `to`, as far as the connection takes it now. There is a
-    /// connection.
+    /// Passes on what was written for `to`, as far as the connection takes it now. The connection
+    /// exists.
     fn send(core: &mut Core<Self>, to: usize);
 
     /// Passes on a heartbeat, which is not a reason to keep the connection.
@@ -74,15 +74,15 @@ pub trait Carrier: Sized + Send + 'static {
 
     /// Returns whether memory that was lent for transfers to or from `rank` is still in use, as far
     /// as is known. First moves what can be moved now. Returns [`Lent::ForGood`] if the memory is
-    /// only read, which ends with the process of `rank`.
+    /// only read, because that ends with the process of `rank`.
     fn lent(core: &mut Core<Self>, rank: usize) -> Lent {
         let _ = (core, rank);
         Lent::Nothing
     }
 
-    /// Called when nothing more is sent or received. The thread that drops the fabric calls it, and
-    /// `in_order` is then whether no rank has failed. Any thread calls it when a rank has failed
-    /// and the others have had their [grace](crate::fabric::Limits::grace).
+    /// Called when nothing more is sent or received. The thread that drops the fabric calls this,
+    /// and `in_order` is then whether no rank has failed. When a rank has failed and the others
+    /// have had their [grace](crate::fabric::Limits::grace), any thread may call this.
     fn end(&mut self, in_order: bool) {
         let _ = in_order;
     }
@@ -125,16 +125,17 @@ pub trait Opening: Send {
 /// Bytes that were written for one rank.
 #[derive(Default)]
 pub struct Outgoing {
-    /// The bytes. Those before `sent` were passed on.
+    /// The bytes. The bytes before index `sent` were passed on.
     pub(crate) bytes: Vec<u8>,
     pub(crate) sent: usize,
     /// Memory for a frame that has to wait.
     pub(crate) spare: Vec<u8>,
 }
 
-/// A connection to one other rank. Every error of it means that it has ended.
+/// A connection to one other rank. Every error of a connection means that it has ended.
 pub trait Connection<C>: Send {
-    /// Receives what [`read`](Self::read) then takes in, if that needs the carrier.
+    /// Receives the bytes that [`read`](Self::read) takes in afterwards, if receiving needs the
+    /// carrier.
     ///
     /// # Errors
     /// Fails if the connection has ended.
@@ -176,7 +177,7 @@ pub trait Connection<C>: Send {
     /// Fails if the connection has ended.
     ///
     /// # Safety
-    /// Nobody writes the payload, which stays at its address, until [`Carrier::lent`] reports that
+    /// Nobody writes the payload, and it stays at its address, until [`Carrier::lent`] reports that
     /// it is no longer in use.
     unsafe fn pass_lent(&mut self, carrier: &mut C, out: &mut Outgoing, payload: &[u8]) -> io::Result<bool> {
         let _ = (carrier, out, payload);
@@ -189,7 +190,7 @@ pub trait Connection<C>: Send {
     /// Returns whether the last call could not pass on all that was written.
     fn awaits_room(&self) -> bool;
 
-    /// Returns whether this rank has announced that it sends nothing more on it.
+    /// Returns whether this rank has announced that it sends nothing more on this connection.
     fn is_resting(&self) -> bool;
 
     /// Closes the connection.

@@ -2,11 +2,11 @@
 //! goes to it.
 //!
 //! Frames of each port have a [`Queue`] of their own, which exists from the first frame until this
-//! rank closes the port. That of [`Port::FENCE`] always exists. Frames are sent as far as there is
-//! credit. Everything else is sent at once, and overtakes frames that wait. An item that must not
-//! be seen before certain frames carries their number. For a notification this is the number of
-//! frames of [`Port::FENCE`] only, since unread frames of another port must not delay it. For an
-//! announcement, and for a rank that leaves, it is the number of frames of all ports.
+//! rank closes the port. The queue of [`Port::FENCE`] always exists. Frames are sent as far as
+//! there is credit. Everything else is sent at once, and overtakes frames that wait. An item that
+//! must not be seen before certain frames carries their number. For a notification this is the
+//! number of frames of [`Port::FENCE`] only, since unread frames of another port must not delay it.
+//! For an announcement, and for a rank that leaves, it is the number of frames of all ports.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -52,8 +52,8 @@ pub(super) struct Pair {
     others: BTreeMap<Port, Queue>,
     /// How many of these queues the other rank has opened.
     opened_there: usize,
-    /// The ports of these queues with releases to report, and closed ports on which something has
-    /// arrived since.
+    /// The ports of these queues that have releases to report, and closed ports on which something
+    /// has arrived since.
     unreported: Vec<Port>,
 }
 
@@ -168,8 +168,8 @@ impl Channel {
                     return Err("it left a world twice");
                 }
                 // Items arrive in order, and frames that waited for credit are sent before this
-                // one. So none of the rank's frames is still to come, unless it has dropped some
-                // because this rank had left before it.
+                // one. So no frame of the rank is still to come, unless the rank has dropped some
+                // because this rank had left first.
                 let arrived = pair.fence.inbound.arrived + inbound.elsewhere;
                 if self.left.is_none() && !self.closed && frames != arrived {
                     return Err("it left a world after another number of frames than it has sent");
@@ -218,7 +218,7 @@ impl Channel {
         self.left.clone().map(|how| Lost { rank, how: Loss::Left(how) })
     }
 
-    /// Returns whether all frames that `from` has reported to have posted have arrived, and those
+    /// Returns whether all frames that `from` has reported as posted have arrived, and the frames
     /// of [`Port::FENCE`] were released.
     pub(super) fn drained(&self, from: usize) -> bool {
         let pair = &self.pairs[from];
@@ -237,8 +237,8 @@ impl Channel {
         }
     }
 
-    /// Writes how many frames of `to` were released, for each port whose releases it does not know
-    /// of.
+    /// Writes how many frames of `to` were released, for each port with releases that `to` does not
+    /// know of.
     #[inline]
     pub(super) fn report_releases(&mut self, number: u64, to: usize, out: &mut Vec<u8>) {
         let pair = &mut self.pairs[to];
@@ -308,7 +308,7 @@ impl Pair {
         if port == Port::FENCE { Some(&mut self.fence) } else { self.others.get_mut(&port) }
     }
 
-    /// Returns the queue of a port, which this rank opens if it is not open.
+    /// Returns the queue of a port. This rank opens the port if it is not open.
     #[inline]
     pub(super) fn open(&mut self, port: Port) -> &mut Queue {
         if port == Port::FENCE {
@@ -317,7 +317,7 @@ impl Pair {
         self.others.entry(port).or_insert_with(|| Queue::new(PORT_CREDIT))
     }
 
-    /// Returns the queue of a port, which the other rank opens if it is not open.
+    /// Returns the queue of a port. The other rank opens the port if it is not open.
     ///
     /// # Errors
     /// Fails if that rank has opened too many ports.

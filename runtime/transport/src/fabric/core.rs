@@ -204,7 +204,7 @@ impl<C: Carrier> Core<C> {
     }
 
     /// Declares these ranks to be on this node, reached by shared memory. `waker` wakes any of them
-    /// that waits for others of them, and `waits` has their entries.
+    /// that waits for another, and `waits` has the entries of all.
     pub(super) fn set_intra_node(&mut self, ranks: &[usize], waker: Box<dyn Fn(usize) + Send>, waits: Table) {
         self.probes = Probes::new(waits, self.peers.len());
         self.intra_node = (0..self.peers.len()).map(|rank| ranks.contains(&rank)).collect();
@@ -226,7 +226,7 @@ impl<C: Carrier> Core<C> {
         }
     }
 
-    /// Wakes a rank that may be waiting for what this process has just stored: this one, or one
+    /// Wakes a rank that may be waiting for what this process has just stored: this rank, or one
     /// that is reached by shared memory.
     pub(super) fn wake_there(&mut self, rank: usize) {
         if rank == self.me() {
@@ -242,8 +242,7 @@ impl<C: Carrier> Core<C> {
         self.abandoned || !self.deaths.is_empty()
     }
 
-    /// Returns whether a failure has been known for as long as the other ranks may continue after
-    /// it.
+    /// Returns whether the time for which the other ranks may continue after a failure is over.
     pub(super) fn grace_is_over(&mut self, now: Instant) -> bool {
         let Some(grace) = self.limits.grace.filter(|_| self.has_failures()) else { return false };
         now - *self.failed_at.get_or_insert(now) >= grace

@@ -160,8 +160,8 @@ impl<C: Carrier> FabricEnd<C> {
         self.lost_of(core, to).map_or(Ok(()), Err)
     }
 
-    /// Returns why nothing more is sent from `peer`, if so, even if not all that it sent has
-    /// arrived.
+    /// Returns why `peer` sends nothing more, if that is so. What it sent before may not have
+    /// arrived yet.
     fn lost_of(&self, core: &Core<C>, peer: usize) -> Option<Lost> {
         self.own_loss(core).or_else(|| {
             let from = self.of(peer);

@@ -1,5 +1,5 @@
-//! Entry points for a fuzzer. Each function must return for any bytes, and allocate no more than
-//! they are worth. Also the frames that tests corrupt.
+//! Entry points for a fuzzer. Each function must return for any bytes, and allocate no more memory
+//! than the bytes justify. Also the frames that tests corrupt.
 
 use crate::auth::{Identity, Opener, Secret, Taker, Verdict};
 use crate::deadlock::{Table, Waiting, Walk};
@@ -14,9 +14,9 @@ const NUMBER: u64 = 7;
 /// A port other than that of fences.
 const PORT: Port = Port(3);
 
-/// Reads `bytes` as rank 1 would have sent them to rank 0 of 3, in pieces whose lengths the first
-/// byte decides, and takes in their items as far as they are valid. Returns how many items there
-/// were, and whether one was refused.
+/// Reads `bytes` as if rank 1 had sent them to rank 0 of 3, in pieces whose lengths the first byte
+/// decides. Takes in their items as far as they are valid. Returns the number of items, and whether
+/// one was refused.
 pub fn frames(bytes: &[u8]) -> (usize, bool) {
     let Some((&first, bytes)) = bytes.split_first() else { return (0, false) };
     let mut channel = Channel::new(3);
@@ -171,7 +171,8 @@ pub fn handshake(bytes: &[u8]) -> bool {
     false
 }
 
-/// Returns the bytes that the opener of that handshake accepts, and those that its taker accepts.
+/// Returns the bytes that the opener of that handshake accepts, and the bytes that its taker
+/// accepts.
 pub fn spoken(nonce: u8) -> [Vec<u8>; 2] {
     let (_, _, [hello, answer, proof, verdict]) = handshake_of(nonce);
     [[&[nonce], &answer[..], &verdict].concat(), [&[nonce], &hello[..], &proof].concat()]

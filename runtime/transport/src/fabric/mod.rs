@@ -17,14 +17,15 @@
 //!   that it is in.
 //! - Memory of large messages is kept for the next ones. Each pair of ranks keeps at most 32 MiB at
 //!   either end of each direction, until the connection closes. A receiver that does not poll holds
-//!   16 MiB a pair at most, and 4 MiB more for each port that is in use in addition to that of
+//!   at most 16 MiB for each pair, and 4 MiB more for each port in use other than the port of
 //!   fences.
 //! - A rank that has waited for long asks the rank that it waits for. In this way ranks detect that
 //!   they wait for one another ([`probes`]).
 //! - A rank that leaves reports it in each world, and its fabric sends a goodbye at the end
-//!   ([`ending`]). A connection that ends without one is a death. So is silence beyond a limit, as
-//!   every rank sends heartbeats. If a launcher reports how each rank ends, ranks that never had
-//!   anything to send to each other do not connect just to report that they have finished.
+//!   ([`ending`]). A connection that ends without a goodbye counts as a death. So does silence
+//!   beyond a limit, since every rank sends heartbeats. If a launcher reports how each rank ends,
+//!   two ranks that never had anything to send to each other do not connect just to report that
+//!   they have finished.
 
 pub(crate) mod carrier;
 mod channel;
@@ -58,8 +59,8 @@ pub struct Limits {
     /// How long a rank that ended its connection without a goodbye is only suspected. Meanwhile its
     /// launcher may report what became of it.
     pub obituary: Duration,
-    /// How long this rank continues, or waits for the others at its end, after a rank has failed,
-    /// if that is limited. Then it ends all of them.
+    /// How long this rank continues, or waits for the others at its end, after a rank has failed.
+    /// After this time it ends all of them. `None` is no limit.
     pub grace: Option<Duration>,
 }
 

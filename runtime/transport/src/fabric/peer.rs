@@ -19,8 +19,8 @@ pub struct Peer<C: Carrier> {
     /// Bytes for that rank.
     pub(crate) out: Outgoing,
     /// How many of these bytes need no connection of their own. They report that this rank has left
-    /// worlds as finished, or worlds that had ended, or that a world has ended because of a death
-    /// that the launcher reports to all ranks.
+    /// worlds as finished or after their end, or that a world has ended because of a death that the
+    /// launcher reports to all ranks.
     pub(crate) deferred: usize,
     /// The error with which it left a world, unless it has since left one without an error.
     pub(crate) failed: Option<String>,
@@ -30,12 +30,12 @@ pub struct Peer<C: Carrier> {
     pub(crate) reported: bool,
     /// Whether its process is known to have ended.
     pub(crate) has_ended: bool,
-    /// When it is marked failed, and why it is suspected to have died, unless its launcher reports
-    /// another reason before.
+    /// Why it is suspected to have died, and when it is marked failed for this reason, unless its
+    /// launcher reports another reason before.
     pub(crate) suspected: Option<(Instant, String)>,
     /// Whether its launcher has reported that it left all its worlds as finished, and ended.
     pub(crate) finished: bool,
-    /// Whether this rank knows that from the launcher only.
+    /// Whether this rank knows only from the launcher that it has finished.
     pub(crate) untold: bool,
     /// Until when its launcher may report how it ended, once it has sent a goodbye. Without a
     /// report it counts as successful.
@@ -94,7 +94,8 @@ impl<C: Carrier> Peer<C> {
         self.link.as_ref().is_some_and(|link| link.is_resting())
     }
 
-    /// Returns whether both sides have announced that, and nothing is left to send.
+    /// Returns whether both sides have announced that they send nothing more, and nothing is left
+    /// to send.
     pub(crate) fn has_rested(&self) -> bool {
         self.heard_rest && self.is_resting() && !self.unsent()
     }

@@ -1,18 +1,18 @@
 //! Long waits between ranks that do not read each other's entries: the part of
 //! [`deadlock`](crate::deadlock) that needs connections.
 //!
-//! There are four items, which belong to no world. The thread that holds the lock answers them, be
-//! it the rank or the thread that serves:
+//! There are four items, which belong to no world. The thread that holds the lock answers them: the
+//! rank, or the thread that serves.
 //!
 //! - A waiting rank *asks* the awaited rank in which wait it is.
 //! - The awaited rank *answers*. The answer includes what that rank has seen itself, for ranks that
 //!   look for a knot. First it writes what is pending for the asking rank: its releases, and which
 //!   superstep it is in. If frames for that rank wait for credit, it answers that it is in no wait.
-//!   It wrote everything else that it sent before its wait earlier, and bytes of a connection
-//!   arrive in order. So all of that has arrived when the answer has.
-//! - A *probe* is a list of waits, where each has seen the next, and the number of a wait of the
-//!   rank that it goes to. If that rank is in this wait, it appends its own wait and passes the
-//!   list on, or finds that the list began with its own.
+//!   The rank wrote everything else before it began its wait, and the bytes of a connection arrive
+//!   in order. So once the answer has arrived, all of that has arrived.
+//! - A *probe* is a list of waits, in which each has seen the next, and the number of a wait of the
+//!   rank that receives it. If that rank is in this wait, it appends the wait and passes the list
+//!   on, or finds that the list began with it.
 //! - A rank that knows of a cycle, and wants to end its wait, *notifies* the others. It does not
 //!   end the wait before all of them have notified it.
 //!
@@ -33,14 +33,14 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// The most ranks in a list. Larger cycles are not found.
 const MAX_LIST: usize = 1 << 10;
 
-/// Bytes of a wait in a list: those before its text, and those of the text, in a short list and in
-/// a long one.
+/// The bytes of a wait in a list: the bytes before its text, and the bytes of the text, in a short
+/// list and in a long one.
 const HEAD: usize = 14;
 const TEXT: [usize; 2] = [384, 48];
 const SHORT: usize = 128;
 const _: () = assert!(SHORT * (HEAD + TEXT[0]) <= PROBE && MAX_LIST * (HEAD + TEXT[1]) <= PROBE);
 
-/// How many unsent bytes to a rank there may be before none of these items is written.
+/// If a rank has at least about this many unsent bytes, none of these items is written for it.
 const UNREAD: usize = 1 << 20;
 
 /// What a process knows of other ranks' waits.

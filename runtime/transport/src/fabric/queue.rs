@@ -1,10 +1,11 @@
 //! [`Queue`]: the frames of one port between this rank and another one, in both directions.
 //!
-//! A frame is sent when there is credit: a number of bytes, granted by the receiver, counted from
-//! the beginning. A grant always exceeds what was released by at least a constant. The receiver
-//! grants more when it polls the port for a sender that has reported how much it has. So a receiver
-//! that waits takes everything that it waits for, and one that does not holds at most that constant
-//! for each port. Each port has its own credit, so its frames never wait for those of another port.
+//! A frame is sent when there is enough credit. Credit is a number of bytes, counted from the
+//! beginning, that the receiver has granted. It always exceeds the number of released bytes by at
+//! least a constant. When the receiver polls the port and the sender has reported how much it wants
+//! to send, the receiver grants more. So a receiver that waits takes everything that it waits for,
+//! and a receiver that does not poll holds at most that constant for each port. Each port has its
+//! own credit, so its frames never wait for those of another port.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -47,8 +48,8 @@ pub(super) enum Due {
 /// The frames that have arrived.
 pub(super) struct InboundQueue {
     pub(super) frames: VecDeque<(Header, Body)>,
-    /// The pre-posted receive buffers, each with the number of its frame and the header that this
-    /// must have.
+    /// The pre-posted receive buffers, each with the number of its frame and the header that the
+    /// frame must have.
     preposted: VecDeque<(u64, Header, ReceiveBuffer)>,
     /// The number of frames that have arrived.
     pub(super) arrived: u64,
@@ -187,7 +188,7 @@ impl InboundQueue {
         self.frames.clear();
     }
 
-    /// Takes in that the sender wants to send this number of bytes.
+    /// Records that the sender wants to send this number of bytes.
     pub(super) fn want(&mut self, bytes: u64) {
         self.wanted = self.wanted.max(bytes);
     }
@@ -272,8 +273,8 @@ impl OutboundQueue {
         !self.waiting.is_empty()
     }
 
-    /// Writes the frames that may be sent, or `all`, and then how much more there is. Memory of a
-    /// frame that is no longer needed goes to `spare`, if it is larger.
+    /// Writes the frames that may be sent, or all frames if `all`, and then how much more there is.
+    /// If the memory of a written frame is larger than `spare`, it replaces `spare`.
     pub(super) fn send_waiting(
         &mut self,
         number: u64,

@@ -2,8 +2,8 @@
 //! are read, by the rank in a call or by the fabric's thread.
 //!
 //! An attendant may answer with any number of bytes, to any rank. So it is not called in the middle
-//! of a read, or while a payload is being written. Requests that are read there wait in a list
-//! until it ends.
+//! of a read, or while a payload is being written. Requests that are read meanwhile wait in a list
+//! until the read or the write has ended.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -115,8 +115,8 @@ impl<C: Carrier> Core<C> {
                 moved = Instant::now();
                 continue;
             }
-            // Measured by the clock, because on a core that others use each attempt lasts until
-            // they give it back.
+            // Measured by the clock, because on a shared core each attempt lasts until the other
+            // threads give the core back.
             if moved.elapsed() > Duration::from_nanos(rest.len() as u64 / COPIED_PER_NS) {
                 break;
             }
@@ -176,9 +176,9 @@ impl<C: Carrier> Core<C> {
         self.flush_members(number);
     }
 
-    /// Ends the world. A rank without a connection is notified when it connects, if the launcher
-    /// reports the cause to it. Otherwise, at a death, each of many ranks would connect to every
-    /// other one.
+    /// Ends the world. If the launcher reports the cause to all ranks, a rank without a connection
+    /// is notified only when it connects. If it were notified at once, a death would make each of
+    /// many ranks connect to every other one.
     pub(super) fn end(&mut self, number: u64, cause: Cause) {
         let channel = self.channel(number);
         if channel.ended.is_some() {

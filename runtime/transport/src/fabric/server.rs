@@ -1,17 +1,17 @@
 //! [`Fabric`]: the connections of a process, and the thread that serves them while its rank
 //! computes.
 //!
-//! The rank takes in what arrives itself whenever it polls, and waits for arrivals itself. Now and
-//! then the thread checks whether the rank has polled since, or is in a step of a wait, after which
-//! it polls. Only if neither is true does the thread wait for arrivals as well, and it stops as
-//! soon as the rank polls again. So a message wakes one thread, and the right one. Heartbeats, time
-//! limits and pending releases are due by time, and are always the thread's work.
+//! The rank itself takes in what arrives whenever it polls, and waits for arrivals. Now and then
+//! the thread checks whether the rank has polled since the last check, or is in a step of a wait
+//! and will poll after it. If neither is true, the thread waits for arrivals as well, until the
+//! rank polls again. So a message wakes one thread, and the right one. Heartbeats, time limits and
+//! pending releases are due by time, and are always the thread's work.
 //!
 //! A rank that waits and shares its core with many others runs again only after all of these. That
 //! is no reason to read in its place, since the thread would have to wait for the core as well. So
-//! a rank declares under the lock that it is about to yield, and the thread checks more rarely
-//! where more ranks share a core. A connection that does not take all that was written wakes the
-//! thread, which then checks often until it has.
+//! a rank declares under the lock that it is about to yield, and the thread checks more rarely if
+//! more ranks share a core. If a connection does not take all that was written, the thread wakes
+//! and checks often until the connection has taken it.
 //!
 //! If a world has an attendant, the thread also reads at each check while the rank is in a call. A
 //! polling rank reads only what it waits for, and requests of others must not wait for that. The
@@ -20,10 +20,10 @@
 //! check.
 //!
 //! Neither reads in the other's place unnoticed. The rank declares under the lock that it falls
-//! asleep, and only if nothing has arrived since it last polled. While it sleeps, the thread reads
-//! nothing, and wakes it for every other event. A rank that also waits for ranks with which it
-//! shares memory sleeps on its futex, where those can wake it. Then the thread reads at once, and
-//! wakes it there.
+//! asleep, and does so only if nothing has arrived since it last polled. While it sleeps, the
+//! thread reads nothing, and wakes the rank for every other event. A rank that also waits for ranks
+//! with which it shares memory sleeps on its futex, where these ranks can wake it. In that case the
+//! thread reads what arrives at once, and wakes the rank.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -55,8 +55,8 @@ pub struct Fabric<C: Carrier> {
 }
 
 /// A handle for a launcher's reports of other ranks. A rank that closes its connections waits for
-/// those that it has something for, so reports reach it until the end. A `Reports` does not keep
-/// the connections open.
+/// the ranks that it still has something for, so reports reach it until the end. A `Reports` does
+/// not keep the connections open.
 pub struct Reports<C: Carrier>(Arc<FabricShared<C>>);
 
 pub(crate) struct FabricShared<C: Carrier> {
@@ -216,7 +216,7 @@ impl<C: Carrier> Fabric<C> {
     }
 
     /// Declares these ranks, this one included, to be on this node, reached by shared memory.
-    /// `waker` wakes any of them that waits for others of them, `waits` has their entries, and
+    /// `waker` wakes any of them that waits for another, `waits` has the entries of all, and
     /// failures are counted in `alarms` from now on. Called once the table is set.
     pub(crate) fn set_intra_node(
         &self,

@@ -10,8 +10,8 @@ use crate::fabric::ending::Next;
 /// How many ranks may share a core before everything is given more time, in proportion.
 const CROWD: u32 = 16;
 
-/// The longest that timers go without running in a process that was not stopped. They are due ten
-/// times a second.
+/// The longest time between two runs of the timers in a process that was not stopped. They are due
+/// ten times a second.
 const STOPPED: Duration = Duration::from_secs(1);
 
 /// How many connections a process may have before heartbeats become rarer, in proportion.
@@ -92,8 +92,8 @@ impl<C: Carrier> Core<C> {
         C::run_timers(self, now, stopped, patience);
     }
 
-    /// Asks the rank that this rank has awaited since the timers ran last without finding anything.
-    /// The answer has the superstep that it is in.
+    /// If this rank has awaited the same rank since the timers ran last, and has found nothing,
+    /// asks that rank. The answer has the superstep that the asked rank is in.
     pub(super) fn ask_awaited(&mut self, now: Instant) {
         let waits = (self.awaited.filter(|_| self.rank != RankState::Busy), self.found);
         let before = std::mem::replace(&mut self.awaited_before, waits);

@@ -1,12 +1,12 @@
 //! Bytes over TCP: carries those of a [`Fabric`](crate::Fabric) between processes anywhere.
 //!
 //! A process has a listener, and one connection to each other rank that it has something to send
-//! to. A connection is opened when it is first needed and closed when it is not ([`room`]). Both
-//! sides of a connection authenticate each other first ([`auth`](crate::auth)). Sockets never
-//! block. Every poll reads what has arrived from the polled rank. Small items are packed into one
-//! write, and large payloads are written from the sender's memory and read into their final memory
-//! ([`connection`]). A rank that waits waits for all sockets at once, and pays for those on which
-//! something happens ([`readiness`]).
+//! to. A connection is opened when it is first needed and closed when it is no longer needed
+//! ([`room`]). Both sides of a connection authenticate each other first ([`auth`](crate::auth)).
+//! Sockets never block. Every poll reads what has arrived from the polled rank. Small items are
+//! packed into one write, and large payloads are written from the sender's memory and read into
+//! their final memory ([`connection`]). A rank that waits waits for all sockets at once, and pays
+//! for those on which something happens ([`readiness`]).
 
 mod connect;
 mod connection;

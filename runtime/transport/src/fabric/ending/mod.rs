@@ -5,7 +5,8 @@
 //! rank that it has no connection to. Otherwise one connection for each pair of ranks would be
 //! opened only to report that. So other ranks may still have something for it when its listener is
 //! gone: a release of a frame that it sent long ago, credit, or the report that they have left as
-//! well. Nobody needs any of that, but they cannot know. A fabric that ends therefore guarantees:
+//! well. The rank that has finished needs none of that, but the other ranks cannot know. A fabric
+//! that ends therefore guarantees:
 //!
 //! - **Everything that a rank still needs has been sent to it**: frames, and the error with which
 //!   this rank has left. The other rank has confirmed it with a farewell, or had agreed to close
@@ -16,11 +17,11 @@
 //!   why. What this rank has written for it is void whatever that report contains.
 //!
 //! A connectionless carrier cannot see that a rank has ended, and delivers nothing to one that has.
-//! There, every rank sends a goodbye to each other one and also waits for its goodbye, so none ends
-//! while anything is on its way to it.
+//! With such a carrier, every rank sends a goodbye to each other rank and also waits for the
+//! goodbye of that rank. So no rank ends while anything is on its way to it.
 //!
-//! Both hold in every order of events: `model.rs` explores them all, for two ranks whose connection
-//! is closed at any time.
+//! Both guarantees hold in every order of events: `model.rs` explores all orders, for two ranks
+//! whose connection is closed at any time.
 
 use crate::fabric::carrier::{Carrier, Opening};
 use crate::fabric::peer::Peer;
