@@ -12,7 +12,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The memory file that the ranks of one host share, in the process that starts them.
+/// The memory file that the ranks of one host share, as the process that starts these ranks holds
+/// it.
 pub(crate) struct HostMemory {
     segment: Segment,
     ranks: Range<u32>,

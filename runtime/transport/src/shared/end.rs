@@ -76,8 +76,9 @@ pub trait Backend {
     fn join(&mut self, number: Number, members: &[usize], index: usize) -> io::Result<Endpoint>;
 }
 
-/// The tables that the ranks of one world share, which take a few lines for each rank. What two
-/// ranks share is in memory of one of them, from the first time that they communicate.
+/// The tables that all ranks of one world share. They take a few lines for each rank. Everything
+/// that only two ranks share is in memory of one of them, which is allocated when they first
+/// communicate.
 #[derive(Clone)]
 pub(crate) struct WorldTables {
     notifications: NotificationTables,

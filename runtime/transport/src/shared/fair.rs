@@ -4,15 +4,15 @@
 //! One word counts the turns that were handed out, the turns that have *entered* (a shared holder
 //! lets the next turn follow at once, an exclusive one does not), and the turns that are *over*. A
 //! shared turn enters when all turns before it have entered, and an exclusive turn when all before
-//! it are over. So nobody overtakes. While a rank waits, every other rank that came later and waits
-//! for the same lock stays behind it, and each that came before holds the lock once.
+//! it are over. So no turn overtakes another. While a rank waits for the lock, every rank that came
+//! later stays behind it, and every rank that came before holds the lock once.
 //!
-//! Every change of the word is one compare-and-swap, so a rank that dies leaves no half of one. A
-//! turn is never given back: a rank that takes a turn enters and leaves, or the lock is lost with
-//! it.
+//! Every change of the word is one compare-and-swap, so a rank that dies leaves no change half
+//! done. A turn is never given back: a rank that takes a turn enters and leaves, or the lock is
+//! lost with it.
 //!
 //! Only the first turn that waits can enter next. Its rank is in the slot of its turn, by the
-//! turn's number modulo the number of slots. As each rank has one turn at a time, those that wait
+//! turn's number modulo the number of slots. Each rank has one turn at a time, so the waiting ranks
 //! are in different slots. A slot is not cleared. A stale entry wakes a rank that looks, finds
 //! nothing, and continues to wait.
 //!
@@ -36,7 +36,7 @@ pub enum Hold {
     Exclusive,
 }
 
-/// A lock: the word, and the slots of those that wait.
+/// A lock: the word, and the slots of the ranks that wait.
 #[derive(Clone, Copy)]
 pub struct FairLock<'a> {
     word: &'a AtomicU64,
@@ -127,9 +127,9 @@ impl<'a> FairLock<'a> {
         }
     }
 
-    /// Takes a turn for an attendant, like [`take`](Self::take). Its slot gets a number that is no
-    /// rank's. If this fails, the attendant tries to [enter](Self::enter) once, and again whenever
-    /// it is [nudged](crate::Liveness::nudge).
+    /// Takes a turn for an attendant, like [`take`](Self::take). Its slot gets `number`, which is
+    /// not the number of a rank. If this fails, the attendant tries to [enter](Self::enter) once,
+    /// and again whenever it is [nudged](crate::Liveness::nudge).
     ///
     /// # Errors
     /// As for [`take`](Self::take), except that the attendant is to be nudged when the turn may

@@ -120,7 +120,8 @@ impl LossCell {
             Loss::Ended(why) => (5, &why[..]),
         };
         let len = cut(reason, TEXT).len();
-        // SAFETY: claimed by this thread, and nobody reads before the cell is marked written.
+        // SAFETY: this thread has claimed the cell, and nobody reads it before it is marked
+        // written.
         self.text.with_mut(|text| unsafe {
             (*text).rank = lost.rank as u32;
             (*text).kind = kind;
@@ -317,8 +318,8 @@ impl Membership {
         self.gone[rank].load(Ordering::Acquire) || self.failed.as_ref().is_some_and(|failed| failed.has(rank))
     }
 
-    /// Declares that the end of `rank` is dropped. From now on it reads only this membership table
-    /// of the world's memory.
+    /// Declares that the end of `rank` is dropped. From now on `rank` reads nothing of the world's
+    /// memory except this membership table.
     pub(crate) fn detach(&self, rank: usize) {
         self.detached[rank].store(true, Ordering::Release);
     }

@@ -5,18 +5,19 @@
 //! a world whose ranks never notify each other there are no rows.
 //!
 //! Among more than a few ranks, most notifications of an exchange are equal, since a rank has
-//! something for few others. So each rank then has one cell for all targets, which records which of
-//! them have a cell in its row. It writes that line and those of its targets instead of one for
-//! each other rank. The cells for all are in one table, so ranks that share a core read the same
-//! lines, and few pages.
+//! something for few others. So each rank then has one cell for all targets, which records which
+//! targets have a cell in its row. The rank writes that line and the lines of these targets,
+//! instead of one line for each other rank. The cells for all are in one table, so ranks that share
+//! a core read the same lines, and few pages.
 //!
 //! A cell holds the number of the exchange that its notification belongs to, stored after the
 //! notification. The reader waits for the number of its own exchange. The number of a cell for all
 //! is also stored after the cells in the row. There are two sets of cells, used in turn. A rank
-//! writes its cells of exchange `e + 2` over those of `e`. It has then read every other rank's
-//! notification of `e + 1`, which each published after reading those of `e`. So nobody reads a cell
-//! that is being written (W4, W5). One set would not suffice, as the rank that is first to read all
-//! notifications of `e` shows.
+//! writes its cells of exchange `e + 2` over those of `e`. Before that, it has read every other
+//! rank's notification of `e + 1`, and each rank publishes that one after it has read all
+//! notifications of `e`. So nobody reads a cell that is being written (W4, W5). One set would not
+//! suffice: the first rank that has read all notifications of `e` would write over cells that other
+//! ranks still read.
 
 use std::io;
 use std::ptr::NonNull;
@@ -26,7 +27,8 @@ use crate::shared::waker::Backoff;
 use crate::sync::{AtomicU64, Line, Ordering, UnsafeCell};
 use crate::{Notification, Record};
 
-/// The most ranks for which each has a cell for each target, and no cell for all.
+/// The most ranks of a world in which each rank has a cell for each target, and no cell for all
+/// targets.
 const FEW: usize = if cfg!(loom) { 2 } else { 8 };
 
 /// A notification and the number of its exchange, in a cache line.
@@ -47,8 +49,8 @@ impl Cell {
 // SAFETY: only its origin's board writes a cell's notification, in `publish`, and only its targets'
 // boards read it, in `read`. The read follows the Acquire load of the number that `publish` stored
 // with Release after the notification. By the argument at the top, the next write follows the
-// publishing of a later notification by the target. The target's board had then got back the
-// reference that `read` returned, since `publish` takes it by `&mut`.
+// publishing of a later notification by the target. By then no reference that `read` returned is
+// left, since `publish` takes the target's board by `&mut`.
 unsafe impl Sync for Cell {}
 // SAFETY: notifications are plain data.
 unsafe impl Send for Cell {}
@@ -138,8 +140,8 @@ impl<const SETS: usize> NotificationBoard<SETS> {
         self.begin(word);
         let first = self.at(0);
         let cells = self.row.as_ref().expect("`make_row` has made one");
-        // Nothing is written that no other rank reads, because it would be next to lines that they
-        // do read.
+        // A cell that no other rank reads is not written, because it would be next to lines that
+        // other ranks do read.
         let (cells, drafts) = (&cells[first..first + self.size], &self.drafts[..self.size]);
         let mut to = self.rank;
         for _ in 1..self.size {

@@ -1,12 +1,13 @@
 //! [`PairLines`]: cache lines that one rank writes and another reads, to announce posts and
 //! accesses.
 //!
-//! There is room for two posts and for two accesses, used in turn: those of even numbers use the
-//! first slot, and the others the second. Each is stored before its number, and the reader waits
-//! for the numbers that it expects. Each has a line of its own, for two reasons. A rank that waits
-//! for an access reads its line again and again, and would take a shared line away from one that
-//! has written its post there and not yet its access. And a rank that looks for the post before
-//! would wait for the line of a post that is just being written.
+//! There is room for two posts and for two accesses, used in turn: even numbers use the first slot,
+//! and odd numbers the second. Each post or access is stored before its number, and the reader
+//! waits for the number that it expects. Each has a line of its own, for two reasons. A rank that
+//! waits for an access reads its line again and again. If the post were in the same line, the
+//! reader would take that line away from a rank that has written its post but not yet its access.
+//! And if two posts shared a line, a rank that looks for the earlier one would wait for the line
+//! while the later one is being written.
 //!
 //! # Why nothing is written that is still read (W4)
 //!
@@ -14,12 +15,12 @@
 //!   taken: the reader posts again only after it has waited for all accesses before, and so has
 //!   read access `n - 2`.
 //! - Post `n` replaces post `n - 2`. It may be written once access `n - 1` of the reader has
-//!   arrived, if a rank that had taken post `n - 2` before has ended it. An access that was dropped
-//!   waits for nothing, and so proves nothing.
+//!   arrived, provided that the reader had taken post `n - 2` before it ended that access. An
+//!   access that was dropped waits for nothing, and so proves nothing.
 //!
-//! A rank for which the condition does not hold posts a frame instead of writing the line. Frames
-//! and lines are in one order by their numbers. A reader that finds a frame with a later number
-//! than it expects finds the one that it expects in the line, since that was written before.
+//! If the condition does not hold, a rank posts a frame instead of writing the line. The numbers
+//! put frames and lines in one order. If a reader finds a frame with a later number than it
+//! expects, then the expected post or access is in its line, since it was written before the frame.
 
 use crate::Record;
 use crate::sync::{AtomicU64, Line, Ordering, UnsafeCell};
@@ -122,8 +123,8 @@ impl PairLines {
         access.number.store(number + 1, Ordering::Release); // the load in `ended`
     }
 
-    /// Returns the word of the access of this number, if it is here, and its records. These remain
-    /// unchanged until this rank's next post to the writer was taken.
+    /// Returns the word of the access of this number, if it is here, and its records. The records
+    /// remain unchanged until the writer has taken this rank's next post.
     #[inline(always)]
     pub fn ended(&self, number: u64) -> Option<(u64, *const Record)> {
         let access = &self.accesses[turn(number)].0;

@@ -3,11 +3,11 @@
 //!
 //! A queue is a ring of slots, a cache line each, numbered by the frame they hold. A frame costs
 //! the reader one line, and so does its payload, unless it is short enough to be copied into the
-//! slot. A post that finds the ring full links a larger ring behind it and continues there, so that
-//! posting never waits, and becomes visible without help from any rank. The reader moves to the
-//! next ring when it has released all frames of the old one. The sender owns the rings. It frees
-//! the old one when it sees that a frame of the next was released, since its reader has then moved
-//! on. A queue whose reader keeps up stays in one ring and allocates nothing.
+//! slot. If a post finds the ring full, it links a larger ring behind it and continues there. So
+//! posting never waits, and a post becomes visible without help from any other rank. The reader
+//! moves to the next ring when it has released all frames of the old one. The sender owns the
+//! rings. It frees the old ring when it sees that a frame of the next ring was released, since the
+//! reader has then moved on. A queue whose reader keeps up stays in one ring and allocates nothing.
 //!
 //! A queue exists from its first frame on, in memory of its sender. The sender links it into the
 //! *inbox* of its reader, a list to which any rank adds at the front, and which its reader takes as
@@ -15,8 +15,8 @@
 //! exchange frames, and not with p squared. A reader that does not know a queue looks at its inbox,
 //! which costs one load if no queue was linked since it looked last.
 //!
-//! The sender frees a queue of a port that both ranks have closed. Its reader marks it as closed in
-//! its last access to it.
+//! The sender frees a queue of a port that both ranks have closed. The reader marks the queue as
+//! closed, and does not access it afterwards.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -46,7 +46,7 @@ struct Slot {
 // stored with Release after the frame. The next write to the slot follows the Acquire load of a
 // count that the receiver stored with Release after its last look at the frame.
 unsafe impl Sync for Slot {}
-// SAFETY: a frame is plain data; the rank that posts it argues for what it points to.
+// SAFETY: a frame is plain data; the rank that posts it argues for the memory that it points to.
 unsafe impl Send for Slot {}
 
 /// What a reader must know of a ring. Frame `n` is in slot `(n - first) % slots`.
@@ -91,8 +91,8 @@ pub(crate) fn inboxes(size: usize, placement: &mut impl Placement) -> io::Result
 /// One side of a rank's queues, by port and other rank, each from the first frame on.
 struct Queues<S> {
     size: usize,
-    /// Those of [`Port::FENCE`] and of [`Port::MESSAGES`], which are found without a search: by
-    /// rank, once there is one.
+    /// The queues of [`Port::FENCE`] and of [`Port::MESSAGES`], which are found by rank, without a
+    /// search. A list is empty until it has a queue.
     direct: [Vec<Option<Box<S>>>; 2],
     /// Those of all other ports.
     others: BTreeMap<(Port, usize), Box<S>>,

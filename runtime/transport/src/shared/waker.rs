@@ -4,10 +4,10 @@
 //! announces itself, and then once more polls what it waits for. The other rank stores what the
 //! sleeper waits for, and then reads the announcement. A sequentially consistent fence on either
 //! side, between its store and its load, lets at least one see the other. Ranks wake others in each
-//! exchange and rarely sleep. So the sleeper pays for both fences if the kernel can execute one in
-//! all threads of all processes that requested it. The waking rank then pays for one load of a line
-//! that is rarely written, and otherwise for its own fence too. It pays for a lock or a system call
-//! only if a rank sleeps.
+//! exchange and rarely sleep. So the sleeper pays for both fences, if the kernel can execute a
+//! fence in all threads of all processes that requested it. Then the waking rank pays only for one
+//! load of a line that is rarely written. Otherwise it pays for its own fence too. It pays for a
+//! lock or a system call only if a rank sleeps.
 
 use std::io;
 
@@ -55,8 +55,8 @@ impl Pause {
     }
 }
 
-/// How many polls there are between two in which a waiting rank polls all connections, and not only
-/// the one that it waits for.
+/// A waiting rank polls the connection that it waits for. Once in this many polls, it polls all
+/// connections.
 #[cfg(not(loom))]
 const FULL_POLL: u32 = 32;
 
@@ -221,8 +221,8 @@ impl Wakers {
         self.wait_step_unless(rank, pause, || false);
     }
 
-    /// Takes one step of a wait, but does not sleep while the rank is `busy`, which means that
-    /// another poll may show something that no rank wakes it for.
+    /// Takes one step of a wait, but does not sleep while the rank is `busy`: another poll may then
+    /// show something that no rank wakes it for.
     #[inline]
     pub(crate) fn wait_step_unless(&self, rank: usize, pause: &mut Pause, busy: impl FnOnce() -> bool) {
         if self.backoff.step(pause) {

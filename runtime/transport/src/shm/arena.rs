@@ -1,9 +1,10 @@
 //! [`Arena`]: one rank's part of the segment, from which only that rank allocates.
 //!
-//! Only the owner knows what is free, outside of the segment, so a rank that dies leaves nothing
+//! The owner alone records what is free, outside of the segment, so a rank that dies leaves nothing
 //! half changed. Pages are reserved from the machine before they are used, and returned when they
-//! are free. Some of them are kept, since a fresh page costs ten times its copy. Small allocations
-//! have sizes that are powers of two, cut from slabs that are never returned.
+//! are free. Some of them are kept, since getting a fresh page costs ten times as much as copying a
+//! page. Small allocations have sizes that are powers of two, cut from slabs that are never
+//! returned.
 
 use std::io;
 use std::ptr::NonNull;
@@ -65,7 +66,7 @@ impl Arena {
     }
 
     /// Allocates `bytes` bytes, aligned to 128. Allocations of 2 MiB and more are aligned to 2 MiB.
-    /// If they are also zeroed, as those of windows are, they are backed by pages of that size.
+    /// If such an allocation is also zeroed, as for a window, pages of that size back it.
     ///
     /// # Errors
     /// Fails if there is not enough memory, with the size requested and the size available.

@@ -76,7 +76,7 @@ impl Placement for Block {
         let first = first.ok_or(io::ErrorKind::OutOfMemory)?;
         if self.mode == BlockMode::Write {
             for i in 0..len {
-                // SAFETY: within the block, which no other rank knows yet.
+                // SAFETY: the value is within the block, which no other rank knows yet.
                 unsafe { first.add(i).write(make()) };
             }
         }

@@ -144,8 +144,8 @@ impl Mapping {
 
     /// Returns how many bytes all processes together are requesting at the moment.
     fn pending_requests(&self) -> &AtomicU64 {
-        // SAFETY: behind the head, on the first page, which was reserved when the segment was
-        // created; zero at first.
+        // SAFETY: the counter follows the head, on the first page. That page was reserved when the
+        // segment was created, and the counter was zero then.
         unsafe { &*self.at(size_of::<SegmentHead>() as u64).cast() }
     }
 
@@ -187,9 +187,9 @@ impl Mapping {
         given
     }
 
-    /// Replaces these reserved pages by large pages, as far as they fill large ones. This is the
-    /// only advice with which the kernel does so for shared memory by default, where
-    /// `shmem_enabled` is `never`. Where it is `deny`, the pages remain unchanged.
+    /// Replaces these reserved pages by large pages, as far as they fill large ones. By default
+    /// `shmem_enabled` is `never`, and this is the only advice with which the kernel then does so
+    /// for shared memory. If it is `deny`, the pages remain unchanged.
     pub(super) fn back_with_large_pages(&self, offset: u64, bytes: u64) {
         let (first, end) = (offset.next_multiple_of(LARGE_PAGE), offset + bytes);
         if let Some(place) = NonNull::new(self.at(first)).filter(|_| first < end) {

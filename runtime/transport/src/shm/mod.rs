@@ -1,10 +1,10 @@
 //! Processes of one machine that share a memory file, mapped at the same address by all.
 //!
 //! An address means the same to all of them, and the ranks reach one another's memory as threads
-//! do. Notifications, queues, the membership table and wakers are the same code, placed in the
-//! segment. Three things differ. No rank may read another rank's value of a Rust type that points
-//! to a heap. A payload outside the segment is copied into it. And memory is freed when other ranks
-//! cannot read it any more, which nobody waits for.
+//! do. The code of notifications, queues, the membership table and wakers is the same as for
+//! threads; only their memory is in the segment. Three things differ. No rank may read another
+//! rank's value of a Rust type that points to a heap. A payload outside the segment is copied into
+//! it. And memory is freed once other ranks cannot read it any more; nobody waits for that.
 
 mod arena;
 mod block;
@@ -119,8 +119,8 @@ fn end(segment: &Arc<Segment>, address: u64, index: usize, members: Arc<[u32]>) 
         ));
     }
     let kept = Arc::clone(segment.mapping()) as KeepAlive;
-    // SAFETY: a world of as many ranks was created there, according to its number, which this rank
-    // got from the creator, and it exists until all its ranks have dropped their ends.
+    // SAFETY: this rank got the world's number from its creator. So a world of as many ranks was
+    // created there, and it exists until all its ranks have dropped their ends.
     let tables = place(&mut unsafe { Block::again(base, bytes, kept) })?;
     let me = members[index] as usize;
     let wakers = Wakers::over(segment.wakers().clone(), Arc::clone(&members), segment.ranks());
@@ -201,8 +201,8 @@ impl Backend for Processes {
         let copies = std::mem::take(&mut self.copies).into_values().flatten();
         kept.extend(copies.map(|(_, allocation)| Arc::new(allocation) as KeepAlive));
         let (membership, rank) = (membership.clone(), self.rank);
-        // This rank no longer reads the membership table once it reports so. The rank that created
-        // the world waits until all have reported so.
+        // This rank no longer reads the membership table once it has declared that. The rank that
+        // created the world waits until all ranks have declared it.
         let done = move || membership.all_detached() && membership.sweep(rank);
         self.segment.keep(Box::new(done), kept);
         drop(self.segment.sweep());

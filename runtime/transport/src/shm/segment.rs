@@ -30,8 +30,8 @@ use crate::system::call_failed;
 /// The alignment of arenas.
 const ALIGN: u64 = 1 << 21;
 
-/// How many worlds of the whole job a rank may be ahead of another one. Then the slot of a world is
-/// reused.
+/// How many worlds of the whole job a rank may be ahead of another one. A world's slot is reused
+/// for the world this many later.
 pub(super) const MAX_AHEAD: usize = 16_384;
 
 /// The first bytes of a segment.
@@ -82,8 +82,8 @@ impl Segment {
             arena,
             tables: shared,
         };
-        // Several segments of one process, and those of other processes whose ranks map theirs
-        // here, are neighbours.
+        // Several segments are neighbours: those of one process, and those of other processes whose
+        // ranks map their segments here.
         let step = bytes.next_power_of_two();
         let mut free =
             ADDRESSES.iter().flat_map(|(first, len)| (0..len / step).map(move |k| first + k * step));
@@ -131,8 +131,8 @@ impl Segment {
         if !sealed || fits != Some(head.bytes) || file.metadata()?.len() != head.bytes {
             return Err(invalid("cannot join the job's shared memory: the file is not sealed, or its size differs from its head".into()));
         }
-        // The process that starts ranks and the ranks may be builds of one release that place
-        // different tables.
+        // The process that starts ranks and the ranks may be different builds of one release, which
+        // place different tables.
         let tables = JobTables::bytes(head.ranks as usize)?;
         if head.tables != tables {
             return Err(invalid(format!(
@@ -281,13 +281,13 @@ impl JobTables {
 
 /// The directory of the worlds of the whole job. A world reuses the slot of the world `MAX_AHEAD`
 /// before it, once all ranks have taken that one's address. The first rank to take a world claims
-/// its slot and creates the world, while the others wait. Creating a world takes some microseconds
-/// for each rank, which thousands of ranks cannot spend at once, nor its memory.
+/// its slot and creates the world, while the others wait. Creating a world takes memory, and some
+/// microseconds for each rank. Thousands of ranks cannot spend both at once.
 pub(super) struct WorldDirectory {
-    /// The address of the block of a world, a multiple of 128, and in the lowest bit the parity of
-    /// how often the slot was used. A rank finds a world of its own round or of the round before,
-    /// since no rank is further ahead. With `CLAIMED` set, the number above it is the rank that is
-    /// creating the world.
+    /// The address of the block of a world, which is a multiple of 128. The lowest bit is the
+    /// parity of how often the slot was used. A rank finds a world of its own round or of the round
+    /// before, since no rank is further ahead. With `CLAIMED` set, the number above it is the rank
+    /// that is creating the world.
     slots: SharedSlice<AtomicU64>,
     /// The number of worlds that each rank has taken, modulo 2^32. Only that rank writes here.
     taken: SharedSlice<AtomicU32>,
@@ -315,8 +315,8 @@ impl WorldDirectory {
     }
 
     /// Takes world number `world` for `rank`, the caller, which must be the next one for it.
-    /// Returns its address. The caller creates the world with `create` if no rank has created it,
-    /// and no rank that has not failed is about to. If that fails, the rank has taken the world all
+    /// Returns its address. If no rank has created the world, and none that is still alive is about
+    /// to, the caller creates it with `create`. If `create` fails, the rank has taken the world all
     /// the same, and continues with the next one.
     ///
     /// # Errors

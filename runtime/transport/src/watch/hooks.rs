@@ -39,7 +39,8 @@ fn mark(address: usize) -> Option<*mut u8> {
 #[inline(always)]
 unsafe fn mark_all(from: *const u8, len: usize) {
     if let Some(first) = mark(from.addr()) {
-        // SAFETY: the bytes can be loaded, so the area has all of them, and a mark for each.
+        // SAFETY: the program may load all of these bytes, and the first one is in the area. So all
+        // of them are in the area, and each has a mark.
         unsafe { libc::memset(first.cast(), 1, len) };
     }
 }
